@@ -1,0 +1,112 @@
+//! Why a packet was dropped. Every drop has one of these reasons and is counted under it.
+
+use crate::Counter;
+
+macro_rules! drop_reasons {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// Why a packet was dropped.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum DropReason {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl DropReason {
+            /// Every reason, in the order of their numbers.
+            pub const ALL: &'static [DropReason] = &[$(DropReason::$variant,)*];
+
+            /// The name under which the reason appears in summaries and metrics.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(DropReason::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+drop_reasons! {
+    /// A receive queue of a device was full.
+    QueueFull = "queue_full",
+    /// The packet pool had no buffer for an arriving or an originated packet.
+    NoBuffer = "no_buffer",
+    /// A header is cut short, contradicts itself or claims more bytes than there are.
+    Malformed = "malformed",
+    /// The frame is longer than a chain of buffers may be.
+    Oversize = "oversize",
+    /// The ring to the lane that owns the packet's shard was full.
+    HandoffFull = "handoff_full",
+    /// A transmit queue did not take the packet.
+    TransmitFull = "transmit_full",
+    /// The shard's flow table was full and nothing in it could be evicted.
+    TableFull = "table_full",
+    /// The fragment tracker of the shard was full.
+    FragmentsFull = "fragments_full",
+    /// A fragment overlaps another one, runs past the longest datagram, or disagrees about its end.
+    FragmentInvalid = "fragment_invalid",
+    /// The first fragment of the datagram never came.
+    FragmentIncomplete = "fragment_incomplete",
+    /// A rule or the default policy denies the packet.
+    Denied = "denied",
+    /// The packet is not IP and its ethertype is not let through.
+    NotIp = "not_ip",
+    /// A TCP segment that does not fit the state or the windows of its connection, or that belongs to
+    /// no connection and cannot open one.
+    TcpInvalid = "tcp_invalid",
+    /// The shard already tracks as many half-open connections as it may.
+    HalfOpenLimit = "half_open_limit",
+    /// An ICMP error or reply that belongs to no flow.
+    IcmpUnrelated = "icmp_unrelated",
+    /// No device leads to where the packet should go.
+    NoRoute = "no_route",
+    /// A handler gave up on the packet.
+    HandlerAbort = "handler_abort",
+}
+
+impl DropReason {
+    /// How many reasons there are.
+    pub const COUNT: usize = DropReason::ALL.len();
+}
+
+/// One counter per drop reason.
+#[derive(Debug)]
+pub struct DropCounters([Counter; DropReason::COUNT]);
+
+impl Default for DropCounters {
+    fn default() -> DropCounters {
+        DropCounters([const { Counter::new() }; DropReason::COUNT])
+    }
+}
+
+impl DropCounters {
+    /// Counts `n` packets dropped for `reason`.
+    #[inline]
+    pub fn add(&self, reason: DropReason, n: u64) {
+        self.0[reason as usize].add(n);
+    }
+
+    /// Packets dropped for `reason`.
+    pub fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize].get()
+    }
+
+    /// Packets dropped for any reason.
+    pub fn total(&self) -> u64 {
+        self.0.iter().map(Counter::get).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_distinct_and_numbers_dense() {
+        let names: HashSet<_> = DropReason::ALL.iter().map(|reason| reason.name()).collect();
+        assert_eq!(names.len(), DropReason::COUNT);
+        for (number, reason) in DropReason::ALL.iter().enumerate() {
+            assert_eq!(*reason as usize, number);
+        }
+    }
+}

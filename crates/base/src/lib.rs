@@ -1,0 +1,18 @@
+//! What every layer shares: identifiers, units, clocks, counters, drop reasons, the cores a process
+//! may use, and the synchronisation facade through which lock-free code is model-checked.
+
+pub mod clock;
+pub mod core_set;
+pub mod counter;
+pub mod drop_reason;
+pub mod id;
+pub mod sync;
+pub mod time;
+pub mod unit;
+
+pub use clock::{Clock, ClockSource, Cycles, VirtualClock};
+pub use core_set::CoreSet;
+pub use counter::Counter;
+pub use drop_reason::{DropCounters, DropReason};
+pub use id::{CoreId, DeviceId, LaneId, QueueId, ShardId, WorkerId};
+pub use time::Time;

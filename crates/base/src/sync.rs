@@ -1,0 +1,44 @@
+//! The synchronisation facade: the standard library's primitives, or loom's when the crate is built
+//! with `--cfg loom`, so that lock-free code is model-checked as it stands.
+
+pub mod spsc;
+
+#[cfg(not(loom))]
+pub use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+#[cfg(not(loom))]
+pub use std::{hint, sync::atomic, thread};
+
+#[cfg(loom)]
+pub use loom::sync::{Arc, Mutex, MutexGuard, atomic};
+#[cfg(loom)]
+pub use loom::{hint, thread};
+
+#[cfg(loom)]
+pub use loom::cell::UnsafeCell;
+
+/// An `UnsafeCell` with loom's interface: access goes through closures, which under loom check that
+/// no two accesses conflict.
+#[cfg(not(loom))]
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    /// Wraps `value`.
+    pub const fn new(value: T) -> UnsafeCell<T> {
+        UnsafeCell(std::cell::UnsafeCell::new(value))
+    }
+
+    /// Calls `f` with a pointer for reading.
+    #[inline]
+    pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        f(self.0.get())
+    }
+
+    /// Calls `f` with a pointer for writing.
+    #[inline]
+    pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+}

@@ -1,0 +1,3 @@
+//! The command `rheo`.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Devices and their queues: the simulated NIC and captures.

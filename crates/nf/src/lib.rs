@@ -1,0 +1,1 @@
+//! Network functions and chains of them.

@@ -1,0 +1,1 @@
+//! Run summaries and live figures.

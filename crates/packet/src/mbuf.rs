@@ -1,0 +1,191 @@
+//! Packet buffers. A [`Mempool`] owns all buffers of the process; an [`Mbuf`] is the handle of the one
+//! packet that lies in one of them, or in a chain of several; a [`PoolCache`] is a lane's stock of free
+//! ones, so that taking and returning a buffer touches nothing shared.
+#![allow(unsafe_code)]
+
+mod cache;
+mod chain;
+mod pool;
+
+pub use cache::{AllocError, PoolCache};
+pub use chain::{MAX_SEGMENTS, Segments};
+pub use pool::{Mempool, MempoolConfig, PoolError};
+
+use std::fmt;
+use std::ptr::NonNull;
+use std::slice;
+
+use rheostat_base::{DeviceId, Time};
+
+use pool::Inner;
+
+/// Marks the end of a chain of segments.
+const NO_SEGMENT: u32 = u32::MAX;
+
+/// What the first bytes of a packet are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum LinkType {
+    /// An Ethernet header (IEEE 802.3, DLT 1).
+    #[default]
+    Ethernet,
+    /// An IPv4 or IPv6 header at once (DLT 101, 12, 14, 228, 229).
+    Raw,
+    /// BSD loopback: a four-byte address family in the byte order of the capturing host (DLT 0), or
+    /// in network order (DLT 108).
+    Null,
+    /// Linux cooked capture, 16 bytes (DLT 113).
+    LinuxCooked,
+    /// Linux cooked capture version 2, 20 bytes (DLT 276).
+    LinuxCooked2,
+}
+
+/// What a device hashed a packet over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum HashKind {
+    /// Nothing: the device found no IP header, or does not hash.
+    #[default]
+    None,
+    /// The addresses.
+    Addresses,
+    /// The addresses and the ports.
+    Ports,
+}
+
+/// What a device tells of a packet beside its bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Meta {
+    /// When the packet arrived.
+    pub timestamp: Time,
+    /// The device's hash of the fields that `hash_kind` names, after the device's orientation.
+    pub hash: u32,
+    /// Bytes the frame had on the wire; more than the packet holds when a capture cut it short.
+    pub wire_len: u32,
+    /// The place of the packet in the order of arrival at its device, modulo 2^32.
+    pub stamp: u32,
+    /// The device the packet arrived on.
+    pub device: DeviceId,
+    /// What the first bytes are.
+    pub link: LinkType,
+    /// What `hash` covers.
+    pub hash_kind: HashKind,
+}
+
+/// The handle of one packet: it owns a buffer of a [`Mempool`], or a chain of buffers of which the
+/// first holds all headers. Handles are 56 bytes, so that polling, steering and sending move them
+/// without touching the buffers.
+///
+/// Return it through [`PoolCache::free`]; one that is merely dropped finds its way back through the
+/// pool's lock.
+pub struct Mbuf {
+    buffer: NonNull<u8>,
+    pool: NonNull<Inner>,
+    index: u32,
+    next: u32,
+    offset: u16,
+    len: u16,
+    total: u32,
+    /// What the device told of the packet.
+    pub meta: Meta,
+}
+
+const _: () = assert!(size_of::<Mbuf>() == 56);
+
+// SAFETY: the handle owns its buffers exclusively, and the pool it points to is `Sync` and outlives
+// every handle (see `pool::Owner`).
+unsafe impl Send for Mbuf {}
+// SAFETY: `&Mbuf` allows only reading.
+unsafe impl Sync for Mbuf {}
+
+impl Mbuf {
+    /// Bytes of the packet, all segments together.
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "a packet without bytes is not a special case")]
+    pub fn len(&self) -> usize {
+        self.total as usize
+    }
+
+    /// The bytes of the first segment, where all headers lie.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        // SAFETY: offset + len lies inside the buffer (kept by every method that changes them), the
+        // handle owns the buffer, and buffers are zeroed when the pool is made, so no byte is
+        // uninitialised.
+        unsafe {
+            slice::from_raw_parts(self.buffer.as_ptr().add(self.offset.into()), self.len.into())
+        }
+    }
+
+    /// The bytes of the first segment, to write.
+    #[inline]
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `data`; `&mut self` makes the access exclusive.
+        unsafe {
+            slice::from_raw_parts_mut(self.buffer.as_ptr().add(self.offset.into()), self.len.into())
+        }
+    }
+
+    /// Whether the packet lies in more than one buffer.
+    #[inline]
+    pub fn is_chained(&self) -> bool {
+        self.next != NO_SEGMENT
+    }
+
+    /// Asks the processor to fetch the first line of the headers.
+    #[inline]
+    pub fn prefetch(&self) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a prefetch cannot fault, whatever the address.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch(self.buffer.as_ptr().wrapping_add(self.offset.into()).cast(), _MM_HINT_T0);
+        }
+    }
+
+    /// Bytes in front of the packet that [`Mbuf::prepend`] can still claim.
+    pub fn headroom(&self) -> usize {
+        self.offset.into()
+    }
+
+    /// Makes the packet `count` bytes longer at the front and returns them to be written, or `None`
+    /// when the headroom is smaller.
+    pub fn prepend(&mut self, count: usize) -> Option<&mut [u8]> {
+        let count16 = u16::try_from(count).ok()?;
+        self.offset = self.offset.checked_sub(count16)?;
+        self.len += count16;
+        self.total += u32::from(count16);
+        Some(&mut self.data_mut()[..count])
+    }
+
+    /// Cuts `count` bytes off the front. `false`, and nothing changed, when the first segment has
+    /// fewer.
+    pub fn advance(&mut self, count: usize) -> bool {
+        match u16::try_from(count) {
+            Ok(count) if count <= self.len => {
+                self.offset += count;
+                self.len -= count;
+                self.total -= u32::from(count);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn pool(&self) -> &Inner {
+        // SAFETY: the pool is freed only once every buffer is home, and this handle holds one.
+        unsafe { self.pool.as_ref() }
+    }
+}
+
+impl Drop for Mbuf {
+    fn drop(&mut self) {
+        self.pool().release_chain(self.index, self.next);
+    }
+}
+
+impl fmt::Debug for Mbuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mbuf").field("len", &self.total).field("meta", &self.meta).finish()
+    }
+}

@@ -1,0 +1,149 @@
+//! A lane's stock of free buffers.
+
+use std::mem::ManuallyDrop;
+
+use thiserror::Error;
+
+use super::pool::Link;
+use super::{MAX_SEGMENTS, Mbuf, Mempool, Meta, NO_SEGMENT};
+
+/// How many buffers a cache takes from the pool, or returns to it, at once.
+const BATCH: usize = 64;
+
+/// Why no packet could be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum AllocError {
+    /// The pool has too few free buffers.
+    #[error("the packet pool is empty")]
+    Empty,
+    /// The packet would need more than [`MAX_SEGMENTS`] buffers.
+    #[error("the frame needs a longer chain of buffers than is allowed")]
+    Oversize,
+}
+
+/// Free buffers that one lane keeps for itself. It goes to the pool only when it runs dry or over.
+#[derive(Debug)]
+pub struct PoolCache {
+    pool: Mempool,
+    free: Vec<u32>,
+    batch: usize,
+}
+
+impl PoolCache {
+    /// An empty cache of `pool` that holds at most an eighth of the pool's buffers.
+    pub fn new(pool: Mempool) -> PoolCache {
+        let batch = BATCH.min(pool.capacity() / 16).max(1);
+        PoolCache { pool, free: Vec::with_capacity(2 * batch), batch }
+    }
+
+    /// The pool behind the cache.
+    pub fn pool(&self) -> &Mempool {
+        &self.pool
+    }
+
+    /// Takes a buffer and makes it a packet of `len` bytes, whose contents are whatever the buffer
+    /// held before.
+    ///
+    /// # Errors
+    /// [`AllocError::Empty`] without a free buffer, [`AllocError::Oversize`] when `len` does not fit
+    /// into one buffer.
+    #[inline]
+    pub fn alloc(&mut self, len: usize) -> Result<Mbuf, AllocError> {
+        let inner = self.pool.inner();
+        let room = inner.data_room;
+        let headroom = inner.headroom;
+        let len = u16::try_from(len).ok().filter(|&len| len <= room).ok_or(AllocError::Oversize)?;
+        let index = self.take().ok_or(AllocError::Empty)?;
+        Ok(Mbuf {
+            buffer: self.pool.inner().buffer(index),
+            pool: self.pool.pointer(),
+            index,
+            next: NO_SEGMENT,
+            offset: headroom,
+            len,
+            total: u32::from(len),
+            meta: Meta { wire_len: u32::from(len), ..Meta::default() },
+        })
+    }
+
+    /// Makes a packet of `bytes`, in as many buffers as it needs.
+    ///
+    /// # Errors
+    /// [`AllocError::Empty`] with too few free buffers, [`AllocError::Oversize`] when more than
+    /// [`MAX_SEGMENTS`] would be needed. No buffer is lost in either case.
+    pub fn alloc_from(&mut self, bytes: &[u8]) -> Result<Mbuf, AllocError> {
+        let room = usize::from(self.pool.inner().data_room);
+        if bytes.len() > room * MAX_SEGMENTS {
+            return Err(AllocError::Oversize);
+        }
+        let (head, rest) = bytes.split_at(bytes.len().min(room));
+        let mut packet = self.alloc(head.len())?;
+        packet.data_mut().copy_from_slice(head);
+        // Segments are linked from the last to the first, so that each link is final when written.
+        for segment in rest.chunks(room).rev() {
+            let Some(index) = self.take() else {
+                self.free(packet);
+                return Err(AllocError::Empty);
+            };
+            packet.link_segment(index, segment);
+        }
+        packet.meta.wire_len = packet.total;
+        Ok(packet)
+    }
+
+    /// Returns a packet's buffers. A packet of another pool goes back to that pool.
+    #[inline]
+    pub fn free(&mut self, packet: Mbuf) {
+        if packet.pool != self.pool.pointer() {
+            return drop(packet);
+        }
+        let packet = ManuallyDrop::new(packet);
+        self.put(packet.index);
+        let mut segment = packet.next;
+        while segment != NO_SEGMENT {
+            let Link { next, .. } = self.pool.inner().link(segment);
+            self.put(segment);
+            segment = next;
+        }
+    }
+
+    /// Returns all free buffers of the cache to the pool.
+    pub fn flush(&mut self) {
+        self.pool.inner().lock_free().append(&mut self.free);
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<u32> {
+        if self.free.is_empty() {
+            self.refill();
+        }
+        self.free.pop()
+    }
+
+    #[cold]
+    fn refill(&mut self) {
+        let mut home = self.pool.inner().lock_free();
+        let keep = home.len().saturating_sub(self.batch);
+        self.free.extend(home.drain(keep..));
+    }
+
+    #[inline]
+    fn put(&mut self, index: u32) {
+        if self.free.len() >= 2 * self.batch {
+            self.spill();
+        }
+        self.free.push(index);
+    }
+
+    /// Returns the older half: the younger buffers are still in the processor's cache.
+    #[cold]
+    fn spill(&mut self) {
+        self.pool.inner().lock_free().extend(self.free.drain(..self.batch));
+    }
+}
+
+impl Drop for PoolCache {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}

@@ -1,0 +1,197 @@
+//! The pool that owns all packet buffers.
+
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use memmap2::MmapMut;
+use rheostat_base::sync::UnsafeCell;
+use thiserror::Error;
+
+use super::NO_SEGMENT;
+
+/// How a pool is laid out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MempoolConfig {
+    /// How many buffers the pool has.
+    pub buffers: u32,
+    /// Bytes of packet that fit into one buffer.
+    pub data_room: u16,
+    /// Bytes kept free in front of an arriving packet, for headers that a function adds.
+    pub headroom: u16,
+}
+
+impl Default for MempoolConfig {
+    /// Room for an Ethernet frame of full size with two VLAN tags, and an odd number of cache lines
+    /// per buffer, so that headers of neighbouring buffers fall into different cache sets.
+    fn default() -> MempoolConfig {
+        MempoolConfig { buffers: 16_384, data_room: 2_112, headroom: 128 }
+    }
+}
+
+/// Why a pool could not be made.
+#[derive(Debug, Error)]
+pub enum PoolError {
+    /// The operating system did not give the memory.
+    #[error("cannot map {bytes} bytes for packet buffers: {source}")]
+    Map {
+        /// The size asked for.
+        bytes: usize,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The configuration has no buffers, or buffers without room.
+    #[error("a packet pool needs at least one buffer with room for 64 bytes")]
+    Empty,
+}
+
+/// All packet buffers of the process. Cloning shares the pool.
+#[derive(Clone)]
+pub struct Mempool {
+    owner: Arc<Owner>,
+}
+
+/// Frees the pool when the last [`Mempool`] and [`super::PoolCache`] are gone, unless a packet is
+/// still alive somewhere: then the memory stays for good, so that the packet's handle never dangles.
+struct Owner(NonNull<Inner>);
+
+// SAFETY: `Inner` is `Send + Sync`, and `Owner` only points to it.
+unsafe impl Send for Owner {}
+// SAFETY: as above.
+unsafe impl Sync for Owner {}
+
+/// Where a chain goes on after a buffer, and which bytes of the next buffer belong to it.
+#[derive(Clone, Copy)]
+pub(super) struct Link {
+    pub(super) next: u32,
+    pub(super) len: u16,
+}
+
+pub(super) struct Inner {
+    /// Keeps the mapping alive; accessed through `base` only.
+    _memory: MmapMut,
+    base: NonNull<u8>,
+    stride: usize,
+    pub(super) headroom: u16,
+    pub(super) data_room: u16,
+    count: u32,
+    free: Mutex<Vec<u32>>,
+    /// One link per buffer, accessed only by whoever owns the buffer.
+    links: Box<[UnsafeCell<Link>]>,
+}
+
+// SAFETY: the free list is behind a lock; buffers and links are accessed only through the handle that
+// owns them, and a buffer index is in exactly one place: the free list, a cache or a handle.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+impl Mempool {
+    /// Maps the memory, on huge pages where the kernel grants them on advice.
+    pub fn new(config: &MempoolConfig) -> Result<Mempool, PoolError> {
+        if config.buffers == 0 || config.buffers == NO_SEGMENT || config.data_room < 64 {
+            return Err(PoolError::Empty);
+        }
+        let stride = (usize::from(config.headroom) + usize::from(config.data_room)).next_multiple_of(64);
+        let bytes = stride * config.buffers as usize;
+        let mut memory = MmapMut::map_anon(bytes).map_err(|source| PoolError::Map { bytes, source })?;
+        // A refusal costs speed, not correctness.
+        #[cfg(all(target_os = "linux", not(miri)))]
+        let _ = memory.advise(memmap2::Advice::HugePage);
+        let base = NonNull::new(memory.as_mut_ptr()).expect("a mapping is never at address zero");
+        let inner = Inner {
+            _memory: memory,
+            base,
+            stride,
+            headroom: config.headroom,
+            data_room: config.data_room,
+            count: config.buffers,
+            // Reversed, so that buffers are handed out in the order of their addresses.
+            free: Mutex::new((0..config.buffers).rev().collect()),
+            links: (0..config.buffers)
+                .map(|_| UnsafeCell::new(Link { next: NO_SEGMENT, len: 0 }))
+                .collect(),
+        };
+        let inner = NonNull::from(Box::leak(Box::new(inner)));
+        Ok(Mempool { owner: Arc::new(Owner(inner)) })
+    }
+
+    /// Buffers in the pool.
+    pub fn capacity(&self) -> usize {
+        self.inner().count as usize
+    }
+
+    /// Buffers that are home. Buffers in a [`super::PoolCache`] or under a packet are not.
+    pub fn available(&self) -> usize {
+        self.inner().lock_free().len()
+    }
+
+    pub(super) fn inner(&self) -> &Inner {
+        // SAFETY: `Owner` frees the pool only when it is dropped, and we hold it.
+        unsafe { self.owner.0.as_ref() }
+    }
+
+    pub(super) fn pointer(&self) -> NonNull<Inner> {
+        self.owner.0
+    }
+}
+
+impl fmt::Debug for Mempool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mempool").field("capacity", &self.capacity()).finish()
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // SAFETY: the pool is alive until this function frees it.
+        let all_home = {
+            let inner = unsafe { self.0.as_ref() };
+            inner.lock_free().len() == inner.count as usize
+        };
+        if all_home {
+            // SAFETY: it came from `Box::leak`; no handle exists, because every handle owns a buffer
+            // and all buffers are home; no cache or `Mempool` exists, because they hold the `Owner`.
+            // Whoever returned the last buffer did so under the lock we took after it.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
+    }
+}
+
+impl Inner {
+    /// The start of buffer `index`.
+    pub(super) fn buffer(&self, index: u32) -> NonNull<u8> {
+        assert!(index < self.count);
+        // SAFETY: index < count, so the address lies inside the mapping.
+        unsafe { self.base.add(index as usize * self.stride) }
+    }
+
+    /// The link behind buffer `index`; the caller must own that buffer.
+    pub(super) fn link(&self, index: u32) -> Link {
+        // SAFETY: only the owner of a buffer accesses its link, and the caller owns it.
+        self.links[index as usize].with(|link| unsafe { *link })
+    }
+
+    /// Sets the link behind buffer `index`; the caller must own that buffer.
+    pub(super) fn set_link(&self, index: u32, link: Link) {
+        // SAFETY: as for `link`.
+        self.links[index as usize].with_mut(|place| unsafe { *place = link });
+    }
+
+    pub(super) fn lock_free(&self) -> MutexGuard<'_, Vec<u32>> {
+        // A panic under this lock cannot leave the list half changed.
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a packet's buffers to the pool.
+    pub(super) fn release_chain(&self, first: u32, next: u32) {
+        let mut free = self.lock_free();
+        free.push(first);
+        let mut segment = next;
+        while segment != NO_SEGMENT {
+            let link = self.link(segment);
+            free.push(segment);
+            segment = link.next;
+        }
+    }
+}

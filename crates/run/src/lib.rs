@@ -1,0 +1,1 @@
+//! Lanes, workers, hand-off and polling.

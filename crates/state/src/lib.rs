@@ -1,0 +1,1 @@
+//! Shards: flow tables, timers and the fragment tracker.

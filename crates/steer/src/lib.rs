@@ -1,0 +1,1 @@
+//! Toeplitz hashing, packet sets and indirection tables.

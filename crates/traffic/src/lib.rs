@@ -1,0 +1,1 @@
+//! Seeded flow and packet generators.

@@ -1,0 +1,1 @@
+//! The face of rheostat: what the author of a network function imports.
