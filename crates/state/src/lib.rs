@@ -1,1 +1,18 @@
-//! Shards: flow tables, timers and the fragment tracker.
+//! What the packets of a shard remember: flows with the states that network functions keep about
+//! them, the timers that end them, and the datagrams whose fragments are still on their way. All of a
+//! shard's state is one value, [`Shard`], that one lane owns and another can be given.
+
+pub mod flow_hash;
+pub mod flow_table;
+pub mod fragment;
+mod list;
+mod shard;
+mod timer_wheel;
+
+pub use flow_hash::{FlowHash, FlowHasher};
+pub use flow_table::{
+    AliasError, Arena, ArenaError, FlowId, FlowMut, FlowTable, Handle, LayoutError, Probe,
+    Reclaimed, StateLayout, TableConfig, TableCounts, TableFull,
+};
+pub use fragment::{DatagramId, FragmentConfig, FragmentTracker, Tracked};
+pub use shard::Shard;

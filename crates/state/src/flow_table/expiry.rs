@@ -1,0 +1,65 @@
+//! Reclaiming the entries of flows past their deadline.
+
+use rheostat_base::Time;
+
+use super::entries::WheelLinks;
+use super::{FlowMut, FlowTable};
+use crate::timer_wheel;
+
+/// What [`FlowTable::expire`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Reclaimed {
+    /// Flows that were ended.
+    pub flows: usize,
+    /// Whether nothing is left to reclaim before the next tick; `false` when the budget ran out.
+    pub complete: bool,
+}
+
+impl FlowTable {
+    /// Ends flows past their deadline, calling `ending` on each before, so that the chain can clean
+    /// up. At most `budget` entries are looked at.
+    ///
+    /// Once complete, the flows left are those whose deadline does not lie in an earlier tick (2^29
+    /// ns) than `now`, or than the latest `now` seen: whether it was called often or rarely before,
+    /// with large budgets or small ones. That a flow past its deadline may stay for the rest of the
+    /// tick is not seen by packets, which decide by the deadline.
+    pub fn expire(
+        &mut self,
+        now: Time,
+        budget: usize,
+        mut ending: impl FnMut(FlowMut<'_>),
+    ) -> Reclaimed {
+        let target = self.wheel.reach(now);
+        let mut flows = 0;
+        let mut looked_at = 0;
+        while let Some(index) = self.wheel.next(&mut WheelLinks(&mut self.entries), target) {
+            if looked_at == budget {
+                return Reclaimed { flows, complete: false };
+            }
+            looked_at += 1;
+            let mut links = WheelLinks(&mut self.entries);
+            if let Some(behind) = self.wheel.behind(&mut links, index) {
+                links.0.prefetch(behind);
+            }
+            let deadline = timer_wheel::tick(self.entries.tail(index).deadline);
+            if deadline < target {
+                ending(FlowMut::new(self, index));
+                self.end(index);
+                flows += 1;
+            } else {
+                let mut links = WheelLinks(&mut self.entries);
+                self.wheel.disarm(&mut links, index);
+                let slot = self.wheel.arm(&mut links, index, deadline);
+                self.entries.head_mut(index).slot = slot;
+            }
+        }
+        Reclaimed { flows, complete: true }
+    }
+
+    /// The earliest time at which [`FlowTable::expire`] may have something to do; `None` when it never
+    /// will as things are.
+    pub fn next_due(&self) -> Option<Time> {
+        self.wheel.next_due()
+    }
+}

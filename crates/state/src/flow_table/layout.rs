@@ -1,0 +1,226 @@
+//! Where in an entry each network function's state lies.
+
+use std::any::type_name;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use thiserror::Error;
+
+use super::entry::{LINE, STATE_OFFSET};
+
+/// How many functions may keep state in one flow entry: one bit each says which have.
+pub const MAX_STATES: usize = 8;
+
+/// Bytes an entry may have.
+const MAX_ENTRY: usize = 4096;
+
+/// Why no room was reserved for a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum LayoutError {
+    /// All [`MAX_STATES`] places are taken.
+    #[error("more than {MAX_STATES} functions of the chain keep state per flow")]
+    TooMany,
+    /// The entry would grow beyond a page.
+    #[error("the flow states of the chain need more than {MAX_ENTRY} bytes ({0})")]
+    TooLarge(&'static str),
+    /// The type asks for an alignment above a cache line.
+    #[error("{0} must be aligned to more than a cache line")]
+    Alignment(&'static str),
+}
+
+/// The plan of a flow entry: each function of a chain reserves a place for its state before the first
+/// packet, and the places stay (Dyssect 5.1.1.1, with the states themselves instead of pointers to
+/// them).
+pub struct StateLayout {
+    id: u64,
+    size: usize,
+    count: u8,
+    drops: [Option<DropPlace>; MAX_STATES],
+    drop_mask: u8,
+}
+
+/// How to drop the state at an offset.
+#[derive(Clone, Copy)]
+struct DropPlace {
+    offset: usize,
+    drop: unsafe fn(*mut u8),
+}
+
+impl StateLayout {
+    /// A layout without states.
+    pub fn new() -> StateLayout {
+        // Relaxed: only distinctness matters. A 64-bit count does not wrap.
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        StateLayout {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            size: STATE_OFFSET,
+            count: 0,
+            drops: [None; MAX_STATES],
+            drop_mask: 0,
+        }
+    }
+
+    /// Reserves a place for a `T` in every entry and returns the handle to it.
+    ///
+    /// # Errors
+    /// When there are too many states already, or `T` does not fit.
+    pub fn reserve<T: Send + 'static>(&mut self) -> Result<Handle<T>, LayoutError> {
+        if usize::from(self.count) == MAX_STATES {
+            return Err(LayoutError::TooMany);
+        }
+        if align_of::<T>() > LINE {
+            return Err(LayoutError::Alignment(type_name::<T>()));
+        }
+        // Entries start at a line, so an offset that is a multiple of the alignment aligns the state.
+        let offset = self.size.next_multiple_of(align_of::<T>());
+        let end = offset.checked_add(size_of::<T>()).filter(|&end| end <= MAX_ENTRY);
+        let end = end.ok_or(LayoutError::TooLarge(type_name::<T>()))?;
+        if std::mem::needs_drop::<T>() {
+            let drop = drop_at::<T>;
+            self.drops[usize::from(self.count)] = Some(DropPlace { offset, drop });
+            self.drop_mask |= 1 << self.count;
+        }
+        let handle = Handle {
+            layout: self.id,
+            offset: offset as u32,
+            bit: 1 << self.count,
+            state: PhantomData,
+        };
+        self.size = end;
+        self.count += 1;
+        Ok(handle)
+    }
+
+    /// Bytes of an entry: whole cache lines, at least two.
+    pub fn entry_size(&self) -> usize {
+        self.size.next_multiple_of(LINE)
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Whether any state needs to be dropped.
+    pub(super) fn needs_drop(&self) -> bool {
+        self.drop_mask != 0
+    }
+
+    /// Drops the states of an entry that `initialised` names.
+    ///
+    /// # Safety
+    /// `entry` is an entry of this layout, exclusively accessed, in which the states named are
+    /// initialised; they count as uninitialised from now on, even if a drop panics.
+    pub(super) unsafe fn drop_states(&self, entry: NonNull<u8>, initialised: u8) {
+        let mut rest = initialised & self.drop_mask;
+        while rest != 0 {
+            if let Some(place) = self.drops[rest.trailing_zeros() as usize] {
+                // SAFETY: the state was placed at this offset through the handle made with it, and
+                // is initialised, says the caller.
+                unsafe { (place.drop)(entry.as_ptr().add(place.offset)) };
+            }
+            rest &= rest - 1;
+        }
+    }
+}
+
+/// Drops the `T` at `state`.
+///
+/// # Safety
+/// `state` points to an initialised, exclusively accessed `T` that is not used again.
+unsafe fn drop_at<T>(state: *mut u8) {
+    // SAFETY: passed on to the caller.
+    unsafe { ptr::drop_in_place(state.cast::<T>()) }
+}
+
+impl Default for StateLayout {
+    fn default() -> StateLayout {
+        StateLayout::new()
+    }
+}
+
+impl fmt::Debug for StateLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateLayout")
+            .field("states", &self.count)
+            .field("entry_size", &self.entry_size())
+            .finish()
+    }
+}
+
+/// Names the place of one function's state in the entries of one layout.
+pub struct Handle<T> {
+    layout: u64,
+    offset: u32,
+    bit: u8,
+    state: PhantomData<fn() -> T>,
+}
+
+impl<T> Handle<T> {
+    /// The bit that says whether the state is initialised.
+    #[inline]
+    pub(super) fn bit(self) -> u8 {
+        self.bit
+    }
+
+    /// The byte of an entry where the state lies.
+    #[inline]
+    pub(super) fn offset(self) -> usize {
+        self.offset as usize
+    }
+
+    /// Panics unless the handle was made by the layout with this id. The types in an entry are known
+    /// only through its layout, so this is what keeps them apart.
+    #[inline]
+    pub(super) fn check(self, layout: u64) {
+        assert!(self.layout == layout, "a state handle is used on a table of another layout");
+    }
+}
+
+impl<T> Clone for Handle<T> {
+    fn clone(&self) -> Handle<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Handle<T> {}
+
+impl<T> fmt::Debug for Handle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handle<{}>({})", type_name::<T>(), self.offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_placed_aligned_behind_one_another() {
+        let mut layout = StateLayout::new();
+        assert_eq!(layout.entry_size(), 2 * LINE);
+        let small = layout.reserve::<[u8; 3]>().unwrap();
+        let aligned = layout.reserve::<u64>().unwrap();
+        let nothing = layout.reserve::<()>().unwrap();
+        assert_eq!((small.offset(), aligned.offset(), nothing.offset()), (88, 96, 104));
+        assert_eq!(layout.entry_size(), 2 * LINE);
+        layout.reserve::<[u64; 4]>().unwrap();
+        assert_eq!(layout.entry_size(), 3 * LINE);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        #[repr(align(128))]
+        struct Wide(#[expect(dead_code, reason = "only its size counts")] u8);
+
+        let mut layout = StateLayout::new();
+        assert!(matches!(layout.reserve::<Wide>(), Err(LayoutError::Alignment(_))));
+        assert!(matches!(layout.reserve::<[u8; 5_000]>(), Err(LayoutError::TooLarge(_))));
+        for _ in 0..MAX_STATES {
+            layout.reserve::<u32>().unwrap();
+        }
+        assert_eq!(layout.reserve::<u32>().unwrap_err(), LayoutError::TooMany);
+        assert_eq!(layout.entry_size(), 2 * LINE);
+    }
+}

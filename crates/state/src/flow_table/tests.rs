@@ -1,0 +1,60 @@
+//! The table against a map, and what holds across a flow's life.
+
+mod life;
+mod model;
+mod schedule;
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use super::*;
+
+fn hasher() -> FlowHasher {
+    FlowHasher::new([
+        0x243f_6a88_85a3_08d3,
+        0x1319_8a2e_0370_7344,
+        0xa409_3822_299f_31d0,
+        0x082e_fa98_ec4e_6c89,
+        0x4528_21e6_38d0_1377,
+        0xbe54_66cf_34e9_0c6c,
+        0xc0ac_29b7_c97c_50dd,
+    ])
+}
+
+/// The key of flow `number`: every third one is of IPv6.
+fn key(number: u32) -> FlowKey {
+    let port = (number % 50_000) as u16;
+    if number % 3 == 2 {
+        let first = Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(number));
+        FlowKey::v6((first, port), (Ipv6Addr::LOCALHOST, 53), 17, 0)
+    } else {
+        let first = Ipv4Addr::from_bits(0x0a00_0000 | number);
+        FlowKey::v4((first, port), (Ipv4Addr::new(192, 0, 2, 1), 80), 6, 0)
+    }
+}
+
+fn hash(key: &FlowKey) -> FlowHash {
+    hasher().hash(key)
+}
+
+fn table(capacity: usize, layout: StateLayout) -> FlowTable {
+    let config = TableConfig { capacity, aliases: true };
+    FlowTable::new(config, Arc::new(layout), hasher()).unwrap()
+}
+
+impl FlowTable {
+    fn insert_key(&mut self, key: &FlowKey, now: Time) -> Result<FlowId, TableFull> {
+        self.insert(hash(key), key, now)
+    }
+
+    /// Looks `key` up in all ways there are.
+    fn look_up(&self, key: &FlowKey) -> Option<FlowId> {
+        let hash = hash(key);
+        self.prefetch(hash);
+        let found = self.find(hash, key, self.probe(hash));
+        assert_eq!(found, self.find_now(hash, key));
+        assert_eq!(found, self.find(hash, key, Probe(0)), "a wrong hint changes nothing");
+        assert_eq!(found, self.find(hash, key, Probe(u32::MAX - 1)), "nor does a wild one");
+        found
+    }
+}
