@@ -1,5 +1,13 @@
 //! Where the headers of a packet lie.
 
+mod ip;
+mod link;
+mod transport;
+
+use crate::malformed::Malformed;
+use crate::wire::{EthernetFrame, ethernet};
+use crate::{LinkType, Mbuf};
+
 /// What a packet is above the link layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
@@ -49,4 +57,80 @@ pub struct Headers {
     /// Where the packet ends: link padding lies behind. Beyond the captured bytes when a capture
     /// cut the packet short.
     pub end: u32,
+}
+
+/// What the link layer says of the network layer.
+#[derive(Clone, Copy, Debug)]
+struct LinkHeader {
+    ethertype: u16,
+    zone: u32,
+    /// Where the network layer starts.
+    l3: usize,
+    /// Where the frame ends, as far as the link layer tells.
+    end: usize,
+}
+
+impl Headers {
+    /// Finds the headers of a packet.
+    ///
+    /// Lengths are checked against the length the frame had on the wire. All headers lie in the
+    /// first segment, and of a packet that a capture cut short they must have been captured as far
+    /// as the flow's key needs them.
+    ///
+    /// # Errors
+    /// [`Malformed`] when a header is cut short, contradicts itself or claims more bytes than there
+    /// are.
+    #[inline]
+    pub fn parse(packet: &Mbuf) -> Result<Headers, Malformed> {
+        let wire_len = packet.len().max(packet.meta.wire_len as usize);
+        Headers::parse_bytes(packet.data(), wire_len, packet.meta.link)
+    }
+
+    /// As [`Headers::parse`], for a frame of `wire_len` bytes that starts with `data`. What `data`
+    /// lacks lies in later segments or was not captured.
+    ///
+    /// # Errors
+    /// As [`Headers::parse`].
+    #[inline]
+    pub fn parse_bytes(data: &[u8], wire_len: usize, link: LinkType) -> Result<Headers, Malformed> {
+        let end = wire_len.max(data.len());
+        if link == LinkType::Ethernet {
+            // The usual case is all that is compiled into the caller.
+            let ethertype = EthernetFrame::new(data)?.ethertype();
+            let header = LinkHeader { ethertype, zone: 0, l3: ethernet::HEADER, end };
+            match ethertype {
+                ethernet::IPV4 => return ip::v4(data, header),
+                ethernet::IPV6 => return ip::v6(data, header),
+                _ => {}
+            }
+        }
+        Headers::parse_unusual(data, end, link)
+    }
+
+    #[inline(never)]
+    fn parse_unusual(data: &[u8], end: usize, link: LinkType) -> Result<Headers, Malformed> {
+        let header = link::parse(data, end, link)?;
+        match header.ethertype {
+            ethernet::IPV4 => ip::v4(data, header),
+            ethernet::IPV6 => ip::v6(data, header),
+            ethernet::ARP => link::arp(data, header),
+            _ => Ok(header.without_ip(Network::Other)),
+        }
+    }
+}
+
+impl LinkHeader {
+    /// A packet that ends the search at the network layer.
+    fn without_ip(self, network: Network) -> Headers {
+        Headers {
+            network,
+            protocol: 0,
+            fragment: None,
+            ethertype: self.ethertype,
+            zone: self.zone,
+            l3: self.l3 as u16,
+            l4: self.l3 as u16,
+            end: self.end as u32,
+        }
+    }
 }

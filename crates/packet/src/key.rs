@@ -43,6 +43,9 @@ const fn tail(first_port: u16, second_port: u16, protocol: u8, zone: u32) -> u64
 }
 
 impl FlowKey {
+    /// The key of no flow: everything is zero.
+    pub const NONE: FlowKey = FlowKey { words: [0; 5], family: Family::V4 };
+
     /// The key of an IPv4 flow. Only the low 24 bits of `zone` count.
     #[inline]
     pub fn v4(

@@ -1,0 +1,156 @@
+//! TCP (RFC 9293).
+
+use super::field::{put_u16, u16_at, u32_at};
+use super::tcp_option::TcpOptions;
+use crate::checksum::Delta;
+use crate::malformed::{Layer, Malformed};
+
+/// Bytes of the header without options.
+pub const MIN_HEADER: usize = 20;
+
+const CHECKSUM: usize = 16;
+
+/// The flags, as bits of the header's fourteenth byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpFlags(pub u8);
+
+impl TcpFlags {
+    /// No more data from the sender.
+    pub const FIN: u8 = 0x01;
+    /// Synchronise sequence numbers.
+    pub const SYN: u8 = 0x02;
+    /// Reset the connection.
+    pub const RST: u8 = 0x04;
+    /// Push.
+    pub const PSH: u8 = 0x08;
+    /// The acknowledgement number counts.
+    pub const ACK: u8 = 0x10;
+}
+
+/// The length that a header states.
+#[inline(always)]
+pub(crate) fn header_len(fixed: &[u8; MIN_HEADER]) -> usize {
+    usize::from(fixed[12] >> 4) * 4
+}
+
+/// A segment.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpSegment<'a> {
+    fixed: &'a [u8; MIN_HEADER],
+    bytes: &'a [u8],
+}
+
+impl<'a> TcpSegment<'a> {
+    /// The segment at the start of `bytes`.
+    ///
+    /// # Errors
+    /// [`Malformed`] when the header is not whole or states an impossible length.
+    #[inline]
+    pub fn new(bytes: &'a [u8]) -> Result<TcpSegment<'a>, Malformed> {
+        let fixed = bytes.first_chunk().ok_or(Malformed::Truncated(Layer::Tcp))?;
+        if header_len(fixed) < MIN_HEADER {
+            return Err(Malformed::HeaderLength(Layer::Tcp));
+        }
+        Ok(TcpSegment { fixed, bytes })
+    }
+
+    /// The source port.
+    #[inline]
+    pub fn source_port(&self) -> u16 {
+        u16_at(self.fixed, 0)
+    }
+
+    /// The destination port.
+    #[inline]
+    pub fn destination_port(&self) -> u16 {
+        u16_at(self.fixed, 2)
+    }
+
+    /// The sequence number of the first byte.
+    #[inline]
+    pub fn seq(&self) -> u32 {
+        u32_at(self.fixed, 4)
+    }
+
+    /// The acknowledgement number.
+    #[inline]
+    pub fn ack(&self) -> u32 {
+        u32_at(self.fixed, 8)
+    }
+
+    /// Bytes of the header with options.
+    #[inline]
+    pub fn header_len(&self) -> usize {
+        header_len(self.fixed)
+    }
+
+    /// The flags.
+    #[inline]
+    pub fn flags(&self) -> TcpFlags {
+        TcpFlags(self.fixed[13])
+    }
+
+    /// The window, unscaled.
+    #[inline]
+    pub fn window(&self) -> u16 {
+        u16_at(self.fixed, 14)
+    }
+
+    /// The checksum as it stands.
+    #[inline]
+    pub fn checksum(&self) -> u16 {
+        u16_at(self.fixed, CHECKSUM)
+    }
+
+    /// The options, as far as they were captured.
+    #[inline]
+    pub fn options(&self) -> TcpOptions<'a> {
+        let end = self.header_len().min(self.bytes.len());
+        TcpOptions::new(&self.bytes[MIN_HEADER..end])
+    }
+}
+
+/// A segment's header, to write. Setters keep the checksum right, or as wrong as it was.
+#[derive(Debug)]
+pub struct TcpSegmentMut<'a> {
+    fixed: &'a mut [u8; MIN_HEADER],
+}
+
+impl<'a> TcpSegmentMut<'a> {
+    /// The segment at the start of `bytes`.
+    ///
+    /// # Errors
+    /// As [`TcpSegment::new`].
+    #[inline]
+    pub fn new(bytes: &'a mut [u8]) -> Result<TcpSegmentMut<'a>, Malformed> {
+        TcpSegment::new(bytes)?;
+        let fixed = bytes.first_chunk_mut().ok_or(Malformed::Truncated(Layer::Tcp))?;
+        Ok(TcpSegmentMut { fixed })
+    }
+
+    /// Sets the source port.
+    #[inline]
+    pub fn set_source_port(&mut self, port: u16) {
+        self.set_word(0, port);
+    }
+
+    /// Sets the destination port.
+    #[inline]
+    pub fn set_destination_port(&mut self, port: u16) {
+        self.set_word(2, port);
+    }
+
+    /// Adjusts the checksum to a change of the addresses.
+    #[inline]
+    pub fn adjust(&mut self, delta: Delta) {
+        let checksum = u16_at(self.fixed, CHECKSUM);
+        put_u16(self.fixed, CHECKSUM, delta.apply(checksum));
+    }
+
+    #[inline]
+    fn set_word(&mut self, at: usize, new: u16) {
+        let old = u16_at(self.fixed, at);
+        put_u16(self.fixed, at, new);
+        self.adjust(Delta::of_u16(old, new));
+    }
+}

@@ -1,0 +1,65 @@
+//! Which end of a flow comes first in its key, so that both directions have the same one.
+
+use rheostat_packet::FlowKey;
+
+use crate::prefix::PrefixList;
+
+/// The side of the network a packet comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// From the network that is served or protected.
+    Inside,
+    /// From the rest of the world.
+    Outside,
+}
+
+/// How keys of packets that arrive on a device are turned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Orientation {
+    /// The device faces the inside: the source comes first.
+    Inside,
+    /// The device faces the outside: the destination comes first.
+    Outside,
+    /// The device carries both directions, as a capture does. Of two endpoints of which one has an
+    /// inside address, that one comes first; otherwise the lower one does.
+    ByPrefix(PrefixList),
+}
+
+/// A key that is the same for both directions of its flow, and how the packet relates to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oriented {
+    /// The key.
+    pub key: FlowKey,
+    /// The side the packet comes from.
+    pub side: Side,
+    /// Whether the packet travels from the first endpoint to the second.
+    pub forward: bool,
+}
+
+impl Orientation {
+    /// Turns `key`, whose first endpoint is the packet's source.
+    #[inline]
+    pub fn orient(&self, key: FlowKey) -> Oriented {
+        let (side, forward) = match self {
+            Orientation::Inside => (Side::Inside, true),
+            Orientation::Outside => (Side::Outside, false),
+            Orientation::ByPrefix(inside) => {
+                match (inside.contains(key.first()), inside.contains(key.second())) {
+                    (true, false) => (Side::Inside, true),
+                    (false, true) => (Side::Outside, false),
+                    (true, true) => (Side::Inside, key.is_sorted()),
+                    (false, false) => (Side::Outside, key.is_sorted()),
+                }
+            }
+        };
+        Oriented { key: if forward { key } else { key.reversed() }, side, forward }
+    }
+
+    /// The side of a packet without addresses to go by.
+    pub fn default_side(&self) -> Side {
+        match self {
+            Orientation::Inside | Orientation::ByPrefix(_) => Side::Inside,
+            Orientation::Outside => Side::Outside,
+        }
+    }
+}
