@@ -1,1 +1,17 @@
 //! Devices and their queues: the simulated NIC and captures.
+
+pub mod backend;
+pub mod device;
+pub mod error;
+pub mod layer;
+pub mod sink;
+
+pub use backend::pcap::{
+    CaptureReader, CaptureSource, CaptureStatus, CaptureWriter, FormatError, PcapConfig,
+    PcapDevice, ReadError, WriteError, WriteSummary,
+};
+pub use backend::sim::{Driver, Pacing, SimConfig, SimNic, Stepper};
+pub use device::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
+pub use error::OpenError;
+pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
+pub use sink::{Collected, Collector, NullSink, Sink};

@@ -1,0 +1,4 @@
+//! The kinds of device.
+
+pub mod pcap;
+pub mod sim;

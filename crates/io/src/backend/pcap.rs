@@ -1,0 +1,19 @@
+//! Captures as devices: files in the pcap and pcapng formats, read as they would have arrived and
+//! written as packets are sent.
+
+mod device;
+mod encode;
+mod framing;
+mod legacy;
+mod link;
+mod ng;
+mod read_error;
+mod reader;
+mod source;
+mod writer;
+
+pub use device::{PcapConfig, PcapDevice};
+pub use read_error::{FormatError, ReadError};
+pub use reader::{CaptureReader, Record, RecordBuf, read_all};
+pub use source::{CaptureSource, CaptureStatus};
+pub use writer::{CaptureWriter, WriteError, WriteSummary};

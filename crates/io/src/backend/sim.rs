@@ -1,0 +1,22 @@
+//! A network interface in the process: descriptor rings, a Toeplitz hash, an indirection table that
+//! can be rewritten while packets arrive, drops where a queue is full, and a link of a given rate.
+//!
+//! Packets come from a [`rheostat_traffic::Source`] and go to a [`crate::Sink`]. One of three drivers
+//! makes them arrive; see [`Driver`].
+
+mod config;
+mod counters;
+mod descriptor_ring;
+mod driver;
+mod monitor;
+mod nic;
+mod pacing;
+mod packet_hash;
+mod receive;
+mod sim_nic;
+mod transmit;
+
+pub use config::{Driver, SimConfig};
+pub use driver::Stepper;
+pub use pacing::Pacing;
+pub use sim_nic::SimNic;

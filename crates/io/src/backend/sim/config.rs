@@ -1,0 +1,105 @@
+//! What a simulated NIC is made from.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rheostat_base::{ClockSource, DeviceId};
+use rheostat_steer::{HashOptions, Steering};
+
+use super::Pacing;
+use crate::OpenError;
+
+/// Most descriptors of one ring.
+const MAX_DESCRIPTORS: u32 = 1 << 20;
+
+/// What makes packets arrive.
+#[derive(Clone)]
+pub enum Driver {
+    /// Whoever polls a queue first enqueues what is due, for all queues, unless another lane is just
+    /// doing so. Needs no core of its own.
+    Pumped,
+    /// A thread of the device, which reads this clock. It needs buffers of its own to lie ready, so
+    /// give the pool a few hundred more than the lanes need.
+    Threaded(Arc<dyn ClockSource>),
+    /// A [`super::Stepper`] that a test or a simulator calls.
+    Stepped,
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Driver::Pumped => "Pumped",
+            Driver::Threaded(_) => "Threaded",
+            Driver::Stepped => "Stepped",
+        })
+    }
+}
+
+/// What a simulated NIC is made from.
+#[derive(Clone)]
+pub struct SimConfig {
+    /// The device's name in the configuration.
+    pub name: String,
+    /// The number packets carry as the device they arrived on.
+    pub device: DeviceId,
+    /// How many queues the device has.
+    pub queues: u16,
+    /// Descriptors of each receive queue, rounded up to a power of two.
+    pub descriptors: u32,
+    /// Descriptors of each transmit queue; `None` for a queue that always has room.
+    pub transmit_descriptors: Option<u32>,
+    /// Rate of the link in bits per second; `None` for a link that takes no time.
+    pub link_rate: Option<u64>,
+    /// How packets are hashed, and over how many buckets.
+    pub steering: Arc<Steering>,
+    /// What the hash covers.
+    pub hash: HashOptions,
+    /// When packets arrive.
+    pub pacing: Pacing,
+    /// What makes them arrive.
+    pub driver: Driver,
+}
+
+impl SimConfig {
+    /// A pumped NIC with `queues` receive queues of 1024 descriptors, without limits on sending and
+    /// without a link rate, in an open loop that starts with the first poll.
+    pub fn new(name: impl Into<String>, queues: u16, steering: Arc<Steering>) -> SimConfig {
+        SimConfig {
+            name: name.into(),
+            device: DeviceId(0),
+            queues,
+            descriptors: 1_024,
+            transmit_descriptors: None,
+            link_rate: None,
+            steering,
+            hash: HashOptions::default(),
+            pacing: Pacing::OpenLoop { origin: None },
+            driver: Driver::Pumped,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), OpenError> {
+        let device = || self.name.clone();
+        if self.queues == 0 {
+            return Err(OpenError::NoQueue { device: device() });
+        }
+        for descriptors in [Some(self.descriptors), self.transmit_descriptors].into_iter().flatten()
+        {
+            if !(1..=MAX_DESCRIPTORS).contains(&descriptors) {
+                return Err(OpenError::Descriptors { device: device(), descriptors });
+            }
+        }
+        if self.link_rate == Some(0) {
+            return Err(OpenError::NotPositive { device: device(), what: "the rate of its link" });
+        }
+        if let Pacing::Replay { speed } = self.pacing
+            && !(speed.is_finite() && speed > 0.0)
+        {
+            return Err(OpenError::NotPositive {
+                device: device(),
+                what: "the speed of its replay",
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! The side of the simulated NIC that faces the link: it takes arrivals from the source, hashes them,
+//! finds their queue in the indirection table, and writes them into descriptors or drops them.
+
+use std::sync::Arc;
+
+use rheostat_base::{Counter, DeviceId, Time};
+use rheostat_packet::{AllocError, LinkType, Mbuf, Meta, PoolCache};
+use rheostat_steer::{GenerationTable, HashOptions, Steering};
+use rheostat_traffic::{Arrival, Source};
+
+use super::SimConfig;
+use super::counters::Arrivals;
+use super::descriptor_ring::NicSide;
+use super::pacing::{Schedule, Slot};
+use super::packet_hash::packet_hash;
+
+/// The NIC. Always behind a lock: whichever thread drives it owns it for a moment.
+pub(super) struct Nic {
+    device: DeviceId,
+    source: Box<dyn Source>,
+    schedule: Schedule,
+    steering: Arc<Steering>,
+    hash: HashOptions,
+    table: Arc<GenerationTable>,
+    queues: Vec<NicSide<Mbuf>>,
+    arrivals: Arc<Arrivals>,
+    /// The frame on the link: pulled from the source and not delivered yet.
+    frame: Option<Frame>,
+    /// The bytes of that frame.
+    bytes: Vec<u8>,
+    /// That frame as a packet, once it has a buffer but no room in its queue.
+    packet: Option<Mbuf>,
+    /// Whether no more frames come.
+    ended: bool,
+    /// Arrivals so far, modulo 2^32.
+    stamp: u32,
+}
+
+/// A frame that the source has given and that waits for its time, or for room.
+#[derive(Clone, Copy)]
+struct Frame {
+    slot: Slot,
+    wire_len: u32,
+    link: LinkType,
+}
+
+/// What became of the frame on the link.
+enum Outcome {
+    /// It was enqueued, or dropped and counted.
+    Gone,
+    /// It must wait for room, and all behind it with it.
+    Blocked,
+}
+
+impl Nic {
+    /// A NIC of `config` that takes frames from `source`. `queues` has one ring per queue.
+    pub(super) fn new(
+        config: &SimConfig,
+        source: Box<dyn Source>,
+        queues: Vec<NicSide<Mbuf>>,
+        table: Arc<GenerationTable>,
+        arrivals: Arc<Arrivals>,
+    ) -> Nic {
+        Nic {
+            device: config.device,
+            source,
+            schedule: Schedule::new(config.pacing, config.link_rate),
+            steering: config.steering.clone(),
+            hash: config.hash,
+            table,
+            queues,
+            arrivals,
+            frame: None,
+            bytes: Vec::new(),
+            packet: None,
+            ended: false,
+            stamp: 0,
+        }
+    }
+
+    /// Delivers what has arrived by `now`, at most `limit` frames, and returns how many.
+    pub(super) fn deliver(&mut self, now: Time, limit: usize, pool: &mut PoolCache) -> usize {
+        // From here on the table is as it was last rewritten, and whatever an earlier one placed has
+        // been enqueued: an older call held the lock until it was done.
+        self.table.acknowledge();
+        let mut delivered = 0;
+        while delivered < limit {
+            let Some(frame) = self.next_frame(now) else { break };
+            if frame.slot.due > now {
+                break;
+            }
+            match self.place(frame, pool) {
+                Outcome::Gone => {
+                    self.frame = None;
+                    self.stamp = self.stamp.wrapping_add(1);
+                    delivered += 1;
+                }
+                Outcome::Blocked => break,
+            }
+        }
+        delivered
+    }
+
+    /// When the next frame is due; `None` after the last.
+    pub(super) fn next_due(&mut self, now: Time) -> Option<Time> {
+        self.next_frame(now).map(|frame| frame.slot.due)
+    }
+
+    /// Whether the source has ended, or was stopped.
+    pub(super) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// How much of its source has arrived, where the source knows.
+    pub(super) fn progress(&self) -> Option<f64> {
+        self.source.progress()
+    }
+
+    /// Nothing more arrives; a frame on the link never does.
+    pub(super) fn stop(&mut self) {
+        self.ended = true;
+        self.frame = None;
+        self.packet = None;
+    }
+
+    fn next_frame(&mut self, now: Time) -> Option<Frame> {
+        if self.frame.is_none() && !self.ended {
+            self.frame = self.pull(now);
+            self.ended = self.frame.is_none();
+        }
+        self.frame
+    }
+
+    fn pull(&mut self, now: Time) -> Option<Frame> {
+        let Arrival { time, wire_len, link, .. } = self.source.next(&mut self.bytes)?;
+        Some(Frame { slot: self.schedule.place(time, wire_len, now), wire_len, link })
+    }
+
+    /// Puts the frame on the link into the queue that the table in force says.
+    fn place(&mut self, frame: Frame, pool: &mut PoolCache) -> Outcome {
+        let packet = match self.packet.take().map_or_else(|| self.buffer(frame, pool), Ok) {
+            Ok(packet) => packet,
+            Err(AllocError::Empty) if self.schedule.is_lossless() => return Outcome::Blocked,
+            Err(AllocError::Empty) => return self.arrive(frame, Some(&self.arrivals.no_buffer)),
+            Err(AllocError::Oversize) => return self.arrive(frame, Some(&self.arrivals.oversize)),
+        };
+        let queue = self.table.lookup(self.steering.bucket_of_hash(packet.meta.hash)).index();
+        match self.queues[queue].put(packet) {
+            Ok(()) => self.arrive(frame, None),
+            Err(packet) if self.schedule.is_lossless() => {
+                self.packet = Some(packet);
+                Outcome::Blocked
+            }
+            Err(packet) => {
+                pool.free(packet);
+                self.arrive(frame, Some(&self.arrivals.queue_full[queue]))
+            }
+        }
+    }
+
+    /// Copies the frame on the link into a buffer and hashes it.
+    fn buffer(&self, frame: Frame, pool: &mut PoolCache) -> Result<Mbuf, AllocError> {
+        let mut packet = pool.alloc_from(&self.bytes)?;
+        packet.meta = Meta {
+            timestamp: frame.slot.stamp,
+            wire_len: frame.wire_len,
+            stamp: self.stamp,
+            device: self.device,
+            link: frame.link,
+            ..Meta::default()
+        };
+        let (hash, kind) = packet_hash(&self.steering, self.hash, self.device, &packet);
+        packet.meta.hash = hash;
+        packet.meta.hash_kind = kind;
+        Ok(packet)
+    }
+
+    fn arrive(&self, frame: Frame, drop: Option<&Counter>) -> Outcome {
+        self.arrivals.arrived.increment();
+        self.arrivals.arrived_bytes.add(frame.wire_len.into());
+        if let Some(drop) = drop {
+            drop.increment();
+        }
+        Outcome::Gone
+    }
+}

@@ -1,0 +1,94 @@
+//! What every kind of device looks like to a lane.
+
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use rheostat_base::Time;
+use rheostat_packet::{Burst, PoolCache};
+use rheostat_steer::IndirectionTable;
+
+/// A network interface, or what stands for one.
+pub trait Device: Send {
+    /// The device's name in the configuration.
+    fn name(&self) -> &str;
+
+    /// Takes the queues out of the device, in the order of their numbers; empty the second time.
+    fn queues(&mut self) -> Vec<QueuePair>;
+
+    /// The table that places buckets on receive queues, where the device has one.
+    fn table(&self) -> Option<Arc<dyn IndirectionTable>>;
+
+    /// A view of the device that stays valid while its queues run on other threads.
+    fn monitor(&self) -> Arc<dyn DeviceMonitor>;
+}
+
+/// The two ends of a device that one lane holds.
+pub struct QueuePair {
+    /// Where the lane receives.
+    pub rx: Box<dyn RxQueue>,
+    /// Where the lane sends.
+    pub tx: Box<dyn TxQueue>,
+}
+
+/// A receive queue. One lane polls it.
+pub trait RxQueue: Send {
+    /// Appends packets that have arrived by `now` to `burst` until it is full or the queue empty, in
+    /// order of arrival, and returns how many. Buffers come from `pool` where the device needs them.
+    fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize;
+
+    /// Packets waiting in the queue.
+    fn backlog(&self) -> usize;
+
+    /// A descriptor that polls readable when packets wait, where there is one to block on.
+    fn wait_fd(&self) -> Option<RawFd>;
+}
+
+/// A transmit queue. One lane sends through it.
+pub trait TxQueue: Send {
+    /// Takes packets from the front of `burst` while it has room and returns how many it took. What
+    /// stays in `burst` was not sent and is the caller's to retry or to drop and count. Buffers of
+    /// sent packets are returned through `pool` as soon as the device is done with them.
+    fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize;
+}
+
+/// What can be asked of a device while its queues run elsewhere.
+pub trait DeviceMonitor: Send + Sync {
+    /// The counters as last written.
+    fn counters(&self) -> DeviceCounters;
+
+    /// Whether the source behind the device has ended for good and every queue is empty.
+    fn is_exhausted(&self) -> bool;
+
+    /// Stops the source: nothing more arrives, and what has arrived can still be received.
+    fn stop(&self);
+
+    /// How much of a source of known size has been read, between 0 and 1.
+    fn progress(&self) -> Option<f64>;
+
+    /// What was wrong with the source, to be shown at the end: a capture that is cut off, say. The
+    /// records concerned are in [`DeviceCounters::malformed`].
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// What a device has counted. Every packet that arrived was dropped, or received by a lane, or waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceCounters {
+    /// Packets that arrived, including those dropped at once.
+    pub arrived: u64,
+    /// Bytes of those packets on the wire.
+    pub arrived_bytes: u64,
+    /// Drops because a receive queue was full, by queue.
+    pub queue_full: Vec<u64>,
+    /// Drops because no buffer was free.
+    pub no_buffer: u64,
+    /// Frames longer than a chain of buffers may be.
+    pub oversize: u64,
+    /// Records of a capture that could not be read.
+    pub malformed: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Bytes of those packets.
+    pub sent_bytes: u64,
+}

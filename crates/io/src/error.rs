@@ -1,0 +1,61 @@
+//! Why a device cannot be opened.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::backend::pcap::FormatError;
+
+/// Why a device cannot be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The capture to read cannot be opened.
+    #[error("cannot open the capture {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file to read is not a capture we can read.
+    #[error("cannot read {}: {source}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: FormatError,
+    },
+    /// A device without queues is of no use.
+    #[error("device `{device}` needs at least one queue")]
+    NoQueue {
+        /// The device.
+        device: String,
+    },
+    /// A ring of this size is impossible.
+    #[error(
+        "device `{device}` cannot have rings of {descriptors} descriptors: 1 to 2^20 are possible"
+    )]
+    Descriptors {
+        /// The device.
+        device: String,
+        /// The descriptors asked for.
+        descriptors: u32,
+    },
+    /// A rate or a speed that is not a positive number.
+    #[error("device `{device}`: {what} must be a positive number")]
+    NotPositive {
+        /// The device.
+        device: String,
+        /// What is not positive.
+        what: &'static str,
+    },
+    /// No thread could be started for the device.
+    #[error("cannot start the thread of device `{device}`: {source}")]
+    Thread {
+        /// The device.
+        device: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}

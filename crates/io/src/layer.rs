@@ -1,0 +1,3 @@
+//! Layers around a device.
+
+pub mod fault;
