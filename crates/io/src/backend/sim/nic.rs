@@ -162,7 +162,7 @@ impl Nic {
     fn buffer(&self, frame: Frame, pool: &mut PoolCache) -> Result<Mbuf, AllocError> {
         let mut packet = pool.alloc_from(&self.bytes)?;
         packet.meta = Meta {
-            timestamp: frame.slot.stamp,
+            timestamp: frame.slot.timestamp,
             wire_len: frame.wire_len,
             stamp: self.stamp,
             device: self.device,

@@ -33,7 +33,7 @@ pub enum Pacing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) due: Time,
-    pub(super) stamp: Time,
+    pub(super) timestamp: Time,
 }
 
 /// Maps the times of a source to the clock of the run.
@@ -74,17 +74,17 @@ impl Schedule {
     pub(super) fn place(&mut self, time: Time, wire_len: u32, now: Time) -> Slot {
         let (start, first) = *self.start.get_or_insert((now, time));
         match self.pacing {
-            Pacing::Lossless => Slot { due: Time::ZERO, stamp: time },
+            Pacing::Lossless => Slot { due: Time::ZERO, timestamp: time },
             Pacing::OpenLoop { origin } => {
                 let sent = origin.unwrap_or(start) + time.since(Time::ZERO);
                 let due = self.carry(sent, wire_len);
-                Slot { due, stamp: due }
+                Slot { due, timestamp: due }
             }
             Pacing::Replay { speed } => {
                 let gap = time.since(first).as_nanos() as f64 / speed;
                 // A float beyond the range of an integer becomes its largest value.
                 let sent = start + Duration::from_nanos(gap as u64);
-                Slot { due: self.carry(sent, wire_len), stamp: time }
+                Slot { due: self.carry(sent, wire_len), timestamp: time }
             }
         }
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn an_open_loop_shifts_the_source_by_its_origin() {
         let mut fixed = Schedule::new(Pacing::OpenLoop { origin: Some(MS(5)) }, None);
-        assert_eq!(place(&mut fixed, MS(3), MS(100)), Slot { due: MS(8), stamp: MS(8) });
+        assert_eq!(place(&mut fixed, MS(3), MS(100)), Slot { due: MS(8), timestamp: MS(8) });
         let mut first_poll = Schedule::new(Pacing::OpenLoop { origin: None }, None);
         assert_eq!(place(&mut first_poll, MS(3), MS(100)).due, MS(103));
         assert_eq!(place(&mut first_poll, MS(4), MS(900)).due, MS(104));
@@ -129,11 +129,11 @@ mod tests {
         let epoch = Time::from_secs(1_700_000_000);
         let second = epoch + Duration::from_millis(30);
         let mut replay = Schedule::new(Pacing::Replay { speed: 3.0 }, None);
-        assert_eq!(place(&mut replay, epoch, MS(7)), Slot { due: MS(7), stamp: epoch });
-        assert_eq!(place(&mut replay, second, MS(8)), Slot { due: MS(17), stamp: second });
+        assert_eq!(place(&mut replay, epoch, MS(7)), Slot { due: MS(7), timestamp: epoch });
+        assert_eq!(place(&mut replay, second, MS(8)), Slot { due: MS(17), timestamp: second });
         // A time stamp that goes back does not hold anything up.
         assert_eq!(place(&mut replay, Time::ZERO, MS(9)).due, MS(7));
-        assert_eq!(place(&mut replay, Time::NEVER, MS(9)).stamp, Time::NEVER);
+        assert_eq!(place(&mut replay, Time::NEVER, MS(9)).timestamp, Time::NEVER);
     }
 
     #[test]
@@ -152,6 +152,6 @@ mod tests {
     fn without_loss_time_gates_nothing() {
         let mut schedule = Schedule::new(Pacing::Lossless, Some(1));
         let slot = place(&mut schedule, MS(50), Time::ZERO);
-        assert_eq!(slot, Slot { due: Time::ZERO, stamp: MS(50) });
+        assert_eq!(slot, Slot { due: Time::ZERO, timestamp: MS(50) });
     }
 }
