@@ -1,1 +1,16 @@
-//! Network functions and chains of them.
+//! Network functions: the trait to implement, what a handler can do, and chains of functions run by
+//! the lanes.
+
+pub mod chain;
+mod chain_service;
+mod cx;
+pub mod function;
+mod packet;
+mod verdict;
+
+pub use chain::{Chain, Empty, Stage, Then};
+pub use chain_service::{ChainService, Seeds, make_shards};
+pub use cx::{Cx, DEFAULT_LIFETIME, Scope};
+pub use function::{NetworkFunction, ShardInfo};
+pub use packet::Packet;
+pub use verdict::{Abort, Admission, Outcome, Verdict};

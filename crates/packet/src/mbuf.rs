@@ -172,6 +172,20 @@ impl Mbuf {
         }
     }
 
+    /// Cuts the packet, which must lie in one buffer, down to `len` bytes. `false`, and nothing changed,
+    /// when it is shorter or chained.
+    pub fn truncate(&mut self, len: usize) -> bool {
+        match u16::try_from(len) {
+            Ok(len) if len <= self.len && !self.is_chained() => {
+                self.len = len;
+                self.total = len.into();
+                self.meta.wire_len = len.into();
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn pool(&self) -> &Inner {
         // SAFETY: the pool is freed only once every buffer is home, and this handle holds one.
         unsafe { self.pool.as_ref() }

@@ -1,1 +1,20 @@
-//! Lanes, workers, hand-off and polling.
+//! Lanes, the workers that run them, the rings on which packets change lanes, and the accounts that
+//! prove no packet was lost on the way.
+
+pub mod account;
+pub mod handoff;
+pub mod invariant;
+pub mod lane;
+pub mod poll;
+pub mod runtime;
+pub mod service;
+pub mod shard_set;
+mod worker;
+
+pub use account::{LaneCounters, LaneSample};
+pub use invariant::Violation;
+pub use lane::{Arrival, ArrivalKind, Egress, Lane, LaneConfig, Routes, TimeSource};
+pub use poll::{Next, PollOutcome, PollPolicy};
+pub use runtime::{RunReport, Runtime, RuntimeConfig, StartError};
+pub use service::{LaneState, Service};
+pub use shard_set::ShardSet;

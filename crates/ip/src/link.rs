@@ -1,0 +1,48 @@
+//! Link headers turned round.
+
+use rheostat_packet::{Headers, LinkType, Mbuf};
+
+/// Writes the link header of an answer to `packet` to the start of `out` and returns its length. `None`
+/// when the packet was sent to many, because such a packet must not be answered (RFC 1122, 3.2.2), or
+/// when there is no room.
+pub(crate) fn write_reversed(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<usize> {
+    let len = usize::from(headers.l3);
+    let header = packet.data().get(..len)?;
+    let out = out.get_mut(..len)?;
+    out.copy_from_slice(header);
+    match packet.meta.link {
+        LinkType::Ethernet => {
+            if header.first()? & 1 != 0 {
+                return None;
+            }
+            out[..6].copy_from_slice(&header[6..12]);
+            out[6..12].copy_from_slice(&header[..6]);
+        }
+        // The first two bytes of the first version, the eleventh of the second, tell who sent a
+        // packet to whom: 0 to us, 1 and 2 to many, 4 by us.
+        LinkType::LinuxCooked => {
+            match header.get(..2)? {
+                [0, 1 | 2] => return None,
+                [0, 4] => out[1] = 0,
+                _ => out[1] = 4,
+            }
+        }
+        LinkType::LinuxCooked2 => match *header.get(10)? {
+            1 | 2 => return None,
+            4 => out[10] = 0,
+            _ => out[10] = 4,
+        },
+        LinkType::Raw | LinkType::Null => {}
+    }
+    Some(len)
+}
+
+/// Pads an Ethernet frame of `len` bytes to the least length.
+pub(crate) fn padded(packet: &Mbuf, out: &mut [u8], len: usize) -> usize {
+    const LEAST: usize = 60;
+    if packet.meta.link != LinkType::Ethernet || len >= LEAST || out.len() < LEAST {
+        return len;
+    }
+    out[len..LEAST].fill(0);
+    LEAST
+}

@@ -1,0 +1,93 @@
+//! The ICMP error that tells a sender that its packets are not let through.
+
+use std::net::IpAddr;
+
+use rheostat_packet::build::{FrameBuilder, Payload, Transport};
+use rheostat_packet::wire::{icmpv4, icmpv6};
+use rheostat_packet::{Headers, Mbuf, Network, tuple};
+
+use crate::link;
+use crate::reset::is_host;
+
+/// Bytes of an ICMPv4 error with its IP header (RFC 1812, section 4.3.2.3), and of an ICMPv6 error
+/// (RFC 4443, section 2.4 (c)), at most.
+const MOST: [usize; 2] = [576, 1_280];
+
+/// Writes "communication administratively prohibited" (ICMPv4 type 3 code 13, RFC 1812; ICMPv6 type 1
+/// code 1, RFC 4443) in answer to `packet` to `out` and returns its length. It comes from the address
+/// the packet was for. `None` when there must be no answer: to an ICMP error, to a fragment that is not
+/// the first, or to what was sent by or to many (RFC 1122, section 3.2.2; RFC 4443, section 2.4 (e)).
+pub fn prohibited(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<usize> {
+    if headers.fragment.is_some_and(|fragment| fragment.offset > 0) {
+        return None;
+    }
+    let data = packet.data();
+    let key = tuple::addresses(data, headers)?;
+    if !is_host(key.first()) || !is_host(key.second()) {
+        return None;
+    }
+    let message = data.get(usize::from(headers.l4)..).unwrap_or_default();
+    let is_error = match (headers.network, headers.protocol) {
+        (Network::Ipv4, 1) => message.first().is_none_or(|kind| icmpv4::is_error(*kind)),
+        (Network::Ipv6, 58) => message.first().is_none_or(|kind| icmpv6::is_error(*kind)),
+        _ => false,
+    };
+    if is_error {
+        return None;
+    }
+    let (kind, code, most, header) = match key.first() {
+        IpAddr::V4(_) => (icmpv4::UNREACHABLE, 13, MOST[0], 28),
+        IpAddr::V6(_) => (icmpv6::UNREACHABLE, 1, MOST[1], 48),
+    };
+    let l3 = link::write_reversed(packet, headers, out)?;
+    let end = (headers.end as usize).min(data.len());
+    let quoted = data.get(usize::from(headers.l3)..end)?;
+    let quoted = &quoted[..quoted.len().min(most - header)];
+    let transport = Transport::Icmp { kind, code, rest: 0 };
+    let answer =
+        FrameBuilder::new(key.second(), key.first(), transport, Payload::Bytes(quoted));
+    let body = out.get_mut(l3..).filter(|body| body.len() >= answer.len())?;
+    let len = l3 + answer.write(body);
+    Some(link::padded(packet, out, len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rheostat_packet::{LinkType, Mempool, MempoolConfig, PoolCache, Tuple};
+
+    fn answer(source: &str, destination: &str, transport: Transport<'_>) -> Option<Vec<u8>> {
+        let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
+        let frame = FrameBuilder::new(source, destination, transport, Payload::Pattern(1_400));
+        let pool = Mempool::new(&MempoolConfig { buffers: 8, ..MempoolConfig::default() }).unwrap();
+        let mut packet = PoolCache::new(pool).alloc_from(&frame.to_vec()).unwrap();
+        packet.meta.link = LinkType::Raw;
+        let headers = Headers::parse(&packet).unwrap();
+        let mut out = [0; crate::LONGEST_ANSWER];
+        prohibited(&packet, &headers, &mut out).map(|len| out[..len].to_vec())
+    }
+
+    #[test]
+    fn the_answer_quotes_the_packet_and_names_its_flow() {
+        for (source, destination, len) in
+            [("198.51.100.1", "10.0.0.5", 576), ("2001:db8::1", "fd00::5", 1_280)]
+        {
+            let frame = answer(source, destination, Transport::Udp { ports: (53, 99) }).unwrap();
+            assert_eq!(frame.len(), len);
+            let headers = Headers::parse_bytes(&frame, frame.len(), LinkType::Raw).unwrap();
+            let Tuple::IcmpError(key) = Tuple::of_bytes(&frame, &headers) else { panic!("an error") };
+            assert_eq!((key.first(), key.first_port()), (destination.parse().unwrap(), 99));
+            assert_eq!((key.second(), key.second_port()), (source.parse().unwrap(), 53));
+        }
+    }
+
+    #[test]
+    fn errors_and_multicast_are_not_answered() {
+        let error = Transport::Icmp { kind: 3, code: 0, rest: 0 };
+        assert_eq!(answer("198.51.100.1", "10.0.0.5", error), None);
+        let udp = Transport::Udp { ports: (1, 2) };
+        assert_eq!(answer("198.51.100.1", "224.0.0.1", udp), None);
+        assert_eq!(answer("0.0.0.0", "10.0.0.5", udp), None);
+        assert_eq!(answer("2001:db8::1", "ff02::1", udp), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! Chains of network functions, composed at compile time: [`Stage`] makes a chain of one function,
+//! [`Then`] joins two chains, [`Empty`] forwards everything. The compiler sees the whole chain, so a
+//! packet passes it without a virtual call.
+
+mod empty;
+mod stage;
+mod then;
+
+pub use empty::Empty;
+pub use stage::Stage;
+pub use then::Then;
+
+use rheostat_state::FlowMut;
+use rheostat_steer::PacketSet;
+
+use crate::cx::Scope;
+use crate::function::ShardInfo;
+use crate::packet::Packet;
+use crate::verdict::{Outcome, Verdict};
+
+/// Functions that packets pass one after the other: from inside in order, from outside in reverse.
+///
+/// The states of a new flow are kept beside the table until the whole chain has admitted it, so that
+/// a packet that is refused never touches the table.
+pub trait Chain: Send + Sync + 'static {
+    /// The functions' states per shard.
+    type Local: Send + 'static;
+    /// The functions' states of one flow, as far as they have seen it.
+    type States;
+
+    /// Whether flows are looked up at all.
+    const STATEFUL: bool;
+
+    /// The header fields that name a flow of the chain.
+    fn packet_set(&self) -> PacketSet;
+
+    /// Makes the state of one shard.
+    fn local(&self, shard: ShardInfo) -> Self::Local;
+
+    /// Presents the first packet of a flow. With [`Verdict::Drop`] the states are to be discarded.
+    fn first(
+        &self,
+        local: &mut Self::Local,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<(Self::States, Verdict)>;
+
+    /// Puts the states of an admitted flow into its entry.
+    fn install(&self, flow: &mut FlowMut<'_>, states: Self::States);
+
+    /// Gives up the states of a flow that was not installed, last function first.
+    fn discarded(&self, local: &mut Self::Local, scope: &mut Scope<'_>, states: Self::States);
+
+    /// Presents a packet of a live flow.
+    fn packet(
+        &self,
+        local: &mut Self::Local,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+        flow: &mut FlowMut<'_>,
+    ) -> Outcome<Verdict>;
+
+    /// Tells the functions that the flow ends.
+    fn ended(&self, local: &mut Self::Local, scope: &mut Scope<'_>, flow: &mut FlowMut<'_>);
+
+    /// Presents a packet that belongs to no flow.
+    fn orphan(
+        &self,
+        local: &mut Self::Local,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict>;
+
+    /// Gives the functions their regular turn.
+    fn periodic(&self, local: &mut Self::Local, scope: &mut Scope<'_>) -> Outcome<()>;
+}

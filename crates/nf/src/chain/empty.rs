@@ -1,0 +1,57 @@
+//! The chain without functions.
+
+use rheostat_state::FlowMut;
+use rheostat_steer::PacketSet;
+
+use super::Chain;
+use crate::cx::Scope;
+use crate::function::ShardInfo;
+use crate::packet::Packet;
+use crate::verdict::{Outcome, Verdict};
+
+/// Forwards every packet and keeps no flows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Empty;
+
+impl Chain for Empty {
+    type Local = ();
+    type States = ();
+
+    const STATEFUL: bool = false;
+
+    fn packet_set(&self) -> PacketSet {
+        PacketSet::five_tuple()
+    }
+
+    fn local(&self, _: ShardInfo) {}
+
+    #[inline]
+    fn first(&self, (): &mut (), _: &mut Scope<'_>, _: &mut Packet<'_>) -> Outcome<((), Verdict)> {
+        Ok(((), Verdict::Forward))
+    }
+
+    fn install(&self, _: &mut FlowMut<'_>, (): ()) {}
+
+    fn discarded(&self, (): &mut (), _: &mut Scope<'_>, (): ()) {}
+
+    fn packet(
+        &self,
+        (): &mut (),
+        _: &mut Scope<'_>,
+        _: &mut Packet<'_>,
+        _: &mut FlowMut<'_>,
+    ) -> Outcome<Verdict> {
+        Ok(Verdict::Forward)
+    }
+
+    fn ended(&self, (): &mut (), _: &mut Scope<'_>, _: &mut FlowMut<'_>) {}
+
+    #[inline]
+    fn orphan(&self, (): &mut (), _: &mut Scope<'_>, _: &mut Packet<'_>) -> Outcome<Verdict> {
+        Ok(Verdict::Forward)
+    }
+
+    fn periodic(&self, (): &mut (), _: &mut Scope<'_>) -> Outcome<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! A chain of one function.
+
+use rheostat_state::{FlowMut, Handle, LayoutError, StateLayout};
+use rheostat_steer::PacketSet;
+
+use super::Chain;
+use crate::cx::Scope;
+use crate::function::{NetworkFunction, ShardInfo};
+use crate::packet::Packet;
+use crate::verdict::{Admission, Outcome, Verdict};
+
+/// A function with the place of its state in a flow's entry.
+#[derive(Debug)]
+pub struct Stage<F: NetworkFunction> {
+    function: F,
+    handle: Handle<F::State>,
+}
+
+impl<F: NetworkFunction> Stage<F> {
+    /// Reserves a place for the function's state in `layout`.
+    ///
+    /// # Errors
+    /// [`LayoutError`] when the entry has no room for it.
+    pub fn new(function: F, layout: &mut StateLayout) -> Result<Stage<F>, LayoutError> {
+        Ok(Stage { function, handle: layout.reserve::<F::State>()? })
+    }
+}
+
+impl<F: NetworkFunction> Chain for Stage<F> {
+    type Local = F::Local;
+    type States = Option<F::State>;
+
+    const STATEFUL: bool = true;
+
+    fn packet_set(&self) -> PacketSet {
+        self.function.packet_set()
+    }
+
+    fn local(&self, shard: ShardInfo) -> F::Local {
+        self.function.local(shard)
+    }
+
+    #[inline]
+    fn first(
+        &self,
+        local: &mut F::Local,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<(Option<F::State>, Verdict)> {
+        Ok(match self.function.first(&mut scope.cx(local), packet)? {
+            Admission::Admit(state, verdict) => (Some(state), verdict),
+            Admission::Refuse(reason) => (None, Verdict::Drop(reason)),
+        })
+    }
+
+    #[inline]
+    fn install(&self, flow: &mut FlowMut<'_>, states: Option<F::State>) {
+        if let Some(state) = states {
+            flow.init(self.handle, state);
+        }
+    }
+
+    fn discarded(&self, local: &mut F::Local, scope: &mut Scope<'_>, states: Option<F::State>) {
+        if let Some(state) = states {
+            self.function.discarded(&mut scope.cx(local), state);
+        }
+    }
+
+    #[inline]
+    fn packet(
+        &self,
+        local: &mut F::Local,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+        flow: &mut FlowMut<'_>,
+    ) -> Outcome<Verdict> {
+        if let Some(state) = flow.state(self.handle) {
+            return self.function.packet(&mut scope.cx(local), packet, state);
+        }
+        // An earlier function kept the flow's first packet from this one; it sees the flow only now.
+        let (state, verdict) = self.first(local, scope, packet)?;
+        self.install(flow, state);
+        if matches!(verdict, Verdict::Drop(_)) {
+            scope.effects.close = true;
+        }
+        Ok(verdict)
+    }
+
+    fn ended(&self, local: &mut F::Local, scope: &mut Scope<'_>, flow: &mut FlowMut<'_>) {
+        if let Some(state) = flow.state(self.handle) {
+            // An aborted clean-up has no packet to drop; the state goes in any case.
+            let _ = self.function.expired(&mut scope.cx(local), state);
+        }
+    }
+
+    #[inline]
+    fn orphan(
+        &self,
+        local: &mut F::Local,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict> {
+        self.function.orphan(&mut scope.cx(local), packet)
+    }
+
+    fn periodic(&self, local: &mut F::Local, scope: &mut Scope<'_>) -> Outcome<()> {
+        self.function.periodic(&mut scope.cx(local))
+    }
+}

@@ -1,0 +1,131 @@
+//! Two chains, one behind the other.
+
+use rheostat_state::FlowMut;
+use rheostat_steer::{PacketSet, Side};
+
+use super::Chain;
+use crate::cx::Scope;
+use crate::function::ShardInfo;
+use crate::packet::Packet;
+use crate::verdict::{Outcome, Verdict};
+
+/// Packets from inside pass `A` and then `B`, packets from outside `B` and then `A`.
+#[derive(Debug)]
+pub struct Then<A, B>(pub A, pub B);
+
+impl<A: Chain, B: Chain> Chain for Then<A, B> {
+    type Local = (A::Local, B::Local);
+    /// `None` for a chain that did not get to see the flow's first packet.
+    type States = (Option<A::States>, Option<B::States>);
+
+    const STATEFUL: bool = A::STATEFUL || B::STATEFUL;
+
+    fn packet_set(&self) -> PacketSet {
+        self.0.packet_set().common(&self.1.packet_set())
+    }
+
+    fn local(&self, shard: ShardInfo) -> Self::Local {
+        (self.0.local(shard), self.1.local(shard))
+    }
+
+    #[inline]
+    fn first(
+        &self,
+        (a, b): &mut Self::Local,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<(Self::States, Verdict)> {
+        match packet.side() {
+            Side::Inside => {
+                let (first, verdict) = self.0.first(a, scope, packet)?;
+                if verdict != Verdict::Forward {
+                    return Ok(((Some(first), None), verdict));
+                }
+                let (second, verdict) = self.1.first(b, scope, packet)?;
+                Ok(((Some(first), Some(second)), verdict))
+            }
+            Side::Outside => {
+                let (first, verdict) = self.1.first(b, scope, packet)?;
+                if verdict != Verdict::Forward {
+                    return Ok(((None, Some(first)), verdict));
+                }
+                let (second, verdict) = self.0.first(a, scope, packet)?;
+                Ok(((Some(second), Some(first)), verdict))
+            }
+        }
+    }
+
+    #[inline]
+    fn install(&self, flow: &mut FlowMut<'_>, (a, b): Self::States) {
+        if let Some(states) = a {
+            self.0.install(flow, states);
+        }
+        if let Some(states) = b {
+            self.1.install(flow, states);
+        }
+    }
+
+    fn discarded(
+        &self,
+        (local_a, local_b): &mut Self::Local,
+        scope: &mut Scope<'_>,
+        (a, b): Self::States,
+    ) {
+        // Only one of the two orders of initialisation is possible when one side is missing, and
+        // when both are there neither depends on the other.
+        if let Some(states) = b {
+            self.1.discarded(local_b, scope, states);
+        }
+        if let Some(states) = a {
+            self.0.discarded(local_a, scope, states);
+        }
+    }
+
+    #[inline]
+    fn packet(
+        &self,
+        (a, b): &mut Self::Local,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+        flow: &mut FlowMut<'_>,
+    ) -> Outcome<Verdict> {
+        match packet.side() {
+            Side::Inside => match self.0.packet(a, scope, packet, flow)? {
+                Verdict::Forward => self.1.packet(b, scope, packet, flow),
+                verdict => Ok(verdict),
+            },
+            Side::Outside => match self.1.packet(b, scope, packet, flow)? {
+                Verdict::Forward => self.0.packet(a, scope, packet, flow),
+                verdict => Ok(verdict),
+            },
+        }
+    }
+
+    fn ended(&self, (a, b): &mut Self::Local, scope: &mut Scope<'_>, flow: &mut FlowMut<'_>) {
+        self.1.ended(b, scope, flow);
+        self.0.ended(a, scope, flow);
+    }
+
+    fn orphan(
+        &self,
+        (a, b): &mut Self::Local,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict> {
+        match packet.side() {
+            Side::Inside => match self.0.orphan(a, scope, packet)? {
+                Verdict::Forward => self.1.orphan(b, scope, packet),
+                verdict => Ok(verdict),
+            },
+            Side::Outside => match self.1.orphan(b, scope, packet)? {
+                Verdict::Forward => self.0.orphan(a, scope, packet),
+                verdict => Ok(verdict),
+            },
+        }
+    }
+
+    fn periodic(&self, (a, b): &mut Self::Local, scope: &mut Scope<'_>) -> Outcome<()> {
+        self.0.periodic(a, scope)?;
+        self.1.periodic(b, scope)
+    }
+}

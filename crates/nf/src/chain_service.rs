@@ -1,0 +1,238 @@
+//! Runs a chain on the packets of a lane: looks flows up in stages, so that the memory a packet needs
+//! is on its way while others are worked on, and does what the functions decide.
+
+mod flow_life;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rheostat_base::{DropReason, ShardId, Time};
+use rheostat_packet::Mbuf;
+use rheostat_run::{Arrival, ArrivalKind, Egress, LaneState, Routes, Service};
+use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTracker};
+use rheostat_state::{Probe, Shard, StateLayout, TableConfig};
+
+use crate::chain::Chain;
+use crate::cx::{Effects, Scope};
+use crate::function::ShardInfo;
+use crate::packet::Packet;
+use crate::verdict::{Outcome, Verdict};
+
+/// How long it takes to visit every shard once for timers and periodic handlers.
+const ROUND: Duration = Duration::from_millis(512);
+/// Flows reclaimed in one visit at most, so that packets do not wait long.
+const RECLAIM: usize = 64;
+
+/// A chain as the service of one lane.
+#[derive(Debug)]
+pub struct ChainService<C: Chain> {
+    chain: Arc<C>,
+    routes: Routes,
+    effects: Effects,
+    probes: Vec<Option<Probe>>,
+    /// Shards from whose tables a flow was removed during this burst.
+    disturbed: Vec<ShardId>,
+    next_shard: ShardId,
+    next_tick: Time,
+}
+
+/// The random numbers of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seeds {
+    /// What each shard's own number is derived from.
+    pub shards: u64,
+}
+
+/// Makes every shard of a run, with an empty table of `table.capacity` flows each.
+///
+/// # Errors
+/// [`ArenaError`] when the operating system does not give the memory.
+pub fn make_shards<C: Chain>(
+    chain: &C,
+    shards: usize,
+    table: TableConfig,
+    layout: Arc<StateLayout>,
+    hasher: FlowHasher,
+    fragments: FragmentConfig,
+    seeds: Seeds,
+) -> Result<Vec<Box<Shard<C::Local>>>, ArenaError> {
+    let tables = Arena::new(shards, table, layout, hasher)?.into_tables();
+    let shard = |(number, table)| {
+        let id = ShardId(number as u16);
+        // SplitMix64's increment: neighbouring shards get unrelated numbers.
+        let seed = seeds.shards.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(number as u64 + 1));
+        let local = chain.local(ShardInfo { id, shards, seed });
+        Box::new(Shard { id, table, fragments: FragmentTracker::new(fragments), local })
+    };
+    Ok(tables.into_iter().enumerate().map(shard).collect())
+}
+
+impl<C: Chain> ChainService<C> {
+    /// The service of one lane. All lanes share `chain`.
+    pub fn new(chain: Arc<C>, routes: Routes) -> ChainService<C> {
+        ChainService {
+            chain,
+            routes,
+            effects: Effects::default(),
+            probes: Vec::new(),
+            disturbed: Vec::new(),
+            next_shard: ShardId(0),
+            next_tick: Time::ZERO,
+        }
+    }
+
+    /// Runs the chain on one packet and disposes of it.
+    #[inline]
+    fn run(
+        &mut self,
+        mut arrival: Arrival,
+        probe: Option<Probe>,
+        lane: &mut LaneState<'_, C::Local>,
+        out: &mut Egress,
+    ) {
+        self.effects.reset();
+        let verdict = match arrival.kind {
+            ArrivalKind::Flow => self.run_flow(&mut arrival, probe, lane),
+            ArrivalKind::IcmpError => self.run_icmp_error(&mut arrival, probe, lane),
+            ArrivalKind::Orphan | ArrivalKind::Fragment => self.run_orphan(&mut arrival, lane),
+        };
+        self.dispose(arrival.packet, verdict, lane, out);
+    }
+
+    fn run_orphan(
+        &mut self,
+        arrival: &mut Arrival,
+        lane: &mut LaneState<'_, C::Local>,
+    ) -> Outcome<Verdict> {
+        let ChainService { chain, effects, .. } = self;
+        let shard = lane.shards.get_mut(arrival.shard).expect("packets run where their shard is");
+        let scope = &mut Scope { now: arrival.now, shard: shard.id, effects, pool: lane.pool };
+        chain.orphan(&mut shard.local, scope, &mut Packet::new(arrival))
+    }
+
+    #[inline]
+    fn dispose(
+        &mut self,
+        packet: Mbuf,
+        verdict: Outcome<Verdict>,
+        lane: &mut LaneState<'_, C::Local>,
+        out: &mut Egress,
+    ) {
+        let counters = lane.counters;
+        let mut discard = |packet: Mbuf, reason: DropReason| {
+            counters.dropped.add(reason, 1);
+            lane.pool.free(packet);
+        };
+        match verdict {
+            Ok(Verdict::Forward) => {
+                let device = self.routes.out_of(packet.meta.device);
+                out.send(device, packet, lane.pool, counters);
+            }
+            Ok(Verdict::Send(device)) => out.send(device, packet, lane.pool, counters),
+            Ok(Verdict::Drop(reason)) => discard(packet, reason),
+            Ok(Verdict::Consume) => {
+                counters.consumed.increment();
+                lane.pool.free(packet);
+            }
+            // Only a packet of a known flow can restart it, and that case is dealt with before.
+            Ok(Verdict::Restart) | Err(_) => {
+                for (_, originated) in self.effects.originated.drain(..) {
+                    lane.pool.free(originated);
+                }
+                self.effects.unborn = 0;
+                counters.dropped.add(DropReason::HandlerAbort, 1);
+                lane.pool.free(packet);
+            }
+        }
+        if !self.effects.originated.is_empty() || self.effects.unborn > 0 {
+            self.send_originated(lane, out);
+        }
+    }
+
+    #[cold]
+    fn send_originated(&mut self, lane: &mut LaneState<'_, C::Local>, out: &mut Egress) {
+        let counters = lane.counters;
+        counters.originated.add(self.effects.unborn + self.effects.originated.len() as u64);
+        counters.dropped.add(DropReason::NoBuffer, self.effects.unborn);
+        self.effects.unborn = 0;
+        for (device, packet) in self.effects.originated.drain(..) {
+            out.send(device, packet, lane.pool, counters);
+        }
+    }
+
+    /// Gives the entries of removed flows back, now that no packet of the burst can still find them.
+    fn end_burst(&mut self, lane: &mut LaneState<'_, C::Local>) {
+        for shard in self.disturbed.drain(..) {
+            if let Some(shard) = lane.shards.get_mut(shard) {
+                shard.table.end_burst();
+            }
+        }
+        let counters = lane.counters;
+        let live = counters.flows_created.get() - counters.flows_ended.get();
+        if live > counters.flows_peak.get() {
+            counters.flows_peak.set(live);
+        }
+    }
+}
+
+impl<C: Chain> Service for ChainService<C> {
+    type Local = C::Local;
+
+    fn process(
+        &mut self,
+        arrivals: &mut Vec<Arrival>,
+        lane: &mut LaneState<'_, C::Local>,
+        out: &mut Egress,
+    ) {
+        if C::STATEFUL {
+            for arrival in arrivals.iter().filter(|arrival| has_key(arrival)) {
+                if let Some(shard) = lane.shards.get(arrival.shard) {
+                    shard.table.prefetch(arrival.hash);
+                }
+            }
+            self.probes.extend(arrivals.iter().map(|arrival| {
+                let shard = lane.shards.get(arrival.shard).filter(|_| has_key(arrival))?;
+                Some(shard.table.probe(arrival.hash))
+            }));
+        } else {
+            self.probes.resize(arrivals.len(), None);
+        }
+        let mut probes = std::mem::take(&mut self.probes);
+        for (arrival, probe) in arrivals.drain(..).zip(probes.drain(..)) {
+            self.run(arrival, probe, lane, out);
+        }
+        self.probes = probes;
+        self.end_burst(lane);
+    }
+
+    fn tick(&mut self, lane: &mut LaneState<'_, C::Local>, out: &mut Egress, now: Time) {
+        let Some(id) = lane.shards.next_owned(self.next_shard) else { return };
+        let complete = self.visit(id, lane, now, RECLAIM);
+        self.send_originated(lane, out);
+        if complete {
+            let owned = lane.shards.owned().count().max(1) as u32;
+            self.next_shard = ShardId(id.0.wrapping_add(1));
+            self.next_tick = now + ROUND / owned;
+        }
+        self.end_burst(lane);
+    }
+
+    fn finish(&mut self, lane: &mut LaneState<'_, C::Local>, out: &mut Egress, now: Time) {
+        let owned: Vec<_> = lane.shards.owned().collect();
+        for id in owned {
+            while !self.visit(id, lane, now, usize::MAX) {}
+            self.send_originated(lane, out);
+        }
+        self.end_burst(lane);
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        Some(self.next_tick)
+    }
+}
+
+/// Whether the packet is looked up in a flow table.
+#[inline]
+fn has_key(arrival: &Arrival) -> bool {
+    matches!(arrival.kind, ArrivalKind::Flow | ArrivalKind::IcmpError)
+}

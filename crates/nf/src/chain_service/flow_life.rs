@@ -1,0 +1,233 @@
+//! From the first packet of a flow to its end.
+
+use rheostat_base::{DropReason, ShardId, Time};
+use rheostat_run::{Arrival, LaneState};
+use rheostat_state::{FlowId, Probe, Shard};
+
+use super::ChainService;
+use crate::chain::Chain;
+use crate::cx::{DEFAULT_LIFETIME, Effects, Scope};
+use crate::packet::Packet;
+use crate::verdict::{Outcome, Verdict};
+
+/// Expired flows reclaimed at once when a full table must make room.
+const MAKE_ROOM: usize = 256;
+
+impl<C: Chain> ChainService<C> {
+    /// Runs the chain on a packet of a flow, which may be its first.
+    #[inline]
+    pub(super) fn run_flow(
+        &mut self,
+        arrival: &mut Arrival,
+        probe: Option<Probe>,
+        lane: &mut LaneState<'_, C::Local>,
+    ) -> Outcome<Verdict> {
+        let Some(probe) = probe else { return self.run_stateless(arrival, lane) };
+        match self.find_live(arrival, probe, lane) {
+            Some(id) => self.run_known(arrival, id, lane),
+            None => self.run_first(arrival, lane),
+        }
+    }
+
+    /// Runs the chain on an ICMP error, with the flow it is about if that is known.
+    pub(super) fn run_icmp_error(
+        &mut self,
+        arrival: &mut Arrival,
+        probe: Option<Probe>,
+        lane: &mut LaneState<'_, C::Local>,
+    ) -> Outcome<Verdict> {
+        match probe.and_then(|probe| self.find_live(arrival, probe, lane)) {
+            Some(id) => self.run_known(arrival, id, lane),
+            None => self.run_orphan(arrival, lane),
+        }
+    }
+
+    fn run_stateless(
+        &mut self,
+        arrival: &mut Arrival,
+        lane: &mut LaneState<'_, C::Local>,
+    ) -> Outcome<Verdict> {
+        let ChainService { chain, effects, .. } = self;
+        let shard = lane.shards.get_mut(arrival.shard).expect("packets run where their shard is");
+        let scope = &mut Scope { now: arrival.now, shard: shard.id, effects, pool: lane.pool };
+        let (_, verdict) = chain.first(&mut shard.local, scope, &mut Packet::new(arrival))?;
+        Ok(verdict)
+    }
+
+    /// The packet's flow, unless its time is up: then it ends here, whether or not a timer has come
+    /// round to it.
+    #[inline]
+    fn find_live(
+        &mut self,
+        arrival: &Arrival,
+        probe: Probe,
+        lane: &mut LaneState<'_, C::Local>,
+    ) -> Option<FlowId> {
+        let shard = lane.shards.get_mut(arrival.shard)?;
+        let id = shard.table.find(arrival.hash, &arrival.key, probe)?;
+        if shard.table.flow(id)?.is_expired(arrival.now) {
+            self.end(id, arrival.shard, lane, arrival.now);
+            return None;
+        }
+        Some(id)
+    }
+
+    #[inline]
+    fn run_known(
+        &mut self,
+        arrival: &mut Arrival,
+        id: FlowId,
+        lane: &mut LaneState<'_, C::Local>,
+    ) -> Outcome<Verdict> {
+        let ChainService { chain, effects, .. } = self;
+        let (now, shard_id) = (arrival.now, arrival.shard);
+        let Shard { table, local, .. } = lane.shards.get_mut(shard_id).expect("owned");
+        let mut flow = table.flow(id).expect("found a moment ago");
+        if is_ordered(arrival) {
+            let meta = &arrival.packet.meta;
+            if flow.note_arrival(arrival.forward, meta.device, meta.stamp) {
+                lane.counters.reordered.increment();
+            }
+        }
+        let scope = &mut Scope { now, shard: shard_id, effects, pool: lane.pool };
+        let verdict = chain.packet(local, scope, &mut Packet::new(arrival), &mut flow)?;
+        if let Some(deadline) = effects.deadline {
+            flow.set_deadline(deadline);
+        }
+        if let Some(evictable) = effects.evictable {
+            flow.set_evictable(evictable);
+        }
+        if verdict == Verdict::Restart {
+            self.end(id, shard_id, lane, now);
+            self.effects.reset();
+            return self.run_first(arrival, lane);
+        }
+        if effects.close {
+            self.end(id, shard_id, lane, now);
+        }
+        Ok(verdict)
+    }
+
+    /// Presents a packet to the chain as the first of its flow, and makes the flow if all functions
+    /// admit it.
+    fn run_first(
+        &mut self,
+        arrival: &mut Arrival,
+        lane: &mut LaneState<'_, C::Local>,
+    ) -> Outcome<Verdict> {
+        let ChainService { chain, effects, .. } = self;
+        let (now, id) = (arrival.now, arrival.shard);
+        let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
+        let scope = &mut Scope { now, shard: id, effects, pool: lane.pool };
+        let (states, verdict) =
+            chain.first(&mut shard.local, scope, &mut Packet::new(arrival))?;
+        if let Verdict::Drop(_) = verdict {
+            chain.discarded(&mut shard.local, scope, states);
+            return Ok(verdict);
+        }
+        let Some(flow) = self.insert(arrival, lane) else {
+            let ChainService { chain, effects, .. } = self;
+            let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
+            let scope = &mut Scope { now, shard: id, effects, pool: lane.pool };
+            chain.discarded(&mut shard.local, scope, states);
+            return Ok(Verdict::Drop(DropReason::TableFull));
+        };
+        let Effects { deadline, evictable, close, .. } = self.effects;
+        let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
+        let mut entry = shard.table.flow(flow).expect("inserted a moment ago");
+        self.chain.install(&mut entry, states);
+        entry.set_deadline(deadline.unwrap_or(now + DEFAULT_LIFETIME));
+        entry.set_evictable(evictable.unwrap_or(false));
+        if is_ordered(arrival) {
+            entry.note_arrival(arrival.forward, arrival.packet.meta.device, arrival.packet.meta.stamp);
+        }
+        lane.counters.flows_created.increment();
+        if close {
+            self.end(flow, id, lane, now);
+        }
+        Ok(verdict)
+    }
+
+    /// Inserts the packet's flow. A full table first gives up flows whose time is up, then the oldest
+    /// that has not proved itself; when there is none, the new flow is refused.
+    fn insert(
+        &mut self,
+        arrival: &Arrival,
+        lane: &mut LaneState<'_, C::Local>,
+    ) -> Option<FlowId> {
+        let (id, now) = (arrival.shard, arrival.now);
+        let table = |lane: &mut LaneState<'_, C::Local>| {
+            let shard = lane.shards.get_mut(id)?;
+            shard.table.insert(arrival.hash, &arrival.key, now).ok()
+        };
+        if let Some(flow) = table(lane) {
+            return Some(flow);
+        }
+        let asked = std::mem::take(&mut self.effects);
+        self.visit(id, lane, now, MAKE_ROOM);
+        lane.shards.get_mut(id)?.table.end_burst();
+        let mut inserted = table(lane);
+        if inserted.is_none()
+            && let Some(oldest) = lane.shards.get_mut(id)?.table.oldest_evictable()
+        {
+            self.end(oldest, id, lane, now);
+            lane.shards.get_mut(id)?.table.end_burst();
+            inserted = table(lane);
+        }
+        // What ending flows asked for joins what the new flow's handlers asked for.
+        let ending = std::mem::replace(&mut self.effects, asked);
+        self.effects.originated.extend(ending.originated);
+        self.effects.unborn += ending.unborn;
+        inserted
+    }
+
+    /// Ends a flow: the functions are told, and its entry leaves the table.
+    pub(super) fn end(
+        &mut self,
+        flow: FlowId,
+        id: ShardId,
+        lane: &mut LaneState<'_, C::Local>,
+        now: Time,
+    ) {
+        let ChainService { chain, effects, disturbed, .. } = self;
+        let Some(Shard { table, local, .. }) = lane.shards.get_mut(id) else { return };
+        let Some(mut entry) = table.flow(flow) else { return };
+        let scope = &mut Scope { now, shard: id, effects, pool: lane.pool };
+        chain.ended(local, scope, &mut entry);
+        table.remove(flow);
+        lane.counters.flows_ended.increment();
+        disturbed.push(id);
+    }
+
+    /// Gives a shard its regular turn: reclaims up to `budget` flows whose time is up and calls the
+    /// periodic handlers. Returns whether nothing due is left.
+    pub(super) fn visit(
+        &mut self,
+        id: ShardId,
+        lane: &mut LaneState<'_, C::Local>,
+        now: Time,
+        budget: usize,
+    ) -> bool {
+        let ChainService { chain, effects, disturbed, .. } = self;
+        let Some(Shard { table, local, .. }) = lane.shards.get_mut(id) else { return true };
+        let scope = &mut Scope { now, shard: id, effects, pool: lane.pool };
+        let reclaimed =
+            table.expire(now, budget, |mut flow| chain.ended(local, scope, &mut flow));
+        lane.counters.flows_ended.add(reclaimed.flows as u64);
+        if reclaimed.flows > 0 {
+            disturbed.push(id);
+        }
+        if reclaimed.complete {
+            // An aborted turn comes again.
+            let _ = chain.periodic(local, scope);
+        }
+        reclaimed.complete
+    }
+}
+
+/// Whether the packet takes part in the order of its flow: fragments may move against whole packets,
+/// and ICMP errors are packets of another flow.
+#[inline]
+fn is_ordered(arrival: &Arrival) -> bool {
+    arrival.kind == rheostat_run::ArrivalKind::Flow && arrival.headers.fragment.is_none()
+}

@@ -1,0 +1,153 @@
+//! What a handler can ask for and do besides deciding about its packet.
+
+use std::time::Duration;
+
+use rheostat_base::{DeviceId, ShardId, Time};
+use rheostat_packet::{AllocError, LinkType, Mbuf, PoolCache};
+
+use crate::packet::Packet;
+use crate::verdict::Abort;
+
+/// The context of one call of a handler.
+#[derive(Debug)]
+pub struct Cx<'a, L> {
+    pub(crate) local: &'a mut L,
+    pub(crate) scope: Scope<'a>,
+}
+
+/// The part of the context that does not depend on the function.
+#[derive(Debug)]
+pub struct Scope<'a> {
+    pub(crate) now: Time,
+    pub(crate) shard: ShardId,
+    pub(crate) effects: &'a mut Effects,
+    pub(crate) pool: &'a mut PoolCache,
+}
+
+/// What handlers asked for while they ran on one packet. Done once all of them have returned, and
+/// not at all when one of them aborts.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    pub(crate) deadline: Option<Time>,
+    pub(crate) evictable: Option<bool>,
+    pub(crate) close: bool,
+    pub(crate) originated: Vec<(DeviceId, Mbuf)>,
+    /// Packets for which there was no buffer.
+    pub(crate) unborn: u64,
+}
+
+impl Effects {
+    /// Forgets everything, so that nothing of one packet reaches the next.
+    #[inline]
+    pub(crate) fn reset(&mut self) {
+        self.deadline = None;
+        self.evictable = None;
+        self.close = false;
+    }
+}
+
+impl Scope<'_> {
+    /// The same context for one function of a chain.
+    #[inline]
+    pub(crate) fn cx<'b, L>(&'b mut self, local: &'b mut L) -> Cx<'b, L> {
+        Cx { local, scope: self.reborrow() }
+    }
+
+    #[inline]
+    pub(crate) fn reborrow(&mut self) -> Scope<'_> {
+        Scope { now: self.now, shard: self.shard, effects: self.effects, pool: self.pool }
+    }
+}
+
+impl<L> Cx<'_, L> {
+    /// The time of the packet, or of the timer that fired.
+    #[inline]
+    pub fn now(&self) -> Time {
+        self.scope.now
+    }
+
+    /// The shard the handler runs in.
+    #[inline]
+    pub fn shard(&self) -> ShardId {
+        self.scope.shard
+    }
+
+    /// The function's state in this shard.
+    #[inline]
+    pub fn local(&mut self) -> &mut L {
+        self.local
+    }
+
+    /// Lets the flow live this much longer from now. When several functions of a chain say so for one
+    /// packet, the shortest time counts; when none does, the deadline stays. A flow for which no
+    /// function ever says so lives for [`DEFAULT_LIFETIME`].
+    #[inline]
+    pub fn expire_in(&mut self, lifetime: Duration) {
+        let deadline = self.scope.now + lifetime;
+        let effects = &mut self.scope.effects;
+        effects.deadline = Some(effects.deadline.map_or(deadline, |other| other.min(deadline)));
+    }
+
+    /// Ends the flow once this packet is done with.
+    #[inline]
+    pub fn close(&mut self) {
+        self.scope.effects.close = true;
+    }
+
+    /// Says whether the flow may be evicted when its shard's table is full: flows that have not proved
+    /// themselves, such as half-open connections.
+    #[inline]
+    pub fn set_evictable(&mut self, evictable: bool) {
+        self.scope.effects.evictable = Some(evictable);
+    }
+
+    /// Answers `packet` on the device it came from, with a frame of the same kind; otherwise as
+    /// [`Cx::originate`].
+    ///
+    /// # Errors
+    /// As [`Cx::originate`].
+    pub fn originate_like(
+        &mut self,
+        packet: &Packet<'_>,
+        capacity: usize,
+        write: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> Result<(), Abort> {
+        self.originate(packet.device(), packet.mbuf().meta.link, capacity, write)
+    }
+
+    /// Sends a packet of the function's own on `device`. `write` fills a buffer of `capacity` bytes
+    /// and returns how many it used; with `None` nothing is sent. Without a free buffer the packet is
+    /// counted as dropped for that reason.
+    ///
+    /// # Errors
+    /// [`Abort`] when `capacity` is more than one buffer holds.
+    pub fn originate(
+        &mut self,
+        device: DeviceId,
+        link: LinkType,
+        capacity: usize,
+        write: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> Result<(), Abort> {
+        let mut packet = match self.scope.pool.alloc(capacity) {
+            Ok(packet) => packet,
+            Err(AllocError::Empty) => {
+                self.scope.effects.unborn += 1;
+                return Ok(());
+            }
+            Err(AllocError::Oversize) => return Err(Abort),
+        };
+        match write(packet.data_mut()) {
+            Some(len) if packet.truncate(len) => {
+                packet.meta.timestamp = self.scope.now;
+                packet.meta.device = device;
+                packet.meta.link = link;
+                self.scope.effects.originated.push((device, packet));
+            }
+            _ => self.scope.pool.free(packet),
+        }
+        Ok(())
+    }
+}
+
+/// How long a flow lives without a packet when no function says otherwise.
+pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(60);

@@ -1,0 +1,83 @@
+//! The trait that a network function implements, and the functions that come with rheostat.
+
+pub mod firewall;
+
+pub use firewall::Firewall;
+
+use rheostat_base::ShardId;
+use rheostat_steer::PacketSet;
+
+use crate::cx::Cx;
+use crate::packet::Packet;
+use crate::verdict::{Admission, Outcome, Verdict};
+
+/// A shard, as a function that makes its local state for it sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct ShardInfo {
+    /// The shard's number.
+    pub id: ShardId,
+    /// How many shards the run has. Limits that hold for the whole run are divided by this.
+    pub shards: usize,
+    /// A random number of the shard's own, the same again for the same seed of the run.
+    pub seed: u64,
+}
+
+/// A network function: sequential code that sees one packet at a time.
+///
+/// Packets with the same key (see [`NetworkFunction::packet_set`]), in both directions, belong to one
+/// flow. The runtime looks the flow up once per packet for the whole chain and hands each function
+/// its own state as plain `&mut`. Nothing else runs on that flow, or on anything else in its shard,
+/// at the same time. (The event model follows NFOS, section 4.3.)
+///
+/// Packets from inside pass the chain's functions in order, packets from outside in reverse.
+pub trait NetworkFunction: Send + Sync + 'static {
+    /// State per flow.
+    type State: Send + 'static;
+    /// State per shard, beside the flows: limits, counters, random numbers.
+    type Local: Send + 'static;
+
+    /// The header fields that name a flow.
+    fn packet_set(&self) -> PacketSet;
+
+    /// Makes the state of one shard, at start-up.
+    fn local(&self, shard: ShardInfo) -> Self::Local;
+
+    /// The first packet of a flow has come.
+    fn first(
+        &self,
+        cx: &mut Cx<'_, Self::Local>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Admission<Self::State>>;
+
+    /// A packet of a live flow has come, or an ICMP error about one (see [`Packet::is_icmp_error`]).
+    fn packet(
+        &self,
+        cx: &mut Cx<'_, Self::Local>,
+        packet: &mut Packet<'_>,
+        state: &mut Self::State,
+    ) -> Outcome<Verdict>;
+
+    /// The flow ends: its time is up, a function closed it, or it made room for another.
+    fn expired(&self, _cx: &mut Cx<'_, Self::Local>, _state: &mut Self::State) -> Outcome<()> {
+        Ok(())
+    }
+
+    /// The flow that [`NetworkFunction::first`] admitted will not exist after all, because a later
+    /// function refused it or the table was full.
+    fn discarded(&self, _cx: &mut Cx<'_, Self::Local>, _state: Self::State) {}
+
+    /// A packet that belongs to no flow: not IP, neighbour discovery, or an ICMP error about a flow
+    /// that is not known.
+    fn orphan(
+        &self,
+        _cx: &mut Cx<'_, Self::Local>,
+        _packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict> {
+        Ok(Verdict::Forward)
+    }
+
+    /// Called about twice a second per shard, with or without traffic.
+    fn periodic(&self, _cx: &mut Cx<'_, Self::Local>) -> Outcome<()> {
+        Ok(())
+    }
+}

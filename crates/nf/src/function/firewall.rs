@@ -1,0 +1,289 @@
+//! A stateful firewall: rules decide about new flows, and what belongs to a flow that was let through
+//! is let through in both directions. TCP is tracked through its states and windows; UDP, ICMP queries
+//! and other protocols by their endpoints; ICMP errors by the packet they quote.
+//!
+//! It is transparent: addresses, ports and link headers stay as they are.
+
+mod limits;
+pub mod rules;
+pub mod tcp;
+pub mod timeouts;
+
+pub use limits::Limits;
+pub use rules::{Action, PortList, PortRange, Protocol, Question, Rule, RuleSet, RuleTextError};
+pub use tcp::TcpOptions;
+pub use timeouts::Timeouts;
+
+use std::time::Duration;
+
+use rheostat_base::DropReason;
+use rheostat_packet::wire::tcp_option::TcpOption;
+use rheostat_packet::wire::{icmpv4, icmpv6};
+use rheostat_packet::Network;
+use rheostat_steer::PacketSet;
+
+use crate::cx::Cx;
+use crate::function::{NetworkFunction, ShardInfo};
+use crate::packet::Packet;
+use crate::verdict::{Admission, Outcome, Verdict};
+use tcp::{Phase, Segment, TcpTrack, TcpVerdict};
+
+/// The settings of a firewall.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirewallConfig {
+    /// What is held against new flows.
+    pub rules: RuleSet,
+    /// How strictly TCP segments are judged.
+    pub tcp: TcpOptions,
+    /// How long flows live without a packet.
+    pub timeouts: Timeouts,
+    /// Half-open TCP connections each shard tracks at most.
+    pub half_open_per_shard: u32,
+    /// Ethertypes besides IP that are let through.
+    pub ethertypes: Vec<u16>,
+    /// Resets and ICMP errors each shard sends per second at most.
+    pub rejects_per_second: u32,
+}
+
+impl Default for FirewallConfig {
+    fn default() -> FirewallConfig {
+        FirewallConfig {
+            rules: RuleSet::default(),
+            tcp: TcpOptions::default(),
+            timeouts: Timeouts::default(),
+            half_open_per_shard: 512,
+            ethertypes: vec![0x0806],
+            rejects_per_second: 100,
+        }
+    }
+}
+
+/// The firewall.
+#[derive(Clone, Debug)]
+pub struct Firewall {
+    config: FirewallConfig,
+}
+
+/// What the firewall remembers of a flow.
+#[derive(Debug)]
+pub struct FlowState {
+    tcp: Option<TcpTrack>,
+    /// The direction of the flow's first packet.
+    opened_forward: bool,
+    /// Whether a packet has come back.
+    answered: bool,
+}
+
+const _: () = assert!(size_of::<FlowState>() <= 40);
+
+impl Firewall {
+    /// A firewall with these settings.
+    pub fn new(config: FirewallConfig) -> Firewall {
+        Firewall { config }
+    }
+
+    /// Lets a new flow in, or says why not.
+    fn admit(
+        &self,
+        cx: &mut Cx<'_, Limits>,
+        packet: &Packet<'_>,
+    ) -> Admission<FlowState> {
+        let mut state =
+            FlowState { tcp: None, opened_forward: packet.is_forward(), answered: false };
+        let protocol = packet.headers().protocol;
+        if protocol == 6 {
+            let opened = packet.tcp().and_then(|segment| {
+                TcpTrack::open(&read(packet, &segment), self.config.tcp)
+            });
+            let Some(track) = opened else { return Admission::Refuse(DropReason::TcpInvalid) };
+            if track.is_half_open() {
+                if !cx.local().open_half(self.config.half_open_per_shard) {
+                    return Admission::Refuse(DropReason::HalfOpenLimit);
+                }
+                cx.set_evictable(true);
+            }
+            state.tcp = Some(track);
+        } else if let Some(kind) = icmp_type(packet) {
+            let asks = match packet.headers().network {
+                Network::Ipv4 => icmpv4::is_request(kind),
+                _ => icmpv6::is_request(kind),
+            };
+            if !asks {
+                return Admission::Refuse(DropReason::IcmpUnrelated);
+            }
+        }
+        cx.expire_in(self.lifetime(&state, protocol));
+        Admission::Admit(state, Verdict::Forward)
+    }
+
+    #[inline]
+    fn lifetime(&self, state: &FlowState, protocol: u8) -> Duration {
+        let timeouts = &self.config.timeouts;
+        match (&state.tcp, protocol) {
+            (Some(track), _) => match track.phase() {
+                Phase::Established => timeouts.tcp_established,
+                Phase::Closed => timeouts.tcp_closed,
+                _ => timeouts.tcp_transitory,
+            },
+            (None, 17 | 136) if state.answered => timeouts.udp,
+            (None, 17 | 136) => timeouts.udp_unanswered,
+            (None, 1 | 58) => timeouts.icmp,
+            (None, _) => timeouts.other,
+        }
+    }
+
+    /// Tells the sender of a packet that is not let through, as often as the shard may.
+    fn reject(&self, cx: &mut Cx<'_, Limits>, packet: &Packet<'_>) -> Outcome<()> {
+        let now = cx.now();
+        if !cx.local().may_answer(now) {
+            return Ok(());
+        }
+        let (mbuf, headers) = (packet.mbuf(), packet.headers());
+        let capacity = if headers.protocol == 6 { 256 } else { rheostat_ip::LONGEST_ANSWER };
+        cx.originate_like(packet, capacity, |out| match headers.protocol {
+            6 => rheostat_ip::tcp_reset(mbuf, headers, out),
+            _ => rheostat_ip::prohibited(mbuf, headers, out),
+        })
+    }
+}
+
+impl NetworkFunction for Firewall {
+    type State = FlowState;
+    type Local = Limits;
+
+    fn packet_set(&self) -> PacketSet {
+        PacketSet::five_tuple()
+    }
+
+    fn local(&self, _: ShardInfo) -> Limits {
+        Limits::new(self.config.rejects_per_second)
+    }
+
+    fn first(
+        &self,
+        cx: &mut Cx<'_, Limits>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Admission<FlowState>> {
+        if packet.is_later_fragment() {
+            // The first fragment was refused, or its flow is over.
+            return Ok(Admission::Refuse(DropReason::Denied));
+        }
+        match self.config.rules.evaluate(&question(packet)) {
+            Action::Allow => Ok(self.admit(cx, packet)),
+            Action::Deny => Ok(Admission::Refuse(DropReason::Denied)),
+            Action::Reject => {
+                self.reject(cx, packet)?;
+                Ok(Admission::Refuse(DropReason::Denied))
+            }
+        }
+    }
+
+    #[inline]
+    fn packet(
+        &self,
+        cx: &mut Cx<'_, Limits>,
+        packet: &mut Packet<'_>,
+        state: &mut FlowState,
+    ) -> Outcome<Verdict> {
+        if packet.is_icmp_error() {
+            // It belongs to the flow, but it neither refreshes nor ends it: anyone can forge one.
+            return Ok(Verdict::Forward);
+        }
+        let from_opener = packet.is_forward() == state.opened_forward;
+        state.answered |= !from_opener;
+        if let Some(track) = &mut state.tcp {
+            if let Some(segment) = packet.tcp() {
+                let was_half_open = track.is_half_open();
+                match track.segment(from_opener, &read(packet, &segment), self.config.tcp) {
+                    TcpVerdict::Pass => {}
+                    TcpVerdict::Drop => return Ok(Verdict::Drop(DropReason::TcpInvalid)),
+                    TcpVerdict::Restart => return Ok(Verdict::Restart),
+                }
+                if was_half_open && !track.is_half_open() {
+                    cx.local().close_half();
+                    cx.set_evictable(false);
+                }
+            } else if !packet.is_later_fragment() {
+                return Ok(Verdict::Drop(DropReason::Malformed));
+            }
+        }
+        cx.expire_in(self.lifetime(state, packet.headers().protocol));
+        Ok(Verdict::Forward)
+    }
+
+    fn expired(&self, cx: &mut Cx<'_, Limits>, state: &mut FlowState) -> Outcome<()> {
+        if state.tcp.as_ref().is_some_and(TcpTrack::is_half_open) {
+            cx.local().close_half();
+        }
+        Ok(())
+    }
+
+    fn discarded(&self, cx: &mut Cx<'_, Limits>, mut state: FlowState) {
+        // `expired` of this function cannot abort.
+        let _ = self.expired(cx, &mut state);
+    }
+
+    fn orphan(&self, _: &mut Cx<'_, Limits>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
+        let headers = packet.headers();
+        Ok(match headers.network {
+            Network::Ipv4 => Verdict::Drop(DropReason::IcmpUnrelated),
+            Network::Ipv6 => match icmp_type(packet) {
+                Some(kind) if icmpv6::is_link_local(kind) => Verdict::Forward,
+                _ => Verdict::Drop(DropReason::IcmpUnrelated),
+            },
+            Network::Arp | Network::Other => {
+                let known = self.config.ethertypes.contains(&headers.ethertype);
+                if known { Verdict::Forward } else { Verdict::Drop(DropReason::NotIp) }
+            }
+        })
+    }
+}
+
+/// What the rules are asked about a flow's first packet.
+fn question(packet: &Packet<'_>) -> Question {
+    let key = match packet.is_forward() {
+        true => *packet.key(),
+        false => packet.key().reversed(),
+    };
+    let protocol = key.protocol();
+    let has_ports = rheostat_packet::wire::protocol::has_ports(protocol);
+    Question {
+        from: packet.side(),
+        device: packet.device(),
+        source: key.first(),
+        destination: key.second(),
+        protocol,
+        ports: has_ports.then(|| (key.first_port(), key.second_port())),
+        icmp_type: icmp_type(packet),
+    }
+}
+
+/// The type of an ICMP or ICMPv6 message.
+fn icmp_type(packet: &Packet<'_>) -> Option<u8> {
+    let headers = packet.headers();
+    let is_icmp = matches!((headers.network, headers.protocol), (Network::Ipv4, 1) | (Network::Ipv6, 58));
+    if !is_icmp || packet.is_later_fragment() {
+        return None;
+    }
+    packet.data().get(usize::from(headers.l4)).copied()
+}
+
+/// What connection tracking needs of a segment.
+#[inline]
+fn read(packet: &Packet<'_>, segment: &rheostat_packet::wire::TcpSegment<'_>) -> Segment {
+    let flags = segment.flags().0;
+    let scale = || {
+        segment.options().find_map(|option| match option {
+            TcpOption::WindowScale(shift) => Some(shift),
+            _ => None,
+        })
+    };
+    Segment {
+        seq: segment.seq(),
+        ack: segment.ack(),
+        flags,
+        window: segment.window(),
+        len: packet.payload_len(segment.header_len()) as u32,
+        scale: if flags & tcp::SYN != 0 { scale() } else { None },
+    }
+}

@@ -1,0 +1,128 @@
+//! One direction of a connection: what one end has sent, and what its peer has let it send.
+
+use super::{ACK, FIN, Segment, at_most};
+
+const SEEN: u8 = 1;
+const FINISHED: u8 = 2;
+const UNCHECKED: u8 = 4;
+const CONFIRMED_PEER: u8 = 8;
+
+/// One direction, 16 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Half {
+    /// Behind the last byte sent.
+    pub(super) end: u32,
+    /// Behind the last byte the peer has offered to take.
+    pub(super) max_end: u32,
+    /// What the peer has acknowledged.
+    pub(super) acked: u32,
+    /// The largest window this end has offered, unscaled.
+    max_window: u16,
+    /// The shift of this end's windows, plus one; zero without the option.
+    scale: u8,
+    flags: u8,
+}
+
+const _: () = assert!(size_of::<Half>() == 16);
+
+impl Half {
+    pub(super) const UNSEEN: Half =
+        Half { end: 0, max_end: 0, acked: 0, max_window: 1, scale: 0, flags: 0 };
+
+    /// An end that opens with this SYN. RFC 7323, 2.3, limits the shift to 14.
+    pub(super) fn from_syn(syn: &Segment) -> Half {
+        Half {
+            end: syn.end(),
+            max_end: syn.end(),
+            acked: syn.seq,
+            max_window: syn.window.max(1),
+            scale: syn.scale.map_or(0, |shift| shift.min(14) + 1),
+            flags: SEEN,
+        }
+    }
+
+    /// An end whose connection is entered with this segment.
+    pub(super) fn from_middle(segment: &Segment) -> Half {
+        let end = segment.end();
+        let finished = if segment.flags & FIN != 0 { FINISHED } else { 0 };
+        let flags = SEEN | UNCHECKED | finished;
+        Half { end, max_end: end, acked: segment.seq, max_window: u16::MAX, scale: 0, flags }
+    }
+
+    /// The peer of an end whose connection is entered with this segment.
+    pub(super) fn acknowledged_by(segment: &Segment) -> Half {
+        let end = if segment.flags & ACK != 0 { segment.ack } else { 0 };
+        let flags = SEEN | UNCHECKED;
+        Half { end, max_end: end, acked: end, max_window: u16::MAX, scale: 0, flags }
+    }
+
+    /// The largest window this end has offered, in bytes. The window of a SYN is never scaled, so
+    /// before the handshake is over this is more than was offered, by the shift.
+    #[inline]
+    pub(super) fn window(&self) -> u32 {
+        self.scaled(self.max_window)
+    }
+
+    #[inline]
+    pub(super) fn scaled(&self, window: u16) -> u32 {
+        u32::from(window) << self.scale.saturating_sub(1)
+    }
+
+    pub(super) fn scales(&self) -> bool {
+        self.scale > 0
+    }
+
+    pub(super) fn set_scale(&mut self, shift: Option<u8>) {
+        self.scale = shift.map_or(0, |shift| shift.min(14) + 1);
+    }
+
+    #[inline]
+    pub(super) fn sent_to(&mut self, end: u32) {
+        if !at_most(end, self.end) {
+            self.end = end;
+        }
+    }
+
+    #[inline]
+    pub(super) fn offer(&mut self, window: u16) {
+        self.max_window = self.max_window.max(window);
+    }
+
+    /// The peer acknowledges up to `ack` and offers `window` bytes more. A closed window still lets a
+    /// byte through as a probe (RFC 9293, 3.8.6.1).
+    #[inline]
+    pub(super) fn acknowledge(&mut self, ack: u32, window: u32) {
+        if !at_most(ack, self.acked) && at_most(ack, self.end) {
+            self.acked = ack;
+        }
+        let limit = ack.wrapping_add(window.max(1));
+        if !at_most(limit, self.max_end) {
+            self.max_end = limit;
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.flags |= FINISHED;
+    }
+
+    pub(super) fn has_finished(&self) -> bool {
+        self.flags & FINISHED != 0
+    }
+
+    pub(super) fn is_acknowledged(&self) -> bool {
+        self.acked == self.end
+    }
+
+    #[inline]
+    pub(super) fn is_unchecked(&self) -> bool {
+        self.flags & UNCHECKED != 0
+    }
+
+    pub(super) fn confirm_peer(&mut self) {
+        self.flags |= CONFIRMED_PEER;
+    }
+
+    pub(super) fn has_confirmed_peer(&self) -> bool {
+        self.flags & CONFIRMED_PEER != 0
+    }
+}

@@ -1,0 +1,274 @@
+//! Connections as a middlebox sees them: who sends what, and what must come of it.
+
+use super::*;
+use proptest::prelude::*;
+
+const STRICT: TcpOptions = TcpOptions { liberal: false, pickup: false };
+const C: u32 = 1_000;
+const S: u32 = 4_000_000_000;
+
+fn seg(flags: u8, seq: u32, ack: u32, len: u32) -> Segment {
+    Segment { seq, ack, flags, window: 65_535, len, scale: None }
+}
+
+fn syn() -> Segment {
+    Segment { scale: Some(7), ..seg(SYN, C, 0, 0) }
+}
+
+fn syn_ack() -> Segment {
+    Segment { scale: Some(7), ..seg(SYN | ACK, S, C + 1, 0) }
+}
+
+fn established() -> TcpTrack {
+    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+    assert_eq!(track.segment(false, &syn_ack(), STRICT), TcpVerdict::Pass);
+    assert!(track.is_half_open());
+    assert_eq!(track.segment(true, &seg(ACK, C + 1, S + 1, 0), STRICT), TcpVerdict::Pass);
+    assert_eq!(track.phase(), Phase::Established);
+    track
+}
+
+/// Runs segments through a connection: (from the initiator, segment, verdict, phase behind it).
+fn play(track: &mut TcpTrack, script: &[(bool, Segment, TcpVerdict, Phase)]) {
+    for (step, (from_initiator, segment, verdict, phase)) in script.iter().enumerate() {
+        let got = track.segment(*from_initiator, segment, STRICT);
+        assert_eq!((got, track.phase()), (*verdict, *phase), "step {step}: {segment:?}");
+    }
+}
+
+use Phase::*;
+use TcpVerdict::*;
+
+#[test]
+fn data_flows_and_both_ends_close() {
+    let (c, s) = (C + 1, S + 1);
+    play(
+        &mut established(),
+        &[
+            (true, seg(ACK, c, s, 500), Pass, Established),
+            (false, seg(ACK, s, c + 500, 1_460), Pass, Established),
+            (false, seg(ACK, s.wrapping_add(1_460), c + 500, 1_460), Pass, Established),
+            // A retransmission.
+            (false, seg(ACK, s, c + 500, 1_460), Pass, Established),
+            (true, seg(FIN | ACK, c + 500, s.wrapping_add(2_920), 0), Pass, Closing),
+            (false, seg(ACK, s.wrapping_add(2_920), c + 501, 10), Pass, Closing),
+            (false, seg(FIN | ACK, s.wrapping_add(2_930), c + 501, 0), Pass, LastAck),
+            (true, seg(ACK, c + 501, s.wrapping_add(2_931), 0), Pass, TimeWait),
+            // A new connection between the same endpoints.
+            (true, seg(SYN, c + 90_000, 0, 0), Restart, TimeWait),
+        ],
+    );
+}
+
+#[test]
+fn segments_outside_the_windows_are_dropped() {
+    let (c, s) = (C + 1, S + 1);
+    let offered = 65_535_u32 << 7;
+    let wide = |flags, seq, ack, len| Segment { window: 65_535, ..seg(flags, seq, ack, len) };
+    play(
+        &mut established(),
+        &[
+            (false, wide(ACK, s, c, 0), Pass, Established),
+            // Beyond what the responder has offered.
+            (true, seg(ACK, c.wrapping_add(offered + 1), s, 100), Drop, Established),
+            // Acknowledges what was never sent.
+            (true, seg(ACK, c, s.wrapping_add(1), 0), Drop, Established),
+            // Acknowledges what is long gone.
+            (true, seg(ACK, c, s.wrapping_sub(10_000_000), 0), Drop, Established),
+            // Older than anything the receiver could want again.
+            (false, seg(ACK, s.wrapping_sub(offered + 10), c, 0), Drop, Established),
+            // A keep-alive: one byte before the next.
+            (true, seg(ACK, c - 1, s, 1), Pass, Established),
+        ],
+    );
+}
+
+#[test]
+fn the_liberal_option_lets_data_out_of_window_pass_but_no_reset() {
+    let liberal = TcpOptions { liberal: true, pickup: false };
+    let mut track = established();
+    let stray = seg(ACK, C.wrapping_add(50_000_000), S + 1, 10);
+    assert_eq!(track.segment(true, &stray, liberal), Pass);
+    let mut track = established();
+    let reset = seg(RST, C.wrapping_add(50_000_000), 0, 0);
+    assert_eq!(track.segment(true, &reset, liberal), Drop);
+    assert_eq!(track.phase(), Established);
+}
+
+#[test]
+fn a_reset_must_carry_the_exact_number() {
+    let (c, s) = (C + 1, S + 1);
+    let mut track = established();
+    play(
+        &mut track,
+        &[
+            (true, seg(ACK, c, s, 1_000), Pass, Established),
+            // Blind: beyond what was sent.
+            (true, seg(RST, c + 5_000, 0, 0), Drop, Established),
+            // Within what is under way: for the endpoint to challenge.
+            (true, seg(RST, c + 500, 0, 0), Pass, Established),
+            (true, seg(RST, c + 1_000, 0, 0), Pass, Closed),
+            (false, seg(ACK, s, c + 1_000, 0), Drop, Closed),
+            (false, seg(RST, s, 0, 0), Pass, Closed),
+            (true, seg(SYN, c + 70_000, 0, 0), Restart, Closed),
+        ],
+    );
+}
+
+#[test]
+fn a_refused_connection_closes_only_by_an_exact_reset() {
+    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+    play(
+        &mut track,
+        &[
+            (false, seg(RST | ACK, 0, C + 2, 0), Drop, SynSent),
+            (false, seg(RST, 0, 0, 0), Drop, SynSent),
+            (false, seg(RST | ACK, 0, C + 1, 0), Pass, Closed),
+        ],
+    );
+}
+
+#[test]
+fn handshakes_that_answer_themselves_never_become_established() {
+    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+    for _ in 0..3 {
+        play(
+            &mut track,
+            &[(false, syn_ack(), Pass, SynReceived), (true, syn(), Pass, SynReceived)],
+        );
+    }
+    play(
+        &mut track,
+        &[
+            // The responder cannot complete the handshake for the initiator.
+            (false, seg(ACK, S + 1, C + 1, 0), Pass, SynReceived),
+            // Nor does a wrong acknowledgement.
+            (true, seg(ACK, C + 1, S + 2, 0), Drop, SynReceived),
+            (true, seg(ACK, C + 1, S + 1, 0), Pass, Established),
+        ],
+    );
+}
+
+#[test]
+fn a_syn_ack_must_acknowledge_the_syn() {
+    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+    let wrong = Segment { ack: C, ..syn_ack() };
+    play(&mut track, &[(false, wrong, Drop, SynSent), (false, syn_ack(), Pass, SynReceived)]);
+}
+
+#[test]
+fn both_ends_may_open_at_once() {
+    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+    play(
+        &mut track,
+        &[
+            (false, seg(SYN, S, 0, 0), Pass, SynCrossed),
+            (true, seg(SYN | ACK, C, S + 1, 0), Pass, SynCrossed),
+            (false, seg(SYN | ACK, S, C + 1, 0), Pass, Established),
+            (true, seg(ACK, C + 1, S + 1, 100), Pass, Established),
+        ],
+    );
+}
+
+#[test]
+fn a_lost_peer_can_find_out_and_reset() {
+    let (c, s) = (C + 1, S + 1);
+    play(
+        &mut established(),
+        &[
+            (true, seg(SYN, 77, 0, 0), Pass, Established),
+            (false, seg(ACK, s, c, 0), Pass, Established),
+            (true, seg(RST, c, 0, 0), Pass, Closed),
+        ],
+    );
+}
+
+#[test]
+fn flags_that_no_one_sends_are_dropped() {
+    for flags in [0, FIN, SYN | FIN, SYN | RST, FIN | RST | ACK, SYN | FIN | ACK, 0xff] {
+        assert!(TcpTrack::open(&seg(flags, 1, 1, 0), STRICT).is_none(), "{flags:#x}");
+        assert_eq!(established().segment(true, &seg(flags, C + 1, S + 1, 0), STRICT), Drop);
+    }
+}
+
+#[test]
+fn a_connection_can_be_entered_in_the_middle_when_asked_for() {
+    let middle = seg(ACK, 500, 900, 100);
+    assert!(TcpTrack::open(&middle, STRICT).is_none());
+    let mut track = TcpTrack::open(&middle, TcpOptions { liberal: false, pickup: true }).unwrap();
+    play(
+        &mut track,
+        &[
+            (false, seg(ACK, 900, 600, 1_460), Pass, Established),
+            (true, seg(FIN | ACK, 600, 2_360, 0), Pass, Closing),
+            (false, seg(FIN | ACK, 2_360, 601, 0), Pass, LastAck),
+            (true, seg(ACK, 601, 2_361, 0), Pass, TimeWait),
+        ],
+    );
+}
+
+#[test]
+fn a_closed_window_lets_a_probe_through() {
+    let (c, s) = (C + 1, S + 1);
+    let full = Segment { window: 0, ..seg(ACK, s, c + 65_535, 0) };
+    let mut track = TcpTrack::open(&Segment { scale: None, ..syn() }, STRICT).unwrap();
+    play(
+        &mut track,
+        &[
+            (false, Segment { scale: None, ..syn_ack() }, Pass, SynReceived),
+            (true, seg(ACK, c, s, 65_535), Pass, Established),
+            (false, full, Pass, Established),
+            (true, seg(ACK, c + 65_535, s, 1), Pass, Established),
+            (true, seg(ACK, c + 65_537, s, 1), Drop, Established),
+        ],
+    );
+}
+
+/// One honest end: sends within the peer's window, acknowledges what it has.
+#[derive(Clone, Copy)]
+struct End {
+    next: u32,
+    received: u32,
+}
+
+proptest! {
+    /// Whatever two honest ends send, in order, passes: any amounts of data in either direction,
+    /// retransmissions of what is not acknowledged, across the wrap of sequence numbers.
+    #[test]
+    fn honest_segments_pass(
+        isn in any::<(u32, u32)>(),
+        steps in prop::collection::vec((any::<bool>(), 0_u32..3_000, any::<bool>()), 1..200),
+    ) {
+        let mut track = TcpTrack::open(&Segment { scale: Some(3), ..seg(SYN, isn.0, 0, 0) }, STRICT).unwrap();
+        let (c, s) = (isn.0.wrapping_add(1), isn.1.wrapping_add(1));
+        let answer = Segment { scale: Some(3), ..seg(SYN | ACK, isn.1, c, 0) };
+        prop_assert_eq!(track.segment(false, &answer, STRICT), Pass);
+        prop_assert_eq!(track.segment(true, &seg(ACK, c, s, 0), STRICT), Pass);
+        let mut ends = [End { next: c, received: s }, End { next: s, received: c }];
+        for (from_initiator, len, again) in steps {
+            let (me, peer) = if from_initiator { (0, 1) } else { (1, 0) };
+            // All of the peer's data has arrived, as it passed the middlebox in order.
+            let mine = ends[me];
+            prop_assert_eq!(track.segment(from_initiator, &seg(ACK, mine.next, mine.received, len), STRICT), Pass);
+            if again {
+                prop_assert_eq!(track.segment(from_initiator, &seg(ACK, mine.next, mine.received, len), STRICT), Pass);
+            }
+            ends[me].next = mine.next.wrapping_add(len);
+            ends[peer].received = ends[me].next;
+        }
+        prop_assert_eq!(track.phase(), Established);
+    }
+
+    /// A segment with blind numbers passes only within the windows, about window ÷ 2^32 of the time
+    /// for each of the two numbers, and a blind reset never closes.
+    #[test]
+    fn blind_segments_do_not_pass(seq: u32, ack: u32) {
+        let mut track = established();
+        let near = |a: u32, b: u32| (a.wrapping_sub(b) as i32).unsigned_abs() < 9_000_000;
+        prop_assume!(!near(seq, C) || !near(ack, S));
+        prop_assert_eq!(track.segment(true, &seg(ACK, seq, ack, 10), STRICT), Drop);
+        prop_assume!(seq != C + 1);
+        track.segment(true, &seg(RST, seq, 0, 0), STRICT);
+        prop_assert_eq!(track.phase(), Established);
+    }
+}

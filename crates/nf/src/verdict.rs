@@ -1,0 +1,40 @@
+//! What a network function decides.
+
+use rheostat_base::{DeviceId, DropReason};
+use thiserror::Error;
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// On to the next function, and after the last one out of the device opposite.
+    Forward,
+    /// Out of this device at once; the functions that would follow do not see the packet.
+    Send(DeviceId),
+    /// Dropped and counted under this reason.
+    Drop(DropReason),
+    /// The packet has served its purpose.
+    Consume,
+    /// The packet opens a new life of its flow, as a SYN does on a closed connection: the flow ends
+    /// here, and the packet is presented again as the first of a new one.
+    Restart,
+}
+
+/// Whether a function takes a new flow.
+#[derive(Debug)]
+pub enum Admission<S> {
+    /// The flow exists from now on with this state, and this becomes of its first packet. With
+    /// [`Verdict::Drop`] the flow is discarded all the same.
+    Admit(S, Verdict),
+    /// No flow; the packet is dropped and counted under this reason.
+    Refuse(DropReason),
+}
+
+/// The result of a handler. `Err` means that an access to shared state conflicted and the handler
+/// must be undone; `?` carries it to the runtime.
+pub type Outcome<T> = Result<T, Abort>;
+
+/// A handler could not complete. The packet is dropped and counted as
+/// [`DropReason::HandlerAbort`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the handler was aborted")]
+pub struct Abort;

@@ -1,0 +1,151 @@
+//! What a lane counts. The lane is the only writer; anyone may read while it runs.
+
+use rheostat_base::{Counter, DropCounters, DropReason};
+
+macro_rules! lane_counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// The counters of one lane, on cache lines of their own.
+        #[derive(Debug, Default)]
+        #[repr(align(128))]
+        pub struct LaneCounters {
+            $($(#[$doc])* pub $name: Counter,)*
+            /// Packets dropped, by reason.
+            pub dropped: DropCounters,
+        }
+
+        /// The counters of one lane, or their sum over lanes, at one moment.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct LaneSample {
+            $($(#[$doc])* pub $name: u64,)*
+            /// Packets dropped, indexed by [`DropReason`].
+            pub dropped: [u64; DropReason::COUNT],
+        }
+
+        impl LaneCounters {
+            /// Reads every counter. Exact once the lane has stopped; a moment old while it runs.
+            pub fn sample(&self) -> LaneSample {
+                let mut dropped = [0; DropReason::COUNT];
+                for reason in DropReason::ALL {
+                    dropped[*reason as usize] = self.dropped.get(*reason);
+                }
+                LaneSample { $($name: self.$name.get(),)* dropped }
+            }
+        }
+
+        impl LaneSample {
+            fn combine(&self, other: &LaneSample, op: fn(u64, u64) -> u64) -> LaneSample {
+                let mut dropped = self.dropped;
+                for (mine, theirs) in dropped.iter_mut().zip(other.dropped) {
+                    *mine = op(*mine, theirs);
+                }
+                LaneSample { $($name: op(self.$name, other.$name),)* dropped }
+            }
+
+            fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name),)*].into_iter()
+            }
+        }
+    };
+}
+
+lane_counters! {
+    /// Packets received from the lane's queues.
+    received,
+    /// Bytes of those packets.
+    received_bytes,
+    /// Packets that functions made: resets, ICMP errors.
+    originated,
+    /// Copies that functions made of packets, beyond the first.
+    copied,
+    /// Packets that devices took.
+    sent,
+    /// Bytes of those packets.
+    sent_bytes,
+    /// Packets that ended in the lane on purpose.
+    consumed,
+    /// Packets taken from other lanes.
+    handoff_in,
+    /// Packets given to other lanes.
+    handoff_out,
+    /// Packets processed after a younger packet of the same direction of their flow.
+    reordered,
+    /// Flows created.
+    flows_created,
+    /// Flows ended, for whatever reason.
+    flows_ended,
+    /// Nanoseconds in polls that found work.
+    busy_ns,
+    /// Nanoseconds in all polls.
+    total_ns,
+    /// Fragments now waiting for the first of their datagram; a gauge.
+    held,
+    /// The most flows the lane has held at once; a gauge.
+    flows_peak,
+}
+
+/// Counters that may fall.
+const GAUGES: [&str; 2] = ["held", "flows_peak"];
+
+impl LaneSample {
+    /// Packets dropped for any reason.
+    pub fn dropped_total(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+
+    /// Flows alive.
+    pub fn flows_live(&self) -> u64 {
+        self.flows_created.saturating_sub(self.flows_ended)
+    }
+
+    /// Busy time ÷ time spent polling this lane, between 0 and 1.
+    pub fn load(&self) -> f64 {
+        if self.total_ns == 0 { 0.0 } else { self.busy_ns as f64 / self.total_ns as f64 }
+    }
+
+    /// The figures of several lanes together; `flows_peak` becomes an upper bound, because the lanes
+    /// need not have peaked at the same time.
+    pub fn sum<'a>(samples: impl IntoIterator<Item = &'a LaneSample>) -> LaneSample {
+        samples.into_iter().fold(LaneSample::default(), |sum, lane| sum.combine(lane, u64::wrapping_add))
+    }
+
+    /// What was counted since `earlier`; the gauges stay as they are.
+    #[must_use]
+    pub fn since(&self, earlier: &LaneSample) -> LaneSample {
+        let difference = self.combine(earlier, u64::wrapping_sub);
+        LaneSample { held: self.held, flows_peak: self.flows_peak, ..difference }
+    }
+
+    /// The counters that may only grow, to compare two samples of a running lane.
+    pub fn monotone(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let drops = DropReason::ALL.iter().map(|r| (r.name(), self.dropped[*r as usize]));
+        self.named().filter(|(name, _)| !GAUGES.contains(name)).chain(drops)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_add_and_subtract_field_by_field() {
+        let counters = LaneCounters::default();
+        counters.received.add(5);
+        counters.held.set(2);
+        counters.dropped.add(DropReason::Denied, 3);
+        let early = counters.sample();
+        counters.received.add(2);
+        counters.held.set(1);
+        let late = counters.sample();
+        let since = late.since(&early);
+        assert_eq!((since.received, since.held, since.dropped_total()), (2, 1, 0));
+        let sum = LaneSample::sum([&early, &late]);
+        assert_eq!((sum.received, sum.dropped[DropReason::Denied as usize]), (12, 6));
+    }
+
+    #[test]
+    fn gauges_are_not_among_the_monotone() {
+        let names: Vec<_> = LaneSample::default().monotone().map(|(name, _)| name).collect();
+        assert!(names.contains(&"received") && names.contains(&"denied"));
+        assert!(!names.contains(&"held"));
+    }
+}

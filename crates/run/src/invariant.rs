@@ -1,0 +1,253 @@
+//! The invariants that every run checks (see `docs/invariants.md`): no packet appears or disappears
+//! without being counted, order within flows holds, every buffer comes home, and every shard has one
+//! owner.
+
+use rheostat_base::ShardId;
+use rheostat_io::DeviceCounters;
+use thiserror::Error;
+
+use crate::account::LaneSample;
+
+/// An invariant that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Violation {
+    /// A lane's packets in and out differ.
+    #[error("lane {lane}: {entered} packets came in, {left} went out, were dropped or are held")]
+    LaneUnbalanced {
+        /// The lane.
+        lane: usize,
+        /// Received, originated, copied, or taken from other lanes.
+        entered: u64,
+        /// Sent, consumed, held, dropped, or given to other lanes.
+        left: u64,
+    },
+    /// Packets were lost or doubled between devices and lanes.
+    #[error("devices delivered {delivered} packets, lanes received {received}")]
+    Received {
+        /// Arrived at devices, less those that devices dropped.
+        delivered: u64,
+        /// Received by lanes.
+        received: u64,
+    },
+    /// Packets were lost or doubled on the way out.
+    #[error("lanes sent {sent} packets, devices took {taken}")]
+    Sent {
+        /// Sent by lanes.
+        sent: u64,
+        /// Taken by devices.
+        taken: u64,
+    },
+    /// Packets were lost or doubled between lanes.
+    #[error("lanes handed off {given} packets, lanes took {taken}")]
+    Handoff {
+        /// Put on rings.
+        given: u64,
+        /// Taken from rings.
+        taken: u64,
+    },
+    /// Packets of a flow overtook each other.
+    #[error("{packets} packets were processed after a younger packet of their flow")]
+    Reordered {
+        /// How many.
+        packets: u64,
+    },
+    /// Buffers did not come home.
+    #[error("{missing} of {capacity} packet buffers did not come back to the pool")]
+    BuffersLeaked {
+        /// How many are missing.
+        missing: usize,
+        /// How many there are.
+        capacity: usize,
+    },
+    /// A shard has no owner, or several.
+    #[error("{shard} has {owners} owners")]
+    Ownership {
+        /// The shard.
+        shard: ShardId,
+        /// Lanes that hold it.
+        owners: usize,
+    },
+    /// Flows were lost or doubled.
+    #[error("{created} flows were created and {ended} ended, but {live} are in the tables")]
+    Flows {
+        /// Flows created.
+        created: u64,
+        /// Flows ended.
+        ended: u64,
+        /// Flows found in the tables.
+        live: u64,
+    },
+    /// A counter went back.
+    #[error("lane {lane}: counter `{counter}` went back from {from} to {to}")]
+    NotMonotone {
+        /// The lane.
+        lane: usize,
+        /// The counter.
+        counter: &'static str,
+        /// Its value at the earlier sample.
+        from: u64,
+        /// Its value at the later sample.
+        to: u64,
+    },
+    /// A worker ended by panicking; the packets it held are unaccounted for.
+    #[error("worker {worker} panicked: {message}")]
+    WorkerPanicked {
+        /// The worker.
+        worker: usize,
+        /// What it said.
+        message: String,
+    },
+}
+
+/// What a run leaves behind to be checked.
+#[derive(Clone, Debug, Default)]
+pub struct Remains {
+    /// Each lane's counters.
+    pub lanes: Vec<LaneSample>,
+    /// Each device's counters.
+    pub devices: Vec<DeviceCounters>,
+    /// Buffers home in the pool.
+    pub buffers_home: usize,
+    /// Buffers in the pool.
+    pub buffers: usize,
+    /// How many lanes hold each shard.
+    pub owners: Vec<usize>,
+    /// Flows in the tables.
+    pub flows_live: u64,
+}
+
+impl Remains {
+    /// Checks everything, and returns all that does not hold.
+    pub fn check(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        let mut expect = |holds: bool, violation: Violation| {
+            if !holds {
+                found.push(violation);
+            }
+        };
+        for (lane, c) in self.lanes.iter().enumerate() {
+            let entered = c.received + c.originated + c.copied + c.handoff_in;
+            let left = c.sent + c.consumed + c.held + c.dropped_total() + c.handoff_out;
+            expect(entered == left, Violation::LaneUnbalanced { lane, entered, left });
+        }
+        let all = LaneSample::sum(&self.lanes);
+        let delivered = self.devices.iter().map(delivered).sum::<u64>();
+        let received = all.received;
+        expect(delivered == received, Violation::Received { delivered, received });
+        let taken = self.devices.iter().map(|device| device.sent).sum::<u64>();
+        expect(all.sent == taken, Violation::Sent { sent: all.sent, taken });
+        let (given, taken) = (all.handoff_out, all.handoff_in);
+        expect(given == taken, Violation::Handoff { given, taken });
+        expect(all.reordered == 0, Violation::Reordered { packets: all.reordered });
+        let missing = self.buffers.saturating_sub(self.buffers_home);
+        expect(missing == 0, Violation::BuffersLeaked { missing, capacity: self.buffers });
+        for (shard, &owners) in self.owners.iter().enumerate() {
+            expect(owners == 1, Violation::Ownership { shard: ShardId(shard as u16), owners });
+        }
+        let (created, ended, live) = (all.flows_created, all.flows_ended, self.flows_live);
+        expect(created == ended + live, Violation::Flows { created, ended, live });
+        found
+    }
+}
+
+/// Packets a device passed on to its queues' owners.
+fn delivered(device: &DeviceCounters) -> u64 {
+    let dropped = device.queue_full.iter().sum::<u64>()
+        + device.no_buffer
+        + device.oversize
+        + device.malformed;
+    device.arrived.saturating_sub(dropped)
+}
+
+/// Compares two samples of running lanes: no counter may go back.
+pub fn check_monotone(earlier: &[LaneSample], later: &[LaneSample]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (lane, (before, after)) in earlier.iter().zip(later).enumerate() {
+        for ((counter, from), (_, to)) in before.monotone().zip(after.monotone()) {
+            if to < from {
+                found.push(Violation::NotMonotone { lane, counter, from, to });
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rheostat_base::DropReason;
+
+    fn balanced() -> Remains {
+        let mut busy = LaneSample { received: 10, sent: 6, ..LaneSample::default() };
+        busy.dropped[DropReason::Denied as usize] = 1;
+        busy.handoff_out = 3;
+        busy.flows_created = 4;
+        busy.flows_ended = 1;
+        let helper = LaneSample {
+            received: 2,
+            originated: 1,
+            handoff_in: 3,
+            sent: 5,
+            consumed: 1,
+            ..LaneSample::default()
+        };
+        let device = DeviceCounters {
+            arrived: 14,
+            queue_full: vec![1, 1],
+            sent: 11,
+            ..DeviceCounters::default()
+        };
+        Remains {
+            lanes: vec![busy, helper],
+            devices: vec![device],
+            buffers_home: 64,
+            buffers: 64,
+            owners: vec![1, 1],
+            flows_live: 3,
+        }
+    }
+
+    #[test]
+    fn a_balanced_run_has_no_violation() {
+        assert_eq!(balanced().check(), []);
+    }
+
+    #[test]
+    fn every_kind_of_imbalance_is_found() {
+        let found = |spoil: fn(&mut Remains)| {
+            let mut remains = balanced();
+            spoil(&mut remains);
+            remains.check()
+        };
+        use Violation as V;
+        assert!(matches!(
+            found(|r| r.lanes[0].consumed += 1)[..],
+            [V::LaneUnbalanced { lane: 0, entered: 10, left: 11 }]
+        ));
+        assert!(matches!(found(|r| r.devices[0].arrived += 1)[..], [V::Received { .. }]));
+        assert!(matches!(found(|r| r.devices[0].queue_full[1] += 1)[..], [V::Received { .. }]));
+        assert!(matches!(found(|r| r.devices[0].sent -= 1)[..], [V::Sent { .. }]));
+        let swapped = found(|r| {
+            r.lanes[0].handoff_out += 1;
+            r.lanes[0].sent -= 1;
+            r.devices[0].sent -= 1;
+        });
+        assert!(matches!(swapped[..], [V::Handoff { given: 4, taken: 3 }]));
+        assert!(matches!(found(|r| r.lanes[1].reordered = 2)[..], [V::Reordered { packets: 2 }]));
+        assert!(matches!(found(|r| r.buffers_home -= 1)[..], [V::BuffersLeaked { missing: 1, .. }]));
+        assert!(matches!(found(|r| r.owners[1] = 0)[..], [V::Ownership { owners: 0, .. }]));
+        assert!(matches!(found(|r| r.owners[0] = 2)[..], [V::Ownership { owners: 2, .. }]));
+        assert!(matches!(found(|r| r.flows_live += 1)[..], [V::Flows { .. }]));
+    }
+
+    #[test]
+    fn counters_that_go_back_are_found_by_name() {
+        let before = [LaneSample { received: 5, held: 3, ..LaneSample::default() }];
+        let after = [LaneSample { received: 4, held: 0, ..LaneSample::default() }];
+        let found = check_monotone(&before, &after);
+        assert_eq!(
+            found,
+            [Violation::NotMonotone { lane: 0, counter: "received", from: 5, to: 4 }]
+        );
+    }
+}

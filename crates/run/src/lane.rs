@@ -1,0 +1,269 @@
+//! A lane: one receive queue of each device, the shards it owns, the rings to other lanes, and its
+//! transmit queues. A lane is data; whoever calls [`Lane::poll`] runs it.
+
+mod arrival;
+mod egress;
+mod fragments;
+
+pub use arrival::{Arrival, ArrivalKind};
+pub use egress::Egress;
+
+use std::sync::Arc;
+
+use rheostat_base::{DeviceId, DropReason, LaneId, Time};
+use rheostat_io::{QueuePair, RxQueue};
+use rheostat_packet::{BURST, Burst, PoolCache};
+use rheostat_state::FlowHasher;
+use rheostat_steer::Steering;
+
+use crate::account::LaneCounters;
+use crate::handoff::Handoff;
+use crate::poll::PollOutcome;
+use crate::service::{LaneState, Service};
+use crate::shard_set::ShardSet;
+
+/// What counts as the time of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeSource {
+    /// Its time stamp. For captures: the outcome does not depend on how fast they are read.
+    Packet,
+    /// The start of the poll that received it. For live devices.
+    Poll,
+}
+
+/// Where a forwarded packet leaves: per arriving device the device it goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Routes(pub Vec<DeviceId>);
+
+impl Routes {
+    /// The device on which a packet that arrived on `device` leaves.
+    #[inline]
+    pub fn out_of(&self, device: DeviceId) -> DeviceId {
+        self.0[device.index()]
+    }
+}
+
+/// What a lane is made of.
+pub struct LaneConfig<S: Service> {
+    /// The lane's number; it polls the queues of that number.
+    pub id: LaneId,
+    /// One queue pair per device, in the order of device numbers.
+    pub queues: Vec<QueuePair>,
+    /// The shards the lane owns.
+    pub shards: ShardSet<S::Local>,
+    /// The owner of every shard of the run.
+    pub owners: Vec<LaneId>,
+    /// Places packets in shards.
+    pub steering: Arc<Steering>,
+    /// Hashes keys for the flow tables.
+    pub hasher: FlowHasher,
+    /// The lane's ends of the rings between lanes.
+    pub handoff: Handoff,
+    /// The lane's stock of buffers.
+    pub pool: PoolCache,
+    /// What the lane runs.
+    pub service: S,
+    /// What counts as time.
+    pub time: TimeSource,
+}
+
+/// One lane.
+pub struct Lane<S: Service> {
+    id: LaneId,
+    receivers: Vec<Box<dyn RxQueue>>,
+    egress: Egress,
+    shards: ShardSet<S::Local>,
+    owners: Vec<LaneId>,
+    steering: Arc<Steering>,
+    hasher: FlowHasher,
+    handoff: Handoff,
+    pool: PoolCache,
+    counters: Arc<LaneCounters>,
+    service: S,
+    time: TimeSource,
+    /// The latest time of any packet, which is what timers go by when packets carry the time.
+    latest: Time,
+    burst: Burst,
+    arrivals: Vec<Arrival>,
+    fragments: Vec<Arrival>,
+}
+
+impl<S: Service> Lane<S> {
+    /// Assembles a lane.
+    pub fn new(config: LaneConfig<S>) -> Lane<S> {
+        let (receivers, senders) =
+            config.queues.into_iter().map(|pair| (pair.rx, pair.tx)).unzip();
+        Lane {
+            id: config.id,
+            receivers,
+            egress: Egress::new(senders),
+            shards: config.shards,
+            owners: config.owners,
+            steering: config.steering,
+            hasher: config.hasher,
+            handoff: config.handoff,
+            pool: config.pool,
+            counters: Arc::default(),
+            service: config.service,
+            time: config.time,
+            latest: Time::ZERO,
+            burst: Burst::new(),
+            arrivals: Vec::with_capacity(2 * BURST),
+            fragments: Vec::new(),
+        }
+    }
+
+    /// The lane's number.
+    pub fn id(&self) -> LaneId {
+        self.id
+    }
+
+    /// The lane's counters, to read while it runs.
+    pub fn counters(&self) -> Arc<LaneCounters> {
+        self.counters.clone()
+    }
+
+    /// The shards the lane owns.
+    pub fn shards(&self) -> &ShardSet<S::Local> {
+        &self.shards
+    }
+
+    /// The latest time the lane has seen.
+    pub fn latest(&self) -> Time {
+        self.latest
+    }
+
+    /// Packets on the rings to this lane.
+    pub fn handoff_waiting(&self) -> usize {
+        self.handoff.waiting()
+    }
+
+    /// Takes up to a burst from every ring and every device, processes what this lane owns, hands the
+    /// rest to its owners, does what timers ask for, and sends. Nothing stays behind but fragments
+    /// that wait for the first of their datagram.
+    pub fn poll(&mut self, now: Time) -> PollOutcome {
+        self.egress.start_poll(now);
+        if self.time == TimeSource::Poll {
+            self.latest = now;
+        }
+        // Other lanes' packets first: they have waited longer.
+        let taken = self.take_handed_off();
+        let received = self.receive(now);
+        if !self.fragments.is_empty() {
+            self.track_fragments();
+        }
+        let mut state = LaneState {
+            shards: &mut self.shards,
+            pool: &mut self.pool,
+            counters: &self.counters,
+        };
+        if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
+            self.service.tick(&mut state, &mut self.egress, self.latest);
+            self.expire_fragments();
+        }
+        self.publish();
+        self.egress.flush(&mut self.pool, &self.counters);
+        PollOutcome { packets: taken + received, next_deadline: self.service.next_deadline() }
+    }
+
+    /// Ends the run: drops the fragments whose first never came, lets everything due at `now` expire,
+    /// and returns the lane's buffers to the pool. All rings must be empty.
+    pub fn finish(&mut self, now: Time) {
+        for shard in self.shards.iter_mut() {
+            for packet in shard.fragments.drain() {
+                self.counters.dropped.add(DropReason::FragmentIncomplete, 1);
+                self.pool.free(packet);
+            }
+        }
+        self.counters.held.set(0);
+        let mut state = LaneState {
+            shards: &mut self.shards,
+            pool: &mut self.pool,
+            counters: &self.counters,
+        };
+        self.service.finish(&mut state, &mut self.egress, now);
+        self.egress.flush(&mut self.pool, &self.counters);
+        self.pool.flush();
+    }
+
+    fn take_handed_off(&mut self) -> usize {
+        let Lane { handoff, arrivals, fragments, latest, .. } = self;
+        let taken = handoff.take(BURST, |arrival| {
+            *latest = (*latest).max(arrival.now);
+            match arrival.kind {
+                ArrivalKind::Fragment => fragments.push(arrival),
+                _ => arrivals.push(arrival),
+            }
+        });
+        if taken > 0 {
+            self.counters.handoff_in.add(taken as u64);
+            self.process();
+        }
+        taken
+    }
+
+    fn receive(&mut self, now: Time) -> usize {
+        let mut received = 0;
+        for device in 0..self.receivers.len() {
+            let count = self.receivers[device].recv(&mut self.burst, &mut self.pool, now);
+            if count > 0 {
+                received += count;
+                self.steer(now);
+                self.process();
+            }
+        }
+        received
+    }
+
+    /// Sorts a received burst into packets to process here, packets for other lanes, and fragments.
+    fn steer(&mut self, now: Time) {
+        for packet in &self.burst {
+            packet.prefetch();
+        }
+        self.counters.received.add(self.burst.len() as u64);
+        let mut bytes = 0;
+        for packet in self.burst.drain(..) {
+            bytes += packet.len() as u64;
+            match Arrival::classify(packet, &self.steering, &self.hasher, self.time, now) {
+                Ok(arrival) => {
+                    self.latest = self.latest.max(arrival.now);
+                    let owner = self.owners[arrival.shard.index()];
+                    if owner != self.id {
+                        self.handoff.stage(owner, arrival);
+                    } else if arrival.kind == ArrivalKind::Fragment {
+                        self.fragments.push(arrival);
+                    } else {
+                        self.arrivals.push(arrival);
+                    }
+                }
+                Err((packet, reason)) => {
+                    self.counters.dropped.add(reason, 1);
+                    self.pool.free(packet);
+                }
+            }
+        }
+        self.counters.received_bytes.add(bytes);
+    }
+
+    fn process(&mut self) {
+        if self.arrivals.is_empty() {
+            return;
+        }
+        let mut state = LaneState {
+            shards: &mut self.shards,
+            pool: &mut self.pool,
+            counters: &self.counters,
+        };
+        self.service.process(&mut self.arrivals, &mut state, &mut self.egress);
+        debug_assert!(self.arrivals.is_empty(), "a service leaves no packet behind");
+    }
+
+    fn publish(&mut self) {
+        let Lane { handoff, counters, pool, .. } = self;
+        let sent = handoff.publish(|arrival| {
+            counters.dropped.add(DropReason::HandoffFull, 1);
+            pool.free(arrival.packet);
+        });
+        counters.handoff_out.add(sent as u64);
+    }
+}

@@ -1,0 +1,105 @@
+//! Fragments on their way to their flow: first to the home shard of their datagram, which learns the
+//! flow's key from the first fragment, then to the owner of the flow.
+
+use rheostat_base::{DropReason, LaneId};
+use rheostat_packet::{FlowKey, Headers, Mbuf, Tuple};
+use rheostat_state::{DatagramId, Tracked};
+
+use super::{Arrival, ArrivalKind, Lane, TimeSource};
+use crate::service::Service;
+
+impl<S: Service> Lane<S> {
+    /// Shows fragments to the trackers of their home shards, and sends on those whose flow is known.
+    pub(super) fn track_fragments(&mut self) {
+        let mut fragments = std::mem::take(&mut self.fragments);
+        for arrival in fragments.drain(..) {
+            self.track(arrival);
+        }
+        self.fragments = fragments;
+        self.count_held();
+        self.process();
+    }
+
+    /// Gives up datagrams that stay incomplete.
+    pub(super) fn expire_fragments(&mut self) {
+        let Lane { shards, counters, pool, latest, .. } = self;
+        let mut expired = false;
+        for shard in shards.iter_mut() {
+            shard.fragments.expire(*latest);
+            while let Some((reason, packet)) = shard.fragments.next_dropped() {
+                expired = true;
+                counters.dropped.add(reason, 1);
+                pool.free(packet);
+            }
+        }
+        if expired {
+            self.count_held();
+        }
+    }
+
+    fn track(&mut self, arrival: Arrival) {
+        let Arrival { packet, headers, key, now, shard, forward, .. } = arrival;
+        // Both ends number their datagrams for themselves, so direction is part of the identity.
+        let key = if forward { key } else { key.reversed() };
+        let Some(fragment) = headers.fragment else {
+            unreachable!("only fragments are tracked");
+        };
+        let first = if fragment.offset == 0 { key_of_first(&packet, &headers) } else { None };
+        let tracker = &mut self.shards.get_mut(shard).expect("owned, as steering saw").fragments;
+        let datagram = DatagramId::new(&key, fragment.id);
+        let mut released = Vec::new();
+        let mut dropped = Vec::new();
+        match tracker.track(datagram, fragment, first, packet, now) {
+            Tracked::Release { key, packet } => released.push((key, packet)),
+            Tracked::Hold => {}
+            Tracked::Drop { reason, packet } => dropped.push((reason, packet)),
+        }
+        released.extend(std::iter::from_fn(|| tracker.next_released()));
+        dropped.extend(std::iter::from_fn(|| tracker.next_dropped()));
+        for (key, packet) in released {
+            self.send_to_flow(key, packet);
+        }
+        for (reason, packet) in dropped {
+            self.discard(packet, reason);
+        }
+    }
+
+    /// Sends a fragment, whose flow has this key in the fragment's direction, to the flow's owner.
+    fn send_to_flow(&mut self, key: FlowKey, packet: Mbuf) {
+        let Ok(headers) = Headers::parse(&packet) else {
+            return self.discard(packet, DropReason::Malformed);
+        };
+        let now = match self.time {
+            TimeSource::Packet => packet.meta.timestamp,
+            TimeSource::Poll => self.latest,
+        };
+        let mut arrival = Arrival::unplaced(packet, headers, now);
+        arrival.kind = ArrivalKind::Flow;
+        arrival.rekey(key, &self.steering, &self.hasher);
+        let owner: LaneId = self.owners[arrival.shard.index()];
+        if owner == self.id {
+            self.arrivals.push(arrival);
+        } else {
+            self.handoff.stage(owner, arrival);
+        }
+    }
+
+    fn discard(&mut self, packet: Mbuf, reason: DropReason) {
+        self.counters.dropped.add(reason, 1);
+        self.pool.free(packet);
+    }
+
+    fn count_held(&mut self) {
+        let held: usize = self.shards.iter().map(|shard| shard.fragments.held()).sum();
+        self.counters.held.set(held as u64);
+    }
+}
+
+/// The flow key that the transport header in the first fragment of a datagram tells. `None` when the
+/// fragment is too short to hold it.
+fn key_of_first(packet: &Mbuf, headers: &Headers) -> Option<FlowKey> {
+    match Tuple::of(packet, &Headers { fragment: None, ..*headers }) {
+        Tuple::Flow(key) => Some(key),
+        Tuple::IcmpError(_) | Tuple::Fragment(..) | Tuple::None => None,
+    }
+}

@@ -1,0 +1,358 @@
+//! A run: lanes on worker threads from start to the last account.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use rheostat_base::core_set::{CoreError, pin_current_thread};
+use rheostat_base::{Clock, ClockSource, CoreId, LaneId, QueueId, ShardId, Time};
+use rheostat_io::{Device, DeviceCounters, DeviceMonitor};
+use rheostat_packet::{Mempool, PoolCache};
+use rheostat_state::{FlowHasher, Shard};
+use rheostat_steer::{RewriteError, Steering};
+use thiserror::Error;
+
+use crate::account::{LaneCounters, LaneSample};
+use crate::handoff::Handoff;
+use crate::invariant::{Remains, Violation, check_monotone};
+use crate::lane::{Lane, LaneConfig, TimeSource};
+use crate::poll::Busy;
+use crate::service::Service;
+use crate::shard_set::ShardSet;
+use crate::worker::Worker;
+
+/// How lanes are laid over devices and threads.
+pub struct RuntimeConfig {
+    /// How many lanes; every device must have as many queues.
+    pub lanes: usize,
+    /// One entry per worker: the core it is pinned to, if any. Lane `n` runs on worker `n mod workers`.
+    pub workers: Vec<Option<CoreId>>,
+    /// Packets each ring between two lanes holds.
+    pub handoff_capacity: usize,
+    /// What counts as time.
+    pub time: TimeSource,
+    /// The pool all packets of the run come from.
+    pub pool: Mempool,
+    /// Places packets in shards.
+    pub steering: Arc<Steering>,
+    /// Hashes keys for the flow tables.
+    pub hasher: FlowHasher,
+}
+
+/// Why a run could not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// A device has another number of queues than there are lanes.
+    #[error("device `{device}` has {queues} queues for {lanes} lanes")]
+    Queues {
+        /// The device.
+        device: String,
+        /// Its queues.
+        queues: usize,
+        /// The lanes.
+        lanes: usize,
+    },
+    /// A device's indirection table could not be written.
+    #[error("device `{device}`: {error}")]
+    Table {
+        /// The device.
+        device: String,
+        /// What is wrong.
+        error: RewriteError,
+    },
+    /// There are no workers, or no lanes.
+    #[error("a run needs at least one worker and one lane")]
+    Empty,
+    /// A worker thread could not be started.
+    #[error("cannot start a worker: {0}")]
+    Spawn(#[from] std::io::Error),
+    /// A worker could not be pinned to its core.
+    #[error(transparent)]
+    Pin(#[from] CoreError),
+}
+
+/// A run under way.
+pub struct Runtime<S: Service> {
+    workers: Vec<JoinHandle<Result<Vec<Lane<S>>, CoreError>>>,
+    stop: Arc<AtomicBool>,
+    counters: Vec<Arc<LaneCounters>>,
+    devices: Vec<Box<dyn Device>>,
+    monitors: Vec<Arc<dyn DeviceMonitor>>,
+    pool: Mempool,
+    shards: usize,
+    clock: Clock,
+    started: Time,
+    last_sample: Vec<LaneSample>,
+    violations: Vec<Violation>,
+}
+
+/// The figures of a run at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// Seconds since the start.
+    pub seconds: f64,
+    /// Each lane's counters.
+    pub lanes: Vec<LaneSample>,
+    /// Each device's counters.
+    pub devices: Vec<DeviceCounters>,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct RunReport {
+    /// The figures at the end.
+    pub last: Sample,
+    /// The names of the devices.
+    pub device_names: Vec<String>,
+    /// What did not hold; empty for a sound run.
+    pub violations: Vec<Violation>,
+}
+
+/// Builds the lanes of a run without starting them, for those who poll them themselves: tests, the
+/// simulator, the benchmark.
+///
+/// # Errors
+/// [`StartError`] when devices and lanes do not fit.
+pub fn build_lanes<S: Service>(
+    config: &RuntimeConfig,
+    devices: &mut [Box<dyn Device>],
+    mut service: impl FnMut(LaneId) -> S,
+    mut shard: impl FnMut(ShardId) -> Box<Shard<S::Local>>,
+) -> Result<Vec<Lane<S>>, StartError> {
+    if config.lanes == 0 || config.workers.is_empty() {
+        return Err(StartError::Empty);
+    }
+    let shards = config.steering.shards();
+    let owners: Vec<_> = (0..shards).map(|shard| LaneId((shard % config.lanes) as u16)).collect();
+    let mut queues: Vec<Vec<_>> = (0..config.lanes).map(|_| Vec::new()).collect();
+    for device in devices {
+        let pairs = device.queues();
+        if pairs.len() != config.lanes {
+            let (queues, lanes) = (pairs.len(), config.lanes);
+            return Err(StartError::Queues { device: device.name().into(), queues, lanes });
+        }
+        if let Some(table) = device.table() {
+            let entries: Vec<_> =
+                (0..table.len()).map(|bucket| QueueId(owners[bucket % shards].0)).collect();
+            // Nothing is in flight yet, so the fence need not be awaited.
+            table
+                .rewrite(&entries)
+                .map_err(|error| StartError::Table { device: device.name().into(), error })?;
+        }
+        for (lane, pair) in queues.iter_mut().zip(pairs) {
+            lane.push(pair);
+        }
+    }
+    let handoffs = Handoff::mesh(config.lanes, config.handoff_capacity);
+    Ok(queues
+        .into_iter()
+        .zip(handoffs)
+        .enumerate()
+        .map(|(index, (queues, handoff))| {
+            let id = LaneId(index as u16);
+            let mut set = ShardSet::new(shards);
+            for (number, _) in owners.iter().enumerate().filter(|(_, owner)| **owner == id) {
+                set.install(shard(ShardId(number as u16)));
+            }
+            Lane::new(LaneConfig {
+                id,
+                queues,
+                shards: set,
+                owners: owners.clone(),
+                steering: config.steering.clone(),
+                hasher: config.hasher.clone(),
+                handoff,
+                pool: PoolCache::new(config.pool.clone()),
+                service: service(id),
+                time: config.time,
+            })
+        })
+        .collect())
+}
+
+impl<S: Service> Runtime<S> {
+    /// Starts the workers.
+    ///
+    /// # Errors
+    /// [`StartError`] when devices and lanes do not fit, or a thread cannot be started.
+    pub fn start(
+        config: RuntimeConfig,
+        mut devices: Vec<Box<dyn Device>>,
+        clock: Clock,
+        service: impl FnMut(LaneId) -> S,
+        shard: impl FnMut(ShardId) -> Box<Shard<S::Local>>,
+    ) -> Result<Runtime<S>, StartError> {
+        let lanes = build_lanes(&config, &mut devices, service, shard)?;
+        let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();
+        let stop = Arc::new(AtomicBool::new(false));
+        let count = config.workers.len();
+        let mut assigned: Vec<Vec<Lane<S>>> = (0..count).map(|_| Vec::new()).collect();
+        for (index, lane) in lanes.into_iter().enumerate() {
+            assigned[index % count].push(lane);
+        }
+        let mut runtime = Runtime {
+            workers: Vec::new(),
+            stop: stop.clone(),
+            last_sample: vec![LaneSample::default(); counters.len()],
+            counters,
+            monitors: devices.iter().map(|device| device.monitor()).collect(),
+            devices,
+            pool: config.pool,
+            shards: config.steering.shards(),
+            started: clock.now(),
+            clock: clock.clone(),
+            violations: Vec::new(),
+        };
+        for (index, (lanes, core)) in assigned.into_iter().zip(config.workers).enumerate() {
+            if lanes.is_empty() {
+                continue;
+            }
+            let worker = Worker {
+                policy: Box::new(Busy::new(lanes.len())),
+                lanes,
+                clock: clock.clone(),
+                stop: stop.clone(),
+            };
+            let thread = thread::Builder::new().name(format!("rheo-worker-{index}"));
+            let body = move || {
+                if let Some(core) = core {
+                    pin_current_thread(core)?;
+                }
+                Ok(worker.run())
+            };
+            match thread.spawn(body) {
+                Ok(handle) => runtime.workers.push(handle),
+                Err(error) => {
+                    runtime.stop.store(true, Ordering::Relaxed);
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(runtime)
+    }
+
+    /// The figures now. Also compares them with the last ones: no counter may go back.
+    pub fn sample(&mut self) -> Sample {
+        let lanes: Vec<_> = self.counters.iter().map(|counters| counters.sample()).collect();
+        self.violations.extend(check_monotone(&self.last_sample, &lanes));
+        self.last_sample.clone_from(&lanes);
+        Sample {
+            seconds: self.clock.now().since(self.started).as_secs_f64(),
+            lanes,
+            devices: self.monitors.iter().map(|monitor| monitor.counters()).collect(),
+        }
+    }
+
+    /// How much of the input has been read, where it has a known size: that of the slowest device.
+    pub fn progress(&self) -> Option<f64> {
+        self.monitors.iter().filter_map(|monitor| monitor.progress()).reduce(f64::min)
+    }
+
+    /// Stops the devices' sources; what has arrived is still processed.
+    pub fn stop_sources(&self) {
+        for monitor in &self.monitors {
+            monitor.stop();
+        }
+    }
+
+    /// Whether nothing is left to do: every source has ended and its packets have gone through. Also
+    /// when a worker has ended on its own, because then nothing will.
+    pub fn is_finished(&self) -> bool {
+        if self.workers.iter().any(JoinHandle::is_finished) {
+            return true;
+        }
+        if !self.monitors.iter().all(|monitor| monitor.is_exhausted()) {
+            return false;
+        }
+        let lanes: Vec<_> = self.counters.iter().map(|counters| counters.sample()).collect();
+        let sum = LaneSample::sum(&lanes);
+        sum.handoff_in == sum.handoff_out
+    }
+
+    /// Stops the workers, lets the lanes run dry on this thread, and draws up the account.
+    ///
+    /// # Errors
+    /// [`StartError::Pin`] when a worker could not be pinned and so never ran.
+    pub fn join(mut self) -> Result<RunReport, StartError> {
+        self.stop_sources();
+        self.stop.store(true, Ordering::Relaxed);
+        let mut lanes = Vec::new();
+        for (worker, handle) in std::mem::take(&mut self.workers).into_iter().enumerate() {
+            match handle.join() {
+                Ok(Ok(returned)) => lanes.extend(returned),
+                Ok(Err(error)) => return Err(error.into()),
+                Err(panic) => {
+                    let message = panic_message(&*panic);
+                    self.violations.push(Violation::WorkerPanicked { worker, message });
+                }
+            }
+        }
+        lanes.sort_by_key(Lane::id);
+        run_dry(&mut lanes, self.clock.now());
+        let mut last = self.sample();
+        let remains = remains(&lanes, &last.devices, self.shards);
+        last.lanes = self.counters.iter().map(|counters| counters.sample()).collect();
+        drop(lanes);
+        let device_names = self.devices.iter().map(|device| device.name().to_owned()).collect();
+        drop(std::mem::take(&mut self.devices));
+        let (buffers, buffers_home) = (self.pool.capacity(), self.pool.available());
+        let remains =
+            Remains { lanes: last.lanes.clone(), buffers, buffers_home, ..remains };
+        let mut violations = std::mem::take(&mut self.violations);
+        violations.extend(remains.check());
+        Ok(RunReport { last, device_names, violations })
+    }
+}
+
+/// Polls lanes in turn until a whole round finds nothing, then ends each of them.
+pub fn run_dry<S: Service>(lanes: &mut [Lane<S>], now: Time) {
+    loop {
+        let packets: usize = lanes.iter_mut().map(|lane| lane.poll(now).packets).sum();
+        if packets == 0 && lanes.iter().all(|lane| lane.handoff_waiting() == 0) {
+            break;
+        }
+    }
+    let latest = lanes.iter().map(Lane::latest).max().unwrap_or(now);
+    for lane in lanes {
+        lane.finish(latest);
+    }
+}
+
+/// What stopped lanes leave to be checked, but for the pool, which must first get their buffers.
+pub fn remains<S: Service>(
+    lanes: &[Lane<S>],
+    devices: &[DeviceCounters],
+    shards: usize,
+) -> Remains {
+    let mut owners = vec![0; shards];
+    let mut flows_live = 0;
+    for lane in lanes {
+        for shard in lane.shards().iter() {
+            owners[shard.id.index()] += 1;
+            flows_live += shard.table.counts().live as u64;
+        }
+    }
+    Remains {
+        lanes: lanes.iter().map(|lane| lane.counters().sample()).collect(),
+        devices: devices.to_vec(),
+        owners,
+        flows_live,
+        ..Remains::default()
+    }
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message").to_owned()
+}
+
+impl<S: Service> Drop for Runtime<S> {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for worker in self.workers.drain(..) {
+            // A panic was reported by `join`, or the run is being given up.
+            let _ = worker.join();
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What a lane runs: a chain of network functions, or a TCP service.
+
+use rheostat_base::Time;
+use rheostat_packet::PoolCache;
+
+use crate::account::LaneCounters;
+use crate::lane::{Arrival, Egress};
+use crate::shard_set::ShardSet;
+
+/// The parts of a lane that a service works on.
+pub struct LaneState<'a, L> {
+    /// The shards the lane owns.
+    pub shards: &'a mut ShardSet<L>,
+    /// The lane's stock of packet buffers; packets that end here are freed into it.
+    pub pool: &'a mut PoolCache,
+    /// The lane's counters.
+    pub counters: &'a LaneCounters,
+}
+
+/// The work a lane does on packets. Called once per burst, never per packet.
+pub trait Service: Send + 'static {
+    /// State per shard, besides the flow table: ports, limits, random numbers.
+    type Local: Send + 'static;
+
+    /// Processes packets of shards that the lane owns, in order, and leaves `arrivals` empty: each
+    /// packet goes to `out`, or is freed and counted as consumed or dropped.
+    fn process(
+        &mut self,
+        arrivals: &mut Vec<Arrival>,
+        lane: &mut LaneState<'_, Self::Local>,
+        out: &mut Egress,
+    );
+
+    /// Does what is due by `now` without a packet to cause it: timers, periodic handlers. A bounded
+    /// amount per call.
+    fn tick(&mut self, lane: &mut LaneState<'_, Self::Local>, out: &mut Egress, now: Time);
+
+    /// Ends the run at `now`, the time of the last packet of any lane: everything due is done.
+    fn finish(&mut self, lane: &mut LaneState<'_, Self::Local>, out: &mut Egress, now: Time);
+
+    /// When [`Service::tick`] next has something to do.
+    fn next_deadline(&self) -> Option<Time>;
+}

@@ -1,0 +1,61 @@
+//! The shards a lane owns.
+
+use rheostat_base::ShardId;
+use rheostat_state::Shard;
+
+/// One place per shard of the run; the places of shards that other lanes own are empty. A shard is in
+/// exactly one lane's set, because it is a value.
+#[derive(Debug)]
+pub struct ShardSet<L> {
+    shards: Vec<Option<Box<Shard<L>>>>,
+}
+
+impl<L> ShardSet<L> {
+    /// A set with room for `count` shards that owns none.
+    pub fn new(count: usize) -> ShardSet<L> {
+        ShardSet { shards: (0..count).map(|_| None).collect() }
+    }
+
+    /// Takes a shard into the set.
+    pub fn install(&mut self, shard: Box<Shard<L>>) {
+        let place = &mut self.shards[shard.id.index()];
+        assert!(place.is_none(), "{} is already here", shard.id);
+        *place = Some(shard);
+    }
+
+    /// The shard, if this lane owns it.
+    #[inline]
+    pub fn get(&self, id: ShardId) -> Option<&Shard<L>> {
+        self.shards.get(id.index())?.as_deref()
+    }
+
+    /// The shard to change, if this lane owns it.
+    #[inline]
+    pub fn get_mut(&mut self, id: ShardId) -> Option<&mut Shard<L>> {
+        self.shards.get_mut(id.index())?.as_deref_mut()
+    }
+
+    /// The shards owned, in the order of their numbers.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Shard<L>> {
+        self.shards.iter_mut().filter_map(Option::as_deref_mut)
+    }
+
+    /// The shards owned, in the order of their numbers, to read.
+    pub fn iter(&self) -> impl Iterator<Item = &Shard<L>> {
+        self.shards.iter().filter_map(Option::as_deref)
+    }
+
+    /// The numbers of the shards owned.
+    pub fn owned(&self) -> impl Iterator<Item = ShardId> {
+        self.shards.iter().flatten().map(|shard| shard.id)
+    }
+
+    /// The first owned shard from `from` on, going round; for work that visits one shard at a time.
+    pub fn next_owned(&self, from: ShardId) -> Option<ShardId> {
+        let count = self.shards.len();
+        (0..count)
+            .map(|step| (from.index() + step) % count)
+            .find(|&index| self.shards[index].is_some())
+            .map(|index| ShardId(index as u16))
+    }
+}

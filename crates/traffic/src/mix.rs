@@ -1,0 +1,108 @@
+//! A synthetic internet mix.
+//!
+//! The proportions are this project's choice of a plausible access network: half of the flows have one
+//! packet, 80 % fewer than 10, 95 % at most 30, and the rest a power-law tail; a fifth of the packets
+//! is smaller than 74 bytes and half of full size; a tenth is IPv6. Flows of one packet are DNS-like
+//! queries without an answer (60 %), pings (15 %), and connection attempts, half of them scans from
+//! outside (25 %). Longer ones are TCP connections that open and close as they should, UDP exchanges
+//! and streams, and ping sessions.
+//!
+//! Clients live in 10.0.0.0/8 and fd00::/8, servers elsewhere; both directions are in one stream.
+//!
+//! A fixed number of flows is under way at any time: where one ends, another starts. Which flow sends
+//! next is decided by a wheel of virtual ticks (constant time whatever the number of flows); when the
+//! packet arrives is decided by the rate alone, so that the load offered is exact.
+
+mod config;
+mod flow;
+mod wheel;
+
+pub use config::{MixConfig, MixError};
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use rheostat_base::Time;
+use rheostat_packet::LinkType;
+
+use crate::frame;
+use crate::source::{Arrival, Source};
+use flow::{Flow, Sizes};
+use wheel::Wheel;
+
+/// The mix as a source of frames.
+#[derive(Debug)]
+pub struct Mix {
+    config: MixConfig,
+    rng: SmallRng,
+    flows: Vec<Flow>,
+    wheel: Wheel,
+    sizes: Sizes,
+    /// Numbers flows in the order they start; no two have the same endpoints.
+    started: u64,
+    sent: u64,
+}
+
+impl Mix {
+    /// A mix as `config` describes it; the same for the same seed.
+    ///
+    /// # Errors
+    /// [`MixError`] for a configuration that makes no sense.
+    pub fn new(config: MixConfig) -> Result<Mix, MixError> {
+        config.check()?;
+        let mut rng = SmallRng::seed_from_u64(config.seed);
+        let mut wheel = Wheel::new(config.flows);
+        let mut flows = Vec::with_capacity(config.flows as usize);
+        for index in 0..config.flows {
+            flows.push(Flow::start(u64::from(index), &config, &mut rng));
+            wheel.schedule(index, rng.random_range(1..=wheel.span()));
+        }
+        let started = u64::from(config.flows);
+        Ok(Mix { config, rng, flows, wheel, sizes: Sizes::default(), started, sent: 0 })
+    }
+
+    /// Flows started so far.
+    pub fn flows_started(&self) -> u64 {
+        self.started
+    }
+
+    /// When packet `number` arrives: evenly spaced, without drift however long the run.
+    fn time_of(&self, number: u64) -> Time {
+        let nanos = u128::from(number) * 1_000_000_000 / u128::from(self.config.packets_per_second);
+        Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+impl Source for Mix {
+    fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
+        let time = self.time_of(self.sent);
+        let ended = self.config.packets.is_some_and(|packets| self.sent >= packets)
+            || self.config.duration.is_some_and(|length| time >= Time::ZERO + length);
+        if ended {
+            return None;
+        }
+        let index = self.wheel.next();
+        let flow = &mut self.flows[index as usize];
+        let packet = flow.next_packet(&mut self.sizes, &mut self.rng);
+        frame::write(&packet, frame);
+        self.sizes.count(frame.len());
+        if flow.is_over() {
+            *flow = Flow::start(self.started, &self.config, &mut self.rng);
+            self.started += 1;
+        }
+        let pause = self.rng.random_range(1..=self.wheel.span());
+        self.wheel.schedule(index, pause);
+        self.sent += 1;
+        let wire_len = frame.len() as u32;
+        Some(Arrival { time, len: frame.len(), wire_len, link: LinkType::Ethernet })
+    }
+
+    fn progress(&self) -> Option<f64> {
+        let by_packets = self.config.packets.map(|packets| self.sent as f64 / packets.max(1) as f64);
+        let elapsed = self.time_of(self.sent).since(Time::ZERO).as_secs_f64();
+        let by_time = self.config.duration.map(|length| elapsed / length.as_secs_f64().max(1e-9));
+        by_packets.into_iter().chain(by_time).reduce(f64::max).map(|share| share.min(1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests;

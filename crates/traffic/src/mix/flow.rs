@@ -1,0 +1,201 @@
+//! One flow of the mix: how long it is, and what it sends next.
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+use super::MixConfig;
+use crate::frame::{Endpoints, Packet, Tcp, Transport};
+
+/// Bytes of payload that fill a frame of 1,514 bytes, less the headers.
+const FULL_FRAME: usize = 1_514;
+/// Frames below this count as small.
+const SMALL_FRAME: usize = 74;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A TCP connection with its handshakes; resets at the end when told so.
+    Tcp { resets: bool },
+    /// A lone SYN, from inside or from outside.
+    Attempt { scan: bool },
+    /// Datagrams in both directions.
+    Udp,
+    /// Echo requests and replies.
+    Ping,
+}
+
+/// A flow under way.
+#[derive(Debug)]
+pub(super) struct Flow {
+    number: u64,
+    sent: u32,
+    left: u32,
+    /// Bytes sent by client and server, for sequence numbers.
+    client_bytes: u32,
+    server_bytes: u32,
+    kind: Kind,
+    ipv6: bool,
+}
+
+/// What sizes the packets so far had, to keep the shares right whatever flows need to send.
+#[derive(Debug, Default)]
+pub(super) struct Sizes {
+    packets: u64,
+    small: u64,
+    full: u64,
+}
+
+enum Size {
+    Small,
+    Full,
+    Between,
+}
+
+impl Sizes {
+    pub(super) fn count(&mut self, frame: usize) {
+        self.packets += 1;
+        self.small += u64::from(frame < SMALL_FRAME);
+        self.full += u64::from(frame >= FULL_FRAME);
+    }
+
+    /// Draws a size; a class that has had less than its share is drawn more often.
+    fn draw(&self, rng: &mut SmallRng) -> Size {
+        let share = |count: u64| count as f64 / self.packets.max(1) as f64;
+        let wish = |target: f64, count: u64| (target + 8.0 * (target - share(count))).max(0.0);
+        let small = wish(0.2, self.small);
+        let full = wish(0.5, self.full);
+        let between = wish(0.3, self.packets - self.small - self.full);
+        let pick = rng.random::<f64>() * (small + full + between);
+        if pick < small {
+            Size::Small
+        } else if pick < small + full {
+            Size::Full
+        } else {
+            Size::Between
+        }
+    }
+}
+
+impl Flow {
+    pub(super) fn start(number: u64, config: &MixConfig, rng: &mut SmallRng) -> Flow {
+        let length = draw_length(config, rng);
+        Flow {
+            number,
+            sent: 0,
+            left: length,
+            client_bytes: 0,
+            server_bytes: 0,
+            kind: draw_kind(length, rng),
+            ipv6: rng.random::<f64>() < config.ipv6_share,
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.left == 0
+    }
+
+    /// What the flow sends next; it must not be over.
+    pub(super) fn next_packet(&mut self, sizes: &mut Sizes, rng: &mut SmallRng) -> Packet {
+        let endpoints = Endpoints::of_flow(self.number, self.ipv6);
+        let (from_client, transport, payload) = match self.kind {
+            Kind::Attempt { scan } => (!scan, Transport::Tcp(Tcp::syn(isn(self.number, 0))), 0),
+            Kind::Ping => {
+                let from_client = self.sent.is_multiple_of(2);
+                let sequence = (self.sent / 2) as u16;
+                (from_client, Transport::Echo { reply: !from_client, sequence }, 56)
+            }
+            Kind::Udp => {
+                let from_client = self.sent == 0 || rng.random_range(0..4) == 0;
+                (from_client, Transport::Udp, self.payload(8, sizes.draw(rng), rng))
+            }
+            Kind::Tcp { resets } => self.next_segment(resets, sizes, rng),
+        };
+        self.sent += 1;
+        self.left -= 1;
+        let endpoints = if from_client { endpoints } else { endpoints.reversed() };
+        Packet { endpoints, from_client, transport, payload }
+    }
+
+    /// Bytes of payload for a frame of the size drawn, behind a transport header of `header` bytes.
+    fn payload(&self, header: usize, size: Size, rng: &mut SmallRng) -> usize {
+        let headers = 14 + if self.ipv6 { 40 } else { 20 } + header;
+        match size {
+            Size::Small => rng.random_range(0..SMALL_FRAME.saturating_sub(headers).max(1)),
+            Size::Full => FULL_FRAME - headers,
+            Size::Between => rng.random_range(SMALL_FRAME.max(headers)..FULL_FRAME) - headers,
+        }
+    }
+
+    /// The next segment of a connection: three to open it, three to close it or one to reset it, and
+    /// data, mostly from the server, with acknowledgements between.
+    fn next_segment(
+        &mut self,
+        resets: bool,
+        sizes: &mut Sizes,
+        rng: &mut SmallRng,
+    ) -> (bool, Transport, usize) {
+        let client = isn(self.number, 0).wrapping_add(self.client_bytes);
+        let server = isn(self.number, 1).wrapping_add(self.server_bytes);
+        let closing = if resets { 1 } else { 3 };
+        let (from_client, tcp, payload) = match (self.sent, self.left) {
+            (0, _) => (true, Tcp::syn(client), 0),
+            (1, _) => (false, Tcp::syn_ack(server, client), 0),
+            (2, _) => (true, Tcp::ack(client, server), 0),
+            (_, left) if left <= closing => match (resets, left) {
+                (true, _) => (true, Tcp::rst(client, server), 0),
+                (false, 3) => (true, Tcp::fin(client, server), 0),
+                (false, 2) => (false, Tcp::fin(server, client), 0),
+                _ => (true, Tcp::ack(client, server), 0),
+            },
+            _ => match sizes.draw(rng) {
+                Size::Small => (true, Tcp::ack(client, server), 0),
+                size => {
+                    let payload = self.payload(20, size, rng);
+                    let from_client = rng.random_range(0..5) == 0;
+                    let tcp = match from_client {
+                        true => Tcp::ack(client, server),
+                        false => Tcp::ack(server, client),
+                    };
+                    (from_client, tcp, payload)
+                }
+            },
+        };
+        let counted = payload as u32 + tcp.control_bytes();
+        let bytes = if from_client { &mut self.client_bytes } else { &mut self.server_bytes };
+        *bytes = bytes.wrapping_add(counted);
+        (from_client, Transport::Tcp(tcp), payload)
+    }
+}
+
+/// The initial sequence number of one end: far apart for neighbouring flows.
+fn isn(number: u64, end: u64) -> u32 {
+    ((number * 2 + end).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+}
+
+fn draw_length(config: &MixConfig, rng: &mut SmallRng) -> u32 {
+    match rng.random::<f64>() {
+        u if u < 0.5 => 1,
+        u if u < 0.8 => rng.random_range(2..10),
+        u if u < 0.95 => rng.random_range(10..=30),
+        _ => {
+            // The inverse of a Pareto distribution between 31 and the longest.
+            let (low, high) = (31.0_f64, f64::from(config.longest) + 1.0);
+            let (a, b) = (low.powf(-config.zipf), high.powf(-config.zipf));
+            let u: f64 = rng.random();
+            let length = (a - u * (a - b)).powf(-1.0 / config.zipf);
+            (length as u32).clamp(31, config.longest)
+        }
+    }
+}
+
+fn draw_kind(length: u32, rng: &mut SmallRng) -> Kind {
+    let percent: u32 = rng.random_range(0..100);
+    match length {
+        1 if percent < 60 => Kind::Udp,
+        1 if percent < 75 => Kind::Ping,
+        1 => Kind::Attempt { scan: percent.is_multiple_of(2) },
+        2..8 if percent < 85 => Kind::Udp,
+        2..8 => Kind::Ping,
+        _ if percent < 80 => Kind::Tcp { resets: percent < 8 },
+        _ => Kind::Udp,
+    }
+}
