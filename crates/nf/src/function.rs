@@ -68,11 +68,7 @@ pub trait NetworkFunction: Send + Sync + 'static {
 
     /// A packet that belongs to no flow: not IP, neighbour discovery, or an ICMP error about a flow
     /// that is not known.
-    fn orphan(
-        &self,
-        _cx: &mut Cx<'_, Self::Local>,
-        _packet: &mut Packet<'_>,
-    ) -> Outcome<Verdict> {
+    fn orphan(&self, _cx: &mut Cx<'_, Self::Local>, _packet: &mut Packet<'_>) -> Outcome<Verdict> {
         Ok(Verdict::Forward)
     }
 

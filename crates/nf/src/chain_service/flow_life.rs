@@ -119,8 +119,7 @@ impl<C: Chain> ChainService<C> {
         let (now, id) = (arrival.now, arrival.shard);
         let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
         let scope = &mut Scope { now, shard: id, effects, pool: lane.pool };
-        let (states, verdict) =
-            chain.first(&mut shard.local, scope, &mut Packet::new(arrival))?;
+        let (states, verdict) = chain.first(&mut shard.local, scope, &mut Packet::new(arrival))?;
         if let Verdict::Drop(_) = verdict {
             chain.discarded(&mut shard.local, scope, states);
             return Ok(verdict);
@@ -139,7 +138,11 @@ impl<C: Chain> ChainService<C> {
         entry.set_deadline(deadline.unwrap_or(now + DEFAULT_LIFETIME));
         entry.set_evictable(evictable.unwrap_or(false));
         if is_ordered(arrival) {
-            entry.note_arrival(arrival.forward, arrival.packet.meta.device, arrival.packet.meta.stamp);
+            entry.note_arrival(
+                arrival.forward,
+                arrival.packet.meta.device,
+                arrival.packet.meta.stamp,
+            );
         }
         lane.counters.flows_created.increment();
         if close {
@@ -150,11 +153,7 @@ impl<C: Chain> ChainService<C> {
 
     /// Inserts the packet's flow. A full table first gives up flows whose time is up, then the oldest
     /// that has not proved itself; when there is none, the new flow is refused.
-    fn insert(
-        &mut self,
-        arrival: &Arrival,
-        lane: &mut LaneState<'_, C::Local>,
-    ) -> Option<FlowId> {
+    fn insert(&mut self, arrival: &Arrival, lane: &mut LaneState<'_, C::Local>) -> Option<FlowId> {
         let (id, now) = (arrival.shard, arrival.now);
         let table = |lane: &mut LaneState<'_, C::Local>| {
             let shard = lane.shards.get_mut(id)?;
@@ -211,8 +210,7 @@ impl<C: Chain> ChainService<C> {
         let ChainService { chain, effects, disturbed, .. } = self;
         let Some(Shard { table, local, .. }) = lane.shards.get_mut(id) else { return true };
         let scope = &mut Scope { now, shard: id, effects, pool: lane.pool };
-        let reclaimed =
-            table.expire(now, budget, |mut flow| chain.ended(local, scope, &mut flow));
+        let reclaimed = table.expire(now, budget, |mut flow| chain.ended(local, scope, &mut flow));
         lane.counters.flows_ended.add(reclaimed.flows as u64);
         if reclaimed.flows > 0 {
             disturbed.push(id);

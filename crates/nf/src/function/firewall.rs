@@ -4,29 +4,29 @@
 //!
 //! It is transparent: addresses, ports and link headers stay as they are.
 
+pub mod connection;
+pub mod lifetimes;
 mod limits;
-pub mod rules;
-pub mod tcp;
-pub mod timeouts;
+pub mod rule_set;
 
+pub use connection::TcpOptions;
+pub use lifetimes::Timeouts;
 pub use limits::Limits;
-pub use rules::{Action, PortList, PortRange, Protocol, Question, Rule, RuleSet, RuleTextError};
-pub use tcp::TcpOptions;
-pub use timeouts::Timeouts;
+pub use rule_set::{Action, PortList, PortRange, Protocol, Question, Rule, RuleSet, RuleTextError};
 
 use std::time::Duration;
 
 use rheostat_base::DropReason;
+use rheostat_packet::Network;
 use rheostat_packet::wire::tcp_option::TcpOption;
 use rheostat_packet::wire::{icmpv4, icmpv6};
-use rheostat_packet::Network;
 use rheostat_steer::PacketSet;
 
 use crate::cx::Cx;
 use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
 use crate::verdict::{Admission, Outcome, Verdict};
-use tcp::{Phase, Segment, TcpTrack, TcpVerdict};
+use connection::{Phase, Segment, TcpTrack, TcpVerdict};
 
 /// The settings of a firewall.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,18 +83,14 @@ impl Firewall {
     }
 
     /// Lets a new flow in, or says why not.
-    fn admit(
-        &self,
-        cx: &mut Cx<'_, Limits>,
-        packet: &Packet<'_>,
-    ) -> Admission<FlowState> {
+    fn admit(&self, cx: &mut Cx<'_, Limits>, packet: &Packet<'_>) -> Admission<FlowState> {
         let mut state =
             FlowState { tcp: None, opened_forward: packet.is_forward(), answered: false };
         let protocol = packet.headers().protocol;
         if protocol == 6 {
-            let opened = packet.tcp().and_then(|segment| {
-                TcpTrack::open(&read(packet, &segment), self.config.tcp)
-            });
+            let opened = packet
+                .tcp()
+                .and_then(|segment| TcpTrack::open(&read(packet, &segment), self.config.tcp));
             let Some(track) = opened else { return Admission::Refuse(DropReason::TcpInvalid) };
             if track.is_half_open() {
                 if !cx.local().open_half(self.config.half_open_per_shard) {
@@ -261,7 +257,8 @@ fn question(packet: &Packet<'_>) -> Question {
 /// The type of an ICMP or ICMPv6 message.
 fn icmp_type(packet: &Packet<'_>) -> Option<u8> {
     let headers = packet.headers();
-    let is_icmp = matches!((headers.network, headers.protocol), (Network::Ipv4, 1) | (Network::Ipv6, 58));
+    let is_icmp =
+        matches!((headers.network, headers.protocol), (Network::Ipv4, 1) | (Network::Ipv6, 58));
     if !is_icmp || packet.is_later_fragment() {
         return None;
     }
@@ -284,6 +281,6 @@ fn read(packet: &Packet<'_>, segment: &rheostat_packet::wire::TcpSegment<'_>) ->
         flags,
         window: segment.window(),
         len: packet.payload_len(segment.header_len()) as u32,
-        scale: if flags & tcp::SYN != 0 { scale() } else { None },
+        scale: if flags & connection::SYN != 0 { scale() } else { None },
     }
 }

@@ -1,375 +1,188 @@
-//! TCP connection tracking: which segments belong to a connection, and what state it is in.
+//! TCP connection tracking, as a state machine without clock or packets.
 //!
-//! Windows are checked after G. van Rooij, "Real Stateful TCP Packet Filtering in IP Filter" (2001):
-//! a segment's data must lie between what the receiver could have asked for again and what it has
-//! offered to take, and its acknowledgement between what the peer could still be waiting for and what
-//! the peer has sent.
+//! For each endpoint the tracker keeps what it has sent and what its peer has let it send, and tests
+//! each segment against both: the method of van Rooij, "Real Stateful TCP Packet Filtering in IP
+//! Filter" (2001), which Linux and the BSDs use too. An off-path attacker has to guess a sequence
+//! number and an acknowledgement number at once. Where this tracker differs:
+//!
+//! - **States are not stored but follow from facts about each endpoint** (its SYN was sent, was
+//!   acknowledged, the same for its FIN), so that simultaneous open and close need no states of their
+//!   own and nothing can contradict the sequence numbers.
+//! - **Segments with SYN never establish a connection**, however many come from both directions: the
+//!   SYN of each endpoint has to be acknowledged exactly (RFC 9293 section 3.10.7.3), and then a
+//!   segment without SYN has to pass.
+//! - **A reset counts only with an exact sequence number** (RFC 5961 section 3.2): the highest its
+//!   receiver has acknowledged, or the end of what its sender has sent. Endpoints answer an inexact one
+//!   inside the window with a challenge ACK; here it is dropped, because endpoints older than the RFC
+//!   would obey it. An honest inexact reset (data before it was lost) costs one more round trip: what
+//!   the receiver sends next provokes an exact one. With [`TcpOptions::liberal`] it passes and changes
+//!   nothing.
+//! - **A SYN on a connection that is up** passes, if its sender may open, outside the window only: a
+//!   rebooted host gets its challenge ACK (RFC 5961 section 4), resets with the exact number and opens
+//!   anew, while no endpoint, however old, is reset by a SYN outside its window. When both ends forgot
+//!   the connection, the answer to this SYN fits nothing and is dropped until the old entry times out.
+//!
+//! Selective acknowledgements need no attention: they neither open the window nor move the cumulative
+//! acknowledgement, which lags behind the data by a window at most.
 
-mod half;
+mod outcome;
+mod reset;
+mod segment;
+mod sequence;
+mod side;
+mod state;
+mod transfer;
+mod window;
+
 #[cfg(test)]
 mod tests;
 
-use half::Half;
+pub use outcome::{TcpOptions, TcpOutcome, TcpRefusal, TcpViolation};
+pub use segment::{ACK, FIN, PSH, RST, SYN, Segment, URG};
+pub use state::TcpState;
 
-/// FIN flag.
-pub const FIN: u8 = 0x01;
-/// SYN flag.
-pub const SYN: u8 = 0x02;
-/// RST flag.
-pub const RST: u8 = 0x04;
-/// ACK flag.
-pub const ACK: u8 = 0x10;
+use segment::Kind;
+use sequence::{later, within};
+use side::{Marks, Scale, Side};
+use window::Window;
 
-/// What connection tracking needs to know of a segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Segment {
-    /// Sequence number of the first byte, or of the SYN.
-    pub seq: u32,
-    /// Acknowledgement number; counts only with ACK.
-    pub ack: u32,
-    /// Flags as in the header; only FIN, SYN, RST and ACK count.
-    pub flags: u8,
-    /// The window as in the header, unscaled.
-    pub window: u16,
-    /// Bytes of data.
-    pub len: u32,
-    /// The window scale option, if present.
-    pub scale: Option<u8>,
-}
+use super::timeouts::Timeout;
 
-impl Segment {
-    fn has(&self, flag: u8) -> bool {
-        self.flags & flag != 0
-    }
-
-    /// The sequence number behind the segment: SYN and FIN count as a byte each (RFC 9293, 3.4).
-    fn end(&self) -> u32 {
-        let extra = u32::from(self.has(SYN)) + u32::from(self.has(FIN));
-        self.seq.wrapping_add(self.len).wrapping_add(extra)
-    }
-
-    /// Whether the flags can occur together in an honest segment.
-    fn is_plausible(&self) -> bool {
-        match self.flags & (SYN | FIN | RST | ACK) {
-            SYN | RST | ACK => true,
-            flags if flags == SYN | ACK || flags == RST | ACK || flags == FIN | ACK => true,
-            _ => false,
-        }
-    }
-}
-
-/// How strictly segments are judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TcpOptions {
-    /// Segments outside the windows pass all the same, but for resets.
-    pub liberal: bool,
-    /// A connection may be entered in the middle, as a capture that starts late needs.
-    pub pickup: bool,
-}
-
-/// Where a connection stands.
+/// One tracked connection. The first endpoint is the one that sent the first segment; its direction
+/// is called forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Phase {
-    /// The initiator has sent its SYN.
-    SynSent,
-    /// Both ends have sent a SYN, neither has acknowledged the other's (RFC 9293, figure 8).
-    SynCrossed,
-    /// The responder has acknowledged the initiator's SYN with its own.
-    SynReceived,
-    /// Both SYNs are acknowledged.
-    Established,
-    /// One end has sent its FIN.
-    Closing,
-    /// Both ends have sent their FIN, and not both are acknowledged.
-    LastAck,
-    /// Both FINs are acknowledged.
-    TimeWait,
-    /// Reset.
-    Closed,
-}
-
-/// What becomes of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TcpVerdict {
-    /// It belongs to the connection.
-    Pass,
-    /// It cannot belong to the connection.
-    Drop,
-    /// It opens a new connection between the same endpoints.
-    Restart,
-}
-
-/// One connection, 36 bytes.
-#[derive(Clone, Copy, Debug)]
 pub struct TcpTrack {
-    /// What the initiator has sent, and what the responder has.
-    halves: [Half; 2],
-    phase: Phase,
+    sides: [Side; 2],
 }
 
-const _: () = assert!(size_of::<TcpTrack>() == 36);
+const _: () = assert!(size_of::<TcpTrack>() == 32);
 
+/// The endpoint that opens, as an index.
 const INITIATOR: usize = 0;
-const RESPONDER: usize = 1;
 
 impl TcpTrack {
-    /// A connection that starts with this segment. `None` when it cannot.
-    pub fn open(segment: &Segment, options: TcpOptions) -> Option<TcpTrack> {
-        if !segment.is_plausible() || segment.has(RST) {
-            return None;
-        }
-        if segment.has(SYN) && !segment.has(ACK) {
-            let halves = [Half::from_syn(segment), Half::UNSEEN];
-            return Some(TcpTrack { halves, phase: Phase::SynSent });
-        }
-        if options.pickup {
-            // Who opened the connection is unknown, and so are the window scales: windows are not
-            // checked until the connection ends.
-            let halves = [Half::from_middle(segment), Half::acknowledged_by(segment)];
-            let mut track = TcpTrack { halves, phase: Phase::Established };
-            track.advance(INITIATOR, segment);
-            return Some(track);
-        }
-        None
+    /// Starts tracking with the first segment of a connection.
+    ///
+    /// # Errors
+    /// [`TcpRefusal`] when the segment cannot be the first of a connection.
+    pub fn open(
+        first: &Segment,
+        options: &TcpOptions,
+    ) -> Result<(TcpTrack, Timeout), TcpRefusal> {
+        let sides = match first.kind().ok_or(TcpRefusal::Flags)? {
+            Kind::Syn => [Side::opened(first, None, Marks::OPENER), Side::default()],
+            Kind::Transfer if options.pickup => picked_up(first),
+            // A SYN-ACK or a reset without its cause: whatever follows it can be picked up.
+            Kind::Transfer | Kind::SynAck | Kind::Reset => return Err(TcpRefusal::NotSyn),
+        };
+        Ok((TcpTrack { sides }, Timeout::TcpOpening))
     }
 
-    /// Where the connection stands.
-    pub fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    /// Whether the three-way handshake is not complete.
-    pub fn is_half_open(&self) -> bool {
-        matches!(self.phase, Phase::SynSent | Phase::SynCrossed | Phase::SynReceived)
-    }
-
-    /// Judges a segment and follows the connection.
+    /// Judges a segment of the connection, and learns from it. `forward`: it goes in the direction of
+    /// the first segment.
     #[inline]
     pub fn segment(
         &mut self,
-        from_initiator: bool,
+        forward: bool,
         segment: &Segment,
-        options: TcpOptions,
-    ) -> TcpVerdict {
-        let sender = if from_initiator { INITIATOR } else { RESPONDER };
-        // The usual case: data or acknowledgements of a connection that is open.
-        if self.phase == Phase::Established && segment.flags & (SYN | FIN | RST | ACK) == ACK {
-            return self.exchange(sender, segment, options);
-        }
-        if !segment.is_plausible() {
-            return TcpVerdict::Drop;
-        }
-        match self.phase {
-            Phase::SynSent => self.in_syn_sent(sender, segment),
-            Phase::SynCrossed => self.in_syn_crossed(sender, segment),
-            Phase::SynReceived => self.in_syn_received(sender, segment, options),
-            Phase::Closed => Self::after_reset(segment),
-            _ => self.in_open(sender, segment, options),
+        options: &TcpOptions,
+    ) -> TcpOutcome {
+        let from = if forward { INITIATOR } else { 1 - INITIATOR };
+        match segment.kind() {
+            Some(Kind::Transfer) => self.transfer(from, segment, options),
+            Some(Kind::Syn) => self.syn(from, segment),
+            Some(Kind::SynAck) => self.syn_ack(from, segment, options),
+            Some(Kind::Reset) => self.reset(from, segment, options),
+            None => TcpOutcome::Drop(TcpViolation::Flags),
         }
     }
 
-    fn in_syn_sent(&mut self, sender: usize, segment: &Segment) -> TcpVerdict {
-        let initiator_end = self.halves[INITIATOR].end;
-        match (sender, segment.flags & (SYN | RST | ACK)) {
-            // The SYN again, or another one: an endpoint that gave up may choose a new number.
-            (INITIATOR, SYN) if segment.end() == initiator_end => TcpVerdict::Pass,
-            (INITIATOR, SYN) => TcpVerdict::Restart,
-            (INITIATOR, flags) if flags & RST != 0 && segment.seq == initiator_end => self.reset(),
-            // The handshake counts only with the exact acknowledgement (RFC 9293, 3.10.7.3).
-            (RESPONDER, flags) if flags == SYN | ACK && segment.ack == initiator_end => {
-                self.meet(segment);
-                self.phase = Phase::SynReceived;
-                TcpVerdict::Pass
-            }
-            (RESPONDER, SYN) => {
-                self.meet(segment);
-                self.phase = Phase::SynCrossed;
-                TcpVerdict::Pass
-            }
-            // A refusal must acknowledge the SYN (RFC 9293, 3.10.7.3).
-            (RESPONDER, flags) if flags == RST | ACK && segment.ack == initiator_end => self.reset(),
-            _ => TcpVerdict::Drop,
-        }
+    /// The sender and its peer.
+    #[inline]
+    fn ends(&self, from: usize) -> (&Side, &Side) {
+        (&self.sides[from], &self.sides[1 - from])
     }
 
-    /// Learns the responder's side from its SYN; scaling holds only when both SYNs offer it
-    /// (RFC 7323, 2.2).
-    fn meet(&mut self, syn: &Segment) {
-        let [initiator, responder] = &mut self.halves;
-        *responder = Half::from_syn(syn);
-        responder.max_end = responder.end.wrapping_add(initiator.window());
-        if syn.scale.is_none() || !initiator.scales() {
-            initiator.set_scale(None);
-            responder.set_scale(None);
-        }
-        if syn.has(ACK) {
-            initiator.acked = syn.ack;
-            initiator.max_end = syn.ack.wrapping_add(u32::from(syn.window).max(1));
-        } else {
-            initiator.max_end = initiator.end.wrapping_add(u32::from(syn.window).max(1));
-        }
+    #[inline]
+    fn ends_mut(&mut self, from: usize) -> (&mut Side, &mut Side) {
+        let [initiator, responder] = &mut self.sides;
+        if from == INITIATOR { (initiator, responder) } else { (responder, initiator) }
     }
 
-    fn in_syn_crossed(&mut self, sender: usize, segment: &Segment) -> TcpVerdict {
-        let peer_end = self.halves[1 - sender].end;
-        let own_end = self.halves[sender].end;
-        if segment.has(RST) {
-            return if segment.seq == own_end { self.reset() } else { TcpVerdict::Drop };
+    fn syn(&mut self, from: usize, segment: &Segment) -> TcpOutcome {
+        let state = self.state();
+        if matches!(state, TcpState::TimeWait | TcpState::Closed) {
+            return TcpOutcome::Reopen;
         }
-        if segment.has(SYN) && segment.end() != own_end {
-            return TcpVerdict::Drop;
-        }
-        if !segment.has(ACK) {
-            return TcpVerdict::Pass;
-        }
-        if segment.ack != peer_end {
-            return TcpVerdict::Drop;
-        }
-        self.halves[1 - sender].acked = segment.ack;
-        self.halves[sender].confirm_peer();
-        if self.halves.iter().all(Half::has_confirmed_peer) {
-            self.phase = Phase::Established;
-        }
-        TcpVerdict::Pass
-    }
-
-    fn in_syn_received(
-        &mut self,
-        sender: usize,
-        segment: &Segment,
-        options: TcpOptions,
-    ) -> TcpVerdict {
-        let [initiator, responder] = &self.halves;
-        match (sender, segment.flags & (SYN | RST | ACK)) {
-            (INITIATOR, SYN) if segment.end() == initiator.end => TcpVerdict::Pass,
-            (INITIATOR, SYN) => TcpVerdict::Restart,
-            (RESPONDER, flags) if flags == SYN | ACK => {
-                let again = segment.end() == responder.end && segment.ack == initiator.acked;
-                if again { TcpVerdict::Pass } else { TcpVerdict::Drop }
-            }
-            (_, flags) if flags & RST != 0 => {
-                let exact = segment.seq == self.halves[sender].end;
-                if exact { self.reset() } else { TcpVerdict::Drop }
-            }
-            // Only the initiator's acknowledgement of the SYN-ACK opens the connection, so a SYN and
-            // a SYN-ACK that answer each other for ever do not.
-            (INITIATOR, ACK) if segment.ack == responder.end => {
-                self.phase = Phase::Established;
-                let verdict = self.in_open(INITIATOR, segment, options);
-                if verdict == TcpVerdict::Drop {
-                    self.phase = Phase::SynReceived;
-                }
-                verdict
-            }
-            (RESPONDER, ACK) => self.exchange(RESPONDER, segment, options),
-            _ => TcpVerdict::Drop,
-        }
-    }
-
-    fn in_open(&mut self, sender: usize, segment: &Segment, options: TcpOptions) -> TcpVerdict {
-        if segment.has(RST) {
-            return self.judge_reset(sender, segment);
-        }
-        if segment.has(SYN) {
-            if segment.has(ACK) {
-                // A SYN-ACK that comes again must lie in the windows like any segment.
-                let inside = self.fits(sender, segment);
-                return if inside { TcpVerdict::Pass } else { TcpVerdict::Drop };
-            }
-            // The endpoint answers with an acknowledgement, by which a peer that has lost the
-            // connection finds out and resets it (RFC 5961, section 4). That must not be kept from
-            // it, and it changes nothing here.
-            return match self.phase {
-                Phase::TimeWait => TcpVerdict::Restart,
-                _ => TcpVerdict::Pass,
+        let (sender, peer) = self.ends_mut(from);
+        if sender.has(Marks::SYN) {
+            let repeated = segment.end() == sender.end && !sender.has(Marks::CONFIRMED);
+            return if repeated {
+                // Not refreshed: who is never answered must not stay for ever.
+                TcpOutcome::PassUnproven
+            } else if state == TcpState::SynSent {
+                TcpOutcome::Reopen
+            } else if sender.has(Marks::OPENER)
+                && !within(segment.seq, sender.acked, sender.max_end)
+            {
+                TcpOutcome::PassUnproven
+            } else {
+                TcpOutcome::Drop(TcpViolation::Syn)
             };
         }
-        let verdict = self.exchange(sender, segment, options);
-        if verdict == TcpVerdict::Pass {
-            if segment.has(FIN) {
-                self.halves[sender].finish();
-            }
-            self.phase = match self.halves.iter().filter(|half| half.has_finished()).count() {
-                0 => self.phase,
-                1 => Phase::Closing,
-                _ if self.halves.iter().all(Half::is_acknowledged) => Phase::TimeWait,
-                _ => Phase::LastAck,
-            };
+        if sender.has(Marks::PICKED_UP) {
+            return TcpOutcome::PassUnproven;
         }
-        verdict
+        // Simultaneous open (RFC 9293 section 3.5, figure 7).
+        let edge = segment.seq.wrapping_add(1).wrapping_add(peer.window.bytes());
+        *sender = Side::opened(segment, Some(edge), Marks::OPENER);
+        TcpOutcome::Pass { timeout: Timeout::TcpOpening }
     }
 
-    /// A segment with ACK and without SYN and RST.
-    #[inline]
-    fn exchange(&mut self, sender: usize, segment: &Segment, options: TcpOptions) -> TcpVerdict {
-        if self.fits(sender, segment) {
-            self.advance(sender, segment);
-            TcpVerdict::Pass
-        } else if options.liberal || self.halves[sender].is_unchecked() {
-            self.advance(sender, segment);
-            TcpVerdict::Pass
-        } else {
-            TcpVerdict::Drop
+    fn syn_ack(&mut self, from: usize, segment: &Segment, options: &TcpOptions) -> TcpOutcome {
+        let (sender, peer) = self.ends_mut(from);
+        if sender.has(Marks::OPEN) || peer.has(Marks::RESET) {
+            // A repetition, which the window test tells from an invention.
+            return self.transfer(from, segment, options);
         }
-    }
-
-    /// The four bounds on a segment.
-    #[inline]
-    fn fits(&self, sender: usize, segment: &Segment) -> bool {
-        let (from, to) = (&self.halves[sender], &self.halves[1 - sender]);
-        let oldest = from.end.wrapping_sub(to.window());
-        // Acknowledgements may lag by a full window, and by no less than 64 KiB and a segment.
-        let lag = from.window().max(66_000);
-        at_most(segment.seq, from.max_end)
-            && at_most(oldest, segment.end())
-            && at_most(segment.ack, to.end)
-            && at_most(to.end.wrapping_sub(lag), segment.ack)
-    }
-
-    #[inline]
-    fn advance(&mut self, sender: usize, segment: &Segment) {
-        let [a, b] = &mut self.halves;
-        let (from, to) = if sender == INITIATOR { (a, b) } else { (b, a) };
-        from.sent_to(segment.end());
-        from.offer(segment.window);
-        to.acknowledge(segment.ack, from.scaled(segment.window));
-    }
-
-    /// A reset counts when it carries exactly the number the receiver waits for (RFC 5961, section 3):
-    /// the highest acknowledged, or the end of what was sent when nothing was lost. One in between may
-    /// be honest: it passes for the endpoint to challenge, and changes nothing here.
-    fn judge_reset(&mut self, sender: usize, segment: &Segment) -> TcpVerdict {
-        let (from, to) = (&self.halves[sender], &self.halves[1 - sender]);
-        if segment.has(ACK) && !at_most(segment.ack, to.end) {
-            return TcpVerdict::Drop;
+        // Only who was sent a SYN may answer one, and only that SYN: its number plus one, or with data
+        // in the SYN (RFC 7413) some of that too.
+        let lowest = if peer.has(Marks::OPEN) { peer.acked } else { peer.behind_syn() };
+        let exact = peer.has(Marks::SYN.with(Marks::OPENER))
+            && within(segment.ack, lowest, peer.end)
+            // Who sent a SYN of its own answers with the same number (simultaneous open).
+            && (!sender.has(Marks::OPENER) || segment.seq == sender.acked);
+        if !exact {
+            return TcpOutcome::Drop(TcpViolation::Handshake);
         }
-        if segment.seq == from.end || segment.seq == from.acked {
-            self.reset()
-        } else if at_most(from.acked, segment.seq) && at_most(segment.seq, from.end) {
-            TcpVerdict::Pass
-        } else {
-            TcpVerdict::Drop
+        if !sender.has(Marks::OPENER) {
+            // A responder that forgot its first answer (SYN cookies) may give another one.
+            let edge = segment.seq.wrapping_add(1).wrapping_add(peer.window.bytes());
+            *sender = Side::opened(segment, Some(edge), Marks::default());
         }
-    }
-
-    fn reset(&mut self) -> TcpVerdict {
-        self.phase = Phase::Closed;
-        TcpVerdict::Pass
-    }
-
-    fn after_reset(segment: &Segment) -> TcpVerdict {
-        match segment.flags & (SYN | RST | ACK) {
-            SYN => TcpVerdict::Restart,
-            // The reset again, or the answer to what was still under way.
-            flags if flags & RST != 0 => TcpVerdict::Pass,
-            _ => TcpVerdict::Drop,
-        }
+        peer.marks.add(Marks::OPEN);
+        peer.acked = segment.ack;
+        peer.max_end = later(peer.max_end, segment.ack.wrapping_add(segment.window.into()));
+        TcpOutcome::Pass { timeout: Timeout::TcpOpening }
     }
 }
 
-/// Whether `a` does not lie behind `b` in sequence space.
-#[inline]
-fn at_most(a: u32, b: u32) -> bool {
-    b.wrapping_sub(a) as i32 >= 0
+/// Both endpoints of a connection whose beginning nobody saw.
+fn picked_up(first: &Segment) -> [Side; 2] {
+    let marks = Marks::PICKED_UP.with(Marks::OPEN);
+    let blank = Side { scale: Scale::LARGEST, marks, ..Side::default() };
+    let offered = blank.offered(&blank, first);
+    let mut sender = Side {
+        end: first.end(),
+        max_end: first.end(),
+        acked: first.seq,
+        window: Window::covering(offered),
+        ..blank
+    };
+    sender.marks.add(Marks::CONFIRMED);
+    if first.has(FIN) {
+        sender.marks.add(Marks::FIN);
+    }
+    let max_end = first.ack.wrapping_add(offered);
+    [sender, Side { end: first.ack, max_end, acked: first.ack, ..blank }]
 }

@@ -45,7 +45,9 @@ pub enum RuleTextError {
     #[error("the range `{0}` ends before it starts")]
     Reversed(String),
     /// Neither a known name nor a number up to 255.
-    #[error("`{0}` is not a protocol; write tcp, udp, icmp, icmpv6, sctp, gre, esp, ah or a number")]
+    #[error(
+        "`{0}` is not a protocol; write tcp, udp, icmp, icmpv6, sctp, gre, esp, ah or a number"
+    )]
     Protocol(String),
 }
 

@@ -1,0 +1,377 @@
+//! TCP connection tracking: which segments belong to a connection, and what state it is in.
+//!
+//! Windows are checked after G. van Rooij, "Real Stateful TCP Packet Filtering in IP Filter" (2001):
+//! a segment's data must lie between what the receiver could have asked for again and what it has
+//! offered to take, and its acknowledgement between what the peer could still be waiting for and what
+//! the peer has sent.
+
+mod half;
+#[cfg(test)]
+mod tests;
+
+use half::Half;
+
+/// FIN flag.
+pub const FIN: u8 = 0x01;
+/// SYN flag.
+pub const SYN: u8 = 0x02;
+/// RST flag.
+pub const RST: u8 = 0x04;
+/// ACK flag.
+pub const ACK: u8 = 0x10;
+
+/// What connection tracking needs to know of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Sequence number of the first byte, or of the SYN.
+    pub seq: u32,
+    /// Acknowledgement number; counts only with ACK.
+    pub ack: u32,
+    /// Flags as in the header; only FIN, SYN, RST and ACK count.
+    pub flags: u8,
+    /// The window as in the header, unscaled.
+    pub window: u16,
+    /// Bytes of data.
+    pub len: u32,
+    /// The window scale option, if present.
+    pub scale: Option<u8>,
+}
+
+impl Segment {
+    fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// The sequence number behind the segment: SYN and FIN count as a byte each (RFC 9293, 3.4).
+    fn end(&self) -> u32 {
+        let extra = u32::from(self.has(SYN)) + u32::from(self.has(FIN));
+        self.seq.wrapping_add(self.len).wrapping_add(extra)
+    }
+
+    /// Whether the flags can occur together in an honest segment.
+    fn is_plausible(&self) -> bool {
+        match self.flags & (SYN | FIN | RST | ACK) {
+            SYN | RST | ACK => true,
+            flags if flags == SYN | ACK || flags == RST | ACK || flags == FIN | ACK => true,
+            _ => false,
+        }
+    }
+}
+
+/// How strictly segments are judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// Segments outside the windows pass all the same, but for resets.
+    pub liberal: bool,
+    /// A connection may be entered in the middle, as a capture that starts late needs.
+    pub pickup: bool,
+}
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// The initiator has sent its SYN.
+    SynSent,
+    /// Both ends have sent a SYN, neither has acknowledged the other's (RFC 9293, figure 8).
+    SynCrossed,
+    /// The responder has acknowledged the initiator's SYN with its own.
+    SynReceived,
+    /// Both SYNs are acknowledged.
+    Established,
+    /// One end has sent its FIN.
+    Closing,
+    /// Both ends have sent their FIN, and not both are acknowledged.
+    LastAck,
+    /// Both FINs are acknowledged.
+    TimeWait,
+    /// Reset.
+    Closed,
+}
+
+/// What becomes of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpVerdict {
+    /// It belongs to the connection.
+    Pass,
+    /// It cannot belong to the connection.
+    Drop,
+    /// It opens a new connection between the same endpoints.
+    Restart,
+}
+
+/// One connection, 36 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpTrack {
+    /// What the initiator has sent, and what the responder has.
+    halves: [Half; 2],
+    phase: Phase,
+}
+
+const _: () = assert!(size_of::<TcpTrack>() == 36);
+
+const INITIATOR: usize = 0;
+const RESPONDER: usize = 1;
+
+impl TcpTrack {
+    /// A connection that starts with this segment. `None` when it cannot.
+    pub fn open(segment: &Segment, options: TcpOptions) -> Option<TcpTrack> {
+        if !segment.is_plausible() || segment.has(RST) {
+            return None;
+        }
+        if segment.has(SYN) && !segment.has(ACK) {
+            let halves = [Half::from_syn(segment), Half::UNSEEN];
+            return Some(TcpTrack { halves, phase: Phase::SynSent });
+        }
+        if options.pickup {
+            // Who opened the connection is unknown, and so are the window scales: windows are not
+            // checked until the connection ends.
+            let halves = [Half::from_middle(segment), Half::acknowledged_by(segment)];
+            let mut track = TcpTrack { halves, phase: Phase::Established };
+            track.advance(INITIATOR, segment);
+            return Some(track);
+        }
+        None
+    }
+
+    /// Where the connection stands.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Whether the three-way handshake is not complete.
+    pub fn is_half_open(&self) -> bool {
+        matches!(self.phase, Phase::SynSent | Phase::SynCrossed | Phase::SynReceived)
+    }
+
+    /// Judges a segment and follows the connection.
+    #[inline]
+    pub fn segment(
+        &mut self,
+        from_initiator: bool,
+        segment: &Segment,
+        options: TcpOptions,
+    ) -> TcpVerdict {
+        let sender = if from_initiator { INITIATOR } else { RESPONDER };
+        // The usual case: data or acknowledgements of a connection that is open.
+        if self.phase == Phase::Established && segment.flags & (SYN | FIN | RST | ACK) == ACK {
+            return self.exchange(sender, segment, options);
+        }
+        if !segment.is_plausible() {
+            return TcpVerdict::Drop;
+        }
+        match self.phase {
+            Phase::SynSent => self.in_syn_sent(sender, segment),
+            Phase::SynCrossed => self.in_syn_crossed(sender, segment),
+            Phase::SynReceived => self.in_syn_received(sender, segment, options),
+            Phase::Closed => Self::after_reset(segment),
+            _ => self.in_open(sender, segment, options),
+        }
+    }
+
+    fn in_syn_sent(&mut self, sender: usize, segment: &Segment) -> TcpVerdict {
+        let initiator_end = self.halves[INITIATOR].end;
+        match (sender, segment.flags & (SYN | RST | ACK)) {
+            // The SYN again, or another one: an endpoint that gave up may choose a new number.
+            (INITIATOR, SYN) if segment.end() == initiator_end => TcpVerdict::Pass,
+            (INITIATOR, SYN) => TcpVerdict::Restart,
+            (INITIATOR, flags) if flags & RST != 0 && segment.seq == initiator_end => self.reset(),
+            // The handshake counts only with the exact acknowledgement (RFC 9293, 3.10.7.3).
+            (RESPONDER, flags) if flags == SYN | ACK && segment.ack == initiator_end => {
+                self.meet(segment);
+                self.phase = Phase::SynReceived;
+                TcpVerdict::Pass
+            }
+            (RESPONDER, SYN) => {
+                self.meet(segment);
+                self.phase = Phase::SynCrossed;
+                TcpVerdict::Pass
+            }
+            // A refusal must acknowledge the SYN (RFC 9293, 3.10.7.3).
+            (RESPONDER, flags) if flags == RST | ACK && segment.ack == initiator_end => {
+                self.reset()
+            }
+            _ => TcpVerdict::Drop,
+        }
+    }
+
+    /// Learns the responder's side from its SYN; scaling holds only when both SYNs offer it
+    /// (RFC 7323, 2.2).
+    fn meet(&mut self, syn: &Segment) {
+        let [initiator, responder] = &mut self.halves;
+        *responder = Half::from_syn(syn);
+        responder.max_end = responder.end.wrapping_add(initiator.window());
+        if syn.scale.is_none() || !initiator.scales() {
+            initiator.set_scale(None);
+            responder.set_scale(None);
+        }
+        if syn.has(ACK) {
+            initiator.acked = syn.ack;
+            initiator.max_end = syn.ack.wrapping_add(u32::from(syn.window).max(1));
+        } else {
+            initiator.max_end = initiator.end.wrapping_add(u32::from(syn.window).max(1));
+        }
+    }
+
+    fn in_syn_crossed(&mut self, sender: usize, segment: &Segment) -> TcpVerdict {
+        let peer_end = self.halves[1 - sender].end;
+        let own_end = self.halves[sender].end;
+        if segment.has(RST) {
+            return if segment.seq == own_end { self.reset() } else { TcpVerdict::Drop };
+        }
+        if segment.has(SYN) && segment.end() != own_end {
+            return TcpVerdict::Drop;
+        }
+        if !segment.has(ACK) {
+            return TcpVerdict::Pass;
+        }
+        if segment.ack != peer_end {
+            return TcpVerdict::Drop;
+        }
+        self.halves[1 - sender].acked = segment.ack;
+        self.halves[sender].confirm_peer();
+        if self.halves.iter().all(Half::has_confirmed_peer) {
+            self.phase = Phase::Established;
+        }
+        TcpVerdict::Pass
+    }
+
+    fn in_syn_received(
+        &mut self,
+        sender: usize,
+        segment: &Segment,
+        options: TcpOptions,
+    ) -> TcpVerdict {
+        let [initiator, responder] = &self.halves;
+        match (sender, segment.flags & (SYN | RST | ACK)) {
+            (INITIATOR, SYN) if segment.end() == initiator.end => TcpVerdict::Pass,
+            (INITIATOR, SYN) => TcpVerdict::Restart,
+            (RESPONDER, flags) if flags == SYN | ACK => {
+                let again = segment.end() == responder.end && segment.ack == initiator.acked;
+                if again { TcpVerdict::Pass } else { TcpVerdict::Drop }
+            }
+            (_, flags) if flags & RST != 0 => {
+                let exact = segment.seq == self.halves[sender].end;
+                if exact { self.reset() } else { TcpVerdict::Drop }
+            }
+            // Only the initiator's acknowledgement of the SYN-ACK opens the connection, so a SYN and
+            // a SYN-ACK that answer each other for ever do not.
+            (INITIATOR, ACK) if segment.ack == responder.end => {
+                self.phase = Phase::Established;
+                let verdict = self.in_open(INITIATOR, segment, options);
+                if verdict == TcpVerdict::Drop {
+                    self.phase = Phase::SynReceived;
+                }
+                verdict
+            }
+            (RESPONDER, ACK) => self.exchange(RESPONDER, segment, options),
+            _ => TcpVerdict::Drop,
+        }
+    }
+
+    fn in_open(&mut self, sender: usize, segment: &Segment, options: TcpOptions) -> TcpVerdict {
+        if segment.has(RST) {
+            return self.judge_reset(sender, segment);
+        }
+        if segment.has(SYN) {
+            if segment.has(ACK) {
+                // A SYN-ACK that comes again must lie in the windows like any segment.
+                let inside = self.fits(sender, segment);
+                return if inside { TcpVerdict::Pass } else { TcpVerdict::Drop };
+            }
+            // The endpoint answers with an acknowledgement, by which a peer that has lost the
+            // connection finds out and resets it (RFC 5961, section 4). That must not be kept from
+            // it, and it changes nothing here.
+            return match self.phase {
+                Phase::TimeWait => TcpVerdict::Restart,
+                _ => TcpVerdict::Pass,
+            };
+        }
+        let verdict = self.exchange(sender, segment, options);
+        if verdict == TcpVerdict::Pass {
+            if segment.has(FIN) {
+                self.halves[sender].finish();
+            }
+            self.phase = match self.halves.iter().filter(|half| half.has_finished()).count() {
+                0 => self.phase,
+                1 => Phase::Closing,
+                _ if self.halves.iter().all(Half::is_acknowledged) => Phase::TimeWait,
+                _ => Phase::LastAck,
+            };
+        }
+        verdict
+    }
+
+    /// A segment with ACK and without SYN and RST.
+    #[inline]
+    fn exchange(&mut self, sender: usize, segment: &Segment, options: TcpOptions) -> TcpVerdict {
+        if self.fits(sender, segment) {
+            self.advance(sender, segment);
+            TcpVerdict::Pass
+        } else if options.liberal || self.halves[sender].is_unchecked() {
+            self.advance(sender, segment);
+            TcpVerdict::Pass
+        } else {
+            TcpVerdict::Drop
+        }
+    }
+
+    /// The four bounds on a segment.
+    #[inline]
+    fn fits(&self, sender: usize, segment: &Segment) -> bool {
+        let (from, to) = (&self.halves[sender], &self.halves[1 - sender]);
+        let oldest = from.end.wrapping_sub(to.window());
+        // Acknowledgements may lag by a full window, and by no less than 64 KiB and a segment.
+        let lag = from.window().max(66_000);
+        at_most(segment.seq, from.max_end)
+            && at_most(oldest, segment.end())
+            && at_most(segment.ack, to.end)
+            && at_most(to.end.wrapping_sub(lag), segment.ack)
+    }
+
+    #[inline]
+    fn advance(&mut self, sender: usize, segment: &Segment) {
+        let [a, b] = &mut self.halves;
+        let (from, to) = if sender == INITIATOR { (a, b) } else { (b, a) };
+        from.sent_to(segment.end());
+        from.offer(segment.window);
+        to.acknowledge(segment.ack, from.scaled(segment.window));
+    }
+
+    /// A reset counts when it carries exactly the number the receiver waits for (RFC 5961, section 3):
+    /// the highest acknowledged, or the end of what was sent when nothing was lost. One in between may
+    /// be honest: it passes for the endpoint to challenge, and changes nothing here.
+    fn judge_reset(&mut self, sender: usize, segment: &Segment) -> TcpVerdict {
+        let (from, to) = (&self.halves[sender], &self.halves[1 - sender]);
+        if segment.has(ACK) && !at_most(segment.ack, to.end) {
+            return TcpVerdict::Drop;
+        }
+        if segment.seq == from.end || segment.seq == from.acked {
+            self.reset()
+        } else if at_most(from.acked, segment.seq) && at_most(segment.seq, from.end) {
+            TcpVerdict::Pass
+        } else {
+            TcpVerdict::Drop
+        }
+    }
+
+    fn reset(&mut self) -> TcpVerdict {
+        self.phase = Phase::Closed;
+        TcpVerdict::Pass
+    }
+
+    fn after_reset(segment: &Segment) -> TcpVerdict {
+        match segment.flags & (SYN | RST | ACK) {
+            SYN => TcpVerdict::Restart,
+            // The reset again, or the answer to what was still under way.
+            flags if flags & RST != 0 => TcpVerdict::Pass,
+            _ => TcpVerdict::Drop,
+        }
+    }
+}
+
+/// Whether `a` does not lie behind `b` in sequence space.
+#[inline]
+fn at_most(a: u32, b: u32) -> bool {
+    b.wrapping_sub(a) as i32 >= 0
+}
