@@ -1,0 +1,94 @@
+//! Contradictions between tables, each pointed at on both sides.
+
+mod captures;
+mod shadow;
+
+use rheostat_steer::Orientation;
+
+use crate::config::{Config, DeviceConfig};
+use crate::diagnostic::Finding;
+use crate::findings::Findings;
+
+/// Notes all contradictions between the tables of `config`. Those that concern a table which could not
+/// be read in full are left for when it can.
+pub(crate) fn across_tables(config: &Config, findings: &mut Findings) {
+    if findings.clean("device") {
+        repeated_names(&config.devices, findings);
+        sides(&config.devices, findings);
+        captures::check(&config.devices, findings);
+    }
+    shards(config, findings);
+    shadow::check(config, findings);
+}
+
+fn repeated_names(devices: &[DeviceConfig], findings: &mut Findings) {
+    for (index, device) in devices.iter().enumerate() {
+        let earlier = devices[..index].iter().position(|other| other.name == device.name);
+        let Some(earlier) = earlier else { continue };
+        let key = format!("device[{index}].name");
+        let message = format!("two devices are named `{}`", device.name);
+        let finding = Finding::mistake(&key, message)
+            .at(findings.place(&format!("device[{earlier}].name")), "first here")
+            .at(findings.place(&key), "and again here")
+            .help("give each device a name of its own");
+        findings.push(finding);
+    }
+}
+
+/// Either one device carries both directions, or one stands inside and one outside.
+fn sides(devices: &[DeviceConfig], findings: &mut Findings) {
+    let count = |wanted: &Orientation| devices.iter().filter(|d| d.orientation == *wanted).count();
+    let (inside, outside) = (count(&Orientation::Inside), count(&Orientation::Outside));
+    let both = devices.len() - inside - outside;
+    let message = match (both, inside, outside) {
+        (1, 0, 0) | (0, 1, 1) => return,
+        (0, 0, 0) => {
+            let message = "the file has no `[[device]]`, so no packet would arrive";
+            let help = "add a `[[device]]` table with `name`, `kind` and `inside` (or `side`); \
+                        configs/demo.toml is an example";
+            findings.push(Finding::mistake("device", message).help(help));
+            return;
+        }
+        (0, 1, 0) => "a device inside needs one outside, where its packets leave",
+        (0, 0, 1) => "a device outside needs one inside, where its packets leave",
+        (0, ..) => "more than one device is on the same side",
+        _ => "a device for both sides leaves no place for another device",
+    };
+    let mut finding = Finding::mistake("device", message);
+    for (index, device) in devices.iter().enumerate() {
+        let (key, label) = match device.orientation {
+            Orientation::Inside => ("side", "inside"),
+            Orientation::Outside => ("side", "outside"),
+            Orientation::ByPrefix(_) => ("inside", "both sides"),
+        };
+        let place = findings.place(&format!("device[{index}].{key}"));
+        finding = finding.at(place, format!("`{}`: {label}", device.name));
+    }
+    findings.push(finding.help(
+        "have one device with `side = \"inside\"` and one with `side = \"outside\"`, or one alone \
+         with `inside = [prefixes]`",
+    ));
+}
+
+fn shards(config: &Config, findings: &mut Findings) {
+    let (shards, buckets) = (config.state.shards, config.steering.buckets);
+    if shards > buckets && findings.clean("state.shards") && findings.clean("steering.buckets") {
+        let message = format!("{shards} shards do not fit {buckets} buckets");
+        let finding = Finding::mistake("state.shards", message)
+            .at(findings.place("state.shards"), format!("{shards} shards"))
+            .at(findings.place("steering.buckets"), format!("{buckets} buckets"))
+            .help(format!(
+                "each bucket belongs to one shard: have at most {buckets} shards, or {shards} buckets"
+            ));
+        findings.push(finding);
+    }
+    let lanes = config.workers.lanes.map_or(0, usize::from);
+    if lanes > shards && findings.clean("state.shards") && findings.clean("workers.lanes") {
+        let message = format!("{lanes} lanes share {shards} shards: some lanes will have no work");
+        let finding = Finding::warning("workers.lanes", message)
+            .at(findings.place("workers.lanes"), format!("{lanes} lanes"))
+            .at(findings.place("state.shards"), format!("{shards} shards"))
+            .help(format!("have at most {shards} lanes, or more shards"));
+        findings.push(finding);
+    }
+}

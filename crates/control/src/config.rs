@@ -1,0 +1,162 @@
+//! A configuration: what is to be run, read from TOML and checked.
+
+pub mod chain;
+mod describe;
+pub mod device;
+mod firewall;
+pub mod observe;
+pub mod polling;
+pub mod pool;
+pub mod run;
+pub mod state;
+pub mod steering;
+pub mod workers;
+
+use std::path::Path;
+
+use thiserror::Error;
+
+pub use chain::FunctionConfig;
+pub use device::{DeviceConfig, DeviceKind};
+pub use observe::ObserveConfig;
+pub use polling::PollingConfig;
+pub use pool::PoolConfig;
+pub use run::RunConfig;
+pub use state::StateConfig;
+pub use steering::SteeringConfig;
+pub use workers::WorkersConfig;
+
+use crate::check;
+use crate::diagnostic::Report;
+use crate::document;
+use crate::findings::Findings;
+use crate::overrides::Overrides;
+use crate::reader::Table;
+
+/// What is to be run. Every value lies in its range and no two contradict each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// How long, and from which random numbers.
+    pub run: RunConfig,
+    /// The cores that work, and the lanes they run.
+    pub workers: WorkersConfig,
+    /// The buffers that hold packets.
+    pub pool: PoolConfig,
+    /// Where packets come from and go to: one device for both sides, or one for each. Rules refer to
+    /// them by their position here.
+    pub devices: Vec<DeviceConfig>,
+    /// The functions that packets pass, from inside in this order; none forwards everything.
+    pub chain: Vec<FunctionConfig>,
+    /// How much the run remembers.
+    pub state: StateConfig,
+    /// How packets find their lane.
+    pub steering: SteeringConfig,
+    /// What a worker does when it has no packets.
+    pub polling: PollingConfig,
+    /// What is told while the run goes on.
+    pub observe: ObserveConfig,
+}
+
+/// Why a file gave no configuration.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The file could not be read.
+    #[error("cannot read `{path}`: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The file holds mistakes, or the flags do not fit it.
+    #[error(transparent)]
+    Wrong(#[from] Box<Report>),
+}
+
+/// A device that a run cannot begin with.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "device `{device}` reads a capture, but no file is given: \
+     set `input` in its `[[device]]` table, or pass --device {device}=pcap:FILE{short}"
+)]
+pub struct MissingInput {
+    /// The device.
+    pub device: String,
+    /// The short flag, where it would do.
+    short: &'static str,
+}
+
+impl Config {
+    /// Reads the configuration `text`; `name` is the file's, for messages. Beside the configuration
+    /// comes a report of warnings, mostly empty. Otherwise the report has every mistake found.
+    pub fn parse(text: &str, name: &str) -> Result<(Config, Report), Box<Report>> {
+        Config::parse_with(text, name, &Overrides::default())
+    }
+
+    /// As [`Config::parse`], with the command line's flags in place of what the file says. What is
+    /// checked is the result; a mistake that a flag brings in names the flag.
+    pub fn parse_with(
+        text: &str,
+        name: &str,
+        overrides: &Overrides,
+    ) -> Result<(Config, Report), Box<Report>> {
+        let document = match document::parse(text) {
+            Ok(document) => document,
+            Err(findings) => return Err(Box::new(Report::new(name, text, findings))),
+        };
+        let mut findings = Findings::default();
+        let mut config = Table::read_root(&document, &mut findings, Config::read);
+        overrides.apply(&mut config, &mut findings);
+        check::across_tables(&config, &mut findings);
+        let refused = findings.refuses();
+        let report = Report::new(name, text, findings.into_list());
+        if refused { Err(Box::new(report)) } else { Ok((config, report)) }
+    }
+
+    /// Reads the file at `path` as [`Config::parse_with`] does its text.
+    pub fn load(path: &Path, overrides: &Overrides) -> Result<(Config, Report), LoadError> {
+        let name = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Config::parse_with(&text, &name, overrides)?),
+            Err(source) => Err(LoadError::Read { path: name, source }),
+        }
+    }
+
+    /// Whether every device that reads a capture was given one, which a configuration may leave to the
+    /// command line and a run may not.
+    pub fn check_inputs(&self) -> Result<(), MissingInput> {
+        let without = self.devices.iter().find(|device| match &device.kind {
+            DeviceKind::Pcap(pcap) => pcap.input.is_none(),
+            DeviceKind::Sim(_) => false,
+        });
+        let short = if self.devices.len() == 1 { ", or --input FILE" } else { "" };
+        match without {
+            Some(device) => Err(MissingInput { device: device.name.clone(), short }),
+            None => Ok(()),
+        }
+    }
+
+    fn read(root: &mut Table<'_>, findings: &mut Findings) -> Config {
+        let run = root.section("run", findings, RunConfig::read);
+        let workers = root.section("workers", findings, WorkersConfig::read);
+        let pool = root.section("pool", findings, PoolConfig::read);
+        let devices = root.sections("device", findings, DeviceConfig::read);
+        let devices: Vec<_> = devices.into_iter().flatten().collect();
+        let chain = chain::read(root, &devices, findings);
+        let state = root.section("state", findings, StateConfig::read);
+        let steering = root.section("steering", findings, SteeringConfig::read);
+        let polling = root.section("polling", findings, PollingConfig::read);
+        let observe = root.section("observe", findings, ObserveConfig::read);
+        Config {
+            run: run.unwrap_or_default(),
+            workers: workers.unwrap_or_default(),
+            pool: pool.unwrap_or_default(),
+            devices,
+            chain,
+            state: state.unwrap_or_default(),
+            steering: steering.unwrap_or_default(),
+            polling: polling.unwrap_or_default(),
+            observe: observe.unwrap_or_default(),
+        }
+    }
+}

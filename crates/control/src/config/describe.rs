@@ -1,0 +1,147 @@
+//! A configuration in words, for `rheo check` and the head of a run.
+
+use std::fmt;
+use std::path::Path;
+
+use rheostat_nf::function::firewall::{Action, FirewallConfig};
+use rheostat_packet::MempoolConfig;
+use rheostat_steer::Orientation;
+
+use super::device::{PcapConfig, SimConfig};
+use super::{Config, DeviceConfig, DeviceKind, FunctionConfig};
+use crate::quantity::{Bytes, Count, Span};
+
+/// Memory of one flow at most, with a chain of one function: two lines for its entry, and two index
+/// slots of eight bytes, as the index is between half and completely full.
+const BYTES_PER_FLOW: u64 = 128 + 16;
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for device in &self.devices {
+            writeln!(f, "device    {device}")?;
+            writeln!(f, "          {}", device.kind)?;
+        }
+        if self.chain.is_empty() {
+            writeln!(f, "chain     no function: everything is forwarded")?;
+        }
+        for function in &self.chain {
+            let FunctionConfig::Firewall(firewall) = function;
+            write!(f, "chain     firewall: ")?;
+            describe_firewall(firewall, f)?;
+        }
+        self.describe_workers(f)?;
+        self.describe_memory(f)?;
+        self.describe_run(f)
+    }
+}
+
+fn describe_firewall(firewall: &FirewallConfig, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let word = |action: Action| match action {
+        Action::Allow => "allowed",
+        Action::Deny => "denied",
+        Action::Reject => "rejected",
+    };
+    match firewall.rules.rules.len() {
+        0 => f.write_str("no rules")?,
+        1 => f.write_str("1 rule")?,
+        rules => write!(f, "{rules} rules")?,
+    }
+    let (inside, outside) = (firewall.rules.default_inside, firewall.rules.default_outside);
+    write!(f, ", else from inside {}, from outside {}", word(inside), word(outside))?;
+    write!(f, "; {} half open per shard", Count(u64::from(firewall.half_open_per_shard)))?;
+    f.write_str(if firewall.tcp.liberal { "; windows not enforced" } else { "" })?;
+    f.write_str(if firewall.tcp.pickup { "; connections taken up midway" } else { "" })?;
+    writeln!(f)
+}
+
+impl Config {
+    fn describe_workers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.workers.cores {
+            Some(cores) => write!(f, "workers   cores {cores}")?,
+            None => write!(f, "workers   every core the process may use")?,
+        }
+        writeln!(f, ", polling {}", self.polling)?;
+        match self.workers.lanes {
+            Some(lanes) => write!(f, "lanes     {lanes}")?,
+            None => write!(f, "lanes     one per worker")?,
+        }
+        let handoff = Count(self.workers.handoff as u64);
+        writeln!(f, ", handing off through rings of {handoff} packets")
+    }
+
+    fn describe_memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (shards, buckets) = (self.state.shards, self.steering.buckets);
+        writeln!(f, "steering  {buckets} buckets, {} key", self.steering.key)?;
+        let (flows, each) = (self.state.flows, self.state.flows_per_shard());
+        let bytes = Bytes((each * shards as u64).saturating_mul(BYTES_PER_FLOW));
+        writeln!(
+            f,
+            "state     {} flows in {shards} shards of {}, up to {bytes}",
+            Count(flows),
+            Count(each)
+        )?;
+        let room = MempoolConfig::default();
+        let buffer = u64::from(room.data_room) + u64::from(room.headroom);
+        let buffers = u64::from(self.pool.buffers);
+        writeln!(f, "pool      {} buffers, {}", Count(buffers), Bytes(buffers * buffer))
+    }
+
+    fn describe_run(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.run.duration {
+            Some(duration) => write!(f, "run       for {}", Span(duration))?,
+            None => write!(f, "run       to the end of the input, or until interrupted")?,
+        }
+        match self.run.seed {
+            Some(seed) => write!(f, ", seed {seed}")?,
+            None => write!(f, ", random seed")?,
+        }
+        write!(f, ", figures every {}", Span(self.observe.interval))
+    }
+}
+
+impl fmt::Display for DeviceConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.orientation {
+            Orientation::Inside => write!(f, "{}, inside", self.name),
+            Orientation::Outside => write!(f, "{}, outside", self.name),
+            Orientation::ByPrefix(prefixes) => {
+                let prefixes: Vec<_> = prefixes.iter().map(ToString::to_string).collect();
+                write!(f, "{}, both sides; inside is {}", self.name, prefixes.join(", "))
+            }
+        }
+    }
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceKind::Pcap(captures) => captures.fmt(f),
+            DeviceKind::Sim(nic) => nic.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for PcapConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |file: &Option<std::path::PathBuf>, absent: &str| {
+            file.as_deref().map(Path::display).map_or(absent.to_owned(), |name| name.to_string())
+        };
+        let input = name(&self.input, "a capture still to be given");
+        let output = name(&self.output, "no capture");
+        write!(f, "pcap reading {input} {}, writing {output}", self.pace)
+    }
+}
+
+impl fmt::Display for SimConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rate, link, traffic) = (Count(self.rate), Count(self.link), &self.traffic);
+        write!(f, "sim at {rate}pps over {link}bps, {}, ", self.driver)?;
+        write!(f, "{} descriptors per queue, ", Count(u64::from(self.queue)))?;
+        let (flows, share) = (Count(u64::from(traffic.flows)), traffic.ipv6_share * 100.0);
+        write!(f, "{flows} flows, {share:.0} % IPv6, Zipf {}", traffic.zipf)?;
+        match traffic.packets {
+            Some(packets) => write!(f, ", {} packets", Count(packets)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `[[device]]`: where packets come from and go to.
+
+pub mod pcap;
+pub mod sim;
+pub mod traffic;
+
+use std::path::Path;
+
+use rheostat_steer::{HashOptions, Orientation, PrefixList, Side};
+
+pub use pcap::{Pace, PcapConfig};
+pub use sim::{Driver, SimConfig};
+pub use traffic::TrafficConfig;
+
+use crate::diagnostic::Finding;
+use crate::findings::Findings;
+use crate::reader::convert::{choice, kind, list, name, prefix};
+use crate::reader::{Table, Value};
+
+/// One device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceConfig {
+    /// The name that rules, flags and figures use.
+    pub name: String,
+    /// What stands behind it.
+    pub kind: DeviceKind,
+    /// Which side it carries, or by which addresses the sides are told apart where it carries both.
+    pub orientation: Orientation,
+    /// How its receive side hashes fragments and ICMP.
+    pub hashing: HashOptions,
+}
+
+/// What stands behind a device.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeviceKind {
+    /// Capture files.
+    Pcap(PcapConfig),
+    /// The simulated NIC.
+    Sim(SimConfig),
+}
+
+/// The words of `kind`, as the file and the command line use them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KindName {
+    Pcap,
+    Sim,
+}
+
+/// The kinds of devices there are.
+pub(crate) const KINDS: [(&str, KindName); 2] = [("pcap", KindName::Pcap), ("sim", KindName::Sim)];
+
+/// The kinds of devices that will come.
+pub(crate) const PLANNED_KINDS: [&str; 4] = ["af_packet", "af_xdp", "tap", "dpdk"];
+
+impl DeviceConfig {
+    /// Reads one device; `None` when nothing can be made of it. The places of a device's keys are
+    /// noted under `device[index]`.
+    pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<DeviceConfig> {
+        let name = table.require("name", "name = \"lan\"", findings, name);
+        let word = kind(&KINDS, &PLANNED_KINDS);
+        let word = table.require("kind", "kind = \"sim\"", findings, word);
+        let orientation = orientation(table, findings);
+        let hashings = [("addresses", HashOptions::AddressesOnly), ("full", HashOptions::Full)];
+        let hashing = table.read("hash_fragments_and_icmp", findings, choice(&hashings));
+        let kind = match word {
+            Some(KindName::Pcap) => {
+                let captures = PcapConfig::read(table, findings);
+                table.refuse(&SimConfig::KEYS, "kind = \"sim\"", findings);
+                DeviceKind::Pcap(captures)
+            }
+            Some(KindName::Sim) => {
+                let nic = SimConfig::read(table, findings);
+                table.refuse(&PcapConfig::KEYS, "kind = \"pcap\"", findings);
+                DeviceKind::Sim(nic)
+            }
+            None => {
+                table.ignore(&PcapConfig::KEYS);
+                table.ignore(&SimConfig::KEYS);
+                return None;
+            }
+        };
+        Some(DeviceConfig {
+            name: name?,
+            kind,
+            orientation: orientation?,
+            hashing: hashing.unwrap_or_default(),
+        })
+    }
+
+    /// The capture the device reads, if it reads one.
+    pub fn input(&self) -> Option<&Path> {
+        match &self.kind {
+            DeviceKind::Pcap(pcap) => pcap.input.as_deref(),
+            DeviceKind::Sim(_) => None,
+        }
+    }
+
+    /// The capture the device writes, if it writes one.
+    pub fn output(&self) -> Option<&Path> {
+        match &self.kind {
+            DeviceKind::Pcap(pcap) => pcap.output.as_deref(),
+            DeviceKind::Sim(_) => None,
+        }
+    }
+}
+
+fn orientation(table: &mut Table<'_>, findings: &mut Findings) -> Option<Orientation> {
+    let side = table.read("side", findings, side);
+    let inside = table.read("inside", findings, inside_prefixes);
+    match (table.has("side"), table.has("inside")) {
+        (true, false) => side.map(|side| match side {
+            Side::Inside => Orientation::Inside,
+            Side::Outside => Orientation::Outside,
+        }),
+        (false, true) => inside.map(Orientation::ByPrefix),
+        (true, true) => {
+            let finding = Finding::mistake(table.key(), "a device carries one side or both")
+                .at(findings.place(&table.key_of("side")), "all packets come from one side")
+                .at(findings.place(&table.key_of("inside")), "packets come from both sides")
+                .help("keep `side` if another device carries the other side, else `inside`");
+            findings.push(finding);
+            None
+        }
+        (false, false) => {
+            let help = "add `side = \"inside\"` or `side = \"outside\"` if another device carries \
+                        the other side, or, if this one carries both, the prefixes of the inside \
+                        network: `inside = [\"10.0.0.0/8\"]`";
+            let finding =
+                table.mistake("the device has neither `side` nor `inside`", "this device");
+            findings.push(finding.help(help));
+            None
+        }
+    }
+}
+
+/// A conversion to at least one prefix.
+fn inside_prefixes(value: &Value<'_>, findings: &mut Findings) -> Option<PrefixList> {
+    let prefixes = list(prefix)(value, findings)?;
+    if prefixes.is_empty() {
+        let message = "`inside` names no prefix, so nothing would come from inside";
+        findings.push(value.mistake(message).help("write the prefixes of the inside network"));
+        return None;
+    }
+    Some(prefixes.into_iter().collect())
+}
+
+/// A conversion to a side.
+pub(crate) fn side(value: &Value<'_>, findings: &mut Findings) -> Option<Side> {
+    choice(&[("inside", Side::Inside), ("outside", Side::Outside)])(value, findings)
+}

@@ -1,0 +1,99 @@
+//! `kind = "sim"`: the simulated NIC, with generated traffic behind it.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use rheostat_traffic::MixConfig;
+
+use super::traffic::TrafficConfig;
+use crate::findings::Findings;
+use crate::reader::Table;
+use crate::reader::convert::choice;
+use crate::reader::convert::number::{bit_rate, count, packet_rate};
+
+/// A simulated NIC under open-loop load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimConfig {
+    /// Packets per second that arrive, whatever becomes of them.
+    pub rate: u64,
+    /// Bits per second of the link, each frame with preamble, checksum and gap; what arrives is at
+    /// most this.
+    pub link: u64,
+    /// Who moves packets into the queues.
+    pub driver: Driver,
+    /// Descriptors of each receive queue; rounded up to a power of two.
+    pub queue: u32,
+    /// The packets that arrive.
+    pub traffic: TrafficConfig,
+}
+
+/// Who plays the part of the hardware.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Driver {
+    /// Whichever worker polls first; takes no core of its own.
+    #[default]
+    Pumped,
+    /// A thread of its own.
+    Threaded,
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Driver::Pumped => "pumped",
+            Driver::Threaded => "threaded",
+        })
+    }
+}
+
+impl Default for SimConfig {
+    fn default() -> SimConfig {
+        SimConfig {
+            rate: 1_000_000,
+            link: 10_000_000_000,
+            driver: Driver::Pumped,
+            queue: 1_024,
+            traffic: TrafficConfig::default(),
+        }
+    }
+}
+
+impl SimConfig {
+    /// The keys that only this kind has.
+    pub(super) const KEYS: [&str; 5] = ["rate", "link", "driver", "queue", "traffic"];
+
+    /// Rates that can be asked for: up to what 400 Gb/s carry in the smallest frames.
+    pub(crate) const RATES: RangeInclusive<u64> = 1..=600_000_000;
+
+    /// The traffic for a generator; `seed` is the run's, which counts where the traffic has none.
+    pub fn mix(&self, seed: u64) -> MixConfig {
+        let traffic = &self.traffic;
+        MixConfig {
+            flows: traffic.flows,
+            packets_per_second: self.rate,
+            ipv6_share: traffic.ipv6_share,
+            zipf: traffic.zipf,
+            longest: traffic.longest,
+            seed: traffic.seed.unwrap_or(seed),
+            packets: traffic.packets,
+            duration: None,
+        }
+    }
+
+    pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> SimConfig {
+        let default = SimConfig::default();
+        let rate = table.require("rate", "rate = \"1Mpps\"", findings, packet_rate(Self::RATES));
+        let link = table.read("link", findings, bit_rate(1_000_000..=1_000_000_000_000));
+        let drivers = [("pumped", Driver::Pumped), ("threaded", Driver::Threaded)];
+        let driver = table.read("driver", findings, choice(&drivers));
+        let queue = table.read("queue", findings, count(32..=32_768));
+        let traffic = table.section("traffic", findings, TrafficConfig::read);
+        SimConfig {
+            rate: rate.unwrap_or(default.rate),
+            link: link.unwrap_or(default.link),
+            driver: driver.unwrap_or(default.driver),
+            queue: queue.map_or(default.queue, |queue| queue as u32),
+            traffic: traffic.unwrap_or(default.traffic),
+        }
+    }
+}

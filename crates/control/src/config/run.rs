@@ -1,0 +1,30 @@
+//! `[run]`: how long, and from which random numbers.
+
+use std::time::Duration;
+
+use crate::findings::Findings;
+use crate::reader::Table;
+use crate::reader::convert::number::{duration, integer};
+
+/// The longest time any setting may have: what comes near it is a mistyped unit.
+pub(crate) const YEAR: Duration = Duration::from_secs(365 * 86_400);
+
+/// How long a run lasts, and what its random numbers start from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunConfig {
+    /// When the run ends by itself; without it, at the end of the input or when interrupted.
+    pub duration: Option<Duration>,
+    /// Seeds hash keys, table placement and generated traffic, which makes a run repeatable; random if
+    /// absent, which is what keeps a run from being aimed at.
+    pub seed: Option<u64>,
+}
+
+impl RunConfig {
+    pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> RunConfig {
+        let span = Duration::from_millis(1)..=YEAR;
+        RunConfig {
+            duration: table.read("duration", findings, duration(span)),
+            seed: table.read("seed", findings, integer(0..=i64::MAX as u64)),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `[workers]`: the cores that work, and the lanes they run.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rheostat_base::CoreId;
+use thiserror::Error;
+
+use crate::findings::Findings;
+use crate::reader::Table;
+use crate::reader::convert::number::{count, integer};
+use crate::reader::convert::parsed;
+
+/// The most lanes a run may have.
+pub const MAX_LANES: u16 = 64;
+
+/// Which cores work, and on how many lanes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkersConfig {
+    /// The cores, one worker pinned to each; without it, every core the process may use.
+    pub cores: Option<CoreList>,
+    /// How many lanes; without it, one per worker. From 1 to [`MAX_LANES`].
+    pub lanes: Option<u16>,
+    /// Packets that the ring from one lane to another holds; rounded up to a power of two.
+    pub handoff: usize,
+}
+
+impl Default for WorkersConfig {
+    fn default() -> WorkersConfig {
+        WorkersConfig { cores: None, lanes: None, handoff: 1_024 }
+    }
+}
+
+impl WorkersConfig {
+    pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> WorkersConfig {
+        let default = WorkersConfig::default();
+        let cores = table.read("cores", findings, parsed("core numbers such as \"0-3,6\""));
+        let lanes = table.read("lanes", findings, integer(1..=u64::from(MAX_LANES)));
+        let handoff = table.read("handoff", findings, count(64..=65_536));
+        WorkersConfig {
+            cores,
+            lanes: lanes.map(|lanes| lanes as u16),
+            handoff: handoff.map_or(default.handoff, |capacity| capacity as usize),
+        }
+    }
+}
+
+/// Distinct cores, ascending, written `0-3,6`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreList(Vec<CoreId>);
+
+/// Why a list of cores could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CoreListError {
+    /// No core is named.
+    #[error("no core is named")]
+    Empty,
+    /// Neither a number nor a range.
+    #[error("`{0}` is neither a core number nor a range of them")]
+    Item(String),
+    /// A range whose end comes before its start.
+    #[error("`{0}` ends before it starts")]
+    Reversed(String),
+    /// The same core twice.
+    #[error("core {0} is named twice")]
+    Repeated(u16),
+    /// Beyond what any kernel numbers.
+    #[error("core {0} is beyond {MAX_CORE}, the last that Linux can number")]
+    Beyond(u16),
+}
+
+/// `CONFIG_NR_CPUS` of Linux is at most 8,192; the affinity mask this project uses ends at 1,024.
+const MAX_CORE: u16 = 1_023;
+
+impl CoreList {
+    /// The cores, ascending.
+    pub fn cores(&self) -> &[CoreId] {
+        &self.0
+    }
+}
+
+impl FromStr for CoreList {
+    type Err = CoreListError;
+
+    fn from_str(text: &str) -> Result<CoreList, CoreListError> {
+        let mut cores = Vec::new();
+        for item in text.split(',').map(str::trim) {
+            let number = |text: &str| text.trim().parse::<u16>();
+            let bounds = match item.split_once('-') {
+                Some((first, last)) => number(first).and_then(|first| Ok((first, number(last)?))),
+                None => number(item).map(|core| (core, core)),
+            };
+            let (first, last) = match bounds {
+                Ok(bounds) => bounds,
+                Err(_) if text.trim().is_empty() => return Err(CoreListError::Empty),
+                Err(_) => return Err(CoreListError::Item(item.to_owned())),
+            };
+            if last > MAX_CORE || first > MAX_CORE {
+                return Err(CoreListError::Beyond(first.max(last)));
+            }
+            if last < first {
+                return Err(CoreListError::Reversed(item.to_owned()));
+            }
+            cores.extend((first..=last).map(CoreId));
+        }
+        cores.sort_unstable();
+        match cores.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(CoreListError::Repeated(pair[0].0)),
+            None => Ok(CoreList(cores)),
+        }
+    }
+}
+
+impl fmt::Display for CoreList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let runs = self.0.chunk_by(|a, b| a.0 + 1 == b.0);
+        for (index, run) in runs.enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            match run {
+                [only] => write!(f, "{comma}{}", only.0)?,
+                [first, .., last] => write!(f, "{comma}{}-{}", first.0, last.0)?,
+                [] => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn core_lists_read_and_write() {
+        let list: CoreList = " 6, 0-3 ".parse().unwrap();
+        assert_eq!(list.cores(), [0, 1, 2, 3, 6].map(CoreId));
+        assert_eq!(list.to_string(), "0-3,6");
+        assert_eq!("7".parse::<CoreList>().unwrap().to_string(), "7");
+    }
+
+    #[test]
+    fn core_lists_say_what_is_wrong() {
+        let error = |text: &str| text.parse::<CoreList>().unwrap_err();
+        assert_eq!(error(""), CoreListError::Empty);
+        assert_eq!(error("0,,1"), CoreListError::Item(String::new()));
+        assert_eq!(error("0-x"), CoreListError::Item("0-x".into()));
+        assert_eq!(error("3-1"), CoreListError::Reversed("3-1".into()));
+        assert_eq!(error("0-3,2"), CoreListError::Repeated(2));
+        assert_eq!(error("0-65535"), CoreListError::Beyond(65_535));
+    }
+}

@@ -1,0 +1,219 @@
+//! What the command line sets in place of the configuration.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use rheostat_base::unit;
+use thiserror::Error;
+
+use crate::config::device::{DeviceKind, KINDS, KindName, PLANNED_KINDS, PcapConfig, SimConfig};
+use crate::config::workers::MAX_LANES;
+use crate::config::{Config, DeviceConfig};
+use crate::diagnostic::Finding;
+use crate::findings::Findings;
+use crate::suggestion::{enumerate, nearest};
+
+/// Flags that take the place of settings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// `--device NAME=KIND:ARG`, any number of times.
+    pub devices: Vec<DeviceOverride>,
+    /// `--input FILE`: the one device reads this capture.
+    pub input: Option<PathBuf>,
+    /// `--output FILE`: the one device writes this capture.
+    pub output: Option<PathBuf>,
+    /// `--lanes N`.
+    pub lanes: Option<u16>,
+    /// `--duration TIME`.
+    pub duration: Option<Duration>,
+}
+
+/// `NAME=KIND:ARG`: the device `NAME` becomes one of another kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceOverride {
+    /// The device, as the configuration names it.
+    pub name: String,
+    /// What is to stand behind it.
+    pub kind: KindOverride,
+}
+
+/// `KIND:ARG` of a device.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KindOverride {
+    /// `pcap:FILE`: packets come from this capture. What the configuration says of pace and output
+    /// stays.
+    Pcap(PathBuf),
+    /// `sim:RATE`: generated packets come at this rate, in packets per second. What the configuration
+    /// says of the rest stays.
+    Sim(u64),
+}
+
+/// Why the value of `--device` could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OverrideError {
+    /// Not `NAME=KIND:ARG`.
+    #[error("`{0}` is not NAME=KIND:ARG; write, for example, lan=pcap:in.pcap or wan=sim:2Mpps")]
+    Form(String),
+    /// A kind that will come.
+    #[error("kind `{0}` is not available in this build yet; available: pcap, sim")]
+    Planned(String),
+    /// No kind of device.
+    #[error("`{kind}` is not a kind of device{hint}; available: pcap, sim")]
+    Kind {
+        /// What stands there.
+        kind: String,
+        /// What may have been meant.
+        hint: String,
+    },
+    /// The rate of a simulated NIC could not be read.
+    #[error("the rate of `{name}`: {reason}; write, for example, {name}=sim:2Mpps")]
+    Rate {
+        /// The device.
+        name: String,
+        /// What is wrong with the rate.
+        reason: String,
+    },
+}
+
+impl FromStr for DeviceOverride {
+    type Err = OverrideError;
+
+    fn from_str(text: &str) -> Result<DeviceOverride, OverrideError> {
+        let form = || OverrideError::Form(text.to_owned());
+        let (name, rest) = text.split_once('=').ok_or_else(form)?;
+        let (word, argument) = rest.split_once(':').ok_or_else(form)?;
+        if name.is_empty() || argument.is_empty() {
+            return Err(form());
+        }
+        let kind = match KINDS.iter().find(|(known, _)| *known == word) {
+            Some((_, KindName::Pcap)) => KindOverride::Pcap(PathBuf::from(argument)),
+            Some((_, KindName::Sim)) => KindOverride::Sim(rate(name, argument)?),
+            None if PLANNED_KINDS.contains(&word) => {
+                return Err(OverrideError::Planned(word.to_owned()));
+            }
+            None => {
+                let hint = nearest(word, KINDS.iter().map(|(known, _)| *known))
+                    .map_or_else(String::new, |known| format!(" (did you mean `{known}`?)"));
+                return Err(OverrideError::Kind { kind: word.to_owned(), hint });
+            }
+        };
+        Ok(DeviceOverride { name: name.to_owned(), kind })
+    }
+}
+
+fn rate(name: &str, text: &str) -> Result<u64, OverrideError> {
+    let wrong = |reason: String| OverrideError::Rate { name: name.to_owned(), reason };
+    let rate = unit::parse_packet_rate(text).map_err(|error| wrong(error.to_string()))?;
+    if SimConfig::RATES.contains(&rate) {
+        Ok(rate)
+    } else {
+        let (least, most) = (SimConfig::RATES.start(), SimConfig::RATES.end());
+        Err(wrong(format!("`{text}` is not between {least} and {most} packets per second")))
+    }
+}
+
+impl Overrides {
+    /// Puts the flags in place of the settings. A flag that does not fit the configuration is a
+    /// mistake that names the flag.
+    pub(crate) fn apply(&self, config: &mut Config, findings: &mut Findings) {
+        for device in &self.devices {
+            device.apply(&mut config.devices, findings);
+        }
+        self.apply_captures(&mut config.devices, findings);
+        if let Some(lanes) = self.lanes {
+            findings.forget_place("workers.lanes");
+            config.workers.lanes = Some(lanes);
+            if !(1..=MAX_LANES).contains(&lanes) {
+                let message = format!("--lanes {lanes} is out of range");
+                let help = format!("write a number between 1 and {MAX_LANES}");
+                findings.push(Finding::mistake("--lanes", message).help(help));
+            }
+        }
+        if let Some(duration) = self.duration {
+            config.run.duration = Some(duration);
+            if duration.is_zero() {
+                let finding = Finding::mistake("--duration", "--duration 0 leaves no time to run");
+                findings.push(finding.help("write, for example, --duration 10s"));
+            }
+        }
+    }
+
+    /// `--input` and `--output` make the one device a pair of captures, whatever it was.
+    fn apply_captures(&self, devices: &mut [DeviceConfig], findings: &mut Findings) {
+        let flags = [("--input", &self.input), ("--output", &self.output)];
+        if let [device] = devices {
+            let given = flags.iter().any(|(_, file)| file.is_some());
+            let change = |captures: &mut PcapConfig| {
+                captures.input = self.input.clone().or(captures.input.take());
+                captures.output = self.output.clone().or(captures.output.take());
+            };
+            if self.input.is_some() {
+                findings.forget_place("device[0].input");
+            }
+            if self.output.is_some() {
+                findings.forget_place("device[0].output");
+            }
+            if given {
+                change_captures(&mut device.kind, change);
+            }
+        } else if findings.clean("device") {
+            for (flag, _) in flags.iter().filter(|(_, file)| file.is_some()) {
+                findings.push(not_one_device(flag, devices));
+            }
+        }
+    }
+}
+
+impl DeviceOverride {
+    fn apply(&self, devices: &mut [DeviceConfig], findings: &mut Findings) {
+        let Some(index) = devices.iter().position(|device| device.name == self.name) else {
+            if findings.clean("device") {
+                findings.push(self.unknown_device(devices));
+            }
+            return;
+        };
+        let kind = &mut devices[index].kind;
+        match &self.kind {
+            KindOverride::Pcap(file) => {
+                change_captures(kind, |captures| captures.input = Some(file.clone()));
+                findings.forget_place(&format!("device[{index}].input"));
+            }
+            KindOverride::Sim(rate) => match kind {
+                DeviceKind::Sim(sim) => sim.rate = *rate,
+                DeviceKind::Pcap(_) => {
+                    *kind = DeviceKind::Sim(SimConfig { rate: *rate, ..SimConfig::default() });
+                }
+            },
+        }
+    }
+
+    fn unknown_device(&self, devices: &[DeviceConfig]) -> Finding {
+        let names = || devices.iter().map(|device| device.name.as_str());
+        let message = format!("--device names `{}`, which is no device of this file", self.name);
+        let meant = nearest(&self.name, names())
+            .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
+        let help = format!("{meant}the devices are {}", enumerate(names()));
+        Finding::mistake("--device", message).help(help)
+    }
+}
+
+/// Changes the capture files behind a device, which becomes a pair of them if it was something else.
+fn change_captures(kind: &mut DeviceKind, change: impl FnOnce(&mut PcapConfig)) {
+    let mut captures = match kind {
+        DeviceKind::Pcap(captures) => std::mem::take(captures),
+        DeviceKind::Sim(_) => PcapConfig::default(),
+    };
+    change(&mut captures);
+    *kind = DeviceKind::Pcap(captures);
+}
+
+fn not_one_device(flag: &str, devices: &[DeviceConfig]) -> Finding {
+    let names = enumerate(devices.iter().map(|device| device.name.as_str()));
+    let message = format!("{flag} needs a configuration with one device");
+    let help = format!(
+        "this one has {names}: set `input` and `output` in the file, or the input with \
+         --device NAME=pcap:FILE for each"
+    );
+    Finding::mistake(flag, message).help(help)
+}

@@ -1,0 +1,81 @@
+//! Every file in `configs/` can be read, without so much as a warning, and says what it should.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rheostat_control::config::{DeviceKind, FunctionConfig};
+use rheostat_control::{Config, Overrides};
+use rheostat_nf::function::firewall::{Action, Timeouts};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs")
+}
+
+fn load(name: &str) -> Config {
+    match Config::load(&folder().join(name), &Overrides::default()) {
+        Ok((config, warnings)) if warnings.is_empty() => config,
+        Ok((_, warnings)) => panic!("{}", warnings.render(false)),
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn every_file_is_read_without_a_warning() {
+    let files = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
+    assert!(files.len() >= 4, "the files have gone");
+    for file in files {
+        let config = load(file.file_name().unwrap().to_str().unwrap());
+        assert!(!config.devices.is_empty());
+    }
+}
+
+#[test]
+fn what_the_demo_writes_out_are_the_defaults() {
+    let demo = load("demo.toml");
+    assert_eq!(demo.run.duration, Some(Duration::from_secs(10)));
+    let forward = load("forward.toml");
+    assert_eq!(demo.state, forward.state);
+    assert_eq!(demo.steering, forward.steering);
+    assert_eq!(demo.devices, forward.devices);
+    assert_eq!(demo.chain, [FunctionConfig::Firewall(Default::default())]);
+    assert!(forward.chain.is_empty());
+}
+
+#[test]
+fn the_gateway_is_one_capture_with_default_time_outs() {
+    let config = load("firewall.toml");
+    let [device] = &config.devices[..] else { panic!("one device") };
+    assert!(matches!(&device.kind, DeviceKind::Pcap(pcap) if pcap.input.is_none()));
+    assert!(config.check_inputs().is_err());
+    let [FunctionConfig::Firewall(firewall)] = &config.chain[..] else { panic!("a firewall") };
+    assert_eq!(firewall.timeouts, Timeouts::default());
+    assert_eq!(firewall.rules.default_outside, Action::Deny);
+    assert_eq!(firewall.rules.rules.len(), 4);
+    assert_eq!(firewall.rules.rules[1].icmp_types, [8, 128]);
+}
+
+#[test]
+fn a_configuration_is_told_in_words() {
+    assert_eq!(
+        load("demo.toml").to_string(),
+        "\
+device    wire, both sides; inside is 10.0.0.0/8, fd00::/8
+          sim at 1Mpps over 10Gbps, pumped, 1024 descriptors per queue, 65536 flows, 10 % IPv6, Zipf 1.1
+chain     firewall: no rules, else from inside allowed, from outside denied; 512 half open per shard
+workers   every core the process may use, polling busy
+lanes     one per worker, handing off through rings of 1024 packets
+steering  128 buckets, random key
+state     1M flows in 128 shards of 7813, up to 137 MiB
+pool      16384 buffers, 35.0 MiB
+run       for 10s, random seed, figures every 1s"
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = Config::load(Path::new("no/such.toml"), &Overrides::default()).unwrap_err();
+    assert!(error.to_string().starts_with("cannot read `no/such.toml`: "), "{error}");
+}

@@ -1,0 +1,163 @@
+//! Flags of the command line in place of what the file says.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rheostat_control::config::device::Pace;
+use rheostat_control::config::{DeviceConfig, DeviceKind};
+use rheostat_control::overrides::KindOverride;
+use rheostat_control::{Config, DeviceOverride, OverrideError, Overrides, Report};
+
+const ONE: &str = r#"
+[[device]]
+name = "wire"
+kind = "sim"
+rate = "1Mpps"
+inside = ["10.0.0.0/8"]
+[chain]
+functions = []
+"#;
+
+const TWO: &str = r#"
+[[device]]
+name = "lan"
+kind = "pcap"
+side = "inside"
+input = "lan.pcap"
+output = "to-lan.pcap"
+pace = "recorded"
+[[device]]
+name = "wan"
+kind = "sim"
+side = "outside"
+rate = "1Mpps"
+link = "1Gbps"
+[chain]
+functions = []
+"#;
+
+fn with(text: &str, overrides: &Overrides) -> Result<Config, Box<Report>> {
+    Config::parse_with(text, "test.toml", overrides).map(|(config, _)| config)
+}
+
+fn messages(text: &str, overrides: &Overrides) -> Vec<String> {
+    let report = with(text, overrides).unwrap_err();
+    let words = |f: &rheostat_control::Finding| {
+        format!("{}: {}. {}", f.key(), f.message(), f.advice().unwrap_or_default())
+    };
+    report.findings().iter().map(words).collect()
+}
+
+fn device(text: &str) -> Overrides {
+    Overrides { devices: vec![text.parse().unwrap()], ..Overrides::default() }
+}
+
+fn captures(device: &DeviceConfig) -> (Option<&Path>, Option<&Path>) {
+    (device.input(), device.output())
+}
+
+#[test]
+fn short_flags_make_the_one_device_captures_whatever_it_was() {
+    let flags = Overrides {
+        input: Some("in.pcap".into()),
+        output: Some("out.pcap".into()),
+        lanes: Some(8),
+        duration: Some(Duration::from_secs(3)),
+        ..Overrides::default()
+    };
+    let config = with(ONE, &flags).unwrap();
+    let files = (Some(Path::new("in.pcap")), Some(Path::new("out.pcap")));
+    assert_eq!(captures(&config.devices[0]), files);
+    assert_eq!(config.workers.lanes, Some(8));
+    assert_eq!(config.run.duration, Some(Duration::from_secs(3)));
+    assert!(config.check_inputs().is_ok());
+}
+
+#[test]
+fn a_capture_without_input_is_fine_to_check_but_not_to_run() {
+    let flags = Overrides { output: Some("out.pcap".into()), ..Overrides::default() };
+    let missing = with(ONE, &flags).unwrap().check_inputs().unwrap_err();
+    assert_eq!(missing.device, "wire");
+    assert_eq!(
+        missing.to_string(),
+        "device `wire` reads a capture, but no file is given: set `input` in its `[[device]]` \
+         table, or pass --device wire=pcap:FILE, or --input FILE"
+    );
+}
+
+#[test]
+fn device_flags_keep_what_they_do_not_say() {
+    let config = with(TWO, &device("lan=pcap:C:in=1.pcap")).unwrap();
+    let DeviceKind::Pcap(pcap) = &config.devices[0].kind else { panic!("still captures") };
+    assert_eq!(pcap.input.as_deref(), Some(Path::new("C:in=1.pcap")));
+    assert_eq!(pcap.output.as_deref(), Some(Path::new("to-lan.pcap")));
+    assert_eq!(pcap.pace, Pace::Times(1.0));
+
+    let config = with(TWO, &device("wan=sim:2Mpps")).unwrap();
+    let DeviceKind::Sim(sim) = &config.devices[1].kind else { panic!("still simulated") };
+    assert_eq!((sim.rate, sim.link), (2_000_000, 1_000_000_000));
+
+    let config = with(TWO, &device("lan=sim:5kpps")).unwrap();
+    assert!(matches!(&config.devices[0].kind, DeviceKind::Sim(sim) if sim.rate == 5_000));
+}
+
+#[test]
+fn flags_that_do_not_fit_are_named() {
+    let flags = Overrides {
+        input: Some("in.pcap".into()),
+        output: Some("out.pcap".into()),
+        lanes: Some(65),
+        duration: Some(Duration::ZERO),
+        ..device("lam=pcap:in.pcap")
+    };
+    let said = messages(TWO, &flags);
+    assert_eq!(said.len(), 5, "{said:#?}");
+    let expected = [
+        "--device: --device names `lam`, which is no device of this file. \
+         did you mean `lan`? the devices are `lan`, `wan`",
+        "--input: --input needs a configuration with one device. ",
+        "--output: --output needs a configuration with one device. ",
+        "--lanes: --lanes 65 is out of range. write a number between 1 and 64",
+        "--duration: --duration 0 leaves no time to run. write, for example, --duration 10s",
+    ];
+    for (said, expected) in said.iter().zip(expected) {
+        assert!(said.starts_with(expected), "{said} does not start with {expected}");
+    }
+}
+
+#[test]
+fn what_flags_bring_in_is_checked_against_the_file() {
+    let flags = Overrides {
+        input: Some("same.pcap".into()),
+        output: Some("./same.pcap".into()),
+        ..Overrides::default()
+    };
+    let said = messages(ONE, &flags);
+    assert_eq!(said.len(), 1, "{said:#?}");
+    assert!(said[0].starts_with("--output: `./same.pcap` would be read and overwritten"));
+
+    let said = messages(TWO, &device("wan=pcap:to-lan.pcap"));
+    assert_eq!(said.len(), 1, "{said:#?}");
+    assert!(said[0].contains("`to-lan.pcap` would be read and overwritten"));
+}
+
+#[test]
+fn device_flags_read_and_say_what_is_wrong() {
+    let parsed: DeviceOverride = "lan=sim:2.5Mpps".parse().unwrap();
+    assert_eq!(parsed, DeviceOverride { name: "lan".into(), kind: KindOverride::Sim(2_500_000) });
+    let error = |text: &str| text.parse::<DeviceOverride>().unwrap_err();
+    for text in ["", "lan", "lan=", "lan=pcap", "lan=pcap:", "=pcap:x"] {
+        assert_eq!(error(text), OverrideError::Form(text.to_owned()));
+    }
+    assert_eq!(error("lan=af_xdp:eth0"), OverrideError::Planned("af_xdp".into()));
+    assert_eq!(
+        error("lan=pcpa:x").to_string(),
+        "`pcpa` is not a kind of device (did you mean `pcap`?); available: pcap, sim"
+    );
+    assert_eq!(
+        error("lan=sim:2M").to_string(),
+        "the rate of `lan`: `M` is not a unit here; write one of pps, kpps, Mpps, Gpps; \
+         write, for example, lan=sim:2Mpps"
+    );
+    assert!(matches!(error("lan=sim:0pps"), OverrideError::Rate { .. }));
+}
