@@ -1,3 +1,51 @@
 //! The command `rheo`.
 
-fn main() {}
+mod assemble;
+mod check;
+mod failure;
+mod generate;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Scales stateful network functions over the cores of a machine.
+#[derive(Debug, Parser)]
+#[command(
+    name = "rheo",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:
+  rheo run configs/demo.toml
+  rheo run configs/firewall.toml --input in.pcap --output out.pcap --lanes 2 --json
+  rheo check configs/firewall.toml
+  rheo gen --output mix.pcap --packets 1M --flows 64k
+  rheo bench nf"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a chain of functions as a configuration says.
+    Run(run::Args),
+    /// Check a configuration without running it.
+    Check(check::Args),
+    /// Write generated traffic to a capture.
+    Gen(generate::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Gen(args) => generate::run(&args),
+    };
+    outcome.unwrap_or_else(|failure| {
+        eprintln!("{failure}");
+        ExitCode::from(2)
+    })
+}

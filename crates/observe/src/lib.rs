@@ -1,1 +1,7 @@
-//! Run summaries and live figures.
+//! What people are shown of a run: a line of figures while it goes on, and a summary at the end.
+
+pub mod live;
+pub mod summary;
+
+pub use live::LiveLine;
+pub use summary::Summary;

@@ -105,7 +105,9 @@ impl LaneSample {
     /// The figures of several lanes together; `flows_peak` becomes an upper bound, because the lanes
     /// need not have peaked at the same time.
     pub fn sum<'a>(samples: impl IntoIterator<Item = &'a LaneSample>) -> LaneSample {
-        samples.into_iter().fold(LaneSample::default(), |sum, lane| sum.combine(lane, u64::wrapping_add))
+        samples
+            .into_iter()
+            .fold(LaneSample::default(), |sum, lane| sum.combine(lane, u64::wrapping_add))
     }
 
     /// What was counted since `earlier`; the gauges stay as they are.

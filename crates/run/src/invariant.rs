@@ -234,7 +234,10 @@ mod tests {
         });
         assert!(matches!(swapped[..], [V::Handoff { given: 4, taken: 3 }]));
         assert!(matches!(found(|r| r.lanes[1].reordered = 2)[..], [V::Reordered { packets: 2 }]));
-        assert!(matches!(found(|r| r.buffers_home -= 1)[..], [V::BuffersLeaked { missing: 1, .. }]));
+        assert!(matches!(
+            found(|r| r.buffers_home -= 1)[..],
+            [V::BuffersLeaked { missing: 1, .. }]
+        ));
         assert!(matches!(found(|r| r.owners[1] = 0)[..], [V::Ownership { owners: 0, .. }]));
         assert!(matches!(found(|r| r.owners[0] = 2)[..], [V::Ownership { owners: 2, .. }]));
         assert!(matches!(found(|r| r.flows_live += 1)[..], [V::Flows { .. }]));

@@ -91,8 +91,7 @@ pub struct Lane<S: Service> {
 impl<S: Service> Lane<S> {
     /// Assembles a lane.
     pub fn new(config: LaneConfig<S>) -> Lane<S> {
-        let (receivers, senders) =
-            config.queues.into_iter().map(|pair| (pair.rx, pair.tx)).unzip();
+        let (receivers, senders) = config.queues.into_iter().map(|pair| (pair.rx, pair.tx)).unzip();
         Lane {
             id: config.id,
             receivers,
@@ -152,11 +151,8 @@ impl<S: Service> Lane<S> {
         if !self.fragments.is_empty() {
             self.track_fragments();
         }
-        let mut state = LaneState {
-            shards: &mut self.shards,
-            pool: &mut self.pool,
-            counters: &self.counters,
-        };
+        let mut state =
+            LaneState { shards: &mut self.shards, pool: &mut self.pool, counters: &self.counters };
         if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
             self.service.tick(&mut state, &mut self.egress, self.latest);
             self.expire_fragments();
@@ -176,11 +172,8 @@ impl<S: Service> Lane<S> {
             }
         }
         self.counters.held.set(0);
-        let mut state = LaneState {
-            shards: &mut self.shards,
-            pool: &mut self.pool,
-            counters: &self.counters,
-        };
+        let mut state =
+            LaneState { shards: &mut self.shards, pool: &mut self.pool, counters: &self.counters };
         self.service.finish(&mut state, &mut self.egress, now);
         self.egress.flush(&mut self.pool, &self.counters);
         self.pool.flush();
@@ -249,11 +242,8 @@ impl<S: Service> Lane<S> {
         if self.arrivals.is_empty() {
             return;
         }
-        let mut state = LaneState {
-            shards: &mut self.shards,
-            pool: &mut self.pool,
-            counters: &self.counters,
-        };
+        let mut state =
+            LaneState { shards: &mut self.shards, pool: &mut self.pool, counters: &self.counters };
         self.service.process(&mut self.arrivals, &mut state, &mut self.egress);
         debug_assert!(self.arrivals.is_empty(), "a service leaves no packet behind");
     }

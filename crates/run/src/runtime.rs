@@ -104,6 +104,8 @@ pub struct RunReport {
     pub last: Sample,
     /// The names of the devices.
     pub device_names: Vec<String>,
+    /// What was wrong with the devices' sources.
+    pub warnings: Vec<String>,
     /// What did not hold; empty for a sound run.
     pub violations: Vec<Violation>,
 }
@@ -293,14 +295,14 @@ impl<S: Service> Runtime<S> {
         let remains = remains(&lanes, &last.devices, self.shards);
         last.lanes = self.counters.iter().map(|counters| counters.sample()).collect();
         drop(lanes);
+        let warnings = self.monitors.iter().flat_map(|monitor| monitor.warnings()).collect();
         let device_names = self.devices.iter().map(|device| device.name().to_owned()).collect();
         drop(std::mem::take(&mut self.devices));
         let (buffers, buffers_home) = (self.pool.capacity(), self.pool.available());
-        let remains =
-            Remains { lanes: last.lanes.clone(), buffers, buffers_home, ..remains };
+        let remains = Remains { lanes: last.lanes.clone(), buffers, buffers_home, ..remains };
         let mut violations = std::mem::take(&mut self.violations);
         violations.extend(remains.check());
-        Ok(RunReport { last, device_names, violations })
+        Ok(RunReport { last, device_names, warnings, violations })
     }
 }
 

@@ -97,7 +97,8 @@ impl Source for Mix {
     }
 
     fn progress(&self) -> Option<f64> {
-        let by_packets = self.config.packets.map(|packets| self.sent as f64 / packets.max(1) as f64);
+        let by_packets =
+            self.config.packets.map(|packets| self.sent as f64 / packets.max(1) as f64);
         let elapsed = self.time_of(self.sent).since(Time::ZERO).as_secs_f64();
         let by_time = self.config.duration.map(|length| elapsed / length.as_secs_f64().max(1e-9));
         by_packets.into_iter().chain(by_time).reduce(f64::max).map(|share| share.min(1.0))

@@ -35,7 +35,8 @@ impl FlowPicker {
             Distribution::Uniform => (0..length).map(|_| rng.random_range(0..flows)).collect(),
             Distribution::Zipf(exponent) => {
                 let zipf = Zipf::new(f64::from(flows), exponent).expect("a positive exponent");
-                let scatter = |rank: u32| (u64::from(rank) * 2_654_435_761 % u64::from(flows)) as u32;
+                let scatter =
+                    |rank: u32| (u64::from(rank) * 2_654_435_761 % u64::from(flows)) as u32;
                 (0..length).map(|_| scatter(zipf.sample(&mut rng) as u32 - 1)).collect()
             }
         };

@@ -1,9 +1,11 @@
 //! What traffic is like: sizes of flows and packets, protocols, concurrency.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use rheostat_base::Time;
 use rheostat_packet::{Family, FlowKey, Headers, LinkType, Tuple};
+use serde::Serialize;
 
 /// Counts over a stream of frames.
 #[derive(Debug, Default)]
@@ -27,7 +29,7 @@ struct Seen {
 }
 
 /// What [`Statistics`] found. Shares lie between 0 and 1.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Packets.
     pub packets: u64,
@@ -84,7 +86,8 @@ impl Statistics {
         }
         if let Tuple::Flow(key) = Tuple::of_bytes(frame, &headers) {
             let key = if key.is_sorted() { key } else { key.reversed() };
-            let seen = self.flows.entry(key).or_insert(Seen { packets: 0, first: time, last: time });
+            let seen =
+                self.flows.entry(key).or_insert(Seen { packets: 0, first: time, last: time });
             seen.packets += 1;
             seen.last = seen.last.max(time);
         }
@@ -132,5 +135,45 @@ impl Statistics {
             (started + 1 - over) as u64
         };
         starts.iter().enumerate().map(at_start).max().unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| share * 100.0;
+        writeln!(
+            f,
+            "packets      {} in {:.3} s, {} bytes",
+            self.packets, self.seconds, self.bytes
+        )?;
+        writeln!(
+            f,
+            "             {:.1} % below 74 bytes, {:.1} % of full size",
+            percent(self.packets_below_74_bytes),
+            percent(self.packets_of_full_size)
+        )?;
+        writeln!(
+            f,
+            "             {:.1} % TCP, {:.1} % UDP, {:.1} % ICMP, {} unparsed",
+            percent(self.tcp),
+            percent(self.udp),
+            percent(self.icmp),
+            self.unparsed
+        )?;
+        writeln!(
+            f,
+            "flows        {}, at most {} at once, {:.1} % IPv6",
+            self.flows,
+            self.flows_at_once,
+            percent(self.flows_ipv6)
+        )?;
+        write!(
+            f,
+            "             {:.1} % of one packet, {:.1} % below 10, 95 % up to {}, longest {}",
+            percent(self.flows_of_one_packet),
+            percent(self.flows_below_10_packets),
+            self.flow_packets_p95,
+            self.flow_packets_most
+        )
     }
 }

@@ -10,7 +10,8 @@ fn mix(seed: u64, packets: u64) -> Mix {
 
 fn frames(mut mix: Mix) -> Vec<(Time, Vec<u8>)> {
     let mut frame = Vec::new();
-    std::iter::from_fn(|| mix.next(&mut frame).map(|arrival| (arrival.time, frame.clone()))).collect()
+    std::iter::from_fn(|| mix.next(&mut frame).map(|arrival| (arrival.time, frame.clone())))
+        .collect()
 }
 
 #[test]
@@ -23,12 +24,8 @@ fn a_seed_names_one_mix() {
 #[test]
 fn proportions_are_as_stated() {
     // Short flows only, so that most of them are over when the mix is measured.
-    let config = MixConfig {
-        flows: 500,
-        packets: Some(300_000),
-        longest: 1_000,
-        ..MixConfig::default()
-    };
+    let config =
+        MixConfig { flows: 500, packets: Some(300_000), longest: 1_000, ..MixConfig::default() };
     let mut mix = Mix::new(config).unwrap();
     let mut statistics = Statistics::default();
     let mut frame = Vec::new();

@@ -1,0 +1,209 @@
+//! From a checked configuration to devices, lanes and shards.
+
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rheostat_base::{Clock, ClockSource, CoreId, CoreSet, DeviceId};
+use rheostat_control::Config;
+use rheostat_control::config::device::{DeviceConfig, DeviceKind, pcap::Pace, sim};
+use rheostat_control::config::steering::HashKeyChoice;
+use rheostat_io::PcapConfig;
+use rheostat_io::{CaptureWriter, Device, Driver, NullSink, Pacing, PcapDevice, SimConfig, SimNic};
+use rheostat_nf::{Chain, ChainService, Seeds, make_shards};
+use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_run::{Routes, Runtime, RuntimeConfig, TimeSource};
+use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
+use rheostat_steer::{HashKey, Orientation, Steering};
+use rheostat_traffic::Mix;
+
+use crate::failure::Failure;
+
+/// Lanes up to which captures get the configured number of buffers: rings between lanes are as long
+/// as the pool, so that a capture never overflows one.
+const WIDE: usize = 8;
+/// Buffers for a capture over more lanes than that.
+const NARROW_POOL: u32 = 4_096;
+
+/// Everything of a run that does not depend on its chain.
+pub(crate) struct Assembly {
+    config: Config,
+    clock: Clock,
+    rng: StdRng,
+    cores: Vec<CoreId>,
+    lanes: usize,
+    captures: bool,
+    pool: Mempool,
+    steering: Arc<Steering>,
+    devices: Vec<Box<dyn Device>>,
+    writers: Vec<CaptureWriter>,
+}
+
+impl Assembly {
+    /// Opens the devices of `config`.
+    ///
+    /// # Errors
+    /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
+    pub(crate) fn new(config: Config) -> Result<Assembly, Failure> {
+        config.check_inputs()?;
+        let mut rng = match config.run.seed {
+            Some(seed) => StdRng::seed_from_u64(seed),
+            None => StdRng::from_os_rng(),
+        };
+        let cores = choose_cores(&config)?;
+        let lanes = config.workers.lanes.map_or(cores.len(), usize::from);
+        let captures =
+            config.devices.iter().all(|device| matches!(device.kind, DeviceKind::Pcap(_)));
+        let buffers = match captures && lanes > WIDE {
+            true => config.pool.buffers.min(NARROW_POOL),
+            false => config.pool.buffers,
+        };
+        let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
+        let key = match config.steering.key {
+            HashKeyChoice::Random => HashKey::new(rng.random()),
+            HashKeyChoice::Symmetric => HashKey::symmetric(),
+            HashKeyChoice::Microsoft => HashKey::MICROSOFT,
+        };
+        let orientations = config.devices.iter().map(|device| device.orientation.clone()).collect();
+        let (buckets, shards) = (config.steering.buckets, config.state.shards);
+        let steering = Arc::new(Steering::new(&key, buckets, shards, orientations)?);
+        let mut assembly = Assembly {
+            clock: Clock::new(),
+            rng,
+            cores,
+            lanes,
+            captures,
+            pool,
+            steering,
+            devices: Vec::new(),
+            writers: Vec::new(),
+            config,
+        };
+        assembly.open_devices()?;
+        Ok(assembly)
+    }
+
+    /// The files that the run writes; to be closed when it is over.
+    pub(crate) fn writers(&self) -> Vec<CaptureWriter> {
+        self.writers.clone()
+    }
+
+    fn open_devices(&mut self) -> Result<(), Failure> {
+        let seed = self.rng.random();
+        for (number, device) in self.config.devices.clone().iter().enumerate() {
+            let mut nic = SimConfig::new(&device.name, self.lanes as u16, self.steering.clone());
+            nic.device = DeviceId(number as u8);
+            nic.hash = device.hashing;
+            let opened: Box<dyn Device> = match &device.kind {
+                DeviceKind::Sim(sim) => {
+                    nic.descriptors = sim.queue;
+                    nic.link_rate = Some(sim.link);
+                    nic.driver = match sim.driver {
+                        sim::Driver::Pumped => Driver::Pumped,
+                        sim::Driver::Threaded => {
+                            let clock: Arc<dyn ClockSource> = Arc::new(self.clock.clone());
+                            Driver::Threaded(clock)
+                        }
+                    };
+                    let mix = Mix::new(sim.mix(seed))?;
+                    Box::new(SimNic::open(nic, Box::new(mix), |_| Box::new(NullSink), &self.pool)?)
+                }
+                DeviceKind::Pcap(pcap) => {
+                    nic.pacing = match pcap.pace {
+                        Pace::Max => Pacing::Lossless,
+                        Pace::Times(speed) => Pacing::Replay { speed },
+                    };
+                    let output = pcap.output.as_deref().map(CaptureWriter::create).transpose()?;
+                    self.writers.extend(output.clone());
+                    let input = pcap.input.clone();
+                    Box::new(PcapDevice::open(PcapConfig { input, output, nic }, &self.pool)?)
+                }
+            };
+            self.devices.push(opened);
+        }
+        Ok(())
+    }
+
+    /// Starts a run of `chain`, whose functions have their places in `layout`.
+    ///
+    /// # Errors
+    /// [`Failure`] when memory is lacking or a worker cannot be started.
+    pub(crate) fn start<C: Chain>(
+        mut self,
+        chain: C,
+        layout: StateLayout,
+    ) -> Result<Runtime<ChainService<C>>, Failure> {
+        let hasher = FlowHasher::new(self.rng.random());
+        let state = &self.config.state;
+        let limits = &state.fragments;
+        let fragments = FragmentConfig {
+            datagrams: limits.datagrams,
+            pieces: limits.pieces,
+            // Half of the pool at most, so that what is held cannot keep packets from arriving.
+            held: limits.held.min(self.pool.capacity() / 2 / state.shards),
+            timeout_v4: limits.timeout_v4,
+            timeout_v6: limits.timeout_v6,
+        };
+        let capacity = usize::try_from(state.flows_per_shard()).unwrap_or(usize::MAX);
+        let table = TableConfig { capacity, aliases: false };
+        let seeds = Seeds { shards: self.rng.random() };
+        let shards = make_shards(
+            &chain,
+            state.shards,
+            table,
+            Arc::new(layout),
+            hasher.clone(),
+            fragments,
+            seeds,
+        )?;
+        let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
+        let handoff = self.config.workers.handoff;
+        let config = RuntimeConfig {
+            lanes: self.lanes,
+            workers: self.cores.iter().copied().map(Some).collect(),
+            handoff_capacity: if self.captures { self.pool.capacity() } else { handoff },
+            time: if self.captures { TimeSource::Packet } else { TimeSource::Poll },
+            pool: self.pool,
+            steering: self.steering,
+            hasher,
+        };
+        let chain = Arc::new(chain);
+        let routes = routes(&self.config.devices);
+        let service = |_| ChainService::new(chain.clone(), routes.clone());
+        let shard = |id: rheostat_base::ShardId| {
+            shards[id.index()].take().expect("each shard is asked for once")
+        };
+        Ok(Runtime::start(config, self.devices, self.clock, service, shard)?)
+    }
+}
+
+/// The cores for workers: those of the configuration, or as many as can run at once.
+fn choose_cores(config: &Config) -> Result<Vec<CoreId>, Failure> {
+    let available = CoreSet::available()?;
+    let Some(list) = &config.workers.cores else {
+        return Ok(available.cores().iter().copied().take(available.parallelism()).collect());
+    };
+    if list.cores().iter().all(|core| available.cores().contains(core)) {
+        return Ok(list.cores().to_vec());
+    }
+    let names = |cores: &[CoreId]| {
+        cores.iter().map(|core| core.0.to_string()).collect::<Vec<_>>().join(",")
+    };
+    Err(Failure::TooManyCores { cores: names(list.cores()), available: names(available.cores()) })
+}
+
+/// A packet leaves on the device of the other side; one device carries both directions.
+fn routes(devices: &[DeviceConfig]) -> Routes {
+    let find = |wanted: &Orientation| {
+        devices.iter().position(|device| device.orientation == *wanted).unwrap_or(0)
+    };
+    let out = |(number, device): (usize, &DeviceConfig)| {
+        let number = match device.orientation {
+            Orientation::Inside => find(&Orientation::Outside),
+            Orientation::Outside => find(&Orientation::Inside),
+            Orientation::ByPrefix(_) => number,
+        };
+        DeviceId(number as u8)
+    };
+    Routes(devices.iter().enumerate().map(out).collect())
+}

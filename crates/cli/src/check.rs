@@ -1,0 +1,68 @@
+//! `rheo check`: checks a configuration without running it.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use rheostat_control::Config;
+use rheostat_control::config::FunctionConfig;
+use rheostat_nf::{Chain, Empty, Stage, function::Firewall};
+use rheostat_state::StateLayout;
+use rheostat_steer::{HashCapabilities, PacketSet};
+
+use crate::failure::Failure;
+use crate::run::OverrideArgs;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo check configs/demo.toml
+  rheo check configs/firewall.toml --input in.pcap --lanes 8")]
+pub(crate) struct Args {
+    /// The configuration.
+    pub(crate) config: PathBuf,
+    #[command(flatten)]
+    pub(crate) overrides: OverrideArgs,
+    /// Print the outcome as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Loads a configuration and says what it would run.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let (config, warnings) = Config::load(&args.config, &args.overrides.to_overrides())?;
+    if !warnings.is_empty() {
+        eprint!("{}", warnings.render(io::stderr().is_terminal()));
+    }
+    let packet_set = packet_set(&config)?;
+    // Both kinds of device of this build hash in software.
+    let capabilities = HashCapabilities::software();
+    for device in &config.devices {
+        packet_set.feasible(&capabilities).map_err(|infeasible| Failure::Infeasible {
+            device: device.name.clone(),
+            infeasible,
+        })?;
+    }
+    if args.json {
+        let devices: Vec<_> = config.devices.iter().map(|device| &device.name).collect();
+        let outcome = serde_json::json!({
+            "ok": true,
+            "warnings": warnings.findings().len(),
+            "devices": devices,
+            "packet_set": packet_set.to_string(),
+        });
+        println!("{outcome}");
+    } else {
+        println!("{config}");
+        println!("flows are named by {packet_set}; every device can place packets so");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn packet_set(config: &Config) -> Result<PacketSet, Failure> {
+    Ok(match config.chain.first() {
+        None => Empty.packet_set(),
+        Some(FunctionConfig::Firewall(config)) => {
+            Stage::new(Firewall::new(config.clone()), &mut StateLayout::new())?.packet_set()
+        }
+    })
+}

@@ -1,0 +1,55 @@
+//! Why a command could not do what it was asked.
+
+use std::io::{self, IsTerminal};
+
+use rheostat_base::core_set::CoreError;
+use rheostat_control::{LoadError, MissingInput};
+use rheostat_io::{OpenError, WriteError};
+use rheostat_packet::mbuf::PoolError;
+use rheostat_run::StartError;
+use rheostat_state::{ArenaError, LayoutError};
+use rheostat_steer::{Infeasible, SteeringError};
+use rheostat_traffic::MixError;
+use thiserror::Error;
+
+/// Why a command failed; its text is for people.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    #[error("{}", render(.0))]
+    Config(#[from] LoadError),
+    #[error("error: {0}")]
+    Input(#[from] MissingInput),
+    #[error("error: {0}")]
+    Open(#[from] OpenError),
+    #[error("error: {0}")]
+    Write(#[from] WriteError),
+    #[error("error: {0}")]
+    Start(#[from] StartError),
+    #[error("error: {0}")]
+    Cores(#[from] CoreError),
+    #[error("error: {0}")]
+    Pool(#[from] PoolError),
+    #[error("error: {0}")]
+    Memory(#[from] ArenaError),
+    #[error("error: {0}")]
+    Layout(#[from] LayoutError),
+    #[error("error: {0}")]
+    Steering(#[from] SteeringError),
+    #[error("error: device `{device}`: {infeasible}")]
+    Infeasible { device: String, infeasible: Infeasible },
+    #[error("error: there is no such traffic: {0}")]
+    Mix(#[from] MixError),
+    #[error(
+        "error: {cores} cores are given for workers, but this process may use only {available}"
+    )]
+    TooManyCores { cores: String, available: String },
+    #[error("error: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn render(error: &LoadError) -> String {
+    match error {
+        LoadError::Wrong(report) => report.render(io::stderr().is_terminal()),
+        LoadError::Read { .. } => format!("error: {error}"),
+    }
+}

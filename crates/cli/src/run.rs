@@ -1,0 +1,188 @@
+//! `rheo run`: runs a chain as a configuration says.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rheostat_control::config::FunctionConfig;
+use rheostat_control::{Config, DeviceOverride, Overrides};
+use rheostat_nf::{Chain, ChainService, Empty, Stage, function::Firewall};
+use rheostat_observe::{LiveLine, Summary};
+use rheostat_run::runtime::Sample;
+use rheostat_run::{RunReport, Runtime};
+use rheostat_state::StateLayout;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::assemble::Assembly;
+use crate::failure::Failure;
+
+/// How often the end of a run is looked for.
+const TICK: Duration = Duration::from_millis(5);
+/// How long packets that have arrived may take to go through once the sources are stopped.
+const DRAIN: Duration = Duration::from_secs(5);
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo run configs/demo.toml
+  rheo run configs/firewall.toml --input in.pcap --output out.pcap
+  rheo run configs/firewall-two-ports.toml --device lan=pcap:lan.pcap --device wan=pcap:wan.pcap
+
+The summary is the last line of standard output with --json. The exit status is 0 when all invariants
+held, 1 when one did not, 2 when the run could not start.")]
+pub(crate) struct Args {
+    /// The configuration.
+    pub(crate) config: PathBuf,
+    #[command(flatten)]
+    pub(crate) overrides: OverrideArgs,
+    /// Print the summary as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Flags that take the place of what the configuration says.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OverrideArgs {
+    /// Give a device another kind: NAME=KIND:ARG, such as lan=pcap:in.pcap or wan=sim:2Mpps.
+    #[arg(long = "device", value_name = "NAME=KIND:ARG")]
+    pub(crate) devices: Vec<DeviceOverride>,
+    /// Read this capture (pcap or pcapng); the configuration's one device becomes a capture device.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input: Option<PathBuf>,
+    /// Write what is sent to this capture.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// How many lanes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) lanes: Option<u16>,
+    /// Stop after this long, such as 10s.
+    #[arg(long, value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
+    pub(crate) duration: Option<Duration>,
+}
+
+impl OverrideArgs {
+    /// The flags as the configuration takes them.
+    pub(crate) fn to_overrides(&self) -> Overrides {
+        Overrides {
+            devices: self.devices.clone(),
+            input: self.input.clone(),
+            output: self.output.clone(),
+            lanes: self.lanes,
+            duration: self.duration,
+        }
+    }
+}
+
+/// Loads, assembles, runs, and reports.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let (config, warnings) = Config::load(&args.config, &args.overrides.to_overrides())?;
+    if !warnings.is_empty() {
+        eprint!("{}", warnings.render(io::stderr().is_terminal()));
+    }
+    let chain = config.chain.clone();
+    let watch = Watch::new(&config, args.json)?;
+    let assembly = Assembly::new(config)?;
+    let writers = assembly.writers();
+    let mut layout = StateLayout::new();
+    let report = match chain.into_iter().next() {
+        None => watch.follow(assembly.start(Empty, layout)?)?,
+        Some(FunctionConfig::Firewall(config)) => {
+            let stage = Stage::new(Firewall::new(config), &mut layout)?;
+            watch.follow(assembly.start(stage, layout)?)?
+        }
+    };
+    for writer in writers {
+        writer.close()?;
+    }
+    Ok(print(&report, args.json))
+}
+
+fn print(report: &RunReport, json: bool) -> ExitCode {
+    for warning in &report.warnings {
+        eprintln!("warning: {warning}");
+    }
+    let summary = Summary::of(report);
+    if json {
+        println!("{}", summary.to_json());
+    } else {
+        println!("{summary}");
+    }
+    for violation in &report.violations {
+        eprintln!("broken invariant: {violation}");
+    }
+    if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Looks after a run until it is over.
+struct Watch {
+    duration: Option<Duration>,
+    interval: Duration,
+    interrupted: Arc<AtomicBool>,
+    bar: Option<ProgressBar>,
+}
+
+impl Watch {
+    fn new(config: &Config, json: bool) -> Result<Watch, Failure> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // The second signal ends the process at once.
+            signal_hook::flag::register_conditional_shutdown(signal, 130, interrupted.clone())?;
+            signal_hook::flag::register(signal, interrupted.clone())?;
+        }
+        let reads_files = config.check_inputs().is_ok() && !json && io::stderr().is_terminal();
+        let bar = reads_files.then(|| {
+            let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
+            ProgressBar::new(1_000)
+                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        let (duration, interval) = (config.run.duration, config.observe.interval);
+        Ok(Watch { duration, interval, interrupted, bar })
+    }
+
+    /// Prints figures until the input ends, the time is up, or someone interrupts; then lets what has
+    /// arrived go through.
+    fn follow<C: Chain>(&self, mut run: Runtime<ChainService<C>>) -> Result<RunReport, Failure> {
+        let start = Instant::now();
+        let mut stopped: Option<Instant> = None;
+        let mut last = run.sample();
+        let mut next_line = start + self.interval;
+        while !run.is_finished() {
+            std::thread::sleep(TICK);
+            let now = Instant::now();
+            let time_is_up = self.duration.is_some_and(|duration| now >= start + duration);
+            let ends = time_is_up || self.interrupted.load(Ordering::Relaxed);
+            if ends && stopped.is_none() {
+                run.stop_sources();
+                stopped = Some(now);
+            }
+            if stopped.is_some_and(|at| now >= at + DRAIN) {
+                eprintln!("packets are still under way after {} s", DRAIN.as_secs());
+                break;
+            }
+            if now >= next_line {
+                next_line += self.interval;
+                let sample = run.sample();
+                self.show(&last, &sample, run.progress());
+                last = sample;
+            }
+        }
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        Ok(run.join()?)
+    }
+
+    fn show(&self, earlier: &Sample, later: &Sample, progress: Option<f64>) {
+        let line = LiveLine::between(earlier, later, progress);
+        match (&self.bar, progress) {
+            (Some(bar), Some(share)) => {
+                bar.set_position((share * 1_000.0) as u64);
+                bar.set_message(line.to_string());
+            }
+            _ => eprintln!("{line}"),
+        }
+    }
+}

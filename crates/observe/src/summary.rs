@@ -1,0 +1,224 @@
+//! The summary of a run, as text and as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use rheostat_base::DropReason;
+use rheostat_run::{LaneSample, RunReport};
+use serde::Serialize;
+
+/// What a run came to. The fields are those of the JSON summary.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Packets that arrived at devices.
+    pub received: u64,
+    /// Packets that functions made.
+    pub originated: u64,
+    /// Copies that functions made.
+    pub copied: u64,
+    /// Packets that devices sent.
+    pub sent: u64,
+    /// Packets that ended on purpose.
+    pub consumed: u64,
+    /// Packets still held.
+    pub held: u64,
+    /// Packets dropped, by reason; reasons without drops are left out.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// Packets that changed lanes.
+    pub handoff: u64,
+    /// Flows.
+    pub flows: Flows,
+    /// Packets processed after a younger packet of their flow.
+    pub reordered: u64,
+    /// The lanes, in order.
+    pub lanes: Vec<LaneFigures>,
+    /// How long the run took.
+    pub seconds: f64,
+    /// Million packets received per second.
+    pub mpps: f64,
+    /// "ok", or what did not hold.
+    pub invariants: String,
+}
+
+/// How many flows there were.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Flows {
+    /// Flows created.
+    pub created: u64,
+    /// Flows that have ended, for whatever reason.
+    pub expired: u64,
+    /// Flows alive at the end.
+    pub live: u64,
+    /// The sum of the most flows that each lane held at once.
+    pub peak: u64,
+}
+
+/// What one lane did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LaneFigures {
+    /// Packets the lane received from its queues.
+    pub packets: u64,
+    /// Busy time ÷ time.
+    pub load: f64,
+}
+
+impl Summary {
+    /// Sums a report up.
+    pub fn of(report: &RunReport) -> Summary {
+        let sample = &report.last;
+        let all = LaneSample::sum(&sample.lanes);
+        let received = sample.devices.iter().map(|device| device.arrived).sum::<u64>();
+        let mut dropped = all.dropped;
+        for device in &sample.devices {
+            dropped[DropReason::QueueFull as usize] += device.queue_full.iter().sum::<u64>();
+            dropped[DropReason::NoBuffer as usize] += device.no_buffer;
+            dropped[DropReason::Oversize as usize] += device.oversize;
+            dropped[DropReason::Malformed as usize] += device.malformed;
+        }
+        let dropped = DropReason::ALL
+            .iter()
+            .map(|reason| (reason.name(), dropped[*reason as usize]))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        let violations: Vec<_> = report.violations.iter().map(ToString::to_string).collect();
+        let invariants =
+            if violations.is_empty() { "ok".to_owned() } else { violations.join("; ") };
+        let lanes = sample.lanes.iter();
+        Summary {
+            received,
+            originated: all.originated,
+            copied: all.copied,
+            sent: all.sent,
+            consumed: all.consumed,
+            held: all.held,
+            dropped,
+            handoff: all.handoff_out,
+            flows: Flows {
+                created: all.flows_created,
+                expired: all.flows_ended,
+                live: all.flows_live(),
+                peak: all.flows_peak,
+            },
+            reordered: all.reordered,
+            lanes: lanes
+                .map(|lane| LaneFigures { packets: lane.received, load: lane.load() })
+                .collect(),
+            seconds: sample.seconds,
+            mpps: if sample.seconds > 0.0 { received as f64 / sample.seconds / 1e6 } else { 0.0 },
+            invariants,
+        }
+    }
+
+    /// Packets dropped for any reason.
+    pub fn dropped_total(&self) -> u64 {
+        self.dropped.values().sum()
+    }
+
+    /// One line of JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("numbers and names are always JSON")
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "packets   {} received in {:.3} s ({:.3} Mpps)",
+            self.received, self.seconds, self.mpps
+        )?;
+        writeln!(
+            f,
+            "          {} sent, {} originated, {} copied, {} consumed, {} held, {} dropped",
+            self.sent,
+            self.originated,
+            self.copied,
+            self.consumed,
+            self.held,
+            self.dropped_total()
+        )?;
+        for (reason, count) in &self.dropped {
+            writeln!(f, "          dropped {count:>12} {reason}")?;
+        }
+        writeln!(
+            f,
+            "flows     {} created, {} ended, {} alive, {} at once at most",
+            self.flows.created, self.flows.expired, self.flows.live, self.flows.peak
+        )?;
+        for (number, lane) in self.lanes.iter().enumerate() {
+            writeln!(
+                f,
+                "lane {number:<4} {} packets, load {:.0} %",
+                lane.packets,
+                lane.load * 100.0
+            )?;
+        }
+        writeln!(f, "hand-offs {}, reordered {}", self.handoff, self.reordered)?;
+        write!(f, "invariants {}", self.invariants)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rheostat_io::DeviceCounters;
+    use rheostat_run::runtime::Sample;
+
+    fn report() -> RunReport {
+        let mut lane = LaneSample {
+            received: 8,
+            sent: 5,
+            flows_created: 4,
+            flows_ended: 1,
+            ..LaneSample::default()
+        };
+        lane.dropped[DropReason::Denied as usize] = 3;
+        let device = DeviceCounters {
+            arrived: 10,
+            queue_full: vec![2],
+            sent: 5,
+            ..DeviceCounters::default()
+        };
+        let last = Sample { seconds: 2.0, lanes: vec![lane], devices: vec![device] };
+        RunReport { last, device_names: vec!["wire".into()], warnings: vec![], violations: vec![] }
+    }
+
+    #[test]
+    fn what_devices_dropped_counts_too_and_the_account_balances() {
+        let summary = Summary::of(&report());
+        assert_eq!(summary.received, 10);
+        assert_eq!(summary.dropped_total(), 5);
+        assert_eq!(summary.dropped["queue_full"], 2);
+        assert_eq!(
+            summary.received + summary.originated + summary.copied,
+            summary.sent + summary.consumed + summary.held + summary.dropped_total()
+        );
+        assert_eq!(summary.flows.live, 3);
+    }
+
+    #[test]
+    fn the_json_has_the_fields_that_programs_read() {
+        let json: serde_json::Value =
+            serde_json::from_str(&Summary::of(&report()).to_json()).unwrap();
+        for field in [
+            "received",
+            "originated",
+            "copied",
+            "sent",
+            "consumed",
+            "held",
+            "dropped",
+            "handoff",
+            "flows",
+            "reordered",
+            "lanes",
+            "seconds",
+            "mpps",
+            "invariants",
+        ] {
+            assert!(json.get(field).is_some(), "{field} is missing");
+        }
+        assert_eq!(json["invariants"], "ok");
+        assert_eq!(json["lanes"][0]["packets"], 8);
+    }
+}
