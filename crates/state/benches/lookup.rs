@@ -17,8 +17,8 @@ use rheostat_state::{
 
 const SHARDS: usize = 128;
 const BURST: usize = 32;
-const ROUNDS: usize = 7;
-const BURSTS: usize = 100_000;
+const ROUNDS: usize = 200;
+const BURSTS: usize = 4_000;
 
 /// The state of a flow: as large as a connection tracker's.
 type State = [u64; 5];
@@ -29,17 +29,20 @@ fn main() {
         flows = vec![64 << 10, 1 << 20, 10_000_000];
     }
     let hasher = FlowHasher::new(std::array::from_fn(|word| mix(word as u64 + 1)));
-    report(
-        "keys and hashes alone",
-        0,
-        measure(|burst| {
-            black_box(keys(&hasher, burst, 1 << 20));
-        }),
-    );
+    let mut arrivals = [arrival(&hasher, 0); BURST];
+    let alone = measure(|burst| {
+        for (packet, place) in (0..).zip(&mut arrivals) {
+            *place = arrival(&hasher, flow_of(mix(burst * BURST as u64 + packet), 1 << 20));
+        }
+        black_box(&arrivals);
+    });
+    report("keys and hashes alone", 0, alone);
     for flows in flows {
         let mut bench = Bench::new(hasher, flows);
-        report("lookup, uniform", flows, measure(|burst| bench.lookup(burst, flows, |x| x)));
-        report("lookup, skewed", flows, measure(|burst| bench.lookup(burst, flows, skew)));
+        let uniform = |random| flow_of(random, flows);
+        let skewed = |random| flow_of(skew(random), flows);
+        report("lookup, uniform", flows, measure(|burst| bench.lookup(burst, uniform)));
+        report("lookup, skewed", flows, measure(|burst| bench.lookup(burst, skewed)));
         report("lookup of no flow", flows, measure(|burst| bench.miss(burst, flows)));
         report("flow created, ended", flows, measure(|burst| bench.churn(burst, flows)));
     }
@@ -66,6 +69,8 @@ struct Bench {
     tables: Vec<FlowTable>,
     state: Handle<State>,
     hasher: FlowHasher,
+    arrivals: [Arrival; BURST],
+    probes: [Probe; BURST],
 }
 
 /// What a packet brings along.
@@ -84,78 +89,74 @@ impl Bench {
         let capacity = flows as usize / SHARDS + 8 * (flows as f64 / SHARDS as f64).sqrt() as usize;
         let config = TableConfig { capacity, aliases: false };
         let arena = Arena::new(SHARDS, config, Arc::new(layout), hasher).expect("there is memory");
-        let mut bench = Bench { tables: arena.into_tables(), state, hasher };
+        let mut bench = Bench {
+            tables: arena.into_tables(),
+            state,
+            hasher,
+            arrivals: [arrival(&hasher, 0); BURST],
+            probes: [Probe::default(); BURST],
+        };
         for flow in 0..flows {
-            bench.create(arrival(&hasher, flow));
+            create(&mut bench.tables, state, &arrival(&hasher, flow));
         }
         bench
     }
 
-    fn create(&mut self, Arrival { key, hash, shard }: Arrival) {
-        let table = &mut self.tables[shard];
-        let id = table.insert(hash, &key, Time::ZERO).expect("there is room");
-        let mut flow = table.flow(id).expect("just created");
-        flow.init(self.state, [0; 5]);
-        flow.set_deadline(Time::from_secs(100));
-    }
-
-    /// The stages before the packets are served.
-    fn stage(&self, arrivals: &[Arrival; BURST]) -> [Probe; BURST] {
-        for arrival in arrivals {
-            self.tables[arrival.shard].prefetch(arrival.hash);
+    /// The packets of a burst, and the stages before they are served.
+    #[inline]
+    fn stage(&mut self, flow: impl Fn(u64) -> u64, burst: u64) {
+        for (packet, place) in (0..).zip(&mut self.arrivals) {
+            *place = arrival(&self.hasher, flow(mix(burst * BURST as u64 + packet)));
+            self.tables[place.shard].prefetch(place.hash);
         }
-        arrivals.map(|arrival| self.tables[arrival.shard].probe(arrival.hash))
+        for (arrival, probe) in self.arrivals.iter().zip(&mut self.probes) {
+            *probe = self.tables[arrival.shard].probe(arrival.hash);
+        }
     }
 
-    fn lookup(&mut self, burst: u64, flows: u64, place: impl Fn(u64) -> u64) {
-        let arrivals = std::array::from_fn(|packet| {
-            arrival(&self.hasher, flow_of(place(mix(burst * BURST as u64 + packet as u64)), flows))
-        });
-        let probes = self.stage(&arrivals);
-        for (Arrival { key, hash, shard }, probe) in arrivals.iter().zip(probes) {
+    fn lookup(&mut self, burst: u64, flow: impl Fn(u64) -> u64) {
+        self.stage(flow, burst);
+        let mut late = 0;
+        for (Arrival { key, hash, shard }, probe) in self.arrivals.iter().zip(&self.probes) {
             let table = &mut self.tables[*shard];
-            let id = table.find(*hash, key, probe).expect("the flow exists");
-            let mut flow = table.flow(id).expect("just found");
-            black_box(flow.is_expired(Time::from_nanos(burst)));
-            black_box(flow.note_arrival(true, DeviceId(0), burst as u32));
+            let mut flow = table.find_flow(*hash, key, *probe).expect("the flow exists");
+            assert!(!flow.is_expired(Time::from_nanos(burst)));
+            late += u64::from(flow.note_arrival(true, DeviceId(0), burst as u32));
             flow.state(self.state).expect("initialised")[0] += 1;
-            flow.set_deadline(Time::from_secs(100) + Duration::from_nanos(burst));
+            flow.set_deadline(Time::from_nanos((100 << 30) + burst));
         }
+        black_box(late);
     }
 
+    /// Packets of flows that do not exist.
     fn miss(&mut self, burst: u64, flows: u64) {
-        let arrivals = keys(&self.hasher, burst, flows).map(|mut arrival| {
-            arrival.key = arrival.key.reversed();
-            arrival.hash = self.hasher.hash(&arrival.key);
-            arrival
-        });
-        let probes = self.stage(&arrivals);
-        for (Arrival { key, hash, shard }, probe) in arrivals.iter().zip(probes) {
-            assert!(self.tables[*shard].find(*hash, key, probe).is_none());
+        self.stage(|random| flow_of(random, flows) + (1 << 31), burst);
+        for (Arrival { key, hash, shard }, probe) in self.arrivals.iter().zip(&self.probes) {
+            assert!(self.tables[*shard].find(*hash, key, *probe).is_none());
         }
     }
 
     /// Every packet ends its flow and begins it anew.
     fn churn(&mut self, burst: u64, flows: u64) {
-        let arrivals = keys(&self.hasher, burst, flows);
-        let probes = self.stage(&arrivals);
-        for (arrival, probe) in arrivals.into_iter().zip(probes) {
+        self.stage(|random| flow_of(random, flows), burst);
+        for (arrival, probe) in self.arrivals.iter().zip(&self.probes) {
             let table = &mut self.tables[arrival.shard];
-            let id = table.find(arrival.hash, &arrival.key, probe).expect("the flow exists");
+            let id = table.find(arrival.hash, &arrival.key, *probe).expect("the flow exists");
             table.remove(id);
-            self.create(arrival);
+            create(&mut self.tables, self.state, arrival);
         }
-        for table in &mut self.tables {
-            table.end_burst();
+        for arrival in &self.arrivals {
+            self.tables[arrival.shard].end_burst();
         }
     }
 }
 
-/// The packets of a burst, of flows drawn uniformly.
-fn keys(hasher: &FlowHasher, burst: u64, flows: u64) -> [Arrival; BURST] {
-    std::array::from_fn(|packet| {
-        arrival(hasher, flow_of(mix(burst * BURST as u64 + packet as u64), flows))
-    })
+fn create(tables: &mut [FlowTable], state: Handle<State>, arrival: &Arrival) {
+    let table = &mut tables[arrival.shard];
+    let id = table.insert(arrival.hash, &arrival.key, Time::ZERO).expect("there is room");
+    let mut flow = table.flow(id).expect("just created");
+    flow.init(state, [0; 5]);
+    flow.set_deadline(Time::from_secs(100));
 }
 
 /// A packet of flow `flow`.

@@ -66,9 +66,15 @@ pub enum AliasError {
     Full,
 }
 
-/// What [`FlowTable::probe`] found: an entry to look at first.
+/// What [`FlowTable::probe`] found: an entry to look at first. The default is none.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe(u32);
+
+impl Default for Probe {
+    fn default() -> Probe {
+        Probe(NO_CANDIDATE)
+    }
+}
 
 /// No entry has the tag.
 const NO_CANDIDATE: u32 = u32::MAX;
@@ -164,21 +170,26 @@ impl FlowTable {
     ///
     /// The flow may be past its deadline (see [`FlowMut::is_expired`]); ending it is up to the caller.
     #[inline]
-    pub fn find(&self, hash: FlowHash, key: &FlowKey, Probe(candidate): Probe) -> Option<FlowId> {
-        if candidate < self.entries.used() {
-            let head = self.entries.head(candidate);
-            if head.matches(key) {
-                return Some(FlowId { index: candidate, generation: head.generation });
-            }
-        }
-        self.find_now(hash, key)
+    pub fn find(&self, hash: FlowHash, key: &FlowKey, probe: Probe) -> Option<FlowId> {
+        self.search(hash, key, probe).map(|index| self.id(index))
     }
 
     /// The flow that `key` belongs to, without a probe.
     #[inline]
     pub fn find_now(&self, hash: FlowHash, key: &FlowKey) -> Option<FlowId> {
-        let index = self.index.find(hash, |entry| self.entries.head(entry).matches(key))?;
-        Some(FlowId { index, generation: self.entries.head(index).generation })
+        self.search_index(hash, key).map(|index| self.id(index))
+    }
+
+    /// As [`FlowTable::find`], to read and change the flow at once.
+    #[inline]
+    pub fn find_flow(
+        &mut self,
+        hash: FlowHash,
+        key: &FlowKey,
+        probe: Probe,
+    ) -> Option<FlowMut<'_>> {
+        let index = self.search(hash, key, probe)?;
+        Some(FlowMut::new(self, index))
     }
 
     /// Creates a flow, without any state and with no deadline: it stays until one is set or it is
@@ -267,8 +278,7 @@ impl FlowTable {
 
     /// The flow that has been evictable for the longest time (see [`FlowMut::set_evictable`]).
     pub fn oldest_evictable(&self) -> Option<FlowId> {
-        let index = self.evictable.front(0)?;
-        Some(FlowId { index, generation: self.entries.head(index).generation })
+        self.evictable.front(0).map(|index| self.id(index))
     }
 
     /// Lets the entries of flows ended since the last call serve new flows. Called between bursts,
@@ -286,6 +296,27 @@ impl FlowTable {
     /// What the table has seen.
     pub fn counts(&self) -> TableCounts {
         self.counts
+    }
+
+    /// The entry with `key`: the probe's candidate, if that is right.
+    #[inline]
+    fn search(&self, hash: FlowHash, key: &FlowKey, Probe(candidate): Probe) -> Option<u32> {
+        if candidate < self.entries.used() && self.entries.head(candidate).matches(key) {
+            return Some(candidate);
+        }
+        self.search_index(hash, key)
+    }
+
+    /// The entry with `key`. Not inlined: the path of packets whose probe was right is to be short.
+    #[inline(never)]
+    fn search_index(&self, hash: FlowHash, key: &FlowKey) -> Option<u32> {
+        self.index.find(hash, |entry| self.entries.head(entry).matches(key))
+    }
+
+    /// What names the flow in entry `index`.
+    #[inline]
+    fn id(&self, index: u32) -> FlowId {
+        FlowId { index, generation: self.entries.head(index).generation }
     }
 
     /// The entry of a flow that has not ended.

@@ -67,11 +67,7 @@ impl TimerWheel {
     /// Puts `member`, which is not in the wheel, where it will be looked at once `tick` is over, or
     /// sooner. Returns its slot.
     pub(crate) fn arm(&mut self, links: &mut impl Links, member: u32, tick: u64) -> u16 {
-        let slot = if tick < self.current {
-            OVERDUE
-        } else {
-            (tick.min(self.current + SLOTS - 1) & (SLOTS - 1)) as u16
-        };
+        let slot = if tick < self.current { OVERDUE } else { (tick & (SLOTS - 1)) as u16 };
         self.lists.push_back(links, slot.into(), member);
         self.armed += 1;
         slot

@@ -56,6 +56,11 @@ impl Bucket {
         self.entries[way] & INDEX
     }
 
+    /// What stands in `way` beside the tag: the entry and its mark.
+    pub(super) fn marked_entry(&self, way: usize) -> u32 {
+        self.entries[way]
+    }
+
     /// The tag in `way`.
     pub(super) fn tag(&self, way: usize) -> u16 {
         self.tags[way]

@@ -73,18 +73,18 @@ const _: () = {
 };
 
 impl Head {
-    /// Whether the entry serves a flow that can be found under `key`.
+    /// Whether the entry serves a flow that can be found under `key`. Written so that an IPv4 flow
+    /// found under its first key, the common case, takes three predictable branches.
     #[inline]
     pub(super) fn matches(&self, key: &FlowKey) -> bool {
-        let words = key.raw();
-        match key.family() {
-            Family::V4 => match self.kind {
-                Kind::V4 => self.key[..2] == words[..2],
-                Kind::V4Alias => self.key[..2] == words[..2] || self.key[2..4] == words[..2],
-                Kind::V6 | Kind::Free => false,
-            },
-            Family::V6 => self.kind == Kind::V6 && self.key == *words,
+        let [first, second, ..] = *key.raw();
+        let (own, kind) = (&self.key, self.kind);
+        if key.family() == Family::V4 {
+            let is = |at: usize| (own[at] ^ first) | (own[at + 1] ^ second) == 0;
+            return (is(0) && (kind == Kind::V4 || kind == Kind::V4Alias))
+                || (kind == Kind::V4Alias && is(2));
         }
+        kind == Kind::V6 && own == key.raw()
     }
 
     /// The words and the family of the key the flow was created under.

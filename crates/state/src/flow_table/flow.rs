@@ -1,13 +1,14 @@
 //! One flow: its deadline, its order of arrival, and the states of the chain's functions.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ptr::NonNull;
 
 use rheostat_base::{DeviceId, Time};
 use rheostat_packet::{Family, FlowKey};
 
 use super::FlowTable;
 use super::entries::{EvictLinks, WheelLinks};
-use super::entry::EVICTABLE;
+use super::entry::{EVICTABLE, Head, LINE, Tail};
 use super::layout::Handle;
 use crate::timer_wheel::{self, UNARMED};
 
@@ -22,6 +23,8 @@ pub struct FlowId {
 /// A flow to read and change.
 pub struct FlowMut<'a> {
     table: &'a mut FlowTable,
+    /// Where the entry lies: computed once, because a packet comes here several times.
+    entry: NonNull<u8>,
     index: u32,
 }
 
@@ -29,31 +32,56 @@ impl<'a> FlowMut<'a> {
     /// The flow in entry `index`, which must be live.
     #[inline]
     pub(super) fn new(table: &'a mut FlowTable, index: u32) -> FlowMut<'a> {
-        FlowMut { table, index }
+        FlowMut { entry: table.entries.address(index), table, index }
+    }
+
+    #[inline]
+    fn head(&self) -> &Head {
+        // SAFETY: `entry` is the address of an entry of the table, which this value borrows alone; an
+        // entry's first line is always a valid `Head`.
+        unsafe { self.entry.cast::<Head>().as_ref() }
+    }
+
+    #[inline]
+    fn head_mut(&mut self) -> &mut Head {
+        // SAFETY: as for `head`; `&mut self` makes the access exclusive.
+        unsafe { self.entry.cast::<Head>().as_mut() }
+    }
+
+    #[inline]
+    fn tail(&self) -> &Tail {
+        // SAFETY: as for `head`; the `Tail` starts the second line, which every entry has.
+        unsafe { self.entry.add(LINE).cast::<Tail>().as_ref() }
+    }
+
+    #[inline]
+    fn tail_mut(&mut self) -> &mut Tail {
+        // SAFETY: as for `tail`; `&mut self` makes the access exclusive.
+        unsafe { self.entry.add(LINE).cast::<Tail>().as_mut() }
     }
 
     /// What names the flow.
     #[inline]
     pub fn id(&self) -> FlowId {
-        let generation = self.table.entries.head(self.index).generation;
+        let generation = self.head().generation;
         FlowId { index: self.index, generation }
     }
 
     /// The key the flow was created under.
     pub fn key(&self) -> FlowKey {
-        let (words, family) = self.table.entries.head(self.index).primary();
+        let (words, family) = self.head().primary();
         key(&words, family)
     }
 
     /// The second key, if [`FlowTable::alias`] gave it one.
     pub fn alias(&self) -> Option<FlowKey> {
-        self.table.entries.head(self.index).alias().map(|words| key(&words, Family::V4))
+        self.head().alias().map(|words| key(&words, Family::V4))
     }
 
     /// When the flow ends unless a packet comes.
     #[inline]
     pub fn deadline(&self) -> Time {
-        self.table.entries.tail(self.index).deadline
+        self.tail().deadline
     }
 
     /// Whether the deadline has come. This alone decides what a packet finds; when the entry is
@@ -66,8 +94,8 @@ impl<'a> FlowMut<'a> {
     /// Sets the deadline. One later than before costs a store.
     #[inline]
     pub fn set_deadline(&mut self, deadline: Time) {
-        self.table.entries.tail_mut(self.index).deadline = deadline;
-        let slot = self.table.entries.head(self.index).slot;
+        self.tail_mut().deadline = deadline;
+        let slot = self.head().slot;
         if timer_wheel::tick(deadline) < self.table.wheel.armed_tick(slot) {
             self.arm(slot, timer_wheel::tick(deadline));
         }
@@ -80,7 +108,7 @@ impl<'a> FlowMut<'a> {
             self.table.wheel.disarm(&mut links, self.index);
         }
         let slot = self.table.wheel.arm(&mut links, self.index, tick);
-        self.table.entries.head_mut(self.index).slot = slot;
+        self.head_mut().slot = slot;
     }
 
     /// Notes that a packet of the flow arrived at `device` as the one with `stamp`, and says whether
@@ -88,7 +116,7 @@ impl<'a> FlowMut<'a> {
     /// devices do not compare; they wrap around.
     #[inline]
     pub fn note_arrival(&mut self, forward: bool, device: DeviceId, stamp: u32) -> bool {
-        let tail = self.table.entries.tail_mut(self.index);
+        let tail = self.tail_mut();
         let way = usize::from(!forward);
         let comparable = tail.seen & 1 << way != 0 && tail.devices[way] == device;
         let late = comparable && (stamp.wrapping_sub(tail.stamps[way]) as i32) < 0;
@@ -103,7 +131,7 @@ impl<'a> FlowMut<'a> {
     /// Says whether the flow may be ended to make room for another: one that is only half open. Those
     /// that may are kept in the order in which they were declared so.
     pub fn set_evictable(&mut self, evictable: bool) {
-        let head = self.table.entries.head_mut(self.index);
+        let head = self.head_mut();
         if evictable == (head.flags & EVICTABLE != 0) {
             return;
         }
@@ -121,7 +149,7 @@ impl<'a> FlowMut<'a> {
     #[inline]
     pub fn state<T: Send + 'static>(&mut self, handle: Handle<T>) -> Option<&mut T> {
         handle.check(self.table.layout);
-        if self.table.entries.tail(self.index).initialised & handle.bit() == 0 {
+        if self.tail().initialised & handle.bit() == 0 {
             return None;
         }
         // SAFETY: the handle is of this layout, so a `T` has its place there, and the bit says that
@@ -137,7 +165,7 @@ impl<'a> FlowMut<'a> {
         // SAFETY: the handle is of this layout (`take` checked), so the place is aligned, large
         // enough and reserved for a `T`; what was there has been taken out.
         unsafe { place.write(state) };
-        self.table.entries.tail_mut(self.index).initialised |= handle.bit();
+        self.tail_mut().initialised |= handle.bit();
         // SAFETY: just written; the borrow of the table makes the access exclusive.
         unsafe { place.as_mut() }
     }
@@ -146,7 +174,7 @@ impl<'a> FlowMut<'a> {
     #[inline]
     pub fn take<T: Send + 'static>(&mut self, handle: Handle<T>) -> Option<T> {
         handle.check(self.table.layout);
-        let tail = self.table.entries.tail_mut(self.index);
+        let tail = self.tail_mut();
         if tail.initialised & handle.bit() == 0 {
             return None;
         }
@@ -157,10 +185,9 @@ impl<'a> FlowMut<'a> {
 
     /// Where the state behind `handle`, which is of this layout, lies.
     #[inline]
-    fn place<T>(&self, handle: Handle<T>) -> std::ptr::NonNull<T> {
-        let entry = self.table.entries.address(self.index);
+    fn place<T>(&self, handle: Handle<T>) -> NonNull<T> {
         // SAFETY: the layout gave the offset and is the one the entries were sized by.
-        unsafe { entry.add(handle.offset()).cast() }
+        unsafe { self.entry.add(handle.offset()).cast() }
     }
 }
 

@@ -176,7 +176,8 @@ impl Index {
     /// Moves the key in `way` of `from` to `to`, its other bucket, which has a vacancy.
     fn relocate(&mut self, from: u32, way: usize, to: u32) {
         let bucket = self.bucket_mut(from);
-        let (tag, entry, was_away) = (bucket.tag(way), bucket.entry(way), bucket.is_away(way));
+        let (tag, was_away) = (bucket.tag(way), bucket.is_away(way));
+        let entry = bucket.marked_entry(way);
         bucket.vacate(way);
         let vacancy = self.bucket(to).vacancy().expect("chains end at a vacancy");
         self.bucket_mut(to).fill(vacancy, tag, entry, !was_away);

@@ -166,6 +166,8 @@ proptest! {
                 let key = key(number);
                 let found = table.look_up(&key);
                 prop_assert_eq!(found, model.keys.get(&key).copied());
+                let flow = table.find_flow(hash(&key), &key, Probe::default());
+                prop_assert_eq!(flow.map(|flow| flow.id()), found);
                 let Some(mut flow) = found.and_then(|id| table.flow(id)) else { continue };
                 let first = **flow.state(name).unwrap();
                 prop_assert_eq!(flow.key(), first);

@@ -76,11 +76,14 @@ fn ends_that_disagree_poison_the_datagram() {
         assert_eq!(outcome.fate, INVALID, "{second:?}");
         assert_eq!(outcome.dropped, [(DropReason::FragmentInvalid, 0)]);
     }
-    let (mut tracker, mut source) = (tracker(), Source::new());
-    let mut feed =
-        |fragment| feed(&mut tracker, &mut source, v4(1), fragment, None, Time::ZERO).fate;
-    assert_eq!(feed(part(16, 16, true)), Fate::Hold);
-    assert_eq!(feed(part(16, 16, false)), INVALID, "the same bytes, last now");
+    // The same bytes, once the last and once not.
+    for last in [false, true] {
+        let (mut tracker, mut source) = (tracker(), Source::new());
+        let mut feed =
+            |fragment| feed(&mut tracker, &mut source, v4(1), fragment, None, Time::ZERO).fate;
+        assert_eq!(feed(part(16, 16, last)), Fate::Hold);
+        assert_eq!(feed(part(16, 16, !last)), INVALID);
+    }
 }
 
 #[test]
