@@ -7,6 +7,8 @@ use rheostat_base::Time;
 use rheostat_packet::{Burst, PoolCache};
 use rheostat_steer::IndirectionTable;
 
+use crate::settlement::Settlement;
+
 /// A network interface, or what stands for one.
 pub trait Device: Send {
     /// The device's name in the configuration.
@@ -17,6 +19,10 @@ pub trait Device: Send {
 
     /// The table that places buckets on receive queues, where the device has one.
     fn table(&self) -> Option<Arc<dyn IndirectionTable>>;
+
+    /// Gives the device what it needs to keep packets that take a detour in order, where it can hold
+    /// packets back (see [`Settlement`]). Others ignore it.
+    fn settle_by(&mut self, _settlement: Arc<Settlement>) {}
 
     /// A view of the device that stays valid while its queues run on other threads.
     fn monitor(&self) -> Arc<dyn DeviceMonitor>;

@@ -4,6 +4,7 @@ pub mod backend;
 pub mod device;
 pub mod error;
 pub mod layer;
+pub mod settlement;
 pub mod sink;
 
 pub use backend::pcap::{
@@ -14,4 +15,5 @@ pub use backend::sim::{Driver, Pacing, SimConfig, SimNic, Stepper};
 pub use device::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
 pub use error::OpenError;
 pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
+pub use settlement::Settlement;
 pub use sink::{Collected, Collector, NullSink, Sink};

@@ -1,5 +1,8 @@
 //! What a lane counts. The lane is the only writer; anyone may read while it runs.
 
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
 use rheostat_base::{Counter, DropCounters, DropReason};
 
 macro_rules! lane_counters {
@@ -122,6 +125,19 @@ impl LaneSample {
         let drops = DropReason::ALL.iter().map(|r| (r.name(), self.dropped[*r as usize]));
         self.named().filter(|(name, _)| !GAUGES.contains(name)).chain(drops)
     }
+}
+
+/// How many packets lanes have received, if all of them are done with: sent, consumed, dropped or held.
+pub(crate) fn received_and_done(lanes: &[Arc<LaneCounters>]) -> Option<u64> {
+    // What leaves is read before what enters: both only grow, and what has left has entered, so when
+    // they are equal nothing was under way in between.
+    let before = LaneSample::sum(&lanes.iter().map(|lane| lane.sample()).collect::<Vec<_>>());
+    fence(Ordering::SeqCst);
+    let after = LaneSample::sum(&lanes.iter().map(|lane| lane.sample()).collect::<Vec<_>>());
+    let left =
+        before.sent + before.consumed + before.held + before.dropped_total() + before.handoff_out;
+    let entered = after.received + after.originated + after.copied + after.handoff_in;
+    (left == entered && before.handoff_in == after.handoff_out).then_some(after.received)
 }
 
 #[cfg(test)]

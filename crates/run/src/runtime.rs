@@ -6,13 +6,13 @@ use std::thread::{self, JoinHandle};
 
 use rheostat_base::core_set::{CoreError, pin_current_thread};
 use rheostat_base::{Clock, ClockSource, CoreId, LaneId, QueueId, ShardId, Time};
-use rheostat_io::{Device, DeviceCounters, DeviceMonitor};
+use rheostat_io::{Device, DeviceCounters, DeviceMonitor, Settlement};
 use rheostat_packet::{Mempool, PoolCache};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::{RewriteError, Steering};
 use thiserror::Error;
 
-use crate::account::{LaneCounters, LaneSample};
+use crate::account::{LaneCounters, LaneSample, received_and_done};
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation, check_monotone};
 use crate::lane::{Lane, LaneConfig, TimeSource};
@@ -127,7 +127,7 @@ pub fn build_lanes<S: Service>(
     let shards = config.steering.shards();
     let owners: Vec<_> = (0..shards).map(|shard| LaneId((shard % config.lanes) as u16)).collect();
     let mut queues: Vec<Vec<_>> = (0..config.lanes).map(|_| Vec::new()).collect();
-    for device in devices {
+    for device in devices.iter_mut() {
         let pairs = device.queues();
         if pairs.len() != config.lanes {
             let (queues, lanes) = (pairs.len(), config.lanes);
@@ -146,7 +146,7 @@ pub fn build_lanes<S: Service>(
         }
     }
     let handoffs = Handoff::mesh(config.lanes, config.handoff_capacity);
-    Ok(queues
+    let lanes: Vec<_> = queues
         .into_iter()
         .zip(handoffs)
         .enumerate()
@@ -169,7 +169,13 @@ pub fn build_lanes<S: Service>(
                 time: config.time,
             })
         })
-        .collect())
+        .collect();
+    let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();
+    let settlement = Arc::new(Settlement::new(move || received_and_done(&counters)));
+    for device in devices {
+        device.settle_by(settlement.clone());
+    }
+    Ok(lanes)
 }
 
 impl<S: Service> Runtime<S> {

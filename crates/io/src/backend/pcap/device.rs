@@ -11,6 +11,7 @@ use super::{CaptureSource, CaptureStatus, CaptureWriter};
 use crate::OpenError;
 use crate::backend::sim::{SimConfig, SimNic, Stepper};
 use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair};
+use crate::settlement::Settlement;
 use crate::sink::{NullSink, Sink};
 
 /// What a capture device is made from.
@@ -91,6 +92,10 @@ impl Device for PcapDevice {
 
     fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
         self.nic.table()
+    }
+
+    fn settle_by(&mut self, settlement: Arc<Settlement>) {
+        self.nic.settle_by(settlement);
     }
 
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {

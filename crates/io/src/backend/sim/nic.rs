@@ -1,10 +1,10 @@
 //! The side of the simulated NIC that faces the link: it takes arrivals from the source, hashes them,
 //! finds their queue in the indirection table, and writes them into descriptors or drops them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rheostat_base::{Counter, DeviceId, Time};
-use rheostat_packet::{AllocError, LinkType, Mbuf, Meta, PoolCache};
+use rheostat_packet::{AllocError, Headers, LinkType, Mbuf, Meta, PoolCache, Tuple};
 use rheostat_steer::{GenerationTable, HashOptions, Steering};
 use rheostat_traffic::{Arrival, Source};
 
@@ -13,6 +13,7 @@ use super::counters::Arrivals;
 use super::descriptor_ring::NicSide;
 use super::pacing::{Schedule, Slot};
 use super::packet_hash::packet_hash;
+use crate::settlement::Settlement;
 
 /// The NIC. Always behind a lock: whichever thread drives it owns it for a moment.
 pub(super) struct Nic {
@@ -34,6 +35,10 @@ pub(super) struct Nic {
     ended: bool,
     /// Arrivals so far, modulo 2^32.
     stamp: u32,
+    /// Keeps packets that take a detour in order, in a lossless run that has several lanes.
+    settlement: Arc<OnceLock<Arc<Settlement>>>,
+    /// Whether the last packet delivered takes a detour.
+    detour_under_way: bool,
 }
 
 /// A frame that the source has given and that waits for its time, or for room.
@@ -60,6 +65,7 @@ impl Nic {
         queues: Vec<NicSide<Mbuf>>,
         table: Arc<GenerationTable>,
         arrivals: Arc<Arrivals>,
+        settlement: Arc<OnceLock<Arc<Settlement>>>,
     ) -> Nic {
         Nic {
             device: config.device,
@@ -75,6 +81,8 @@ impl Nic {
             packet: None,
             ended: false,
             stamp: 0,
+            settlement,
+            detour_under_way: false,
         }
     }
 
@@ -144,9 +152,23 @@ impl Nic {
             Err(AllocError::Empty) => return self.arrive(frame, Some(&self.arrivals.no_buffer)),
             Err(AllocError::Oversize) => return self.arrive(frame, Some(&self.arrivals.oversize)),
         };
+        let mut detour = false;
+        if let Some(settlement) = self.settlement.get().filter(|_| self.schedule.is_lossless()) {
+            detour = takes_detour(&packet);
+            if (detour || self.detour_under_way) && !settlement.is_settled() {
+                self.packet = Some(packet);
+                return Outcome::Blocked;
+            }
+        }
         let queue = self.table.lookup(self.steering.bucket_of_hash(packet.meta.hash)).index();
         match self.queues[queue].put(packet) {
-            Ok(()) => self.arrive(frame, None),
+            Ok(()) => {
+                self.detour_under_way = detour;
+                if let Some(settlement) = self.settlement.get() {
+                    settlement.deliver();
+                }
+                self.arrive(frame, None)
+            }
             Err(packet) if self.schedule.is_lossless() => {
                 self.packet = Some(packet);
                 Outcome::Blocked
@@ -183,4 +205,10 @@ impl Nic {
         }
         Outcome::Gone
     }
+}
+
+/// Whether a packet reaches its flow by way of another lane than the flow's other packets.
+fn takes_detour(packet: &Mbuf) -> bool {
+    let Ok(headers) = Headers::parse(packet) else { return false };
+    matches!(Tuple::of(packet, &headers), Tuple::Fragment(..) | Tuple::IcmpError(_))
 }

@@ -1,6 +1,6 @@
 //! The simulated NIC as a device.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rheostat_base::QueueId;
 use rheostat_packet::Mempool;
@@ -17,6 +17,7 @@ use super::receive::SimRx;
 use super::transmit::{SimTx, TransmitRing};
 use crate::OpenError;
 use crate::device::{Device, DeviceMonitor, QueuePair};
+use crate::settlement::Settlement;
 use crate::sink::Sink;
 
 /// A network interface in the process.
@@ -29,6 +30,7 @@ pub struct SimNic {
     queues: Vec<QueuePair>,
     monitor: Arc<SimMonitor>,
     stepper: Option<Stepper>,
+    settlement: Arc<OnceLock<Arc<Settlement>>>,
     /// Only to be dropped with the device.
     _thread: Option<DriverThread>,
 }
@@ -52,7 +54,15 @@ impl SimNic {
         let arrivals = Arc::new(Arrivals::new(config.queues));
         let sent: Vec<Arc<Sent>> = (0..config.queues).map(|_| Arc::default()).collect();
         let waiting = nic_sides.iter().map(|side| side.gauge()).collect();
-        let nic = Nic::new(&config, source, nic_sides, table.clone(), arrivals.clone());
+        let settlement = Arc::new(OnceLock::new());
+        let nic = Nic::new(
+            &config,
+            source,
+            nic_sides,
+            table.clone(),
+            arrivals.clone(),
+            settlement.clone(),
+        );
         let drive = Arc::new(Drive::new(nic));
         let pump = matches!(config.driver, Driver::Pumped).then(|| drive.clone());
         let queues = lane_sides
@@ -84,6 +94,7 @@ impl SimNic {
             queues,
             monitor: Arc::new(SimMonitor { drive, arrivals, sent, waiting }),
             stepper,
+            settlement,
             _thread: thread,
         })
     }
@@ -106,6 +117,11 @@ impl Device for SimNic {
 
     fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
         Some(self.table.clone())
+    }
+
+    fn settle_by(&mut self, settlement: Arc<Settlement>) {
+        // Set once: lanes are built once for a device.
+        let _ = self.settlement.set(settlement);
     }
 
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {

@@ -123,7 +123,7 @@ impl TcpTrack {
             let halves = [Half::from_syn(segment), Half::UNSEEN];
             return Some(TcpTrack { halves, phase: Phase::SynSent });
         }
-        if options.pickup {
+        if options.pickup && !segment.has(SYN) {
             // Who opened the connection is unknown, and so are the window scales: windows are not
             // checked until the connection ends.
             let halves = [Half::from_middle(segment), Half::acknowledged_by(segment)];
@@ -164,7 +164,7 @@ impl TcpTrack {
             Phase::SynSent => self.in_syn_sent(sender, segment),
             Phase::SynCrossed => self.in_syn_crossed(sender, segment),
             Phase::SynReceived => self.in_syn_received(sender, segment, options),
-            Phase::Closed => Self::after_reset(segment),
+            Phase::Closed => self.after_reset(sender, segment),
             _ => self.in_open(sender, segment, options),
         }
     }
@@ -176,8 +176,9 @@ impl TcpTrack {
             (INITIATOR, SYN) if segment.end() == initiator_end => TcpVerdict::Pass,
             (INITIATOR, SYN) => TcpVerdict::Restart,
             (INITIATOR, flags) if flags & RST != 0 && segment.seq == initiator_end => self.reset(),
-            // The handshake counts only with the exact acknowledgement (RFC 9293, 3.10.7.3).
-            (RESPONDER, flags) if flags == SYN | ACK && segment.ack == initiator_end => {
+            // The handshake counts only when it acknowledges the SYN (RFC 9293, 3.10.7.3), with or without
+            // the data that came along (RFC 7413).
+            (RESPONDER, flags) if flags == SYN | ACK && self.acknowledges_syn(segment) => {
                 self.meet(segment);
                 self.phase = Phase::SynReceived;
                 TcpVerdict::Pass
@@ -200,17 +201,24 @@ impl TcpTrack {
     fn meet(&mut self, syn: &Segment) {
         let [initiator, responder] = &mut self.halves;
         *responder = Half::from_syn(syn);
-        responder.max_end = responder.end.wrapping_add(initiator.window());
-        if syn.scale.is_none() || !initiator.scales() {
-            initiator.set_scale(None);
-            responder.set_scale(None);
-        }
+        responder.max_end = responder.end.wrapping_add(initiator.offered());
+        let both_scale = syn.scale.is_some() && initiator.scales();
+        initiator.settle_scale(both_scale);
+        responder.settle_scale(both_scale);
         if syn.has(ACK) {
             initiator.acked = syn.ack;
             initiator.max_end = syn.ack.wrapping_add(u32::from(syn.window).max(1));
         } else {
             initiator.max_end = initiator.end.wrapping_add(u32::from(syn.window).max(1));
         }
+    }
+
+    /// Whether a SYN-ACK acknowledges the initiator's SYN: until then, what it has acknowledged is the
+    /// SYN's own number.
+    fn acknowledges_syn(&self, segment: &Segment) -> bool {
+        let initiator = &self.halves[INITIATOR];
+        at_most(initiator.first().wrapping_add(1), segment.ack)
+            && at_most(segment.ack, initiator.end)
     }
 
     fn in_syn_crossed(&mut self, sender: usize, segment: &Segment) -> TcpVerdict {
@@ -230,7 +238,8 @@ impl TcpTrack {
         }
         self.halves[1 - sender].acked = segment.ack;
         self.halves[sender].confirm_peer();
-        if self.halves.iter().all(Half::has_confirmed_peer) {
+        // Two SYN-ACKs could answer each other for ever: one end must go on.
+        if !segment.has(SYN) && self.halves.iter().all(Half::has_confirmed_peer) {
             self.phase = Phase::Established;
         }
         TcpVerdict::Pass
@@ -247,8 +256,15 @@ impl TcpTrack {
             (INITIATOR, SYN) if segment.end() == initiator.end => TcpVerdict::Pass,
             (INITIATOR, SYN) => TcpVerdict::Restart,
             (RESPONDER, flags) if flags == SYN | ACK => {
-                let again = segment.end() == responder.end && segment.ack == initiator.acked;
-                if again { TcpVerdict::Pass } else { TcpVerdict::Drop }
+                // Again, or from a responder that keeps no state and so chose another number.
+                let again = segment.end() == responder.end;
+                if segment.ack != initiator.acked {
+                    return TcpVerdict::Drop;
+                }
+                if !again {
+                    self.halves[RESPONDER].restart(segment);
+                }
+                TcpVerdict::Pass
             }
             (_, flags) if flags & RST != 0 => {
                 let exact = segment.seq == self.halves[sender].end;
@@ -282,8 +298,10 @@ impl TcpTrack {
             // The endpoint answers with an acknowledgement, by which a peer that has lost the
             // connection finds out and resets it (RFC 5961, section 4). That must not be kept from
             // it, and it changes nothing here.
+            // Within the window it would reset a peer that is older than that, so there it is dropped.
             return match self.phase {
                 Phase::TimeWait => TcpVerdict::Restart,
+                _ if self.is_in_window(sender, segment) => TcpVerdict::Drop,
                 _ => TcpVerdict::Pass,
             };
         }
@@ -308,8 +326,11 @@ impl TcpTrack {
         if self.fits(sender, segment) {
             self.advance(sender, segment);
             TcpVerdict::Pass
-        } else if options.liberal || self.halves[sender].is_unchecked() {
+        } else if self.halves[sender].is_unchecked() {
             self.advance(sender, segment);
+            TcpVerdict::Pass
+        } else if options.liberal {
+            // Without a trace: else a forged segment could move the numbers that resets are held to.
             TcpVerdict::Pass
         } else {
             TcpVerdict::Drop
@@ -320,13 +341,20 @@ impl TcpTrack {
     #[inline]
     fn fits(&self, sender: usize, segment: &Segment) -> bool {
         let (from, to) = (&self.halves[sender], &self.halves[1 - sender]);
-        let oldest = from.end.wrapping_sub(to.window());
         // Acknowledgements may lag by a full window, and by no less than 64 KiB and a segment.
         let lag = from.window().max(66_000);
-        at_most(segment.seq, from.max_end)
-            && at_most(oldest, segment.end())
+        self.is_in_window(sender, segment)
             && at_most(segment.ack, to.end)
             && at_most(to.end.wrapping_sub(lag), segment.ack)
+    }
+
+    /// The two bounds on a segment's data. Nothing new follows a FIN.
+    #[inline]
+    fn is_in_window(&self, sender: usize, segment: &Segment) -> bool {
+        let (from, to) = (&self.halves[sender], &self.halves[1 - sender]);
+        let limit = if from.has_finished() { from.end } else { from.max_end };
+        let end = segment.end();
+        at_most(end, limit) && at_most(from.end.wrapping_sub(to.window()), end)
     }
 
     #[inline]
@@ -360,13 +388,19 @@ impl TcpTrack {
         TcpVerdict::Pass
     }
 
-    fn after_reset(segment: &Segment) -> TcpVerdict {
-        match segment.flags & (SYN | RST | ACK) {
-            SYN => TcpVerdict::Restart,
-            // The reset again, or the answer to what was still under way.
-            flags if flags & RST != 0 => TcpVerdict::Pass,
-            _ => TcpVerdict::Drop,
-        }
+    fn after_reset(&self, sender: usize, segment: &Segment) -> TcpVerdict {
+        let from = &self.halves[sender];
+        let passes = match segment.flags & (SYN | RST | ACK) {
+            SYN => return TcpVerdict::Restart,
+            // The reset again, or the answer to a challenge.
+            flags if flags & RST != 0 => {
+                at_most(from.acked, segment.seq) && at_most(segment.seq, from.end)
+            }
+            // What was under way, or a challenge (RFC 5961, section 3) that the reset's sender answers.
+            ACK => self.fits(sender, segment),
+            _ => false,
+        };
+        if passes { TcpVerdict::Pass } else { TcpVerdict::Drop }
     }
 }
 

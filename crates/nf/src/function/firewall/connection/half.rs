@@ -56,8 +56,25 @@ impl Half {
         Half { end, max_end: end, acked: end, max_window: u16::MAX, scale: 0, flags }
     }
 
-    /// The largest window this end has offered, in bytes. The window of a SYN is never scaled, so
-    /// before the handshake is over this is more than was offered, by the shift.
+    /// The number of the SYN, until something is acknowledged.
+    pub(super) fn first(&self) -> u32 {
+        self.acked
+    }
+
+    /// The end opens once more, with another number.
+    pub(super) fn restart(&mut self, syn: &Segment) {
+        let reach = self.max_end.wrapping_sub(self.end);
+        self.end = syn.end();
+        self.acked = syn.seq;
+        self.max_end = self.end.wrapping_add(reach);
+    }
+
+    /// The window of the end's SYN in bytes: it is never scaled (RFC 7323, 2.2).
+    pub(super) fn offered(&self) -> u32 {
+        self.max_window.into()
+    }
+
+    /// The largest window this end has offered, in bytes.
     #[inline]
     pub(super) fn window(&self) -> u32 {
         self.scaled(self.max_window)
@@ -72,8 +89,13 @@ impl Half {
         self.scale > 0
     }
 
-    pub(super) fn set_scale(&mut self, shift: Option<u8>) {
-        self.scale = shift.map_or(0, |shift| shift.min(14) + 1);
+    /// Both SYNs have been seen: scaling holds when both offer it. What the SYN offered is kept in the
+    /// unit of the windows to come.
+    pub(super) fn settle_scale(&mut self, both: bool) {
+        if !both {
+            self.scale = 0;
+        }
+        self.max_window = self.max_window.div_ceil(1 << self.scale.saturating_sub(1));
     }
 
     #[inline]

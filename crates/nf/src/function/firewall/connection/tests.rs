@@ -70,7 +70,7 @@ fn segments_outside_the_windows_are_dropped() {
         &[
             (false, wide(ACK, s, c, 0), Pass, Established),
             // Beyond what the responder has offered.
-            (true, seg(ACK, c.wrapping_add(offered + 1), s, 100), Drop, Established),
+            (true, seg(ACK, c.wrapping_add(offered), s, 100), Drop, Established),
             // Acknowledges what was never sent.
             (true, seg(ACK, c, s.wrapping_add(1), 0), Drop, Established),
             // Acknowledges what is long gone.
@@ -108,8 +108,11 @@ fn a_reset_must_carry_the_exact_number() {
             // Within what is under way: for the endpoint to challenge.
             (true, seg(RST, c + 500, 0, 0), Pass, Established),
             (true, seg(RST, c + 1_000, 0, 0), Pass, Closed),
-            (false, seg(ACK, s, c + 1_000, 0), Drop, Closed),
-            (false, seg(RST, s, 0, 0), Pass, Closed),
+            // A challenge, and the answer to it; but nothing blind.
+            (false, seg(ACK, s, c + 1_000, 0), Pass, Closed),
+            (true, seg(RST, c + 1_000, 0, 0), Pass, Closed),
+            (true, seg(RST, c + 9_000, 0, 0), Drop, Closed),
+            (false, seg(ACK, s.wrapping_add(70_000_000), c, 0), Drop, Closed),
             (true, seg(SYN, c + 70_000, 0, 0), Restart, Closed),
         ],
     );
@@ -164,8 +167,80 @@ fn both_ends_may_open_at_once() {
         &[
             (false, seg(SYN, S, 0, 0), Pass, SynCrossed),
             (true, seg(SYN | ACK, C, S + 1, 0), Pass, SynCrossed),
-            (false, seg(SYN | ACK, S, C + 1, 0), Pass, Established),
+            (false, seg(SYN | ACK, S, C + 1, 0), Pass, SynCrossed),
+            (true, seg(SYN | ACK, C, S + 1, 0), Pass, SynCrossed),
             (true, seg(ACK, C + 1, S + 1, 100), Pass, Established),
+            (false, seg(ACK, S + 1, C + 1, 100), Pass, Established),
+        ],
+    );
+}
+
+#[test]
+fn forged_segments_leave_no_trace_in_liberal_mode() {
+    let liberal = TcpOptions { liberal: true, pickup: false };
+    let mut track = established();
+    let forged = seg(ACK, C.wrapping_add(50_000_000), S + 1, 10);
+    assert_eq!(track.segment(true, &forged, liberal), Pass);
+    let reset = seg(RST, forged.end(), 0, 0);
+    assert_eq!(track.segment(true, &reset, liberal), Drop);
+    assert_eq!(track.phase(), Established);
+}
+
+#[test]
+fn nothing_new_follows_a_fin() {
+    let (c, s) = (C + 1, S + 1);
+    play(
+        &mut established(),
+        &[
+            (true, seg(FIN | ACK, c, s, 10), Pass, Closing),
+            (true, seg(ACK, c + 11, s, 10), Drop, Closing),
+            (true, seg(FIN | ACK, c, s, 10), Pass, Closing),
+            (false, seg(ACK, s, c + 11, 0), Pass, Closing),
+            (false, seg(FIN | ACK, s, c + 11, 0), Pass, LastAck),
+            (true, seg(ACK, c + 11, s + 1, 0), Pass, TimeWait),
+        ],
+    );
+}
+
+#[test]
+fn the_window_of_a_syn_is_not_scaled() {
+    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+    play(
+        &mut track,
+        &[
+            (false, syn_ack(), Pass, SynReceived),
+            (true, seg(ACK, C + 1, S + 1, 65_535), Pass, Established),
+            // The responder has offered 65,535 bytes and no more.
+            (true, seg(ACK, C + 65_536, S + 1, 1), Drop, Established),
+            (false, seg(ACK, S + 1, C + 65_536, 0), Pass, Established),
+            (true, seg(ACK, C + 65_536, S + 1, 65_000), Pass, Established),
+        ],
+    );
+}
+
+#[test]
+fn data_in_the_syn_may_be_left_unacknowledged() {
+    let mut track = TcpTrack::open(&Segment { len: 100, ..syn() }, STRICT).unwrap();
+    play(
+        &mut track,
+        &[
+            (false, Segment { ack: C + 102, ..syn_ack() }, Drop, SynSent),
+            (false, syn_ack(), Pass, SynReceived),
+            (true, seg(ACK, C + 1, S + 1, 100), Pass, Established),
+        ],
+    );
+}
+
+#[test]
+fn a_responder_without_state_may_choose_another_number() {
+    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+    play(
+        &mut track,
+        &[
+            (false, syn_ack(), Pass, SynReceived),
+            (false, Segment { seq: 77, ..syn_ack() }, Pass, SynReceived),
+            (true, seg(ACK, C + 1, S + 1, 0), Drop, SynReceived),
+            (true, seg(ACK, C + 1, 78, 0), Pass, Established),
         ],
     );
 }
@@ -176,7 +251,8 @@ fn a_lost_peer_can_find_out_and_reset() {
     play(
         &mut established(),
         &[
-            (true, seg(SYN, 77, 0, 0), Pass, Established),
+            (true, seg(SYN, C + 100, 0, 0), Drop, Established),
+            (true, seg(SYN, C.wrapping_sub(200_000_000), 0, 0), Pass, Established),
             (false, seg(ACK, s, c, 0), Pass, Established),
             (true, seg(RST, c, 0, 0), Pass, Closed),
         ],
