@@ -1,1 +1,52 @@
 //! The face of rheostat: what the author of a network function imports.
+//!
+//! A network function is sequential code that sees one packet at a time. rheostat looks the packet's
+//! flow up, hands the function its state as plain `&mut`, and runs it on every core, each flow on one of
+//! them:
+//!
+//! ```
+//! use rheostat::{
+//!     Admission, Cx, NetworkFunction, Outcome, Packet, PacketSet, ShardInfo, Verdict,
+//! };
+//!
+//! /// Counts the packets of every flow, and lets each flow have a thousand.
+//! struct Quota;
+//!
+//! impl NetworkFunction for Quota {
+//!     type State = u32; // per flow
+//!     type Local = u64; // per shard: flows seen
+//!
+//!     fn packet_set(&self) -> PacketSet {
+//!         PacketSet::five_tuple()
+//!     }
+//!
+//!     fn local(&self, _: ShardInfo) -> u64 {
+//!         0
+//!     }
+//!
+//!     fn first(&self, cx: &mut Cx<'_, u64>, _: &mut Packet<'_>) -> Outcome<Admission<u32>> {
+//!         *cx.local() += 1;
+//!         Ok(Admission::Admit(1, Verdict::Forward))
+//!     }
+//!
+//!     fn packet(&self, _: &mut Cx<'_, u64>, _: &mut Packet<'_>, seen: &mut u32) -> Outcome<Verdict> {
+//!         *seen += 1;
+//!         Ok(if *seen <= 1_000 { Verdict::Forward } else { Verdict::Consume })
+//!     }
+//! }
+//!
+//! let mut layout = rheostat::StateLayout::new();
+//! let chain = rheostat::Stage::new(Quota, &mut layout).unwrap();
+//! assert_eq!(rheostat::Chain::packet_set(&chain), PacketSet::five_tuple());
+//! ```
+
+pub use rheostat_base::{DeviceId, DropReason, ShardId, Time};
+pub use rheostat_nf::function::Firewall;
+pub use rheostat_nf::function::firewall::FirewallConfig;
+pub use rheostat_nf::{
+    Abort, Admission, Chain, Cx, Empty, NetworkFunction, Outcome, Packet, ShardInfo, Stage, Then,
+    Verdict,
+};
+pub use rheostat_packet::{FlowKey, Headers, wire};
+pub use rheostat_state::StateLayout;
+pub use rheostat_steer::{PacketSet, Side};

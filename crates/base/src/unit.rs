@@ -83,11 +83,7 @@ pub fn parse_bit_rate(text: &str) -> Result<u64, UnitError> {
     parse_with(text, BIT_RATE_UNITS, "bps, kbps, Mbps, Gbps, Tbps")
 }
 
-fn parse_with(
-    text: &str,
-    units: &[(&str, f64)],
-    expected: &'static str,
-) -> Result<u64, UnitError> {
+fn parse_with(text: &str, units: &[(&str, f64)], expected: &'static str) -> Result<u64, UnitError> {
     let (number, unit, behind) = first_quantity(text.trim())?;
     if !behind.trim().is_empty() {
         return Err(UnitError::Unit { unit: format!("{unit}{behind}"), expected });

@@ -147,15 +147,8 @@ impl Assembly {
         let capacity = usize::try_from(state.flows_per_shard()).unwrap_or(usize::MAX);
         let table = TableConfig { capacity, aliases: false };
         let seeds = Seeds { shards: self.rng.random() };
-        let shards = make_shards(
-            &chain,
-            state.shards,
-            table,
-            Arc::new(layout),
-            hasher.clone(),
-            fragments,
-            seeds,
-        )?;
+        let shards =
+            make_shards(&chain, state.shards, table, Arc::new(layout), hasher, fragments, seeds)?;
         let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
         let handoff = self.config.workers.handoff;
         let config = RuntimeConfig {

@@ -20,13 +20,11 @@ pub(crate) fn write_reversed(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -
         }
         // The first two bytes of the first version, the eleventh of the second, tell who sent a
         // packet to whom: 0 to us, 1 and 2 to many, 4 by us.
-        LinkType::LinuxCooked => {
-            match header.get(..2)? {
-                [0, 1 | 2] => return None,
-                [0, 4] => out[1] = 0,
-                _ => out[1] = 4,
-            }
-        }
+        LinkType::LinuxCooked => match header.get(..2)? {
+            [0, 1 | 2] => return None,
+            [0, 4] => out[1] = 0,
+            _ => out[1] = 4,
+        },
         LinkType::LinuxCooked2 => match *header.get(10)? {
             1 | 2 => return None,
             4 => out[10] = 0,

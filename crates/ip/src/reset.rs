@@ -12,7 +12,11 @@ pub fn tcp_reset(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<usi
     let Tuple::Flow(key) = Tuple::of(packet, headers) else { return None };
     let segment = TcpSegment::new(packet.data().get(usize::from(headers.l4)..)?).ok()?;
     let flags = segment.flags().0;
-    if headers.protocol != 6 || flags & TcpFlags::RST != 0 || !is_host(key.first()) || !is_host(key.second()) {
+    if headers.protocol != 6
+        || flags & TcpFlags::RST != 0
+        || !is_host(key.first())
+        || !is_host(key.second())
+    {
         return None;
     }
     let (seq, ack, flags) = if flags & TcpFlags::ACK != 0 {
@@ -26,12 +30,8 @@ pub fn tcp_reset(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<usi
     };
     let ports = (key.second_port(), key.first_port());
     let header = TcpHeader { ports, seq, ack, flags, window: 0, options: &[] };
-    let answer = FrameBuilder::new(
-        key.second(),
-        key.first(),
-        Transport::Tcp(header),
-        Payload::Bytes(&[]),
-    );
+    let answer =
+        FrameBuilder::new(key.second(), key.first(), Transport::Tcp(header), Payload::Bytes(&[]));
     let l3 = link::write_reversed(packet, headers, out)?;
     let body = out.get_mut(l3..).filter(|body| body.len() >= answer.len())?;
     let len = l3 + answer.write(body);
@@ -41,7 +41,9 @@ pub fn tcp_reset(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<usi
 /// Whether an address names one host.
 pub(crate) fn is_host(address: std::net::IpAddr) -> bool {
     match address {
-        std::net::IpAddr::V4(v4) => !(v4.is_unspecified() || v4.is_multicast() || v4.is_broadcast()),
+        std::net::IpAddr::V4(v4) => {
+            !(v4.is_unspecified() || v4.is_multicast() || v4.is_broadcast())
+        }
         std::net::IpAddr::V6(v6) => !(v6.is_unspecified() || v6.is_multicast()),
     }
 }

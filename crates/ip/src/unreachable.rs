@@ -44,8 +44,7 @@ pub fn prohibited(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<us
     let quoted = data.get(usize::from(headers.l3)..end)?;
     let quoted = &quoted[..quoted.len().min(most - header)];
     let transport = Transport::Icmp { kind, code, rest: 0 };
-    let answer =
-        FrameBuilder::new(key.second(), key.first(), transport, Payload::Bytes(quoted));
+    let answer = FrameBuilder::new(key.second(), key.first(), transport, Payload::Bytes(quoted));
     let body = out.get_mut(l3..).filter(|body| body.len() >= answer.len())?;
     let len = l3 + answer.write(body);
     Some(link::padded(packet, out, len))
@@ -75,7 +74,9 @@ mod tests {
             let frame = answer(source, destination, Transport::Udp { ports: (53, 99) }).unwrap();
             assert_eq!(frame.len(), len);
             let headers = Headers::parse_bytes(&frame, frame.len(), LinkType::Raw).unwrap();
-            let Tuple::IcmpError(key) = Tuple::of_bytes(&frame, &headers) else { panic!("an error") };
+            let Tuple::IcmpError(key) = Tuple::of_bytes(&frame, &headers) else {
+                panic!("an error")
+            };
             assert_eq!((key.first(), key.first_port()), (destination.parse().unwrap(), 99));
             assert_eq!((key.second(), key.second_port()), (source.parse().unwrap(), 53));
         }

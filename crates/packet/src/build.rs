@@ -233,7 +233,7 @@ impl<'a> FrameBuilder<'a> {
                 put_u16(header, 4, self.id);
                 let fragment = match self.fragment {
                     None => 0x4000,
-                    Some((offset, more)) => offset / 8 | u16::from(more) << 13,
+                    Some((offset, more)) => (offset / 8) | (u16::from(more) << 13),
                 };
                 put_u16(header, 6, fragment);
                 header[8] = self.ttl;

@@ -90,13 +90,16 @@ fn key(data: &[u8], headers: &Headers, (source, destination): (u16, u16)) -> Opt
     match headers.network {
         Network::Ipv4 => {
             let fixed: &[u8; 20] = ip.first_chunk()?;
-            let (from, to) = (Ipv4Addr::from(array_at(fixed, 12)), Ipv4Addr::from(array_at(fixed, 16)));
+            let (from, to) =
+                (Ipv4Addr::from(array_at(fixed, 12)), Ipv4Addr::from(array_at(fixed, 16)));
             Some(FlowKey::v4((from, source), (to, destination), headers.protocol, headers.zone))
         }
         Network::Ipv6 => {
             let fixed: &[u8; 40] = ip.first_chunk()?;
-            let (from, to) =
-                (Ipv6Addr::from(array_at::<16>(fixed, 8)), Ipv6Addr::from(array_at::<16>(fixed, 24)));
+            let (from, to) = (
+                Ipv6Addr::from(array_at::<16>(fixed, 8)),
+                Ipv6Addr::from(array_at::<16>(fixed, 24)),
+            );
             Some(FlowKey::v6((from, source), (to, destination), headers.protocol, headers.zone))
         }
         Network::Arp | Network::Other => None,
@@ -119,7 +122,7 @@ fn embedded_v6(packet: &[u8], zone: u32) -> Option<FlowKey> {
     let mut rest = packet.get(crate::wire::ipv6::HEADER..)?;
     if ipv6_extension::is_extension(protocol) {
         let mut extensions = Extensions::new(protocol, rest);
-        while let Some(extension) = extensions.next() {
+        for extension in extensions.by_ref() {
             if extension.ok()?.fragment().is_some_and(|fragment| fragment.offset > 0) {
                 return None;
             }
@@ -139,7 +142,8 @@ fn ports(protocol: u8, icmp: u8, transport: &[u8]) -> Option<(u16, u16)> {
         return Some((u16_at(ports, 0), u16_at(ports, 2)));
     }
     if protocol == icmp {
-        let id = if icmp == ICMPV4 { icmpv4::query_id(transport) } else { icmpv6::query_id(transport) };
+        let id =
+            if icmp == ICMPV4 { icmpv4::query_id(transport) } else { icmpv6::query_id(transport) };
         return id.map(|id| (id, id));
     }
     Some((0, 0))

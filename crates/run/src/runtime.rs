@@ -162,7 +162,7 @@ pub fn build_lanes<S: Service>(
                 shards: set,
                 owners: owners.clone(),
                 steering: config.steering.clone(),
-                hasher: config.hasher.clone(),
+                hasher: config.hasher,
                 handoff,
                 pool: PoolCache::new(config.pool.clone()),
                 service: service(id),
@@ -337,7 +337,7 @@ pub fn remains<S: Service>(
     for lane in lanes {
         for shard in lane.shards().iter() {
             owners[shard.id.index()] += 1;
-            flows_live += shard.table.counts().live as u64;
+            flows_live += shard.table.counts().live;
         }
     }
     Remains {

@@ -39,7 +39,9 @@ pub fn hash_packet(
 
 fn kind_of(key: &FlowKey, options: HashOptions) -> HashKind {
     let icmp = matches!(key.protocol(), 1 | 58);
-    match has_ports(key.protocol(), key.family()) && !(icmp && options == HashOptions::AddressesOnly) {
+    match has_ports(key.protocol(), key.family())
+        && !(icmp && options == HashOptions::AddressesOnly)
+    {
         true => HashKind::Ports,
         false => HashKind::Addresses,
     }

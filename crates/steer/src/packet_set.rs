@@ -126,6 +126,8 @@ mod tests {
         assert_eq!(source_only.feasible(&HashCapabilities::software()), Ok(()));
         let error = source_only.feasible(&hardware).unwrap_err().to_string();
         assert!(error.starts_with("packets cannot be placed by source address, source port"));
-        assert!(error.ends_with("source address, destination address, source port, destination port"));
+        assert!(
+            error.ends_with("source address, destination address, source port, destination port")
+        );
     }
 }

@@ -173,7 +173,10 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let error = |text: &str| text.parse::<Prefix>().unwrap_err().to_string();
-        assert_eq!(error("10.0.0.1/8"), "`10.0.0.1/8` has host bits set; the prefix is `10.0.0.0/8`");
+        assert_eq!(
+            error("10.0.0.1/8"),
+            "`10.0.0.1/8` has host bits set; the prefix is `10.0.0.0/8`"
+        );
         assert_eq!(error("10.0.0.0/33"), "`33` is not a prefix length between 0 and 32");
         assert_eq!(error("lan/8"), "`lan` is not an IPv4 or IPv6 address");
     }

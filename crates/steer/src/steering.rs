@@ -23,7 +23,9 @@ pub enum SteeringError {
     #[error("an indirection table of {0} entries is not a power of two between 1 and 65536")]
     Buckets(usize),
     /// The shards do not divide the table.
-    #[error("{shards} shards are not a power of two of at most {buckets}, the entries of the table")]
+    #[error(
+        "{shards} shards are not a power of two of at most {buckets}, the entries of the table"
+    )]
     Shards {
         /// The shards asked for.
         shards: usize,
@@ -142,9 +144,8 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     fn steering() -> Steering {
-        let inside: PrefixList = ["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()]
-            .into_iter()
-            .collect();
+        let inside: PrefixList =
+            ["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()].into_iter().collect();
         let orientations =
             vec![Orientation::Inside, Orientation::Outside, Orientation::ByPrefix(inside)];
         Steering::new(&HashKey::MICROSOFT, 512, 128, orientations).unwrap()
@@ -152,7 +153,8 @@ mod tests {
 
     #[test]
     fn sizes_that_do_not_fit_are_refused() {
-        let new = |buckets, shards| Steering::new(&HashKey::MICROSOFT, buckets, shards, vec![]).err();
+        let new =
+            |buckets, shards| Steering::new(&HashKey::MICROSOFT, buckets, shards, vec![]).err();
         assert_eq!(new(100, 4), Some(SteeringError::Buckets(100)));
         assert_eq!(new(128, 256), Some(SteeringError::Shards { shards: 256, buckets: 128 }));
         assert_eq!(new(128, 3), Some(SteeringError::Shards { shards: 3, buckets: 128 }));
@@ -209,7 +211,9 @@ mod tests {
         let mut counts = [0_f64; 128];
         let mut state = 1_u64;
         for _ in 0..65_536 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let mixed = state ^ state >> 29;
             let a = (Ipv4Addr::from_bits((mixed >> 8) as u32), (mixed >> 40) as u16);
             let key = FlowKey::v4(a, (Ipv4Addr::new(192, 0, 2, 1), 443), 6, 0);

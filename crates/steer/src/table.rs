@@ -8,9 +8,9 @@ use rheostat_base::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use thiserror::Error;
 
 /// A table that places buckets on receive queues and can be rewritten while packets arrive.
+#[expect(clippy::len_without_is_empty, reason = "a table is never empty")]
 pub trait IndirectionTable: Send + Sync {
     /// How many entries it has.
-    #[expect(clippy::len_without_is_empty, reason = "a table is never empty")]
     fn len(&self) -> usize;
 
     /// The entries as last written.

@@ -72,7 +72,10 @@ impl Toeplitz {
     /// Hashes up to 36 bytes; what lies beyond does not count.
     #[inline]
     pub fn hash_bytes(&self, bytes: &[u8]) -> u32 {
-        self.tables.iter().zip(bytes).fold(0, |hash, (table, byte)| hash ^ table[usize::from(*byte)])
+        self.tables
+            .iter()
+            .zip(bytes)
+            .fold(0, |hash, (table, byte)| hash ^ table[usize::from(*byte)])
     }
 
     /// Hashes the addresses of a key, and its ports where `fields` names them, in network order:
@@ -146,8 +149,18 @@ mod tests {
     fn agrees_with_the_published_ipv6_vectors() {
         let hash = Toeplitz::new(&HashKey::MICROSOFT);
         for (destination, source, ports, addresses) in [
-            (("3ffe:2501:200:3::1", 1766), ("3ffe:2501:200:1fff::7", 2794), 0x4020_7d3d, 0x2cc1_8cd5),
-            (("ff02::1", 4739), ("3ffe:501:8::260:97ff:fe40:efab", 14230), 0xdde5_1bbf, 0x0f0c_461c),
+            (
+                ("3ffe:2501:200:3::1", 1766),
+                ("3ffe:2501:200:1fff::7", 2794),
+                0x4020_7d3d,
+                0x2cc1_8cd5,
+            ),
+            (
+                ("ff02::1", 4739),
+                ("3ffe:501:8::260:97ff:fe40:efab", 14230),
+                0xdde5_1bbf,
+                0x0f0c_461c,
+            ),
             (
                 ("fe80::200:f8ff:fe21:67cf", 38024),
                 ("3ffe:1900:4545:3:200:f8ff:fe21:67cf", 44251),

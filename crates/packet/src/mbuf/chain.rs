@@ -91,7 +91,10 @@ mod tests {
         let pool = pool(4);
         let mut cache = PoolCache::new(pool.clone());
         assert_eq!(cache.alloc_from(&[0; 128 * 5]).unwrap_err(), AllocError::Empty);
-        assert_eq!(cache.alloc_from(&[0; 128 * (MAX_SEGMENTS + 1)]).unwrap_err(), AllocError::Oversize);
+        assert_eq!(
+            cache.alloc_from(&[0; 128 * (MAX_SEGMENTS + 1)]).unwrap_err(),
+            AllocError::Oversize
+        );
         cache.flush();
         assert_eq!(pool.available(), 4);
     }

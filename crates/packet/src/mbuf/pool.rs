@@ -92,9 +92,11 @@ impl Mempool {
         if config.buffers == 0 || config.buffers == NO_SEGMENT || config.data_room < 64 {
             return Err(PoolError::Empty);
         }
-        let stride = (usize::from(config.headroom) + usize::from(config.data_room)).next_multiple_of(64);
+        let stride =
+            (usize::from(config.headroom) + usize::from(config.data_room)).next_multiple_of(64);
         let bytes = stride * config.buffers as usize;
-        let mut memory = MmapMut::map_anon(bytes).map_err(|source| PoolError::Map { bytes, source })?;
+        let mut memory =
+            MmapMut::map_anon(bytes).map_err(|source| PoolError::Map { bytes, source })?;
         // A refusal costs speed, not correctness.
         #[cfg(all(target_os = "linux", not(miri)))]
         let _ = memory.advise(memmap2::Advice::HugePage);
@@ -144,8 +146,8 @@ impl fmt::Debug for Mempool {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // SAFETY: the pool is alive until this function frees it.
         let all_home = {
+            // SAFETY: the pool is alive until this function frees it.
             let inner = unsafe { self.0.as_ref() };
             inner.lock_free().len() == inner.count as usize
         };

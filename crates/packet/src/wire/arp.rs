@@ -88,9 +88,8 @@ pub(crate) fn len_of(fixed: &[u8; FIXED]) -> usize {
 mod tests {
     use super::*;
 
-    const REQUEST_FOR_2: [u8; 28] = [
-        0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2,
-    ];
+    const REQUEST_FOR_2: [u8; 28] =
+        [0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2];
 
     #[test]
     fn a_request_names_sender_and_target() {
