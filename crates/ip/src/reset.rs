@@ -10,7 +10,8 @@ use crate::link;
 /// answer: to a reset, to what is no whole TCP segment, or to what was sent to many.
 pub fn tcp_reset(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<usize> {
     let Tuple::Flow(key) = Tuple::of(packet, headers) else { return None };
-    let segment = TcpSegment::new(packet.data().get(usize::from(headers.l4)..)?).ok()?;
+    let end = packet.data().len().min(headers.end as usize);
+    let segment = TcpSegment::new(packet.data().get(usize::from(headers.l4)..end)?).ok()?;
     let flags = segment.flags().0;
     if headers.protocol != 6
         || flags & TcpFlags::RST != 0

@@ -86,7 +86,9 @@ impl<'a> Packet<'a> {
         if self.headers().protocol != 6 || self.is_later_fragment() || self.is_icmp_error() {
             return None;
         }
-        TcpSegment::new(self.data().get(usize::from(self.headers().l4)..)?).ok()
+        // Not behind the end of the packet, where link padding or an attacker's bytes may lie.
+        let end = self.data().len().min(self.headers().end as usize);
+        TcpSegment::new(self.data().get(usize::from(self.headers().l4)..end)?).ok()
     }
 
     /// Bytes behind the transport header that starts at `l4` and is `header` bytes long.

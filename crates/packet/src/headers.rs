@@ -93,7 +93,8 @@ impl Headers {
     /// As [`Headers::parse`].
     #[inline]
     pub fn parse_bytes(data: &[u8], wire_len: usize, link: LinkType) -> Result<Headers, Malformed> {
-        let end = wire_len.max(data.len());
+        // No frame is as long as 4 GiB; offsets have 32 bits.
+        let end = wire_len.max(data.len()).min(u32::MAX as usize);
         if link == LinkType::Ethernet {
             // The usual case is all that is compiled into the caller.
             let ethertype = EthernetFrame::new(data)?.ethertype();

@@ -3,6 +3,8 @@
 
 pub mod build;
 pub mod burst;
+#[cfg(test)]
+mod cases;
 pub mod checksum;
 pub mod headers;
 pub mod key;

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::wire::field::{array_at, u16_at};
 use crate::wire::ipv6_extension::{self, Extensions};
-use crate::wire::protocol::{ICMPV4, ICMPV6, has_ports};
+use crate::wire::protocol::{FRAGMENT, ICMPV4, ICMPV6, has_ports};
 use crate::wire::{Ipv4Packet, Ipv6Packet, icmpv4, icmpv6};
 use crate::{FlowKey, Fragment, Headers, Mbuf, Network};
 
@@ -16,7 +16,9 @@ pub enum Tuple {
     /// The packet is an ICMP error about a packet of the flow with this key, which is turned as the
     /// error travels: its first endpoint is where the packet in question was going.
     IcmpError(FlowKey),
-    /// The packet is a fragment, the first included, of a datagram between these addresses.
+    /// The packet is a fragment, the first included, of a datagram between these addresses. The key has
+    /// no ports, and for IPv6 the number of the fragment header as its protocol, because what follows
+    /// that header may differ between the fragments of one datagram (RFC 8200, section 4.5).
     Fragment(FlowKey, Fragment),
     /// The packet belongs to no flow.
     None,
@@ -36,7 +38,10 @@ impl Tuple {
             return Tuple::of_fragment(data, headers);
         }
         if has_ports(headers.protocol) {
-            let ports = data.get(usize::from(headers.l4)..).and_then(|l4| l4.first_chunk::<4>());
+            // Ports behind the end of the packet would be link padding (RFC 1858).
+            let end = data.len().min(headers.end as usize);
+            let l4 = data.get(usize::from(headers.l4)..end);
+            let ports = l4.and_then(|l4| l4.first_chunk::<4>());
             return match ports {
                 Some(ports) => key(data, headers, (u16_at(ports, 0), u16_at(ports, 2)))
                     .map_or(Tuple::None, Tuple::Flow),
@@ -71,7 +76,9 @@ impl Tuple {
 
     #[cold]
     fn of_fragment(data: &[u8], headers: &Headers) -> Tuple {
-        match (key(data, headers, (0, 0)), headers.fragment) {
+        let protocol = if headers.network == Network::Ipv6 { FRAGMENT } else { headers.protocol };
+        let datagram = Headers { protocol, ..*headers };
+        match (key(data, &datagram, (0, 0)), headers.fragment) {
             (Some(key), Some(fragment)) => Tuple::Fragment(key, fragment),
             _ => Tuple::None,
         }

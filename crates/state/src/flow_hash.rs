@@ -10,7 +10,11 @@
 //!    the values are equal with probability at most 2⁻³². Every key is hashed as a message of one
 //!    length, five words of 64 bits and the family; what the words that are always zero for IPv4, and
 //!    the family, contribute is a constant, computed once. An IPv4 key costs two multiplications.
-//! 2. Multiplication by a random odd number modulo 2⁶⁴, of which only the high bits are used
+//! 2. A fixed permutation of the 64-bit words. It changes nothing about which values are equal, so the
+//!    proof does not need it; practice does. NH is linear in each word while the others stay, and so
+//!    is step 3, so keys that count up (a port scan) would form an arithmetic progression, which a few
+//!    in a hundred seeds would fold into a few lines: a bound on pairs does not rule that out.
+//! 3. Multiplication by a random odd number modulo 2⁶⁴, of which only the high bits are used
 //!    (Dietzfelbinger, Hagerup, Katajainen, Penttonen, "A reliable randomized algorithm for the
 //!    closest-pair problem", 1997): distinct values fall into the same one of n equal intervals of
 //!    [0, 2⁶⁴) with probability at most 4/n.
@@ -76,7 +80,7 @@ impl FlowHasher {
                 .wrapping_add(nh(words[4], k[4]))
                 .wrapping_add(self.v6),
         };
-        FlowHash(sum.wrapping_mul(self.multiplier))
+        FlowHash(scramble(sum).wrapping_mul(self.multiplier))
     }
 }
 
@@ -86,6 +90,14 @@ const fn nh(word: u64, key: u64) -> u64 {
     let low = (word as u32).wrapping_add(key as u32);
     let high = ((word >> 32) as u32).wrapping_add((key >> 32) as u32);
     low as u64 * high as u64
+}
+
+/// A fixed permutation of the 64-bit words that is far from linear: the first half of MurmurHash3's
+/// finaliser, to which the random multiplier is the second.
+#[inline]
+const fn scramble(word: u64) -> u64 {
+    let word = (word ^ (word >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    word ^ (word >> 33)
 }
 
 impl std::fmt::Debug for FlowHasher {
@@ -124,7 +136,7 @@ mod tests {
             let first = u64::from(message[i].wrapping_add(keys[i]));
             sum.wrapping_add(first * u64::from(message[i + 1].wrapping_add(keys[i + 1])))
         });
-        sum.wrapping_mul(seed[6] | 1)
+        scramble(sum).wrapping_mul(seed[6] | 1)
     }
 
     proptest! {
@@ -147,21 +159,23 @@ mod tests {
         }
     }
 
-    /// Keys that differ in few bits, and in high bits only, are where weak hashes pile up. For each
-    /// set, the fullest of as many lines as there are keys stays as light as chance makes it.
+    /// Keys that count up, or differ in their high bits only, are where weak hashes pile up. For each
+    /// set and many seeds, the fullest of as many lines as there are keys stays as light as chance
+    /// makes it: random placement puts more than 14 in any line of this test once in a million runs.
     #[test]
     fn structured_keys_spread_like_random_ones() {
-        let keys: u32 = if cfg!(miri) { 64 } else { 4_096 };
+        let (keys, seeds) = if cfg!(miri) { (64, 2) } else { (1_024_u32, 200) };
         let end = (Ipv4Addr::new(192, 0, 2, 1), 443);
-        let sets: [fn(u32) -> (Ipv4Addr, u16); 4] = [
+        let sets: [fn(u32) -> (Ipv4Addr, u16); 5] = [
             |i| (Ipv4Addr::from_bits(i), 1),
             |i| (Ipv4Addr::from_bits(i << 20), 1),
             |i| (Ipv4Addr::LOCALHOST, i as u16),
+            |i| (Ipv4Addr::LOCALHOST, (i << 6) as u16),
             |i| (Ipv4Addr::from_bits(i), i as u16),
         ];
-        for start in 0..4 {
+        for start in 0..seeds {
             let hasher = FlowHasher::new(seed(start));
-            for set in sets {
+            for (number, set) in sets.iter().enumerate() {
                 let mut lines = vec![0; keys as usize];
                 for i in 0..keys {
                     let hash = hasher.hash(&FlowKey::v4(set(i), end, 6, 0)).0;
@@ -169,7 +183,7 @@ mod tests {
                     lines[line as usize] += 1;
                 }
                 let fullest = lines.into_iter().max().unwrap();
-                assert!(fullest <= 16, "{fullest} keys in one line");
+                assert!(fullest <= 14, "seed {start}: set {number} puts {fullest} keys in a line");
             }
         }
     }

@@ -65,6 +65,13 @@ pub(super) fn v6(data: &[u8], link: LinkHeader) -> Result<Headers, Malformed> {
     let l3 = link.l3;
     let ip = Ipv6Packet::new(data.get(l3..).unwrap_or_default())?;
     let l4 = l3 + ipv6::HEADER;
+    let mut end = l4 + usize::from(ip.payload_len());
+    if end == l4 {
+        end = end_without_payload_length(&ip, l4, link.end);
+    }
+    if end > link.end {
+        return Err(Malformed::Length(Layer::Ipv6));
+    }
     let mut headers = Headers {
         network: Network::Ipv6,
         protocol: ip.next_header(),
@@ -73,14 +80,8 @@ pub(super) fn v6(data: &[u8], link: LinkHeader) -> Result<Headers, Malformed> {
         zone: link.zone,
         l3: l3 as u16,
         l4: l4 as u16,
-        end: (l4 + usize::from(ip.payload_len())) as u32,
+        end: end as u32,
     };
-    if ip.payload_len() == 0 {
-        headers.end = end_without_payload_length(&ip, l4, link.end) as u32;
-    }
-    if headers.end as usize > link.end {
-        return Err(Malformed::Length(Layer::Ipv6));
-    }
     if ipv6_extension::is_extension(ip.next_header()) {
         skip_extensions(data, &mut headers)?;
     }
@@ -113,10 +114,10 @@ fn skip_extensions(data: &[u8], headers: &mut Headers) -> Result<(), Malformed> 
     // capture ends.
     let held = &data[start..end.min(data.len()).max(start)];
     let mut extensions = ipv6_extension::Extensions::new(headers.protocol, held);
-    while let Some(extension) = extensions.next() {
-        let Some(fragment) = extension?.fragment() else { continue };
+    while let Some(extension) = extensions.next().transpose()? {
+        let Some(fragment) = extension.fragment() else { continue };
         if fragment.offset > 0 || fragment.more {
-            let at = data.len().min(end) - extensions.rest().len();
+            let at = start + held.len() - extensions.rest().len();
             let len = u16::try_from(end - at);
             let len = len.map_err(|_| Malformed::FragmentLength(Layer::Ipv6))?;
             headers.fragment = Some(Fragment { len, ..fragment });

@@ -5,8 +5,7 @@ use crate::malformed::{Layer, Malformed};
 use crate::wire::protocol::{
     AH, DCCP, ESP, GRE, ICMPV4, ICMPV6, SCTP, TCP, UDP, UDP_LITE, has_ports,
 };
-use crate::wire::transport_keys::{AH_FIXED, ESP_HEADER, GRE_MIN_HEADER, SCTP_HEADER};
-use crate::wire::{icmpv4, icmpv6, tcp, udp};
+use crate::wire::{ah, esp, gre, icmpv4, icmpv6, sctp, tcp, udp};
 
 /// Checks that the header is whole on the wire, that the lengths it states are possible, and that
 /// the ports, where the protocol has them, were captured.
@@ -57,12 +56,12 @@ fn check_other(held: usize, len: usize, protocol: u8) -> Result<(), Malformed> {
         TCP => (Layer::Tcp, tcp::MIN_HEADER),
         UDP | UDP_LITE => (Layer::Udp, udp::HEADER),
         DCCP => (Layer::Dccp, 12),
-        SCTP => (Layer::Sctp, SCTP_HEADER),
+        SCTP => (Layer::Sctp, sctp::HEADER),
         ICMPV4 => (Layer::Icmpv4, icmpv4::HEADER),
         ICMPV6 => (Layer::Icmpv6, icmpv6::HEADER),
-        GRE => (Layer::Gre, GRE_MIN_HEADER),
-        ESP => (Layer::Esp, ESP_HEADER),
-        AH => (Layer::Ah, AH_FIXED),
+        GRE => (Layer::Gre, gre::MIN_HEADER),
+        ESP => (Layer::Esp, esp::HEADER),
+        AH => (Layer::Ah, ah::FIXED),
         _ => return Ok(()),
     };
     if len < min || has_ports(protocol) && held < 4 {

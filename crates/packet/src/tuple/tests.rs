@@ -76,6 +76,20 @@ fn neighbour_discovery_and_gre() {
     assert_eq!((key.protocol(), key.first_port(), key.second_port()), (47, 0, 0));
 }
 
+#[test]
+fn padding_holds_no_ports() {
+    let (a, b) = addresses(false);
+    let mut first = FrameBuilder::new(a, b, Transport::Protocol(17), Payload::Bytes(&[0x12, 0x34]));
+    first.fragment = Some((0, true));
+    let mut frame = first.to_vec();
+    frame.extend([0xab; 40]);
+    let headers = Headers::parse_bytes(&frame, frame.len(), LinkType::Raw).unwrap();
+    assert!(headers.fragment.is_some());
+    // As the owner of the datagram asks for the ports of its first fragment.
+    let whole = Headers { fragment: None, ..headers };
+    assert_eq!(Tuple::of_bytes(&frame, &whole), Tuple::None);
+}
+
 proptest! {
     /// Whatever the bytes, parsing ends, and what it points to lies inside the frame.
     #[test]

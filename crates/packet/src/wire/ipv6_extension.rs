@@ -1,5 +1,6 @@
 //! IPv6 extension headers (RFC 8200, section 4).
 
+use super::ah;
 use super::field::{u16_at, u32_at};
 use super::protocol::{
     AH, DESTINATION_OPTIONS, FRAGMENT, HIP, HOP_BY_HOP, MOBILITY, NO_NEXT_HEADER, ROUTING, SHIM6,
@@ -126,11 +127,10 @@ impl<'a> Extensions<'a> {
         let start: &[u8; 8] = self.rest.first_chunk().ok_or(truncated)?;
         let len = match self.protocol {
             FRAGMENT => FRAGMENT_HEADER,
-            // RFC 4302, section 2.2: in words of 4 bytes, minus 2; at least the fixed 12 bytes.
-            AH => (usize::from(start[1]) + 2) * 4,
+            AH => ah::header_len(start[1]),
             _ => (usize::from(start[1]) + 1) * 8,
         };
-        if self.protocol == AH && len < super::transport_keys::AH_FIXED {
+        if self.protocol == AH && len < ah::FIXED {
             return Err(Malformed::HeaderLength(Layer::Ah));
         }
         let (bytes, rest) = self.rest.split_at_checked(len).ok_or(truncated)?;

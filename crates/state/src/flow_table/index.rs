@@ -272,12 +272,12 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 64 }))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 64 }))]
 
         #[test]
         fn the_index_finds_what_a_map_finds(
             count in prop::sample::select(vec![1, 3, 5, 7]),
-            steps in prop::collection::vec((any::<bool>(), 0..80_u32), 1..200),
+            steps in prop::collection::vec((any::<bool>(), 0..80_u32), 1..if cfg!(miri) { 40 } else { 200 }),
         ) {
             with_buckets(count, |mut index| {
                 let mut model = HashMap::new();

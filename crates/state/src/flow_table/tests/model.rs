@@ -9,8 +9,11 @@ use super::*;
 use crate::timer_wheel::tick;
 
 /// Keys in play, and flows there is room for: keys contend for both.
-const KEYS: u32 = 60;
-const CAPACITY: usize = 24;
+const KEYS: u32 = if cfg!(miri) { 12 } else { 60 };
+const CAPACITY: usize = if cfg!(miri) { 5 } else { 24 };
+
+/// Operations in a row.
+const STEPS: usize = if cfg!(miri) { 40 } else { 150 };
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -70,7 +73,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 200 }))]
 
     #[test]
-    fn the_table_does_what_maps_do(steps in prop::collection::vec(step(), 1..150)) {
+    fn the_table_does_what_maps_do(steps in prop::collection::vec(step(), 1..STEPS)) {
         let mut layout = StateLayout::new();
         let name = layout.reserve::<Box<FlowKey>>().unwrap();
         let mut table = table(CAPACITY, layout);

@@ -7,7 +7,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-const CAPACITY: usize = 16;
+const CAPACITY: usize = if cfg!(miri) { 4 } else { 16 };
+
+/// Packets in a row.
+const ARRIVALS: usize = if cfg!(miri) { 30 } else { 120 };
 
 /// One packet: how long after the last, of which flow, and the time-out it gives it.
 #[derive(Clone, Debug)]
@@ -77,7 +80,7 @@ proptest! {
 
     #[test]
     fn packets_fare_the_same_however_the_wheel_is_advanced(
-        arrivals in prop::collection::vec((arrival(), 0..4_usize), 1..120),
+        arrivals in prop::collection::vec((arrival(), 0..4_usize), 1..ARRIVALS),
     ) {
         let mut eager = table(CAPACITY, StateLayout::new());
         let mut lazy = table(CAPACITY, StateLayout::new());
