@@ -19,52 +19,29 @@ mod expiry;
 mod flow;
 mod index;
 mod layout;
+mod membership;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::sync::Arc;
 
-use rheostat_base::Time;
-use rheostat_packet::{Family, FlowKey};
-use thiserror::Error;
+use rheostat_packet::FlowKey;
 
 pub use arena::{Arena, ArenaError, TableConfig};
 pub use expiry::Reclaimed;
 pub use flow::{FlowId, FlowMut};
 pub use layout::{Handle, LayoutError, MAX_STATES, StateLayout};
+pub use membership::{AliasError, TableFull};
 
 use arena::Shared;
-use entries::{Entries, EvictLinks, WheelLinks};
-use entry::{EVICTABLE, Kind};
+use entries::Entries;
+use entry::Kind;
 use index::Index;
 
 use crate::list::Lists;
-use crate::timer_wheel::{self, TimerWheel, UNARMED};
+use crate::timer_wheel::TimerWheel;
 use crate::{FlowHash, FlowHasher};
-
-/// The table has no room for another flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the flow table is full")]
-pub struct TableFull;
-
-/// Why a flow did not get a second key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum AliasError {
-    /// The flow is gone.
-    #[error("the flow has ended")]
-    Ended,
-    /// The key leads to a flow already.
-    #[error("the key belongs to a flow")]
-    Taken,
-    /// An entry has room for one IPv6 key, or for two IPv4 keys: the flow or the alias is IPv6, or the
-    /// flow has its alias already.
-    #[error("a flow has room for two keys of IPv4 or one of IPv6")]
-    NoRoom,
-    /// The index has no room for another key.
-    #[error("the flow table is full")]
-    Full,
-}
 
 /// What [`FlowTable::probe`] found: an entry to look at first. The default is none.
 #[derive(Clone, Copy, Debug)]
@@ -192,93 +169,11 @@ impl FlowTable {
         Some(FlowMut::new(self, index))
     }
 
-    /// Creates a flow, without any state and with no deadline: it stays until one is set or it is
-    /// removed. `key` must lead to no flow, and `hash` must be its hash.
-    ///
-    /// # Errors
-    /// [`TableFull`] when the table holds its capacity (see [`FlowTable`]). Also when more than 64
-    /// flows were created since [`FlowTable::end_burst`] in a full table, or when the index finds no
-    /// place: its load stays below 0.7, where only a hash whose seed is known makes that happen.
-    pub fn insert(
-        &mut self,
-        hash: FlowHash,
-        key: &FlowKey,
-        now: Time,
-    ) -> Result<FlowId, TableFull> {
-        debug_assert_eq!(hash, self.shared.hasher.hash(key), "the hash of another key");
-        debug_assert_eq!(self.find_now(hash, key), None, "the key has a flow");
-        if self.counts.live >= self.capacity {
-            return Err(TableFull);
-        }
-        let index = self.entries.take().ok_or(TableFull)?;
-        if self.index.insert(hash, index).is_err() {
-            self.entries.bury(index);
-            return Err(TableFull);
-        }
-        self.wheel.turn_if_idle(timer_wheel::tick(now));
-        let head = self.entries.head_mut(index);
-        head.key = *key.raw();
-        head.slot = UNARMED;
-        head.kind = match key.family() {
-            Family::V4 => Kind::V4,
-            Family::V6 => Kind::V6,
-        };
-        let generation = head.generation;
-        let tail = self.entries.tail_mut(index);
-        tail.deadline = Time::NEVER;
-        tail.seen = 0;
-        self.counts.created += 1;
-        self.counts.live += 1;
-        self.counts.peak = self.counts.peak.max(self.counts.live);
-        Ok(FlowId { index, generation })
-    }
-
-    /// Makes `key` lead to `flow` as well. `hash` must be its hash.
-    ///
-    /// # Errors
-    /// When the flow is gone, `key` is taken, the entry has no room for it (only a flow of IPv4 has
-    /// room, for one alias of IPv4), or the index is full.
-    pub fn alias(&mut self, flow: FlowId, hash: FlowHash, key: &FlowKey) -> Result<(), AliasError> {
-        debug_assert_eq!(hash, self.shared.hasher.hash(key), "the hash of another key");
-        let index = self.live(flow).ok_or(AliasError::Ended)?;
-        if self.find_now(hash, key).is_some() {
-            return Err(AliasError::Taken);
-        }
-        if key.family() != Family::V4 || self.entries.head(index).kind != Kind::V4 {
-            return Err(AliasError::NoRoom);
-        }
-        self.index.insert(hash, index).map_err(|_| AliasError::Full)?;
-        let head = self.entries.head_mut(index);
-        head.key[2..4].copy_from_slice(&key.raw()[..2]);
-        head.kind = Kind::V4Alias;
-        Ok(())
-    }
-
     /// The flow, to read and change; `None` when it has ended.
     #[inline]
     pub fn flow(&mut self, flow: FlowId) -> Option<FlowMut<'_>> {
         let index = self.live(flow)?;
         Some(FlowMut::new(self, index))
-    }
-
-    /// Ends a flow: its keys lead nowhere from now on, its states are dropped, and its entry serves
-    /// another flow only after [`FlowTable::end_burst`]. `false` when it had ended before.
-    pub fn remove(&mut self, flow: FlowId) -> bool {
-        let Some(index) = self.live(flow) else { return false };
-        self.end(index);
-        true
-    }
-
-    /// As [`FlowTable::remove`], counted as an eviction.
-    pub fn evict(&mut self, flow: FlowId) -> bool {
-        let removed = self.remove(flow);
-        self.counts.evicted += u64::from(removed);
-        removed
-    }
-
-    /// The flow that has been evictable for the longest time (see [`FlowMut::set_evictable`]).
-    pub fn oldest_evictable(&self) -> Option<FlowId> {
-        self.evictable.front(0).map(|index| self.id(index))
     }
 
     /// Lets the entries of flows ended since the last call serve new flows. Called between bursts,
@@ -326,39 +221,6 @@ impl FlowTable {
             && self.entries.head(flow.index).generation == flow.generation
             && self.entries.head(flow.index).kind != Kind::Free;
         in_use.then_some(flow.index)
-    }
-
-    /// Ends the flow in entry `index`.
-    fn end(&mut self, index: u32) {
-        let head = self.entries.head(index);
-        let (slot, flags, alias) = (head.slot, head.flags, head.alias());
-        let (words, family) = head.primary();
-        let hash = self.shared.hasher.hash_words(&words, family);
-        let found = self.index.remove(hash, index);
-        debug_assert!(found, "a flow is not in the index");
-        if let Some(words) = alias {
-            let hash = self.shared.hasher.hash_words(&words, Family::V4);
-            let found = self.index.remove(hash, index);
-            debug_assert!(found, "an alias is not in the index");
-        }
-        if slot != UNARMED {
-            self.wheel.disarm(&mut WheelLinks(&mut self.entries), index);
-        }
-        if flags & EVICTABLE != 0 {
-            self.evictable.unlink(&mut EvictLinks(&mut self.entries), index);
-        }
-        self.counts.live -= 1;
-        self.counts.expired += 1;
-        self.entries.bury(index);
-        self.drop_states(index);
-    }
-
-    /// Drops the states in entry `index`, once all else is in order: a drop may panic.
-    fn drop_states(&mut self, index: u32) {
-        let initialised = std::mem::take(&mut self.entries.tail_mut(index).initialised);
-        // SAFETY: the entry is one of this layout (the arena holds both), the bits name the states
-        // that are initialised, and they were cleared first.
-        unsafe { self.shared.layout.drop_states(self.entries.address(index), initialised) };
     }
 }
 

@@ -7,6 +7,9 @@ mod schedule;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use rheostat_base::Time;
+use rheostat_packet::Family;
+
 use super::*;
 
 fn hasher() -> FlowHasher {

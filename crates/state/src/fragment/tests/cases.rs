@@ -10,7 +10,7 @@ const INVALID: Fate = Fate::Drop(DropReason::FragmentInvalid);
 
 #[test]
 fn fragments_in_reverse_order_wait_for_the_first_and_keep_their_order() {
-    let (mut tracker, mut source) = (tracker(), Source::new());
+    let (mut source, mut tracker) = (Source::new(), tracker());
     let mut feed =
         |fragment, key| feed(&mut tracker, &mut source, v4(1), fragment, key, Time::ZERO);
     assert_eq!(feed(part(16, 5, false), None).fate, Fate::Hold);
@@ -24,7 +24,7 @@ fn fragments_in_reverse_order_wait_for_the_first_and_keep_their_order() {
 
 #[test]
 fn an_identification_serves_again_once_its_datagram_is_complete() {
-    let (mut tracker, mut source) = (tracker(), Source::new());
+    let (mut source, mut tracker) = (Source::new(), tracker());
     for port in 0..3 {
         let mut feed =
             |fragment, key| feed(&mut tracker, &mut source, v6(9), fragment, key, Time::ZERO).fate;
@@ -42,7 +42,7 @@ fn an_identification_serves_again_once_its_datagram_is_complete() {
 
 #[test]
 fn teardrop_poisons_the_datagram() {
-    let (mut tracker, mut source) = (tracker(), Source::new());
+    let (mut source, mut tracker) = (Source::new(), tracker());
     let mut feed =
         |fragment, key| feed(&mut tracker, &mut source, v4(1), fragment, key, Time::ZERO);
     assert_eq!(feed(part(24, 8, false), None).fate, Fate::Hold);
@@ -54,7 +54,7 @@ fn teardrop_poisons_the_datagram() {
 
 #[test]
 fn the_ping_of_death_is_refused_and_the_longest_datagram_is_not() {
-    let (mut tracker, mut source) = (tracker(), Source::new());
+    let (mut source, mut tracker) = (Source::new(), tracker());
     let mut last = |id, offset, len| {
         feed(&mut tracker, &mut source, id, part(offset, len, false), None, Time::ZERO).fate
     };
@@ -68,7 +68,7 @@ fn the_ping_of_death_is_refused_and_the_longest_datagram_is_not() {
 #[test]
 fn ends_that_disagree_poison_the_datagram() {
     for second in [part(32, 8, true), part(32, 8, false), part(8, 8, false)] {
-        let (mut tracker, mut source) = (tracker(), Source::new());
+        let (mut source, mut tracker) = (Source::new(), tracker());
         let mut feed =
             |fragment| feed(&mut tracker, &mut source, v4(1), fragment, None, Time::ZERO);
         assert_eq!(feed(part(16, 16, false)).fate, Fate::Hold);
@@ -78,7 +78,7 @@ fn ends_that_disagree_poison_the_datagram() {
     }
     // The same bytes, once the last and once not.
     for last in [false, true] {
-        let (mut tracker, mut source) = (tracker(), Source::new());
+        let (mut source, mut tracker) = (Source::new(), tracker());
         let mut feed =
             |fragment| feed(&mut tracker, &mut source, v4(1), fragment, None, Time::ZERO).fate;
         assert_eq!(feed(part(16, 16, last)), Fate::Hold);
@@ -88,7 +88,7 @@ fn ends_that_disagree_poison_the_datagram() {
 
 #[test]
 fn a_first_fragment_without_a_transport_header_poisons_the_datagram() {
-    let (mut tracker, mut source) = (tracker(), Source::new());
+    let (mut source, mut tracker) = (Source::new(), tracker());
     let mut feed =
         |fragment, key| feed(&mut tracker, &mut source, v4(1), fragment, key, Time::ZERO);
     assert_eq!(feed(part(8, 8, true), None).fate, Fate::Hold);
@@ -100,7 +100,7 @@ fn a_first_fragment_without_a_transport_header_poisons_the_datagram() {
 
 #[test]
 fn a_second_first_fragment_must_have_the_same_key() {
-    let (mut tracker, mut source) = (tracker(), Source::new());
+    let (mut source, mut tracker) = (Source::new(), tracker());
     let mut feed = |port| {
         let first = part(0, 24, true);
         feed(&mut tracker, &mut source, v4(1), first, Some(flow(port)), Time::ZERO).fate
@@ -112,7 +112,7 @@ fn a_second_first_fragment_must_have_the_same_key() {
 
 #[test]
 fn fragments_that_cannot_be_part_of_a_datagram_leave_no_trace() {
-    let (mut tracker, mut source) = (tracker(), Source::new());
+    let (mut source, mut tracker) = (Source::new(), tracker());
     for fragment in [part(8, 0, true), part(8, 0, false), part(8, 9, true), part(3, 8, false)] {
         let fate = feed(&mut tracker, &mut source, v4(1), fragment, None, Time::ZERO).fate;
         assert_eq!(fate, INVALID);
@@ -122,7 +122,7 @@ fn fragments_that_cannot_be_part_of_a_datagram_leave_no_trace() {
 
 #[test]
 fn held_fragments_are_given_up_in_time() {
-    let (mut tracker, mut source) = (tracker(), Source::new());
+    let (mut source, mut tracker) = (Source::new(), tracker());
     let start = Time::from_secs(5);
     feed(&mut tracker, &mut source, v6(1), part(8, 8, true), None, start);
     feed(&mut tracker, &mut source, v4(1), part(8, 8, true), None, start);
@@ -145,7 +145,7 @@ fn held_fragments_are_given_up_in_time() {
 #[test]
 fn the_oldest_datagram_gives_way() {
     let config = FragmentConfig { datagrams: 3, ..FragmentConfig::default() };
-    let (mut tracker, mut source) = (FragmentTracker::new(config), Source::new());
+    let (mut source, mut tracker) = (Source::new(), FragmentTracker::new(config));
     for id in 0..4 {
         let outcome = feed(&mut tracker, &mut source, v4(id), part(8, 8, true), None, Time::ZERO);
         assert_eq!(outcome.fate, Fate::Hold);
@@ -158,7 +158,7 @@ fn the_oldest_datagram_gives_way() {
 #[test]
 fn what_is_held_is_bounded_per_datagram_and_in_all() {
     let config = FragmentConfig { pieces: 4, held: 6, ..FragmentConfig::default() };
-    let (mut tracker, mut source) = (FragmentTracker::new(config), Source::new());
+    let (mut source, mut tracker) = (Source::new(), FragmentTracker::new(config));
     let mut feed = |id, nth: u16| {
         feed(&mut tracker, &mut source, v4(id), part(8 * nth, 8, true), None, Time::ZERO)
     };
