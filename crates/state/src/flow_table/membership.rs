@@ -111,7 +111,8 @@ impl FlowTable {
         removed
     }
 
-    /// The flow that has been evictable for the longest time (see [`FlowMut::set_evictable`]).
+    /// The flow that has been evictable for the longest time (see
+    /// [`super::FlowMut::set_evictable`]).
     pub fn oldest_evictable(&self) -> Option<FlowId> {
         self.evictable.front(0).map(|index| self.id(index))
     }
