@@ -10,9 +10,6 @@ use crate::cx::{DEFAULT_LIFETIME, Effects, Scope};
 use crate::packet::Packet;
 use crate::verdict::{Outcome, Verdict};
 
-/// Expired flows reclaimed at once when a full table must make room.
-const MAKE_ROOM: usize = 256;
-
 impl<C: Chain> ChainService<C> {
     /// Runs the chain on a packet of a flow, which may be its first.
     #[inline]
@@ -163,14 +160,13 @@ impl<C: Chain> ChainService<C> {
             return Some(flow);
         }
         let asked = std::mem::take(&mut self.effects);
-        self.visit(id, lane, now, MAKE_ROOM);
-        lane.shards.get_mut(id)?.table.end_burst();
+        // All of them: what is left then depends on nothing but deadlines, so neither does the victim.
+        self.visit(id, lane, now, usize::MAX);
         let mut inserted = table(lane);
         if inserted.is_none()
             && let Some(oldest) = lane.shards.get_mut(id)?.table.oldest_evictable()
         {
             self.end(oldest, id, lane, now);
-            lane.shards.get_mut(id)?.table.end_burst();
             inserted = table(lane);
         }
         // What ending flows asked for joins what the new flow's handlers asked for.
