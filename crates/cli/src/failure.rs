@@ -45,6 +45,8 @@ pub(crate) enum Failure {
     TooManyCores { cores: String, available: String },
     #[error("error: {0}")]
     Io(#[from] io::Error),
+    #[error("error: {0}")]
+    Bench(#[from] rheostat_bench::BenchError),
 }
 
 fn render(error: &LoadError) -> String {

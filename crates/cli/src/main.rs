@@ -1,14 +1,21 @@
 //! The command `rheo`.
 
 mod assemble;
+mod bench;
 mod check;
 mod failure;
 mod generate;
 mod run;
 
+use std::alloc::System;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+/// Counts allocations, so that the benchmark can say that a packet costs none.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Scales stateful network functions over the cores of a machine.
 #[derive(Debug, Parser)]
@@ -36,6 +43,8 @@ enum Command {
     Check(check::Args),
     /// Write generated traffic to a capture.
     Gen(generate::Args),
+    /// Measure.
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +52,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Gen(args) => generate::run(&args),
+        Command::Bench(args) => bench::run(&args),
     };
     outcome.unwrap_or_else(|failure| {
         eprintln!("{failure}");

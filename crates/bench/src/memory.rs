@@ -1,0 +1,177 @@
+//! Two devices whose packets come from memory, for measuring what lies between them.
+//!
+//! A lane polls a queue of each: what it forwards from one leaves through the other. The packets are
+//! those of a conversation that a stateful function accepts: every flow opens with a handshake, then
+//! both ends send data in turn, each with the sequence and acknowledgement numbers that follow from
+//! what the other has sent. Each buffer goes round: of [`CYCLE`] buffers per queue the one that was
+//! sent longest ago is used next, and its headers are written anew, so that neither headers nor
+//! handles stay in the nearest cache longer than with a real device.
+
+mod conversation;
+mod endpoints;
+mod frame;
+mod pick;
+mod queue;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rheostat_base::{Counter, DeviceId};
+use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair};
+use rheostat_steer::{IndirectionTable, Steering};
+use rheostat_traffic::Distribution;
+
+pub use endpoints::FrameSize;
+
+use conversation::{Conversation, Progress};
+use pick::Picks;
+use queue::Half;
+
+/// Buffers that each receive queue cycles through.
+pub const CYCLE: usize = 4_096;
+
+/// The device that faces the inside.
+pub const LAN: DeviceId = DeviceId(0);
+/// The device that faces the outside.
+pub const WAN: DeviceId = DeviceId(1);
+
+/// What the packets are like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// Flows that are open throughout.
+    pub flows: u32,
+    /// How packets are spread over them.
+    pub distribution: Distribution,
+    /// How long packets are.
+    pub size: FrameSize,
+    /// The share of packets that open a flow of their own, between 0 and 0.2. Such a flow is a TCP
+    /// connection of four packets: SYN, SYN-ACK, ACK, and a reset.
+    pub new_flow_share: f64,
+    /// What everything random is drawn from.
+    pub seed: u64,
+}
+
+/// One of the two devices.
+pub struct MemoryDevice {
+    name: &'static str,
+    queues: Vec<QueuePair>,
+    monitor: Arc<Monitor>,
+}
+
+/// What is shared by a device's queues and those who watch it.
+#[derive(Default)]
+struct Monitor {
+    stopped: AtomicBool,
+    queues: Vec<Arc<QueueCounters>>,
+}
+
+/// The counters of one queue pair, written by its lane alone.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct QueueCounters {
+    arrived: Counter,
+    arrived_bytes: Counter,
+    no_buffer: Counter,
+    sent: Counter,
+    sent_bytes: Counter,
+}
+
+/// Tells when the flows of all lanes are open.
+#[derive(Clone)]
+pub struct Opening {
+    lanes: Vec<Arc<Progress>>,
+}
+
+impl Opening {
+    /// Flows whose handshake went through.
+    pub fn opened(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.opened.get()).sum()
+    }
+
+    /// Whether every lane has opened its flows and sends data.
+    pub fn is_complete(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.open.get() != 0)
+    }
+}
+
+/// Makes the two devices, inside first, with a queue per lane. Each flow's packets come on the queue
+/// of the lane that owns its shard: shard `n` belongs to lane `n mod lanes`, as at the start of a run.
+pub fn devices(
+    load: &Load,
+    steering: &Arc<Steering>,
+    lanes: usize,
+) -> (Vec<Box<dyn Device>>, Opening) {
+    let monitors = [0, 1].map(|_| {
+        let queues = (0..lanes).map(|_| Arc::default()).collect();
+        Arc::new(Monitor { stopped: AtomicBool::new(false), queues })
+    });
+    let mut queues = [Vec::new(), Vec::new()];
+    let mut progress = Vec::new();
+    for lane in 0..lanes {
+        let picks = Picks::draw(load, steering, lane, lanes);
+        let conversation = Conversation::new(load, picks, steering.clone(), lane, lanes);
+        progress.push(conversation.progress());
+        let half = |(side, monitor): (_, &Arc<Monitor>)| {
+            let counters = monitor.queues[lane].clone();
+            Half { side, counters, monitor: monitor.clone() }
+        };
+        let [inside, outside] = conversation.into_sides();
+        let pairs = queue::pairs(half((inside, &monitors[0])), half((outside, &monitors[1])));
+        for (queues, pair) in queues.iter_mut().zip(pairs) {
+            queues.push(pair);
+        }
+    }
+    let devices =
+        ["lan", "wan"].into_iter().zip(queues).zip(monitors).map(|((name, queues), monitor)| {
+            Box::new(MemoryDevice { name, queues, monitor }) as Box<dyn Device>
+        });
+    (devices.collect(), Opening { lanes: progress })
+}
+
+impl Device for MemoryDevice {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn queues(&mut self) -> Vec<QueuePair> {
+        std::mem::take(&mut self.queues)
+    }
+
+    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
+        None
+    }
+
+    fn monitor(&self) -> Arc<dyn DeviceMonitor> {
+        self.monitor.clone()
+    }
+}
+
+impl DeviceMonitor for Monitor {
+    fn counters(&self) -> DeviceCounters {
+        let sum = |field: fn(&QueueCounters) -> &Counter| {
+            self.queues.iter().map(|queue| field(queue).get()).sum()
+        };
+        DeviceCounters {
+            arrived: sum(|queue| &queue.arrived),
+            arrived_bytes: sum(|queue| &queue.arrived_bytes),
+            no_buffer: sum(|queue| &queue.no_buffer),
+            sent: sum(|queue| &queue.sent),
+            sent_bytes: sum(|queue| &queue.sent_bytes),
+            ..DeviceCounters::default()
+        }
+    }
+
+    fn is_exhausted(&self) -> bool {
+        // Nothing waits in a queue whose packets are made when it is polled.
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self) {
+        // Relaxed: the flag publishes nothing.
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    fn progress(&self) -> Option<f64> {
+        None
+    }
+}

@@ -1,0 +1,248 @@
+//! The packets of one lane in order: first every flow opens, then data flows.
+
+use std::sync::Arc;
+
+use rheostat_base::Counter;
+use rheostat_packet::HashKind;
+use rheostat_steer::Steering;
+
+use super::Load;
+use super::endpoints::{Endpoints, FrameSize};
+use super::frame::{ACK, MARK, PSH, RST, SYN, Step, payload_len};
+use super::pick::{LAG, Pick, Picks, Role};
+
+/// Flows that are between their first and their third packet at most.
+const OPENING: u64 = 256;
+/// Packets by which one device may be ahead of the other: less than [`LAG`], so that no packet comes
+/// before the one it answers.
+const LEAD: u64 = LAG as u64 / 2;
+
+/// Marks of packets while flows open.
+const FIRST: u8 = 1;
+const SECOND: u8 = 2;
+const THIRD: u8 = 3;
+
+/// How far a lane's devices are. The lane alone writes it; others may read it.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Flows of which the first, second, third packet has passed the chain.
+    first: Counter,
+    second: Counter,
+    pub(super) opened: Counter,
+    /// 1 once all flows are open.
+    pub(super) open: Counter,
+    /// Data packets that each device has given.
+    given: [Counter; 2],
+}
+
+impl Progress {
+    /// Notes a packet that leaves.
+    #[inline]
+    pub(super) fn passed(&self, frame: &[u8]) {
+        if self.open.get() != 0 {
+            return;
+        }
+        match frame[MARK] {
+            FIRST => self.first.increment(),
+            SECOND => self.second.increment(),
+            THIRD => self.opened.increment(),
+            _ => {}
+        }
+    }
+}
+
+/// What both devices of a lane read.
+pub(super) struct Conversation {
+    picks: Picks,
+    size: FrameSize,
+    steering: Arc<Steering>,
+    lane: usize,
+    lanes: usize,
+    /// The number of the first short connection: above those of all flows.
+    base: u64,
+    progress: Arc<Progress>,
+}
+
+/// One device's part.
+pub(super) struct Side {
+    script: Arc<Conversation>,
+    from_client: bool,
+    /// Opening: packets given per step.
+    firsts: u64,
+    answers: u64,
+    /// Where in the round the next data packet stands, and which round it is.
+    at: usize,
+    round: u32,
+    given: u64,
+}
+
+/// A packet to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Planned {
+    pub(super) ends: Endpoints,
+    pub(super) step: Step,
+    pub(super) hash: u32,
+}
+
+impl Conversation {
+    pub(super) fn new(
+        load: &Load,
+        picks: Picks,
+        steering: Arc<Steering>,
+        lane: usize,
+        lanes: usize,
+    ) -> Conversation {
+        let (size, base) = (load.size, u64::from(load.flows));
+        Conversation { picks, size, steering, lane, lanes, base, progress: Arc::default() }
+    }
+
+    pub(super) fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+
+    /// The parts of the device inside and the one outside.
+    pub(super) fn into_sides(self) -> [Side; 2] {
+        let script = Arc::new(self);
+        [true, false].map(|from_client| Side {
+            script: script.clone(),
+            from_client,
+            firsts: 0,
+            answers: 0,
+            at: 0,
+            round: 0,
+            given: 0,
+        })
+    }
+
+    /// A packet of a flow's handshake.
+    fn opening(&self, index: u64, mark: u8) -> Planned {
+        let flow = self.picks.flows[index as usize];
+        let ends = Endpoints::of(flow.into(), self.size);
+        let hash = self.steering.toeplitz().hash_key(&ends.key(), HashKind::Ports);
+        let (client, server) = first_numbers(flow.into());
+        let (seq, ack, flags) = match mark {
+            FIRST => (client.wrapping_sub(1), 0, SYN),
+            SECOND => (server.wrapping_sub(1), client, SYN | ACK),
+            _ => (client, server, ACK),
+        };
+        let from_client = mark != SECOND;
+        // The largest frame of a handshake fits into the shortest of data, but with IPv6's headers.
+        let len = if ends.is_v6 { 78 } else { 60 };
+        let step = Step { from_client, seq, ack, flags, len, has_data: false, mark };
+        Planned { ends, step, hash }
+    }
+
+    /// A data packet of an open flow.
+    #[inline]
+    fn data(&self, pick: &Pick, round: u32, from_client: bool) -> Planned {
+        let ends = Endpoints::of(pick.flow.into(), self.size);
+        let payload = payload_len(&ends);
+        let sent = round.wrapping_mul(pick.per_round).wrapping_add(pick.rank);
+        let seen = round.wrapping_mul(pick.answers).wrapping_add_signed(pick.seen);
+        let (client, server) = first_numbers(pick.flow.into());
+        let (own, other) = if from_client { (client, server) } else { (server, client) };
+        let seq = own.wrapping_add(payload.wrapping_mul(sent));
+        let ack = other.wrapping_add(payload.wrapping_mul(seen));
+        let (flags, len) = (PSH | ACK, ends.frame_len);
+        Planned {
+            ends,
+            step: Step { from_client, seq, ack, flags, len, has_data: true, mark: 0 },
+            hash: pick.hash,
+        }
+    }
+
+    /// A packet of a short connection.
+    fn brief(&self, pick: &Pick, round: u32, from_client: bool) -> Planned {
+        // Rounds are counted from one here, so that there is one before the first.
+        let round = u64::from(round) + 1 - u64::from(pick.opened_before);
+        let connection = round * u64::from(self.picks.connections) + u64::from(pick.flow);
+        let (ends, hash) = self.endpoints_of_brief(connection);
+        let (client, server) = first_numbers(connection);
+        let (seq, ack, flags) = match pick.role {
+            Role::Syn => (client.wrapping_sub(1), 0, SYN),
+            Role::SynAck => (server.wrapping_sub(1), client, SYN | ACK),
+            Role::Reset => (client, server, RST | ACK),
+            Role::Ack | Role::Data => (client, server, ACK),
+        };
+        let step = Step { from_client, seq, ack, flags, len: 60, has_data: false, mark: 0 };
+        Planned { ends, step, hash }
+    }
+
+    /// Endpoints of which nobody has heard yet, whose shard is the lane's. Each connection has 16
+    /// numbers to choose from; should none fit, which for two lanes happens once in 65,536, the packets are handed to
+    /// another lane.
+    fn endpoints_of_brief(&self, connection: u64) -> (Endpoints, u32) {
+        let candidate = |choice| {
+            let ends = Endpoints::brief(self.base + connection * 16 + choice);
+            (ends, self.steering.toeplitz().hash_key(&ends.key(), HashKind::Ports))
+        };
+        (0..16)
+            .map(candidate)
+            .find(|(_, hash)| self.steering.shard_of_hash(*hash).index() % self.lanes == self.lane)
+            .unwrap_or_else(|| candidate(0))
+    }
+}
+
+impl Side {
+    pub(super) fn progress(&self) -> Arc<Progress> {
+        self.script.progress.clone()
+    }
+
+    /// The next packet, if it is this device's turn.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Planned> {
+        let script = &*self.script;
+        if script.progress.open.get() == 0 {
+            return self.next_opening();
+        }
+        let (own, other) = (usize::from(!self.from_client), usize::from(self.from_client));
+        if self.given >= script.progress.given[other].get() + LEAD {
+            return None;
+        }
+        let picks =
+            if self.from_client { &script.picks.from_inside } else { &script.picks.from_outside };
+        let pick = &picks[self.at];
+        let planned = match pick.role {
+            Role::Data => script.data(pick, self.round, self.from_client),
+            _ => script.brief(pick, self.round, self.from_client),
+        };
+        self.at += 1;
+        if self.at == picks.len() {
+            self.at = 0;
+            self.round += 1;
+        }
+        self.given += 1;
+        script.progress.given[own].set(self.given);
+        Some(planned)
+    }
+
+    #[cold]
+    fn next_opening(&mut self) -> Option<Planned> {
+        let progress = &self.script.progress;
+        let flows = self.script.picks.flows.len() as u64;
+        let (answered, mark) = if self.from_client {
+            (progress.second.get(), THIRD)
+        } else {
+            (progress.first.get(), SECOND)
+        };
+        if self.answers < answered {
+            self.answers += 1;
+            return Some(self.script.opening(self.answers - 1, mark));
+        }
+        if self.from_client && self.firsts < flows && self.firsts < self.answers + OPENING {
+            self.firsts += 1;
+            return Some(self.script.opening(self.firsts - 1, FIRST));
+        }
+        if progress.opened.get() == flows {
+            progress.open.set(1);
+        }
+        None
+    }
+}
+
+/// The sequence numbers of the first byte that client and server send.
+#[inline]
+fn first_numbers(flow: u64) -> (u32, u32) {
+    let mixed = flow.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed >> 32) as u32, mixed as u32)
+}

@@ -1,0 +1,82 @@
+//! Who talks in a flow, by its number alone.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use rheostat_packet::FlowKey;
+use rheostat_traffic::tuple_of;
+
+/// How long packets are, headers and all, without the frame check sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameSize {
+    /// 60 bytes: 64 on the wire. TCP over IPv4 throughout.
+    Smallest,
+    /// By flow, in the proportions of the synthetic internet mix: a fifth under 74 bytes, half of
+    /// Ethernet's MTU, the rest between. A tenth of the flows is IPv6, a fifth UDP.
+    Mix,
+}
+
+/// Bytes of an Ethernet frame with an IP packet of 1,500 bytes.
+const FULL: u16 = 1_514;
+/// The smallest Ethernet frame, without the frame check sequence.
+const SMALLEST: u16 = 60;
+
+/// What a flow's packets are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Endpoints {
+    pub(super) client: (Ipv4Addr, u16),
+    pub(super) server: (Ipv4Addr, u16),
+    pub(super) is_v6: bool,
+    pub(super) is_udp: bool,
+    /// Bytes of each packet that carries data.
+    pub(super) frame_len: u16,
+}
+
+impl Endpoints {
+    /// The endpoints of flow `number`.
+    #[inline]
+    pub(super) fn of(number: u64, size: FrameSize) -> Endpoints {
+        let (client, server) = tuple_of(number);
+        let plain = Endpoints { client, server, is_v6: false, is_udp: false, frame_len: SMALLEST };
+        match size {
+            FrameSize::Smallest => plain,
+            FrameSize::Mix => {
+                // Fibonacci hashing: neighbouring numbers, and ranks of popularity, get all kinds.
+                let draw = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32;
+                let (is_v6, is_udp) = (draw.is_multiple_of(10), draw % 5 == 1);
+                let frame_len = match draw / 10 % 10 {
+                    // An IPv6 segment cannot be that short.
+                    0 | 1 if !is_v6 => SMALLEST,
+                    0 | 1 => 86,
+                    2..=6 => FULL,
+                    other => 128 * other as u16,
+                };
+                Endpoints { is_v6, is_udp, frame_len, ..plain }
+            }
+        }
+    }
+
+    /// A TCP connection over IPv4 of the smallest frames.
+    #[inline]
+    pub(super) fn brief(number: u64) -> Endpoints {
+        Endpoints::of(number, FrameSize::Smallest)
+    }
+
+    /// The flow's key, client first.
+    pub(super) fn key(&self) -> FlowKey {
+        let protocol = if self.is_udp { 17 } else { 6 };
+        let ((client, from), (server, to)) = (self.client, self.server);
+        if self.is_v6 {
+            FlowKey::v6((widened(client), from), (widened(server), to), protocol, 0)
+        } else {
+            FlowKey::v4((client, from), (server, to), protocol, 0)
+        }
+    }
+}
+
+/// An IPv6 address of the documentation prefix (RFC 3849) for each IPv4 address.
+pub(super) fn widened(address: Ipv4Addr) -> Ipv6Addr {
+    Ipv6Addr::from_bits(PREFIX | u128::from(address.to_bits()))
+}
+
+/// 2001:db8::/32.
+pub(super) const PREFIX: u128 = 0x2001_0db8 << 96;

@@ -1,0 +1,187 @@
+//! Writes the headers of a packet into a buffer, checksums included.
+
+use std::net::Ipv4Addr;
+
+use rheostat_packet::checksum::Sum;
+
+use super::endpoints::{Endpoints, PREFIX};
+
+/// FIN flag and so on, as in the header.
+pub(super) const SYN: u8 = 0x02;
+pub(super) const RST: u8 = 0x04;
+pub(super) const PSH: u8 = 0x08;
+pub(super) const ACK: u8 = 0x10;
+
+const ETHERNET: usize = 14;
+const IPV4: usize = 20;
+const IPV6: usize = 40;
+const UDP: usize = 8;
+const TCP: usize = 20;
+/// The window scale option (RFC 7323, section 2.2), padded.
+const SCALE: [u8; 4] = [1, 3, 3, 14];
+
+/// What differs between the packets of a flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// Whether the client sends.
+    pub(super) from_client: bool,
+    pub(super) seq: u32,
+    pub(super) ack: u32,
+    pub(super) flags: u8,
+    /// Bytes of the frame.
+    pub(super) len: u16,
+    /// Whether the packet carries data up to the end of the frame; else the rest is padding.
+    pub(super) has_data: bool,
+    /// Written into the last byte of the sender's link address, so that what leaves can be told apart.
+    pub(super) mark: u8,
+}
+
+/// Bytes of data that each data packet of the flow carries.
+#[inline]
+pub(super) fn payload_len(ends: &Endpoints) -> u32 {
+    let transport = if ends.is_udp { UDP } else { TCP };
+    let network = if ends.is_v6 { IPV6 } else { IPV4 };
+    u32::from(ends.frame_len) - (ETHERNET + network + transport) as u32
+}
+
+/// Where [`Step::mark`] lies in a frame.
+pub(super) const MARK: usize = 11;
+
+/// Writes the headers of a packet into `frame`, which is as long as the packet and whose payload is
+/// zero.
+#[inline]
+pub(super) fn write(frame: &mut [u8], ends: &Endpoints, step: &Step) {
+    let (from, to) =
+        if step.from_client { (ends.client, ends.server) } else { (ends.server, ends.client) };
+    frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+    frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, step.mark]);
+    let protocol = if ends.is_udp { 17 } else { 6 };
+    let network = if ends.is_v6 { IPV6 } else { IPV4 };
+    let payload = match (step.has_data, ends.is_udp, step.flags & SYN != 0) {
+        (true, ..) => frame.len() - ETHERNET - network,
+        (false, true, _) => UDP,
+        (false, false, true) => TCP + SCALE.len(),
+        (false, false, false) => TCP,
+    } as u16;
+    // The pseudo-header, of which the addresses differ (RFC 8200, section 8.1).
+    let mut sum = Sum::default();
+    sum.add_u16(protocol.into());
+    sum.add_u16(payload);
+    if ends.is_v6 {
+        write_ipv6(frame, protocol, payload, (from.0, to.0), &mut sum);
+    } else {
+        write_ipv4(frame, protocol, payload, (from.0, to.0), &mut sum);
+    }
+    let transport = &mut frame[ETHERNET + network..];
+    transport[..2].copy_from_slice(&from.1.to_be_bytes());
+    transport[2..4].copy_from_slice(&to.1.to_be_bytes());
+    sum.add_u16(from.1);
+    sum.add_u16(to.1);
+    if ends.is_udp {
+        transport[4..6].copy_from_slice(&payload.to_be_bytes());
+        sum.add_u16(payload);
+        let checksum = rheostat_packet::checksum::for_udp(sum.checksum());
+        transport[6..8].copy_from_slice(&checksum.to_be_bytes());
+    } else {
+        write_tcp(transport, step, sum);
+    }
+}
+
+fn write_ipv4(
+    frame: &mut [u8],
+    protocol: u8,
+    payload: u16,
+    (from, to): (Ipv4Addr, Ipv4Addr),
+    sum: &mut Sum,
+) {
+    let total = IPV4 as u16 + payload;
+    frame[12..14].copy_from_slice(&[8, 0]);
+    let header: &mut [u8; IPV4] = (&mut frame[ETHERNET..ETHERNET + IPV4]).try_into().expect("20");
+    *header = [0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    header[2..4].copy_from_slice(&total.to_be_bytes());
+    header[12..16].copy_from_slice(&from.octets());
+    header[16..20].copy_from_slice(&to.octets());
+    let mut addresses = Sum::default();
+    addresses.add_u32(from.to_bits());
+    addresses.add_u32(to.to_bits());
+    sum.add_sum(addresses);
+    addresses.add_u32(0x4500_0000 | u32::from(total));
+    addresses.add_u32(0x4000);
+    addresses.add_u16(64 << 8 | u16::from(protocol));
+    header[10..12].copy_from_slice(&addresses.checksum().to_be_bytes());
+}
+
+fn write_ipv6(
+    frame: &mut [u8],
+    protocol: u8,
+    payload: u16,
+    (from, to): (Ipv4Addr, Ipv4Addr),
+    sum: &mut Sum,
+) {
+    frame[12..14].copy_from_slice(&[0x86, 0xdd]);
+    let header = &mut frame[ETHERNET..ETHERNET + IPV6];
+    header[..8].copy_from_slice(&[0x60, 0, 0, 0, 0, 0, protocol, 64]);
+    header[4..6].copy_from_slice(&payload.to_be_bytes());
+    for (place, address) in header[8..].chunks_exact_mut(16).zip([from, to]) {
+        place.copy_from_slice(&(PREFIX | u128::from(address.to_bits())).to_be_bytes());
+        sum.add_u32((PREFIX >> 96) as u32);
+        sum.add_u32(address.to_bits());
+    }
+}
+
+fn write_tcp(transport: &mut [u8], step: &Step, mut sum: Sum) {
+    let scales = step.flags & SYN != 0;
+    let header = if scales { TCP + SCALE.len() } else { TCP };
+    transport[4..8].copy_from_slice(&step.seq.to_be_bytes());
+    transport[8..12].copy_from_slice(&step.ack.to_be_bytes());
+    let offset_and_flags = (header as u16) << 10 | u16::from(step.flags);
+    transport[12..14].copy_from_slice(&offset_and_flags.to_be_bytes());
+    transport[14..20].copy_from_slice(&[0xff, 0xff, 0, 0, 0, 0]);
+    sum.add_u32(step.seq);
+    sum.add_u32(step.ack);
+    sum.add_u16(offset_and_flags);
+    sum.add_u16(0xffff);
+    let options: &mut [u8] = &mut transport[TCP..TCP + SCALE.len()];
+    if scales {
+        options.copy_from_slice(&SCALE);
+        sum.add(&SCALE);
+    } else {
+        // Where a SYN's option stood before lies data now.
+        options.fill(0);
+    }
+    transport[16..18].copy_from_slice(&sum.checksum().to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use rheostat_packet::checksum::{Validity, judge_packet};
+    use rheostat_packet::{Headers, Mempool, MempoolConfig, PoolCache, Tuple};
+
+    use super::super::endpoints::FrameSize;
+    use super::*;
+
+    #[test]
+    fn every_kind_of_packet_is_well_formed() {
+        let pool = Mempool::new(&MempoolConfig { buffers: 16, ..MempoolConfig::default() });
+        let mut cache = PoolCache::new(pool.expect("memory for a few buffers"));
+        let mut kinds = std::collections::HashSet::new();
+        for number in 0..2_000 {
+            let ends = Endpoints::of(number, FrameSize::Mix);
+            kinds.insert((ends.is_v6, ends.is_udp, ends.frame_len));
+            for (flags, from_client) in [(SYN, true), (SYN | ACK, false), (PSH | ACK, true)] {
+                let has_data = flags & SYN == 0;
+                let mut packet = cache.alloc(ends.frame_len.into()).expect("a buffer");
+                packet.data_mut().fill(0);
+                let (seq, ack, len) = (7, 9, ends.frame_len);
+                let step = Step { from_client, seq, ack, flags, len, has_data, mark: 0 };
+                write(packet.data_mut(), &ends, &step);
+                let headers = Headers::parse(&packet).expect("well-formed");
+                assert_eq!(judge_packet(&packet, &headers), Some(Validity::Valid), "{ends:?}");
+                let key = if from_client { ends.key() } else { ends.key().reversed() };
+                assert_eq!(Tuple::of(&packet, &headers), Tuple::Flow(key));
+                cache.free(packet);
+            }
+        }
+        assert!(kinds.len() > 8, "{kinds:?}");
+    }
+}

@@ -1,0 +1,62 @@
+//! `rheo bench nf`: what a chain of network functions costs per packet.
+//!
+//! Each row runs a chain on one or more lanes, each lane on a core of its own, fed from memory as fast
+//! as it takes packets. The cost is what a packet takes beyond the row `harness`: the same source and
+//! sink, polled in the same bursts, with nothing between them. Every invariant of a run is checked
+//! after every row, and a row whose chain dropped packets gives no figure.
+
+mod harness;
+mod measurement;
+mod row;
+mod runtime;
+mod spec;
+
+pub use measurement::Effort;
+pub use row::{Row, Table};
+pub use spec::{ChainKind, Selection, Spec};
+
+use crate::error::BenchError;
+use measurement::Figure;
+
+/// Runs rows one after the other.
+#[derive(Debug)]
+pub struct NfBench {
+    /// How long each row runs.
+    pub effort: Effort,
+    /// The allocations of this process so far, all threads together.
+    pub allocations: fn() -> u64,
+}
+
+impl NfBench {
+    /// Measures `specs` in order and calls `done` after each. A baseline is measured where the one
+    /// before was of another load.
+    ///
+    /// # Errors
+    /// [`BenchError`] when a row cannot be run, or its run was not sound.
+    pub fn run(&self, specs: &[Spec], mut done: impl FnMut(&Row)) -> Result<Vec<Row>, BenchError> {
+        let mut rows = Vec::new();
+        let mut baseline: Option<(Spec, Figure)> = None;
+        for spec in specs {
+            let of_load = Spec { chain: ChainKind::Harness, ..*spec };
+            let harness = match &baseline {
+                Some((known, figure)) if *known == of_load => *figure,
+                _ => self.measure(&of_load)?,
+            };
+            baseline = Some((of_load, harness));
+            let figure =
+                if spec.chain == ChainKind::Harness { harness } else { self.measure(spec)? };
+            let row = Row::new(spec, &figure, &harness);
+            done(&row);
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    fn measure(&self, spec: &Spec) -> Result<Figure, BenchError> {
+        match spec.chain {
+            ChainKind::Harness => harness::measure(spec, self),
+            ChainKind::Empty => runtime::measure_empty(spec, self),
+            ChainKind::Firewall => runtime::measure_firewall(spec, self),
+        }
+    }
+}

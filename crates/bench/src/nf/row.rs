@@ -1,0 +1,140 @@
+//! What a row says, as JSON and as text.
+
+use std::fmt;
+
+use rheostat_traffic::Distribution;
+use serde::{Deserialize, Serialize};
+
+use super::measurement::Figure;
+use super::{ChainKind, Spec};
+use crate::memory::FrameSize;
+
+/// The figures of one row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// `harness`, `empty` or `firewall`.
+    pub chain: String,
+    /// Flows open throughout.
+    pub flows: u32,
+    /// `uniform`, or `zipf-` with the exponent.
+    pub distribution: String,
+    /// How long packets are.
+    pub packet_bytes: PacketBytes,
+    /// The share of packets that open a flow.
+    pub new_flow_share: f64,
+    /// Lanes, each on a core of its own.
+    pub lanes: usize,
+    /// Packets per second through all lanes, in millions: the median window.
+    pub mpps: f64,
+    /// The slowest window.
+    pub mpps_min: f64,
+    /// The fastest window.
+    pub mpps_max: f64,
+    /// A lane's time per packet, in nanoseconds.
+    pub ns_per_packet: f64,
+    /// That less what the harness takes for the same load on as many lanes.
+    pub ns_above_harness: f64,
+    /// Calls of the allocator per packet, by all threads.
+    pub allocations_per_packet: f64,
+}
+
+/// How long packets are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum PacketBytes {
+    /// This many bytes on the wire.
+    Each(u16),
+    /// Drawn from what the name says.
+    Drawn(String),
+}
+
+impl fmt::Display for PacketBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PacketBytes::Each(bytes) => f.pad(&bytes.to_string()),
+            PacketBytes::Drawn(name) => f.pad(name),
+        }
+    }
+}
+
+impl Row {
+    pub(super) fn new(spec: &Spec, figure: &Figure, harness: &Figure) -> Row {
+        let ns = |figure: &Figure| 1e3 * spec.lanes as f64 / figure.mpps;
+        let above = if spec.chain == ChainKind::Harness { 0.0 } else { ns(figure) - ns(harness) };
+        Row {
+            chain: spec.chain.name().into(),
+            flows: spec.load.flows,
+            distribution: match spec.load.distribution {
+                Distribution::Uniform => "uniform".into(),
+                Distribution::Zipf(exponent) => format!("zipf-{exponent}"),
+            },
+            packet_bytes: match spec.load.size {
+                FrameSize::Smallest => PacketBytes::Each(64),
+                FrameSize::Mix => PacketBytes::Drawn("mix".into()),
+            },
+            new_flow_share: spec.load.new_flow_share,
+            lanes: spec.lanes,
+            mpps: rounded(figure.mpps),
+            mpps_min: rounded(figure.range.0),
+            mpps_max: rounded(figure.range.1),
+            ns_per_packet: rounded(ns(figure)),
+            ns_above_harness: rounded(above),
+            allocations_per_packet: figure.allocations_per_packet,
+        }
+    }
+
+    /// What tells the row from others.
+    pub fn name(&self) -> String {
+        let Row { chain, flows, distribution, packet_bytes, new_flow_share, lanes, .. } = self;
+        let new = new_flow_share * 100.0;
+        format!("{chain} {flows} {distribution} {packet_bytes} B {new} % new {lanes} lanes")
+    }
+}
+
+/// Three digits behind the point: more would claim a precision that there is not.
+fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+/// Rows as lines under a heading.
+#[derive(Clone, Copy, Debug)]
+pub struct Table;
+
+impl Table {
+    /// The heading.
+    pub fn heading() -> String {
+        format!(
+            "{:<9} {:>10} {:<9} {:>5} {:>6} {:>5} {:>8} {:>15} {:>8} {:>8} {:>9}",
+            "chain",
+            "flows",
+            "spread",
+            "bytes",
+            "new",
+            "lanes",
+            "Mpps",
+            "min-max",
+            "ns",
+            "above",
+            "allocs"
+        )
+    }
+
+    /// A row's line.
+    pub fn line(row: &Row) -> impl fmt::Display {
+        let range = format!("{:.2}-{:.2}", row.mpps_min, row.mpps_max);
+        format!(
+            "{:<9} {:>10} {:<9} {:>5} {:>5}% {:>5} {:>8.2} {:>15} {:>8.1} {:>8.1} {:>9.6}",
+            row.chain,
+            row.flows,
+            row.distribution,
+            row.packet_bytes,
+            row.new_flow_share * 100.0,
+            row.lanes,
+            row.mpps,
+            range,
+            row.ns_per_packet,
+            row.ns_above_harness,
+            row.allocations_per_packet,
+        )
+    }
+}

@@ -1,0 +1,154 @@
+//! Chains in the runtime, as `rheo run` runs them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rheostat_base::{Clock, CoreId, CoreSet, DropReason};
+use rheostat_io::Device;
+use rheostat_nf::function::Firewall;
+use rheostat_nf::function::firewall::{FirewallConfig, Timeouts};
+use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, make_shards};
+use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_run::account::LaneSample;
+use rheostat_run::{Routes, RunReport, Runtime, RuntimeConfig, TimeSource};
+use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
+use rheostat_steer::{HashKey, Orientation, Steering};
+
+use super::measurement::{Figure, await_opening, measure};
+use super::{NfBench, Spec};
+use crate::error::BenchError;
+use crate::memory::{self, CYCLE, LAN, Opening, WAN};
+
+/// Entries of the indirection table, and shards: those of a run by default.
+const BUCKETS: usize = 512;
+const SHARDS: usize = 128;
+/// How long a connection that was reset is remembered. Shorter than by default, so that within a row
+/// as many flows end as begin.
+const CLOSED: Duration = Duration::from_millis(100);
+/// New flows per second and lane for which there is room besides the flows that stay, with a share of one.
+const FRESH: f64 = 15e6;
+/// How long an ended flow may stay until it is reclaimed: its time-out, a tick of the timer wheel and
+/// a round of the shards, rounded up.
+const RECLAIMED_AFTER: f64 = 1.6;
+
+/// What a row is measured on.
+pub(super) struct Bed {
+    pub(super) cores: Vec<CoreId>,
+    pub(super) pool: Mempool,
+    pub(super) devices: Vec<Box<dyn Device>>,
+    pub(super) opening: Opening,
+    pub(super) warm_up: Duration,
+    steering: Arc<Steering>,
+}
+
+impl Bed {
+    pub(super) fn new(spec: &Spec) -> Result<Bed, BenchError> {
+        let cores = CoreSet::available()?.cores().to_vec();
+        if cores.len() < spec.lanes {
+            return Err(BenchError::TooFewCores { lanes: spec.lanes, cores: cores.len() });
+        }
+        // Both devices' buffers, and as many again for what a lane holds.
+        let buffers = (4 * CYCLE * spec.lanes) as u32;
+        let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
+        let orientations = vec![Orientation::Inside, Orientation::Outside];
+        let key = HashKey::new(std::array::from_fn(|i| {
+            // Any key will do, as long as every run has the same.
+            (0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(i as u64 + 1) >> 56) as u8
+        }));
+        let steering = Arc::new(Steering::new(&key, BUCKETS, SHARDS, orientations)?);
+        let (devices, opening) = memory::devices(&spec.load, &steering, spec.lanes);
+        let settle = if spec.load.new_flow_share > 0.0 { RECLAIMED_AFTER } else { 0.3 };
+        let warm_up = Duration::from_secs_f64(settle);
+        Ok(Bed { cores, pool, devices, opening, warm_up, steering })
+    }
+}
+
+/// Measures the empty chain.
+pub(super) fn measure_empty(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
+    run(spec, bench, Empty, StateLayout::new())
+}
+
+/// Measures the firewall, which lets everything from inside out and only answers in.
+pub(super) fn measure_firewall(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
+    let timeouts = Timeouts { tcp_closed: CLOSED, ..Timeouts::default() };
+    let config = FirewallConfig { timeouts, ..FirewallConfig::default() };
+    let mut layout = StateLayout::new();
+    let stage = Stage::new(Firewall::new(config), &mut layout)?;
+    run(spec, bench, stage, layout)
+}
+
+fn run<C: Chain>(
+    spec: &Spec,
+    bench: &NfBench,
+    chain: C,
+    layout: StateLayout,
+) -> Result<Figure, BenchError> {
+    let bed = Bed::new(spec)?;
+    let hasher = FlowHasher::new(std::array::from_fn(|i| {
+        (spec.load.seed + i as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95).rotate_left(29)
+    }));
+    let fresh = spec.load.new_flow_share * FRESH * RECLAIMED_AFTER * spec.lanes as f64;
+    let flows = f64::from(spec.load.flows) + fresh;
+    // Flows fall into shards by chance: six standard deviations above the mean.
+    let mean = flows / SHARDS as f64;
+    let capacity = if C::STATEFUL { mean + 6.0 * mean.sqrt() + 64.0 } else { 1.0 };
+    let table = TableConfig { capacity: capacity as usize, aliases: false };
+    let fragments = FragmentConfig::default();
+    let seeds = Seeds { shards: spec.load.seed };
+    let shards = make_shards(&chain, SHARDS, table, Arc::new(layout), hasher, fragments, seeds)?;
+    let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
+    let config = RuntimeConfig {
+        lanes: spec.lanes,
+        workers: bed.cores.iter().take(spec.lanes).copied().map(Some).collect(),
+        handoff_capacity: 1_024,
+        time: TimeSource::Poll,
+        pool: bed.pool,
+        steering: bed.steering,
+        hasher,
+    };
+    let chain = Arc::new(chain);
+    let routes = Routes(vec![WAN, LAN]);
+    let service = |_| ChainService::new(chain.clone(), routes.clone());
+    let shard = |id: rheostat_base::ShardId| {
+        shards[id.index()].take().expect("each shard is asked for once")
+    };
+    let mut runtime = Runtime::start(config, bed.devices, Clock::new(), service, shard)?;
+    let opened = await_opening(&bed.opening, spec.load.flows.into());
+    let figure = opened.map(|()| {
+        measure(bench, bed.warm_up, || {
+            let sample = runtime.sample();
+            (sample.lanes.iter().map(|lane| lane.received).sum(), sample.seconds)
+        })
+    });
+    let report = runtime.join()?;
+    let sum = LaneSample::sum(&report.last.lanes);
+    let figure = figure.map_err(|error| error.because(&reasons(&sum)))?;
+    check(spec, &report)?;
+    Ok(figure)
+}
+
+/// Makes sure that the run was sound, and that the chain did what it was measured for.
+fn check(spec: &Spec, report: &RunReport) -> Result<(), BenchError> {
+    if let Some(violation) = report.violations.first() {
+        return Err(BenchError::Violated(violation.clone()));
+    }
+    let sum = LaneSample::sum(&report.last.lanes);
+    let dropped = sum.dropped_total();
+    // At the edges of a round, a few packets of short connections come alone.
+    if dropped * 1_000 > sum.received {
+        let (chain, received, reasons) = (spec.chain.name(), sum.received, reasons(&sum));
+        return Err(BenchError::Dropped { chain, dropped, received, reasons });
+    }
+    Ok(())
+}
+
+/// Why packets were dropped, with how many each.
+fn reasons(sum: &LaneSample) -> String {
+    let count = |reason: &DropReason| sum.dropped[*reason as usize];
+    let reasons: Vec<_> = DropReason::ALL
+        .iter()
+        .filter(|reason| count(reason) > 0)
+        .map(|reason| format!("{} {}", reason.name(), count(reason)))
+        .collect();
+    if reasons.is_empty() { "none dropped".into() } else { reasons.join(", ") }
+}

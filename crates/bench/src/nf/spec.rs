@@ -1,0 +1,146 @@
+//! Which rows there are.
+
+use rheostat_traffic::Distribution;
+
+use crate::memory::{FrameSize, Load};
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainKind {
+    /// Source and sink alone.
+    Harness,
+    /// A chain without functions: receive, parse, steer, send.
+    Empty,
+    /// The stateful firewall.
+    Firewall,
+}
+
+impl ChainKind {
+    /// All of them, from the least to the most.
+    pub const ALL: [ChainKind; 3] = [ChainKind::Harness, ChainKind::Empty, ChainKind::Firewall];
+
+    /// The name in rows.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ChainKind::Harness => "harness",
+            ChainKind::Empty => "empty",
+            ChainKind::Firewall => "firewall",
+        }
+    }
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spec {
+    /// What is measured.
+    pub chain: ChainKind,
+    /// The packets.
+    pub load: Load,
+    /// On how many lanes, each with a core of its own.
+    pub lanes: usize,
+}
+
+/// The rows that a caller wants: each list crossed with each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selection {
+    /// Chains.
+    pub chains: Vec<ChainKind>,
+    /// Numbers of flows.
+    pub flows: Vec<u32>,
+    /// How packets are spread over flows.
+    pub distributions: Vec<Distribution>,
+    /// Packet sizes.
+    pub sizes: Vec<FrameSize>,
+    /// Shares of packets that open a flow.
+    pub new_flow_shares: Vec<f64>,
+    /// Numbers of lanes.
+    pub lanes: Vec<usize>,
+    /// What everything random is drawn from.
+    pub seed: u64,
+}
+
+impl Selection {
+    /// All rows.
+    pub fn specs(&self) -> Vec<Spec> {
+        let mut specs = Vec::new();
+        for &lanes in &self.lanes {
+            for &size in &self.sizes {
+                for &new_flow_share in &self.new_flow_shares {
+                    for &flows in &self.flows {
+                        for &distribution in &self.distributions {
+                            let seed = self.seed;
+                            let load = Load { flows, distribution, size, new_flow_share, seed };
+                            let spec = |&chain| Spec { chain, load, lanes };
+                            specs.extend(self.chains.iter().map(spec));
+                        }
+                    }
+                }
+            }
+        }
+        specs
+    }
+
+    /// The rows for which `docs/performance.md` states aims: smallest packets on one lane for each
+    /// number of flows and each distribution, then one load each with longer packets, with new flows, and on two lanes.
+    pub fn usual(seed: u64, lanes: &[usize]) -> Vec<Spec> {
+        let zipf = Distribution::Zipf(1.1);
+        let base = Selection {
+            chains: ChainKind::ALL.to_vec(),
+            flows: vec![64_000, 1_000_000, 10_000_000],
+            distributions: vec![zipf, Distribution::Uniform],
+            sizes: vec![FrameSize::Smallest],
+            new_flow_shares: vec![0.0],
+            lanes: vec![1],
+            seed,
+        };
+        let mix = Selection {
+            flows: vec![64_000, 1_000_000],
+            sizes: vec![FrameSize::Mix],
+            ..base.clone()
+        };
+        let new = Selection {
+            chains: vec![ChainKind::Harness, ChainKind::Firewall],
+            flows: vec![64_000, 1_000_000],
+            distributions: vec![zipf],
+            new_flow_shares: vec![0.01, 0.1],
+            ..base.clone()
+        };
+        let wide = Selection {
+            flows: vec![64_000, 1_000_000],
+            lanes: lanes.iter().copied().filter(|&lanes| lanes != 1).collect(),
+            ..base.clone()
+        };
+        let sets = [base, mix, new, wide];
+        let wanted = |spec: &Spec| lanes.contains(&spec.lanes);
+        sets.iter().flat_map(Selection::specs).filter(wanted).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selection_is_the_product_of_its_lists() {
+        let selection = Selection {
+            chains: ChainKind::ALL.to_vec(),
+            flows: vec![64_000, 1_000_000, 10_000_000],
+            distributions: vec![Distribution::Uniform, Distribution::Zipf(1.1)],
+            sizes: vec![FrameSize::Smallest, FrameSize::Mix],
+            new_flow_shares: vec![0.0, 0.01, 0.1],
+            lanes: vec![1, 2],
+            seed: 1,
+        };
+        let specs = selection.specs();
+        assert_eq!(specs.len(), 3 * 3 * 2 * 2 * 3 * 2);
+        // Chains of one load stand together, so that they share a baseline.
+        assert!(specs.chunks(3).all(|rows| rows.iter().all(|row| row.load == rows[0].load)));
+    }
+
+    #[test]
+    fn the_usual_rows_keep_to_the_lanes_asked_for() {
+        assert!(Selection::usual(1, &[1]).iter().all(|spec| spec.lanes == 1));
+        assert!(Selection::usual(1, &[2]).iter().all(|spec| spec.lanes == 2));
+        assert!(!Selection::usual(1, &[2]).is_empty());
+    }
+}

@@ -1,0 +1,247 @@
+//! `rheo bench`: measures, and compares measurements.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Subcommand, ValueEnum};
+use rheostat_base::unit::{parse_count, parse_duration};
+use rheostat_bench::ab::Comparison;
+use rheostat_bench::machine::Machine;
+use rheostat_bench::memory::FrameSize;
+use rheostat_bench::nf::{ChainKind, Effort, NfBench, Selection, Table};
+use rheostat_traffic::Distribution;
+
+use crate::failure::Failure;
+
+/// What everything random in a benchmark is drawn from, so that two runs see the same packets.
+const SEED: u64 = 1;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    scenario: Scenario,
+}
+
+#[derive(Debug, Subcommand)]
+enum Scenario {
+    /// Measure what chains of network functions cost per packet, packets from memory.
+    Nf(NfArgs),
+    /// Run two benchmark commands in turn and print their ratios.
+    Ab(AbArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo bench nf                                        the rows for which there are aims
+  rheo bench nf --all                                  every combination
+  rheo bench nf --chain firewall --flows 1M --lanes 1,2 --spread uniform
+  rheo bench nf --json > rows.json
+
+A row's cost is what a packet takes above the harness: the same source and sink with nothing between
+them. Every lane has a core of its own; leave the machine alone meanwhile.")]
+struct NfArgs {
+    /// What to measure.
+    #[arg(long = "chain", value_enum, value_delimiter = ',')]
+    chains: Vec<ChainName>,
+    /// Flows that are open throughout, such as 64k,1M,10M.
+    #[arg(long, value_delimiter = ',', value_parser = flows)]
+    flows: Vec<u32>,
+    /// How packets are spread over flows: uniform, zipf, or zipf-EXPONENT.
+    #[arg(long, value_delimiter = ',', value_parser = spread)]
+    spread: Vec<Distribution>,
+    /// Packet sizes.
+    #[arg(long = "size", value_enum, value_delimiter = ',')]
+    sizes: Vec<SizeName>,
+    /// Shares of packets that open a flow, between 0 and 0.2.
+    #[arg(long = "new", value_name = "SHARE", value_delimiter = ',', value_parser = share)]
+    new_flow_shares: Vec<f64>,
+    /// Numbers of lanes; one and two where there are two cores.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=64))]
+    lanes: Vec<u16>,
+    /// Every combination of what is not given.
+    #[arg(long)]
+    all: bool,
+    /// Windows measured per row; the median counts.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    windows: u16,
+    /// The length of a window.
+    #[arg(long, default_value = "200ms", value_parser = parse_duration)]
+    window: Duration,
+    /// Print rows as lines of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo bench ab --a './rheo-before bench nf --flows 1M --lanes 1 --json' \\
+                --b './rheo-after  bench nf --flows 1M --lanes 1 --json'
+  rheo bench ab --rounds 9 --a 'rheo bench nf --lanes 1 --json' --b 'rheo bench nf --lanes 2 --json'")]
+struct AbArgs {
+    /// The first command line; it must print rows as JSON.
+    #[arg(long, value_name = "COMMAND")]
+    a: String,
+    /// The second command line.
+    #[arg(long, value_name = "COMMAND")]
+    b: String,
+    /// How often each is run.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: u16,
+    /// Print ratios as lines of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ChainName {
+    /// Source and sink alone.
+    Harness,
+    /// A chain without functions.
+    Empty,
+    /// The stateful firewall.
+    Firewall,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SizeName {
+    /// 64 bytes on the wire.
+    #[value(name = "64")]
+    Smallest,
+    /// The sizes and protocols of the synthetic internet mix.
+    Mix,
+}
+
+/// Measures or compares.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    match &args.scenario {
+        Scenario::Nf(args) => nf(args),
+        Scenario::Ab(args) => ab(args),
+    }
+}
+
+fn nf(args: &NfArgs) -> Result<ExitCode, Failure> {
+    let effort = Effort { windows: args.windows.into(), window: args.window };
+    let bench = NfBench { effort, allocations };
+    let specs = selection(args);
+    if !args.json {
+        println!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
+        println!("{}", Table::heading());
+    }
+    let mut done = 0;
+    bench.run(&specs, |row| {
+        done += 1;
+        if args.json {
+            println!("{}", serde_json::to_string(row).expect("a row is plain data"));
+            if io::stderr().is_terminal() {
+                eprintln!("{done}/{} {}", specs.len(), row.name());
+            }
+        } else {
+            println!("{}", Table::line(row));
+        }
+    })?;
+    if !args.json {
+        println!("invariants ok in every row");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The rows to measure: the usual ones, unless something narrower or wider was asked for.
+fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
+    let cores = rheostat_base::CoreSet::available().map_or(1, |set| set.cores().len());
+    let lanes: Vec<usize> = match args.lanes.as_slice() {
+        [] => [1, 2].into_iter().filter(|&lanes| lanes <= cores).collect(),
+        lanes => lanes.iter().map(|&lanes| lanes.into()).collect(),
+    };
+    let is_narrowed = !(args.chains.is_empty()
+        && args.flows.is_empty()
+        && args.spread.is_empty()
+        && args.sizes.is_empty()
+        && args.new_flow_shares.is_empty());
+    if !is_narrowed && !args.all {
+        return Selection::usual(SEED, &lanes);
+    }
+    let chains = args.chains.iter().map(|chain| match chain {
+        ChainName::Harness => ChainKind::Harness,
+        ChainName::Empty => ChainKind::Empty,
+        ChainName::Firewall => ChainKind::Firewall,
+    });
+    let sizes = args.sizes.iter().map(|size| match size {
+        SizeName::Smallest => FrameSize::Smallest,
+        SizeName::Mix => FrameSize::Mix,
+    });
+    // What is not given: everything with --all, else the first.
+    let or = |all: bool| if all { usize::MAX } else { 1 };
+    let selection = Selection {
+        chains: given(chains.collect(), &ChainKind::ALL, usize::MAX),
+        flows: given(args.flows.clone(), &[64_000, 1_000_000, 10_000_000], usize::MAX),
+        distributions: given(
+            args.spread.clone(),
+            &[Distribution::Zipf(1.1), Distribution::Uniform],
+            usize::MAX,
+        ),
+        sizes: given(sizes.collect(), &[FrameSize::Smallest, FrameSize::Mix], or(args.all)),
+        new_flow_shares: given(args.new_flow_shares.clone(), &[0.0, 0.01, 0.1], or(args.all)),
+        lanes,
+        seed: SEED,
+    };
+    selection.specs()
+}
+
+fn given<T: Copy>(given: Vec<T>, default: &[T], most: usize) -> Vec<T> {
+    if given.is_empty() { default.iter().copied().take(most).collect() } else { given }
+}
+
+fn ab(args: &AbArgs) -> Result<ExitCode, Failure> {
+    let comparison =
+        Comparison { a: args.a.clone(), b: args.b.clone(), rounds: args.rounds.into() };
+    let ratios = comparison.run(|round, command| {
+        if io::stderr().is_terminal() {
+            eprintln!("round {} of {}: {command}", round + 1, args.rounds);
+        }
+    })?;
+    if !args.json {
+        println!("{}", Machine::this());
+        println!("A: {}\nB: {}\n{} rounds, medians:", args.a, args.b, args.rounds);
+    }
+    for ratio in ratios {
+        if args.json {
+            println!("{}", serde_json::to_string(&ratio).expect("a ratio is plain data"));
+        } else {
+            println!("{ratio}");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Calls of the allocator by this process so far.
+fn allocations() -> u64 {
+    let stats = crate::ALLOCATOR.stats();
+    (stats.allocations + stats.reallocations) as u64
+}
+
+fn flows(text: &str) -> Result<u32, String> {
+    let count = parse_count(text).map_err(|error| error.to_string())?;
+    u32::try_from(count)
+        .ok()
+        .filter(|count| (1_000..=100_000_000).contains(count))
+        .ok_or_else(|| "between 1k and 100M flows".into())
+}
+
+fn spread(text: &str) -> Result<Distribution, String> {
+    let exponent = |text: &str| text.parse::<f64>().ok().filter(|e| (0.1..=10.0).contains(e));
+    match text {
+        "uniform" => Ok(Distribution::Uniform),
+        "zipf" => Ok(Distribution::Zipf(1.1)),
+        _ => text
+            .strip_prefix("zipf-")
+            .and_then(exponent)
+            .map(Distribution::Zipf)
+            .ok_or_else(|| "uniform, zipf, or zipf- with an exponent between 0.1 and 10".into()),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| (0.0..=0.2).contains(share));
+    share.ok_or_else(|| "a share between 0 and 0.2".into())
+}
