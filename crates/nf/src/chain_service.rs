@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{DropReason, ShardId, Time};
-use rheostat_packet::Mbuf;
-use rheostat_run::{Arrival, ArrivalKind, Egress, LaneState, Routes, Service};
+use rheostat_packet::{Burst, Mbuf};
+use rheostat_run::{Arrival, ArrivalKind, Arrivals, Egress, LaneState, Routes, Service};
 use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTracker};
 use rheostat_state::{Probe, Shard, StateLayout, TableConfig};
 
@@ -29,7 +29,7 @@ pub struct ChainService<C: Chain> {
     chain: Arc<C>,
     routes: Routes,
     effects: Effects,
-    probes: Vec<Option<Probe>>,
+    probes: Vec<Probe>,
     /// Shards from whose tables a flow was removed during this burst.
     disturbed: Vec<ShardId>,
     next_shard: ShardId,
@@ -86,29 +86,33 @@ impl<C: Chain> ChainService<C> {
     #[inline]
     fn run(
         &mut self,
-        mut arrival: Arrival,
-        probe: Option<Probe>,
+        mut packet: Mbuf,
+        arrival: &Arrival,
+        probe: Probe,
         lane: &mut LaneState<'_, C::Local>,
         out: &mut Egress,
     ) {
         self.effects.reset();
         let verdict = match arrival.kind {
-            ArrivalKind::Flow => self.run_flow(&mut arrival, probe, lane),
-            ArrivalKind::IcmpError => self.run_icmp_error(&mut arrival, probe, lane),
-            ArrivalKind::Orphan | ArrivalKind::Fragment => self.run_orphan(&mut arrival, lane),
+            ArrivalKind::Flow => self.run_flow(&mut packet, arrival, probe, lane),
+            ArrivalKind::IcmpError => self.run_icmp_error(&mut packet, arrival, probe, lane),
+            ArrivalKind::Orphan | ArrivalKind::Fragment => {
+                self.run_orphan(&mut packet, arrival, lane)
+            }
         };
-        self.dispose(arrival.packet, verdict, lane, out);
+        self.dispose(packet, verdict, lane, out);
     }
 
     fn run_orphan(
         &mut self,
-        arrival: &mut Arrival,
+        packet: &mut Mbuf,
+        arrival: &Arrival,
         lane: &mut LaneState<'_, C::Local>,
     ) -> Outcome<Verdict> {
         let ChainService { chain, effects, .. } = self;
         let shard = lane.shards.get_mut(arrival.shard).expect("packets run where their shard is");
         let scope = &mut Scope { now: arrival.now, shard: shard.id, effects, pool: lane.pool };
-        chain.orphan(&mut shard.local, scope, &mut Packet::new(arrival))
+        chain.orphan(&mut shard.local, scope, &mut Packet::new(packet, arrival))
     }
 
     #[inline]
@@ -179,31 +183,40 @@ impl<C: Chain> ChainService<C> {
 impl<C: Chain> Service for ChainService<C> {
     type Local = C::Local;
 
+    const STATEFUL: bool = C::STATEFUL;
+
     fn process(
         &mut self,
-        arrivals: &mut Vec<Arrival>,
+        arrivals: &mut Arrivals,
         lane: &mut LaneState<'_, C::Local>,
         out: &mut Egress,
     ) {
-        if C::STATEFUL {
-            for arrival in arrivals.iter().filter(|arrival| has_key(arrival)) {
-                if let Some(shard) = lane.shards.get(arrival.shard) {
-                    shard.table.prefetch(arrival.hash);
-                }
+        for arrival in arrivals.iter().filter(|arrival| has_key(arrival)) {
+            if let Some(shard) = lane.shards.get(arrival.shard) {
+                shard.table.prefetch(arrival.hash);
             }
-            self.probes.extend(arrivals.iter().map(|arrival| {
-                let shard = lane.shards.get(arrival.shard).filter(|_| has_key(arrival))?;
-                Some(shard.table.probe(arrival.hash))
-            }));
-        } else {
-            self.probes.resize(arrivals.len(), None);
         }
         let mut probes = std::mem::take(&mut self.probes);
-        for (arrival, probe) in arrivals.drain(..).zip(probes.drain(..)) {
-            self.run(arrival, probe, lane, out);
-        }
+        probes.extend(arrivals.iter().map(|arrival| {
+            match lane.shards.get(arrival.shard).filter(|_| has_key(arrival)) {
+                Some(shard) => shard.table.probe(arrival.hash),
+                None => Probe::default(),
+            }
+        }));
+        let mut probe = probes.iter().copied();
+        arrivals.drain(|packet, arrival| {
+            self.run(packet, arrival, probe.next().unwrap_or_default(), lane, out);
+        });
+        probes.clear();
         self.probes = probes;
         self.end_burst(lane);
+    }
+
+    fn relay(&mut self, burst: &mut Burst, lane: &mut LaneState<'_, C::Local>, out: &mut Egress) {
+        for packet in burst.drain(..) {
+            let device = self.routes.out_of(packet.meta.device);
+            out.send(device, packet, lane.pool, lane.counters);
+        }
     }
 
     fn tick(&mut self, lane: &mut LaneState<'_, C::Local>, out: &mut Egress, now: Time) {

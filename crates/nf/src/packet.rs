@@ -10,13 +10,14 @@ use rheostat_steer::Side;
 /// the raw bytes for writing.
 #[derive(Debug)]
 pub struct Packet<'a> {
-    arrival: &'a mut Arrival,
+    mbuf: &'a mut Mbuf,
+    arrival: &'a Arrival,
 }
 
 impl<'a> Packet<'a> {
     #[inline]
-    pub(crate) fn new(arrival: &'a mut Arrival) -> Packet<'a> {
-        Packet { arrival }
+    pub(crate) fn new(mbuf: &'a mut Mbuf, arrival: &'a Arrival) -> Packet<'a> {
+        Packet { mbuf, arrival }
     }
 
     /// The key of the flow, inside endpoint first.
@@ -40,7 +41,7 @@ impl<'a> Packet<'a> {
     /// The device the packet arrived on.
     #[inline]
     pub fn device(&self) -> DeviceId {
-        self.arrival.packet.meta.device
+        self.mbuf.meta.device
     }
 
     /// Where the headers lie.
@@ -53,19 +54,19 @@ impl<'a> Packet<'a> {
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "a packet is never empty")]
     pub fn len(&self) -> usize {
-        self.arrival.packet.len()
+        self.mbuf.len()
     }
 
     /// The bytes of the first segment, where all headers lie.
     #[inline]
     pub fn data(&self) -> &[u8] {
-        self.arrival.packet.data()
+        self.mbuf.data()
     }
 
     /// The buffer, for code that builds a reply to the packet.
     #[inline]
     pub fn mbuf(&self) -> &Mbuf {
-        &self.arrival.packet
+        self.mbuf
     }
 
     /// Whether this is an ICMP error about a packet of the flow, not one of its own packets.

@@ -4,7 +4,7 @@
 use rheostat_base::LaneId;
 use rheostat_base::sync::spsc::{self, Consumer, Producer};
 
-use crate::lane::Arrival;
+use crate::lane::Placed;
 
 /// The ends of the rings that one lane holds.
 #[derive(Debug)]
@@ -12,16 +12,16 @@ pub struct Handoff {
     /// To every other lane; none to itself.
     outbound: Vec<Option<Outbound>>,
     /// From every other lane; none from itself.
-    inbound: Vec<Option<Consumer<Arrival>>>,
+    inbound: Vec<Option<Consumer<Placed>>>,
     /// Where the next round of taking starts, so that no sender is always last.
     start: usize,
 }
 
 #[derive(Debug)]
 struct Outbound {
-    ring: Producer<Arrival>,
+    ring: Producer<Placed>,
     /// Packets of this poll, published together.
-    staged: Vec<Arrival>,
+    staged: Vec<Placed>,
 }
 
 impl Handoff {
@@ -49,14 +49,14 @@ impl Handoff {
     ///
     /// # Panics
     /// When `to` is this lane: a packet that is home already is not handed off.
-    pub fn stage(&mut self, to: LaneId, arrival: Arrival) {
+    pub fn stage(&mut self, to: LaneId, packet: Placed) {
         let outbound = self.outbound[to.index()].as_mut();
-        outbound.expect("a packet is handed to another lane").staged.push(arrival);
+        outbound.expect("a packet is handed to another lane").staged.push(packet);
     }
 
     /// Sends what was laid aside. Packets for which a ring has no room are passed to `refused`, oldest
     /// first. Returns how many were sent.
-    pub fn publish(&mut self, mut refused: impl FnMut(Arrival)) -> usize {
+    pub fn publish(&mut self, mut refused: impl FnMut(Placed)) -> usize {
         let mut sent = 0;
         for outbound in self.outbound.iter_mut().flatten() {
             if outbound.staged.is_empty() {
@@ -70,7 +70,7 @@ impl Handoff {
     }
 
     /// Takes up to `limit` packets from each sender, in order per sender. Returns how many.
-    pub fn take(&mut self, limit: usize, mut f: impl FnMut(Arrival)) -> usize {
+    pub fn take(&mut self, limit: usize, mut f: impl FnMut(Placed)) -> usize {
         let lanes = self.inbound.len();
         self.start = (self.start + 1) % lanes.max(1);
         let mut taken = 0;

@@ -5,14 +5,14 @@ mod arrival;
 mod egress;
 mod fragments;
 
-pub use arrival::{Arrival, ArrivalKind};
+pub use arrival::{Arrival, ArrivalKind, Arrivals, Placed};
 pub use egress::Egress;
 
 use std::sync::Arc;
 
 use rheostat_base::{DeviceId, DropReason, LaneId, Time};
 use rheostat_io::{QueuePair, RxQueue};
-use rheostat_packet::{BURST, Burst, PoolCache};
+use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 use rheostat_state::FlowHasher;
 use rheostat_steer::Steering;
 
@@ -84,8 +84,8 @@ pub struct Lane<S: Service> {
     /// The latest time of any packet, which is what timers go by when packets carry the time.
     latest: Time,
     burst: Burst,
-    arrivals: Vec<Arrival>,
-    fragments: Vec<Arrival>,
+    arrivals: Arrivals,
+    fragments: Vec<Placed>,
 }
 
 impl<S: Service> Lane<S> {
@@ -107,7 +107,7 @@ impl<S: Service> Lane<S> {
             time: config.time,
             latest: Time::ZERO,
             burst: Burst::new(),
-            arrivals: Vec::with_capacity(2 * BURST),
+            arrivals: Arrivals::with_capacity(2 * BURST),
             fragments: Vec::new(),
         }
     }
@@ -181,11 +181,11 @@ impl<S: Service> Lane<S> {
 
     fn take_handed_off(&mut self) -> usize {
         let Lane { handoff, arrivals, fragments, latest, .. } = self;
-        let taken = handoff.take(BURST, |arrival| {
-            *latest = (*latest).max(arrival.now);
-            match arrival.kind {
-                ArrivalKind::Fragment => fragments.push(arrival),
-                _ => arrivals.push(arrival),
+        let taken = handoff.take(BURST, |placed| {
+            *latest = (*latest).max(placed.arrival.now);
+            match placed.arrival.kind {
+                ArrivalKind::Fragment => fragments.push(placed),
+                _ => arrivals.push(placed.packet, placed.arrival),
             }
         });
         if taken > 0 {
@@ -199,10 +199,16 @@ impl<S: Service> Lane<S> {
         let mut received = 0;
         for device in 0..self.receivers.len() {
             let count = self.receivers[device].recv(&mut self.burst, &mut self.pool, now);
-            if count > 0 {
-                received += count;
+            if count == 0 {
+                continue;
+            }
+            received += count;
+            self.counters.received.add(count as u64);
+            if S::STATEFUL {
                 self.steer(now);
                 self.process();
+            } else {
+                self.relay();
             }
         }
         received
@@ -213,29 +219,46 @@ impl<S: Service> Lane<S> {
         for packet in &self.burst {
             packet.prefetch();
         }
-        self.counters.received.add(self.burst.len() as u64);
         let mut bytes = 0;
-        for packet in self.burst.drain(..) {
+        let mut burst = std::mem::take(&mut self.burst);
+        for packet in burst.drain(..) {
             bytes += packet.len() as u64;
-            match Arrival::classify(packet, &self.steering, &self.hasher, self.time, now) {
-                Ok(arrival) => {
-                    self.latest = self.latest.max(arrival.now);
-                    let owner = self.owners[arrival.shard.index()];
-                    if owner != self.id {
-                        self.handoff.stage(owner, arrival);
-                    } else if arrival.kind == ArrivalKind::Fragment {
-                        self.fragments.push(arrival);
-                    } else {
-                        self.arrivals.push(arrival);
-                    }
-                }
-                Err((packet, reason)) => {
-                    self.counters.dropped.add(reason, 1);
-                    self.pool.free(packet);
-                }
+            let now = self.time_of(&packet, now);
+            let classified = Arrival::classify(&packet, &self.steering, &self.hasher, now);
+            let Ok(arrival) = classified else {
+                self.counters.dropped.add(DropReason::Malformed, 1);
+                self.pool.free(packet);
+                continue;
+            };
+            self.latest = self.latest.max(now);
+            let owner = self.owners[arrival.shard.index()];
+            if owner != self.id {
+                self.handoff.stage(owner, Placed { packet, arrival });
+            } else if arrival.kind == ArrivalKind::Fragment {
+                self.fragments.push(Placed { packet, arrival });
+            } else {
+                self.arrivals.push(packet, arrival);
             }
         }
         self.counters.received_bytes.add(bytes);
+    }
+
+    /// What counts as the time of a packet received at `now`.
+    #[inline]
+    fn time_of(&self, packet: &Mbuf, now: Time) -> Time {
+        match self.time {
+            TimeSource::Packet => packet.meta.timestamp,
+            TimeSource::Poll => now,
+        }
+    }
+
+    fn relay(&mut self) {
+        let bytes: usize = self.burst.iter().map(Mbuf::len).sum();
+        self.counters.received_bytes.add(bytes as u64);
+        let mut state =
+            LaneState { shards: &mut self.shards, pool: &mut self.pool, counters: &self.counters };
+        self.service.relay(&mut self.burst, &mut state, &mut self.egress);
+        debug_assert!(self.burst.is_empty(), "a service leaves no packet behind");
     }
 
     fn process(&mut self) {
@@ -250,9 +273,9 @@ impl<S: Service> Lane<S> {
 
     fn publish(&mut self) {
         let Lane { handoff, counters, pool, .. } = self;
-        let sent = handoff.publish(|arrival| {
+        let sent = handoff.publish(|placed| {
             counters.dropped.add(DropReason::HandoffFull, 1);
-            pool.free(arrival.packet);
+            pool.free(placed.packet);
         });
         counters.handoff_out.add(sent as u64);
     }

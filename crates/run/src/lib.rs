@@ -13,7 +13,9 @@ mod worker;
 
 pub use account::{LaneCounters, LaneSample};
 pub use invariant::Violation;
-pub use lane::{Arrival, ArrivalKind, Egress, Lane, LaneConfig, Routes, TimeSource};
+pub use lane::{
+    Arrival, ArrivalKind, Arrivals, Egress, Lane, LaneConfig, Placed, Routes, TimeSource,
+};
 pub use poll::{Next, PollOutcome, PollPolicy};
 pub use runtime::{RunReport, Runtime, RuntimeConfig, StartError};
 pub use service::{LaneState, Service};

@@ -1,10 +1,10 @@
 //! What a lane runs: a chain of network functions, or a TCP service.
 
 use rheostat_base::Time;
-use rheostat_packet::PoolCache;
+use rheostat_packet::{Burst, PoolCache};
 
 use crate::account::LaneCounters;
-use crate::lane::{Arrival, Egress};
+use crate::lane::{Arrivals, Egress};
 use crate::shard_set::ShardSet;
 
 /// The parts of a lane that a service works on.
@@ -22,14 +22,23 @@ pub trait Service: Send + 'static {
     /// State per shard, besides the flow table: ports, limits, random numbers.
     type Local: Send + 'static;
 
+    /// Whether the service keeps state, so that a packet must reach the lane that owns its flow's
+    /// shard. Where it does not, packets stay unparsed on the lane that received them and take the
+    /// way of [`Service::relay`].
+    const STATEFUL: bool;
+
     /// Processes packets of shards that the lane owns, in order, and leaves `arrivals` empty: each
     /// packet goes to `out`, or is freed and counted as consumed or dropped.
     fn process(
         &mut self,
-        arrivals: &mut Vec<Arrival>,
+        arrivals: &mut Arrivals,
         lane: &mut LaneState<'_, Self::Local>,
         out: &mut Egress,
     );
+
+    /// Sends on the packets of a poll, all from one device, and leaves `burst` empty. Only called for
+    /// a service that keeps no state.
+    fn relay(&mut self, burst: &mut Burst, lane: &mut LaneState<'_, Self::Local>, out: &mut Egress);
 
     /// Does what is due by `now` without a packet to cause it: timers, periodic handlers. A bounded
     /// amount per call.

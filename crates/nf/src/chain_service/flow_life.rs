@@ -1,6 +1,7 @@
 //! From the first packet of a flow to its end.
 
 use rheostat_base::{DropReason, ShardId, Time};
+use rheostat_packet::Mbuf;
 use rheostat_run::{Arrival, LaneState};
 use rheostat_state::{FlowId, Probe, Shard};
 
@@ -15,108 +16,91 @@ impl<C: Chain> ChainService<C> {
     #[inline]
     pub(super) fn run_flow(
         &mut self,
-        arrival: &mut Arrival,
-        probe: Option<Probe>,
+        packet: &mut Mbuf,
+        arrival: &Arrival,
+        probe: Probe,
         lane: &mut LaneState<'_, C::Local>,
     ) -> Outcome<Verdict> {
-        let Some(probe) = probe else { return self.run_stateless(arrival, lane) };
-        match self.find_live(arrival, probe, lane) {
-            Some(id) => self.run_known(arrival, id, lane),
-            None => self.run_first(arrival, lane),
+        match self.run_known(packet, arrival, probe, lane) {
+            Some(verdict) => verdict,
+            None => self.run_first(packet, arrival, lane),
         }
     }
 
     /// Runs the chain on an ICMP error, with the flow it is about if that is known.
     pub(super) fn run_icmp_error(
         &mut self,
-        arrival: &mut Arrival,
-        probe: Option<Probe>,
-        lane: &mut LaneState<'_, C::Local>,
-    ) -> Outcome<Verdict> {
-        match probe.and_then(|probe| self.find_live(arrival, probe, lane)) {
-            Some(id) => self.run_known(arrival, id, lane),
-            None => self.run_orphan(arrival, lane),
-        }
-    }
-
-    fn run_stateless(
-        &mut self,
-        arrival: &mut Arrival,
-        lane: &mut LaneState<'_, C::Local>,
-    ) -> Outcome<Verdict> {
-        let ChainService { chain, effects, .. } = self;
-        let shard = lane.shards.get_mut(arrival.shard).expect("packets run where their shard is");
-        let scope = &mut Scope { now: arrival.now, shard: shard.id, effects, pool: lane.pool };
-        let (_, verdict) = chain.first(&mut shard.local, scope, &mut Packet::new(arrival))?;
-        Ok(verdict)
-    }
-
-    /// The packet's flow, unless its time is up: then it ends here, whether or not a timer has come
-    /// round to it.
-    #[inline]
-    fn find_live(
-        &mut self,
+        packet: &mut Mbuf,
         arrival: &Arrival,
         probe: Probe,
         lane: &mut LaneState<'_, C::Local>,
-    ) -> Option<FlowId> {
-        let shard = lane.shards.get_mut(arrival.shard)?;
-        let id = shard.table.find(arrival.hash, &arrival.key, probe)?;
-        if shard.table.flow(id)?.is_expired(arrival.now) {
-            self.end(id, arrival.shard, lane, arrival.now);
-            return None;
+    ) -> Outcome<Verdict> {
+        match self.run_known(packet, arrival, probe, lane) {
+            Some(verdict) => verdict,
+            None => self.run_orphan(packet, arrival, lane),
         }
-        Some(id)
     }
 
+    /// Runs the chain on a packet of a flow in the table; `None` when the flow is not there, or its
+    /// time was up: then it ends here, whether or not a timer has come round to it.
     #[inline]
     fn run_known(
         &mut self,
-        arrival: &mut Arrival,
-        id: FlowId,
+        packet: &mut Mbuf,
+        arrival: &Arrival,
+        probe: Probe,
         lane: &mut LaneState<'_, C::Local>,
-    ) -> Outcome<Verdict> {
+    ) -> Option<Outcome<Verdict>> {
         let ChainService { chain, effects, .. } = self;
         let (now, shard_id) = (arrival.now, arrival.shard);
-        let Shard { table, local, .. } = lane.shards.get_mut(shard_id).expect("owned");
-        let mut flow = table.flow(id).expect("found a moment ago");
+        let Shard { table, local, .. } = lane.shards.get_mut(shard_id)?;
+        let mut flow = table.find_flow(arrival.hash, &arrival.key, probe)?;
+        if flow.is_expired(now) {
+            let id = flow.id();
+            self.end(id, shard_id, lane, now);
+            return None;
+        }
         if is_ordered(arrival) {
-            let meta = &arrival.packet.meta;
+            let meta = &packet.meta;
             if flow.note_arrival(arrival.forward, meta.device, meta.stamp) {
                 lane.counters.reordered.increment();
             }
         }
         let scope = &mut Scope { now, shard: shard_id, effects, pool: lane.pool };
-        let verdict = chain.packet(local, scope, &mut Packet::new(arrival), &mut flow)?;
+        let outcome = chain.packet(local, scope, &mut Packet::new(packet, arrival), &mut flow);
+        let Ok(verdict) = outcome else { return Some(outcome) };
         if let Some(deadline) = effects.deadline {
             flow.set_deadline(deadline);
         }
         if let Some(evictable) = effects.evictable {
             flow.set_evictable(evictable);
         }
+        if verdict == Verdict::Restart || effects.close {
+            let id = flow.id();
+            self.end(id, shard_id, lane, now);
+        }
         if verdict == Verdict::Restart {
-            self.end(id, shard_id, lane, now);
             self.effects.reset();
-            return self.run_first(arrival, lane);
+            return Some(self.run_first(packet, arrival, lane));
         }
-        if effects.close {
-            self.end(id, shard_id, lane, now);
-        }
-        Ok(verdict)
+        Some(Ok(verdict))
     }
 
     /// Presents a packet to the chain as the first of its flow, and makes the flow if all functions
     /// admit it.
+    #[inline(never)]
     fn run_first(
         &mut self,
-        arrival: &mut Arrival,
+        packet: &mut Mbuf,
+        arrival: &Arrival,
         lane: &mut LaneState<'_, C::Local>,
     ) -> Outcome<Verdict> {
         let ChainService { chain, effects, .. } = self;
         let (now, id) = (arrival.now, arrival.shard);
         let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
         let scope = &mut Scope { now, shard: id, effects, pool: lane.pool };
-        let (states, verdict) = chain.first(&mut shard.local, scope, &mut Packet::new(arrival))?;
+        let (states, verdict) =
+            chain.first(&mut shard.local, scope, &mut Packet::new(packet, arrival))?;
         if let Verdict::Drop(_) = verdict {
             chain.discarded(&mut shard.local, scope, states);
             return Ok(verdict);
@@ -135,11 +119,7 @@ impl<C: Chain> ChainService<C> {
         entry.set_deadline(deadline.unwrap_or(now + DEFAULT_LIFETIME));
         entry.set_evictable(evictable.unwrap_or(false));
         if is_ordered(arrival) {
-            entry.note_arrival(
-                arrival.forward,
-                arrival.packet.meta.device,
-                arrival.packet.meta.stamp,
-            );
+            entry.note_arrival(arrival.forward, packet.meta.device, packet.meta.stamp);
         }
         lane.counters.flows_created.increment();
         if close {

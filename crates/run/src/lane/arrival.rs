@@ -1,11 +1,9 @@
 //! A packet on its way through a lane, with everything that was found out about it.
 
-use rheostat_base::{DropReason, ShardId, Time};
+use rheostat_base::{DeviceId, DropReason, ShardId, Time};
 use rheostat_packet::{FlowKey, Headers, Mbuf, Tuple};
 use rheostat_state::{FlowHash, FlowHasher};
-use rheostat_steer::{Side, Steering};
-
-use super::TimeSource;
+use rheostat_steer::{Oriented, Side, Steering};
 
 /// Why a packet is where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +18,9 @@ pub enum ArrivalKind {
     Orphan,
 }
 
-/// A packet, its layers, and its place.
-#[derive(Debug)]
+/// What was found out about a packet.
+#[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// The packet.
-    pub packet: Mbuf,
     /// Where its headers lie.
     pub headers: Headers,
     /// The key of its flow, oriented; for a fragment that of its datagram, without ports; all zero
@@ -44,51 +40,120 @@ pub struct Arrival {
     pub kind: ArrivalKind,
 }
 
+/// A packet with what was found out about it, on its way to another lane.
+#[derive(Debug)]
+pub struct Placed {
+    /// The packet.
+    pub packet: Mbuf,
+    /// What was found out about it.
+    pub arrival: Arrival,
+}
+
+/// Packets that wait to be processed, in order. What was found out about them lies beside them and
+/// stays where it was written: most of a packet's way through a lane, only its handle moves.
+#[derive(Debug, Default)]
+pub struct Arrivals {
+    packets: Vec<Mbuf>,
+    arrivals: Vec<Arrival>,
+}
+
+impl Arrivals {
+    /// Room for `count` packets before memory is asked for.
+    pub fn with_capacity(count: usize) -> Arrivals {
+        Arrivals { packets: Vec::with_capacity(count), arrivals: Vec::with_capacity(count) }
+    }
+
+    /// Appends a packet.
+    #[inline]
+    pub fn push(&mut self, packet: Mbuf, arrival: Arrival) {
+        self.packets.push(packet);
+        self.arrivals.push(arrival);
+    }
+
+    /// How many packets wait.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Whether none waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// What was found out about each packet.
+    #[inline]
+    pub fn iter(&self) -> std::slice::Iter<'_, Arrival> {
+        self.arrivals.iter()
+    }
+
+    /// Takes all packets out, in order.
+    #[inline]
+    pub fn drain(&mut self, mut take: impl FnMut(Mbuf, &Arrival)) {
+        for (packet, arrival) in self.packets.drain(..).zip(&self.arrivals) {
+            take(packet, arrival);
+        }
+        self.arrivals.clear();
+    }
+}
+
 impl Arrival {
-    /// Parses a packet and finds the shard it belongs to. A packet that cannot be parsed comes back
-    /// with the reason to drop it.
+    /// Parses a packet that arrived at `now` and finds the shard it belongs to; the reason to drop it
+    /// when it cannot be parsed.
+    #[inline(always)]
     pub(crate) fn classify(
-        packet: Mbuf,
+        packet: &Mbuf,
         steering: &Steering,
         hasher: &FlowHasher,
-        time: TimeSource,
         now: Time,
-    ) -> Result<Arrival, (Mbuf, DropReason)> {
-        let Ok(headers) = Headers::parse(&packet) else {
-            return Err((packet, DropReason::Malformed));
+    ) -> Result<Arrival, DropReason> {
+        let Ok(headers) = Headers::parse(packet) else { return Err(DropReason::Malformed) };
+        let Tuple::Flow(key) = Tuple::of(packet, &headers) else {
+            return Ok(Arrival::classify_unusual(packet, &headers, steering, hasher, now));
         };
-        let now = match time {
-            TimeSource::Packet => packet.meta.timestamp,
-            TimeSource::Poll => now,
-        };
-        let tuple = Tuple::of(&packet, &headers);
-        let mut arrival = Arrival::unplaced(packet, headers, now);
-        match tuple {
-            Tuple::Flow(key) => {
-                arrival.orient(key, steering);
-                arrival.kind = ArrivalKind::Flow;
-                arrival.shard = steering.place(&arrival.packet.meta, &arrival.key);
-                arrival.hash = hasher.hash(&arrival.key);
-            }
-            Tuple::IcmpError(key) => {
-                arrival.kind = ArrivalKind::IcmpError;
-                arrival.rekey(key, steering, hasher);
-            }
+        let Oriented { key, side, forward } = steering.orient(packet.meta.device, key);
+        Ok(Arrival {
+            headers,
+            key,
+            hash: hasher.hash(&key),
+            now,
+            shard: steering.place(&packet.meta, &key),
+            side,
+            forward,
+            kind: ArrivalKind::Flow,
+        })
+    }
+
+    /// A packet that does not tell its flow.
+    #[inline(never)]
+    fn classify_unusual(
+        packet: &Mbuf,
+        headers: &Headers,
+        steering: &Steering,
+        hasher: &FlowHasher,
+        now: Time,
+    ) -> Arrival {
+        let device = packet.meta.device;
+        let unplaced = Arrival::unplaced(*headers, now);
+        match Tuple::of(packet, headers) {
+            Tuple::Flow(key) => unplaced.of_flow(device, key, steering, hasher),
+            Tuple::IcmpError(key) => Arrival {
+                kind: ArrivalKind::IcmpError,
+                ..unplaced.of_flow(device, key, steering, hasher)
+            },
             Tuple::Fragment(key, _) => {
-                arrival.orient(key, steering);
-                arrival.kind = ArrivalKind::Fragment;
-                arrival.shard = steering.home_of_fragment(&arrival.key);
+                let Oriented { key, side, forward } = steering.orient(device, key);
+                let shard = steering.home_of_fragment(&key);
+                Arrival { key, side, forward, shard, kind: ArrivalKind::Fragment, ..unplaced }
             }
-            Tuple::None => arrival.side = steering.side_of_device(arrival.packet.meta.device),
+            Tuple::None => Arrival { side: steering.side_of_device(device), ..unplaced },
         }
-        Ok(arrival)
     }
 
     /// A packet of which nothing is known yet but its headers.
-    #[inline]
-    pub(crate) fn unplaced(packet: Mbuf, headers: Headers, now: Time) -> Arrival {
+    fn unplaced(headers: Headers, now: Time) -> Arrival {
         Arrival {
-            packet,
             headers,
             key: FlowKey::NONE,
             hash: FlowHash(0),
@@ -100,18 +165,29 @@ impl Arrival {
         }
     }
 
-    /// Gives the packet the key of the flow that software found it to belong to. `key` is in the
+    /// The same packet as one of the flow that software found it to belong to. `key` is in the
     /// packet's direction.
-    pub(crate) fn rekey(&mut self, key: FlowKey, steering: &Steering, hasher: &FlowHasher) {
-        self.orient(key, steering);
-        self.shard = steering.shard_of_key(&self.key);
-        self.hash = hasher.hash(&self.key);
+    fn of_flow(
+        self,
+        device: DeviceId,
+        key: FlowKey,
+        steering: &Steering,
+        hasher: &FlowHasher,
+    ) -> Arrival {
+        let Oriented { key, side, forward } = steering.orient(device, key);
+        let (shard, hash) = (steering.shard_of_key(&key), hasher.hash(&key));
+        Arrival { key, side, forward, shard, hash, kind: ArrivalKind::Flow, ..self }
     }
 
-    fn orient(&mut self, key: FlowKey, steering: &Steering) {
-        let oriented = steering.orient(self.packet.meta.device, key);
-        self.key = oriented.key;
-        self.side = oriented.side;
-        self.forward = oriented.forward;
+    /// A fragment that has met its tracker and learned the key of its flow, in its own direction.
+    pub(crate) fn of_known_fragment(
+        packet: &Mbuf,
+        headers: Headers,
+        key: FlowKey,
+        steering: &Steering,
+        hasher: &FlowHasher,
+        now: Time,
+    ) -> Arrival {
+        Arrival::unplaced(headers, now).of_flow(packet.meta.device, key, steering, hasher)
     }
 }

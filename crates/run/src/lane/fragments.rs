@@ -5,15 +5,15 @@ use rheostat_base::{DropReason, LaneId};
 use rheostat_packet::{FlowKey, Headers, Mbuf, Tuple};
 use rheostat_state::{DatagramId, Tracked};
 
-use super::{Arrival, ArrivalKind, Lane, TimeSource};
+use super::{Arrival, Lane, Placed};
 use crate::service::Service;
 
 impl<S: Service> Lane<S> {
     /// Shows fragments to the trackers of their home shards, and sends on those whose flow is known.
     pub(super) fn track_fragments(&mut self) {
         let mut fragments = std::mem::take(&mut self.fragments);
-        for arrival in fragments.drain(..) {
-            self.track(arrival);
+        for fragment in fragments.drain(..) {
+            self.track(fragment);
         }
         self.fragments = fragments;
         self.count_held();
@@ -37,8 +37,9 @@ impl<S: Service> Lane<S> {
         }
     }
 
-    fn track(&mut self, arrival: Arrival) {
-        let Arrival { packet, headers, key, now, shard, forward, .. } = arrival;
+    fn track(&mut self, fragment: Placed) {
+        let Placed { packet, arrival } = fragment;
+        let Arrival { headers, key, now, shard, forward, .. } = arrival;
         // Both ends number their datagrams for themselves, so direction is part of the identity.
         let key = if forward { key } else { key.reversed() };
         let Some(fragment) = headers.fragment else {
@@ -69,18 +70,14 @@ impl<S: Service> Lane<S> {
         let Ok(headers) = Headers::parse(&packet) else {
             return self.discard(packet, DropReason::Malformed);
         };
-        let now = match self.time {
-            TimeSource::Packet => packet.meta.timestamp,
-            TimeSource::Poll => self.latest,
-        };
-        let mut arrival = Arrival::unplaced(packet, headers, now);
-        arrival.kind = ArrivalKind::Flow;
-        arrival.rekey(key, &self.steering, &self.hasher);
+        let now = self.time_of(&packet, self.latest);
+        let (steering, hasher) = (&self.steering, &self.hasher);
+        let arrival = Arrival::of_known_fragment(&packet, headers, key, steering, hasher, now);
         let owner: LaneId = self.owners[arrival.shard.index()];
         if owner == self.id {
-            self.arrivals.push(arrival);
+            self.arrivals.push(packet, arrival);
         } else {
-            self.handoff.stage(owner, arrival);
+            self.handoff.stage(owner, Placed { packet, arrival });
         }
     }
 
