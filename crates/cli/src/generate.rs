@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         if let Some(sink) = &mut sink {
             let mut packet = pool.alloc_from(&frame).expect("the mix makes frames of one buffer");
             packet.meta.timestamp = arrival.time;
-            packet.meta.link = arrival.link;
+            packet.meta.set_link(arrival.link);
             sink.take(std::slice::from_ref(&packet));
             pool.free(packet);
         }

@@ -188,7 +188,7 @@ fn either_side_may_be_missing() {
     assert!(writing.monitor().is_exhausted());
     let mut packet = cache.alloc_from(b"sent").unwrap();
     packet.meta.timestamp = Time::from_nanos(1_000_000_007);
-    packet.meta.link = LinkType::LinuxCooked2;
+    packet.meta.set_link(LinkType::LinuxCooked2);
     let mut burst = Burst::from_iter([packet]);
     assert_eq!(queue.tx.send(&mut burst, &mut cache, Time::ZERO), 1);
     // Dropping the last handle ends the file, too.

@@ -375,7 +375,7 @@ fn hashes_what_the_steering_expects() {
     let steering = config.steering.clone();
     let mut nic = open(config, at_once(frames), &pool);
     let packets = poll(&mut *nic.queues().remove(0).rx, 32, &mut cache, Time::ZERO);
-    let kinds: Vec<HashKind> = packets.iter().map(|packet| packet.meta.hash_kind).collect();
+    let kinds: Vec<HashKind> = packets.iter().map(|packet| packet.meta.hash_kind()).collect();
     let addresses = HashKind::Addresses;
     let expected =
         [HashKind::Ports, HashKind::Ports, addresses, addresses, HashKind::None, HashKind::None];

@@ -10,7 +10,7 @@ pub(crate) fn write_reversed(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -
     let header = packet.data().get(..len)?;
     let out = out.get_mut(..len)?;
     out.copy_from_slice(header);
-    match packet.meta.link {
+    match packet.meta.link() {
         LinkType::Ethernet => {
             if header.first()? & 1 != 0 {
                 return None;
@@ -38,7 +38,7 @@ pub(crate) fn write_reversed(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -
 /// Pads an Ethernet frame of `len` bytes to the least length.
 pub(crate) fn padded(packet: &Mbuf, out: &mut [u8], len: usize) -> usize {
     const LEAST: usize = 60;
-    if packet.meta.link != LinkType::Ethernet || len >= LEAST || out.len() < LEAST {
+    if packet.meta.link() != LinkType::Ethernet || len >= LEAST || out.len() < LEAST {
         return len;
     }
     out[len..LEAST].fill(0);

@@ -60,7 +60,7 @@ mod tests {
         let frame = FrameBuilder::new(source, destination, transport, Payload::Pattern(1_400));
         let pool = Mempool::new(&MempoolConfig { buffers: 8, ..MempoolConfig::default() }).unwrap();
         let mut packet = PoolCache::new(pool).alloc_from(&frame.to_vec()).unwrap();
-        packet.meta.link = LinkType::Raw;
+        packet.meta.set_link(LinkType::Raw);
         let headers = Headers::parse(&packet).unwrap();
         let mut out = [0; crate::LONGEST_ANSWER];
         prohibited(&packet, &headers, &mut out).map(|len| out[..len].to_vec())

@@ -112,7 +112,7 @@ impl<L> Cx<'_, L> {
         capacity: usize,
         write: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> Result<(), Abort> {
-        self.originate(packet.device(), packet.mbuf().meta.link, capacity, write)
+        self.originate(packet.device(), packet.mbuf().meta.link(), capacity, write)
     }
 
     /// Sends a packet of the function's own on `device`. `write` fills a buffer of `capacity` bytes
@@ -140,7 +140,7 @@ impl<L> Cx<'_, L> {
             Some(len) if packet.truncate(len) => {
                 packet.meta.timestamp = self.scope.now;
                 packet.meta.device = device;
-                packet.meta.link = link;
+                packet.meta.set_link(link);
                 self.scope.effects.originated.push((device, packet));
             }
             _ => self.scope.pool.free(packet),

@@ -38,7 +38,7 @@ pub struct Fragment {
 
 /// The layers of a packet as offsets from its first byte. Made by [`Headers::parse`], which has
 /// checked that everything it points to lies inside the packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Headers {
     /// What lies above the link layer.
     pub network: Network,
@@ -83,7 +83,7 @@ impl Headers {
     #[inline]
     pub fn parse(packet: &Mbuf) -> Result<Headers, Malformed> {
         let wire_len = packet.len().max(packet.meta.wire_len as usize);
-        Headers::parse_bytes(packet.data(), wire_len, packet.meta.link)
+        Headers::parse_bytes(packet.data(), wire_len, packet.meta.link())
     }
 
     /// As [`Headers::parse`], for a frame of `wire_len` bytes that starts with `data`. What `data`

@@ -11,6 +11,7 @@ pub mod key;
 pub mod malformed;
 pub mod mbuf;
 pub mod tuple;
+pub mod usual;
 pub mod wire;
 
 pub use burst::{BURST, Burst};

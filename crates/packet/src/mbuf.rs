@@ -58,7 +58,8 @@ pub enum HashKind {
 pub struct Meta {
     /// When the packet arrived.
     pub timestamp: Time,
-    /// The device's hash of the fields that `hash_kind` names, after the device's orientation.
+    /// The device's hash of the fields that [`Meta::hash_kind`] names, after the device's
+    /// orientation.
     pub hash: u32,
     /// Bytes the frame had on the wire; more than the packet holds when a capture cut it short.
     pub wire_len: u32,
@@ -66,10 +67,46 @@ pub struct Meta {
     pub stamp: u32,
     /// The device the packet arrived on.
     pub device: DeviceId,
-    /// What the first bytes are.
-    pub link: LinkType,
-    /// What `hash` covers.
-    pub hash_kind: HashKind,
+    // As numbers, so that the only forbidden value in an `Mbuf` is that of its first pointer: an
+    // `Option<Mbuf>` that tells its cases apart by a byte in the middle is copied in odd pieces, and
+    // each copy then waits for the stores before it.
+    link: u8,
+    hash_kind: u8,
+}
+
+impl Meta {
+    /// What the first bytes of the packet are.
+    #[inline]
+    pub fn link(&self) -> LinkType {
+        const LINKS: [LinkType; 5] = [
+            LinkType::Ethernet,
+            LinkType::Raw,
+            LinkType::Null,
+            LinkType::LinuxCooked,
+            LinkType::LinuxCooked2,
+        ];
+        LINKS[usize::from(self.link)]
+    }
+
+    /// Says what the first bytes of the packet are.
+    #[inline]
+    pub fn set_link(&mut self, link: LinkType) {
+        self.link = link as u8;
+    }
+
+    /// What the device's hash covers.
+    #[inline]
+    pub fn hash_kind(&self) -> HashKind {
+        const KINDS: [HashKind; 3] = [HashKind::None, HashKind::Addresses, HashKind::Ports];
+        KINDS[usize::from(self.hash_kind)]
+    }
+
+    /// Notes the device's hash, and what it covers.
+    #[inline]
+    pub fn set_hash(&mut self, hash: u32, kind: HashKind) {
+        self.hash = hash;
+        self.hash_kind = kind as u8;
+    }
 }
 
 /// The handle of one packet: it owns a buffer of a [`Mempool`], or a chain of buffers of which the
@@ -90,7 +127,7 @@ pub struct Mbuf {
     pub meta: Meta,
 }
 
-const _: () = assert!(size_of::<Mbuf>() == 56);
+const _: () = assert!(size_of::<Mbuf>() == 56 && size_of::<Option<Mbuf>>() == 56);
 
 // SAFETY: the handle owns its buffers exclusively, and the pool it points to is `Sync` and outlives
 // every handle (see `pool::Owner`).

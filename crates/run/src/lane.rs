@@ -185,7 +185,7 @@ impl<S: Service> Lane<S> {
             *latest = (*latest).max(placed.arrival.now);
             match placed.arrival.kind {
                 ArrivalKind::Fragment => fragments.push(placed),
-                _ => arrivals.push(placed.packet, placed.arrival),
+                _ => arrivals.push(placed),
             }
         });
         if taken > 0 {
@@ -224,20 +224,20 @@ impl<S: Service> Lane<S> {
         for packet in burst.drain(..) {
             bytes += packet.len() as u64;
             let now = self.time_of(&packet, now);
-            let classified = Arrival::classify(&packet, &self.steering, &self.hasher, now);
-            let Ok(arrival) = classified else {
-                self.counters.dropped.add(DropReason::Malformed, 1);
+            let arrival = self.arrivals.next();
+            if let Err(reason) = arrival.classify(&packet, &self.steering, &self.hasher, now) {
+                self.counters.dropped.add(reason, 1);
                 self.pool.free(packet);
                 continue;
-            };
+            }
             self.latest = self.latest.max(now);
             let owner = self.owners[arrival.shard.index()];
             if owner != self.id {
-                self.handoff.stage(owner, Placed { packet, arrival });
+                self.handoff.stage(owner, Placed { packet, arrival: *arrival });
             } else if arrival.kind == ArrivalKind::Fragment {
-                self.fragments.push(Placed { packet, arrival });
+                self.fragments.push(Placed { packet, arrival: *arrival });
             } else {
-                self.arrivals.push(packet, arrival);
+                self.arrivals.commit(packet);
             }
         }
         self.counters.received_bytes.add(bytes);

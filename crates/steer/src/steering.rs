@@ -115,7 +115,7 @@ impl Steering {
     /// the key, computed here where the device could not see them.
     #[inline]
     pub fn place(&self, meta: &Meta, key: &FlowKey) -> ShardId {
-        if meta.hash_kind == fields_of(key) {
+        if meta.hash_kind() == fields_of(key) {
             self.shard_of_hash(meta.hash)
         } else {
             self.shard_of_key(key)
@@ -197,7 +197,8 @@ mod tests {
             let steering = steering();
             for kind in [HashKind::Ports, HashKind::Addresses, HashKind::None] {
                 let hash = steering.toeplitz().hash_key(&key, kind);
-                let meta = Meta { hash, hash_kind: kind, ..Meta::default() };
+                let mut meta = Meta::default();
+                meta.set_hash(hash, kind);
                 prop_assert_eq!(steering.place(&meta, &key), steering.shard_of_key(&key));
             }
         }

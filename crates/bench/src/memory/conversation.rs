@@ -77,7 +77,7 @@ pub(super) struct Side {
 }
 
 /// A packet to be written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Planned {
     pub(super) ends: Endpoints,
     pub(super) step: Step,
@@ -132,26 +132,29 @@ impl Conversation {
         Planned { ends, step, hash }
     }
 
-    /// A data packet of an open flow.
-    #[inline]
-    fn data(&self, pick: &Pick, round: u32, from_client: bool) -> Planned {
+    /// A data packet of an open flow. Field by field: a copy of the whole would wait for its parts.
+    #[inline(always)]
+    fn data(&self, pick: &Pick, round: u32, from_client: bool, planned: &mut Planned) {
         let ends = Endpoints::of(pick.flow.into(), self.size);
         let payload = payload_len(&ends);
         let sent = round.wrapping_mul(pick.per_round).wrapping_add(pick.rank);
         let seen = round.wrapping_mul(pick.answers).wrapping_add_signed(pick.seen);
         let (client, server) = first_numbers(pick.flow.into());
         let (own, other) = if from_client { (client, server) } else { (server, client) };
-        let seq = own.wrapping_add(payload.wrapping_mul(sent));
-        let ack = other.wrapping_add(payload.wrapping_mul(seen));
-        let (flags, len) = (PSH | ACK, ends.frame_len);
-        Planned {
-            ends,
-            step: Step { from_client, seq, ack, flags, len, has_data: true, mark: 0 },
-            hash: pick.hash,
-        }
+        let step = &mut planned.step;
+        step.from_client = from_client;
+        step.seq = own.wrapping_add(payload.wrapping_mul(sent));
+        step.ack = other.wrapping_add(payload.wrapping_mul(seen));
+        step.flags = PSH | ACK;
+        step.len = ends.frame_len;
+        step.has_data = true;
+        step.mark = 0;
+        planned.ends = ends;
+        planned.hash = pick.hash;
     }
 
     /// A packet of a short connection.
+    #[inline(never)]
     fn brief(&self, pick: &Pick, round: u32, from_client: bool) -> Planned {
         // Rounds are counted from one here, so that there is one before the first.
         let round = u64::from(round) + 1 - u64::from(pick.opened_before);
@@ -188,24 +191,26 @@ impl Side {
         self.script.progress.clone()
     }
 
-    /// The next packet, if it is this device's turn.
-    #[inline]
-    pub(super) fn next(&mut self) -> Option<Planned> {
+    /// Plans the next packet, if it is this device's turn.
+    #[inline(always)]
+    pub(super) fn next(&mut self, planned: &mut Planned) -> bool {
         let script = &*self.script;
         if script.progress.open.get() == 0 {
-            return self.next_opening();
+            let next = self.next_opening();
+            *planned = next.unwrap_or(*planned);
+            return next.is_some();
         }
         let (own, other) = (usize::from(!self.from_client), usize::from(self.from_client));
         if self.given >= script.progress.given[other].get() + LEAD {
-            return None;
+            return false;
         }
         let picks =
             if self.from_client { &script.picks.from_inside } else { &script.picks.from_outside };
         let pick = &picks[self.at];
-        let planned = match pick.role {
-            Role::Data => script.data(pick, self.round, self.from_client),
-            _ => script.brief(pick, self.round, self.from_client),
-        };
+        match pick.role {
+            Role::Data => script.data(pick, self.round, self.from_client, planned),
+            _ => *planned = script.brief(pick, self.round, self.from_client),
+        }
         self.at += 1;
         if self.at == picks.len() {
             self.at = 0;
@@ -213,7 +218,7 @@ impl Side {
         }
         self.given += 1;
         script.progress.given[own].set(self.given);
-        Some(planned)
+        true
     }
 
     #[cold]

@@ -31,6 +31,12 @@ pub(super) struct Endpoints {
     pub(super) frame_len: u16,
 }
 
+impl Default for Endpoints {
+    fn default() -> Endpoints {
+        Endpoints::of(0, FrameSize::Smallest)
+    }
+}
+
 impl Endpoints {
     /// The endpoints of flow `number`.
     #[inline]

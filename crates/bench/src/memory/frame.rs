@@ -21,7 +21,7 @@ const TCP: usize = 20;
 const SCALE: [u8; 4] = [1, 3, 3, 14];
 
 /// What differs between the packets of a flow.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Step {
     /// Whether the client sends.
     pub(super) from_client: bool,
@@ -49,7 +49,7 @@ pub(super) const MARK: usize = 11;
 
 /// Writes the headers of a packet into `frame`, which is as long as the packet and whose payload is
 /// zero.
-#[inline]
+#[inline(always)]
 pub(super) fn write(frame: &mut [u8], ends: &Endpoints, step: &Step) {
     let (from, to) =
         if step.from_client { (ends.client, ends.server) } else { (ends.server, ends.client) };

@@ -4,10 +4,11 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use arrayvec::ArrayVec;
 use rheostat_base::sync::spsc::{self, Consumer, Producer};
 use rheostat_base::{DeviceId, Time};
 use rheostat_io::{QueuePair, RxQueue, TxQueue};
-use rheostat_packet::{Burst, HashKind, Mbuf, PoolCache};
+use rheostat_packet::{BURST, Burst, HashKind, Mbuf, PoolCache};
 
 use super::conversation::{Planned, Progress, Side};
 use super::{CYCLE, LAN, Monitor, QueueCounters, WAN, frame};
@@ -60,7 +61,7 @@ struct MemoryTx {
 
 impl MemoryRx {
     /// Makes a packet in the buffer that was sent longest ago.
-    #[inline]
+    #[inline(always)]
     fn make(&mut self, planned: &Planned, pool: &mut PoolCache) -> Option<Mbuf> {
         if self.issued < CYCLE {
             self.issued += 1;
@@ -68,14 +69,9 @@ impl MemoryRx {
             // The cache gives back what it was given last: this very buffer.
             pool.free(oldest);
         }
-        let Planned { ends, step, hash } = planned;
+        let Planned { ends, step, .. } = planned;
         let mut packet = pool.alloc(step.len.into()).ok()?;
         frame::write(packet.data_mut(), ends, step);
-        packet.meta.device = self.device;
-        packet.meta.hash = *hash;
-        packet.meta.hash_kind = HashKind::Ports;
-        packet.meta.stamp = self.stamp;
-        self.stamp = self.stamp.wrapping_add(1);
         Some(packet)
     }
 }
@@ -85,21 +81,30 @@ impl RxQueue for MemoryRx {
         if self.monitor.stopped.load(Ordering::Relaxed) {
             return 0;
         }
-        let (mut count, mut bytes) = (0, 0);
-        while !burst.is_full() {
-            let Some(planned) = self.side.next() else { break };
+        let mut planned = Planned::default();
+        let mut hashes = ArrayVec::<u32, BURST>::new();
+        let (before, mut bytes, mut arrived) = (burst.len(), 0, 0);
+        while !burst.is_full() && self.side.next(&mut planned) {
+            arrived += 1;
             bytes += u64::from(planned.step.len);
-            self.counters.arrived.increment();
             match self.make(&planned, pool) {
                 Some(packet) => {
                     burst.push(packet);
-                    count += 1;
+                    hashes.push(planned.hash);
                 }
                 None => self.counters.no_buffer.increment(),
             }
         }
+        // Once all are written: a handle that is changed and moved at once waits for itself.
+        for (packet, hash) in burst[before..].iter_mut().zip(&hashes) {
+            packet.meta.device = self.device;
+            packet.meta.set_hash(*hash, HashKind::Ports);
+            packet.meta.stamp = self.stamp;
+            self.stamp = self.stamp.wrapping_add(1);
+        }
+        self.counters.arrived.add(arrived);
         self.counters.arrived_bytes.add(bytes);
-        count
+        burst.len() - before
     }
 
     fn backlog(&self) -> usize {

@@ -1,7 +1,7 @@
 //! A packet on its way through a lane, with everything that was found out about it.
 
 use rheostat_base::{DeviceId, DropReason, ShardId, Time};
-use rheostat_packet::{FlowKey, Headers, Mbuf, Tuple};
+use rheostat_packet::{FlowKey, Headers, Mbuf, Meta, Tuple, usual};
 use rheostat_state::{FlowHash, FlowHasher};
 use rheostat_steer::{Oriented, Side, Steering};
 
@@ -54,20 +54,40 @@ pub struct Placed {
 #[derive(Debug, Default)]
 pub struct Arrivals {
     packets: Vec<Mbuf>,
+    /// One per packet, and spare ones behind.
     arrivals: Vec<Arrival>,
 }
 
 impl Arrivals {
     /// Room for `count` packets before memory is asked for.
     pub fn with_capacity(count: usize) -> Arrivals {
-        Arrivals { packets: Vec::with_capacity(count), arrivals: Vec::with_capacity(count) }
+        Arrivals {
+            packets: Vec::with_capacity(count),
+            arrivals: vec![Arrival::unplaced(Headers::default(), Time::ZERO); count],
+        }
+    }
+
+    /// Where to write what is found out about the next packet.
+    #[inline]
+    pub(crate) fn next(&mut self) -> &mut Arrival {
+        let at = self.packets.len();
+        if at == self.arrivals.len() {
+            self.arrivals.push(Arrival::unplaced(Headers::default(), Time::ZERO));
+        }
+        &mut self.arrivals[at]
+    }
+
+    /// Appends the packet that [`Arrivals::next`] was written for.
+    #[inline]
+    pub(crate) fn commit(&mut self, packet: Mbuf) {
+        debug_assert!(self.packets.len() < self.arrivals.len(), "nothing is known of the packet");
+        self.packets.push(packet);
     }
 
     /// Appends a packet.
-    #[inline]
-    pub fn push(&mut self, packet: Mbuf, arrival: Arrival) {
-        self.packets.push(packet);
-        self.arrivals.push(arrival);
+    pub fn push(&mut self, Placed { packet, arrival }: Placed) {
+        *self.next() = arrival;
+        self.commit(packet);
     }
 
     /// How many packets wait.
@@ -85,7 +105,7 @@ impl Arrivals {
     /// What was found out about each packet.
     #[inline]
     pub fn iter(&self) -> std::slice::Iter<'_, Arrival> {
-        self.arrivals.iter()
+        self.arrivals[..self.packets.len()].iter()
     }
 
     /// Takes all packets out, in order.
@@ -94,50 +114,67 @@ impl Arrivals {
         for (packet, arrival) in self.packets.drain(..).zip(&self.arrivals) {
             take(packet, arrival);
         }
-        self.arrivals.clear();
     }
 }
 
 impl Arrival {
     /// Parses a packet that arrived at `now` and finds the shard it belongs to; the reason to drop it
-    /// when it cannot be parsed.
+    /// when it cannot be parsed. Written in place, field by field: a result of this size that is
+    /// returned is copied, and that costs more than finding it out.
     #[inline(always)]
     pub(crate) fn classify(
+        &mut self,
+        packet: &Mbuf,
+        steering: &Steering,
+        hasher: &FlowHasher,
+        now: Time,
+    ) -> Result<(), DropReason> {
+        self.now = now;
+        if let Some((headers, key)) = usual::v4(packet) {
+            self.set_flow(&packet.meta, headers, key, steering, hasher);
+        } else if let Some((headers, key)) = usual::v6(packet) {
+            self.set_flow(&packet.meta, headers, key, steering, hasher);
+        } else {
+            *self = Arrival::classify_unusual(packet, steering, hasher, now)?;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn set_flow(
+        &mut self,
+        meta: &Meta,
+        headers: Headers,
+        key: FlowKey,
+        steering: &Steering,
+        hasher: &FlowHasher,
+    ) {
+        let Oriented { key, side, forward } = steering.orient(meta.device, key);
+        self.headers = headers;
+        self.key = key;
+        self.hash = hasher.hash(&key);
+        self.shard = steering.place(meta, &key);
+        self.side = side;
+        self.forward = forward;
+        self.kind = ArrivalKind::Flow;
+    }
+
+    #[inline(never)]
+    fn classify_unusual(
         packet: &Mbuf,
         steering: &Steering,
         hasher: &FlowHasher,
         now: Time,
     ) -> Result<Arrival, DropReason> {
-        let Ok(headers) = Headers::parse(packet) else { return Err(DropReason::Malformed) };
-        let Tuple::Flow(key) = Tuple::of(packet, &headers) else {
-            return Ok(Arrival::classify_unusual(packet, &headers, steering, hasher, now));
-        };
-        let Oriented { key, side, forward } = steering.orient(packet.meta.device, key);
-        Ok(Arrival {
-            headers,
-            key,
-            hash: hasher.hash(&key),
-            now,
-            shard: steering.place(&packet.meta, &key),
-            side,
-            forward,
-            kind: ArrivalKind::Flow,
-        })
-    }
-
-    /// A packet that does not tell its flow.
-    #[inline(never)]
-    fn classify_unusual(
-        packet: &Mbuf,
-        headers: &Headers,
-        steering: &Steering,
-        hasher: &FlowHasher,
-        now: Time,
-    ) -> Arrival {
+        let headers = Headers::parse(packet).map_err(|_| DropReason::Malformed)?;
         let device = packet.meta.device;
-        let unplaced = Arrival::unplaced(*headers, now);
-        match Tuple::of(packet, headers) {
-            Tuple::Flow(key) => unplaced.of_flow(device, key, steering, hasher),
+        let unplaced = Arrival::unplaced(headers, now);
+        Ok(match Tuple::of(packet, &headers) {
+            Tuple::Flow(key) => {
+                let mut arrival = unplaced;
+                arrival.set_flow(&packet.meta, headers, key, steering, hasher);
+                arrival
+            }
             Tuple::IcmpError(key) => Arrival {
                 kind: ArrivalKind::IcmpError,
                 ..unplaced.of_flow(device, key, steering, hasher)
@@ -148,7 +185,7 @@ impl Arrival {
                 Arrival { key, side, forward, shard, kind: ArrivalKind::Fragment, ..unplaced }
             }
             Tuple::None => Arrival { side: steering.side_of_device(device), ..unplaced },
-        }
+        })
     }
 
     /// A packet of which nothing is known yet but its headers.

@@ -27,7 +27,7 @@ impl Egress {
     ///
     /// # Panics
     /// When the run has no such device.
-    #[inline]
+    #[inline(always)]
     pub fn send(
         &mut self,
         device: DeviceId,

@@ -75,7 +75,7 @@ impl<S: Service> Lane<S> {
         let arrival = Arrival::of_known_fragment(&packet, headers, key, steering, hasher, now);
         let owner: LaneId = self.owners[arrival.shard.index()];
         if owner == self.id {
-            self.arrivals.push(packet, arrival);
+            self.arrivals.push(Placed { packet, arrival });
         } else {
             self.handoff.stage(owner, Placed { packet, arrival });
         }

@@ -58,7 +58,7 @@ impl Encoder {
         packet: &Mbuf,
         output: &mut impl Write,
     ) -> io::Result<Result<(), OtherLink>> {
-        let Some(interface) = self.interface(packet.meta.link, output)? else {
+        let Some(interface) = self.interface(packet.meta.link(), output)? else {
             return Ok(Err(OtherLink));
         };
         let captured = packet.len() as u32;

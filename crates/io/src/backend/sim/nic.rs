@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use rheostat_base::{Counter, DeviceId, Time};
-use rheostat_packet::{AllocError, Headers, LinkType, Mbuf, Meta, PoolCache, Tuple};
+use rheostat_packet::{AllocError, Headers, LinkType, Mbuf, PoolCache, Tuple};
 use rheostat_steer::{GenerationTable, HashOptions, Steering};
 use rheostat_traffic::{Arrival, Source};
 
@@ -183,17 +183,14 @@ impl Nic {
     /// Copies the frame on the link into a buffer and hashes it.
     fn buffer(&self, frame: Frame, pool: &mut PoolCache) -> Result<Mbuf, AllocError> {
         let mut packet = pool.alloc_from(&self.bytes)?;
-        packet.meta = Meta {
-            timestamp: frame.slot.timestamp,
-            wire_len: frame.wire_len,
-            stamp: self.stamp,
-            device: self.device,
-            link: frame.link,
-            ..Meta::default()
-        };
+        let meta = &mut packet.meta;
+        meta.timestamp = frame.slot.timestamp;
+        meta.wire_len = frame.wire_len;
+        meta.stamp = self.stamp;
+        meta.device = self.device;
+        meta.set_link(frame.link);
         let (hash, kind) = packet_hash(&self.steering, self.hash, self.device, &packet);
-        packet.meta.hash = hash;
-        packet.meta.hash_kind = kind;
+        packet.meta.set_hash(hash, kind);
         Ok(packet)
     }
 

@@ -1,0 +1,189 @@
+//! The usual packet: TCP or UDP over IPv4 without options or IPv6 without extension headers, whole, in
+//! Ethernet without tags. Most packets are, and for them layers and key come out of one look at
+//! fixed places, with no intermediate result that would have to be stored.
+//!
+//! Whatever is odd about a packet makes it not usual; [`Headers::parse`] and [`Tuple::of`] then say
+//! what it is. Where a packet is usual, they say the same.
+//!
+//! [`Tuple::of`]: crate::Tuple::of
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::wire::protocol::{TCP, UDP};
+use crate::wire::{ethernet, ipv4, ipv6, tcp, udp};
+use crate::{FlowKey, Headers, LinkType, Mbuf, Network};
+
+const V4: usize = ethernet::HEADER + ipv4::MIN_HEADER;
+const V6: usize = ethernet::HEADER + ipv6::HEADER;
+
+/// Layers and key, source first, of a usual packet of IPv4.
+#[inline(always)]
+pub fn v4(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
+    let data = packet.data();
+    let fixed: &[u8; V4 + udp::HEADER] = data.first_chunk()?;
+    let u16_at = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+    // No options: version and header length in one byte. No fragment: neither offset nor flag.
+    if packet.meta.link() != LinkType::Ethernet
+        || u16_at(12) != ethernet::IPV4
+        || fixed[14] != 0x45
+        || u16_at(20) & 0x3fff != 0
+    {
+        return None;
+    }
+    let (end, protocol) = (ethernet::HEADER + usize::from(u16_at(16)), fixed[23]);
+    if end > on_wire(packet) || !holds_transport(data, V4, end, protocol) {
+        return None;
+    }
+    let address = |at: usize| Ipv4Addr::new(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]);
+    let from = (address(26), u16_at(V4));
+    let to = (address(30), u16_at(V4 + 2));
+    let headers = headers(Network::Ipv4, ethernet::IPV4, V4, end, protocol);
+    Some((headers, FlowKey::v4(from, to, protocol, 0)))
+}
+
+/// Layers and key, source first, of a usual packet of IPv6.
+#[inline(always)]
+pub fn v6(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
+    let data = packet.data();
+    let fixed: &[u8; V6 + udp::HEADER] = data.first_chunk()?;
+    let u16_at = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+    if packet.meta.link() != LinkType::Ethernet
+        || u16_at(12) != ethernet::IPV6
+        || fixed[14] >> 4 != 6
+        || u16_at(18) == 0
+    {
+        return None;
+    }
+    let (end, protocol) = (V6 + usize::from(u16_at(18)), fixed[20]);
+    if end > on_wire(packet) || !holds_transport(data, V6, end, protocol) {
+        return None;
+    }
+    let address = |at: usize| {
+        let octets: [u8; 16] = std::array::from_fn(|i| fixed[at + i]);
+        Ipv6Addr::from(octets)
+    };
+    let from = (address(22), u16_at(V6));
+    let to = (address(38), u16_at(V6 + 2));
+    let headers = headers(Network::Ipv6, ethernet::IPV6, V6, end, protocol);
+    Some((headers, FlowKey::v6(from, to, protocol, 0)))
+}
+
+/// Bytes the frame had on the wire.
+#[inline(always)]
+fn on_wire(packet: &Mbuf) -> usize {
+    packet.len().max(packet.meta.wire_len as usize)
+}
+
+/// Whether a TCP or UDP header lies whole between `at` and `end`, with possible lengths.
+#[inline(always)]
+fn holds_transport(data: &[u8], at: usize, end: usize, protocol: u8) -> bool {
+    let Some(len) = end.checked_sub(at) else { return false };
+    match protocol {
+        TCP => data.get(at..at + tcp::MIN_HEADER).is_some_and(|header| {
+            let header_len = usize::from(header[12] >> 4) * 4;
+            header_len >= tcp::MIN_HEADER && header_len <= len
+        }),
+        UDP => data.get(at..at + udp::HEADER).is_some_and(|header| {
+            let stated = usize::from(u16::from_be_bytes([header[4], header[5]]));
+            stated >= udp::HEADER && stated <= len
+        }),
+        _ => false,
+    }
+}
+
+#[inline(always)]
+fn headers(network: Network, ethertype: u16, l4: usize, end: usize, protocol: u8) -> Headers {
+    Headers {
+        network,
+        protocol,
+        fragment: None,
+        ethertype,
+        zone: 0,
+        l3: ethernet::HEADER as u16,
+        l4: l4 as u16,
+        end: end as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
+    use crate::{Mempool, MempoolConfig, PoolCache, Tuple};
+
+    type Found = Option<(Headers, Tuple)>;
+
+    /// What the two functions say, and what the general way says.
+    fn both(frame: &[u8], wire_len: u32) -> (Found, Found) {
+        let pool = Mempool::new(&MempoolConfig { buffers: 2, ..MempoolConfig::default() });
+        let mut cache = PoolCache::new(pool.expect("memory for two buffers"));
+        let mut packet = cache.alloc_from(frame).expect("a buffer");
+        packet.meta.wire_len = wire_len;
+        let usual = v4(&packet).or_else(|| v6(&packet));
+        let usual = usual.map(|(headers, key)| (headers, Tuple::Flow(key)));
+        let general = Headers::parse(&packet).ok();
+        let general = general.map(|headers| (headers, Tuple::of(&packet, &headers)));
+        cache.free(packet);
+        (usual, general)
+    }
+
+    fn frame(is_v6: bool, is_udp: bool, payload: usize) -> Vec<u8> {
+        let address = |host: u8| -> IpAddr {
+            if is_v6 {
+                Ipv6Addr::from([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]).into()
+            } else {
+                Ipv4Addr::new(192, 0, 2, host).into()
+            }
+        };
+        let transport = if is_udp {
+            Transport::Udp { ports: (1_000, 53) }
+        } else {
+            Transport::Tcp(TcpHeader { ports: (1_000, 443), ..TcpHeader::default() })
+        };
+        let payload = vec![0x5a; payload];
+        FrameBuilder::new(address(1), address(2), transport, Payload::Bytes(&payload))
+            .with_ethernet(Ethernet { source: [2; 6], destination: [4; 6], vlan: None })
+            .to_vec()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 16 } else { 2_000 }))]
+
+        /// A few bytes changed, or the end cut off: whatever is still usual means the same.
+        #[test]
+        fn what_is_usual_means_the_same(
+            is_v6: bool,
+            is_udp: bool,
+            payload in 0_usize..80,
+            changes in proptest::collection::vec((0_usize..80, any::<u8>()), 0..3),
+            cut in 0_usize..40,
+            beyond in 0_u32..40,
+        ) {
+            let mut frame = frame(is_v6, is_udp, payload);
+            for (at, value) in changes {
+                let at = at % frame.len();
+                frame[at] = value;
+            }
+            frame.truncate(frame.len() - cut.min(frame.len() - 1));
+            let wire_len = frame.len() as u32 + beyond;
+            let (usual, general) = both(&frame, wire_len);
+            if usual.is_some() {
+                prop_assert_eq!(usual, general);
+            }
+        }
+    }
+
+    #[test]
+    fn whole_packets_are_usual() {
+        for (is_v6, is_udp) in [(false, false), (false, true), (true, false), (true, true)] {
+            let frame = frame(is_v6, is_udp, 30);
+            let (usual, general) = both(&frame, frame.len() as u32);
+            assert!(usual.is_some());
+            assert_eq!(usual, general);
+        }
+    }
+}
