@@ -13,7 +13,7 @@ use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTrac
 use rheostat_state::{Probe, Shard, StateLayout, TableConfig};
 
 use crate::chain::Chain;
-use crate::cx::{Effects, Scope};
+use crate::cx::{Asked, Originated, Scope};
 use crate::function::ShardInfo;
 use crate::packet::Packet;
 use crate::verdict::{Outcome, Verdict};
@@ -28,7 +28,7 @@ const RECLAIM: usize = 64;
 pub struct ChainService<C: Chain> {
     chain: Arc<C>,
     routes: Routes,
-    effects: Effects,
+    originated: Originated,
     probes: Vec<Probe>,
     /// Shards from whose tables a flow was removed during this burst.
     disturbed: Vec<ShardId>,
@@ -74,7 +74,7 @@ impl<C: Chain> ChainService<C> {
         ChainService {
             chain,
             routes,
-            effects: Effects::default(),
+            originated: Originated::default(),
             probes: Vec::new(),
             disturbed: Vec::new(),
             next_shard: ShardId(0),
@@ -92,10 +92,10 @@ impl<C: Chain> ChainService<C> {
         lane: &mut LaneState<'_, C::Local>,
         out: &mut Egress,
     ) {
-        self.effects.reset();
         let verdict = match arrival.kind {
-            ArrivalKind::Flow => self.run_flow(&mut packet, arrival, probe, lane),
-            ArrivalKind::IcmpError => self.run_icmp_error(&mut packet, arrival, probe, lane),
+            ArrivalKind::Flow | ArrivalKind::IcmpError => {
+                self.run_flow(&mut packet, arrival, probe, lane)
+            }
             ArrivalKind::Orphan | ArrivalKind::Fragment => {
                 self.run_orphan(&mut packet, arrival, lane)
             }
@@ -109,9 +109,11 @@ impl<C: Chain> ChainService<C> {
         arrival: &Arrival,
         lane: &mut LaneState<'_, C::Local>,
     ) -> Outcome<Verdict> {
-        let ChainService { chain, effects, .. } = self;
+        let ChainService { chain, originated, .. } = self;
         let shard = lane.shards.get_mut(arrival.shard).expect("packets run where their shard is");
-        let scope = &mut Scope { now: arrival.now, shard: shard.id, effects, pool: lane.pool };
+        // There is no flow to ask anything for.
+        let (now, asked) = (arrival.now, &mut Asked::default());
+        let scope = &mut Scope { now, shard: shard.id, asked, originated, pool: lane.pool };
         chain.orphan(&mut shard.local, scope, &mut Packet::new(packet, arrival))
     }
 
@@ -141,15 +143,15 @@ impl<C: Chain> ChainService<C> {
             }
             // Only a packet of a known flow can restart it, and that case is dealt with before.
             Ok(Verdict::Restart) | Err(_) => {
-                for (_, originated) in self.effects.originated.drain(..) {
+                for (_, originated) in self.originated.packets.drain(..) {
                     lane.pool.free(originated);
                 }
-                self.effects.unborn = 0;
+                self.originated.unborn = 0;
                 counters.dropped.add(DropReason::HandlerAbort, 1);
                 lane.pool.free(packet);
             }
         }
-        if !self.effects.originated.is_empty() || self.effects.unborn > 0 {
+        if !self.originated.packets.is_empty() || self.originated.unborn > 0 {
             self.send_originated(lane, out);
         }
     }
@@ -157,10 +159,11 @@ impl<C: Chain> ChainService<C> {
     #[cold]
     fn send_originated(&mut self, lane: &mut LaneState<'_, C::Local>, out: &mut Egress) {
         let counters = lane.counters;
-        counters.originated.add(self.effects.unborn + self.effects.originated.len() as u64);
-        counters.dropped.add(DropReason::NoBuffer, self.effects.unborn);
-        self.effects.unborn = 0;
-        for (device, packet) in self.effects.originated.drain(..) {
+        let Originated { packets, unborn } = &mut self.originated;
+        counters.originated.add(*unborn + packets.len() as u64);
+        counters.dropped.add(DropReason::NoBuffer, *unborn);
+        *unborn = 0;
+        for (device, packet) in packets.drain(..) {
             out.send(device, packet, lane.pool, counters);
         }
     }

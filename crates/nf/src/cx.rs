@@ -20,30 +20,28 @@ pub struct Cx<'a, L> {
 pub struct Scope<'a> {
     pub(crate) now: Time,
     pub(crate) shard: ShardId,
-    pub(crate) effects: &'a mut Effects,
+    pub(crate) asked: &'a mut Asked,
+    pub(crate) originated: &'a mut Originated,
     pub(crate) pool: &'a mut PoolCache,
 }
 
-/// What handlers asked for while they ran on one packet. Done once all of them have returned, and
-/// not at all when one of them aborts.
-#[derive(Debug, Default)]
-pub(crate) struct Effects {
+/// What handlers asked for their flow while they ran on one packet. Done once all of them have
+/// returned, and not at all when one of them aborts. Apart from [`Originated`], so that it lives and
+/// dies in registers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
     pub(crate) deadline: Option<Time>,
     pub(crate) evictable: Option<bool>,
     pub(crate) close: bool,
-    pub(crate) originated: Vec<(DeviceId, Mbuf)>,
-    /// Packets for which there was no buffer.
-    pub(crate) unborn: u64,
 }
 
-impl Effects {
-    /// Forgets everything, so that nothing of one packet reaches the next.
-    #[inline]
-    pub(crate) fn reset(&mut self) {
-        self.deadline = None;
-        self.evictable = None;
-        self.close = false;
-    }
+/// The packets that handlers made while they ran on one packet. Sent once all of them have returned,
+/// and not at all when one of them aborts.
+#[derive(Debug, Default)]
+pub(crate) struct Originated {
+    pub(crate) packets: Vec<(DeviceId, Mbuf)>,
+    /// Packets for which there was no buffer.
+    pub(crate) unborn: u64,
 }
 
 impl Scope<'_> {
@@ -55,7 +53,13 @@ impl Scope<'_> {
 
     #[inline]
     pub(crate) fn reborrow(&mut self) -> Scope<'_> {
-        Scope { now: self.now, shard: self.shard, effects: self.effects, pool: self.pool }
+        Scope {
+            now: self.now,
+            shard: self.shard,
+            asked: self.asked,
+            originated: self.originated,
+            pool: self.pool,
+        }
     }
 }
 
@@ -84,21 +88,21 @@ impl<L> Cx<'_, L> {
     #[inline]
     pub fn expire_in(&mut self, lifetime: Duration) {
         let deadline = self.scope.now + lifetime;
-        let effects = &mut self.scope.effects;
-        effects.deadline = Some(effects.deadline.map_or(deadline, |other| other.min(deadline)));
+        let asked = &mut self.scope.asked;
+        asked.deadline = Some(asked.deadline.map_or(deadline, |other| other.min(deadline)));
     }
 
     /// Ends the flow once this packet is done with.
     #[inline]
     pub fn close(&mut self) {
-        self.scope.effects.close = true;
+        self.scope.asked.close = true;
     }
 
     /// Says whether the flow may be evicted when its shard's table is full: flows that have not proved
     /// themselves, such as half-open connections.
     #[inline]
     pub fn set_evictable(&mut self, evictable: bool) {
-        self.scope.effects.evictable = Some(evictable);
+        self.scope.asked.evictable = Some(evictable);
     }
 
     /// Answers `packet` on the device it came from, with a frame of the same kind; otherwise as
@@ -131,7 +135,7 @@ impl<L> Cx<'_, L> {
         let mut packet = match self.scope.pool.alloc(capacity) {
             Ok(packet) => packet,
             Err(AllocError::Empty) => {
-                self.scope.effects.unborn += 1;
+                self.scope.originated.unborn += 1;
                 return Ok(());
             }
             Err(AllocError::Oversize) => return Err(Abort),
@@ -141,7 +145,7 @@ impl<L> Cx<'_, L> {
                 packet.meta.timestamp = self.scope.now;
                 packet.meta.device = device;
                 packet.meta.set_link(link);
-                self.scope.effects.originated.push((device, packet));
+                self.scope.originated.packets.push((device, packet));
             }
             _ => self.scope.pool.free(packet),
         }

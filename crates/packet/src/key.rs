@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
+// As wide as the words of a key, so that a key has no padding: it would be copied byte by byte.
+#[repr(u64)]
 pub enum Family {
     /// IPv4.
     V4 = 4,
@@ -159,7 +160,7 @@ impl FlowKey {
     }
 
     /// The same flow with its endpoints exchanged.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn reversed(&self) -> FlowKey {
         let w = &self.words;

@@ -62,13 +62,13 @@ impl FlowHasher {
     }
 
     /// The hash of `key`.
-    #[inline]
+    #[inline(always)]
     pub fn hash(&self, key: &FlowKey) -> FlowHash {
         self.hash_words(key.raw(), key.family())
     }
 
     /// The hash of the key with these words.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn hash_words(&self, words: &[u64; 5], family: Family) -> FlowHash {
         let k = &self.keys;
         let start = nh(words[0], k[0]).wrapping_add(nh(words[1], k[1]));

@@ -1,5 +1,7 @@
 //! Which end of a flow comes first in its key, so that both directions have the same one.
 
+use std::net::IpAddr;
+
 use rheostat_packet::FlowKey;
 
 use crate::prefix::PrefixList;
@@ -38,18 +40,16 @@ pub struct Oriented {
 
 impl Orientation {
     /// Turns `key`, whose first endpoint is the packet's source.
-    #[inline]
+    #[inline(always)]
     pub fn orient(&self, key: FlowKey) -> Oriented {
         let (side, forward) = match self {
             Orientation::Inside => (Side::Inside, true),
             Orientation::Outside => (Side::Outside, false),
+            // Not the key itself: a key that is passed on has to lie in memory, and then it does so
+            // on the paths above, too.
             Orientation::ByPrefix(inside) => {
-                match (inside.contains(key.first()), inside.contains(key.second())) {
-                    (true, false) => (Side::Inside, true),
-                    (false, true) => (Side::Outside, false),
-                    (true, true) => (Side::Inside, key.is_sorted()),
-                    (false, false) => (Side::Outside, key.is_sorted()),
-                }
+                let first = (key.first(), key.first_port());
+                by_prefix(inside, first, (key.second(), key.second_port()))
             }
         };
         Oriented { key: if forward { key } else { key.reversed() }, side, forward }
@@ -61,5 +61,16 @@ impl Orientation {
             Orientation::Inside | Orientation::ByPrefix(_) => Side::Inside,
             Orientation::Outside => Side::Outside,
         }
+    }
+}
+
+/// The side of a packet between two endpoints, and whether the first of them comes first in its key.
+#[inline(never)]
+fn by_prefix(inside: &PrefixList, first: (IpAddr, u16), second: (IpAddr, u16)) -> (Side, bool) {
+    match (inside.contains(first.0), inside.contains(second.0)) {
+        (true, false) => (Side::Inside, true),
+        (false, true) => (Side::Outside, false),
+        (true, true) => (Side::Inside, first <= second),
+        (false, false) => (Side::Outside, first <= second),
     }
 }

@@ -83,7 +83,7 @@ impl Steering {
     }
 
     /// Turns a key whose first endpoint is the source of a packet that arrived on `device`.
-    #[inline]
+    #[inline(always)]
     pub fn orient(&self, device: DeviceId, key: FlowKey) -> Oriented {
         self.orientations[device.index()].orient(key)
     }
@@ -113,7 +113,7 @@ impl Steering {
 
     /// The shard of a packet with an oriented key: by the device's hash where it covers the fields of
     /// the key, computed here where the device could not see them.
-    #[inline]
+    #[inline(always)]
     pub fn place(&self, meta: &Meta, key: &FlowKey) -> ShardId {
         if meta.hash_kind() == fields_of(key) {
             self.shard_of_hash(meta.hash)

@@ -81,7 +81,7 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         let (state, verdict) = self.first(local, scope, packet)?;
         self.install(flow, state);
         if matches!(verdict, Verdict::Drop(_)) {
-            scope.effects.close = true;
+            scope.asked.close = true;
         }
         Ok(verdict)
     }

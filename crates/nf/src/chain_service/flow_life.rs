@@ -2,18 +2,28 @@
 
 use rheostat_base::{DropReason, ShardId, Time};
 use rheostat_packet::Mbuf;
-use rheostat_run::{Arrival, LaneState};
+use rheostat_run::{Arrival, ArrivalKind, LaneState};
 use rheostat_state::{FlowId, Probe, Shard};
 
 use super::ChainService;
 use crate::chain::Chain;
-use crate::cx::{DEFAULT_LIFETIME, Effects, Scope};
+use crate::cx::{Asked, DEFAULT_LIFETIME, Scope};
 use crate::packet::Packet;
 use crate::verdict::{Outcome, Verdict};
 
+/// Why a flow ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Its time is up, or a function closed it.
+    Over,
+    /// Its entry is needed for another.
+    Evicted,
+}
+
 impl<C: Chain> ChainService<C> {
-    /// Runs the chain on a packet of a flow, which may be its first.
-    #[inline]
+    /// Runs the chain on a packet of a flow, which may be its first, or on an ICMP error about a
+    /// packet of a flow, which may not be known.
+    #[inline(always)]
     pub(super) fn run_flow(
         &mut self,
         packet: &mut Mbuf,
@@ -23,27 +33,16 @@ impl<C: Chain> ChainService<C> {
     ) -> Outcome<Verdict> {
         match self.run_known(packet, arrival, probe, lane) {
             Some(verdict) => verdict,
+            None if arrival.kind == ArrivalKind::IcmpError => {
+                self.run_orphan(packet, arrival, lane)
+            }
             None => self.run_first(packet, arrival, lane),
-        }
-    }
-
-    /// Runs the chain on an ICMP error, with the flow it is about if that is known.
-    pub(super) fn run_icmp_error(
-        &mut self,
-        packet: &mut Mbuf,
-        arrival: &Arrival,
-        probe: Probe,
-        lane: &mut LaneState<'_, C::Local>,
-    ) -> Outcome<Verdict> {
-        match self.run_known(packet, arrival, probe, lane) {
-            Some(verdict) => verdict,
-            None => self.run_orphan(packet, arrival, lane),
         }
     }
 
     /// Runs the chain on a packet of a flow in the table; `None` when the flow is not there, or its
     /// time was up: then it ends here, whether or not a timer has come round to it.
-    #[inline]
+    #[inline(always)]
     fn run_known(
         &mut self,
         packet: &mut Mbuf,
@@ -51,13 +50,13 @@ impl<C: Chain> ChainService<C> {
         probe: Probe,
         lane: &mut LaneState<'_, C::Local>,
     ) -> Option<Outcome<Verdict>> {
-        let ChainService { chain, effects, .. } = self;
+        let ChainService { chain, originated, .. } = self;
         let (now, shard_id) = (arrival.now, arrival.shard);
         let Shard { table, local, .. } = lane.shards.get_mut(shard_id)?;
         let mut flow = table.find_flow(arrival.hash, &arrival.key, probe)?;
         if flow.is_expired(now) {
             let id = flow.id();
-            self.end(id, shard_id, lane, now);
+            self.end(id, shard_id, lane, now, Ending::Over);
             return None;
         }
         if is_ordered(arrival) {
@@ -66,21 +65,22 @@ impl<C: Chain> ChainService<C> {
                 lane.counters.reordered.increment();
             }
         }
-        let scope = &mut Scope { now, shard: shard_id, effects, pool: lane.pool };
+        let mut asked = Asked::default();
+        let scope =
+            &mut Scope { now, shard: shard_id, asked: &mut asked, originated, pool: lane.pool };
         let outcome = chain.packet(local, scope, &mut Packet::new(packet, arrival), &mut flow);
         let Ok(verdict) = outcome else { return Some(outcome) };
-        if let Some(deadline) = effects.deadline {
+        if let Some(deadline) = asked.deadline {
             flow.set_deadline(deadline);
         }
-        if let Some(evictable) = effects.evictable {
+        if let Some(evictable) = asked.evictable {
             flow.set_evictable(evictable);
         }
-        if verdict == Verdict::Restart || effects.close {
+        if verdict == Verdict::Restart || asked.close {
             let id = flow.id();
-            self.end(id, shard_id, lane, now);
+            self.end(id, shard_id, lane, now, Ending::Over);
         }
         if verdict == Verdict::Restart {
-            self.effects.reset();
             return Some(self.run_first(packet, arrival, lane));
         }
         Some(Ok(verdict))
@@ -95,10 +95,11 @@ impl<C: Chain> ChainService<C> {
         arrival: &Arrival,
         lane: &mut LaneState<'_, C::Local>,
     ) -> Outcome<Verdict> {
-        let ChainService { chain, effects, .. } = self;
+        let ChainService { chain, originated, .. } = self;
         let (now, id) = (arrival.now, arrival.shard);
         let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
-        let scope = &mut Scope { now, shard: id, effects, pool: lane.pool };
+        let mut asked = Asked::default();
+        let scope = &mut Scope { now, shard: id, asked: &mut asked, originated, pool: lane.pool };
         let (states, verdict) =
             chain.first(&mut shard.local, scope, &mut Packet::new(packet, arrival))?;
         if let Verdict::Drop(_) = verdict {
@@ -106,24 +107,24 @@ impl<C: Chain> ChainService<C> {
             return Ok(verdict);
         }
         let Some(flow) = self.insert(arrival, lane) else {
-            let ChainService { chain, effects, .. } = self;
+            let ChainService { chain, originated, .. } = self;
             let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
-            let scope = &mut Scope { now, shard: id, effects, pool: lane.pool };
+            let scope =
+                &mut Scope { now, shard: id, asked: &mut asked, originated, pool: lane.pool };
             chain.discarded(&mut shard.local, scope, states);
             return Ok(Verdict::Drop(DropReason::TableFull));
         };
-        let Effects { deadline, evictable, close, .. } = self.effects;
         let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
         let mut entry = shard.table.flow(flow).expect("inserted a moment ago");
         self.chain.install(&mut entry, states);
-        entry.set_deadline(deadline.unwrap_or(now + DEFAULT_LIFETIME));
-        entry.set_evictable(evictable.unwrap_or(false));
+        entry.set_deadline(asked.deadline.unwrap_or(now + DEFAULT_LIFETIME));
+        entry.set_evictable(asked.evictable.unwrap_or(false));
         if is_ordered(arrival) {
             entry.note_arrival(arrival.forward, packet.meta.device, packet.meta.stamp);
         }
         lane.counters.flows_created.increment();
-        if close {
-            self.end(flow, id, lane, now);
+        if asked.close {
+            self.end(flow, id, lane, now, Ending::Over);
         }
         Ok(verdict)
     }
@@ -139,37 +140,37 @@ impl<C: Chain> ChainService<C> {
         if let Some(flow) = table(lane) {
             return Some(flow);
         }
-        let asked = std::mem::take(&mut self.effects);
         // All of them: what is left then depends on nothing but deadlines, so neither does the victim.
         self.visit(id, lane, now, usize::MAX);
-        let mut inserted = table(lane);
-        if inserted.is_none()
-            && let Some(oldest) = lane.shards.get_mut(id)?.table.oldest_evictable()
-        {
-            self.end(oldest, id, lane, now);
-            inserted = table(lane);
+        if let Some(flow) = table(lane) {
+            return Some(flow);
         }
-        // What ending flows asked for joins what the new flow's handlers asked for.
-        let ending = std::mem::replace(&mut self.effects, asked);
-        self.effects.originated.extend(ending.originated);
-        self.effects.unborn += ending.unborn;
-        inserted
+        let oldest = lane.shards.get_mut(id)?.table.oldest_evictable()?;
+        self.end(oldest, id, lane, now, Ending::Evicted);
+        table(lane)
     }
 
     /// Ends a flow: the functions are told, and its entry leaves the table.
+    #[inline(never)]
     pub(super) fn end(
         &mut self,
         flow: FlowId,
         id: ShardId,
         lane: &mut LaneState<'_, C::Local>,
         now: Time,
+        ending: Ending,
     ) {
-        let ChainService { chain, effects, disturbed, .. } = self;
+        let ChainService { chain, originated, disturbed, .. } = self;
         let Some(Shard { table, local, .. }) = lane.shards.get_mut(id) else { return };
         let Some(mut entry) = table.flow(flow) else { return };
-        let scope = &mut Scope { now, shard: id, effects, pool: lane.pool };
+        // Too late to ask for anything.
+        let asked = &mut Asked::default();
+        let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool };
         chain.ended(local, scope, &mut entry);
-        table.remove(flow);
+        match ending {
+            Ending::Over => table.remove(flow),
+            Ending::Evicted => table.evict(flow),
+        };
         lane.counters.flows_ended.increment();
         disturbed.push(id);
     }
@@ -183,9 +184,10 @@ impl<C: Chain> ChainService<C> {
         now: Time,
         budget: usize,
     ) -> bool {
-        let ChainService { chain, effects, disturbed, .. } = self;
+        let ChainService { chain, originated, disturbed, .. } = self;
         let Some(Shard { table, local, .. }) = lane.shards.get_mut(id) else { return true };
-        let scope = &mut Scope { now, shard: id, effects, pool: lane.pool };
+        let asked = &mut Asked::default();
+        let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool };
         let reclaimed = table.expire(now, budget, |mut flow| chain.ended(local, scope, &mut flow));
         lane.counters.flows_ended.add(reclaimed.flows as u64);
         if reclaimed.flows > 0 {
@@ -203,5 +205,5 @@ impl<C: Chain> ChainService<C> {
 /// and ICMP errors are packets of another flow.
 #[inline]
 fn is_ordered(arrival: &Arrival) -> bool {
-    arrival.kind == rheostat_run::ArrivalKind::Flow && arrival.headers.fragment.is_none()
+    arrival.kind == ArrivalKind::Flow && arrival.headers.fragment.is_none()
 }

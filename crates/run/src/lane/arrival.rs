@@ -153,7 +153,8 @@ impl Arrival {
         self.headers = headers;
         self.key = key;
         self.hash = hasher.hash(&key);
-        self.shard = steering.place(meta, &key);
+        // From here on by reference, so not before the key has its place.
+        self.shard = steering.place(meta, &self.key);
         self.side = side;
         self.forward = forward;
         self.kind = ArrivalKind::Flow;
