@@ -1,0 +1,122 @@
+//! Sequential equivalence: whatever the number of lanes, each flow's packets leave as if there were
+//! one, in the same order, and every figure is the same.
+
+mod world;
+
+use std::path::PathBuf;
+
+use rheostat_io::CaptureSource;
+use rheostat_packet::LinkType;
+use rheostat_traffic::{Mix, MixConfig, Source};
+use world::flows::{Difference, Flows, difference};
+use world::spliced::Spliced;
+use world::{Outcome, Setup, World};
+
+const LANES: [usize; 3] = [2, 3, 8];
+
+fn mix(seed: u64, flows: u32, packets: u64) -> Box<dyn Source> {
+    let config = MixConfig {
+        seed,
+        flows,
+        packets: Some(packets),
+        // Slow enough that flows time out on the way.
+        packets_per_second: 200,
+        ..MixConfig::default()
+    };
+    Box::new(Spliced::new(Mix::new(config).expect("a mix")))
+}
+
+/// Runs a source on one lane and on several, and compares.
+fn compare(name: &str, link: LinkType, source: impl Fn() -> Box<dyn Source>) -> Vec<Outcome> {
+    let one = World::open(&Setup::lossless(1), source()).run();
+    assert_eq!(one.violations, [], "{name}, 1 lane");
+    let mut outcomes = Vec::new();
+    for lanes in LANES {
+        let many = World::open(&Setup::lossless(lanes), source()).run();
+        assert_eq!(many.violations, [], "{name}, {lanes} lanes");
+        if let Some(difference) = difference(&one, &many, link) {
+            panic!("{name}, {lanes} lanes: {difference}");
+        }
+        outcomes.push(many);
+    }
+    outcomes.insert(0, one);
+    outcomes
+}
+
+#[test]
+fn a_mix_leaves_the_same_from_any_number_of_lanes() {
+    for (seed, flows, packets) in [(1, 50, 20_000), (2, 500, 20_000), (3, 5_000, 40_000)] {
+        let outcomes =
+            compare(&format!("seed {seed}"), LinkType::Ethernet, || mix(seed, flows, packets));
+        let one = &outcomes[0].sum;
+        assert!(one.sent > packets / 2, "most packets pass: {one:?}");
+        assert!(one.flows_ended > 0 && one.dropped_total() > 0, "nothing was refused: {one:?}");
+        assert_eq!(one.handoff_out, 0);
+        for many in &outcomes[1..] {
+            assert!(many.sum.handoff_out > 100, "lanes that hand nothing over prove nothing");
+        }
+    }
+}
+
+#[test]
+fn captures_leave_the_same_from_any_number_of_lanes() {
+    let Ok(folder) = std::env::var("RHEO_TRACES") else {
+        println!("not run: RHEO_TRACES is not set");
+        return;
+    };
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .expect("RHEO_TRACES names a folder")
+        .map(|entry| entry.expect("a folder that can be read").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "pcap" || e == "pcapng" || e == "cap"))
+        // The large ones are left to the check that runs the binary on all captures.
+        .filter(|path| path.metadata().is_ok_and(|file| file.len() < 4_000_000))
+        .collect();
+    files.sort();
+    let mut compared = 0;
+    for path in &files {
+        let Ok(mut first) = CaptureSource::open(path) else { continue };
+        // A capture may hold several link types; its first names the flows well enough to compare.
+        let Some(arrival) = first.next(&mut Vec::new()) else { continue };
+        let name = path.display().to_string();
+        compare(&name, arrival.link, || {
+            Box::new(CaptureSource::open(path).expect("opened before"))
+        });
+        compared += 1;
+    }
+    assert!(compared > 0, "no capture in {folder} could be read");
+    println!("{compared} captures");
+}
+
+#[test]
+fn a_lost_a_doubled_and_a_swapped_packet_are_noticed() {
+    let outcome = World::open(&Setup::lossless(1), mix(7, 20, 2_000)).run();
+    let link = LinkType::Ethernet;
+    let whole = Flows::of(&outcome.packets, link);
+    assert!(whole.len() > 20);
+    assert_eq!(whole.differs_from(&whole.clone()), None);
+
+    let mut lost = outcome.packets.clone();
+    lost.remove(700);
+    let found = whole.differs_from(&Flows::of(&lost, link));
+    assert!(matches!(found, Some(Difference::Count { expected, got, .. }) if got + 1 == expected));
+
+    let mut doubled = outcome.packets.clone();
+    doubled.insert(700, doubled[700].clone());
+    let found = whole.differs_from(&Flows::of(&doubled, link));
+    assert!(matches!(found, Some(Difference::Count { expected, got, .. }) if got == expected + 1));
+
+    // Two packets of one flow that differ.
+    let mut swapped = outcome.packets.clone();
+    let name = |at: usize| Flows::of(&outcome.packets[at..=at], link);
+    let same_flow = |a: usize, b: usize| {
+        let (a, b) = (format!("{:?}", name(a)), format!("{:?}", name(b)));
+        a.split(':').next() == b.split(':').next() && a != b
+    };
+    let (a, b) = (0..swapped.len())
+        .flat_map(|a| (a + 1..(a + 60).min(outcome.packets.len())).map(move |b| (a, b)))
+        .find(|&(a, b)| same_flow(a, b))
+        .expect("a flow with two packets");
+    swapped.swap(a, b);
+    let found = whole.differs_from(&Flows::of(&swapped, link));
+    assert!(matches!(found, Some(Difference::Packet { .. })), "{found:?}");
+}

@@ -1,0 +1,222 @@
+//! A whole run on one thread and in virtual time: a simulated NIC, lanes with the firewall, and what
+//! left. Time passes only when a test says so, and lanes run only when a test polls them.
+#![allow(dead_code, reason = "each test uses a part")]
+
+pub(crate) mod flows;
+pub(crate) mod spliced;
+
+use std::sync::Arc;
+
+use rheostat_base::{CoreId, DeviceId, LaneId, ShardId, Time};
+use rheostat_io::{Collected, Collector, Device, Driver, FaultConfig, FaultyDevice, Pacing};
+use rheostat_io::{SimConfig, SimNic, Stepper};
+use rheostat_nf::function::Firewall;
+use rheostat_nf::function::firewall::{FirewallConfig, Limits, TcpOptions};
+use rheostat_nf::{ChainService, Seeds, Stage, make_shards};
+use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
+use rheostat_run::invariant::Remains;
+use rheostat_run::runtime::{build_lanes, remains, run_dry};
+use rheostat_run::{Lane, LaneSample, Routes, RuntimeConfig, Service, TimeSource, Violation};
+use rheostat_state::{FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
+use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
+use rheostat_traffic::Source;
+
+/// The service of every world.
+pub(crate) type FirewallService = ChainService<Stage<Firewall>>;
+
+/// What a world is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) lanes: usize,
+    pub(crate) shards: usize,
+    /// Flows per shard at most.
+    pub(crate) flows: usize,
+    pub(crate) buffers: u32,
+    pub(crate) descriptors: u32,
+    pub(crate) handoff: usize,
+    pub(crate) pacing: Pacing,
+    pub(crate) time: TimeSource,
+    pub(crate) faults: Option<FaultConfig>,
+    /// Whether connections may be entered in the middle, as captures need.
+    pub(crate) pickup: bool,
+}
+
+impl Setup {
+    /// A run that loses nothing, so that its outcome is decided by the packets alone.
+    pub(crate) fn lossless(lanes: usize) -> Setup {
+        Setup {
+            lanes,
+            shards: 16,
+            flows: 4_096,
+            buffers: 4_096,
+            descriptors: 256,
+            handoff: 4_096,
+            pacing: Pacing::Lossless,
+            time: TimeSource::Packet,
+            faults: None,
+            pickup: true,
+        }
+    }
+}
+
+/// A run that is not over.
+pub(crate) struct World<S: Service = FirewallService> {
+    pub(crate) lanes: Vec<Lane<S>>,
+    pub(crate) now: Time,
+    stepper: Stepper,
+    device: Box<dyn Device>,
+    collector: Collector,
+    pool: Mempool,
+    /// The buffers of the NIC.
+    cache: PoolCache,
+    shards: usize,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// What left, in order.
+    pub(crate) packets: Vec<Collected>,
+    /// All lanes' counters together.
+    pub(crate) sum: LaneSample,
+    pub(crate) violations: Vec<Violation>,
+    /// Packets that arrived, and those that the device itself dropped.
+    pub(crate) arrived: u64,
+    pub(crate) device_dropped: u64,
+}
+
+/// A shard of a world.
+pub(crate) type FirewallShard = Box<Shard<Limits>>;
+
+impl World {
+    /// A world with the firewall in every lane.
+    pub(crate) fn open(setup: &Setup, source: Box<dyn Source>) -> World {
+        World::with(setup, source, |_, service| service, |shard| shard)
+    }
+}
+
+impl<S: Service<Local = Limits>> World<S> {
+    /// A world whose services and shards a test may change before the lanes get them.
+    pub(crate) fn with(
+        setup: &Setup,
+        source: Box<dyn Source>,
+        wrap: impl Fn(LaneId, FirewallService) -> S,
+        mut change: impl FnMut(FirewallShard) -> FirewallShard,
+    ) -> World<S> {
+        let pool = MempoolConfig { buffers: setup.buffers, ..MempoolConfig::default() };
+        let pool = Mempool::new(&pool).expect("memory for packets");
+        let inside: PrefixList = ["10.0.0.0/8", "fd00::/8"]
+            .map(|text| text.parse().expect("a prefix"))
+            .into_iter()
+            .collect();
+        let orientations = vec![Orientation::ByPrefix(inside)];
+        let steering = Steering::new(&HashKey::MICROSOFT, 128, setup.shards, orientations);
+        let steering = Arc::new(steering.expect("sizes that fit"));
+
+        let collector = Collector::new();
+        let mut nic = SimConfig::new("nic", setup.lanes as u16, steering.clone());
+        nic.descriptors = setup.descriptors;
+        nic.pacing = setup.pacing;
+        nic.driver = Driver::Stepped;
+        let sinks = collector.clone();
+        let mut nic = SimNic::open(nic, source, |queue| sinks.sink(queue), &pool).expect("a NIC");
+        let stepper = nic.stepper().expect("a stepped NIC has a stepper");
+        let mut device: Box<dyn Device> = Box::new(nic);
+        if let Some(faults) = &setup.faults {
+            device = Box::new(FaultyDevice::new(device, faults));
+        }
+
+        let tcp = TcpOptions { pickup: setup.pickup, ..TcpOptions::default() };
+        let firewall = Firewall::new(FirewallConfig { tcp, ..FirewallConfig::default() });
+        let mut layout = StateLayout::new();
+        let chain = Arc::new(Stage::new(firewall, &mut layout).expect("room for one state"));
+        let table = TableConfig { capacity: setup.flows, aliases: false };
+        let hasher = FlowHasher::new([11, 22, 33, 44, 55, 66, 77]);
+        let fragments = FragmentConfig {
+            held: setup.buffers as usize / 4 / setup.shards,
+            ..FragmentConfig::default()
+        };
+        let (layout, seeds) = (Arc::new(layout), Seeds { shards: 5 });
+        let shards = make_shards(&*chain, setup.shards, table, layout, hasher, fragments, seeds);
+        let mut shards: Vec<_> = shards.expect("memory for flows").into_iter().map(Some).collect();
+        let config = RuntimeConfig {
+            lanes: setup.lanes,
+            workers: vec![None::<CoreId>],
+            handoff_capacity: setup.handoff,
+            time: setup.time,
+            pool: pool.clone(),
+            steering,
+            hasher,
+        };
+        let routes = Routes(vec![DeviceId(0)]);
+        let mut devices = vec![device];
+        let service = |lane| wrap(lane, ChainService::new(chain.clone(), routes.clone()));
+        let shard = |id: ShardId| change(shards[id.index()].take().expect("asked for once"));
+        let lanes = build_lanes(&config, &mut devices, service, shard).expect("lanes fit");
+        let device = devices.pop().expect("one device");
+        let cache = PoolCache::new(pool.clone());
+        let shards = setup.shards;
+        World { lanes, now: Time::ZERO, stepper, device, collector, pool, cache, shards }
+    }
+
+    /// Lets everything arrive that is due by now, and returns how many packets that were.
+    pub(crate) fn deliver(&mut self) -> usize {
+        self.stepper.deliver_until(self.now, &mut self.cache)
+    }
+
+    /// When the next packet is due; `None` when there is none.
+    pub(crate) fn next_arrival(&mut self) -> Option<Time> {
+        self.stepper.next_arrival(self.now)
+    }
+
+    /// Polls lane `lane`; returns how many packets it found.
+    pub(crate) fn poll(&mut self, lane: usize) -> usize {
+        let now = self.now;
+        self.lanes[lane].poll(now).packets
+    }
+
+    /// Delivers and polls lanes in turn until nothing is left, and draws up the account.
+    pub(crate) fn run(mut self) -> Outcome {
+        while self.round() {}
+        self.finish()
+    }
+
+    /// One delivery, and one poll of every lane. `false` when there was nothing to do, nor will be.
+    pub(crate) fn round(&mut self) -> bool {
+        let delivered = self.deliver();
+        let polled: usize = (0..self.lanes.len()).map(|lane| self.poll(lane)).sum();
+        if delivered + polled > 0 {
+            return true;
+        }
+        match self.next_arrival() {
+            Some(due) if due > self.now => self.now = due,
+            Some(_) => {}
+            None => return false,
+        }
+        true
+    }
+
+    /// Lets the lanes run dry and draws up the account.
+    pub(crate) fn finish(mut self) -> Outcome {
+        let now = self.now;
+        run_dry(&mut self.lanes, now);
+        self.account()
+    }
+
+    /// Draws up the account of the lanes as they are.
+    pub(crate) fn account(self) -> Outcome {
+        let World { lanes, device, collector, pool, cache, shards, stepper, .. } = self;
+        let devices = vec![device.monitor().counters()];
+        let found = remains(&lanes, &devices, shards);
+        let sum = LaneSample::sum(&found.lanes);
+        drop((lanes, device, stepper, cache));
+        let (buffers, buffers_home) = (pool.capacity(), pool.available());
+        let violations = Remains { buffers, buffers_home, ..found }.check();
+        let device_dropped = devices[0].queue_full.iter().sum::<u64>()
+            + devices[0].no_buffer
+            + devices[0].oversize
+            + devices[0].malformed;
+        let arrived = devices[0].arrived;
+        Outcome { packets: collector.drain(), sum, violations, arrived, device_dropped }
+    }
+}
