@@ -162,7 +162,7 @@ impl TcpTrack {
         }
         match self.phase {
             Phase::SynSent => self.in_syn_sent(sender, segment),
-            Phase::SynCrossed => self.in_syn_crossed(sender, segment),
+            Phase::SynCrossed => self.in_syn_crossed(sender, segment, options),
             Phase::SynReceived => self.in_syn_received(sender, segment, options),
             Phase::Closed => self.after_reset(sender, segment),
             _ => self.in_open(sender, segment, options),
@@ -221,7 +221,12 @@ impl TcpTrack {
             && at_most(segment.ack, initiator.end)
     }
 
-    fn in_syn_crossed(&mut self, sender: usize, segment: &Segment) -> TcpVerdict {
+    fn in_syn_crossed(
+        &mut self,
+        sender: usize,
+        segment: &Segment,
+        options: TcpOptions,
+    ) -> TcpVerdict {
         let peer_end = self.halves[1 - sender].end;
         let own_end = self.halves[sender].end;
         if segment.has(RST) {
@@ -238,11 +243,20 @@ impl TcpTrack {
         }
         self.halves[1 - sender].acked = segment.ack;
         self.halves[sender].confirm_peer();
-        // Two SYN-ACKs could answer each other for ever: one end must go on.
-        if !segment.has(SYN) && self.halves.iter().all(Half::has_confirmed_peer) {
-            self.phase = Phase::Established;
+        if segment.has(SYN) {
+            return TcpVerdict::Pass;
         }
-        TcpVerdict::Pass
+        // Two SYN-ACKs could answer each other for ever: one end must go on.
+        if !self.halves.iter().all(Half::has_confirmed_peer) {
+            return self.exchange(sender, segment, options);
+        }
+        self.phase = Phase::Established;
+        // What it carries counts.
+        let verdict = self.in_open(sender, segment, options);
+        if verdict == TcpVerdict::Drop {
+            self.phase = Phase::SynCrossed;
+        }
+        verdict
     }
 
     fn in_syn_received(
