@@ -1,0 +1,91 @@
+//! Runs every `tests/nf/*.case`: packets in, packets expected, in a text that tells its story. See
+//! `tests/nf/README.md` for the language.
+
+mod packet;
+mod rig;
+mod script;
+
+use std::path::{Path, PathBuf};
+
+use script::Script;
+
+/// Lanes every case is run on: the outcome does not depend on them.
+const LANES: [usize; 2] = [1, 4];
+
+fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nf");
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("the folder of cases")
+        .map(|entry| entry.expect("a folder that can be read").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "case"))
+        .collect();
+    cases.sort();
+    cases
+}
+
+/// Runs a text as a case; what is wrong with it or its outcome otherwise.
+fn run(name: &str, text: &str, lanes: usize) -> Result<usize, String> {
+    rig::run(&Script::parse(name, text)?, lanes)
+}
+
+#[test]
+fn every_case_comes_out_as_written() {
+    let mut steps = 0;
+    let mut wrong = Vec::new();
+    for path in cases() {
+        let text = std::fs::read_to_string(&path).expect("a case that can be read");
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for lanes in LANES {
+            match run(&name, &text, lanes) {
+                Ok(count) => steps += count,
+                Err(problem) => wrong.push(format!("{problem} ({lanes} lanes)")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+    assert!(steps > 200, "only {steps} packets were sent");
+}
+
+const OPENING: &str = "\
+at 0s lan 10.0.0.1:1000 > 198.51.100.1:80 tcp S seq 100
+  wan same
+";
+
+#[test]
+fn a_wrong_expectation_names_its_line_and_both_sides() {
+    for (text, expected) in [
+        (
+            "at 0s lan 10.0.0.1:1 > 198.51.100.1:80 tcp S seq 1\n  drop denied\n",
+            "t.case:2: expected",
+        ),
+        ("at 0s lan 10.0.0.1:1 > 198.51.100.1:80 tcp A seq 1\n  wan same\n", "drop tcp_invalid"),
+        (
+            "at 0s lan 10.0.0.1:1 > 198.51.100.1:80 tcp S seq 1\n  wan 10.0.0.1:1 > 198.51.100.1:80 tcp S seq 2\n",
+            "seq 1",
+        ),
+        ("at 0s lan 10.0.0.1:1 > 198.51.100.1:80 tcp S seq 1\n", "t.case:1: expected nothing"),
+    ] {
+        let problem = run("t.case", text, 1).expect_err("a wrong expectation");
+        assert!(problem.contains(expected), "{problem}");
+    }
+    assert_eq!(run("t.case", OPENING, 1), Ok(1));
+}
+
+#[test]
+fn what_cannot_be_read_names_its_line() {
+    for (text, expected) in [
+        ("at 0s lan 10.0.0.1 tcp\n", "t.case:1"),
+        ("at soon lan 10.0.0.1:1 > 10.0.0.2:2 udp\n", "`soon` is no time"),
+        ("at 0s dmz 10.0.0.1:1 > 10.0.0.2:2 udp\n", "`dmz` is no device"),
+        ("at 0s lan 10.0.0.1:1 > 10.0.0.2:2 udp colour blue\n", "`colour`"),
+        ("  wan same\n", "t.case:1: nothing was sent"),
+        ("| default_inside = \"maybe\"\nat 0s lan 10.0.0.1:1 > 10.0.0.2:2 udp\n", "maybe"),
+        (
+            "at 2s lan 10.0.0.1:1 > 10.0.0.2:2 udp\nat 1s lan 10.0.0.1:1 > 10.0.0.2:2 udp\n",
+            "t.case:2: time goes back",
+        ),
+    ] {
+        let problem = run("t.case", text, 1).expect_err("a text that is no case");
+        assert!(problem.contains(expected), "{problem}");
+    }
+}

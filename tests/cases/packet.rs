@@ -1,0 +1,302 @@
+//! Packets as words: read, built, and told again.
+
+use std::fmt::Write;
+use std::net::{IpAddr, SocketAddr};
+
+use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
+use rheostat_packet::wire::{icmpv4, icmpv6, tcp_option::TcpOption};
+use rheostat_packet::{Headers, LinkType, Network, tuple};
+
+const LINK: Ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };
+/// FIN, SYN, RST, PSH and ACK by their letters.
+const FLAGS: [(char, u8); 5] = [('F', 1), ('S', 2), ('R', 4), ('P', 8), ('A', 16)];
+
+/// A packet as a case describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PacketSpec {
+    source: (IpAddr, u16),
+    destination: (IpAddr, u16),
+    kind: Kind,
+    /// Bytes of data.
+    len: usize,
+    /// Offset, length and identification of a fragment, and whether more follow.
+    fragment: Option<(usize, usize, u32, bool)>,
+    /// The ethertype of a frame that is not IP.
+    ethertype: Option<u16>,
+    /// Cut off so many bytes at the end.
+    cut: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Tcp {
+        flags: u8,
+        seq: u32,
+        ack: u32,
+        window: u16,
+        scale: Option<u8>,
+    },
+    Udp,
+    /// Type, code, identifier or second word, and the packet quoted.
+    Icmp {
+        kind: u8,
+        code: u8,
+        id: u16,
+        quoted: Option<Box<PacketSpec>>,
+    },
+    Protocol(u8),
+}
+
+impl PacketSpec {
+    /// Reads `SOURCE > DESTINATION PROTOCOL ...`.
+    pub(crate) fn parse(words: &[&str]) -> Result<PacketSpec, String> {
+        if let ["ethertype", number] = words {
+            let number = number.strip_prefix("0x").and_then(|n| u16::from_str_radix(n, 16).ok());
+            let nowhere = (IpAddr::from([0, 0, 0, 0]), 0);
+            return Ok(PacketSpec {
+                source: nowhere,
+                destination: nowhere,
+                kind: Kind::Udp,
+                len: 46,
+                fragment: None,
+                ethertype: Some(number.ok_or("an ethertype is written 0x88cc")?),
+                cut: 0,
+            });
+        }
+        let [source, ">", destination, protocol, rest @ ..] = words else {
+            return Err("a packet is SOURCE > DESTINATION PROTOCOL ...".to_owned());
+        };
+        let mut packet = PacketSpec {
+            source: endpoint(source)?,
+            destination: endpoint(destination)?,
+            kind: Kind::Udp,
+            len: 0,
+            fragment: None,
+            ethertype: None,
+            cut: 0,
+        };
+        let mut rest = rest.iter();
+        packet.kind = match *protocol {
+            "tcp" => {
+                let letters = rest.next().ok_or("tcp needs flags, or `-` for none")?;
+                Kind::Tcp { flags: flags(letters)?, seq: 0, ack: 0, window: 65_535, scale: None }
+            }
+            "udp" => Kind::Udp,
+            "icmp" => {
+                let (kind, code) = (number(rest.next())?, number(rest.next())?);
+                Kind::Icmp { kind: kind as u8, code: code as u8, id: 0, quoted: None }
+            }
+            "proto" => Kind::Protocol(number(rest.next())? as u8),
+            other => return Err(format!("`{other}` is not tcp, udp, icmp or proto")),
+        };
+        let mut rest: Vec<&str> = rest.copied().collect();
+        if let Some(at) = rest.iter().position(|word| *word == "about") {
+            let Kind::Icmp { quoted, .. } = &mut packet.kind else {
+                return Err("only ICMP is about another packet".to_owned());
+            };
+            *quoted = Some(Box::new(PacketSpec::parse(&rest[at + 1..])?));
+            rest.truncate(at);
+        }
+        let mut words = rest.into_iter();
+        while let Some(word) = words.next() {
+            packet.attribute(word, &mut words)?;
+        }
+        Ok(packet)
+    }
+
+    fn attribute<'a>(
+        &mut self,
+        word: &str,
+        words: &mut impl Iterator<Item = &'a str>,
+    ) -> Result<(), String> {
+        let mut value = || number(words.next().as_ref());
+        match (word, &mut self.kind) {
+            ("len", _) => self.len = value()? as usize,
+            ("cut", _) => self.cut = value()? as usize,
+            ("frag", _) => {
+                let (offset, len, id) = (value()? as usize, value()? as usize, value()?);
+                self.fragment = Some((offset, len, id, false));
+            }
+            ("more", _) => {
+                let fragment = self.fragment.as_mut().ok_or("`more` follows `frag`")?;
+                fragment.3 = true;
+            }
+            ("seq", Kind::Tcp { seq, .. }) => *seq = value()?,
+            ("ack", Kind::Tcp { ack, .. }) => *ack = value()?,
+            ("win", Kind::Tcp { window, .. }) => *window = value()? as u16,
+            ("scale", Kind::Tcp { scale, .. }) => *scale = Some(value()? as u8),
+            ("id", Kind::Icmp { id, .. }) => *id = value()? as u16,
+            _ => return Err(format!("`{word}` does not belong here")),
+        }
+        Ok(())
+    }
+
+    /// The frame.
+    pub(crate) fn build(&self) -> Vec<u8> {
+        if let Some(ethertype) = self.ethertype {
+            let mut frame = [LINK.destination, LINK.source].concat();
+            frame.extend(ethertype.to_be_bytes());
+            frame.resize(14 + self.len, 0);
+            return frame;
+        }
+        let mut options = Vec::new();
+        let payload = match &self.kind {
+            Kind::Icmp { quoted: Some(quoted), .. } => quoted.build()[14..].to_vec(),
+            _ => (0..self.len).map(|i| i as u8).collect(),
+        };
+        let whole = self.frame(&mut options, &payload);
+        let mut frame = match self.fragment {
+            None => whole.with_ethernet(LINK).to_vec(),
+            Some((offset, len, id, more)) => {
+                let header = if self.source.0.is_ipv4() { 20 } else { 40 };
+                let mut datagram = whole.to_vec().split_off(header);
+                datagram.resize(datagram.len().max(offset + len), 0);
+                let protocol = match self.kind {
+                    Kind::Tcp { .. } => 6,
+                    Kind::Udp => 17,
+                    Kind::Icmp { .. } => {
+                        if self.source.0.is_ipv4() {
+                            1
+                        } else {
+                            58
+                        }
+                    }
+                    Kind::Protocol(number) => number,
+                };
+                let piece = Payload::Bytes(&datagram[offset..offset + len]);
+                let (from, to) = (self.source.0, self.destination.0);
+                let fragment = FrameBuilder::new(from, to, Transport::Protocol(protocol), piece);
+                let fragment = FrameBuilder {
+                    id,
+                    fragment: Some((offset as u16, more)),
+                    dont_fragment: false,
+                    ..fragment
+                };
+                fragment.with_ethernet(LINK).to_vec()
+            }
+        };
+        frame.truncate(frame.len() - self.cut);
+        frame
+    }
+
+    fn frame<'a>(&self, options: &'a mut Vec<u8>, payload: &'a [u8]) -> FrameBuilder<'a> {
+        let ports = (self.source.1, self.destination.1);
+        let transport = match self.kind {
+            Kind::Tcp { flags, seq, ack, window, scale } => {
+                options.extend(scale.into_iter().flat_map(|shift| [1, 3, 3, shift]));
+                Transport::Tcp(TcpHeader { ports, seq, ack, flags, window, options })
+            }
+            Kind::Udp => Transport::Udp { ports },
+            Kind::Icmp { kind, code, id, .. } => {
+                Transport::Icmp { kind, code, rest: u32::from(id) << 16 | 1 }
+            }
+            Kind::Protocol(number) => Transport::Protocol(number),
+        };
+        FrameBuilder::new(self.source.0, self.destination.0, transport, Payload::Bytes(payload))
+    }
+}
+
+/// A frame in the words of a case: what two packets must have in common to be taken for the same.
+pub(crate) fn tell(frame: &[u8]) -> String {
+    let Ok(headers) = Headers::parse_bytes(frame, frame.len(), LinkType::Ethernet) else {
+        return format!("a malformed frame of {} bytes", frame.len());
+    };
+    tell_ip(frame, &headers)
+}
+
+fn tell_ip(data: &[u8], headers: &Headers) -> String {
+    let Some(hosts) = tuple::addresses(data, headers) else {
+        return format!("ethertype {:#06x}", headers.ethertype);
+    };
+    let l4 = usize::from(headers.l4);
+    let rest = data.get(l4..(headers.end as usize).min(data.len())).unwrap_or_default();
+    let port = |at: usize| rest.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
+    let has_ports = matches!(headers.protocol, 6 | 17) && headers.fragment.is_none();
+    let end = |address: IpAddr, port: u16| match has_ports {
+        true => SocketAddr::new(address, port).to_string(),
+        false => address.to_string(),
+    };
+    let mut text = format!("{} > {} ", end(hosts.first(), port(0)), end(hosts.second(), port(2)));
+    let written = match (headers.fragment, headers.network, headers.protocol) {
+        (Some(fragment), ..) => write!(
+            text,
+            "proto {} frag {} {} {}{}",
+            headers.protocol,
+            fragment.offset,
+            fragment.len,
+            fragment.id,
+            if fragment.more { " more" } else { "" }
+        ),
+        (None, _, 6) => write!(text, "{}", tell_tcp(rest)),
+        (None, _, 17) => write!(text, "udp len {}", rest.len().saturating_sub(8)),
+        (None, Network::Ipv4, 1) | (None, Network::Ipv6, 58) => {
+            let embedded = match headers.network {
+                Network::Ipv4 => icmpv4::embedded(rest),
+                _ => icmpv6::embedded(rest),
+            };
+            let quoted =
+                embedded.map(|packet| match Headers::parse_bytes(packet, 65_535, LinkType::Raw) {
+                    Ok(headers) => format!(" about {}", tell_ip(packet, &headers)),
+                    Err(_) => " about something malformed".to_owned(),
+                });
+            let (kind, code) = (rest.first().copied(), rest.get(1).copied());
+            write!(
+                text,
+                "icmp {} {}{}",
+                kind.unwrap_or_default(),
+                code.unwrap_or_default(),
+                quoted.unwrap_or_default()
+            )
+        }
+        (None, _, protocol) => write!(text, "proto {protocol} len {}", rest.len()),
+    };
+    written.expect("writing to a string does not fail");
+    text
+}
+
+fn tell_tcp(segment: &[u8]) -> String {
+    let Ok(tcp) = rheostat_packet::wire::TcpSegment::new(segment) else {
+        return "tcp cut short".to_owned();
+    };
+    let letters: String = FLAGS
+        .iter()
+        .filter(|(_, bit)| tcp.flags().0 & bit != 0)
+        .map(|(letter, _)| letter)
+        .collect();
+    let mut text = format!("tcp {letters} seq {}", tcp.seq());
+    if tcp.flags().0 & 16 != 0 {
+        let _ = write!(text, " ack {}", tcp.ack());
+    }
+    let len = segment.len() - tcp.header_len().min(segment.len());
+    if len > 0 {
+        let _ = write!(text, " len {len}");
+    }
+    for option in tcp.options() {
+        if let TcpOption::WindowScale(shift) = option {
+            let _ = write!(text, " scale {shift}");
+        }
+    }
+    text
+}
+
+fn endpoint(word: &str) -> Result<(IpAddr, u16), String> {
+    if let Ok(address) = word.parse::<IpAddr>() {
+        return Ok((address, 0));
+    }
+    let end: SocketAddr = word.parse().map_err(|_| format!("`{word}` is no endpoint"))?;
+    Ok((end.ip(), end.port()))
+}
+
+fn flags(letters: &str) -> Result<u8, String> {
+    letters.chars().filter(|&letter| letter != '-').try_fold(0, |bits, letter| {
+        let known = FLAGS.iter().find(|(known, _)| *known == letter);
+        known
+            .map(|(_, bit)| bits | bit)
+            .ok_or_else(|| format!("`{letter}` is no flag of F S R P A"))
+    })
+}
+
+fn number(word: Option<&&str>) -> Result<u32, String> {
+    let word = word.ok_or("a number is missing")?;
+    word.parse().map_err(|_| format!("`{word}` is no number"))
+}

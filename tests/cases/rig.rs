@@ -1,0 +1,240 @@
+//! A firewall between two simulated NICs on virtual time, fed with the packets of a case.
+
+use std::sync::Arc;
+
+use rheostat_base::{CoreId, DeviceId, DropReason, ShardId, Time};
+use rheostat_control::Config;
+use rheostat_control::config::FunctionConfig;
+use rheostat_io::{Collector, Device, Driver, Pacing, SimConfig, SimNic, Stepper};
+use rheostat_nf::function::Firewall;
+use rheostat_nf::{ChainService, Seeds, Stage, make_shards};
+use rheostat_packet::checksum::{Validity, judge_packet};
+use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
+use rheostat_run::invariant::Remains;
+use rheostat_run::runtime::{build_lanes, remains, run_dry};
+use rheostat_run::{Lane, LaneSample, Routes, RuntimeConfig, TimeSource};
+use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
+use rheostat_steer::{HashKey, Orientation, Steering};
+use rheostat_traffic::{Arrival, Source};
+
+use crate::packet::tell;
+use crate::script::{Expected, Port, Script, Step};
+
+/// The packets of one device.
+struct Frames(std::vec::IntoIter<(Time, Vec<u8>)>);
+
+impl Source for Frames {
+    fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
+        let (time, bytes) = self.0.next()?;
+        *frame = bytes;
+        let len = frame.len();
+        Some(Arrival { time, len, wire_len: len as u32, link: LinkType::Ethernet })
+    }
+}
+
+struct Rig {
+    lanes: Vec<Lane<ChainService<Stage<Firewall>>>>,
+    steppers: Vec<Stepper>,
+    devices: Vec<Box<dyn Device>>,
+    collectors: [Collector; 2],
+    pool: Mempool,
+    cache: PoolCache,
+    shards: usize,
+}
+
+/// Steps at one time are kept apart by this much, so that each one's outcome is its own.
+const APART: u64 = 1_000;
+
+/// Runs a case; returns how many packets were sent.
+pub(crate) fn run(script: &Script, lanes: usize) -> Result<usize, String> {
+    let times: Vec<Time> =
+        script.steps.iter().zip(0..).map(|(step, i)| nanos_later(step.time, i * APART)).collect();
+    let mut rig = Rig::new(script, &times, lanes)?;
+    let mut before = [0; DropReason::COUNT];
+    for (step, now) in script.steps.iter().zip(&times) {
+        let sent = rig.step(*now);
+        let after = rig.dropped();
+        let dropped: Vec<DropReason> = DropReason::ALL
+            .iter()
+            .flat_map(|&reason| {
+                let index = reason as usize;
+                std::iter::repeat_n(reason, (after[index] - before[index]) as usize)
+            })
+            .collect();
+        before = after;
+        compare(script, step, sent, dropped)?;
+    }
+    rig.finish().map_err(|problem| format!("{}: {problem}", script.name))?;
+    Ok(script.steps.len())
+}
+
+fn nanos_later(time: Time, nanos: u64) -> Time {
+    Time::from_nanos(time.as_nanos() + nanos)
+}
+
+/// Holds what came of a step against what was expected.
+fn compare(
+    script: &Script,
+    step: &Step,
+    sent: Vec<(Port, Vec<u8>)>,
+    dropped: Vec<DropReason>,
+) -> Result<(), String> {
+    let mut got: Vec<(String, Option<Vec<u8>>)> = sent
+        .into_iter()
+        .map(|(port, bytes)| (format!("{} {}", port.name(), tell(&bytes)), Some(bytes)))
+        .collect();
+    got.extend(dropped.iter().map(|reason| (format!("drop {}", reason.name()), None)));
+    let own = step.packet.build();
+    for (line, expected) in &step.expected {
+        let (text, bytes) = match expected {
+            Expected::Same(port) => (format!("{} {}", port.name(), tell(&own)), Some(own.clone())),
+            Expected::SameAs(port, earlier) => {
+                let earlier = script.steps.iter().find(|step| step.line == *earlier);
+                let bytes = earlier.expect("checked when it was read").packet.build();
+                (format!("{} {}", port.name(), tell(&bytes)), Some(bytes))
+            }
+            Expected::Packet(port, packet) => {
+                (format!("{} {}", port.name(), tell(&packet.build())), None)
+            }
+            Expected::Drop(reason) => (format!("drop {}", reason.name()), None),
+        };
+        let is_it = |(told, frame): &(String, Option<Vec<u8>>)| {
+            *told == text && (bytes.is_none() || *frame == bytes)
+        };
+        let Some(at) = got.iter().position(is_it) else {
+            let got: Vec<_> = got.into_iter().map(|(told, _)| told).collect();
+            let got = if got.is_empty() { "nothing".to_owned() } else { got.join(", ") };
+            return Err(format!("{}:{line}: expected {text}\n  got {got}", script.name));
+        };
+        got.remove(at);
+    }
+    match got.first() {
+        Some((told, _)) => {
+            Err(format!("{}:{}: expected nothing more\n  got {told}", script.name, step.line))
+        }
+        None => Ok(()),
+    }
+}
+
+impl Rig {
+    fn new(script: &Script, times: &[Time], lanes: usize) -> Result<Rig, String> {
+        let text = format!(
+            "[[device]]\nname = \"lan\"\nkind = \"sim\"\nrate = \"1Mpps\"\nside = \"inside\"\n\
+             [[device]]\nname = \"wan\"\nkind = \"sim\"\nrate = \"1Mpps\"\nside = \"outside\"\n\
+             [chain]\nfunctions = [\"firewall\"]\n\
+             [state]\n{}\n[function.firewall]\n{}",
+            script.state, script.settings
+        );
+        let (config, _) =
+            Config::parse(&text, &script.name).map_err(|report| report.render(false))?;
+        let Some(FunctionConfig::Firewall(firewall)) = config.chain.into_iter().next() else {
+            return Err("the chain has no firewall".to_owned());
+        };
+        let shards = config.state.shards;
+        let orientations = vec![Orientation::Inside, Orientation::Outside];
+        let key = HashKey::new(std::array::from_fn(|i| (i as u8).wrapping_mul(37) ^ 0x5a));
+        let steering = Steering::new(&key, 128, shards, orientations).expect("sizes that fit");
+        let steering = Arc::new(steering);
+        let pool = MempoolConfig { buffers: 512, ..MempoolConfig::default() };
+        let pool = Mempool::new(&pool).expect("memory for packets");
+        let collectors = [Collector::new(), Collector::new()];
+        let (mut devices, mut steppers): (Vec<Box<dyn Device>>, Vec<_>) = (Vec::new(), Vec::new());
+        for (number, port) in [Port::Lan, Port::Wan].into_iter().enumerate() {
+            let frames: Vec<_> = script
+                .steps
+                .iter()
+                .zip(times)
+                .filter(|(step, _)| step.port == port)
+                .map(|(step, time)| (*time, step.packet.build()))
+                .collect();
+            let mut nic = SimConfig::new(port.name(), lanes as u16, steering.clone());
+            nic.device = DeviceId(number as u8);
+            nic.driver = Driver::Stepped;
+            nic.pacing = Pacing::OpenLoop { origin: Some(Time::ZERO) };
+            let source = Box::new(Frames(frames.into_iter()));
+            let sink = |queue| collectors[number].sink(queue);
+            let mut nic = SimNic::open(nic, source, sink, &pool).expect("a NIC");
+            steppers.push(nic.stepper().expect("a stepped NIC has a stepper"));
+            devices.push(Box::new(nic));
+        }
+        let mut layout = StateLayout::new();
+        let stage = Stage::new(Firewall::new(firewall), &mut layout).expect("room for one state");
+        let chain = Arc::new(stage);
+        let capacity = config.state.flows_per_shard() as usize;
+        let table = TableConfig { capacity, aliases: false };
+        let hasher = FlowHasher::new([3, 1, 4, 1, 5, 9, 2]);
+        let fragments = FragmentConfig { held: 16, ..FragmentConfig::default() };
+        let seeds = Seeds { shards: 2 };
+        let layout = Arc::new(layout);
+        let made = make_shards(&*chain, shards, table, layout, hasher, fragments, seeds);
+        let mut made: Vec<_> = made.expect("memory for flows").into_iter().map(Some).collect();
+        let config = RuntimeConfig {
+            lanes,
+            workers: vec![None::<CoreId>],
+            handoff_capacity: 64,
+            time: TimeSource::Packet,
+            pool: pool.clone(),
+            steering,
+            hasher,
+        };
+        let routes = Routes(vec![DeviceId(1), DeviceId(0)]);
+        let service = |_| ChainService::new(chain.clone(), routes.clone());
+        let shard = |id: ShardId| made[id.index()].take().expect("asked for once");
+        let lanes = build_lanes(&config, &mut devices, service, shard).expect("lanes fit");
+        let cache = PoolCache::new(pool.clone());
+        Ok(Rig { lanes, steppers, devices, collectors, pool, cache, shards })
+    }
+
+    /// Lets arrive what is due at `now`, and returns what left.
+    fn step(&mut self, now: Time) -> Vec<(Port, Vec<u8>)> {
+        for stepper in &mut self.steppers {
+            stepper.deliver_until(now, &mut self.cache);
+        }
+        // A packet may take a detour over two lanes.
+        for _ in 0..4 {
+            for lane in &mut self.lanes {
+                lane.poll(now);
+            }
+        }
+        self.sent()
+    }
+
+    fn sent(&mut self) -> Vec<(Port, Vec<u8>)> {
+        let mut sent = Vec::new();
+        for (port, collector) in [Port::Lan, Port::Wan].into_iter().zip(&self.collectors) {
+            for packet in collector.drain() {
+                check_checksums(&packet.bytes, &mut self.cache);
+                sent.push((port, packet.bytes));
+            }
+        }
+        sent
+    }
+
+    fn dropped(&self) -> [u64; DropReason::COUNT] {
+        let samples: Vec<_> = self.lanes.iter().map(|lane| lane.counters().sample()).collect();
+        LaneSample::sum(&samples).dropped
+    }
+
+    /// Checks that everything is accounted for.
+    fn finish(mut self) -> Result<(), String> {
+        run_dry(&mut self.lanes, Time::ZERO);
+        let Rig { lanes, steppers, devices, pool, cache, shards, .. } = self;
+        let counters: Vec<_> = devices.iter().map(|device| device.monitor().counters()).collect();
+        let found = remains(&lanes, &counters, shards);
+        drop((lanes, steppers, devices, cache));
+        let (buffers, buffers_home) = (pool.capacity(), pool.available());
+        match (Remains { buffers, buffers_home, ..found }).check().first() {
+            Some(violation) => Err(violation.to_string()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What leaves must not carry a wrong checksum.
+fn check_checksums(frame: &[u8], cache: &mut PoolCache) {
+    let packet = cache.alloc_from(frame).expect("a buffer");
+    if let Ok(headers) = Headers::parse(&packet) {
+        assert_ne!(judge_packet(&packet, &headers), Some(Validity::Invalid), "{}", tell(frame));
+    }
+    cache.free(packet);
+}

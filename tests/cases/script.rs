@@ -1,0 +1,146 @@
+//! The language of cases, line by line.
+
+use std::time::Duration;
+
+use rheostat_base::{DropReason, Time, unit};
+
+use crate::packet::PacketSpec;
+
+/// One of the two devices of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Port {
+    Lan,
+    Wan,
+}
+
+impl Port {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Port::Lan => "lan",
+            Port::Wan => "wan",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Port> {
+        [Port::Lan, Port::Wan].into_iter().find(|port| port.name() == word)
+    }
+}
+
+/// What is to come of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// The packet leaves as it came.
+    Same(Port),
+    /// The packet sent in this line, counted from 1, leaves now.
+    SameAs(Port, usize),
+    /// A packet leaves that the function made.
+    Packet(Port, Box<PacketSpec>),
+    /// A packet is dropped.
+    Drop(DropReason),
+}
+
+/// A packet, and what is to come of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) line: usize,
+    pub(crate) time: Time,
+    pub(crate) port: Port,
+    pub(crate) packet: PacketSpec,
+    pub(crate) expected: Vec<(usize, Expected)>,
+}
+
+/// A case.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub(crate) name: String,
+    /// Settings of the firewall, in TOML.
+    pub(crate) settings: String,
+    /// Settings of the table, in TOML.
+    pub(crate) state: String,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Script {
+    /// Reads a case.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Script, String> {
+        let mut script = Script {
+            name: name.to_owned(),
+            settings: String::new(),
+            state: String::new(),
+            steps: Vec::new(),
+        };
+        for (number, line) in (1..).zip(text.lines()) {
+            script.line(number, line).map_err(|problem| format!("{name}:{number}: {problem}"))?;
+        }
+        Ok(script)
+    }
+
+    fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
+        if let Some(setting) = line.strip_prefix('|') {
+            self.settings.push_str(setting);
+            self.settings.push('\n');
+            return Ok(());
+        }
+        if let Some(setting) = line.strip_prefix("state |") {
+            self.state.push_str(setting);
+            self.state.push('\n');
+            return Ok(());
+        }
+        let words = line.split('#').next().unwrap_or_default();
+        let is_indented = words.starts_with(' ');
+        let words: Vec<&str> = words.split_whitespace().collect();
+        match words.as_slice() {
+            [] => Ok(()),
+            expectation if is_indented => self.expectation(number, expectation),
+            ["at", time, port, packet @ ..] => self.step(number, time, port, packet),
+            [word, ..] => {
+                Err(format!("a line starts with `at`, a space, `|` or `#`, not `{word}`"))
+            }
+        }
+    }
+
+    fn step(&mut self, line: usize, time: &str, port: &str, packet: &[&str]) -> Result<(), String> {
+        let time = parse_time(time)?;
+        let port = Port::parse(port).ok_or_else(|| format!("`{port}` is no device"))?;
+        if self.steps.last().is_some_and(|last| last.time > time) {
+            return Err("time goes back".to_owned());
+        }
+        let packet = PacketSpec::parse(packet)?;
+        self.steps.push(Step { line, time, port, packet, expected: Vec::new() });
+        Ok(())
+    }
+
+    fn expectation(&mut self, number: usize, words: &[&str]) -> Result<(), String> {
+        let lines: Vec<usize> = self.steps.iter().map(|step| step.line).collect();
+        let Some(step) = self.steps.last_mut() else {
+            return Err("nothing was sent that something could come of".to_owned());
+        };
+        let device = |word: &str| Port::parse(word).ok_or_else(|| format!("`{word}` is no device"));
+        let expected = match words {
+            ["drop", reason] => {
+                let reason = DropReason::ALL.iter().find(|known| known.name() == *reason);
+                Expected::Drop(*reason.ok_or_else(|| format!("no such reason: {words:?}"))?)
+            }
+            ["nothing"] => return Ok(()),
+            [port, "same"] => Expected::Same(device(port)?),
+            [port, "same", "as", "line", line] => {
+                let line = line.parse().ok().filter(|line| lines.contains(line));
+                Expected::SameAs(device(port)?, line.ok_or("no packet was sent in that line")?)
+            }
+            [port, packet @ ..] => {
+                Expected::Packet(device(port)?, Box::new(PacketSpec::parse(packet)?))
+            }
+            [] => return Ok(()),
+        };
+        step.expected.push((number, expected));
+        Ok(())
+    }
+}
+
+/// A time such as `90s`, or a sum such as `2h+4min`.
+fn parse_time(text: &str) -> Result<Time, String> {
+    let wrong = || format!("`{text}` is no time");
+    let parts: Result<Vec<Duration>, String> =
+        text.split('+').map(|part| unit::parse_duration(part).map_err(|_| wrong())).collect();
+    Ok(Time::ZERO + parts?.into_iter().sum::<Duration>())
+}
