@@ -1,0 +1,51 @@
+//! Addresses and ports of any packet rewritten: a checksum that was right is right afterwards, and
+//! one that was wrong is not made right.
+#![no_main]
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use libfuzzer_sys::fuzz_target;
+use rheostat_packet::checksum::{Validity, judge_packet};
+use rheostat_packet::wire::rewrite::Rewrite;
+use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, Network, PoolCache};
+
+thread_local! {
+    static POOL: Mempool =
+        Mempool::new(&MempoolConfig { buffers: 8, data_room: 2_048, headroom: 0 }).unwrap();
+}
+
+fuzz_target!(|input: (u128, u16, u8, &[u8])| {
+    let (address, port, what, bytes) = input;
+    if bytes.is_empty() || bytes.len() > 2_048 {
+        return;
+    }
+    let mut cache = PoolCache::new(POOL.with(Mempool::clone));
+    let mut packet = cache.alloc_from(bytes).unwrap();
+    packet.meta.set_link(LinkType::Raw);
+    if let Ok(headers) = Headers::parse(&packet) {
+        let before = judge_packet(&packet, &headers);
+        let address: IpAddr = match headers.network {
+            Network::Ipv4 => Ipv4Addr::from_bits(address as u32).into(),
+            _ => Ipv6Addr::from_bits(address).into(),
+        };
+        if let Ok(mut rewrite) = Rewrite::new(packet.data_mut(), &headers) {
+            let done = match what % 4 {
+                0 => rewrite.set_source(address),
+                1 => rewrite.set_destination(address),
+                2 => rewrite.set_source_port(port),
+                _ => rewrite.set_destination_port(port),
+            };
+            drop(rewrite);
+            let after = Headers::parse(&packet);
+            // A query whose identifier changes is still the packet it was.
+            assert_eq!(after, Ok(headers), "a rewritten packet has other layers");
+            if done.is_ok() && before == Some(Validity::Valid) {
+                assert_eq!(judge_packet(&packet, &headers), Some(Validity::Valid));
+            }
+            if done.is_ok() && before == Some(Validity::Invalid) {
+                assert_ne!(judge_packet(&packet, &headers), Some(Validity::Valid));
+            }
+        }
+    }
+    cache.free(packet);
+});
