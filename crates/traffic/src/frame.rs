@@ -19,8 +19,9 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    /// Client and server of flow `number`. Numbers below 2^38 have different endpoints.
-    pub(crate) fn of_flow(number: u64, ipv6: bool) -> Endpoints {
+    /// Client and server of flow `number`, which serves on `port`. Numbers below 2^38 have different
+    /// endpoints.
+    pub(crate) fn of_flow(number: u64, ipv6: bool, port: u16) -> Endpoints {
         let (client, server) = crate::picker::tuple_of(number);
         let address = |v4: Ipv4Addr, prefix: u128| -> IpAddr {
             match ipv6 {
@@ -30,7 +31,7 @@ impl Endpoints {
         };
         Endpoints {
             source: (address(client.0, 0xfd00 << 112), client.1),
-            destination: (address(server.0, 0x2001_0db8 << 96), server.1),
+            destination: (address(server.0, 0x2001_0db8 << 96), port),
         }
     }
 

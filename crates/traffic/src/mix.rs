@@ -1,8 +1,9 @@
 //! A synthetic internet mix.
 //!
-//! The proportions are this project's choice of a plausible access network: half of the flows have one
-//! packet, 80 % fewer than 10, 95 % at most 30, and the rest a power-law tail; a fifth of the packets
-//! is smaller than 74 bytes and half of full size; a tenth is IPv6. Flows of one packet are DNS-like
+//! The proportions are those of the campus trace of RSS++ (Barbette, Katsikas, Maguire, Kostić, CoNEXT '19,
+//! section 5): half of the flows have one packet, 80 % fewer than 10, 95 % at most 30, and the rest a
+//! power-law tail; a fifth of the packets is smaller than 74 bytes and half of full size. A tenth of
+//! the flows is IPv6. Flows of one packet are DNS-like
 //! queries without an answer (60 %), pings (15 %), and connection attempts, half of them scans from
 //! outside (25 %). Longer ones are TCP connections that open and close as they should, UDP exchanges
 //! and streams, and ping sessions.
@@ -10,8 +11,12 @@
 //! Clients live in 10.0.0.0/8 and fd00::/8, servers elsewhere; both directions are in one stream.
 //!
 //! A fixed number of flows is under way at any time: where one ends, another starts. Which flow sends
-//! next is decided by a wheel of virtual ticks (constant time whatever the number of flows); when the
-//! packet arrives is decided by the rate alone, so that the load offered is exact.
+//! next is decided by a wheel of virtual ticks (constant time whatever the number of flows), where each
+//! flow has a rate of its own; when the packet arrives is decided by the rate of all: in an open loop, as a
+//! Poisson process.
+//!
+//! All flows of the start are new ones, so that a firewall that sees the mix from its first packet sees
+//! whole connections. Until each has come round once, flows of one packet are fewer than later on.
 
 mod config;
 mod flow;
@@ -21,6 +26,7 @@ pub use config::{MixConfig, MixError};
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use rand_distr::{Distribution as _, Exp1};
 use rheostat_base::Time;
 use rheostat_packet::LinkType;
 
@@ -40,6 +46,8 @@ pub struct Mix {
     /// Numbers flows in the order they start; no two have the same endpoints.
     started: u64,
     sent: u64,
+    /// When the next packet arrives, in nanoseconds.
+    time: f64,
 }
 
 impl Mix {
@@ -53,11 +61,12 @@ impl Mix {
         let mut wheel = Wheel::new(config.flows);
         let mut flows = Vec::with_capacity(config.flows as usize);
         for index in 0..config.flows {
-            flows.push(Flow::start(u64::from(index), &config, &mut rng));
+            flows.push(Flow::start(u64::from(index), &config, wheel.span(), &mut rng));
             wheel.schedule(index, rng.random_range(1..=wheel.span()));
         }
         let started = u64::from(config.flows);
-        Ok(Mix { config, rng, flows, wheel, sizes: Sizes::default(), started, sent: 0 })
+        let sizes = Sizes::default();
+        Ok(Mix { config, rng, flows, wheel, sizes, started, sent: 0, time: 0.0 })
     }
 
     /// Flows started so far.
@@ -65,16 +74,21 @@ impl Mix {
         self.started
     }
 
-    /// When packet `number` arrives: evenly spaced, without drift however long the run.
-    fn time_of(&self, number: u64) -> Time {
-        let nanos = u128::from(number) * 1_000_000_000 / u128::from(self.config.packets_per_second);
-        Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    /// When the next packet arrives. Nanoseconds are exact for the first three months.
+    fn now(&self) -> Time {
+        Time::from_nanos(self.time as u64)
+    }
+
+    /// Lets a gap pass that knows nothing of the one before.
+    fn pass(&mut self) {
+        let gap: f64 = Exp1.sample(&mut self.rng);
+        self.time += gap * 1e9 / self.config.packets_per_second as f64;
     }
 }
 
 impl Source for Mix {
     fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
-        let time = self.time_of(self.sent);
+        let time = self.now();
         let ended = self.config.packets.is_some_and(|packets| self.sent >= packets)
             || self.config.duration.is_some_and(|length| time >= Time::ZERO + length);
         if ended {
@@ -86,12 +100,13 @@ impl Source for Mix {
         frame::write(&packet, frame);
         self.sizes.count(frame.len());
         if flow.is_over() {
-            *flow = Flow::start(self.started, &self.config, &mut self.rng);
+            *flow = Flow::start(self.started, &self.config, self.wheel.span(), &mut self.rng);
             self.started += 1;
         }
-        let pause = self.rng.random_range(1..=self.wheel.span());
+        let pause = flow.pause(&mut self.rng);
         self.wheel.schedule(index, pause);
         self.sent += 1;
+        self.pass();
         let wire_len = frame.len() as u32;
         Some(Arrival { time, len: frame.len(), wire_len, link: LinkType::Ethernet })
     }
@@ -99,7 +114,7 @@ impl Source for Mix {
     fn progress(&self) -> Option<f64> {
         let by_packets =
             self.config.packets.map(|packets| self.sent as f64 / packets.max(1) as f64);
-        let elapsed = self.time_of(self.sent).since(Time::ZERO).as_secs_f64();
+        let elapsed = self.now().since(Time::ZERO).as_secs_f64();
         let by_time = self.config.duration.map(|length| elapsed / length.as_secs_f64().max(1e-9));
         by_packets.into_iter().chain(by_time).reduce(f64::max).map(|share| share.min(1.0))
     }

@@ -11,7 +11,8 @@ use rand_distr::{Distribution as _, Zipf};
 pub enum Distribution {
     /// Every flow alike.
     Uniform,
-    /// Flow k of n with probability proportional to k to the power of minus this exponent.
+    /// The k-th most popular of n flows with probability proportional to k to the power of minus this
+    /// exponent, which is positive. Which flow that is follows from the seed.
     Zipf(f64),
 }
 
@@ -35,8 +36,12 @@ impl FlowPicker {
             Distribution::Uniform => (0..length).map(|_| rng.random_range(0..flows)).collect(),
             Distribution::Zipf(exponent) => {
                 let zipf = Zipf::new(f64::from(flows), exponent).expect("a positive exponent");
-                let scatter =
-                    |rank: u32| (u64::from(rank) * 2_654_435_761 % u64::from(flows)) as u32;
+                let first = rng.random_range(0..flows);
+                let scatter = |rank: u32| {
+                    // A prime above all numbers of flows: ranks keep apart.
+                    let number = u64::from(rank) * 4_294_967_291 + u64::from(first);
+                    (number % u64::from(flows)) as u32
+                };
                 (0..length).map(|_| scatter(zipf.sample(&mut rng) as u32 - 1)).collect()
             }
         };

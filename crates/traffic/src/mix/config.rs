@@ -7,7 +7,8 @@ use thiserror::Error;
 /// The settings of a mix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MixConfig {
-    /// Flows under way at any time, up to 10 million (a flow takes 32 bytes).
+    /// Flows under way at any time, up to 10 million (a flow takes 36 bytes, and 4 to 8 for the
+    /// wheel).
     pub flows: u32,
     /// Packets per second, all flows together.
     pub packets_per_second: u64,

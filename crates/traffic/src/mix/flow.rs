@@ -32,9 +32,14 @@ pub(super) struct Flow {
     /// Bytes sent by client and server, for sequence numbers.
     client_bytes: u32,
     server_bytes: u32,
+    /// The longest the flow waits between two packets, in ticks of the wheel.
+    longest_pause: u32,
     kind: Kind,
     ipv6: bool,
 }
+
+// Ten million of them are held at once.
+const _: () = assert!(size_of::<Flow>() == 32);
 
 /// What sizes the packets so far had, to keep the shares right whatever flows need to send.
 #[derive(Debug, Default)]
@@ -76,14 +81,22 @@ impl Sizes {
 }
 
 impl Flow {
-    pub(super) fn start(number: u64, config: &MixConfig, rng: &mut SmallRng) -> Flow {
+    /// A flow before its first packet, in a wheel of `span` ticks.
+    ///
+    /// Its rate grows with the square root of its length: long flows are fast ones (Zhang, Breslau,
+    /// Paxson, Shenker, "On the characteristics and origins of Internet flow rates", SIGCOMM '02,
+    /// found size and rate strongly correlated; the exponent is this project's choice). So at any
+    /// moment few flows carry much of the load, and buckets are loaded unevenly.
+    pub(super) fn start(number: u64, config: &MixConfig, span: u32, rng: &mut SmallRng) -> Flow {
         let length = draw_length(config, rng);
+        let longest_pause = (f64::from(span) / f64::from(length).sqrt()) as u32;
         Flow {
             number,
             sent: 0,
             left: length,
             client_bytes: 0,
             server_bytes: 0,
+            longest_pause: longest_pause.max(1),
             kind: draw_kind(length, rng),
             ipv6: rng.random::<f64>() < config.ipv6_share,
         }
@@ -93,9 +106,15 @@ impl Flow {
         self.left == 0
     }
 
+    /// How long the flow waits before its next packet, in ticks.
+    pub(super) fn pause(&self, rng: &mut SmallRng) -> u32 {
+        rng.random_range(1..=self.longest_pause)
+    }
+
     /// What the flow sends next; it must not be over.
     pub(super) fn next_packet(&mut self, sizes: &mut Sizes, rng: &mut SmallRng) -> Packet {
-        let endpoints = Endpoints::of_flow(self.number, self.ipv6);
+        let port = self.server_port();
+        let endpoints = Endpoints::of_flow(self.number, self.ipv6, port);
         let (from_client, transport, payload) = match self.kind {
             Kind::Attempt { scan } => (!scan, Transport::Tcp(Tcp::syn(isn(self.number, 0))), 0),
             Kind::Ping => {
@@ -113,6 +132,24 @@ impl Flow {
         self.left -= 1;
         let endpoints = if from_client { endpoints } else { endpoints.reversed() };
         Packet { endpoints, from_client, transport, payload }
+    }
+
+    /// The port of the server, by what it serves: web and mail, names and time, and the rest.
+    fn server_port(&self) -> u16 {
+        const TCP: [u16; 16] =
+            [443, 443, 443, 443, 443, 443, 443, 443, 443, 80, 80, 80, 22, 25, 993, 8_080];
+        const UDP: [u16; 8] = [443, 443, 443, 53, 123, 500, 3_478, 5_060];
+        // Apart from the bits that the addresses are made of.
+        let draw = (self.number.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 59) as usize;
+        match self.kind {
+            Kind::Tcp { .. } | Kind::Attempt { scan: false } => TCP[draw % 16],
+            // Scans go through the ports.
+            Kind::Attempt { scan: true } => [23, 445, 3_389, 8_443][draw % 4] + (draw / 4) as u16,
+            // Queries for names have one packet here, or an answer.
+            Kind::Udp if self.sent + self.left <= 2 => 53,
+            Kind::Udp => UDP[draw % 8],
+            Kind::Ping => 0,
+        }
     }
 
     /// Bytes of payload for a frame of the size drawn, behind a transport header of `header` bytes.

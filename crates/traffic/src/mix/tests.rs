@@ -23,9 +23,15 @@ fn a_seed_names_one_mix() {
 
 #[test]
 fn proportions_are_as_stated() {
-    // Short flows only, so that most of them are over when the mix is measured.
+    for (flows, packets) in [(500, 300_000), (20_000, 1_500_000)] {
+        check_proportions(flows, packets);
+    }
+}
+
+/// Short flows only, so that most of them are over when the mix is measured.
+fn check_proportions(flows: u32, packets: u64) {
     let config =
-        MixConfig { flows: 500, packets: Some(300_000), longest: 1_000, ..MixConfig::default() };
+        MixConfig { flows, packets: Some(packets), longest: 1_000, ..MixConfig::default() };
     let mut mix = Mix::new(config).unwrap();
     let mut statistics = Statistics::default();
     let mut frame = Vec::new();
@@ -46,8 +52,10 @@ fn proportions_are_as_stated() {
     assert_eq!(summary.unparsed, 0);
 }
 
+/// A Poisson process: 100,000 packets are expected, with a standard deviation of 316; gaps have an
+/// exponential distribution, of which 63.2 % is below the mean.
 #[test]
-fn the_rate_is_exact_and_new_flows_keep_coming() {
+fn packets_arrive_in_an_open_loop_at_the_stated_rate() {
     let config = MixConfig {
         flows: 100,
         packets_per_second: 333_333,
@@ -57,14 +65,41 @@ fn the_rate_is_exact_and_new_flows_keep_coming() {
     let mut mix = Mix::new(config).unwrap();
     let mut frame = Vec::new();
     let mut last = Time::ZERO;
-    let mut count = 0_u64;
+    let (mut count, mut short) = (0_u64, 0_u64);
     while let Some(arrival) = mix.next(&mut frame) {
         assert!(arrival.time >= last);
+        short += u64::from(arrival.time.since(last).as_nanos() < 3_000);
         last = arrival.time;
         count += 1;
     }
-    assert_eq!(count, 100_000);
+    assert!(count.abs_diff(100_000) < 5 * 316, "{count}");
+    assert!((short as f64 / count as f64 - 0.632).abs() < 0.01, "{short} of {count}");
     assert!(mix.flows_started() > 1_000);
+}
+
+#[test]
+fn few_flows_carry_much_of_the_load_at_any_moment() {
+    let mut mix = mix(3, 200_000);
+    let mut frame = Vec::new();
+    // Past the start.
+    (0..100_000).for_each(|_| assert!(mix.next(&mut frame).is_some()));
+    let mut counts = std::collections::HashMap::new();
+    for _ in 0..20_000 {
+        let arrival = mix.next(&mut frame).unwrap();
+        let headers =
+            rheostat_packet::Headers::parse_bytes(&frame, frame.len(), arrival.link).unwrap();
+        let rheostat_packet::Tuple::Flow(key) = rheostat_packet::Tuple::of_bytes(&frame, &headers)
+        else {
+            panic!("every packet of the mix belongs to a flow")
+        };
+        let key = if key.is_sorted() { key } else { key.reversed() };
+        *counts.entry(key).or_insert(0_u32) += 1;
+    }
+    let mut counts: Vec<u32> = counts.into_values().collect();
+    counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
+    let top: u32 = counts[..20].iter().sum();
+    // 20 of the 2,000 flows under way at a time: one in a hundred.
+    assert!(top > 20_000 / 10, "the top 1 % of flows sent {top} of 20,000 packets");
 }
 
 #[test]
