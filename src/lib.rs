@@ -35,10 +35,20 @@
 //!     }
 //! }
 //!
+//! // Ten thousand packets of a synthetic mix, through a chain of this one function, on two lanes.
 //! let mut layout = rheostat::StateLayout::new();
-//! let chain = rheostat::Stage::new(Quota, &mut layout).unwrap();
-//! assert_eq!(rheostat::Chain::packet_set(&chain), PacketSet::five_tuple());
+//! let chain = rheostat::Stage::new(Quota, &mut layout)?;
+//! let mix = rheostat::MixConfig { packets: Some(10_000), ..Default::default() };
+//! let mut flows = 0;
+//! let report = rheostat::Trial::new(chain, layout)
+//!     .run(rheostat::Mix::new(mix)?, |_, seen| flows += seen)?;
+//! assert_eq!(report.counters.received, 10_000);
+//! assert_eq!(flows, report.counters.flows_created);
+//! assert!(report.violations.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+pub mod trial;
 
 pub use rheostat_base::{DeviceId, DropReason, ShardId, Time};
 pub use rheostat_nf::function::Firewall;
@@ -50,3 +60,5 @@ pub use rheostat_nf::{
 pub use rheostat_packet::{FlowKey, Headers, wire};
 pub use rheostat_state::StateLayout;
 pub use rheostat_steer::{PacketSet, Side};
+pub use rheostat_traffic::{Mix, MixConfig};
+pub use trial::Trial;

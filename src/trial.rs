@@ -1,0 +1,145 @@
+//! Tries a chain out: a whole run on one thread and in the time of the packets, without devices, clocks
+//! or threads, so that the same packets always have the same outcome. For tests of network functions and
+//! for small experiments; `rheo run` is for traffic.
+
+use std::sync::Arc;
+
+use rheostat_base::{CoreId, DeviceId, ShardId, Time};
+use rheostat_io::{Collected, Collector, Device, Driver, OpenError, Pacing, SimConfig, SimNic};
+use rheostat_nf::{Chain, ChainService, Seeds, make_shards};
+use rheostat_packet::mbuf::PoolError;
+use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
+use rheostat_run::invariant::Remains;
+use rheostat_run::runtime::{build_lanes, remains, run_dry};
+use rheostat_run::{LaneSample, Routes, RuntimeConfig, StartError, TimeSource, Violation};
+use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, StateLayout, TableConfig};
+use rheostat_steer::{HashKey, Orientation, PrefixList, Steering, SteeringError};
+use rheostat_traffic::Source;
+use thiserror::Error;
+
+/// Shards of a trial, and entries of its indirection table.
+const SHARDS: usize = 128;
+/// Packet buffers of a trial.
+const BUFFERS: u32 = 4_096;
+
+/// A chain to be tried out.
+#[derive(Debug)]
+pub struct Trial<C: Chain> {
+    /// The chain.
+    pub chain: C,
+    /// Where its functions have their states.
+    pub layout: StateLayout,
+    /// How many lanes share the work. The outcome does not depend on it.
+    pub lanes: usize,
+    /// Flows that are remembered at most.
+    pub flows: usize,
+    /// The addresses that count as inside.
+    pub inside: PrefixList,
+}
+
+/// What a trial came to.
+#[derive(Clone, Debug)]
+pub struct TrialReport {
+    /// The counters of all lanes together.
+    pub counters: LaneSample,
+    /// What left, in order.
+    pub sent: Vec<Collected>,
+    /// Invariants that did not hold; empty unless rheostat itself is wrong.
+    pub violations: Vec<Violation>,
+}
+
+/// Why there was no trial.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "each variant is the error it wraps")]
+pub enum TrialError {
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    #[error(transparent)]
+    Steering(#[from] SteeringError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Memory(#[from] ArenaError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl<C: Chain> Trial<C> {
+    /// A trial of `chain`, whose functions have their states in `layout`: two lanes, 64k flows, the
+    /// private addresses of RFC 1918 and RFC 4193 inside.
+    pub fn new(chain: C, layout: StateLayout) -> Trial<C> {
+        let inside = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]
+            .into_iter()
+            .filter_map(|prefix| prefix.parse().ok())
+            .collect();
+        Trial { chain, layout, lanes: 2, flows: 65_536, inside }
+    }
+
+    /// Runs every packet of `source` through the chain. At the end, `look` sees what the functions keep
+    /// in each shard.
+    ///
+    /// # Errors
+    /// [`TrialError`] when there is no memory for it, or there are no lanes.
+    pub fn run(
+        self,
+        source: impl Source + 'static,
+        mut look: impl FnMut(ShardId, &C::Local),
+    ) -> Result<TrialReport, TrialError> {
+        let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
+        let orientations = vec![Orientation::ByPrefix(self.inside)];
+        let steering = Arc::new(Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, orientations)?);
+        let mut nic = SimConfig::new("trial", self.lanes as u16, steering.clone());
+        nic.pacing = Pacing::Lossless;
+        nic.driver = Driver::Stepped;
+        let collector = Collector::new();
+        let mut nic = SimNic::open(nic, Box::new(source), |queue| collector.sink(queue), &pool)?;
+        let stepper = nic.stepper();
+        let mut devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
+
+        // Known to everybody, and so no protection against keys that are chosen to collide: a trial is
+        // to come out the same each time.
+        let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+        let table = TableConfig { capacity: self.flows.div_ceil(SHARDS), aliases: false };
+        let fragments = FragmentConfig { held: 16, ..FragmentConfig::default() };
+        let (layout, seeds) = (Arc::new(self.layout), Seeds { shards: 1 });
+        let shards = make_shards(&self.chain, SHARDS, table, layout, hasher, fragments, seeds)?;
+        let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
+        let config = RuntimeConfig {
+            lanes: self.lanes,
+            workers: vec![None::<CoreId>],
+            handoff_capacity: pool.capacity(),
+            time: TimeSource::Packet,
+            pool: pool.clone(),
+            steering,
+            hasher,
+        };
+        let (chain, routes) = (Arc::new(self.chain), Routes(vec![DeviceId(0)]));
+        let service = |_| ChainService::new(chain.clone(), routes.clone());
+        let shard = |id: ShardId| shards[id.index()].take().expect("each is asked for once");
+        let mut lanes = build_lanes(&config, &mut devices, service, shard)?;
+
+        let mut cache = PoolCache::new(pool.clone());
+        if let Some(mut stepper) = stepper {
+            loop {
+                let delivered = stepper.deliver_until(Time::ZERO, &mut cache);
+                let polled: usize =
+                    lanes.iter_mut().map(|lane| lane.poll(Time::ZERO).packets).sum();
+                if delivered + polled == 0 {
+                    break;
+                }
+            }
+        }
+        run_dry(&mut lanes, Time::ZERO);
+        for shard in lanes.iter().flat_map(|lane| lane.shards().iter()) {
+            look(shard.id, &shard.local);
+        }
+        let counters: Vec<_> = devices.iter().map(|device| device.monitor().counters()).collect();
+        let found = remains(&lanes, &counters, SHARDS);
+        drop((lanes, devices, cache));
+        let (buffers, buffers_home) = (pool.capacity(), pool.available());
+        let remains = Remains { buffers, buffers_home, ..found };
+        let violations = remains.check();
+        let counters = LaneSample::sum(&remains.lanes);
+        Ok(TrialReport { counters, sent: collector.drain(), violations })
+    }
+}
