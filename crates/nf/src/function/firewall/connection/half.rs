@@ -25,6 +25,13 @@ pub(super) struct Half {
 
 const _: () = assert!(size_of::<Half>() == 16);
 
+/// The one of two sequence numbers that lies further on. A choice between two values and not a jump:
+/// which it is changes from packet to packet, and nobody can foresee it.
+#[inline]
+fn later(a: u32, b: u32) -> u32 {
+    if at_most(b, a) { a } else { b }
+}
+
 impl Half {
     pub(super) const UNSEEN: Half =
         Half { end: 0, max_end: 0, acked: 0, max_window: 1, scale: 0, flags: 0 };
@@ -100,9 +107,7 @@ impl Half {
 
     #[inline]
     pub(super) fn sent_to(&mut self, end: u32) {
-        if !at_most(end, self.end) {
-            self.end = end;
-        }
+        self.end = later(self.end, end);
     }
 
     #[inline]
@@ -114,13 +119,9 @@ impl Half {
     /// byte through as a probe (RFC 9293, 3.8.6.1).
     #[inline]
     pub(super) fn acknowledge(&mut self, ack: u32, window: u32) {
-        if !at_most(ack, self.acked) && at_most(ack, self.end) {
-            self.acked = ack;
-        }
-        let limit = ack.wrapping_add(window.max(1));
-        if !at_most(limit, self.max_end) {
-            self.max_end = limit;
-        }
+        let acked = later(self.acked, ack);
+        self.acked = if at_most(ack, self.end) { acked } else { self.acked };
+        self.max_end = later(self.max_end, ack.wrapping_add(window.max(1)));
     }
 
     pub(super) fn finish(&mut self) {
