@@ -11,7 +11,7 @@ use super::endpoints::{Endpoints, FrameSize};
 use super::frame::{ACK, MARK, PSH, RST, SYN, Step, payload_len};
 use super::pick::{LAG, Pick, Picks, Role};
 
-/// Flows that are between their first and their third packet at most.
+/// Flows that are between their first and their last packet of the opening at most.
 const OPENING: u64 = 256;
 /// Packets by which one device may be ahead of the other: less than [`LAG`], so that no packet comes
 /// before the one it answers.
@@ -21,13 +21,17 @@ const LEAD: u64 = LAG as u64 / 2;
 const FIRST: u8 = 1;
 const SECOND: u8 = 2;
 const THIRD: u8 = 3;
+/// The server's first acknowledgement: from here on its window is scaled, and the client may send
+/// more than 64 KiB ahead.
+const FOURTH: u8 = 4;
 
 /// How far a lane's devices are. The lane alone writes it; others may read it.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Flows of which the first, second, third packet has passed the chain.
+    /// Flows of which the first, second, third, and last packet of the opening has passed the chain.
     first: Counter,
     second: Counter,
+    third: Counter,
     pub(super) opened: Counter,
     /// 1 once all flows are open.
     pub(super) open: Counter,
@@ -45,7 +49,8 @@ impl Progress {
         match frame[MARK] {
             FIRST => self.first.increment(),
             SECOND => self.second.increment(),
-            THIRD => self.opened.increment(),
+            THIRD => self.third.increment(),
+            FOURTH => self.opened.increment(),
             _ => {}
         }
     }
@@ -70,6 +75,7 @@ pub(super) struct Side {
     /// Opening: packets given per step.
     firsts: u64,
     answers: u64,
+    updates: u64,
     /// Where in the round the next data packet stands, and which round it is.
     at: usize,
     round: u32,
@@ -108,6 +114,7 @@ impl Conversation {
             from_client,
             firsts: 0,
             answers: 0,
+            updates: 0,
             at: 0,
             round: 0,
             given: 0,
@@ -123,9 +130,10 @@ impl Conversation {
         let (seq, ack, flags) = match mark {
             FIRST => (client.wrapping_sub(1), 0, SYN),
             SECOND => (server.wrapping_sub(1), client, SYN | ACK),
-            _ => (client, server, ACK),
+            THIRD => (client, server, ACK),
+            _ => (server, client, ACK),
         };
-        let from_client = mark != SECOND;
+        let from_client = matches!(mark, FIRST | THIRD);
         // The largest frame of a handshake fits into the shortest of data, but with IPv6's headers.
         let len = if ends.is_v6 { 78 } else { 60 };
         let step = Step { from_client, seq, ack, flags, len, has_data: false, mark };
@@ -206,19 +214,24 @@ impl Side {
         }
         let picks =
             if self.from_client { &script.picks.from_inside } else { &script.picks.from_outside };
-        let pick = &picks[self.at];
-        match pick.role {
-            Role::Data => script.data(pick, self.round, self.from_client, planned),
-            _ => *planned = script.brief(pick, self.round, self.from_client),
+        loop {
+            let pick = &picks[self.at];
+            let round = self.round;
+            self.at += 1;
+            if self.at == picks.len() {
+                self.at = 0;
+                self.round += 1;
+            }
+            match pick.role {
+                Role::Data => script.data(pick, round, self.from_client, planned),
+                // Its connection would have been opened before the first round.
+                _ if pick.opened_before && round == 0 => continue,
+                _ => *planned = script.brief(pick, round, self.from_client),
+            }
+            self.given += 1;
+            script.progress.given[own].set(self.given);
+            return true;
         }
-        self.at += 1;
-        if self.at == picks.len() {
-            self.at = 0;
-            self.round += 1;
-        }
-        self.given += 1;
-        script.progress.given[own].set(self.given);
-        true
     }
 
     #[cold]
@@ -233,6 +246,10 @@ impl Side {
         if self.answers < answered {
             self.answers += 1;
             return Some(self.script.opening(self.answers - 1, mark));
+        }
+        if !self.from_client && self.updates < progress.third.get() {
+            self.updates += 1;
+            return Some(self.script.opening(self.updates - 1, FOURTH));
         }
         if self.from_client && self.firsts < flows && self.firsts < self.answers + OPENING {
             self.firsts += 1;

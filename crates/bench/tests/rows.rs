@@ -1,0 +1,53 @@
+//! Every kind of row can be measured: its run is sound, its chain lets the packets through, and the
+//! figures are about packets. How fast they are is not for a test to say.
+
+use std::time::Duration;
+
+use rheostat_bench::memory::FrameSize;
+use rheostat_bench::nf::{ChainKind, Effort, NfBench, Selection};
+use rheostat_traffic::Distribution;
+
+#[test]
+fn every_kind_of_row_has_a_sound_run() {
+    let plain = Selection {
+        chains: ChainKind::ALL.to_vec(),
+        flows: vec![1_000],
+        distributions: vec![Distribution::Zipf(1.1)],
+        sizes: vec![FrameSize::Mix],
+        new_flow_shares: vec![0.0],
+        lanes: vec![1],
+        seed: 3,
+    };
+    let new = Selection {
+        chains: vec![ChainKind::Firewall],
+        sizes: vec![FrameSize::Smallest],
+        new_flow_shares: vec![0.1],
+        ..plain.clone()
+    };
+    let effort = Effort { windows: 1, window: Duration::from_millis(30) };
+    let bench = NfBench { effort, allocations: || 0 };
+    let specs = [plain.specs(), new.specs()].concat();
+    let mut shown = 0;
+    let rows = bench.run(&specs, |_| shown += 1).expect("sound runs");
+    assert_eq!((rows.len(), shown), (4, 4));
+    for row in &rows {
+        assert!(row.mpps > 0.0 && row.mpps_min <= row.mpps && row.mpps <= row.mpps_max, "{row:?}");
+        assert_eq!(row.ns_above_harness == 0.0, row.chain == "harness", "{row:?}");
+    }
+}
+
+#[test]
+fn a_row_with_more_lanes_than_cores_is_refused() {
+    let selection = Selection {
+        chains: vec![ChainKind::Empty],
+        flows: vec![1_000],
+        distributions: vec![Distribution::Uniform],
+        sizes: vec![FrameSize::Smallest],
+        new_flow_shares: vec![0.0],
+        lanes: vec![10_000],
+        seed: 3,
+    };
+    let bench = NfBench { effort: Effort::default(), allocations: || 0 };
+    let error = bench.run(&selection.specs(), |_| {}).expect_err("nobody has so many cores");
+    assert!(error.to_string().starts_with("10000 lanes need 10000 cores"), "{error}");
+}
