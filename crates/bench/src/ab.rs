@@ -77,7 +77,11 @@ fn ratio(rounds: &[(Vec<Row>, Vec<Row>)], row: usize) -> Ratio {
         values.sort_by(f64::total_cmp);
         values
     };
-    let median = |values: &[f64]| values[values.len() / 2];
+    let median = |values: &[f64]| {
+        let middle = values.len() / 2;
+        // Of an even number, the mean of the two in the middle.
+        (values[(values.len() - 1) / 2] + values[middle]) / 2.0
+    };
     let ratios = sorted(|a, b| b.mpps / a.mpps);
     let (a, b) = (rounds[0].0[row].name(), rounds[0].1[row].name());
     Ratio {
