@@ -24,6 +24,16 @@ fuzz_target!(|input: (u128, u16, u8, &[u8])| {
     packet.meta.set_link(LinkType::Raw);
     if let Ok(headers) = Headers::parse(&packet) {
         let before = judge_packet(&packet, &headers);
+        let field = usize::from(headers.l4)
+            + match headers.protocol {
+                6 => 16,
+                17 => 6,
+                _ => 2,
+            };
+        let is_zero = packet
+            .data()
+            .get(field..field + 2)
+            .is_none_or(|sum| sum == [0, 0] || sum == [255, 255]);
         let address: IpAddr = match headers.network {
             Network::Ipv4 => Ipv4Addr::from_bits(address as u32).into(),
             _ => Ipv6Addr::from_bits(address).into(),
@@ -42,7 +52,8 @@ fuzz_target!(|input: (u128, u16, u8, &[u8])| {
             if done.is_ok() && before == Some(Validity::Valid) {
                 assert_eq!(judge_packet(&packet, &headers), Some(Validity::Valid));
             }
-            if done.is_ok() && before == Some(Validity::Invalid) {
+            // Zero has two forms in one's complement, and an update cannot tell which was meant.
+            if done.is_ok() && before == Some(Validity::Invalid) && !is_zero {
                 assert_ne!(judge_packet(&packet, &headers), Some(Validity::Valid));
             }
         }

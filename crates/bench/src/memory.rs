@@ -3,8 +3,8 @@
 //! A lane polls a queue of each: what it forwards from one leaves through the other. The packets are
 //! those of a conversation that a stateful function accepts: every flow opens with a handshake, then
 //! both ends send data in turn, each with the sequence and acknowledgement numbers that follow from
-//! what the other has sent. Each buffer goes round: of [`CYCLE`] buffers per queue the one that was
-//! sent longest ago is used next, and its headers are written anew, so that neither headers nor
+//! what the other has sent. Each buffer goes round: of [`CYCLE`] buffers per queue, twice that per lane, the
+//! one that was sent longest ago is used next, and its headers are written anew, so that neither headers nor
 //! handles stay in the nearest cache longer than with a real device.
 
 mod conversation;
@@ -28,7 +28,7 @@ use pick::Picks;
 use queue::Half;
 
 /// Buffers that each receive queue cycles through.
-pub const CYCLE: usize = 4_096;
+pub const CYCLE: usize = 2_048;
 
 /// The device that faces the inside.
 pub const LAN: DeviceId = DeviceId(0);

@@ -23,9 +23,10 @@ pub(super) struct Half {
 /// A lane's queues of the device inside and of the one outside. What came from one leaves through the
 /// other, and its buffer then returns to the one.
 pub(super) fn pairs(inside: Half, outside: Half) -> [QueuePair; 2] {
-    // More room than there are buffers in a device's round.
-    let (sent_outside, from_inside) = spsc::ring(2 * CYCLE);
-    let (sent_inside, from_outside) = spsc::ring(2 * CYCLE);
+    // Room for a device's whole round, and no more: a ring is walked from end to end however few
+    // are in it, and its lines would push the packets' out of the caches.
+    let (sent_outside, from_inside) = spsc::ring(CYCLE);
+    let (sent_inside, from_outside) = spsc::ring(CYCLE);
     let tx = |sent, half: &Half| MemoryTx {
         sent,
         progress: half.side.progress(),
