@@ -3,6 +3,8 @@
 
 mod world;
 
+use std::time::Duration;
+
 use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_io::{FaultConfig, Pacing};
 use rheostat_nf::function::firewall::Limits;
@@ -12,6 +14,7 @@ use rheostat_run::invariant::check_monotone;
 use rheostat_run::{Arrivals, Egress, LaneState, Placed, Service, Violation};
 use rheostat_state::FlowHasher;
 use rheostat_traffic::{Arrival, Source};
+use world::flows::Flows;
 use world::spliced::Spliced;
 use world::{FirewallService, FirewallShard, Outcome, Setup, World};
 
@@ -91,6 +94,29 @@ fn a_leaked_buffer_is_named() {
 fn two_packets_of_a_flow_that_change_places_are_named() {
     let outcome = run(FaultConfig { swap: 1.0, ..once() });
     assert_eq!(outcome.violations, [Violation::Reordered { packets: 1 }]);
+    // What left says the same, without the lane's word.
+    assert_eq!(Flows::overtaken(&outcome.packets, LinkType::Ethernet), 1);
+}
+
+#[test]
+fn packets_that_come_late_are_named_only_while_they_are_missing() {
+    let late = Duration::from_secs(1);
+    let delayed = || {
+        let faults = FaultConfig { delay: Some((1.0, late)), ..once() };
+        let setup = Setup { faults: Some(faults), ..Setup::lossless(1) };
+        let mut world = World::open(&setup, datagrams(1, COUNT));
+        while world.round() {}
+        world
+    };
+    let missing = Violation::Received { delivered: COUNT, received: 0 };
+    assert_eq!(delayed().finish().violations[0], missing);
+
+    let mut world = delayed();
+    world.now += late;
+    while world.round() {}
+    let outcome = world.finish();
+    assert_eq!(outcome.violations, []);
+    assert_eq!(outcome.sum.sent, COUNT);
 }
 
 #[test]
@@ -115,6 +141,8 @@ enum Deed {
     Swallow,
     /// A packet is counted as consumed, and sent on as well.
     CountTwice,
+    /// The packet's flow leaves its table, and is not counted as ended.
+    ForgetFlow,
 }
 
 impl Service for Misdeed {
@@ -134,6 +162,11 @@ impl Service for Misdeed {
             match self.deed {
                 Deed::Swallow if self.seen == self.at => return lane.pool.free(packet),
                 Deed::CountTwice if self.seen == self.at => lane.counters.consumed.increment(),
+                Deed::ForgetFlow if self.seen == self.at => {
+                    let shard = lane.shards.get_mut(arrival.shard).expect("the lane's own");
+                    let flow = shard.table.find_now(arrival.hash, &arrival.key);
+                    assert!(shard.table.remove(flow.expect("a flow seen before")));
+                }
                 _ => {}
             }
             honest.push(Placed { packet, arrival: *arrival });
@@ -191,7 +224,13 @@ fn packets_left_between_lanes_are_named() {
     let outcome = world.account();
     let given = outcome.sum.handoff_out;
     assert!(given > 0);
-    assert!(outcome.violations.contains(&Violation::Handoff { given, taken: 0 }));
+    // Nor did lane 1 receive what waits in its own queue.
+    let delivered = outcome.arrived - outcome.device_dropped;
+    let received = outcome.sum.received;
+    assert!(received < delivered);
+    let expected =
+        [Violation::Received { delivered, received }, Violation::Handoff { given, taken: 0 }];
+    assert_eq!(outcome.violations, expected);
 }
 
 #[test]
@@ -236,6 +275,16 @@ fn a_flow_that_nobody_created_is_named() {
     let (created, ended) = (outcome.sum.flows_created, outcome.sum.flows_ended);
     assert_eq!(created, 2);
     let live = created - ended + 1;
+    assert_eq!(outcome.violations, [Violation::Flows { created, ended, live }]);
+}
+
+#[test]
+fn a_flow_that_is_lost_from_its_table_is_named() {
+    let outcome = run_misdeed(Deed::ForgetFlow);
+    let (created, ended) = (outcome.sum.flows_created, outcome.sum.flows_ended);
+    // Three, and the lost one again with its next packet.
+    assert_eq!(created, 4);
+    let live = created - ended - 1;
     assert_eq!(outcome.violations, [Violation::Flows { created, ended, live }]);
 }
 

@@ -13,8 +13,10 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{DropReason, Time};
 use rheostat_io::Pacing;
+use rheostat_packet::LinkType;
 use rheostat_run::TimeSource;
 use rheostat_traffic::{Mix, MixConfig};
+use world::flows::Flows;
 use world::spliced::Spliced;
 use world::{Outcome, Setup, World};
 
@@ -79,6 +81,7 @@ fn check(seed: u64) -> Outcome {
     let replay = format!("seed {seed}; RHEO_SEED={seed} cargo test --test schedule repeats it");
     assert_eq!(outcome.violations, [], "{replay}");
     assert_eq!(outcome.sum.reordered, 0, "{replay}");
+    assert_eq!(Flows::overtaken(&outcome.packets, LinkType::Ethernet), 0, "{replay}");
     assert_eq!(outcome.sum.held, 0, "{replay}");
     assert_eq!(outcome.sum.received, outcome.arrived - outcome.device_dropped, "{replay}");
     assert!(outcome.arrived >= PACKETS, "{replay}");

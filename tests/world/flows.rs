@@ -81,6 +81,23 @@ impl Flows {
         None
     }
 
+    /// How many packets left after a packet of their flow and direction that had arrived later. Told
+    /// from what left alone, not from what the lanes say of themselves. Fragments and ICMP errors,
+    /// whose way through their home shard may let others pass, do not count.
+    pub(crate) fn overtaken(packets: &[Collected], link: LinkType) -> usize {
+        let mut latest: BTreeMap<String, u32> = BTreeMap::new();
+        let mut overtaken = 0;
+        for packet in packets {
+            let bytes = &packet.bytes;
+            let Ok(headers) = Headers::parse_bytes(bytes, bytes.len(), link) else { continue };
+            let Tuple::Flow(key) = Tuple::of_bytes(bytes, &headers) else { continue };
+            let latest = latest.entry(key.to_string()).or_insert(packet.stamp);
+            overtaken += usize::from(packet.stamp < *latest);
+            *latest = packet.stamp.max(*latest);
+        }
+        overtaken
+    }
+
     /// How many flows there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
