@@ -1,13 +1,16 @@
 //! Runs every `tests/nf/*.case`: packets in, packets expected, in a text that tells its story. See
 //! `tests/nf/README.md` for the language.
 
+mod family;
 mod packet;
 mod rig;
 mod script;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use script::Script;
+use rheostat_base::DropReason;
+use script::{Expected, Script};
 
 /// Lanes every case is run on: the outcome does not depend on them.
 const LANES: [usize; 2] = [1, 4];
@@ -23,9 +26,15 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-/// Runs a text as a case; what is wrong with it or its outcome otherwise.
+/// Runs a text as a case, and over IPv6 if it says so; what is wrong with it or its outcome otherwise.
 fn run(name: &str, text: &str, lanes: usize) -> Result<usize, String> {
-    rig::run(&Script::parse(name, text)?, lanes)
+    let script = Script::parse(name, text)?;
+    let mut steps = rig::run(&script, lanes)?;
+    if script.also_ipv6 {
+        let over_ipv6 = rig::run(&script.over_ipv6()?, lanes);
+        steps += over_ipv6.map_err(|problem| format!("{problem}\n  over IPv6"))?;
+    }
+    Ok(steps)
 }
 
 #[test]
@@ -44,6 +53,36 @@ fn every_case_comes_out_as_written() {
     }
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
     assert!(steps > 200, "only {steps} packets were sent");
+}
+
+/// Why the firewall, and what stands before it in a lane, drops packets. The rest is about full rings,
+/// full queues, and chains that route.
+const REASONS: [DropReason; 9] = [
+    DropReason::Malformed,
+    DropReason::TableFull,
+    DropReason::FragmentInvalid,
+    DropReason::FragmentIncomplete,
+    DropReason::Denied,
+    DropReason::NotIp,
+    DropReason::TcpInvalid,
+    DropReason::HalfOpenLimit,
+    DropReason::IcmpUnrelated,
+];
+
+#[test]
+fn every_reason_to_drop_a_packet_has_its_case() {
+    let mut seen = HashSet::new();
+    for path in cases() {
+        let text = std::fs::read_to_string(&path).expect("a case that can be read");
+        let script = Script::parse("", &text).expect("a case");
+        let expected = script.steps.into_iter().flat_map(|step| step.expected);
+        seen.extend(expected.filter_map(|(_, expected)| match expected {
+            Expected::Drop(reason) => Some(reason),
+            _ => None,
+        }));
+    }
+    let without: Vec<_> = REASONS.iter().filter(|reason| !seen.contains(reason)).collect();
+    assert!(without.is_empty(), "no case for {without:?}");
 }
 
 const OPENING: &str = "\

@@ -3,20 +3,23 @@
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 
-use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
+use rheostat_packet::build::{Ethernet, FrameBuilder, MIN_FRAME, Payload, TcpHeader, Transport};
 use rheostat_packet::wire::{icmpv4, icmpv6, tcp_option::TcpOption};
 use rheostat_packet::{Headers, LinkType, Network, tuple};
 
 const LINK: Ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };
-/// FIN, SYN, RST, PSH and ACK by their letters.
-const FLAGS: [(char, u8); 5] = [('F', 1), ('S', 2), ('R', 4), ('P', 8), ('A', 16)];
+/// FIN, SYN, RST, PSH, ACK, URG, ECE and CWR by their letters.
+const FLAGS: [(char, u8); 8] =
+    [('F', 1), ('S', 2), ('R', 4), ('P', 8), ('A', 16), ('U', 32), ('E', 64), ('W', 128)];
+/// The window of a segment for which a case names none.
+const WINDOW: u16 = 65_535;
 
 /// A packet as a case describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PacketSpec {
-    source: (IpAddr, u16),
-    destination: (IpAddr, u16),
-    kind: Kind,
+    pub(super) source: (IpAddr, u16),
+    pub(super) destination: (IpAddr, u16),
+    pub(super) kind: Kind,
     /// Bytes of data.
     len: usize,
     /// Offset, length and identification of a fragment, and whether more follow.
@@ -25,10 +28,12 @@ pub(crate) struct PacketSpec {
     ethertype: Option<u16>,
     /// Cut off so many bytes at the end.
     cut: usize,
+    /// Bytes that are not what they should be, counted from the IP header.
+    pub(super) bytes: Vec<(usize, u8)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Tcp {
         flags: u8,
         seq: u32,
@@ -61,6 +66,7 @@ impl PacketSpec {
                 fragment: None,
                 ethertype: Some(number.ok_or("an ethertype is written 0x88cc")?),
                 cut: 0,
+                bytes: Vec::new(),
             });
         }
         let [source, ">", destination, protocol, rest @ ..] = words else {
@@ -74,12 +80,13 @@ impl PacketSpec {
             fragment: None,
             ethertype: None,
             cut: 0,
+            bytes: Vec::new(),
         };
         let mut rest = rest.iter();
         packet.kind = match *protocol {
             "tcp" => {
                 let letters = rest.next().ok_or("tcp needs flags, or `-` for none")?;
-                Kind::Tcp { flags: flags(letters)?, seq: 0, ack: 0, window: 65_535, scale: None }
+                Kind::Tcp { flags: flags(letters)?, seq: 0, ack: 0, window: WINDOW, scale: None }
             }
             "udp" => Kind::Udp,
             "icmp" => {
@@ -117,6 +124,12 @@ impl PacketSpec {
                 let (offset, len, id) = (value()? as usize, value()? as usize, value()?);
                 self.fragment = Some((offset, len, id, false));
             }
+            ("byte", _) => {
+                let at = value()? as usize;
+                let byte = words.next().and_then(|word| word.strip_prefix("0x"));
+                let byte = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+                self.bytes.push((at, byte.ok_or("a byte is written 0x0f")?));
+            }
             ("more", _) => {
                 let fragment = self.fragment.as_mut().ok_or("`more` follows `frag`")?;
                 fragment.3 = true;
@@ -131,55 +144,62 @@ impl PacketSpec {
         Ok(())
     }
 
-    /// The frame.
+    /// The frame, padded to the least length unless it is cut short.
     pub(crate) fn build(&self) -> Vec<u8> {
-        if let Some(ethertype) = self.ethertype {
-            let mut frame = [LINK.destination, LINK.source].concat();
-            frame.extend(ethertype.to_be_bytes());
-            frame.resize(14 + self.len, 0);
-            return frame;
+        let mut frame = [LINK.destination, LINK.source].concat();
+        let ethertype = match self.source.0 {
+            IpAddr::V4(_) => 0x0800,
+            IpAddr::V6(_) => 0x86dd,
+        };
+        frame.extend(self.ethertype.unwrap_or(ethertype).to_be_bytes());
+        frame.extend(self.packet());
+        if self.cut == 0 {
+            frame.resize(frame.len().max(MIN_FRAME), 0);
         }
-        let mut options = Vec::new();
-        let payload = match &self.kind {
-            Kind::Icmp { quoted: Some(quoted), .. } => quoted.build()[14..].to_vec(),
-            _ => (0..self.len).map(|i| i as u8).collect(),
-        };
-        let whole = self.frame(&mut options, &payload);
-        let mut frame = match self.fragment {
-            None => whole.with_ethernet(LINK).to_vec(),
-            Some((offset, len, id, more)) => {
-                let header = if self.source.0.is_ipv4() { 20 } else { 40 };
-                let mut datagram = whole.to_vec().split_off(header);
-                datagram.resize(datagram.len().max(offset + len), 0);
-                let protocol = match self.kind {
-                    Kind::Tcp { .. } => 6,
-                    Kind::Udp => 17,
-                    Kind::Icmp { .. } => {
-                        if self.source.0.is_ipv4() {
-                            1
-                        } else {
-                            58
-                        }
-                    }
-                    Kind::Protocol(number) => number,
-                };
-                let piece = Payload::Bytes(&datagram[offset..offset + len]);
-                let (from, to) = (self.source.0, self.destination.0);
-                let fragment = FrameBuilder::new(from, to, Transport::Protocol(protocol), piece);
-                let fragment = FrameBuilder {
-                    id,
-                    fragment: Some((offset as u16, more)),
-                    dont_fragment: false,
-                    ..fragment
-                };
-                fragment.with_ethernet(LINK).to_vec()
-            }
-        };
-        frame.truncate(frame.len() - self.cut);
         frame
     }
 
-    fn frame<'a>(&self, options: &'a mut Vec<u8>, payload: &'a [u8]) -> FrameBuilder<'a> {
+    /// What the frame carries, without the link header and padding.
+    fn packet(&self) -> Vec<u8> {
+        if self.ethertype.is_some() {
+            return vec![0; self.len];
+        }
+        let mut options = Vec::new();
+        let payload = match &self.kind {
+            Kind::Icmp { quoted: Some(quoted), .. } => quoted.packet(),
+            _ => (0..self.len).map(|i| i as u8).collect(),
+        };
+        let mut packet = self.whole(&mut options, &payload).to_vec();
+        if let Some(fragment) = self.fragment {
+            packet = self.cut_out(packet, fragment);
+        }
+        for (at, byte) in &self.bytes {
+            packet[*at] = *byte;
+        }
+        packet.truncate(packet.len() - self.cut);
+        packet
+    }
+
+    /// The fragment of `whole` that the case names.
+    fn cut_out(&self, mut whole: Vec<u8>, fragment: (usize, usize, u32, bool)) -> Vec<u8> {
+        let (offset, len, id, more) = fragment;
+        let (header, icmp) = if self.source.0.is_ipv4() { (20, 1) } else { (40, 58) };
+        let mut datagram = whole.split_off(header);
+        datagram.resize(datagram.len().max(offset + len), 0);
+        let protocol = match self.kind {
+            Kind::Tcp { .. } => 6,
+            Kind::Udp => 17,
+            Kind::Icmp { .. } => icmp,
+            Kind::Protocol(number) => number,
+        };
+        let piece = Payload::Bytes(&datagram[offset..offset + len]);
+        let (from, to) = (self.source.0, self.destination.0);
+        let fragment = FrameBuilder::new(from, to, Transport::Protocol(protocol), piece);
+        FrameBuilder { id, fragment: Some((offset as u16, more)), dont_fragment: false, ..fragment }
+            .to_vec()
+    }
+
+    fn whole<'a>(&self, options: &'a mut Vec<u8>, payload: &'a [u8]) -> FrameBuilder<'a> {
         let ports = (self.source.1, self.destination.1);
         let transport = match self.kind {
             Kind::Tcp { flags, seq, ack, window, scale } => {
@@ -230,10 +250,11 @@ fn tell_ip(data: &[u8], headers: &Headers) -> String {
         (None, _, 6) => write!(text, "{}", tell_tcp(rest)),
         (None, _, 17) => write!(text, "udp len {}", rest.len().saturating_sub(8)),
         (None, Network::Ipv4, 1) | (None, Network::Ipv6, 58) => {
-            let embedded = match headers.network {
-                Network::Ipv4 => icmpv4::embedded(rest),
-                _ => icmpv6::embedded(rest),
+            let (embedded, id) = match headers.network {
+                Network::Ipv4 => (icmpv4::embedded(rest), icmpv4::query_id(rest)),
+                _ => (icmpv6::embedded(rest), icmpv6::query_id(rest)),
             };
+            let id = id.map(|id| format!(" id {id}"));
             let quoted =
                 embedded.map(|packet| match Headers::parse_bytes(packet, 65_535, LinkType::Raw) {
                     Ok(headers) => format!(" about {}", tell_ip(packet, &headers)),
@@ -242,9 +263,10 @@ fn tell_ip(data: &[u8], headers: &Headers) -> String {
             let (kind, code) = (rest.first().copied(), rest.get(1).copied());
             write!(
                 text,
-                "icmp {} {}{}",
+                "icmp {} {}{}{}",
                 kind.unwrap_or_default(),
                 code.unwrap_or_default(),
+                id.unwrap_or_default(),
                 quoted.unwrap_or_default()
             )
         }
@@ -266,6 +288,9 @@ fn tell_tcp(segment: &[u8]) -> String {
     let mut text = format!("tcp {letters} seq {}", tcp.seq());
     if tcp.flags().0 & 16 != 0 {
         let _ = write!(text, " ack {}", tcp.ack());
+    }
+    if tcp.window() != WINDOW {
+        let _ = write!(text, " win {}", tcp.window());
     }
     let len = segment.len() - tcp.header_len().min(segment.len());
     if len > 0 {
@@ -292,7 +317,7 @@ fn flags(letters: &str) -> Result<u8, String> {
         let known = FLAGS.iter().find(|(known, _)| *known == letter);
         known
             .map(|(_, bit)| bits | bit)
-            .ok_or_else(|| format!("`{letter}` is no flag of F S R P A"))
+            .ok_or_else(|| format!("`{letter}` is no flag of F S R P A U E W"))
     })
 }
 

@@ -102,7 +102,15 @@ fn compare(
             *told == text && (bytes.is_none() || *frame == bytes)
         };
         let Some(at) = got.iter().position(is_it) else {
-            let got: Vec<_> = got.into_iter().map(|(told, _)| told).collect();
+            let got: Vec<_> = got
+                .into_iter()
+                .map(|(told, frame)| match (&bytes, frame) {
+                    (Some(bytes), Some(frame)) if told == text => {
+                        format!("{told}, {}", difference(bytes, &frame))
+                    }
+                    _ => told,
+                })
+                .collect();
             let got = if got.is_empty() { "nothing".to_owned() } else { got.join(", ") };
             return Err(format!("{}:{line}: expected {text}\n  got {got}", script.name));
         };
@@ -116,6 +124,14 @@ fn compare(
     }
 }
 
+/// Where two frames differ that the words of a case cannot tell apart.
+fn difference(expected: &[u8], got: &[u8]) -> String {
+    match expected.iter().zip(got).position(|(a, b)| a != b) {
+        Some(at) => format!("but byte {at} is {:#04x} and not {:#04x}", got[at], expected[at]),
+        None => format!("but {} bytes and not {}", got.len(), expected.len()),
+    }
+}
+
 impl Rig {
     fn new(script: &Script, times: &[Time], lanes: usize) -> Result<Rig, String> {
         let text = format!(
@@ -125,8 +141,9 @@ impl Rig {
              [state]\n{}\n[function.firewall]\n{}",
             script.state, script.settings
         );
-        let (config, _) =
-            Config::parse(&text, &script.name).map_err(|report| report.render(false))?;
+        // Its lines are not those of the case, but the message shows the text.
+        let name = format!("{}, its settings", script.name);
+        let (config, _) = Config::parse(&text, &name).map_err(|report| report.render(false))?;
         let Some(FunctionConfig::Firewall(firewall)) = config.chain.into_iter().next() else {
             return Err("the chain has no firewall".to_owned());
         };

@@ -57,6 +57,8 @@ pub(crate) struct Script {
     pub(crate) settings: String,
     /// Settings of the table, in TOML.
     pub(crate) state: String,
+    /// Whether the case is to come out the same over IPv6.
+    pub(crate) also_ipv6: bool,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -67,10 +69,26 @@ impl Script {
             name: name.to_owned(),
             settings: String::new(),
             state: String::new(),
+            also_ipv6: false,
             steps: Vec::new(),
         };
         for (number, line) in (1..).zip(text.lines()) {
             script.line(number, line).map_err(|problem| format!("{name}:{number}: {problem}"))?;
+        }
+        Ok(script)
+    }
+
+    /// The case with all its packets over IPv6.
+    pub(crate) fn over_ipv6(&self) -> Result<Script, String> {
+        let mut script = self.clone();
+        for step in &mut script.steps {
+            let wrong = |line: usize| move |problem| format!("{}:{line}: {problem}", self.name);
+            step.packet = step.packet.over_ipv6().map_err(wrong(step.line))?;
+            for (line, expected) in &mut step.expected {
+                if let Expected::Packet(_, packet) = expected {
+                    **packet = packet.over_ipv6().map_err(wrong(*line))?;
+                }
+            }
         }
         Ok(script)
     }
@@ -92,10 +110,14 @@ impl Script {
         match words.as_slice() {
             [] => Ok(()),
             expectation if is_indented => self.expectation(number, expectation),
-            ["at", time, port, packet @ ..] => self.step(number, time, port, packet),
-            [word, ..] => {
-                Err(format!("a line starts with `at`, a space, `|` or `#`, not `{word}`"))
+            ["also", "ipv6"] => {
+                self.also_ipv6 = true;
+                Ok(())
             }
+            ["at", time, port, packet @ ..] => self.step(number, time, port, packet),
+            [word, ..] => Err(format!(
+                "a line starts with `at`, `also`, `state`, a space, `|` or `#`, not `{word}`"
+            )),
         }
     }
 
