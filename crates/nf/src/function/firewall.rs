@@ -117,7 +117,9 @@ impl Firewall {
         let timeouts = &self.config.timeouts;
         match (&state.tcp, protocol) {
             (Some(track), _) => match track.phase() {
-                Phase::Established => timeouts.tcp_established,
+                // Half closed, a connection may be silent for as long as an open one: who has closed
+                // waits for the other (RFC 7857, 2, after RFC 6146, 3.5.2.2).
+                Phase::Established | Phase::Closing => timeouts.tcp_established,
                 Phase::Closed => timeouts.tcp_closed,
                 _ => timeouts.tcp_transitory,
             },
