@@ -73,7 +73,7 @@ pub struct TcpOptions {
 pub enum Phase {
     /// The initiator has sent its SYN.
     SynSent,
-    /// Both ends have sent a SYN, neither has acknowledged the other's (RFC 9293, figure 8).
+    /// Both ends have sent a SYN, neither has acknowledged the other's (RFC 9293, figure 7).
     SynCrossed,
     /// The responder has acknowledged the initiator's SYN with its own.
     SynReceived,
