@@ -117,7 +117,7 @@ impl Firewall {
         let timeouts = &self.config.timeouts;
         match (&state.tcp, protocol) {
             (Some(track), _) => match track.phase() {
-                // Half closed, a connection may be silent for as long as an open one: who has closed
+                // Half closed, a connection may be silent as long as an open one: who has closed
                 // waits for the other (RFC 7857, 2, after RFC 6146, 3.5.2.2).
                 Phase::Established | Phase::Closing => timeouts.tcp_established,
                 Phase::Closed => timeouts.tcp_closed,

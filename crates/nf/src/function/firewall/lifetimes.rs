@@ -5,9 +5,11 @@ use std::time::Duration;
 /// Lifetimes by protocol and state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// An established TCP connection, also one that is half closed: at least 2 h 4 min (RFC 5382, REQ-5).
+    /// An established TCP connection, also one that is half closed: at least 2 h 4 min
+    /// (RFC 5382, REQ-5).
     pub tcp_established: Duration,
-    /// A TCP connection that is opening, or that both ends have closed: at least 4 min (RFC 5382, REQ-5).
+    /// A TCP connection that is opening, or that both ends have closed: at least 4 min
+    /// (RFC 5382, REQ-5).
     pub tcp_transitory: Duration,
     /// A TCP connection after a reset: long enough for what is still under way.
     pub tcp_closed: Duration,
