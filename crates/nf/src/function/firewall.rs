@@ -185,7 +185,10 @@ impl NetworkFunction for Firewall {
     ) -> Outcome<Verdict> {
         if packet.is_icmp_error() {
             // It belongs to the flow, but it neither refreshes nor ends it: anyone can forge one.
-            return Ok(Verdict::Forward);
+            return Ok(match goes_to_sender(packet) {
+                true => Verdict::Forward,
+                false => Verdict::Drop(DropReason::IcmpUnrelated),
+            });
         }
         let from_opener = packet.is_forward() == state.opened_forward;
         state.answered |= !from_opener;
@@ -254,6 +257,15 @@ fn question(packet: &Packet<'_>) -> Question {
         ports: has_ports.then(|| (key.first_port(), key.second_port())),
         icmp_type: icmp_type(packet),
     }
+}
+
+/// Whether an ICMP error goes to the host that sent the packet it quotes (RFC 1122, 3.2.2; RFC 4443,
+/// 2.2). Otherwise one flow would let errors through to every other host.
+fn goes_to_sender(packet: &Packet<'_>) -> bool {
+    let key = packet.key();
+    let sender = if packet.is_forward() { key.second() } else { key.first() };
+    rheostat_packet::tuple::addresses(packet.data(), packet.headers())
+        .is_some_and(|outer| outer.second() == sender)
 }
 
 /// The type of an ICMP or ICMPv6 message.
