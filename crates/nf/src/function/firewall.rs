@@ -259,8 +259,8 @@ fn question(packet: &Packet<'_>) -> Question {
     }
 }
 
-/// Whether an ICMP error goes to the host that sent the packet it quotes (RFC 1122, 3.2.2; RFC 4443,
-/// 2.2). Otherwise one flow would let errors through to every other host.
+/// Whether an ICMP error goes to the host that sent the packet it quotes (RFC 792; RFC 4443, 3.1).
+/// Otherwise one flow would let errors through to every other host.
 fn goes_to_sender(packet: &Packet<'_>) -> bool {
     let key = packet.key();
     let sender = if packet.is_forward() { key.second() } else { key.first() };
