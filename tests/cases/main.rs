@@ -6,7 +6,7 @@ mod packet;
 mod rig;
 mod script;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use rheostat_base::DropReason;
@@ -83,6 +83,17 @@ fn every_reason_to_drop_a_packet_has_its_case() {
     }
     let without: Vec<_> = REASONS.iter().filter(|reason| !seen.contains(reason)).collect();
     assert!(without.is_empty(), "no case for {without:?}");
+}
+
+#[test]
+fn the_table_of_clauses_names_every_case_and_no_other() {
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/firewall.md");
+    let table = std::fs::read_to_string(table).expect("the table of clauses");
+    let named: BTreeSet<&str> =
+        table.split('`').filter(|word| word.ends_with(".case") && !word.contains('/')).collect();
+    let paths = cases();
+    let there = paths.iter().filter_map(|path| path.file_name()?.to_str()).collect();
+    assert_eq!(named, there);
 }
 
 const OPENING: &str = "\
