@@ -50,6 +50,11 @@
 
 pub mod trial;
 
+/// The guide's code, compiled and run with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide.md")]
+struct Guide;
+
 pub use rheostat_base::{DeviceId, DropReason, ShardId, Time};
 pub use rheostat_nf::function::Firewall;
 pub use rheostat_nf::function::firewall::FirewallConfig;
