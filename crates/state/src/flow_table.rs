@@ -26,7 +26,7 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
-use rheostat_packet::FlowKey;
+use rheostat_packet::{Family, FlowKey};
 
 pub use arena::{Arena, ArenaError, TableConfig};
 pub use expiry::Reclaimed;
@@ -183,6 +183,11 @@ impl FlowTable {
         self.entries.exhume();
     }
 
+    /// The hash of a key in this table.
+    pub fn hash_of(&self, key: &FlowKey) -> FlowHash {
+        self.shared.hasher.hash(key)
+    }
+
     /// Flows the table holds at most.
     pub fn capacity(&self) -> usize {
         self.capacity as usize
@@ -197,15 +202,25 @@ impl FlowTable {
     #[inline]
     fn search(&self, hash: FlowHash, key: &FlowKey, Probe(candidate): Probe) -> Option<u32> {
         if candidate < self.entries.used() && self.entries.head(candidate).matches(key) {
-            return Some(candidate);
+            return Some(self.flow_at(candidate, key.family()));
         }
         self.search_index(hash, key)
+    }
+
+    /// The entry of the flow of which `index` has a key of this family.
+    #[inline]
+    fn flow_at(&self, index: u32, family: Family) -> u32 {
+        if family == Family::V6 && self.entries.head(index).kind == Kind::V6Alias {
+            return self.entries.tail(index).partner;
+        }
+        index
     }
 
     /// The entry with `key`. Not inlined: the path of packets whose probe was right is to be short.
     #[inline(never)]
     fn search_index(&self, hash: FlowHash, key: &FlowKey) -> Option<u32> {
-        self.index.find(hash, |entry| self.entries.head(entry).matches(key))
+        let index = self.index.find(hash, |entry| self.entries.head(entry).matches(key))?;
+        Some(self.flow_at(index, key.family()))
     }
 
     /// What names the flow in entry `index`.
@@ -219,7 +234,7 @@ impl FlowTable {
     fn live(&self, flow: FlowId) -> Option<u32> {
         let in_use = flow.index < self.entries.used()
             && self.entries.head(flow.index).generation == flow.generation
-            && self.entries.head(flow.index).kind != Kind::Free;
+            && !matches!(self.entries.head(flow.index).kind, Kind::Free | Kind::V6Alias);
         in_use.then_some(flow.index)
     }
 }

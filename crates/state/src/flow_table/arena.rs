@@ -26,7 +26,8 @@ const MAX_ENTRIES: usize = 1 << 30;
 pub struct TableConfig {
     /// Flows one table holds at most.
     pub capacity: usize,
-    /// Whether every flow may have a second key: doubles the index.
+    /// Whether every flow may have a second key: doubles the index, and the entries, of which only
+    /// aliases of IPv6 use the second half.
     pub aliases: bool,
 }
 
@@ -85,11 +86,12 @@ impl Arena {
         if shards == 0 || capacity == 0 {
             return Err(ArenaError::Empty);
         }
-        if capacity > MAX_ENTRIES - SPARE {
+        if capacity > MAX_ENTRIES / 2 - SPARE {
             return Err(ArenaError::TooLarge(capacity));
         }
-        let buckets = Index::buckets_for(if aliases { 2 * capacity } else { capacity });
-        let entries = capacity + SPARE;
+        let keys = if aliases { 2 } else { 1 };
+        let buckets = Index::buckets_for(keys * capacity);
+        let entries = keys * (capacity + SPARE);
         let table = entries * layout.entry_size() + buckets * size_of::<Bucket>();
         let bytes = table.checked_mul(shards).filter(|&bytes| isize::try_from(bytes).is_ok());
         let bytes = bytes.ok_or(ArenaError::TooLarge(capacity))?;

@@ -26,7 +26,12 @@ pub(super) enum Kind {
     V4Alias = 2,
     /// An IPv6 key.
     V6 = 3,
+    /// The second IPv6 key of the flow in another entry: two do not fit into one line.
+    V6Alias = 4,
 }
+
+/// No other entry belongs to this one.
+pub(super) const NO_PARTNER: u32 = u32::MAX;
 
 /// The flow can be evicted: it is in the list of those that may.
 pub(super) const EVICTABLE: u8 = 1;
@@ -60,7 +65,9 @@ pub(super) struct Tail {
     pub(super) initialised: u8,
     /// One bit per direction in which a packet was seen.
     pub(super) seen: u8,
-    pub(super) spare: [u8; 4],
+    /// Of an entry with an IPv6 key, the entry with its flow's other key; [`NO_PARTNER`] if there is
+    /// none.
+    pub(super) partner: u32,
 }
 
 const _: () = {
@@ -84,18 +91,18 @@ impl Head {
             return (is(0) && (kind == Kind::V4 || kind == Kind::V4Alias))
                 || (kind == Kind::V4Alias && is(2));
         }
-        kind == Kind::V6 && own == key.raw()
+        (kind == Kind::V6 || kind == Kind::V6Alias) && own == key.raw()
     }
 
     /// The words and the family of the key the flow was created under.
     pub(super) fn primary(&self) -> ([u64; 5], Family) {
         match self.kind {
-            Kind::V6 => (self.key, Family::V6),
+            Kind::V6 | Kind::V6Alias => (self.key, Family::V6),
             _ => ([self.key[0], self.key[1], 0, 0, 0], Family::V4),
         }
     }
 
-    /// The words of the second key, if there is one.
+    /// The words of the second key, if it lies here.
     pub(super) fn alias(&self) -> Option<[u64; 5]> {
         (self.kind == Kind::V4Alias).then(|| [self.key[2], self.key[3], 0, 0, 0])
     }

@@ -8,7 +8,7 @@ use rheostat_packet::{Family, FlowKey};
 
 use super::FlowTable;
 use super::entries::{EvictLinks, WheelLinks};
-use super::entry::{EVICTABLE, Head, LINE, Tail};
+use super::entry::{EVICTABLE, Head, LINE, NO_PARTNER, Tail};
 use super::layout::Handle;
 use crate::timer_wheel::{self, UNARMED};
 
@@ -75,7 +75,12 @@ impl<'a> FlowMut<'a> {
 
     /// The second key, if [`FlowTable::alias`] gave it one.
     pub fn alias(&self) -> Option<FlowKey> {
-        self.head().alias().map(|words| key(&words, Family::V4))
+        if let Some(words) = self.head().alias() {
+            return Some(key(&words, Family::V4));
+        }
+        let (family, partner) = (self.head().primary().1, self.tail().partner);
+        (family == Family::V6 && partner != NO_PARTNER)
+            .then(|| key(&self.table.entries.head(partner).key, family))
     }
 
     /// When the flow ends unless a packet comes.

@@ -5,7 +5,7 @@ use rheostat_packet::{Family, FlowKey};
 use thiserror::Error;
 
 use super::entries::{EvictLinks, WheelLinks};
-use super::entry::{EVICTABLE, Kind};
+use super::entry::{EVICTABLE, Kind, NO_PARTNER};
 use super::{FlowId, FlowTable};
 use crate::FlowHash;
 use crate::timer_wheel::{self, UNARMED};
@@ -24,11 +24,10 @@ pub enum AliasError {
     /// The key leads to a flow already.
     #[error("the key belongs to a flow")]
     Taken,
-    /// An entry has room for one IPv6 key, or for two IPv4 keys: the flow or the alias is IPv6, or the
-    /// flow has its alias already.
-    #[error("a flow has room for two keys of IPv4 or one of IPv6")]
+    /// The alias is of another family than the flow, or the flow has one already.
+    #[error("a flow has at most two keys, of one family")]
     NoRoom,
-    /// The index has no room for another key.
+    /// The table has no room for another key.
     #[error("the flow table is full")]
     Full,
 }
@@ -69,30 +68,54 @@ impl FlowTable {
         let tail = self.entries.tail_mut(index);
         tail.deadline = Time::NEVER;
         tail.seen = 0;
+        tail.partner = NO_PARTNER;
         self.counts.created += 1;
         self.counts.live += 1;
         self.counts.peak = self.counts.peak.max(self.counts.live);
         Ok(FlowId { index, generation })
     }
 
-    /// Makes `key` lead to `flow` as well. `hash` must be its hash.
+    /// Makes `key` lead to `flow` as well. `hash` must be its hash. An alias of IPv4 lies in the flow's
+    /// entry, one of IPv6 takes an entry of its own.
     ///
     /// # Errors
-    /// When the flow is gone, `key` is taken, the entry has no room for it (only a flow of IPv4 has
-    /// room, for one alias of IPv4), or the index is full.
+    /// When the flow is gone, `key` is taken or of another family, the flow has an alias already, or
+    /// the table is full.
     pub fn alias(&mut self, flow: FlowId, hash: FlowHash, key: &FlowKey) -> Result<(), AliasError> {
         debug_assert_eq!(hash, self.shared.hasher.hash(key), "the hash of another key");
         let index = self.live(flow).ok_or(AliasError::Ended)?;
         if self.find_now(hash, key).is_some() {
             return Err(AliasError::Taken);
         }
-        if key.family() != Family::V4 || self.entries.head(index).kind != Kind::V4 {
-            return Err(AliasError::NoRoom);
+        match (key.family(), self.entries.head(index).kind) {
+            (Family::V4, Kind::V4) => self.alias_v4(index, hash, key),
+            (Family::V6, Kind::V6) if self.entries.tail(index).partner == NO_PARTNER => {
+                self.alias_v6(index, hash, key)
+            }
+            _ => Err(AliasError::NoRoom),
         }
+    }
+
+    fn alias_v4(&mut self, index: u32, hash: FlowHash, key: &FlowKey) -> Result<(), AliasError> {
         self.index.insert(hash, index).map_err(|_| AliasError::Full)?;
         let head = self.entries.head_mut(index);
         head.key[2..4].copy_from_slice(&key.raw()[..2]);
         head.kind = Kind::V4Alias;
+        Ok(())
+    }
+
+    fn alias_v6(&mut self, index: u32, hash: FlowHash, key: &FlowKey) -> Result<(), AliasError> {
+        let alias = self.entries.take().ok_or(AliasError::Full)?;
+        if self.index.insert(hash, alias).is_err() {
+            self.entries.bury(alias);
+            return Err(AliasError::Full);
+        }
+        let head = self.entries.head_mut(alias);
+        head.key = *key.raw();
+        head.slot = UNARMED;
+        head.kind = Kind::V6Alias;
+        self.entries.tail_mut(alias).partner = index;
+        self.entries.tail_mut(index).partner = alias;
         Ok(())
     }
 
@@ -122,13 +145,15 @@ impl FlowTable {
         let head = self.entries.head(index);
         let (slot, flags, alias) = (head.slot, head.flags, head.alias());
         let (words, family) = head.primary();
-        let hash = self.shared.hasher.hash_words(&words, family);
-        let found = self.index.remove(hash, index);
-        debug_assert!(found, "a flow is not in the index");
+        self.unindex(index, &words, family);
         if let Some(words) = alias {
-            let hash = self.shared.hasher.hash_words(&words, Family::V4);
-            let found = self.index.remove(hash, index);
-            debug_assert!(found, "an alias is not in the index");
+            self.unindex(index, &words, Family::V4);
+        }
+        let partner = self.entries.tail(index).partner;
+        if family == Family::V6 && partner != NO_PARTNER {
+            let (words, family) = self.entries.head(partner).primary();
+            self.unindex(partner, &words, family);
+            self.entries.bury(partner);
         }
         if slot != UNARMED {
             self.wheel.disarm(&mut WheelLinks(&mut self.entries), index);
@@ -140,6 +165,13 @@ impl FlowTable {
         self.counts.expired += 1;
         self.entries.bury(index);
         self.drop_states(index);
+    }
+
+    /// Takes a key of entry `index` out of the index.
+    fn unindex(&mut self, index: u32, words: &[u64; 5], family: Family) {
+        let hash = self.shared.hasher.hash_words(words, family);
+        let found = self.index.remove(hash, index);
+        debug_assert!(found, "a key of a flow is not in the index");
     }
 
     /// Drops the states in entry `index`, once all else is in order: a drop may panic.

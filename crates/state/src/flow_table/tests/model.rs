@@ -110,10 +110,9 @@ proptest! {
                     let Some(&id) = model.keys.get(&super::key(flow)) else { continue };
                     let keys = model.keys.iter().filter(|(_, other)| **other == id);
                     let own: Vec<FlowKey> = keys.map(|(key, _)| *key).collect();
-                    let four = |key: &FlowKey| key.family() == Family::V4;
                     let expected = if model.keys.contains_key(&key) {
                         Err(AliasError::Taken)
-                    } else if own.len() == 2 || !four(&key) || !four(&own[0]) {
+                    } else if own.len() == 2 || key.family() != own[0].family() {
                         Err(AliasError::NoRoom)
                     } else {
                         Ok(())
