@@ -1,5 +1,9 @@
 //! Flow keys.
 
+mod mask;
+
+pub use mask::{KeyMask, KeyParts};
+
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

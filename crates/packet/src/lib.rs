@@ -16,7 +16,7 @@ pub mod wire;
 
 pub use burst::{BURST, Burst};
 pub use headers::{Fragment, Headers, Network};
-pub use key::{Family, FlowKey};
+pub use key::{Family, FlowKey, KeyMask, KeyParts};
 pub use malformed::Malformed;
 pub use mbuf::{AllocError, HashKind, LinkType, Mbuf, Mempool, MempoolConfig, Meta, PoolCache};
 pub use tuple::Tuple;

@@ -3,7 +3,7 @@
 use rheostat_base::DeviceId;
 use rheostat_packet::{FlowKey, HashKind, Tuple};
 
-use crate::steering::{Steering, has_ports};
+use crate::steering::Steering;
 
 /// What the interface hashes beyond addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -27,22 +27,20 @@ pub fn hash_packet(
     outer: Option<FlowKey>,
 ) -> (u32, HashKind) {
     let (key, kind) = match tuple {
-        Tuple::Flow(key) => (Some(*key), kind_of(key, options)),
+        Tuple::Flow(key) => (Some(*key), kind_of(steering, key, options)),
         Tuple::Fragment(key, _) => (Some(*key), HashKind::Addresses),
         Tuple::IcmpError(_) | Tuple::None => (outer, HashKind::Addresses),
     };
     match key {
-        Some(key) => (steering.toeplitz().hash_key(&steering.orient(device, key).key, kind), kind),
+        Some(key) => (steering.hash(&steering.orient(device, key).key, kind), kind),
         None => (0, HashKind::None),
     }
 }
 
-fn kind_of(key: &FlowKey, options: HashOptions) -> HashKind {
+fn kind_of(steering: &Steering, key: &FlowKey, options: HashOptions) -> HashKind {
     let icmp = matches!(key.protocol(), 1 | 58);
-    match has_ports(key.protocol(), key.family())
-        && !(icmp && options == HashOptions::AddressesOnly)
-    {
-        true => HashKind::Ports,
-        false => HashKind::Addresses,
+    match icmp && options == HashOptions::AddressesOnly {
+        true => HashKind::Addresses,
+        false => steering.kind_of(key),
     }
 }

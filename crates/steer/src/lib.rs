@@ -8,11 +8,13 @@ pub mod prefix;
 pub mod steering;
 pub mod table;
 pub mod toeplitz;
+pub mod translation;
 
 pub use device_hash::{HashOptions, hash_packet};
 pub use orientation::{Orientation, Oriented, Side};
-pub use packet_set::{HashCapabilities, Infeasible, PacketSet};
+pub use packet_set::{HashCapabilities, Infeasible, PacketSet, Whose};
 pub use prefix::{Prefix, PrefixError, PrefixList};
 pub use steering::{Steering, SteeringError, has_ports};
 pub use table::{Fence, GenerationTable, IndirectionTable, RewriteError};
 pub use toeplitz::{HashKey, Toeplitz};
+pub use translation::Translation;

@@ -39,9 +39,10 @@ pub struct Oriented {
 }
 
 impl Orientation {
-    /// Turns `key`, whose first endpoint is the packet's source.
+    /// Turns `key`, whose first endpoint is the packet's source. Where prefixes decide, an address in
+    /// `external`, which stands for inside ones, comes before others, but after those inside.
     #[inline(always)]
-    pub fn orient(&self, key: FlowKey) -> Oriented {
+    pub fn orient(&self, key: FlowKey, external: &PrefixList) -> Oriented {
         let (side, forward) = match self {
             Orientation::Inside => (Side::Inside, true),
             Orientation::Outside => (Side::Outside, false),
@@ -49,7 +50,7 @@ impl Orientation {
             // on the paths above, too.
             Orientation::ByPrefix(inside) => {
                 let first = (key.first(), key.first_port());
-                by_prefix(inside, first, (key.second(), key.second_port()))
+                by_prefix(inside, external, first, (key.second(), key.second_port()))
             }
         };
         Oriented { key: if forward { key } else { key.reversed() }, side, forward }
@@ -66,11 +67,18 @@ impl Orientation {
 
 /// The side of a packet between two endpoints, and whether the first of them comes first in its key.
 #[inline(never)]
-fn by_prefix(inside: &PrefixList, first: (IpAddr, u16), second: (IpAddr, u16)) -> (Side, bool) {
-    match (inside.contains(first.0), inside.contains(second.0)) {
-        (true, false) => (Side::Inside, true),
-        (false, true) => (Side::Outside, false),
-        (true, true) => (Side::Inside, first <= second),
-        (false, false) => (Side::Outside, first <= second),
-    }
+fn by_prefix(
+    inside: &PrefixList,
+    external: &PrefixList,
+    first: (IpAddr, u16),
+    second: (IpAddr, u16),
+) -> (Side, bool) {
+    let rank = |address| match () {
+        () if inside.contains(address) => 0,
+        () if external.contains(address) => 1,
+        () => 2,
+    };
+    let ranks = (rank(first.0), rank(second.0));
+    let side = if ranks.0 == 0 { Side::Inside } else { Side::Outside };
+    (side, (ranks.0, first) <= (ranks.1, second))
 }

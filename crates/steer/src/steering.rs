@@ -1,11 +1,14 @@
 //! From a packet to the shard it belongs to.
 
 use rheostat_base::{DeviceId, ShardId};
-use rheostat_packet::{Family, FlowKey, HashKind, Meta};
+use rheostat_packet::{Family, FlowKey, HashKind, Headers, KeyMask, KeyParts, Meta, Tuple, tuple};
 use thiserror::Error;
 
 use crate::orientation::{Orientation, Oriented, Side};
+use crate::packet_set::{PacketSet, Whose};
+use crate::prefix::PrefixList;
 use crate::toeplitz::{HashKey, Toeplitz};
+use crate::translation::Translation;
 
 /// Everything that decides where a packet belongs, the same for all lanes and devices of a run.
 #[derive(Clone, Debug)]
@@ -14,6 +17,19 @@ pub struct Steering {
     buckets: usize,
     shards: usize,
     orientations: Vec<Orientation>,
+    /// What placing takes from keys without ports, and from keys with.
+    place: [KeyMask; 2],
+    reduction: Option<Reduction>,
+    translation: Option<Translation>,
+    /// The translation's external addresses; none without.
+    external: PrefixList,
+}
+
+/// Makes a key of a single address.
+#[derive(Clone, Copy, Debug)]
+struct Reduction {
+    whose: Whose,
+    mask: KeyMask,
 }
 
 /// Why packets cannot be steered so.
@@ -32,6 +48,9 @@ pub enum SteeringError {
         /// The entries of the table.
         buckets: usize,
     },
+    /// There is no field by which packets could be placed.
+    #[error("the functions of the chain have no field in common by which packets could be placed")]
+    NothingInCommon,
 }
 
 /// Whether packets of a protocol carry ports, or an identifier that serves as one, in their key.
@@ -64,7 +83,54 @@ impl Steering {
         if !shards.is_power_of_two() || shards > buckets {
             return Err(SteeringError::Shards { shards, buckets });
         }
-        Ok(Steering { toeplitz: Toeplitz::new(key), buckets, shards, orientations })
+        Ok(Steering {
+            toeplitz: Toeplitz::new(key),
+            buckets,
+            shards,
+            orientations,
+            place: masks(&PacketSet::five_tuple(), None),
+            reduction: None,
+            translation: None,
+            external: PrefixList::default(),
+        })
+    }
+
+    /// Names flows by `flow` and places their packets by `place`. Without this, both are addresses,
+    /// ports and protocol.
+    ///
+    /// # Errors
+    /// [`SteeringError::NothingInCommon`] when `place` is empty.
+    pub fn with_sets(
+        mut self,
+        flow: &PacketSet,
+        place: &PacketSet,
+    ) -> Result<Steering, SteeringError> {
+        if place.is_empty() {
+            return Err(SteeringError::NothingInCommon);
+        }
+        let single = flow.single_address();
+        self.place = masks(place, single);
+        self.reduction = single.map(|(whose, prefix)| {
+            let parts = KeyParts { first: prefix, zone: true, ..KeyParts::default() };
+            Reduction { whose, mask: KeyMask::new(&parts) }
+        });
+        Ok(self)
+    }
+
+    /// Reckons with translated addresses: protocols whose ports cannot be chosen are placed by their
+    /// outer address alone, and endpoints with a fixed translation by what they are translated to.
+    #[must_use]
+    pub fn with_translation(mut self, translation: Translation) -> Steering {
+        let outer = KeyParts { second: [32, 128], ..KeyParts::default() };
+        self.place[0] = KeyMask::new(&outer);
+        self.external = translation.external.clone();
+        self.translation = Some(translation);
+        self
+    }
+
+    /// The translation that was given.
+    pub fn translation(&self) -> Option<&Translation> {
+        self.translation.as_ref()
     }
 
     /// Entries of the indirection table.
@@ -82,10 +148,28 @@ impl Steering {
         &self.toeplitz
     }
 
+    /// What a packet's headers say about its flow. Where a single address names flows, every packet of
+    /// IP has the key of its own addresses.
+    pub fn tuple(&self, data: &[u8], headers: &Headers) -> Tuple {
+        match self.reduction {
+            None => Tuple::of_bytes(data, headers),
+            Some(_) => tuple::addresses(data, headers).map_or(Tuple::None, Tuple::Flow),
+        }
+    }
+
     /// Turns a key whose first endpoint is the source of a packet that arrived on `device`.
     #[inline(always)]
     pub fn orient(&self, device: DeviceId, key: FlowKey) -> Oriented {
-        self.orientations[device.index()].orient(key)
+        let oriented = self.orientations[device.index()].orient(key, &self.external);
+        match &self.reduction {
+            None => oriented,
+            Some(reduction) => reduction.apply(oriented),
+        }
+    }
+
+    /// As [`Steering::orient`], for a packet that comes from outside, whatever device it is on.
+    pub fn orient_from_outside(&self, key: FlowKey) -> Oriented {
+        Orientation::Outside.orient(key, &self.external)
     }
 
     /// The side of a packet without addresses that arrived on `device`.
@@ -105,21 +189,72 @@ impl Steering {
         ShardId((hash as usize & (self.shards - 1)) as u16)
     }
 
+    /// The hash of an oriented key over those of its fields that packets are placed by. `kind` says
+    /// which could be seen.
+    #[inline]
+    pub fn hash(&self, key: &FlowKey, kind: HashKind) -> u32 {
+        let mask = &self.place[usize::from(kind == HashKind::Ports)];
+        self.toeplitz.hash_key(&key.masked(mask), kind)
+    }
+
+    /// What the hash of a key must cover.
+    #[inline]
+    pub fn kind_of(&self, key: &FlowKey) -> HashKind {
+        let protocol = key.protocol();
+        // Their checksums keep a translator from choosing other ports.
+        let kept = matches!(protocol, 33 | 132) && self.translation.is_some();
+        if has_ports(protocol, key.family()) && !kept {
+            HashKind::Ports
+        } else {
+            HashKind::Addresses
+        }
+    }
+
     /// The shard of an oriented key.
     #[inline]
     pub fn shard_of_key(&self, key: &FlowKey) -> ShardId {
-        self.shard_of_hash(self.toeplitz.hash_key(key, fields_of(key)))
+        match self.translated(key) {
+            None => self.shard_of_hash(self.hash(key, self.kind_of(key))),
+            Some(key) => self.shard_of_hash(self.hash(&key, self.kind_of(&key))),
+        }
     }
 
     /// The shard of a packet with an oriented key: by the device's hash where it covers the fields of
     /// the key, computed here where the device could not see them.
     #[inline(always)]
     pub fn place(&self, meta: &Meta, key: &FlowKey) -> ShardId {
-        if meta.hash_kind() == fields_of(key) {
+        if meta.hash_kind() == self.kind_of(key) && !self.has_fixed() {
             self.shard_of_hash(meta.hash)
         } else {
             self.shard_of_key(key)
         }
+    }
+
+    /// Whether a packet reaches its flow by way of another lane than other packets of the flow do: only
+    /// the lane that receives it finds out where it belongs.
+    pub fn takes_detour(&self, meta: &Meta, data: &[u8], headers: &Headers) -> bool {
+        let key = match self.tuple(data, headers) {
+            Tuple::Fragment(..) | Tuple::IcmpError(_) => return true,
+            Tuple::None => return false,
+            Tuple::Flow(key) => key,
+        };
+        // Without translation, both directions of a flow take the same way.
+        if self.translation.is_none() {
+            return false;
+        }
+        let Oriented { key, side, .. } = self.orient(meta.device, key);
+        let returns = side == Side::Inside && self.external.contains(key.second());
+        returns || meta.hash_kind() != self.kind_of(&key) || self.translated(&key).is_some()
+    }
+
+    #[inline]
+    fn has_fixed(&self) -> bool {
+        self.translation.as_ref().is_some_and(Translation::has_fixed)
+    }
+
+    #[inline]
+    fn translated(&self, key: &FlowKey) -> Option<FlowKey> {
+        self.translation.as_ref().filter(|translation| translation.has_fixed())?.apply(key)
     }
 
     /// The shard where the fragments of a datagram meet, given its oriented addresses and protocol.
@@ -130,18 +265,38 @@ impl Steering {
     }
 }
 
-/// What the hash of a key must cover.
-#[inline]
-fn fields_of(key: &FlowKey) -> HashKind {
-    if has_ports(key.protocol(), key.family()) { HashKind::Ports } else { HashKind::Addresses }
+impl Reduction {
+    fn apply(&self, oriented: Oriented) -> Oriented {
+        let Oriented { key, side, forward } = oriented;
+        let turned = match self.whose {
+            Whose::Inner => false,
+            Whose::Outer => true,
+            Whose::Source => !forward,
+            Whose::Destination => forward,
+        };
+        let key = if turned { key.reversed() } else { key };
+        Oriented { key: key.masked(&self.mask), side, forward }
+    }
+}
+
+/// What placing takes from keys without ports, and from keys with. A key of a single address has that
+/// first.
+fn masks(place: &PacketSet, single: Option<(Whose, [u8; 2])>) -> [KeyMask; 2] {
+    [false, true].map(|ported| {
+        let parts = match single {
+            Some((_, prefix)) => KeyParts { first: prefix, ..KeyParts::default() },
+            None => place.parts(ported),
+        };
+        KeyMask::new(&parts)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PrefixList;
+    use crate::{Prefix, PrefixList};
     use proptest::prelude::*;
-    use std::net::{Ipv4Addr, Ipv6Addr};
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
     fn steering() -> Steering {
         let inside: PrefixList =
@@ -194,12 +349,61 @@ mod tests {
 
         #[test]
         fn the_device_and_software_agree(key in any_key()) {
-            let steering = steering();
-            for kind in [HashKind::Ports, HashKind::Addresses, HashKind::None] {
-                let hash = steering.toeplitz().hash_key(&key, kind);
-                let mut meta = Meta::default();
-                meta.set_hash(hash, kind);
-                prop_assert_eq!(steering.place(&meta, &key), steering.shard_of_key(&key));
+            let inner = PacketSet::inner_endpoint();
+            let by_endpoint = steering().with_sets(&PacketSet::five_tuple(), &inner).unwrap();
+            let mut fixed = Translation::default();
+            let (inside, outside) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(192, 0, 2, 1));
+            fixed.fix(17, (inside, 80), (outside, 8_080));
+            let translating = by_endpoint.clone().with_translation(fixed);
+            for steering in [steering(), by_endpoint, translating] {
+                for kind in [HashKind::Ports, HashKind::Addresses, HashKind::None] {
+                    let mut meta = Meta::default();
+                    meta.set_hash(steering.hash(&key, kind), kind);
+                    prop_assert_eq!(steering.place(&meta, &key), steering.shard_of_key(&key));
+                }
+            }
+        }
+
+        #[test]
+        fn an_endpoint_decides_alone(key in any_key(), other in any_key()) {
+            let tuple = PacketSet::five_tuple();
+            let inner = steering().with_sets(&tuple, &PacketSet::inner_endpoint()).unwrap();
+            let outer = steering().with_sets(&tuple, &PacketSet::outer_endpoint()).unwrap();
+            prop_assume!(key.family() == other.family());
+            let ported = steering().kind_of(&key);
+            let with_end_of = |turned: bool| {
+                let (a, b) = if turned { (other, key) } else { (key, other) };
+                match (a.first(), b.second()) {
+                    (IpAddr::V4(x), IpAddr::V4(y)) => FlowKey::v4(
+                        (x, a.first_port()), (y, b.second_port()), key.protocol(), 7),
+                    (IpAddr::V6(x), IpAddr::V6(y)) => FlowKey::v6(
+                        (x, a.first_port()), (y, b.second_port()), key.protocol(), 7),
+                    _ => unreachable!("of one family"),
+                }
+            };
+            prop_assert_eq!(inner.hash(&key, ported), inner.hash(&with_end_of(false), ported));
+            prop_assert_eq!(outer.hash(&key, ported), outer.hash(&with_end_of(true), ported));
+        }
+
+        #[test]
+        fn an_address_names_flows_alone(key in any_key()) {
+            let (lan, wan) = (DeviceId(0), DeviceId(1));
+            for whose in [Whose::Inner, Whose::Outer, Whose::Source, Whose::Destination] {
+                let set = PacketSet::address(whose, 24, 64);
+                let steering = steering().with_sets(&set, &set).unwrap();
+                let there = steering.orient(lan, key);
+                let back = steering.orient(wan, key.reversed());
+                let meets = set.directions_meet();
+                prop_assert!(!meets || there.key == back.key);
+                let address = match whose {
+                    Whose::Inner | Whose::Source => key.first(),
+                    Whose::Outer | Whose::Destination => key.second(),
+                };
+                let bits = if address.is_ipv4() { 24 } else { 64 };
+                prop_assert_eq!(there.key.first(), Prefix::containing(address, bits).address());
+                prop_assert_eq!((there.key.protocol(), there.key.zone()), (0, 7));
+                let hash = steering.hash(&there.key, HashKind::Addresses);
+                prop_assert_eq!(steering.shard_of_key(&there.key), steering.shard_of_hash(hash));
             }
         }
     }

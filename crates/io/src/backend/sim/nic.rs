@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use rheostat_base::{Counter, DeviceId, Time};
-use rheostat_packet::{AllocError, Headers, LinkType, Mbuf, PoolCache, Tuple};
+use rheostat_packet::{AllocError, Headers, LinkType, Mbuf, PoolCache};
 use rheostat_steer::{GenerationTable, HashOptions, Steering};
 use rheostat_traffic::{Arrival, Source};
 
@@ -154,7 +154,7 @@ impl Nic {
         };
         let mut detour = false;
         if let Some(settlement) = self.settlement.get().filter(|_| self.schedule.is_lossless()) {
-            detour = takes_detour(&packet);
+            detour = takes_detour(&self.steering, &packet);
             if (detour || self.detour_under_way) && !settlement.is_settled() {
                 self.packet = Some(packet);
                 return Outcome::Blocked;
@@ -205,7 +205,7 @@ impl Nic {
 }
 
 /// Whether a packet reaches its flow by way of another lane than the flow's other packets.
-fn takes_detour(packet: &Mbuf) -> bool {
+fn takes_detour(steering: &Steering, packet: &Mbuf) -> bool {
     let Ok(headers) = Headers::parse(packet) else { return false };
-    matches!(Tuple::of(packet, &headers), Tuple::Fragment(..) | Tuple::IcmpError(_))
+    steering.takes_detour(&packet.meta, packet.data(), &headers)
 }
