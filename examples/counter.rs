@@ -38,7 +38,7 @@ impl NetworkFunction for Counter {
 
     fn first(&self, cx: &mut Cx<'_, Largest>, packet: &mut Packet<'_>) -> Outcome<Admission<Seen>> {
         cx.local().flows += 1;
-        let seen = Seen { key: *packet.key(), packets: 1, bytes: packet.len() as u64 };
+        let seen = Seen { key: packet.key(), packets: 1, bytes: packet.len() as u64 };
         Ok(Admission::Admit(seen, Verdict::Forward))
     }
 

@@ -34,6 +34,12 @@ pub trait Chain: Send + Sync + 'static {
     /// The header fields that name a flow of the chain.
     fn packet_set(&self) -> PacketSet;
 
+    /// The header fields that packets are placed by: those that all functions allow.
+    fn steering(&self) -> PacketSet;
+
+    /// Whether flows may have a second key.
+    fn aliases(&self) -> bool;
+
     /// Makes the state of one shard.
     fn local(&self, shard: ShardInfo) -> Self::Local;
 
@@ -59,6 +65,9 @@ pub trait Chain: Send + Sync + 'static {
         packet: &mut Packet<'_>,
         flow: &mut FlowMut<'_>,
     ) -> Outcome<Verdict>;
+
+    /// Undoes what the functions have done to a packet of a live flow.
+    fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>);
 
     /// Tells the functions that the flow ends.
     fn ended(&self, local: &mut Self::Local, scope: &mut Scope<'_>, flow: &mut FlowMut<'_>);

@@ -11,6 +11,7 @@ use rheostat_packet::{Burst, Mbuf};
 use rheostat_run::{Arrival, ArrivalKind, Arrivals, Egress, LaneState, Routes, Service};
 use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTracker};
 use rheostat_state::{Probe, Shard, StateLayout, TableConfig};
+use rheostat_steer::Side;
 
 use crate::chain::Chain;
 use crate::cx::{Asked, Originated, Scope};
@@ -56,6 +57,7 @@ pub fn make_shards<C: Chain>(
     fragments: FragmentConfig,
     seeds: Seeds,
 ) -> Result<Vec<Box<Shard<C::Local>>>, ArenaError> {
+    let table = TableConfig { aliases: table.aliases || chain.aliases(), ..table };
     let tables = Arena::new(shards, table, layout, hasher)?.into_tables();
     let shard = |(number, table)| {
         let id = ShardId(number as u16);
@@ -100,7 +102,7 @@ impl<C: Chain> ChainService<C> {
                 self.run_orphan(&mut packet, arrival, lane)
             }
         };
-        self.dispose(packet, verdict, lane, out);
+        self.dispose(packet, arrival.side, verdict, lane, out);
     }
 
     fn run_orphan(
@@ -113,14 +115,16 @@ impl<C: Chain> ChainService<C> {
         let shard = lane.shards.get_mut(arrival.shard).expect("packets run where their shard is");
         // There is no flow to ask anything for.
         let (now, asked) = (arrival.now, &mut Asked::default());
-        let scope = &mut Scope { now, shard: shard.id, asked, originated, pool: lane.pool };
+        let scope =
+            &mut Scope { now, shard: shard.id, asked, originated, pool: lane.pool, flows: None };
         chain.orphan(&mut shard.local, scope, &mut Packet::new(packet, arrival))
     }
 
     #[inline]
     fn dispose(
         &mut self,
-        packet: Mbuf,
+        mut packet: Mbuf,
+        side: Side,
         verdict: Outcome<Verdict>,
         lane: &mut LaneState<'_, C::Local>,
         out: &mut Egress,
@@ -141,8 +145,12 @@ impl<C: Chain> ChainService<C> {
                 counters.consumed.increment();
                 lane.pool.free(packet);
             }
+            Ok(Verdict::TurnRound) if side == Side::Inside => {
+                packet.meta.device = self.routes.out_of(packet.meta.device);
+                out.turn_round(packet);
+            }
             // Only a packet of a known flow can restart it, and that case is dealt with before.
-            Ok(Verdict::Restart) | Err(_) => {
+            Ok(Verdict::Restart | Verdict::TurnRound) | Err(_) => {
                 for (_, originated) in self.originated.packets.drain(..) {
                     lane.pool.free(originated);
                 }
@@ -159,7 +167,7 @@ impl<C: Chain> ChainService<C> {
     #[cold]
     fn send_originated(&mut self, lane: &mut LaneState<'_, C::Local>, out: &mut Egress) {
         let counters = lane.counters;
-        let Originated { packets, unborn } = &mut self.originated;
+        let Originated { packets, unborn, .. } = &mut self.originated;
         counters.originated.add(*unborn + packets.len() as u64);
         counters.dropped.add(DropReason::NoBuffer, *unborn);
         *unborn = 0;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, ShardId, Time};
-use rheostat_packet::{AllocError, LinkType, Mbuf, PoolCache};
+use rheostat_packet::{AllocError, FlowKey, LinkType, Mbuf, PoolCache};
+use rheostat_state::FlowTable;
 
 use crate::packet::Packet;
 use crate::verdict::Abort;
@@ -23,6 +24,8 @@ pub struct Scope<'a> {
     pub(crate) asked: &'a mut Asked,
     pub(crate) originated: &'a mut Originated,
     pub(crate) pool: &'a mut PoolCache,
+    /// The shard's flows, while none of them is being worked on.
+    pub(crate) flows: Option<&'a FlowTable>,
 }
 
 /// What handlers asked for their flow while they ran on one packet. Done once all of them have
@@ -42,6 +45,8 @@ pub(crate) struct Originated {
     pub(crate) packets: Vec<(DeviceId, Mbuf)>,
     /// Packets for which there was no buffer.
     pub(crate) unborn: u64,
+    /// The second key of a new flow.
+    pub(crate) alias: Option<FlowKey>,
 }
 
 impl Scope<'_> {
@@ -59,6 +64,7 @@ impl Scope<'_> {
             asked: self.asked,
             originated: self.originated,
             pool: self.pool,
+            flows: self.flows,
         }
     }
 }
@@ -90,6 +96,25 @@ impl<L> Cx<'_, L> {
         let deadline = self.scope.now + lifetime;
         let asked = &mut self.scope.asked;
         asked.deadline = Some(asked.deadline.map_or(deadline, |other| other.min(deadline)));
+    }
+
+    /// Lets a new flow be found under `key`, too, whose first endpoint is the inner one. The key must
+    /// belong to the same shard by the function's [`steering`], and it must be free; otherwise there
+    /// will be no flow, and the packet is dropped. Counts in [`first`], for the last function that
+    /// says so; the function has to say that it gives [`aliases`].
+    ///
+    /// [`steering`]: crate::NetworkFunction::steering
+    /// [`aliases`]: crate::NetworkFunction::aliases
+    /// [`first`]: crate::NetworkFunction::first
+    pub fn alias(&mut self, key: FlowKey) {
+        self.scope.originated.alias = Some(key);
+    }
+
+    /// Whether no flow of the shard has `key`. Known in [`first`](crate::NetworkFunction::first)
+    /// alone; elsewhere no key is.
+    pub fn is_free(&self, key: &FlowKey) -> bool {
+        let free = |flows: &FlowTable| flows.find_now(flows.hash_of(key), key).is_none();
+        self.scope.flows.is_some_and(free)
     }
 
     /// Ends the flow once this packet is done with.

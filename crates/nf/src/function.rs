@@ -39,6 +39,17 @@ pub trait NetworkFunction: Send + Sync + 'static {
     /// The header fields that name a flow.
     fn packet_set(&self) -> PacketSet;
 
+    /// The header fields that packets may be placed by, fewer than name a flow or the same. Whatever
+    /// keys a flow has, these fields must lead them to one shard.
+    fn steering(&self) -> PacketSet {
+        self.packet_set()
+    }
+
+    /// Whether flows may have a second key (see [`Cx::alias`]).
+    fn aliases(&self) -> bool {
+        false
+    }
+
     /// Makes the state of one shard, at start-up.
     fn local(&self, shard: ShardInfo) -> Self::Local;
 
@@ -56,6 +67,10 @@ pub trait NetworkFunction: Send + Sync + 'static {
         packet: &mut Packet<'_>,
         state: &mut Self::State,
     ) -> Outcome<Verdict>;
+
+    /// Undoes what the function has done to a packet of a live flow: a later function found that the
+    /// packet opens a new flow, and it is to be presented again as that flow's first.
+    fn undo(&self, _packet: &mut Packet<'_>, _state: &mut Self::State) {}
 
     /// The flow ends: its time is up, a function closed it, or it made room for another.
     fn expired(&self, _cx: &mut Cx<'_, Self::Local>, _state: &mut Self::State) -> Outcome<()> {

@@ -2,7 +2,8 @@
 
 use rheostat_base::DeviceId;
 use rheostat_packet::wire::tcp::TcpSegment;
-use rheostat_packet::{FlowKey, Headers, Mbuf};
+use rheostat_packet::wire::{Rewrite, RewriteError};
+use rheostat_packet::{FlowKey, Headers, Mbuf, Tuple};
 use rheostat_run::{Arrival, ArrivalKind};
 use rheostat_steer::Side;
 
@@ -12,18 +13,60 @@ use rheostat_steer::Side;
 pub struct Packet<'a> {
     mbuf: &'a mut Mbuf,
     arrival: &'a Arrival,
+    /// Whether a function has changed addresses or ports.
+    rewritten: bool,
 }
 
 impl<'a> Packet<'a> {
     #[inline]
     pub(crate) fn new(mbuf: &'a mut Mbuf, arrival: &'a Arrival) -> Packet<'a> {
-        Packet { mbuf, arrival }
+        Packet { mbuf, arrival, rewritten: false }
     }
 
-    /// The key of the flow, inside endpoint first.
+    /// The key of the flow, inside endpoint first, as the packet is now: once a function has rewritten
+    /// it, with its new addresses and ports. (A later fragment then has no ports in it.)
     #[inline]
-    pub fn key(&self) -> &FlowKey {
+    pub fn key(&self) -> FlowKey {
+        if self.rewritten { self.rewritten_key() } else { self.arrival.key }
+    }
+
+    /// The key under which the packet arrived, whatever has become of it.
+    #[inline]
+    pub fn arrival_key(&self) -> &FlowKey {
         &self.arrival.key
+    }
+
+    #[cold]
+    fn rewritten_key(&self) -> FlowKey {
+        let headers = self.headers();
+        let fragment = headers.fragment.filter(|fragment| fragment.offset > 0);
+        match Tuple::of_bytes(self.mbuf.data(), &Headers { fragment, ..*headers }) {
+            Tuple::Flow(key) | Tuple::IcmpError(key) | Tuple::Fragment(key, _) => {
+                if self.is_forward() { key } else { key.reversed() }
+            }
+            Tuple::None => self.arrival.key,
+        }
+    }
+
+    /// The addresses and ports, to be changed together with the checksums that cover them.
+    ///
+    /// # Errors
+    /// [`RewriteError`] unless the packet is IP and its checksums can be kept.
+    #[inline]
+    pub fn rewrite(&mut self) -> Result<Rewrite<'_>, RewriteError> {
+        self.rewritten = true;
+        Rewrite::new(self.mbuf.data_mut(), &self.arrival.headers)
+    }
+
+    /// Makes room for `count` bytes between the link header and the IP header, and returns them, to be
+    /// filled. `None` when there is no room in front of the packet. From then on the packet is no
+    /// longer the one its headers describe, so this is for the last function of a chain.
+    pub fn encapsulate(&mut self, count: usize) -> Option<&mut [u8]> {
+        let link = usize::from(self.arrival.headers.l3);
+        self.mbuf.prepend(count)?;
+        let data = self.mbuf.data_mut();
+        data.copy_within(count..count + link, 0);
+        data.get_mut(link..link + count)
     }
 
     /// The side the packet came from.

@@ -17,6 +17,9 @@ pub enum Verdict {
     /// The packet opens a new life of its flow, as a SYN does on a closed connection: the flow ends
     /// here, and the packet is presented again as the first of a new one.
     Restart,
+    /// The packet, which came from inside, is addressed to inside again now: it arrives once more, as
+    /// if from outside, and passes the chain that way (RFC 4787, section 6).
+    TurnRound,
 }
 
 /// Whether a function takes a new flow.

@@ -4,6 +4,7 @@
 mod arrival;
 mod egress;
 mod fragments;
+mod hairpin;
 
 pub use arrival::{Arrival, ArrivalKind, Arrivals, Placed};
 pub use egress::Egress;
@@ -148,7 +149,8 @@ impl<S: Service> Lane<S> {
         // Other lanes' packets first: they have waited longer.
         let taken = self.take_handed_off();
         let received = self.receive(now);
-        if !self.fragments.is_empty() {
+        // Again if some turned round on their way.
+        while !self.fragments.is_empty() {
             self.track_fragments();
         }
         let mut state =
@@ -262,13 +264,18 @@ impl<S: Service> Lane<S> {
     }
 
     fn process(&mut self) {
-        if self.arrivals.is_empty() {
-            return;
+        while !self.arrivals.is_empty() {
+            let mut state = LaneState {
+                shards: &mut self.shards,
+                pool: &mut self.pool,
+                counters: &self.counters,
+            };
+            self.service.process(&mut self.arrivals, &mut state, &mut self.egress);
+            debug_assert!(self.arrivals.is_empty(), "a service leaves no packet behind");
+            if self.egress.has_returning() {
+                self.take_back();
+            }
         }
-        let mut state =
-            LaneState { shards: &mut self.shards, pool: &mut self.pool, counters: &self.counters };
-        self.service.process(&mut self.arrivals, &mut state, &mut self.egress);
-        debug_assert!(self.arrivals.is_empty(), "a service leaves no packet behind");
     }
 
     fn publish(&mut self) {

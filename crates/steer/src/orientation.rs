@@ -79,6 +79,45 @@ fn by_prefix(
         () => 2,
     };
     let ranks = (rank(first.0), rank(second.0));
+    if ranks == (1, 1) {
+        // Inside both ends have other addresses: the packet turns round, and comes as if from outside.
+        return (Side::Outside, false);
+    }
     let side = if ranks.0 == 0 { Side::Inside } else { Side::Outside };
     (side, (ranks.0, first) <= (ranks.1, second))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn inside_comes_before_external_and_external_before_all_else() {
+        let list = |text: &str| [text.parse().unwrap()].into_iter().collect::<PrefixList>();
+        let orientation = Orientation::ByPrefix(list("10.0.0.0/8"));
+        let external = list("9.0.0.0/24");
+        let [host, gate, other] =
+            [[10, 0, 0, 1], [9, 0, 0, 1], [8, 8, 8, 8]].map(|octets| (Ipv4Addr::from(octets), 5));
+        let orient = |from, to| orientation.orient(FlowKey::v4(from, to, 17, 0), &external);
+        let there = |from, to| {
+            let Oriented { key, side, forward } = orient(from, to);
+            assert_eq!(key, FlowKey::v4(from, to, 17, 0));
+            (side, forward)
+        };
+        let back = |from, to| {
+            let Oriented { key, side, forward } = orient(from, to);
+            assert_eq!(key, FlowKey::v4(to, from, 17, 0));
+            (side, forward)
+        };
+        assert_eq!(there(host, other), (Side::Inside, true));
+        assert_eq!(there(host, gate), (Side::Inside, true));
+        assert_eq!(there(gate, other), (Side::Outside, true));
+        assert_eq!(back(other, gate), (Side::Outside, false));
+        assert_eq!(back(other, host), (Side::Outside, false));
+        assert_eq!(back(gate, host), (Side::Outside, false));
+        // A packet that turned round.
+        assert_eq!(back((Ipv4Addr::new(9, 0, 0, 2), 5), gate), (Side::Outside, false));
+        assert_eq!(back(gate, (Ipv4Addr::new(9, 0, 0, 2), 5)), (Side::Outside, false));
+    }
 }

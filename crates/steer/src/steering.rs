@@ -167,11 +167,6 @@ impl Steering {
         }
     }
 
-    /// As [`Steering::orient`], for a packet that comes from outside, whatever device it is on.
-    pub fn orient_from_outside(&self, key: FlowKey) -> Oriented {
-        Orientation::Outside.orient(key, &self.external)
-    }
-
     /// The side of a packet without addresses that arrived on `device`.
     pub fn side_of_device(&self, device: DeviceId) -> Side {
         self.orientations[device.index()].default_side()

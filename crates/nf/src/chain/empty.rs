@@ -23,6 +23,14 @@ impl Chain for Empty {
         PacketSet::five_tuple()
     }
 
+    fn steering(&self) -> PacketSet {
+        PacketSet::five_tuple()
+    }
+
+    fn aliases(&self) -> bool {
+        false
+    }
+
     fn local(&self, _: ShardInfo) {}
 
     #[inline]
@@ -43,6 +51,8 @@ impl Chain for Empty {
     ) -> Outcome<Verdict> {
         Ok(Verdict::Forward)
     }
+
+    fn undo(&self, _: &mut Packet<'_>, _: &mut FlowMut<'_>) {}
 
     fn ended(&self, (): &mut (), _: &mut Scope<'_>, _: &mut FlowMut<'_>) {}
 

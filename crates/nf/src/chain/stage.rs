@@ -36,6 +36,14 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         self.function.packet_set()
     }
 
+    fn steering(&self) -> PacketSet {
+        self.function.steering()
+    }
+
+    fn aliases(&self) -> bool {
+        self.function.aliases()
+    }
+
     fn local(&self, shard: ShardInfo) -> F::Local {
         self.function.local(shard)
     }
@@ -84,6 +92,12 @@ impl<F: NetworkFunction> Chain for Stage<F> {
             scope.asked.close = true;
         }
         Ok(verdict)
+    }
+
+    fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>) {
+        if let Some(state) = flow.state(self.handle) {
+            self.function.undo(packet, state);
+        }
     }
 
     fn ended(&self, local: &mut F::Local, scope: &mut Scope<'_>, flow: &mut FlowMut<'_>) {

@@ -21,7 +21,15 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
     const STATEFUL: bool = A::STATEFUL || B::STATEFUL;
 
     fn packet_set(&self) -> PacketSet {
-        self.0.packet_set().common(&self.1.packet_set())
+        self.0.packet_set().finest(&self.1.packet_set())
+    }
+
+    fn steering(&self) -> PacketSet {
+        self.0.steering().common(&self.1.steering())
+    }
+
+    fn aliases(&self) -> bool {
+        self.0.aliases() || self.1.aliases()
     }
 
     fn local(&self, shard: ShardInfo) -> Self::Local {
@@ -91,13 +99,38 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
     ) -> Outcome<Verdict> {
         match packet.side() {
             Side::Inside => match self.0.packet(a, scope, packet, flow)? {
-                Verdict::Forward => self.1.packet(b, scope, packet, flow),
+                Verdict::Forward => {
+                    let verdict = self.1.packet(b, scope, packet, flow)?;
+                    if verdict == Verdict::Restart {
+                        self.0.undo(packet, flow);
+                    }
+                    Ok(verdict)
+                }
                 verdict => Ok(verdict),
             },
             Side::Outside => match self.1.packet(b, scope, packet, flow)? {
-                Verdict::Forward => self.0.packet(a, scope, packet, flow),
+                Verdict::Forward => {
+                    let verdict = self.0.packet(a, scope, packet, flow)?;
+                    if verdict == Verdict::Restart {
+                        self.1.undo(packet, flow);
+                    }
+                    Ok(verdict)
+                }
                 verdict => Ok(verdict),
             },
+        }
+    }
+
+    fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>) {
+        match packet.side() {
+            Side::Inside => {
+                self.1.undo(packet, flow);
+                self.0.undo(packet, flow);
+            }
+            Side::Outside => {
+                self.0.undo(packet, flow);
+                self.1.undo(packet, flow);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! From the first packet of a flow to its end.
 
 use rheostat_base::{DropReason, ShardId, Time};
-use rheostat_packet::Mbuf;
+use rheostat_packet::{FlowKey, Mbuf};
 use rheostat_run::{Arrival, ArrivalKind, LaneState};
 use rheostat_state::{FlowId, Probe, Shard};
 
@@ -66,8 +66,14 @@ impl<C: Chain> ChainService<C> {
             }
         }
         let mut asked = Asked::default();
-        let scope =
-            &mut Scope { now, shard: shard_id, asked: &mut asked, originated, pool: lane.pool };
+        let scope = &mut Scope {
+            now,
+            shard: shard_id,
+            asked: &mut asked,
+            originated,
+            pool: lane.pool,
+            flows: None,
+        };
         let outcome = chain.packet(local, scope, &mut Packet::new(packet, arrival), &mut flow);
         let Ok(verdict) = outcome else { return Some(outcome) };
         if let Some(deadline) = asked.deadline {
@@ -99,18 +105,28 @@ impl<C: Chain> ChainService<C> {
         let (now, id) = (arrival.now, arrival.shard);
         let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
         let mut asked = Asked::default();
-        let scope = &mut Scope { now, shard: id, asked: &mut asked, originated, pool: lane.pool };
+        originated.alias = None;
+        let flows = Some(&shard.table);
+        let scope =
+            &mut Scope { now, shard: id, asked: &mut asked, originated, pool: lane.pool, flows };
         let (states, verdict) =
             chain.first(&mut shard.local, scope, &mut Packet::new(packet, arrival))?;
         if let Verdict::Drop(_) = verdict {
             chain.discarded(&mut shard.local, scope, states);
             return Ok(verdict);
         }
-        let Some(flow) = self.insert(arrival, lane) else {
+        let alias = originated.alias.take();
+        let Some(flow) = self.insert_with(arrival, alias, lane) else {
             let ChainService { chain, originated, .. } = self;
             let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
-            let scope =
-                &mut Scope { now, shard: id, asked: &mut asked, originated, pool: lane.pool };
+            let scope = &mut Scope {
+                now,
+                shard: id,
+                asked: &mut asked,
+                originated,
+                pool: lane.pool,
+                flows: None,
+            };
             chain.discarded(&mut shard.local, scope, states);
             return Ok(Verdict::Drop(DropReason::TableFull));
         };
@@ -127,6 +143,25 @@ impl<C: Chain> ChainService<C> {
             self.end(flow, id, lane, now, Ending::Over);
         }
         Ok(verdict)
+    }
+
+    /// Inserts the packet's flow under its own key and, if there is one, under `alias`.
+    fn insert_with(
+        &mut self,
+        arrival: &Arrival,
+        alias: Option<FlowKey>,
+        lane: &mut LaneState<'_, C::Local>,
+    ) -> Option<FlowId> {
+        let flow = self.insert(arrival, lane)?;
+        let Some(alias) = alias else { return Some(flow) };
+        let table = &mut lane.shards.get_mut(arrival.shard)?.table;
+        if table.alias(flow, table.hash_of(&alias), &alias).is_err() {
+            // Another flow has the key, or there is no room: no flow has one direction alone.
+            table.remove(flow);
+            self.disturbed.push(arrival.shard);
+            return None;
+        }
+        Some(flow)
     }
 
     /// Inserts the packet's flow. A full table first gives up flows whose time is up, then the oldest
@@ -165,7 +200,7 @@ impl<C: Chain> ChainService<C> {
         let Some(mut entry) = table.flow(flow) else { return };
         // Too late to ask for anything.
         let asked = &mut Asked::default();
-        let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool };
+        let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool, flows: None };
         chain.ended(local, scope, &mut entry);
         match ending {
             Ending::Over => table.remove(flow),
@@ -187,7 +222,7 @@ impl<C: Chain> ChainService<C> {
         let ChainService { chain, originated, disturbed, .. } = self;
         let Some(Shard { table, local, .. }) = lane.shards.get_mut(id) else { return true };
         let asked = &mut Asked::default();
-        let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool };
+        let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool, flows: None };
         let reclaimed = table.expire(now, budget, |mut flow| chain.ended(local, scope, &mut flow));
         lane.counters.flows_ended.add(reclaimed.flows as u64);
         if reclaimed.flows > 0 {

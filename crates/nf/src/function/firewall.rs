@@ -243,7 +243,7 @@ impl NetworkFunction for Firewall {
 /// What the rules are asked about a flow's first packet.
 fn question(packet: &Packet<'_>) -> Question {
     let key = match packet.is_forward() {
-        true => *packet.key(),
+        true => packet.key(),
         false => packet.key().reversed(),
     };
     let protocol = key.protocol();

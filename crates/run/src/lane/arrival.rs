@@ -61,10 +61,7 @@ pub struct Arrivals {
 impl Arrivals {
     /// Room for `count` packets before memory is asked for.
     pub fn with_capacity(count: usize) -> Arrivals {
-        Arrivals {
-            packets: Vec::with_capacity(count),
-            arrivals: vec![Arrival::unplaced(Headers::default(), Time::ZERO); count],
-        }
+        Arrivals { packets: Vec::with_capacity(count), arrivals: vec![Arrival::default(); count] }
     }
 
     /// Where to write what is found out about the next packet.
@@ -72,7 +69,7 @@ impl Arrivals {
     pub(crate) fn next(&mut self) -> &mut Arrival {
         let at = self.packets.len();
         if at == self.arrivals.len() {
-            self.arrivals.push(Arrival::unplaced(Headers::default(), Time::ZERO));
+            self.arrivals.push(Arrival::default());
         }
         &mut self.arrivals[at]
     }
@@ -114,6 +111,13 @@ impl Arrivals {
         for (packet, arrival) in self.packets.drain(..).zip(&self.arrivals) {
             take(packet, arrival);
         }
+    }
+}
+
+impl Default for Arrival {
+    /// A packet of which nothing is known.
+    fn default() -> Arrival {
+        Arrival::unplaced(Headers::default(), Time::ZERO)
     }
 }
 
@@ -170,7 +174,7 @@ impl Arrival {
         let headers = Headers::parse(packet).map_err(|_| DropReason::Malformed)?;
         let device = packet.meta.device;
         let unplaced = Arrival::unplaced(headers, now);
-        Ok(match Tuple::of(packet, &headers) {
+        Ok(match steering.tuple(packet.data(), &headers) {
             Tuple::Flow(key) => {
                 let mut arrival = unplaced;
                 arrival.set_flow(&packet.meta, headers, key, steering, hasher);

@@ -9,6 +9,8 @@ use crate::account::LaneCounters;
 /// The lane's transmit queues, each with the packets collected for it during a poll.
 pub struct Egress {
     ports: Vec<Port>,
+    /// Packets that come back as if from outside.
+    returning: Vec<Mbuf>,
     now: Time,
 }
 
@@ -20,7 +22,7 @@ struct Port {
 impl Egress {
     pub(super) fn new(queues: Vec<Box<dyn TxQueue>>) -> Egress {
         let ports = queues.into_iter().map(|queue| Port { queue, burst: Burst::new() }).collect();
-        Egress { ports, now: Time::ZERO }
+        Egress { ports, returning: Vec::new(), now: Time::ZERO }
     }
 
     /// Sends a packet on a device: at the end of the poll, or at once when a full burst has gathered.
@@ -40,6 +42,21 @@ impl Egress {
         if port.burst.is_full() {
             port.flush(pool, counters, self.now);
         }
+    }
+
+    /// Lets a packet come back as one that has arrived from outside, addressed as it is now. It stays
+    /// in the lane's account until it leaves for good.
+    #[cold]
+    pub fn turn_round(&mut self, packet: Mbuf) {
+        self.returning.push(packet);
+    }
+
+    pub(super) fn has_returning(&self) -> bool {
+        !self.returning.is_empty()
+    }
+
+    pub(super) fn take_returning(&mut self) -> Vec<Mbuf> {
+        std::mem::take(&mut self.returning)
     }
 
     pub(super) fn start_poll(&mut self, now: Time) {

@@ -1,0 +1,34 @@
+//! Packets that turn round: from inside to an address that stands for another host inside (RFC 4787,
+//! section 6). Translated, they arrive once more, as if from outside.
+
+use rheostat_packet::HashKind;
+
+use super::{Arrival, ArrivalKind, Lane, Placed};
+use crate::service::Service;
+
+impl<S: Service> Lane<S> {
+    /// Places the packets that turned round.
+    #[cold]
+    pub(super) fn take_back(&mut self) {
+        for mut packet in self.egress.take_returning() {
+            // What the device hashed is no longer what the packet says.
+            packet.meta.set_hash(0, HashKind::None);
+            let now = self.time_of(&packet, self.latest);
+            let mut arrival = Arrival::default();
+            if let Err(reason) = arrival.classify(&packet, &self.steering, &self.hasher, now) {
+                self.counters.dropped.add(reason, 1);
+                self.pool.free(packet);
+                continue;
+            }
+            let owner = self.owners[arrival.shard.index()];
+            let placed = Placed { packet, arrival };
+            if owner != self.id {
+                self.handoff.stage(owner, placed);
+            } else if arrival.kind == ArrivalKind::Fragment {
+                self.fragments.push(placed);
+            } else {
+                self.arrivals.push(placed);
+            }
+        }
+    }
+}
