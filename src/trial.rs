@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rheostat_base::{CoreId, DeviceId, ShardId, Time};
 use rheostat_io::{Collected, Collector, Device, Driver, OpenError, Pacing, SimConfig, SimNic};
-use rheostat_nf::{Chain, ChainService, Seeds, make_shards};
+use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
 use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
@@ -87,7 +87,8 @@ impl<C: Chain> Trial<C> {
     ) -> Result<TrialReport, TrialError> {
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
         let orientations = vec![Orientation::ByPrefix(self.inside)];
-        let steering = Arc::new(Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, orientations)?);
+        let steering = Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, orientations)?;
+        let steering = Arc::new(steering_for(&self.chain, steering)?);
         let mut nic = SimConfig::new("trial", self.lanes as u16, steering.clone());
         nic.pacing = Pacing::Lossless;
         nic.driver = Driver::Stepped;
@@ -102,7 +103,7 @@ impl<C: Chain> Trial<C> {
         let table = TableConfig { capacity: self.flows.div_ceil(SHARDS), aliases: false };
         let fragments = FragmentConfig { held: 16, ..FragmentConfig::default() };
         let (layout, seeds) = (Arc::new(self.layout), Seeds { shards: 1 });
-        let shards = make_shards(&self.chain, SHARDS, table, layout, hasher, fragments, seeds)?;
+        let shards = make_shards(&self.chain, &steering, table, layout, hasher, fragments, seeds)?;
         let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
         let config = RuntimeConfig {
             lanes: self.lanes,

@@ -76,7 +76,7 @@ fuzz_target!(|input: (bool, Vec<(u16, Vec<u8>)>)| {
     let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
     let fragments = FragmentConfig { held: 8, ..FragmentConfig::default() };
     let seeds = Seeds { shards: 1 };
-    let shards = make_shards(&*chain, 4, table, Arc::new(layout), hasher, fragments, seeds);
+    let shards = make_shards(&*chain, &steering, table, Arc::new(layout), hasher, fragments, seeds);
     let mut shards: Vec<_> = shards.unwrap().into_iter().map(Some).collect();
     let config = RuntimeConfig {
         lanes: 2,

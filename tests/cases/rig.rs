@@ -191,7 +191,7 @@ impl Rig {
         let fragments = FragmentConfig { held: 16, ..FragmentConfig::default() };
         let seeds = Seeds { shards: 2 };
         let layout = Arc::new(layout);
-        let made = make_shards(&*chain, shards, table, layout, hasher, fragments, seeds);
+        let made = make_shards(&*chain, &steering, table, layout, hasher, fragments, seeds);
         let mut made: Vec<_> = made.expect("memory for flows").into_iter().map(Some).collect();
         let config = RuntimeConfig {
             lanes,

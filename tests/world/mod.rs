@@ -137,7 +137,7 @@ impl<S: Service<Local = Limits>> World<S> {
             ..FragmentConfig::default()
         };
         let (layout, seeds) = (Arc::new(layout), Seeds { shards: 5 });
-        let shards = make_shards(&*chain, setup.shards, table, layout, hasher, fragments, seeds);
+        let shards = make_shards(&*chain, &steering, table, layout, hasher, fragments, seeds);
         let mut shards: Vec<_> = shards.expect("memory for flows").into_iter().map(Some).collect();
         let config = RuntimeConfig {
             lanes: setup.lanes,

@@ -10,11 +10,11 @@ use rheostat_control::config::device::{DeviceConfig, DeviceKind, pcap::Pace, sim
 use rheostat_control::config::steering::HashKeyChoice;
 use rheostat_io::PcapConfig;
 use rheostat_io::{CaptureWriter, Device, Driver, NullSink, Pacing, PcapDevice, SimConfig, SimNic};
-use rheostat_nf::{Chain, ChainService, Seeds, make_shards};
+use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{Routes, Runtime, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
-use rheostat_steer::{HashKey, Orientation, Steering};
+use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
 use rheostat_traffic::Mix;
 
 use crate::failure::Failure;
@@ -40,11 +40,11 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
-    /// Opens the devices of `config`.
+    /// Opens the devices of `config`, whose chain is `chain`.
     ///
     /// # Errors
     /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
-    pub(crate) fn new(config: Config) -> Result<Assembly, Failure> {
+    pub(crate) fn new<C: Chain>(config: Config, chain: &C) -> Result<Assembly, Failure> {
         config.check_inputs()?;
         let mut rng = match config.run.seed {
             Some(seed) => StdRng::seed_from_u64(seed),
@@ -59,14 +59,7 @@ impl Assembly {
             false => config.pool.buffers,
         };
         let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
-        let key = match config.steering.key {
-            HashKeyChoice::Random => HashKey::new(rng.random()),
-            HashKeyChoice::Symmetric => HashKey::symmetric(),
-            HashKeyChoice::Microsoft => HashKey::MICROSOFT,
-        };
-        let orientations = config.devices.iter().map(|device| device.orientation.clone()).collect();
-        let (buckets, shards) = (config.steering.buckets, config.state.shards);
-        let steering = Arc::new(Steering::new(&key, buckets, shards, orientations)?);
+        let steering = Arc::new(steering(&config, chain, &mut rng)?);
         let mut assembly = Assembly {
             clock: Clock::new(),
             rng,
@@ -148,7 +141,7 @@ impl Assembly {
         let table = TableConfig { capacity, aliases: false };
         let seeds = Seeds { shards: self.rng.random() };
         let shards =
-            make_shards(&chain, state.shards, table, Arc::new(layout), hasher, fragments, seeds)?;
+            make_shards(&chain, &self.steering, table, Arc::new(layout), hasher, fragments, seeds)?;
         let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
         let handoff = self.config.workers.handoff;
         let config = RuntimeConfig {
@@ -168,6 +161,27 @@ impl Assembly {
         };
         Ok(Runtime::start(config, self.devices, self.clock, service, shard)?)
     }
+}
+
+/// How packets are placed. A function that chooses ports gets a hash key under which each shard has its
+/// share of them: of random ones, three of four are such.
+fn steering<C: Chain>(config: &Config, chain: &C, rng: &mut StdRng) -> Result<Steering, Failure> {
+    let with = |key: &HashKey| {
+        let orientations = config.devices.iter().map(|device| device.orientation.clone()).collect();
+        let (buckets, shards) = (config.steering.buckets, config.state.shards);
+        steering_for(chain, Steering::new(key, buckets, shards, orientations)?)
+    };
+    Ok(match config.steering.key {
+        HashKeyChoice::Symmetric => with(&HashKey::symmetric())?,
+        HashKeyChoice::Microsoft => with(&HashKey::MICROSOFT)?,
+        HashKeyChoice::Random => loop {
+            let steering = with(&HashKey::new(rng.random()))?;
+            let even = || [1, 17].iter().all(|p| PortClasses::new(&steering, *p).is_even());
+            if steering.translation().is_none() || even() {
+                break steering;
+            }
+        },
+    })
 }
 
 /// The cores for workers: those of the configuration, or as many as can run at once.

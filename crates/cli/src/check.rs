@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rheostat_control::Config;
-use rheostat_control::config::FunctionConfig;
-use rheostat_nf::{Chain, Empty, Stage, function::Firewall};
+use rheostat_nf::Chain;
 use rheostat_state::StateLayout;
 use rheostat_steer::{HashCapabilities, PacketSet};
 
+use crate::chains::{self, WithChain};
 use crate::failure::Failure;
 use crate::run::OverrideArgs;
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if !warnings.is_empty() {
         eprint!("{}", warnings.render(io::stderr().is_terminal()));
     }
-    let packet_set = packet_set(&config)?;
+    let packet_set = chains::build(&config.chain, PlacedBy)?;
     // Both kinds of device of this build hash in software.
     let capabilities = HashCapabilities::software();
     for device in &config.devices {
@@ -58,11 +58,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn packet_set(config: &Config) -> Result<PacketSet, Failure> {
-    Ok(match config.chain.first() {
-        None => Empty.packet_set(),
-        Some(FunctionConfig::Firewall(config)) => {
-            Stage::new(Firewall::new(config.clone()), &mut StateLayout::new())?.packet_set()
-        }
-    })
+/// Asks a chain for the fields by which its packets are placed.
+struct PlacedBy;
+
+impl WithChain for PlacedBy {
+    type Output = PacketSet;
+
+    fn with<C: Chain>(self, chain: C, _: StateLayout) -> Result<PacketSet, Failure> {
+        Ok(chain.steering())
+    }
 }

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod bench;
+mod chains;
 mod check;
 mod failure;
 mod generate;

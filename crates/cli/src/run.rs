@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rheostat_control::config::FunctionConfig;
 use rheostat_control::{Config, DeviceOverride, Overrides};
-use rheostat_nf::{Chain, ChainService, Empty, Stage, function::Firewall};
+use rheostat_nf::{Chain, ChainService};
 use rheostat_observe::{LiveLine, Summary};
 use rheostat_run::runtime::Sample;
 use rheostat_run::{RunReport, Runtime};
@@ -18,6 +17,7 @@ use rheostat_state::StateLayout;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::assemble::Assembly;
+use crate::chains::{self, WithChain};
 use crate::failure::Failure;
 
 /// How often the end of a run is looked for.
@@ -84,20 +84,28 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let chain = config.chain.clone();
     let watch = Watch::new(&config, args.json)?;
-    let assembly = Assembly::new(config)?;
-    let writers = assembly.writers();
-    let mut layout = StateLayout::new();
-    let report = match chain.into_iter().next() {
-        None => watch.follow(assembly.start(Empty, layout)?)?,
-        Some(FunctionConfig::Firewall(config)) => {
-            let stage = Stage::new(Firewall::new(config), &mut layout)?;
-            watch.follow(assembly.start(stage, layout)?)?
-        }
-    };
-    for writer in writers {
-        writer.close()?;
-    }
+    let report = chains::build(&chain, Run { config, watch })?;
     Ok(print(&report, args.json))
+}
+
+/// A run once its chain is known.
+struct Run {
+    config: Config,
+    watch: Watch,
+}
+
+impl WithChain for Run {
+    type Output = RunReport;
+
+    fn with<C: Chain>(self, chain: C, layout: StateLayout) -> Result<RunReport, Failure> {
+        let assembly = Assembly::new(self.config, &chain)?;
+        let writers = assembly.writers();
+        let report = self.watch.follow(assembly.start(chain, layout)?)?;
+        for writer in writers {
+            writer.close()?;
+        }
+        Ok(report)
+    }
 }
 
 fn print(report: &RunReport, json: bool) -> ExitCode {

@@ -10,8 +10,9 @@ pub use empty::Empty;
 pub use stage::Stage;
 pub use then::Then;
 
+use rheostat_run::Figures;
 use rheostat_state::FlowMut;
-use rheostat_steer::PacketSet;
+use rheostat_steer::{PacketSet, Steering, SteeringError, Translation};
 
 use crate::cx::Scope;
 use crate::function::ShardInfo;
@@ -39,6 +40,9 @@ pub trait Chain: Send + Sync + 'static {
 
     /// Whether flows may have a second key.
     fn aliases(&self) -> bool;
+
+    /// The endpoints that are translated, if some are.
+    fn translation(&self) -> Option<Translation>;
 
     /// Makes the state of one shard.
     fn local(&self, shard: ShardInfo) -> Self::Local;
@@ -82,4 +86,19 @@ pub trait Chain: Send + Sync + 'static {
 
     /// Gives the functions their regular turn.
     fn periodic(&self, local: &mut Self::Local, scope: &mut Scope<'_>) -> Outcome<()>;
+
+    /// Adds what the functions have counted in one shard to the figures of a run.
+    fn figures(&self, local: &Self::Local, figures: &mut Figures);
+}
+
+/// Adapts `steering` to a chain: its sets and its translation.
+///
+/// # Errors
+/// [`SteeringError::NothingInCommon`] when the chain's functions cannot agree how to place packets.
+pub fn steering_for<C: Chain>(chain: &C, steering: Steering) -> Result<Steering, SteeringError> {
+    let steering = steering.with_sets(&chain.packet_set(), &chain.steering())?;
+    Ok(match chain.translation() {
+        Some(translation) => steering.with_translation(translation),
+        None => steering,
+    })
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use rheostat_base::{DropReason, ShardId, Time};
 use rheostat_packet::{Burst, Mbuf};
-use rheostat_run::{Arrival, ArrivalKind, Arrivals, Egress, LaneState, Routes, Service};
+use rheostat_run::{Arrival, ArrivalKind, Arrivals, Egress, Figures, LaneState, Routes, Service};
 use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTracker};
 use rheostat_state::{Probe, Shard, StateLayout, TableConfig};
-use rheostat_steer::Side;
+use rheostat_steer::{Side, Steering};
 
 use crate::chain::Chain;
 use crate::cx::{Asked, Originated, Scope};
@@ -44,19 +44,20 @@ pub struct Seeds {
     pub shards: u64,
 }
 
-/// Makes every shard of a run, with an empty table of `table.capacity` flows each.
+/// Makes every shard of a run that `steering` places packets in, with an empty table of `table.capacity` flows each.
 ///
 /// # Errors
 /// [`ArenaError`] when the operating system does not give the memory.
 pub fn make_shards<C: Chain>(
     chain: &C,
-    shards: usize,
+    steering: &Arc<Steering>,
     table: TableConfig,
     layout: Arc<StateLayout>,
     hasher: FlowHasher,
     fragments: FragmentConfig,
     seeds: Seeds,
 ) -> Result<Vec<Box<Shard<C::Local>>>, ArenaError> {
+    let shards = steering.shards();
     let table = TableConfig { aliases: table.aliases || chain.aliases(), ..table };
     let tables = Arena::new(shards, table, layout, hasher)?.into_tables();
     let shard = |(number, table)| {
@@ -64,7 +65,7 @@ pub fn make_shards<C: Chain>(
         // SplitMix64's increment: neighbouring shards get unrelated numbers.
         let seed =
             seeds.shards.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(number as u64 + 1));
-        let local = chain.local(ShardInfo { id, shards, seed });
+        let local = chain.local(ShardInfo { id, shards, seed, steering: steering.clone() });
         Box::new(Shard { id, table, fragments: FragmentTracker::new(fragments), local })
     };
     Ok(tables.into_iter().enumerate().map(shard).collect())
@@ -253,6 +254,10 @@ impl<C: Chain> Service for ChainService<C> {
 
     fn next_deadline(&self) -> Option<Time> {
         Some(self.next_tick)
+    }
+
+    fn figures(&self, local: &C::Local, figures: &mut Figures) {
+        self.chain.figures(local, figures);
     }
 }
 

@@ -4,15 +4,18 @@ pub mod firewall;
 
 pub use firewall::Firewall;
 
+use std::sync::Arc;
+
 use rheostat_base::ShardId;
-use rheostat_steer::PacketSet;
+use rheostat_run::Figures;
+use rheostat_steer::{PacketSet, Steering, Translation};
 
 use crate::cx::Cx;
 use crate::packet::Packet;
 use crate::verdict::{Admission, Outcome, Verdict};
 
 /// A shard, as a function that makes its local state for it sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ShardInfo {
     /// The shard's number.
     pub id: ShardId,
@@ -20,6 +23,8 @@ pub struct ShardInfo {
     pub shards: usize,
     /// A random number of the shard's own, the same again for the same seed of the run.
     pub seed: u64,
+    /// How packets of the run are placed, for functions that choose endpoints.
+    pub steering: Arc<Steering>,
 }
 
 /// A network function: sequential code that sees one packet at a time.
@@ -48,6 +53,11 @@ pub trait NetworkFunction: Send + Sync + 'static {
     /// Whether flows may have a second key (see [`Cx::alias`]).
     fn aliases(&self) -> bool {
         false
+    }
+
+    /// The endpoints that the function translates, if it does.
+    fn translation(&self) -> Option<Translation> {
+        None
     }
 
     /// Makes the state of one shard, at start-up.
@@ -91,4 +101,7 @@ pub trait NetworkFunction: Send + Sync + 'static {
     fn periodic(&self, _cx: &mut Cx<'_, Self::Local>) -> Outcome<()> {
         Ok(())
     }
+
+    /// Adds what the function has counted in one shard to the figures of a run that is over.
+    fn figures(&self, _local: &Self::Local, _figures: &mut Figures) {}
 }

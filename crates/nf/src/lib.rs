@@ -8,7 +8,7 @@ pub mod function;
 mod packet;
 mod verdict;
 
-pub use chain::{Chain, Empty, Stage, Then};
+pub use chain::{Chain, Empty, Stage, Then, steering_for};
 pub use chain_service::{ChainService, Seeds, make_shards};
 pub use cx::{Cx, DEFAULT_LIFETIME, Scope};
 pub use function::{NetworkFunction, ShardInfo};

@@ -30,6 +30,9 @@ pub struct Summary {
     pub flows: Flows,
     /// Packets processed after a younger packet of their flow.
     pub reordered: u64,
+    /// What the functions of the chain have counted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub functions: BTreeMap<&'static str, u64>,
     /// The lanes, in order.
     pub lanes: Vec<LaneFigures>,
     /// How long the run took.
@@ -100,6 +103,7 @@ impl Summary {
                 peak: all.flows_peak,
             },
             reordered: all.reordered,
+            functions: report.figures.iter().collect(),
             lanes: lanes
                 .map(|lane| LaneFigures { packets: lane.received, load: lane.load() })
                 .collect(),
@@ -145,6 +149,9 @@ impl fmt::Display for Summary {
             "flows     {} created, {} ended, {} alive, {} at once at most",
             self.flows.created, self.flows.expired, self.flows.live, self.flows.peak
         )?;
+        for (name, count) in &self.functions {
+            writeln!(f, "          {name} {count}")?;
+        }
         for (number, lane) in self.lanes.iter().enumerate() {
             writeln!(
                 f,
@@ -162,7 +169,7 @@ impl fmt::Display for Summary {
 mod tests {
     use super::*;
     use rheostat_io::DeviceCounters;
-    use rheostat_run::runtime::Sample;
+    use rheostat_run::{Figures, runtime::Sample};
 
     fn report() -> RunReport {
         let mut lane = LaneSample {
@@ -180,7 +187,15 @@ mod tests {
             ..DeviceCounters::default()
         };
         let last = Sample { seconds: 2.0, lanes: vec![lane], devices: vec![device] };
-        RunReport { last, device_names: vec!["wire".into()], warnings: vec![], violations: vec![] }
+        let mut figures = Figures::default();
+        figures.add("ports_preserved", 3);
+        RunReport {
+            last,
+            device_names: vec!["wire".into()],
+            warnings: vec![],
+            violations: vec![],
+            figures,
+        }
     }
 
     #[test]
@@ -220,5 +235,6 @@ mod tests {
         }
         assert_eq!(json["invariants"], "ok");
         assert_eq!(json["lanes"][0]["packets"], 8);
+        assert_eq!(json["functions"]["ports_preserved"], 3);
     }
 }

@@ -20,7 +20,7 @@ use rheostat_steer::Steering;
 use crate::account::LaneCounters;
 use crate::handoff::Handoff;
 use crate::poll::PollOutcome;
-use crate::service::{LaneState, Service};
+use crate::service::{Figures, LaneState, Service};
 use crate::shard_set::ShardSet;
 
 /// What counts as the time of a packet.
@@ -126,6 +126,13 @@ impl<S: Service> Lane<S> {
     /// The shards the lane owns.
     pub fn shards(&self) -> &ShardSet<S::Local> {
         &self.shards
+    }
+
+    /// Adds what the service has counted in the lane's shards.
+    pub fn add_figures(&self, figures: &mut Figures) {
+        for shard in self.shards.iter() {
+            self.service.figures(&shard.local, figures);
+        }
     }
 
     /// The latest time the lane has seen.

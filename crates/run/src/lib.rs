@@ -18,5 +18,5 @@ pub use lane::{
 };
 pub use poll::{Next, PollOutcome, PollPolicy};
 pub use runtime::{RunReport, Runtime, RuntimeConfig, StartError};
-pub use service::{LaneState, Service};
+pub use service::{Figures, LaneState, Service};
 pub use shard_set::ShardSet;

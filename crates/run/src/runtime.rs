@@ -17,7 +17,7 @@ use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation, check_monotone};
 use crate::lane::{Lane, LaneConfig, TimeSource};
 use crate::poll::Busy;
-use crate::service::Service;
+use crate::service::{Figures, Service};
 use crate::shard_set::ShardSet;
 use crate::worker::Worker;
 
@@ -108,6 +108,8 @@ pub struct RunReport {
     pub warnings: Vec<String>,
     /// What did not hold; empty for a sound run.
     pub violations: Vec<Violation>,
+    /// What the service has counted.
+    pub figures: Figures,
 }
 
 /// Builds the lanes of a run without starting them, for those who poll them themselves: tests, the
@@ -300,6 +302,8 @@ impl<S: Service> Runtime<S> {
         let mut last = self.sample();
         let remains = remains(&lanes, &last.devices, self.shards);
         last.lanes = self.counters.iter().map(|counters| counters.sample()).collect();
+        let mut figures = Figures::default();
+        lanes.iter().for_each(|lane| lane.add_figures(&mut figures));
         drop(lanes);
         let warnings = self.monitors.iter().flat_map(|monitor| monitor.warnings()).collect();
         let device_names = self.devices.iter().map(|device| device.name().to_owned()).collect();
@@ -308,7 +312,7 @@ impl<S: Service> Runtime<S> {
         let remains = Remains { lanes: last.lanes.clone(), buffers, buffers_home, ..remains };
         let mut violations = std::mem::take(&mut self.violations);
         violations.extend(remains.check());
-        Ok(RunReport { last, device_names, warnings, violations })
+        Ok(RunReport { last, device_names, warnings, violations, figures })
     }
 }
 

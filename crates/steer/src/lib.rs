@@ -4,6 +4,7 @@
 pub mod device_hash;
 pub mod orientation;
 pub mod packet_set;
+pub mod port_class;
 pub mod prefix;
 pub mod steering;
 pub mod table;
@@ -13,6 +14,7 @@ pub mod translation;
 pub use device_hash::{HashOptions, hash_packet};
 pub use orientation::{Orientation, Oriented, Side};
 pub use packet_set::{HashCapabilities, Infeasible, PacketSet, Whose};
+pub use port_class::PortClasses;
 pub use prefix::{Prefix, PrefixError, PrefixList};
 pub use steering::{Steering, SteeringError, has_ports};
 pub use table::{Fence, GenerationTable, IndirectionTable, RewriteError};

@@ -15,7 +15,7 @@ use crate::error::BenchError;
 
 /// Measures the source and the sink of a load.
 pub(super) fn measure(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
-    let mut bed = Bed::new(spec)?;
+    let mut bed = Bed::new(spec, Ok)?;
     let mut lanes: Vec<Vec<QueuePair>> = (0..spec.lanes).map(|_| Vec::new()).collect();
     for device in &mut bed.devices {
         for (lane, pair) in lanes.iter_mut().zip(device.queues()) {

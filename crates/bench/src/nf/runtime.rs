@@ -7,12 +7,12 @@ use rheostat_base::{Clock, CoreId, CoreSet, DropReason};
 use rheostat_io::Device;
 use rheostat_nf::function::Firewall;
 use rheostat_nf::function::firewall::{FirewallConfig, Timeouts};
-use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, make_shards};
+use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, make_shards, steering_for};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::account::LaneSample;
 use rheostat_run::{Routes, RunReport, Runtime, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
-use rheostat_steer::{HashKey, Orientation, Steering};
+use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 
 use super::measurement::{Figure, await_opening, measure};
 use super::{NfBench, Spec};
@@ -42,7 +42,11 @@ pub(super) struct Bed {
 }
 
 impl Bed {
-    pub(super) fn new(spec: &Spec) -> Result<Bed, BenchError> {
+    /// `adapt` makes the steering what the chain needs.
+    pub(super) fn new(
+        spec: &Spec,
+        adapt: impl FnOnce(Steering) -> Result<Steering, SteeringError>,
+    ) -> Result<Bed, BenchError> {
         let cores = CoreSet::available()?.cores().to_vec();
         if cores.len() < spec.lanes {
             return Err(BenchError::TooFewCores { lanes: spec.lanes, cores: cores.len() });
@@ -55,7 +59,7 @@ impl Bed {
             // Any key will do, as long as every run has the same.
             (0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(i as u64 + 1) >> 56) as u8
         }));
-        let steering = Arc::new(Steering::new(&key, BUCKETS, SHARDS, orientations)?);
+        let steering = Arc::new(adapt(Steering::new(&key, BUCKETS, SHARDS, orientations)?)?);
         let (devices, opening) = memory::devices(&spec.load, &steering, spec.lanes);
         let settle = if spec.load.new_flow_share > 0.0 { RECLAIMED_AFTER } else { 0.3 };
         let warm_up = Duration::from_secs_f64(settle);
@@ -83,7 +87,7 @@ fn run<C: Chain>(
     chain: C,
     layout: StateLayout,
 ) -> Result<Figure, BenchError> {
-    let bed = Bed::new(spec)?;
+    let bed = Bed::new(spec, |steering| steering_for(&chain, steering))?;
     let hasher = FlowHasher::new(std::array::from_fn(|i| {
         (spec.load.seed + i as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95).rotate_left(29)
     }));
@@ -95,7 +99,8 @@ fn run<C: Chain>(
     let table = TableConfig { capacity: capacity as usize, aliases: false };
     let fragments = FragmentConfig::default();
     let seeds = Seeds { shards: spec.load.seed };
-    let shards = make_shards(&chain, SHARDS, table, Arc::new(layout), hasher, fragments, seeds)?;
+    let shards =
+        make_shards(&chain, &bed.steering, table, Arc::new(layout), hasher, fragments, seeds)?;
     let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
     let config = RuntimeConfig {
         lanes: spec.lanes,

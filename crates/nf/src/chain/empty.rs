@@ -1,7 +1,8 @@
 //! The chain without functions.
 
+use rheostat_run::Figures;
 use rheostat_state::FlowMut;
-use rheostat_steer::PacketSet;
+use rheostat_steer::{PacketSet, Translation};
 
 use super::Chain;
 use crate::cx::Scope;
@@ -29,6 +30,10 @@ impl Chain for Empty {
 
     fn aliases(&self) -> bool {
         false
+    }
+
+    fn translation(&self) -> Option<Translation> {
+        None
     }
 
     fn local(&self, _: ShardInfo) {}
@@ -64,4 +69,6 @@ impl Chain for Empty {
     fn periodic(&self, (): &mut (), _: &mut Scope<'_>) -> Outcome<()> {
         Ok(())
     }
+
+    fn figures(&self, (): &(), _: &mut Figures) {}
 }

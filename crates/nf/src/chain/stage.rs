@@ -1,7 +1,8 @@
 //! A chain of one function.
 
+use rheostat_run::Figures;
 use rheostat_state::{FlowMut, Handle, LayoutError, StateLayout};
-use rheostat_steer::PacketSet;
+use rheostat_steer::{PacketSet, Translation};
 
 use super::Chain;
 use crate::cx::Scope;
@@ -42,6 +43,10 @@ impl<F: NetworkFunction> Chain for Stage<F> {
 
     fn aliases(&self) -> bool {
         self.function.aliases()
+    }
+
+    fn translation(&self) -> Option<Translation> {
+        self.function.translation()
     }
 
     fn local(&self, shard: ShardInfo) -> F::Local {
@@ -119,5 +124,9 @@ impl<F: NetworkFunction> Chain for Stage<F> {
 
     fn periodic(&self, local: &mut F::Local, scope: &mut Scope<'_>) -> Outcome<()> {
         self.function.periodic(&mut scope.cx(local))
+    }
+
+    fn figures(&self, local: &F::Local, figures: &mut Figures) {
+        self.function.figures(local, figures);
     }
 }

@@ -1,7 +1,8 @@
 //! Two chains, one behind the other.
 
+use rheostat_run::Figures;
 use rheostat_state::FlowMut;
-use rheostat_steer::{PacketSet, Side};
+use rheostat_steer::{PacketSet, Side, Translation};
 
 use super::Chain;
 use crate::cx::Scope;
@@ -32,8 +33,13 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
         self.0.aliases() || self.1.aliases()
     }
 
+    /// That of the function that translates: there is one at most.
+    fn translation(&self) -> Option<Translation> {
+        self.0.translation().or_else(|| self.1.translation())
+    }
+
     fn local(&self, shard: ShardInfo) -> Self::Local {
-        (self.0.local(shard), self.1.local(shard))
+        (self.0.local(shard.clone()), self.1.local(shard))
     }
 
     #[inline]
@@ -160,5 +166,10 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
     fn periodic(&self, (a, b): &mut Self::Local, scope: &mut Scope<'_>) -> Outcome<()> {
         self.0.periodic(a, scope)?;
         self.1.periodic(b, scope)
+    }
+
+    fn figures(&self, (a, b): &Self::Local, figures: &mut Figures) {
+        self.0.figures(a, figures);
+        self.1.figures(b, figures);
     }
 }

@@ -1,0 +1,125 @@
+//! Which ports lead to which shard.
+//!
+//! The Toeplitz hash is linear over XOR, so a port contributes a fixed XOR, its *class*, to the number
+//! of the shard, whatever else is in the key. Whoever translates an endpoint and wants packets of the
+//! translated flow in a shard of his choice takes a port of the right class.
+
+use std::net::Ipv4Addr;
+
+use rheostat_base::ShardId;
+use rheostat_packet::FlowKey;
+
+use crate::steering::Steering;
+
+/// The protocol whose keys carry an identifier in place of both ports.
+const ICMP: u8 = 1;
+
+/// The ports of the inner end of IPv4 keys by class.
+#[derive(Clone, Debug)]
+pub struct PortClasses {
+    /// Each class's ports, ascending.
+    members: Vec<Vec<u16>>,
+    /// The place of each port among those of its class.
+    rank: Vec<u16>,
+    shards: usize,
+}
+
+impl PortClasses {
+    /// The classes of ports for `protocol` under `steering`.
+    pub fn new(steering: &Steering, protocol: u8) -> PortClasses {
+        let shards = steering.shards();
+        let mut members = vec![Vec::new(); shards];
+        let mut rank = Vec::with_capacity(1 << 16);
+        let nowhere = Ipv4Addr::UNSPECIFIED;
+        for port in 0..=u16::MAX {
+            let other = if protocol == ICMP { port } else { 0 };
+            let key = FlowKey::v4((nowhere, port), (nowhere, other), protocol, 0);
+            let class: &mut Vec<u16> = &mut members[unfixed(steering, &key).index()];
+            rank.push(class.len() as u16);
+            class.push(port);
+        }
+        PortClasses { members, rank, shards }
+    }
+
+    /// The ports that bring a key to `shard`: whichever of them is its inner port. `key` has zero there;
+    /// for ICMP, in both places.
+    pub fn leading_to(&self, shard: ShardId, key: &FlowKey, steering: &Steering) -> &[u16] {
+        &self.members[shard.index() ^ unfixed(steering, key).index()]
+    }
+
+    /// The place of a port among those of its class.
+    pub fn rank(&self, port: u16) -> usize {
+        self.rank[usize::from(port)].into()
+    }
+
+    /// The number of ports of the largest class.
+    pub fn largest(&self) -> usize {
+        self.members.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// Whether, from 1024 on, every class has its share of ports, and of even and odd ones: with a random
+    /// hash key, three of four times. Otherwise some shards would run out of ports early.
+    pub fn is_even(&self) -> bool {
+        let share = (65_536 - 1_024) / 2 / self.shards;
+        self.members.iter().all(|ports| {
+            let high = ports.iter().filter(|port| **port >= 1_024);
+            let odd = high.clone().filter(|port| **port % 2 == 1).count();
+            odd >= share && high.count() - odd >= share
+        })
+    }
+}
+
+/// The shard of a key as it stands.
+fn unfixed(steering: &Steering, key: &FlowKey) -> ShardId {
+    steering.shard_of_hash(steering.hash(key, steering.kind_of(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HashKey, PacketSet};
+    use proptest::prelude::*;
+
+    fn steering(key: [u8; 40], shards: usize, by_endpoint: bool) -> Steering {
+        let steering = Steering::new(&HashKey::new(key), 512, shards, vec![]).unwrap();
+        let tuple = PacketSet::five_tuple();
+        let place = if by_endpoint { PacketSet::inner_endpoint() } else { tuple };
+        steering.with_sets(&tuple, &place).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn every_port_of_the_right_class_leads_to_the_shard(
+            key: [u8; 40],
+            shards in prop::sample::select(vec![1_usize, 16, 128, 512]),
+            by_endpoint: bool,
+            (inner, outer, port) in any::<(u32, u32, u16)>(),
+            protocol in prop::sample::select(vec![6_u8, 17, 1]),
+            target: u16,
+        ) {
+            let steering = steering(key, shards, by_endpoint);
+            let classes = PortClasses::new(&steering, protocol);
+            let target = ShardId(target % shards as u16);
+            let with = |inner_port, outer_port| {
+                FlowKey::v4((inner.into(), inner_port), (outer.into(), outer_port), protocol, 0)
+            };
+            let at = |candidate| match protocol {
+                1 => with(candidate, candidate),
+                _ => with(candidate, port),
+            };
+            let empty = if protocol == 1 { with(0, 0) } else { with(0, port) };
+            let ports = classes.leading_to(target, &empty, &steering);
+            for (rank, candidate) in ports.iter().enumerate() {
+                prop_assert_eq!(steering.shard_of_key(&at(*candidate)), target);
+                prop_assert_eq!(classes.rank(*candidate), rank);
+            }
+            // And no other does.
+            let all = (0..=u16::MAX).filter(|candidate| steering.shard_of_key(&at(*candidate)) == target);
+            prop_assert_eq!(all.count(), ports.len());
+            let even = classes.is_even();
+            prop_assert!(!even || ports.iter().filter(|port| **port >= 1_024).count() >= 64_512 / shards / 2 * 2);
+        }
+    }
+}
