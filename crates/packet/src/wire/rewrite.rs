@@ -28,6 +28,9 @@ pub enum RewriteError {
     /// The transport checksum covers the addresses and is not kept by this code.
     #[error("the checksum of protocol {0} cannot be kept")]
     Checksum(u8),
+    /// The packet is no ICMP error that quotes another packet.
+    #[error("the packet quotes no other")]
+    Quote,
     /// The headers are not those of these bytes, or were cut off by a capture.
     #[error(transparent)]
     Malformed(#[from] Malformed),
