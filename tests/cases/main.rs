@@ -2,6 +2,7 @@
 //! `tests/nf/README.md` for the language.
 
 mod family;
+mod names;
 mod packet;
 mod rig;
 mod script;
@@ -55,9 +56,9 @@ fn every_case_comes_out_as_written() {
     assert!(steps > 200, "only {steps} packets were sent");
 }
 
-/// Why the firewall, and what stands before it in a lane, drops packets. The rest is about full rings,
-/// full queues, and chains that route.
-const REASONS: [DropReason; 9] = [
+/// Why functions, and what stands before them in a lane, drop packets. The rest is about full rings and
+/// full queues.
+const REASONS: [DropReason; 14] = [
     DropReason::Malformed,
     DropReason::TableFull,
     DropReason::FragmentInvalid,
@@ -67,6 +68,11 @@ const REASONS: [DropReason; 9] = [
     DropReason::TcpInvalid,
     DropReason::HalfOpenLimit,
     DropReason::IcmpUnrelated,
+    DropReason::NoMapping,
+    DropReason::PortsExhausted,
+    DropReason::QuotaExceeded,
+    DropReason::Untranslatable,
+    DropReason::NoRoute,
 ];
 
 #[test]
@@ -85,15 +91,27 @@ fn every_reason_to_drop_a_packet_has_its_case() {
     assert!(without.is_empty(), "no case for {without:?}");
 }
 
+/// The functions whose cases carry their name; the firewall's carry none.
+const PREFIXES: [&str; 3] = ["nat", "lb", "policer"];
+
+/// The page with the table of clauses that a case belongs to.
+fn page_of(case: &str) -> &str {
+    case.split('-').next().filter(|prefix| PREFIXES.contains(prefix)).unwrap_or("firewall")
+}
+
 #[test]
-fn the_table_of_clauses_names_every_case_and_no_other() {
-    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/firewall.md");
-    let table = std::fs::read_to_string(table).expect("the table of clauses");
-    let named: BTreeSet<&str> =
-        table.split('`').filter(|word| word.ends_with(".case") && !word.contains('/')).collect();
-    let paths = cases();
-    let there = paths.iter().filter_map(|path| path.file_name()?.to_str()).collect();
-    assert_eq!(named, there);
+fn the_tables_of_clauses_name_every_case_and_no_other() {
+    let names: Vec<String> =
+        cases().iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
+    let pages: BTreeSet<&str> = names.iter().map(|name| page_of(name)).collect();
+    for page in pages {
+        let table = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/{page}.md"));
+        let table = std::fs::read_to_string(table).expect("the table of clauses");
+        let is_case = |word: &&str| word.ends_with(".case") && !word.contains('/');
+        let named: BTreeSet<&str> = table.split('`').filter(is_case).collect();
+        let there = names.iter().map(String::as_str).filter(|name| page_of(name) == page);
+        assert_eq!(named, there.collect(), "{page}");
+    }
 }
 
 const OPENING: &str = "\

@@ -1,13 +1,15 @@
-//! A firewall between two simulated NICs on virtual time, fed with the packets of a case.
+//! A chain between two simulated NICs on virtual time, fed with the packets of a case.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rheostat_base::{CoreId, DeviceId, DropReason, ShardId, Time};
 use rheostat_control::Config;
 use rheostat_control::config::FunctionConfig;
 use rheostat_io::{Collector, Device, Driver, Pacing, SimConfig, SimNic, Stepper};
-use rheostat_nf::function::Firewall;
-use rheostat_nf::{ChainService, Seeds, Stage, make_shards};
+use rheostat_nf::function::nat::NatConfig;
+use rheostat_nf::function::{Firewall, Nat};
+use rheostat_nf::{Chain, ChainService, Seeds, Stage, Then, make_shards, steering_for};
 use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
@@ -17,23 +19,38 @@ use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_traffic::{Arrival, Source};
 
+use crate::names::Names;
 use crate::packet::tell;
 use crate::script::{Expected, Port, Script, Step};
 
-/// The packets of one device.
-struct Frames(std::vec::IntoIter<(Time, Vec<u8>)>);
+/// The packets of one device, which the rig puts there one by one.
+#[derive(Clone, Default)]
+struct Frames(Arc<Mutex<Feed>>);
+
+type Feed = VecDeque<(Time, Vec<u8>)>;
+
+impl Frames {
+    fn lock(&self) -> MutexGuard<'_, Feed> {
+        self.0.lock().expect("nobody panics with it")
+    }
+}
 
 impl Source for Frames {
     fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
-        let (time, bytes) = self.0.next()?;
+        let (time, bytes) = self.lock().pop_front()?;
         *frame = bytes;
         let len = frame.len();
         Some(Arrival { time, len, wire_len: len as u32, link: LinkType::Ethernet })
     }
+
+    fn is_fed(&self) -> bool {
+        true
+    }
 }
 
-struct Rig {
-    lanes: Vec<Lane<ChainService<Stage<Firewall>>>>,
+struct Rig<C: Chain> {
+    lanes: Vec<Lane<ChainService<C>>>,
+    feeds: [Frames; 2],
     steppers: Vec<Stepper>,
     devices: Vec<Box<dyn Device>>,
     collectors: [Collector; 2],
@@ -47,16 +64,68 @@ const APART: u64 = 1_000;
 
 /// Runs a case; returns how many packets were sent.
 pub(crate) fn run(script: &Script, lanes: usize) -> Result<usize, String> {
-    let times: Vec<Time> =
-        script.steps.iter().zip(0..).map(|(step, i)| nanos_later(step.time, i * APART)).collect();
-    let mut rig = Rig::new(script, &times, lanes)?;
+    let config = configure(script)?;
+    let mut layout = StateLayout::new();
+    match config.chain.as_slice() {
+        [FunctionConfig::Firewall(firewall)] => {
+            let chain = Stage::new(Firewall::new(firewall.clone()), &mut layout);
+            run_chain(script, &config, chain.expect("room for one state"), layout, lanes)
+        }
+        [FunctionConfig::Nat(nat)] => {
+            let chain = Stage::new(make_nat(&nat.nat)?, &mut layout).expect("room for one state");
+            run_chain(script, &config, chain, layout, lanes)
+        }
+        [FunctionConfig::Firewall(firewall), FunctionConfig::Nat(nat)] => {
+            let first = Stage::new(Firewall::new(firewall.clone()), &mut layout);
+            let second = Stage::new(make_nat(&nat.nat)?, &mut layout);
+            let chain = Then(first.expect("room for one state"), second.expect("room for another"));
+            run_chain(script, &config, chain, layout, lanes)
+        }
+        _ => Err(format!("{}: no rig for this chain", script.name)),
+    }
+}
+
+fn make_nat(config: &NatConfig) -> Result<Nat, String> {
+    Nat::new(config.clone(), None).map_err(|error| error.to_string())
+}
+
+fn configure(script: &Script) -> Result<Config, String> {
+    let names: Vec<_> = script.chain.iter().map(|name| format!("\"{name}\"")).collect();
+    let text = format!(
+        "[[device]]\nname = \"lan\"\nkind = \"sim\"\nrate = \"1Mpps\"\nside = \"inside\"\n\
+         [[device]]\nname = \"wan\"\nkind = \"sim\"\nrate = \"1Mpps\"\nside = \"outside\"\n\
+         [chain]\nfunctions = [{}]\n[state]\n{}\n{}",
+        names.join(", "),
+        script.state,
+        script.settings
+    );
+    // Its lines are not those of the case, but the message shows the text.
+    let name = format!("{}, its settings", script.name);
+    Config::parse(&text, &name).map(|(config, _)| config).map_err(|report| report.render(false))
+}
+
+fn run_chain<C: Chain>(
+    script: &Script,
+    config: &Config,
+    chain: C,
+    layout: StateLayout,
+    lanes: usize,
+) -> Result<usize, String> {
+    let mut rig = Rig::new(config, chain, layout, lanes);
+    let mut names = Names::default();
     let mut before = [0; DropReason::COUNT];
-    for (step, now) in script.steps.iter().zip(&times) {
-        let sent = rig.step(*now);
+    // What was sent into the rig so far, by line.
+    let mut arrived: Vec<(usize, Vec<u8>)> = Vec::new();
+    for (step, i) in script.steps.iter().zip(0..) {
+        let wrong = |problem| format!("{}:{}: {problem}", script.name, step.line);
+        let now = nanos_later(step.time, i * APART);
+        let own = step.packet.packet(&names).map_err(wrong)?.build();
+        arrived.push((step.line, own.clone()));
+        let sent = rig.step(step.port, own, now);
         for (port, bytes) in &sent {
             // A wrong checksum passes if the packet came with it, and is never made here.
-            let is_own = script.steps.iter().all(|step| step.packet.build() != *bytes);
-            if is_own && rig.has_wrong_checksum(bytes) {
+            let came_in = arrived.iter().any(|(_, frame)| *frame == *bytes);
+            if !came_in && rig.has_wrong_checksum(bytes) {
                 let told = format!("{} {}", port.name(), tell(bytes));
                 return Err(format!("{}:{}: wrong checksum in {told}", script.name, step.line));
             }
@@ -70,7 +139,7 @@ pub(crate) fn run(script: &Script, lanes: usize) -> Result<usize, String> {
             })
             .collect();
         before = after;
-        compare(script, step, sent, dropped)?;
+        compare(script, step, &arrived, &mut names, sent, dropped)?;
     }
     rig.finish().map_err(|problem| format!("{}: {problem}", script.name))?;
     Ok(script.steps.len())
@@ -84,6 +153,8 @@ fn nanos_later(time: Time, nanos: u64) -> Time {
 fn compare(
     script: &Script,
     step: &Step,
+    arrived: &[(usize, Vec<u8>)],
+    names: &mut Names,
     sent: Vec<(Port, Vec<u8>)>,
     dropped: Vec<DropReason>,
 ) -> Result<(), String> {
@@ -92,17 +163,36 @@ fn compare(
         .map(|(port, bytes)| (format!("{} {}", port.name(), tell(&bytes)), Some(bytes)))
         .collect();
     got.extend(dropped.iter().map(|reason| (format!("drop {}", reason.name()), None)));
-    let own = step.packet.build();
     for (line, expected) in &step.expected {
+        let wrong = |problem| format!("{}:{line}: {problem}", script.name);
+        let frame_of = |line: usize| {
+            let frame = arrived.iter().find(|(sent, _)| *sent == line);
+            frame.expect("checked when it was read").1.clone()
+        };
         let (text, bytes) = match expected {
-            Expected::Same(port) => (format!("{} {}", port.name(), tell(&own)), Some(own.clone())),
+            Expected::Same(port) => {
+                let own = frame_of(step.line);
+                (format!("{} {}", port.name(), tell(&own)), Some(own))
+            }
             Expected::SameAs(port, earlier) => {
-                let earlier = script.steps.iter().find(|step| step.line == *earlier);
-                let bytes = earlier.expect("checked when it was read").packet.build();
+                let bytes = frame_of(*earlier);
                 (format!("{} {}", port.name(), tell(&bytes)), Some(bytes))
             }
             Expected::Packet(port, packet) => {
-                (format!("{} {}", port.name(), tell(&packet.build())), None)
+                let on_port = format!("{} ", port.name());
+                for (told, _) in &got {
+                    let Some(told) = told.strip_prefix(&on_port) else { continue };
+                    if packet.matches(told, names).map_err(wrong)? {
+                        break;
+                    }
+                }
+                (format!("{on_port}{}", packet.text(names)), None)
+            }
+            Expected::Check(check) => {
+                if check.holds(names).map_err(wrong)? {
+                    continue;
+                }
+                return Err(wrong(format!("it does not hold that {}", check.text(names))));
             }
             Expected::Drop(reason) => (format!("drop {}", reason.name()), None),
         };
@@ -140,51 +230,30 @@ fn difference(expected: &[u8], got: &[u8]) -> String {
     }
 }
 
-impl Rig {
-    fn new(script: &Script, times: &[Time], lanes: usize) -> Result<Rig, String> {
-        let text = format!(
-            "[[device]]\nname = \"lan\"\nkind = \"sim\"\nrate = \"1Mpps\"\nside = \"inside\"\n\
-             [[device]]\nname = \"wan\"\nkind = \"sim\"\nrate = \"1Mpps\"\nside = \"outside\"\n\
-             [chain]\nfunctions = [\"firewall\"]\n\
-             [state]\n{}\n[function.firewall]\n{}",
-            script.state, script.settings
-        );
-        // Its lines are not those of the case, but the message shows the text.
-        let name = format!("{}, its settings", script.name);
-        let (config, _) = Config::parse(&text, &name).map_err(|report| report.render(false))?;
-        let Some(FunctionConfig::Firewall(firewall)) = config.chain.into_iter().next() else {
-            return Err("the chain has no firewall".to_owned());
-        };
+impl<C: Chain> Rig<C> {
+    fn new(config: &Config, chain: C, layout: StateLayout, lanes: usize) -> Rig<C> {
         let shards = config.state.shards;
         let orientations = vec![Orientation::Inside, Orientation::Outside];
         let key = HashKey::new(std::array::from_fn(|i| (i as u8).wrapping_mul(37) ^ 0x5a));
         let steering = Steering::new(&key, 128, shards, orientations).expect("sizes that fit");
-        let steering = Arc::new(steering);
+        let steering = Arc::new(steering_for(&chain, steering).expect("something in common"));
         let pool = MempoolConfig { buffers: 512, ..MempoolConfig::default() };
         let pool = Mempool::new(&pool).expect("memory for packets");
         let collectors = [Collector::new(), Collector::new()];
+        let feeds = [Frames::default(), Frames::default()];
         let (mut devices, mut steppers): (Vec<Box<dyn Device>>, Vec<_>) = (Vec::new(), Vec::new());
         for (number, port) in [Port::Lan, Port::Wan].into_iter().enumerate() {
-            let frames: Vec<_> = script
-                .steps
-                .iter()
-                .zip(times)
-                .filter(|(step, _)| step.port == port)
-                .map(|(step, time)| (*time, step.packet.build()))
-                .collect();
             let mut nic = SimConfig::new(port.name(), lanes as u16, steering.clone());
             nic.device = DeviceId(number as u8);
             nic.driver = Driver::Stepped;
             nic.pacing = Pacing::OpenLoop { origin: Some(Time::ZERO) };
-            let source = Box::new(Frames(frames.into_iter()));
+            let source = Box::new(feeds[number].clone());
             let sink = |queue| collectors[number].sink(queue);
             let mut nic = SimNic::open(nic, source, sink, &pool).expect("a NIC");
             steppers.push(nic.stepper().expect("a stepped NIC has a stepper"));
             devices.push(Box::new(nic));
         }
-        let mut layout = StateLayout::new();
-        let stage = Stage::new(Firewall::new(firewall), &mut layout).expect("room for one state");
-        let chain = Arc::new(stage);
+        let chain = Arc::new(chain);
         let capacity = config.state.flows_per_shard() as usize;
         let table = TableConfig { capacity, aliases: false };
         let hasher = FlowHasher::new([3, 1, 4, 1, 5, 9, 2]);
@@ -207,16 +276,17 @@ impl Rig {
         let shard = |id: ShardId| made[id.index()].take().expect("asked for once");
         let lanes = build_lanes(&config, &mut devices, service, shard).expect("lanes fit");
         let cache = PoolCache::new(pool.clone());
-        Ok(Rig { lanes, steppers, devices, collectors, pool, cache, shards })
+        Rig { lanes, feeds, steppers, devices, collectors, pool, cache, shards }
     }
 
-    /// Lets arrive what is due at `now`, and returns what left.
-    fn step(&mut self, now: Time) -> Vec<(Port, Vec<u8>)> {
+    /// Lets a packet arrive at `now`, and returns what left.
+    fn step(&mut self, port: Port, frame: Vec<u8>, now: Time) -> Vec<(Port, Vec<u8>)> {
+        self.feeds[port as usize].lock().push_back((now, frame));
         for stepper in &mut self.steppers {
             stepper.deliver_until(now, &mut self.cache);
         }
-        // A packet may take a detour over two lanes.
-        for _ in 0..4 {
+        // A packet may take a detour over three lanes, there and back.
+        for _ in 0..6 {
             for lane in &mut self.lanes {
                 lane.poll(now);
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rheostat_base::{DropReason, Time, unit};
 
-use crate::packet::PacketSpec;
+use crate::names::{Check, Words};
 
 /// One of the two devices of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +33,10 @@ pub(crate) enum Expected {
     Same(Port),
     /// The packet sent in this line, counted from 1, leaves now.
     SameAs(Port, usize),
-    /// A packet leaves that the function made.
-    Packet(Port, Box<PacketSpec>),
+    /// This packet leaves, in which names may stand for ports.
+    Packet(Port, Words),
+    /// What a name stands for is so.
+    Check(Check),
     /// A packet is dropped.
     Drop(DropReason),
 }
@@ -45,7 +47,7 @@ pub(crate) struct Step {
     pub(crate) line: usize,
     pub(crate) time: Time,
     pub(crate) port: Port,
-    pub(crate) packet: PacketSpec,
+    pub(crate) packet: Words,
     pub(crate) expected: Vec<(usize, Expected)>,
 }
 
@@ -53,7 +55,9 @@ pub(crate) struct Step {
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     pub(crate) name: String,
-    /// Settings of the firewall, in TOML.
+    /// The functions of the chain.
+    pub(crate) chain: Vec<String>,
+    /// Their settings, in TOML.
     pub(crate) settings: String,
     /// Settings of the table, in TOML.
     pub(crate) state: String,
@@ -67,6 +71,7 @@ impl Script {
     pub(crate) fn parse(name: &str, text: &str) -> Result<Script, String> {
         let mut script = Script {
             name: name.to_owned(),
+            chain: vec!["firewall".to_owned()],
             settings: String::new(),
             state: String::new(),
             also_ipv6: false,
@@ -86,7 +91,7 @@ impl Script {
             step.packet = step.packet.over_ipv6().map_err(wrong(step.line))?;
             for (line, expected) in &mut step.expected {
                 if let Expected::Packet(_, packet) = expected {
-                    **packet = packet.over_ipv6().map_err(wrong(*line))?;
+                    *packet = packet.over_ipv6().map_err(wrong(*line))?;
                 }
             }
         }
@@ -95,6 +100,9 @@ impl Script {
 
     fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
         if let Some(setting) = line.strip_prefix('|') {
+            if self.settings.is_empty() {
+                self.open_settings();
+            }
             self.settings.push_str(setting);
             self.settings.push('\n');
             return Ok(());
@@ -114,10 +122,21 @@ impl Script {
                 self.also_ipv6 = true;
                 Ok(())
             }
+            ["chain", functions @ ..] => {
+                self.chain = functions.iter().map(ToString::to_string).collect();
+                Ok(())
+            }
             ["at", time, port, packet @ ..] => self.step(number, time, port, packet),
             [word, ..] => Err(format!(
-                "a line starts with `at`, `also`, `state`, a space, `|` or `#`, not `{word}`"
+                "a line starts with `at`, `also`, `chain`, `state`, a space, `|` or `#`, not `{word}`"
             )),
+        }
+    }
+
+    /// Settings are those of the last function, unless they say otherwise.
+    fn open_settings(&mut self) {
+        if let Some(last) = self.chain.last() {
+            self.settings = format!("[function.{last}]\n");
         }
     }
 
@@ -127,7 +146,7 @@ impl Script {
         if self.steps.last().is_some_and(|last| last.time > time) {
             return Err("time goes back".to_owned());
         }
-        let packet = PacketSpec::parse(packet)?;
+        let packet = Words::new(packet)?;
         self.steps.push(Step { line, time, port, packet, expected: Vec::new() });
         Ok(())
     }
@@ -144,14 +163,13 @@ impl Script {
                 Expected::Drop(*reason.ok_or_else(|| format!("no such reason: {words:?}"))?)
             }
             ["nothing"] => return Ok(()),
+            ["check", words @ ..] => Expected::Check(Check::parse(words)?),
             [port, "same"] => Expected::Same(device(port)?),
             [port, "same", "as", "line", line] => {
                 let line = line.parse().ok().filter(|line| lines.contains(line));
                 Expected::SameAs(device(port)?, line.ok_or("no packet was sent in that line")?)
             }
-            [port, packet @ ..] => {
-                Expected::Packet(device(port)?, Box::new(PacketSpec::parse(packet)?))
-            }
+            [port, packet @ ..] => Expected::Packet(device(port)?, Words::new(packet)?),
             [] => return Ok(()),
         };
         step.expected.push((number, expected));

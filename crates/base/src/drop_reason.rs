@@ -57,6 +57,14 @@ drop_reasons! {
     HalfOpenLimit = "half_open_limit",
     /// An ICMP error or reply that belongs to no flow.
     IcmpUnrelated = "icmp_unrelated",
+    /// The packet comes from outside and its destination stands for nobody inside.
+    NoMapping = "no_mapping",
+    /// There was no external port, or address, for a new flow.
+    PortsExhausted = "ports_exhausted",
+    /// The subscriber has as much as he may have.
+    QuotaExceeded = "quota_exceeded",
+    /// The packet's addresses cannot be translated: its checksum cannot be kept, or headers are missing.
+    Untranslatable = "untranslatable",
     /// No device leads to where the packet should go.
     NoRoute = "no_route",
     /// A handler gave up on the packet.

@@ -2,8 +2,11 @@
 //! without virtual calls.
 
 use rheostat_control::config::FunctionConfig;
-use rheostat_nf::function::Firewall;
-use rheostat_nf::{Chain, Empty, Stage};
+use rheostat_control::config::nat::NatFunction;
+use rheostat_nf::function::nat::MappingLog;
+use rheostat_nf::function::{Firewall, Nat};
+use rheostat_nf::{Chain, Empty, Stage, Then};
+use rheostat_observe::LogWriter;
 use rheostat_state::StateLayout;
 
 use crate::failure::Failure;
@@ -15,9 +18,17 @@ pub(crate) trait WithChain {
     fn with<C: Chain>(self, chain: C, layout: StateLayout) -> Result<Self::Output, Failure>;
 }
 
+/// Whether the files that functions log to are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Logs {
+    Written,
+    LeftAlone,
+}
+
 /// Builds the chain of these functions, which the configuration has checked, and passes it on.
 pub(crate) fn build<W: WithChain>(
     functions: &[FunctionConfig],
+    logs: Logs,
     work: W,
 ) -> Result<W::Output, Failure> {
     let mut layout = StateLayout::new();
@@ -27,6 +38,38 @@ pub(crate) fn build<W: WithChain>(
             let chain = Stage::new(Firewall::new(firewall.clone()), &mut layout)?;
             work.with(chain, layout)
         }
+        [FunctionConfig::Nat(nat)] => {
+            let (nat, log) = open(nat, logs)?;
+            let output = work.with(Stage::new(nat, &mut layout)?, layout)?;
+            log.close()?;
+            Ok(output)
+        }
+        [FunctionConfig::Firewall(firewall), FunctionConfig::Nat(nat)] => {
+            let (nat, log) = open(nat, logs)?;
+            let firewall = Stage::new(Firewall::new(firewall.clone()), &mut layout)?;
+            let output = work.with(Then(firewall, Stage::new(nat, &mut layout)?), layout)?;
+            log.close()?;
+            Ok(output)
+        }
         _ => unreachable!("the configuration knows the chains there are"),
+    }
+}
+
+/// The NAT of a configuration, and its log.
+fn open(function: &NatFunction, logs: Logs) -> Result<(Nat, Log), Failure> {
+    let Some(path) = function.log.as_ref().filter(|_| logs == Logs::Written) else {
+        return Ok((Nat::new(function.nat.clone(), None)?, Log(None)));
+    };
+    let log = MappingLog::new();
+    let nat = Nat::new(function.nat.clone(), Some(log.clone()))?;
+    Ok((nat, Log(Some(LogWriter::start(path, log)?))))
+}
+
+/// The writer of a log, if there is a log.
+struct Log(Option<LogWriter>);
+
+impl Log {
+    fn close(self) -> Result<(), Failure> {
+        Ok(self.0.map_or(Ok(()), LogWriter::close)?)
     }
 }

@@ -9,7 +9,7 @@ use rheostat_nf::Chain;
 use rheostat_state::StateLayout;
 use rheostat_steer::{HashCapabilities, PacketSet};
 
-use crate::chains::{self, WithChain};
+use crate::chains::{self, Logs, WithChain};
 use crate::failure::Failure;
 use crate::run::OverrideArgs;
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if !warnings.is_empty() {
         eprint!("{}", warnings.render(io::stderr().is_terminal()));
     }
-    let packet_set = chains::build(&config.chain, PlacedBy)?;
+    let packet_set = chains::build(&config.chain, Logs::LeftAlone, PlacedBy)?;
     // Both kinds of device of this build hash in software.
     let capabilities = HashCapabilities::software();
     for device in &config.devices {

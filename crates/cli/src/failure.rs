@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal};
 use rheostat_base::core_set::CoreError;
 use rheostat_control::{LoadError, MissingInput};
 use rheostat_io::{OpenError, WriteError};
+use rheostat_nf::function::nat::BlockError;
+use rheostat_observe::LogError;
 use rheostat_packet::mbuf::PoolError;
 use rheostat_run::StartError;
 use rheostat_state::{ArenaError, LayoutError};
@@ -45,6 +47,10 @@ pub(crate) enum Failure {
     TooManyCores { cores: String, available: String },
     #[error("error: {0}")]
     Io(#[from] io::Error),
+    #[error("error: {0}")]
+    Blocks(#[from] BlockError),
+    #[error("error: {0}")]
+    Log(#[from] LogError),
     #[error("error: {0}")]
     Bench(#[from] rheostat_bench::BenchError),
 }

@@ -17,7 +17,7 @@ use rheostat_state::StateLayout;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::assemble::Assembly;
-use crate::chains::{self, WithChain};
+use crate::chains::{self, Logs, WithChain};
 use crate::failure::Failure;
 
 /// How often the end of a run is looked for.
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let chain = config.chain.clone();
     let watch = Watch::new(&config, args.json)?;
-    let report = chains::build(&chain, Run { config, watch })?;
+    let report = chains::build(&chain, Logs::Written, Run { config, watch })?;
     Ok(print(&report, args.json))
 }
 

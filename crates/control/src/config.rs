@@ -3,7 +3,10 @@
 pub mod chain;
 mod describe;
 pub mod device;
+mod ethertype;
 mod firewall;
+mod lifetime;
+pub mod nat;
 pub mod observe;
 pub mod polling;
 pub mod pool;

@@ -1,15 +1,17 @@
 //! What the command line sets in place of the configuration.
 
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use rheostat_base::unit;
+use rheostat_steer::{Orientation, Prefix};
 use thiserror::Error;
 
 use crate::config::device::{DeviceKind, KINDS, KindName, PLANNED_KINDS, PcapConfig, SimConfig};
 use crate::config::workers::MAX_LANES;
-use crate::config::{Config, DeviceConfig};
+use crate::config::{Config, DeviceConfig, FunctionConfig};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::suggestion::{enumerate, nearest};
@@ -120,6 +122,9 @@ impl Overrides {
         for device in &self.devices {
             device.apply(&mut config.devices, findings);
         }
+        if self.input.is_some() || self.output.is_some() {
+            join_devices(config);
+        }
         self.apply_captures(&mut config.devices, findings);
         if let Some(lanes) = self.lanes {
             findings.forget_place("workers.lanes");
@@ -196,6 +201,39 @@ impl DeviceOverride {
         let help = format!("{meant}the devices are {}", enumerate(names()));
         Finding::mistake("--device", message).help(help)
     }
+}
+
+/// Makes one device of one inside and one outside, where it is known who is inside: a capture of the link
+/// inside then stands for both.
+fn join_devices(config: &mut Config) {
+    let nat = config.chain.iter().find_map(|function| match function {
+        FunctionConfig::Nat(nat) => Some(&nat.nat.inside),
+        FunctionConfig::Firewall(_) => None,
+    });
+    let (Some(inside), [first, second]) =
+        (nat.filter(|inside| !inside.is_empty()), &config.devices[..])
+    else {
+        return;
+    };
+    let sides = [&first.orientation, &second.orientation];
+    if !sides.contains(&&Orientation::Inside) || !sides.contains(&&Orientation::Outside) {
+        return;
+    }
+    let inside = inside.iter().copied().chain(local_v6()).collect();
+    config.devices = vec![DeviceConfig {
+        name: "link".into(),
+        kind: DeviceKind::Pcap(PcapConfig::default()),
+        orientation: Orientation::ByPrefix(inside),
+        hashing: first.hashing,
+    }];
+}
+
+/// The IPv6 addresses that are inside anywhere: unique local (RFC 4193) and link-local ones (RFC 4291).
+fn local_v6() -> [Prefix; 2] {
+    let prefix = |first: u16, length| {
+        Prefix::containing(Ipv6Addr::from([first, 0, 0, 0, 0, 0, 0, 0]).into(), length)
+    };
+    [prefix(0xfc00, 7), prefix(0xfe80, 10)]
 }
 
 /// Changes the capture files behind a device, which becomes a pair of them if it was something else.

@@ -6,9 +6,10 @@ mod rate_limit;
 mod reset;
 mod unreachable;
 
+pub use link::Received;
 pub use rate_limit::RateLimit;
-pub use reset::tcp_reset;
-pub use unreachable::prohibited;
+pub use reset::{is_host, tcp_reset};
+pub use unreachable::{Unreachable, unreachable};
 
 /// The longest answer: an ICMPv6 error of the least MTU (RFC 4443, section 2.4 (c)), with room for the
 /// link header.

@@ -2,15 +2,34 @@
 
 use rheostat_packet::{Headers, LinkType, Mbuf};
 
+/// The start of a packet that is to be answered, with all its headers.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'a> {
+    /// Its bytes, from the link header on.
+    pub data: &'a [u8],
+    /// The kind of its link header.
+    pub link: LinkType,
+}
+
+impl<'a> From<&'a Mbuf> for Received<'a> {
+    fn from(packet: &'a Mbuf) -> Received<'a> {
+        Received { data: packet.data(), link: packet.meta.link() }
+    }
+}
+
 /// Writes the link header of an answer to `packet` to the start of `out` and returns its length. `None`
 /// when the packet was sent to many, because such a packet must not be answered (RFC 1122, 3.2.2), or
 /// when there is no room.
-pub(crate) fn write_reversed(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<usize> {
+pub(crate) fn write_reversed(
+    packet: Received<'_>,
+    headers: &Headers,
+    out: &mut [u8],
+) -> Option<usize> {
     let len = usize::from(headers.l3);
-    let header = packet.data().get(..len)?;
+    let header = packet.data.get(..len)?;
     let out = out.get_mut(..len)?;
     out.copy_from_slice(header);
-    match packet.meta.link() {
+    match packet.link {
         LinkType::Ethernet => {
             if header.first()? & 1 != 0 {
                 return None;
@@ -36,9 +55,9 @@ pub(crate) fn write_reversed(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -
 }
 
 /// Pads an Ethernet frame of `len` bytes to the least length.
-pub(crate) fn padded(packet: &Mbuf, out: &mut [u8], len: usize) -> usize {
+pub(crate) fn padded(packet: Received<'_>, out: &mut [u8], len: usize) -> usize {
     const LEAST: usize = 60;
-    if packet.meta.link() != LinkType::Ethernet || len >= LEAST || out.len() < LEAST {
+    if packet.link != LinkType::Ethernet || len >= LEAST || out.len() < LEAST {
         return len;
     }
     out[len..LEAST].fill(0);

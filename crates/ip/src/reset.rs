@@ -2,16 +2,16 @@
 
 use rheostat_packet::build::{FrameBuilder, Payload, TcpHeader, Transport};
 use rheostat_packet::wire::tcp::{TcpFlags, TcpSegment};
-use rheostat_packet::{Headers, Mbuf, Tuple};
+use rheostat_packet::{Headers, Tuple};
 
-use crate::link;
+use crate::link::{self, Received};
 
 /// Writes the reset that answers `packet` to `out` and returns its length. `None` when there must be no
 /// answer: to a reset, to what is no whole TCP segment, or to what was sent to many.
-pub fn tcp_reset(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<usize> {
-    let Tuple::Flow(key) = Tuple::of(packet, headers) else { return None };
-    let end = packet.data().len().min(headers.end as usize);
-    let segment = TcpSegment::new(packet.data().get(usize::from(headers.l4)..end)?).ok()?;
+pub fn tcp_reset(packet: Received<'_>, headers: &Headers, out: &mut [u8]) -> Option<usize> {
+    let Tuple::Flow(key) = Tuple::of_bytes(packet.data, headers) else { return None };
+    let end = packet.data.len().min(headers.end as usize);
+    let segment = TcpSegment::new(packet.data.get(usize::from(headers.l4)..end)?).ok()?;
     let flags = segment.flags().0;
     if headers.protocol != 6
         || flags & TcpFlags::RST != 0
@@ -40,7 +40,7 @@ pub fn tcp_reset(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<usi
 }
 
 /// Whether an address names one host.
-pub(crate) fn is_host(address: std::net::IpAddr) -> bool {
+pub fn is_host(address: std::net::IpAddr) -> bool {
     match address {
         std::net::IpAddr::V4(v4) => {
             !(v4.is_unspecified() || v4.is_multicast() || v4.is_broadcast())
@@ -69,7 +69,7 @@ mod tests {
         let packet = PoolCache::new(pool).alloc_from(&frame.to_vec()).unwrap();
         let headers = Headers::parse(&packet).unwrap();
         let mut out = [0; 128];
-        tcp_reset(&packet, &headers, &mut out).map(|len| out[..len].to_vec())
+        tcp_reset((&packet).into(), &headers, &mut out).map(|len| out[..len].to_vec())
     }
 
     #[test]

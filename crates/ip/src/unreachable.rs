@@ -1,27 +1,41 @@
-//! The ICMP error that tells a sender that its packets are not let through.
+//! The ICMP errors that tell a sender that its packets do not get where they were sent.
 
 use std::net::IpAddr;
 
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
 use rheostat_packet::wire::{icmpv4, icmpv6};
-use rheostat_packet::{Headers, Mbuf, Network, tuple};
+use rheostat_packet::{Headers, Network, tuple};
 
-use crate::link;
+use crate::link::{self, Received};
 use crate::reset::is_host;
 
 /// Bytes of an ICMPv4 error with its IP header (RFC 1812, section 4.3.2.3), and of an ICMPv6 error
 /// (RFC 4443, section 2.4 (c)), at most.
 const MOST: [usize; 2] = [576, 1_280];
 
-/// Writes "communication administratively prohibited" (ICMPv4 type 3 code 13, RFC 1812; ICMPv6 type 1
-/// code 1, RFC 4443) in answer to `packet` to `out` and returns its length. It comes from the address
-/// the packet was for. `None` when there must be no answer: to an ICMP error, to a fragment that is not
-/// the first, or to what was sent by or to many (RFC 1122, section 3.2.2; RFC 4443, section 2.4 (e)).
-pub fn prohibited(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<usize> {
+/// Why a packet does not get where it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    /// It is not let through (ICMPv4 code 13, RFC 1812; ICMPv6 code 1, RFC 4443).
+    Prohibited,
+    /// Nobody listens there (ICMPv4 code 3, RFC 792; ICMPv6 code 4, RFC 4443).
+    NoPort,
+}
+
+/// Writes "destination unreachable" (ICMPv4 type 3; ICMPv6 type 1) in answer to a packet to `out` and
+/// returns its length. It comes from the address the packet was for. `None` when there must be no
+/// answer: to an ICMP error, to a fragment that is not the first, or to what was sent by or to many
+/// (RFC 1122, section 3.2.2; RFC 4443, section 2.4 (e)).
+pub fn unreachable(
+    packet: Received<'_>,
+    headers: &Headers,
+    why: Unreachable,
+    out: &mut [u8],
+) -> Option<usize> {
     if headers.fragment.is_some_and(|fragment| fragment.offset > 0) {
         return None;
     }
-    let data = packet.data();
+    let data = packet.data;
     let key = tuple::addresses(data, headers)?;
     if !is_host(key.first()) || !is_host(key.second()) {
         return None;
@@ -35,9 +49,13 @@ pub fn prohibited(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<us
     if is_error {
         return None;
     }
+    let codes = match why {
+        Unreachable::Prohibited => [13, 1],
+        Unreachable::NoPort => [3, 4],
+    };
     let (kind, code, most, header) = match key.first() {
-        IpAddr::V4(_) => (icmpv4::UNREACHABLE, 13, MOST[0], 28),
-        IpAddr::V6(_) => (icmpv6::UNREACHABLE, 1, MOST[1], 48),
+        IpAddr::V4(_) => (icmpv4::UNREACHABLE, codes[0], MOST[0], 28),
+        IpAddr::V6(_) => (icmpv6::UNREACHABLE, codes[1], MOST[1], 48),
     };
     let l3 = link::write_reversed(packet, headers, out)?;
     let end = (headers.end as usize).min(data.len());
@@ -53,17 +71,17 @@ pub fn prohibited(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rheostat_packet::{LinkType, Mempool, MempoolConfig, PoolCache, Tuple};
+    use rheostat_packet::{LinkType, Tuple};
 
     fn answer(source: &str, destination: &str, transport: Transport<'_>) -> Option<Vec<u8>> {
         let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
         let frame = FrameBuilder::new(source, destination, transport, Payload::Pattern(1_400));
-        let pool = Mempool::new(&MempoolConfig { buffers: 8, ..MempoolConfig::default() }).unwrap();
-        let mut packet = PoolCache::new(pool).alloc_from(&frame.to_vec()).unwrap();
-        packet.meta.set_link(LinkType::Raw);
-        let headers = Headers::parse(&packet).unwrap();
+        let data = &frame.to_vec();
+        let headers = Headers::parse_bytes(data, data.len(), LinkType::Raw).unwrap();
         let mut out = [0; crate::LONGEST_ANSWER];
-        prohibited(&packet, &headers, &mut out).map(|len| out[..len].to_vec())
+        let packet = Received { data, link: LinkType::Raw };
+        unreachable(packet, &headers, Unreachable::Prohibited, &mut out)
+            .map(|len| out[..len].to_vec())
     }
 
     #[test]

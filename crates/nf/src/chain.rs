@@ -41,6 +41,9 @@ pub trait Chain: Send + Sync + 'static {
     /// Whether flows may have a second key.
     fn aliases(&self) -> bool;
 
+    /// Whether what the functions keep per shard depends on which flows are alive.
+    fn depends_on_flows(&self) -> bool;
+
     /// The endpoints that are translated, if some are.
     fn translation(&self) -> Option<Translation>;
 

@@ -88,6 +88,12 @@ impl<L> Cx<'_, L> {
         self.local
     }
 
+    /// The function's state in this shard, and which keys have flows, at the same time.
+    #[inline]
+    pub fn local_and_flows(&mut self) -> (&mut L, Flows<'_>) {
+        (self.local, Flows(self.scope.flows))
+    }
+
     /// Lets the flow live this much longer from now. When several functions of a chain say so for one
     /// packet, the shortest time counts; when none does, the deadline stays. A flow for which no
     /// function ever says so lives for [`DEFAULT_LIFETIME`].
@@ -110,11 +116,13 @@ impl<L> Cx<'_, L> {
         self.scope.originated.alias = Some(key);
     }
 
-    /// Whether no flow of the shard has `key`. Known in [`first`](crate::NetworkFunction::first)
-    /// alone; elsewhere no key is.
+    /// Whether no flow of the shard has `key`. Known in [`first`] and [`periodic`], where no flow is
+    /// being worked on; elsewhere no key is free.
+    ///
+    /// [`first`]: crate::NetworkFunction::first
+    /// [`periodic`]: crate::NetworkFunction::periodic
     pub fn is_free(&self, key: &FlowKey) -> bool {
-        let free = |flows: &FlowTable| flows.find_now(flows.hash_of(key), key).is_none();
-        self.scope.flows.is_some_and(free)
+        Flows(self.scope.flows).is_free(key)
     }
 
     /// Ends the flow once this packet is done with.
@@ -175,6 +183,23 @@ impl<L> Cx<'_, L> {
             _ => self.scope.pool.free(packet),
         }
         Ok(())
+    }
+}
+
+/// Which keys have flows.
+#[derive(Clone, Copy, Debug)]
+pub struct Flows<'a>(Option<&'a FlowTable>);
+
+impl<'a> Flows<'a> {
+    /// Those of a table, for the tests of functions.
+    #[cfg(test)]
+    pub(crate) fn of(table: &'a FlowTable) -> Flows<'a> {
+        Flows(Some(table))
+    }
+
+    /// As [`Cx::is_free`].
+    pub fn is_free(&self, key: &FlowKey) -> bool {
+        self.0.is_some_and(|flows| flows.find_now(flows.hash_of(key), key).is_none())
     }
 }
 

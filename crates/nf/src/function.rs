@@ -1,8 +1,10 @@
 //! The trait that a network function implements, and the functions that come with rheostat.
 
 pub mod firewall;
+pub mod nat;
 
 pub use firewall::Firewall;
+pub use nat::Nat;
 
 use std::sync::Arc;
 
@@ -52,6 +54,13 @@ pub trait NetworkFunction: Send + Sync + 'static {
 
     /// Whether flows may have a second key (see [`Cx::alias`]).
     fn aliases(&self) -> bool {
+        false
+    }
+
+    /// Whether what the function keeps per shard depends on which flows are alive. If so, flows whose time
+    /// is up are ended before the first packet of another is presented: it must not matter when a lane
+    /// came round to it.
+    fn depends_on_flows(&self) -> bool {
         false
     }
 

@@ -10,7 +10,7 @@ mod verdict;
 
 pub use chain::{Chain, Empty, Stage, Then, steering_for};
 pub use chain_service::{ChainService, Seeds, make_shards};
-pub use cx::{Cx, DEFAULT_LIFETIME, Scope};
+pub use cx::{Cx, DEFAULT_LIFETIME, Flows, Scope};
 pub use function::{NetworkFunction, ShardInfo};
 pub use packet::Packet;
 pub use verdict::{Abort, Admission, Outcome, Verdict};

@@ -2,8 +2,8 @@
 
 use rheostat_base::DeviceId;
 use rheostat_packet::wire::tcp::TcpSegment;
-use rheostat_packet::wire::{Rewrite, RewriteError};
-use rheostat_packet::{FlowKey, Headers, Mbuf, Tuple};
+use rheostat_packet::wire::{Quoted, Rewrite, RewriteError};
+use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, tuple};
 use rheostat_run::{Arrival, ArrivalKind};
 use rheostat_steer::Side;
 
@@ -56,6 +56,21 @@ impl<'a> Packet<'a> {
     pub fn rewrite(&mut self) -> Result<Rewrite<'_>, RewriteError> {
         self.rewritten = true;
         Rewrite::new(self.mbuf.data_mut(), &self.arrival.headers)
+    }
+
+    /// The packet that this ICMP error quotes, to be given other endpoints.
+    ///
+    /// # Errors
+    /// [`RewriteError::Quote`] when the packet is no ICMP error.
+    pub fn quoted(&mut self) -> Result<Quoted<'_>, RewriteError> {
+        self.rewritten = true;
+        Quoted::new(self.mbuf.data_mut(), &self.arrival.headers)
+    }
+
+    /// The packet's own addresses, source first, without ports: for an ICMP error not those of the
+    /// packet it quotes. `None` without IP.
+    pub fn addresses(&self) -> Option<FlowKey> {
+        tuple::addresses(self.data(), self.headers())
     }
 
     /// Makes room for `count` bytes between the link header and the IP header, and returns them, to be
@@ -133,6 +148,17 @@ impl<'a> Packet<'a> {
         // Not behind the end of the packet, where link padding or an attacker's bytes may lie.
         let end = self.data().len().min(self.headers().end as usize);
         TcpSegment::new(self.data().get(usize::from(self.headers().l4)..end)?).ok()
+    }
+
+    /// The type of an ICMP or ICMPv6 message, if the packet is one.
+    pub fn icmp_type(&self) -> Option<u8> {
+        let headers = self.headers();
+        let is_icmp =
+            matches!((headers.network, headers.protocol), (Network::Ipv4, 1) | (Network::Ipv6, 58));
+        if !is_icmp || self.is_later_fragment() {
+            return None;
+        }
+        self.data().get(usize::from(headers.l4)).copied()
     }
 
     /// Bytes behind the transport header that starts at `l4` and is `header` bytes long.

@@ -6,6 +6,7 @@ pub mod flow_hash;
 pub mod flow_table;
 pub mod fragment;
 mod list;
+pub mod quota;
 mod shard;
 mod timer_wheel;
 
@@ -15,4 +16,5 @@ pub use flow_table::{
     Reclaimed, StateLayout, TableConfig, TableCounts, TableFull,
 };
 pub use fragment::{DatagramId, FragmentConfig, FragmentTracker, Tracked};
+pub use quota::Quota;
 pub use shard::Shard;

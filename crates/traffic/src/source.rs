@@ -19,8 +19,14 @@ pub struct Arrival {
 
 /// A sequence of frames in the order they arrive.
 pub trait Source: Send {
-    /// Replaces the contents of `frame` by the next frame. `None`: there will be no more.
+    /// Replaces the contents of `frame` by the next frame. `None`: there is none, and unless the source
+    /// is fed while it runs, there will be no more.
     fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival>;
+
+    /// Whether frames may come after there was none: somebody feeds the source while it runs.
+    fn is_fed(&self) -> bool {
+        false
+    }
 
     /// How much of a source of known size has been delivered, between 0 and 1.
     fn progress(&self) -> Option<f64> {
@@ -31,6 +37,10 @@ pub trait Source: Send {
 impl<S: Source + ?Sized> Source for Box<S> {
     fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
         (**self).next(frame)
+    }
+
+    fn is_fed(&self) -> bool {
+        (**self).is_fed()
     }
 
     fn progress(&self) -> Option<f64> {

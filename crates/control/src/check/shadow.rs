@@ -14,7 +14,8 @@ pub(super) fn check(config: &Config, findings: &mut Findings) {
     if !findings.clean(KEY) {
         return;
     }
-    for FunctionConfig::Firewall(firewall) in &config.chain {
+    for function in &config.chain {
+        let FunctionConfig::Firewall(firewall) = function else { continue };
         let rules = &firewall.rules.rules;
         for (index, rule) in rules.iter().enumerate() {
             let Some(earlier) = rules[..index].iter().position(|earlier| covers(earlier, rule))

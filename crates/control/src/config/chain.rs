@@ -2,26 +2,42 @@
 
 use rheostat_nf::function::firewall::FirewallConfig;
 
+use super::nat::{self, NatFunction};
 use super::{DeviceConfig, firewall};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::reader::convert::{choice, list};
 use crate::reader::{Table, Value};
+use crate::suggestion::enumerate;
 
 /// A function of the chain with its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FunctionConfig {
     /// The stateful firewall.
     Firewall(FirewallConfig),
+    /// Translation of addresses and ports.
+    Nat(NatFunction),
 }
 
 /// The functions there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FunctionName {
     Firewall,
+    Nat,
 }
 
-const FUNCTIONS: [(&str, FunctionName); 1] = [("firewall", FunctionName::Firewall)];
+const FUNCTIONS: [(&str, FunctionName); 2] =
+    [("firewall", FunctionName::Firewall), ("nat", FunctionName::Nat)];
+
+/// The chains that are compiled in, besides that of no function: one of each alone, and these.
+const CHAINS: [&[FunctionName]; 1] = [&[FunctionName::Firewall, FunctionName::Nat]];
+
+/// The settings of each function that was named.
+#[derive(Default)]
+struct Settings {
+    firewall: Option<FirewallConfig>,
+    nat: Option<NatFunction>,
+}
 
 /// Reads the chain and the tables of its functions. Rules may name `devices`.
 pub(super) fn read(
@@ -36,25 +52,48 @@ pub(super) fn read(
     });
     let names = names.flatten();
     let in_chain = |name| names.as_ref().is_none_or(|names| names.contains(&name));
-    let settings = root.section("function", findings, |table, findings| {
-        table.section("firewall", findings, |table, findings| {
-            if !in_chain(FunctionName::Firewall) {
-                findings.push(not_in_chain(table, findings));
-            }
+    let unused = |name, table: &Table<'_>, findings: &mut Findings| {
+        if !in_chain(name) {
+            findings.push(not_in_chain(table, findings));
+        }
+    };
+    let settings = root.section("function", findings, |table, findings| Settings {
+        firewall: table.section("firewall", findings, |table, findings| {
+            unused(FunctionName::Firewall, table, findings);
             firewall::read(table, devices, findings)
-        })
+        }),
+        nat: table
+            .section("nat", findings, |table, findings| {
+                unused(FunctionName::Nat, table, findings);
+                nat::read(table, devices, findings)
+            })
+            .flatten(),
     });
-    let settings = settings.flatten().unwrap_or_default();
-    let names = names.unwrap_or_default().into_iter();
-    names.map(|FunctionName::Firewall| FunctionConfig::Firewall(settings.clone())).collect()
+    let given = |key: &str| findings.place(key).is_some();
+    if names.as_ref().is_some_and(|names| names.contains(&FunctionName::Nat))
+        && !given("function.nat")
+    {
+        let finding = Finding::mistake("function.nat", "the NAT has no external address")
+            .at(findings.place("chain.functions"), "the chain has a NAT");
+        findings.push(finding.help(format!("add\n{}", nat::EXAMPLE)));
+    }
+    let settings = settings.unwrap_or_default();
+    let config = |name| match name {
+        FunctionName::Firewall => {
+            Some(FunctionConfig::Firewall(settings.firewall.clone().unwrap_or_default()))
+        }
+        // Without settings, there is a mistake that was noted.
+        FunctionName::Nat => settings.nat.clone().map(FunctionConfig::Nat),
+    };
+    names.unwrap_or_default().into_iter().filter_map(config).collect()
 }
 
-/// A conversion to functions of which each comes once.
+/// A conversion to functions of which each comes once, in a chain that there is.
 fn functions(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<FunctionName>> {
     let names = list(choice(&FUNCTIONS))(value, findings)?;
     for (index, name) in names.iter().enumerate() {
         let Some(first) = names[..index].iter().position(|other| other == name) else { continue };
-        let word = FUNCTIONS.iter().find(|(_, known)| known == name).map_or("", |(word, _)| word);
+        let word = word(*name);
         let key = format!("{}[{index}]", value.key);
         let finding = Finding::mistake(&key, format!("`{word}` is in the chain twice"))
             .at(findings.place(&format!("{}[{first}]", value.key)), "first here")
@@ -63,7 +102,25 @@ fn functions(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<FunctionN
         findings.push(finding);
         return None;
     }
+    if names.len() > 1 && !CHAINS.contains(&names.as_slice()) {
+        let told = |chain: &[FunctionName]| {
+            let words: Vec<_> = chain.iter().map(|name| format!("\"{}\"", word(*name))).collect();
+            format!("[{}]", words.join(", "))
+        };
+        let chains: Vec<_> = CHAINS.iter().map(|chain| told(chain)).collect();
+        let finding = value.mistake("these functions do not make a chain in this order");
+        let help = format!(
+            "have one function, or {}: packets from inside pass them in this order",
+            enumerate(chains.iter().map(String::as_str))
+        );
+        findings.push(finding.help(help));
+        return None;
+    }
     Some(names)
+}
+
+fn word(name: FunctionName) -> &'static str {
+    FUNCTIONS.iter().find(|(_, known)| *known == name).map_or("", |(word, _)| word)
 }
 
 fn not_in_chain(table: &Table<'_>, findings: &Findings) -> Finding {

@@ -4,10 +4,12 @@ use std::fmt;
 use std::path::Path;
 
 use rheostat_nf::function::firewall::{Action, FirewallConfig};
+use rheostat_nf::function::nat::{Filtering, Mapping, NatConfig};
 use rheostat_packet::MempoolConfig;
 use rheostat_steer::Orientation;
 
 use super::device::{PcapConfig, SimConfig};
+use super::nat::NatFunction;
 use super::{Config, DeviceConfig, DeviceKind, FunctionConfig};
 use crate::quantity::{Bytes, Count, Span};
 
@@ -25,9 +27,19 @@ impl fmt::Display for Config {
             writeln!(f, "chain     no function: everything is forwarded")?;
         }
         for function in &self.chain {
-            let FunctionConfig::Firewall(firewall) = function;
-            write!(f, "chain     firewall: ")?;
-            describe_firewall(firewall, f)?;
+            match function {
+                FunctionConfig::Firewall(firewall) => {
+                    write!(f, "chain     firewall: ")?;
+                    describe_firewall(firewall, f)?;
+                }
+                FunctionConfig::Nat(NatFunction { nat, log }) => {
+                    write!(f, "chain     nat: ")?;
+                    describe_nat(nat, f)?;
+                    if let Some(log) = log {
+                        writeln!(f, "          mappings are logged to {}", log.display())?;
+                    }
+                }
+            }
         }
         self.describe_workers(f)?;
         self.describe_memory(f)?;
@@ -52,6 +64,31 @@ fn describe_firewall(firewall: &FirewallConfig, f: &mut fmt::Formatter<'_>) -> f
     f.write_str(if firewall.tcp.liberal { "; windows not enforced" } else { "" })?;
     f.write_str(if firewall.tcp.pickup { "; connections taken up midway" } else { "" })?;
     writeln!(f)
+}
+
+fn describe_nat(nat: &NatConfig, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mapping = match nat.mapping {
+        Mapping::EndpointIndependent => "endpoint-independent",
+        Mapping::AddressAndPortDependent => "address-and-port-dependent",
+    };
+    let filtering = match nat.filtering {
+        Filtering::EndpointIndependent => "from everybody",
+        Filtering::AddressDependent => "from hosts that were sent to",
+        Filtering::AddressAndPortDependent => "from endpoints that were sent to",
+    };
+    let addresses = nat.external.len();
+    let (low, high) = (nat.ports.start(), nat.ports.end());
+    write!(f, "{addresses} external, ports {low}-{high}; {mapping}; packets in {filtering}")?;
+    if nat.deterministic {
+        write!(f, "; a block of ports for each host")?;
+    }
+    if let Some(quota) = nat.quota {
+        write!(f, "; {quota} ports for one host at most")?;
+    }
+    match nat.forwards.len() {
+        0 => writeln!(f),
+        count => writeln!(f, "; {count} forwarded"),
+    }
 }
 
 impl Config {

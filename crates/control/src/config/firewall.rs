@@ -6,20 +6,11 @@ mod timeouts;
 use rheostat_nf::function::firewall::{Action, FirewallConfig, RuleSet, TcpOptions};
 
 use super::DeviceConfig;
+use super::ethertype::ethertype;
 use crate::findings::Findings;
-use crate::reader::convert::number::{count, integer, packet_rate};
+use crate::reader::Table;
+use crate::reader::convert::number::{count, packet_rate};
 use crate::reader::convert::{boolean, choice, list};
-use crate::reader::{Table, Value};
-
-/// Names of Ethernet types (IEEE registry).
-const ETHERTYPES: [(&str, u16); 6] = [
-    ("arp", 0x0806),
-    ("mpls", 0x8847),
-    ("eapol", 0x888e),
-    ("macsec", 0x88e5),
-    ("lldp", 0x88cc),
-    ("ptp", 0x88f7),
-];
 
 /// What rules and defaults may say.
 const ACTIONS: [(&str, Action); 3] =
@@ -57,12 +48,4 @@ pub(super) fn read(
         ethertypes: ethertypes.unwrap_or(default.ethertypes),
         rejects_per_second: reject_rate.map_or(default.rejects_per_second, |n| n as u32),
     }
-}
-
-/// A conversion to an Ethernet type, by name or number. Numbers up to 1,500 are lengths (IEEE 802.3).
-fn ethertype(value: &Value<'_>, findings: &mut Findings) -> Option<u16> {
-    if value.is_integer() {
-        return integer(0x600..=0xffff)(value, findings).map(|number| number as u16);
-    }
-    choice(&ETHERTYPES)(value, findings)
 }

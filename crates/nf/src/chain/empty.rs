@@ -32,6 +32,10 @@ impl Chain for Empty {
         false
     }
 
+    fn depends_on_flows(&self) -> bool {
+        false
+    }
+
     fn translation(&self) -> Option<Translation> {
         None
     }

@@ -45,6 +45,10 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         self.function.aliases()
     }
 
+    fn depends_on_flows(&self) -> bool {
+        self.function.depends_on_flows()
+    }
+
     fn translation(&self) -> Option<Translation> {
         self.function.translation()
     }

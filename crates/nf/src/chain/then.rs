@@ -33,6 +33,10 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
         self.0.aliases() || self.1.aliases()
     }
 
+    fn depends_on_flows(&self) -> bool {
+        self.0.depends_on_flows() || self.1.depends_on_flows()
+    }
+
     /// That of the function that translates: there is one at most.
     fn translation(&self) -> Option<Translation> {
         self.0.translation().or_else(|| self.1.translation())

@@ -101,8 +101,11 @@ impl<C: Chain> ChainService<C> {
         arrival: &Arrival,
         lane: &mut LaneState<'_, C::Local>,
     ) -> Outcome<Verdict> {
-        let ChainService { chain, originated, .. } = self;
         let (now, id) = (arrival.now, arrival.shard);
+        if self.chain.depends_on_flows() {
+            self.reclaim(id, lane, now, usize::MAX);
+        }
+        let ChainService { chain, originated, .. } = self;
         let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
         let mut asked = Asked::default();
         originated.alias = None;
@@ -219,6 +222,27 @@ impl<C: Chain> ChainService<C> {
         now: Time,
         budget: usize,
     ) -> bool {
+        if !self.reclaim(id, lane, now, budget) {
+            return false;
+        }
+        let ChainService { chain, originated, .. } = self;
+        let Some(Shard { table, local, .. }) = lane.shards.get_mut(id) else { return true };
+        let asked = &mut Asked::default();
+        let flows = Some(&*table);
+        let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool, flows };
+        // An aborted turn comes again.
+        let _ = chain.periodic(local, scope);
+        true
+    }
+
+    /// Ends up to `budget` flows of a shard whose time is up. Returns whether none is left.
+    fn reclaim(
+        &mut self,
+        id: ShardId,
+        lane: &mut LaneState<'_, C::Local>,
+        now: Time,
+        budget: usize,
+    ) -> bool {
         let ChainService { chain, originated, disturbed, .. } = self;
         let Some(Shard { table, local, .. }) = lane.shards.get_mut(id) else { return true };
         let asked = &mut Asked::default();
@@ -227,10 +251,6 @@ impl<C: Chain> ChainService<C> {
         lane.counters.flows_ended.add(reclaimed.flows as u64);
         if reclaimed.flows > 0 {
             disturbed.push(id);
-        }
-        if reclaimed.complete {
-            // An aborted turn comes again.
-            let _ = chain.periodic(local, scope);
         }
         reclaimed.complete
     }

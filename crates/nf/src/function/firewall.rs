@@ -17,6 +17,7 @@ pub use rule_set::{Action, PortList, PortRange, Protocol, Question, Rule, RuleSe
 use std::time::Duration;
 
 use rheostat_base::DropReason;
+use rheostat_ip::{Received, Unreachable};
 use rheostat_packet::Network;
 use rheostat_packet::wire::tcp_option::TcpOption;
 use rheostat_packet::wire::{icmpv4, icmpv6};
@@ -99,7 +100,7 @@ impl Firewall {
                 cx.set_evictable(true);
             }
             state.tcp = Some(track);
-        } else if let Some(kind) = icmp_type(packet) {
+        } else if let Some(kind) = packet.icmp_type() {
             let asks = match packet.headers().network {
                 Network::Ipv4 => icmpv4::is_request(kind),
                 _ => icmpv6::is_request(kind),
@@ -136,11 +137,11 @@ impl Firewall {
         if !cx.local().may_answer(now) {
             return Ok(());
         }
-        let (mbuf, headers) = (packet.mbuf(), packet.headers());
+        let (received, headers) = (Received::from(packet.mbuf()), packet.headers());
         let capacity = if headers.protocol == 6 { 256 } else { rheostat_ip::LONGEST_ANSWER };
         cx.originate_like(packet, capacity, |out| match headers.protocol {
-            6 => rheostat_ip::tcp_reset(mbuf, headers, out),
-            _ => rheostat_ip::prohibited(mbuf, headers, out),
+            6 => rheostat_ip::tcp_reset(received, headers, out),
+            _ => rheostat_ip::unreachable(received, headers, Unreachable::Prohibited, out),
         })
     }
 }
@@ -228,7 +229,7 @@ impl NetworkFunction for Firewall {
         let headers = packet.headers();
         Ok(match headers.network {
             Network::Ipv4 => Verdict::Drop(DropReason::IcmpUnrelated),
-            Network::Ipv6 => match icmp_type(packet) {
+            Network::Ipv6 => match packet.icmp_type() {
                 Some(kind) if icmpv6::is_link_local(kind) => Verdict::Forward,
                 _ => Verdict::Drop(DropReason::IcmpUnrelated),
             },
@@ -255,7 +256,7 @@ fn question(packet: &Packet<'_>) -> Question {
         destination: key.second(),
         protocol,
         ports: has_ports.then(|| (key.first_port(), key.second_port())),
-        icmp_type: icmp_type(packet),
+        icmp_type: packet.icmp_type(),
     }
 }
 
@@ -264,19 +265,7 @@ fn question(packet: &Packet<'_>) -> Question {
 fn goes_to_sender(packet: &Packet<'_>) -> bool {
     let key = packet.key();
     let sender = if packet.is_forward() { key.second() } else { key.first() };
-    rheostat_packet::tuple::addresses(packet.data(), packet.headers())
-        .is_some_and(|outer| outer.second() == sender)
-}
-
-/// The type of an ICMP or ICMPv6 message.
-fn icmp_type(packet: &Packet<'_>) -> Option<u8> {
-    let headers = packet.headers();
-    let is_icmp =
-        matches!((headers.network, headers.protocol), (Network::Ipv4, 1) | (Network::Ipv6, 58));
-    if !is_icmp || packet.is_later_fragment() {
-        return None;
-    }
-    packet.data().get(usize::from(headers.l4)).copied()
+    packet.addresses().is_some_and(|outer| outer.second() == sender)
 }
 
 /// What connection tracking needs of a segment.

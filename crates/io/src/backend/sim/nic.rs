@@ -134,7 +134,7 @@ impl Nic {
     fn next_frame(&mut self, now: Time) -> Option<Frame> {
         if self.frame.is_none() && !self.ended {
             self.frame = self.pull(now);
-            self.ended = self.frame.is_none();
+            self.ended = self.frame.is_none() && !self.source.is_fed();
         }
         self.frame
     }

@@ -1,0 +1,20 @@
+//! `[function.nat.timeouts]`: how long flows live without a packet.
+
+use rheostat_nf::function::nat::NatTimeouts;
+
+use crate::config::lifetime::{ICMP, TCP_ESTABLISHED, TCP_TRANSITORY, UDP, lifetime};
+use crate::findings::Findings;
+use crate::reader::Table;
+
+/// Reads the lifetimes. Shorter ones than the RFCs ask for are taken, with a warning.
+pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> NatTimeouts {
+    let default = NatTimeouts::default();
+    let mut read = |key, default, least| lifetime(table, findings, key, default, least);
+    NatTimeouts {
+        tcp_established: read("tcp_established", default.tcp_established, TCP_ESTABLISHED),
+        tcp_transitory: read("tcp_transitory", default.tcp_transitory, TCP_TRANSITORY),
+        udp: read("udp", default.udp, UDP),
+        icmp: read("icmp", default.icmp, ICMP),
+        other: read("other", default.other, None),
+    }
+}

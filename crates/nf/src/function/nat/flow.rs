@@ -1,0 +1,141 @@
+//! What a NAT keeps per flow.
+
+use std::net::Ipv4Addr;
+
+use rheostat_base::DropReason;
+use rheostat_packet::FlowKey;
+use rheostat_packet::wire::RewriteError;
+
+use super::mapping::MappingId;
+use super::session::Session;
+use crate::packet::Packet;
+
+/// An address and a port, or the identifier of queries; zero for protocols without.
+pub(super) type Endpoint = (Ipv4Addr, u16);
+
+/// The endpoints of a translated flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ends {
+    pub(super) inner: Endpoint,
+    pub(super) external: Endpoint,
+    pub(super) remote: Endpoint,
+}
+
+/// Who answers for the flow's external endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Binding {
+    /// The configuration.
+    Fixed,
+    /// A mapping that other flows of the inner endpoint share. `kept` by this flow, unless nobody inside
+    /// has sent on it.
+    Mapping { id: MappingId, kept: bool },
+    /// The flow itself; counted against its host's quota.
+    Own,
+}
+
+/// The state of one flow.
+#[derive(Debug)]
+pub struct FlowState {
+    /// `None` for a flow that is let through as it is.
+    pub(super) translated: Option<Translated>,
+    pub(super) protocol: u8,
+    pub(super) session: Session,
+    /// Whether both ends have sent.
+    pub(super) answered: bool,
+    /// Whether the flow was opened from inside.
+    pub(super) opened_inside: bool,
+}
+
+/// What becomes of a translated flow's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Translated {
+    pub(super) ends: Ends,
+    pub(super) binding: Binding,
+    /// Whether the other end is inside, too.
+    pub(super) turns_round: bool,
+}
+
+// With the table's own part, an entry stays within two cache lines.
+const _: () = assert!(size_of::<FlowState>() <= 40);
+
+impl Ends {
+    /// The key of packets from inside, as they come.
+    pub(super) fn inner_key(&self, protocol: u8, zone: u32) -> FlowKey {
+        FlowKey::v4(self.inner, self.remote_of(self.inner, protocol), protocol, zone)
+    }
+
+    /// The key of packets from outside, as they come.
+    pub(super) fn external_key(&self, protocol: u8, zone: u32) -> FlowKey {
+        FlowKey::v4(self.external, self.remote_of(self.external, protocol), protocol, zone)
+    }
+
+    /// The remote end as it stands beside `own`: queries have one identifier for both.
+    fn remote_of(&self, own: Endpoint, protocol: u8) -> Endpoint {
+        (self.remote.0, if protocol == 1 { own.1 } else { self.remote.1 })
+    }
+
+    /// Translates a packet of the flow.
+    #[inline]
+    pub(super) fn translate(
+        &self,
+        packet: &mut Packet<'_>,
+        outbound: bool,
+    ) -> Result<(), DropReason> {
+        let keeps_port = packet.is_later_fragment() || self.inner.1 == self.external.1;
+        let mut rewrite = packet.rewrite().map_err(untranslatable)?;
+        if outbound {
+            rewrite.set_source(self.external.0.into()).map_err(untranslatable)?;
+            if !keeps_port {
+                rewrite.set_source_port(self.external.1).map_err(untranslatable)?;
+            }
+        } else {
+            rewrite.set_destination(self.inner.0.into()).map_err(untranslatable)?;
+            if !keeps_port {
+                rewrite.set_destination_port(self.inner.1).map_err(untranslatable)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back the translation of a packet from outside.
+    pub(super) fn untranslate(&self, packet: &mut Packet<'_>, outbound: bool) {
+        let back = Ends { inner: self.external, external: self.inner, ..*self };
+        // What could be translated can be translated back.
+        let _ = back.translate(packet, outbound);
+    }
+
+    /// Translates an ICMP error about a packet of the flow, and the packet in it (RFC 5508, REQ-4 and
+    /// REQ-5). `outbound` errors come from inside and quote a packet from outside.
+    pub(super) fn translate_error(
+        &self,
+        packet: &mut Packet<'_>,
+        outbound: bool,
+    ) -> Result<(), DropReason> {
+        // It goes to whoever sent the packet it quotes; otherwise one flow would let errors through to
+        // every other host.
+        let sender = if outbound { self.remote.0 } else { self.external.0 };
+        let receiver = packet.addresses().map(|outer| outer.second());
+        if receiver != Some(sender.into()) {
+            return Err(DropReason::IcmpUnrelated);
+        }
+        let mut quoted = packet.quoted().map_err(untranslatable)?;
+        if outbound {
+            quoted.set_destination(self.external.0.into(), self.external.1)
+        } else {
+            quoted.set_source(self.inner.0.into(), self.inner.1)
+        }
+        .map_err(untranslatable)?;
+        let mut rewrite = packet.rewrite().map_err(untranslatable)?;
+        if outbound {
+            // Whichever host inside has sent it: no other address of the inside may be seen.
+            rewrite.set_source(self.external.0.into())
+        } else {
+            rewrite.set_destination(self.inner.0.into())
+        }
+        .map_err(untranslatable)
+    }
+}
+
+fn untranslatable(_: RewriteError) -> DropReason {
+    DropReason::Untranslatable
+}

@@ -1,0 +1,107 @@
+//! What a NAT keeps per shard.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rheostat_base::ShardId;
+use rheostat_ip::RateLimit;
+use rheostat_steer::{PortClasses, Steering};
+
+use super::log::{LogEnd, MappingEvent};
+use super::mapping::{MappingId, Mappings};
+use super::ports::PortSets;
+use super::silence::Silence;
+
+/// The ports that lead to each shard.
+#[derive(Debug)]
+pub(super) struct Classes {
+    ports: PortClasses,
+    queries: PortClasses,
+}
+
+impl Classes {
+    pub(super) fn new(steering: &Steering) -> Classes {
+        Classes { ports: PortClasses::new(steering, 17), queries: PortClasses::new(steering, 1) }
+    }
+
+    pub(super) fn of(&self, protocol: u8) -> &PortClasses {
+        if protocol == 1 { &self.queries } else { &self.ports }
+    }
+
+    pub(super) fn largest(&self) -> usize {
+        self.ports.largest().max(self.queries.largest())
+    }
+}
+
+/// The state of a NAT in one shard: the ports that are the shard's to give out, and who has them.
+#[derive(Debug)]
+pub struct NatShard {
+    pub(super) id: ShardId,
+    pub(super) steering: Arc<Steering>,
+    pub(super) classes: Arc<Classes>,
+    pub(super) rng: StdRng,
+    pub(super) sets: PortSets,
+    pub(super) mappings: Mappings,
+    pub(super) permissions: Permissions,
+    pub(super) answers: RateLimit,
+    pub(super) silence: Silence,
+    pub(super) log: Option<LogEnd>,
+    pub(super) counts: Counts,
+}
+
+impl NatShard {
+    /// Random numbers that nobody can foresee who does not know `seed`.
+    pub(super) fn rng(seed: u64) -> StdRng {
+        StdRng::seed_from_u64(seed)
+    }
+
+    /// Writes an event to the log, if there is one.
+    pub(super) fn note(&mut self, event: MappingEvent) {
+        if let Some(log) = &mut self.log
+            && !log.note(event)
+        {
+            self.counts.log_lost += 1;
+        }
+    }
+}
+
+/// What a NAT counts in one shard.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// External endpoints given out, and taken back.
+    pub(super) created: u64,
+    pub(super) ended: u64,
+    /// Of those given out, the ones with the inner endpoint's port.
+    pub(super) preserved: u64,
+    /// Flows between hosts inside.
+    pub(super) hairpinned: u64,
+    /// Events that did not get into the log.
+    pub(super) log_lost: u64,
+}
+
+/// The hosts outside whose packets a mapping lets in, with the flows that account for it.
+#[derive(Debug, Default)]
+pub(super) struct Permissions(HashMap<(MappingId, Ipv4Addr), u32>);
+
+impl Permissions {
+    pub(super) fn grant(&mut self, mapping: MappingId, remote: Ipv4Addr) {
+        *self.0.entry((mapping, remote)).or_default() += 1;
+    }
+
+    pub(super) fn revoke(&mut self, mapping: MappingId, remote: Ipv4Addr) {
+        if let Entry::Occupied(mut flows) = self.0.entry((mapping, remote)) {
+            *flows.get_mut() -= 1;
+            if *flows.get() == 0 {
+                flows.remove();
+            }
+        }
+    }
+
+    pub(super) fn has(&self, mapping: MappingId, remote: Ipv4Addr) -> bool {
+        self.0.contains_key(&(mapping, remote))
+    }
+}

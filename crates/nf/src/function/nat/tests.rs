@@ -1,0 +1,162 @@
+//! That external endpoints lead home, and belong to one flow or mapping each.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use rheostat_base::ShardId;
+use rheostat_state::{FlowHasher, FlowTable, StateLayout, TableConfig};
+use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
+
+use super::flow::Ends;
+use super::*;
+use crate::chain::{Stage, steering_for};
+use crate::cx::Flows;
+
+const PROTOCOLS: [u8; 3] = [6, 17, 1];
+
+/// A NAT with all its shards, and the flows of each.
+struct World {
+    nat: Nat,
+    steering: Arc<Steering>,
+    shards: Vec<(NatShard, FlowTable)>,
+}
+
+impl World {
+    fn new(config: NatConfig, key: [u8; 40], shards: usize) -> World {
+        let mut layout = StateLayout::new();
+        let stage = Stage::new(Nat::new(config.clone(), None).unwrap(), &mut layout).unwrap();
+        let orientations = vec![Orientation::Inside, Orientation::Outside];
+        let steering = Steering::new(&HashKey::new(key), 512, shards, orientations).unwrap();
+        let steering = Arc::new(steering_for(&stage, steering).unwrap());
+        let nat = Nat::new(config, None).unwrap();
+        let layout = Arc::new(layout);
+        let shard = |id: usize| {
+            let info = ShardInfo {
+                id: ShardId(id as u16),
+                shards,
+                seed: id as u64,
+                steering: steering.clone(),
+            };
+            let table = TableConfig { capacity: 512, aliases: true };
+            let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+            (nat.local(info), FlowTable::new(table, layout.clone(), hasher).unwrap())
+        };
+        let shards = (0..shards).map(shard).collect();
+        World { nat, steering, shards }
+    }
+
+    /// Opens a flow from inside in its shard, as packets would. `None` when that is not possible, or it
+    /// is open already.
+    fn open(&mut self, protocol: u8, inner: Endpoint, remote: Endpoint) -> Option<Ends> {
+        let remote = if protocol == 1 { (remote.0, inner.1) } else { remote };
+        let key = FlowKey::v4(inner, remote, protocol, 0);
+        let id = self.steering.shard_of_key(&key);
+        let (shard, table) = &mut self.shards[id.index()];
+        if table.find_now(table.hash_of(&key), &key).is_some() {
+            return None;
+        }
+        let flows = Flows::of(table);
+        let bound = self.nat.bind(shard, flows, &key, (inner, remote), rheostat_base::Time::ZERO);
+        let (ends, _) = bound.ok()?;
+        let flow = table.insert(table.hash_of(&key), &key, rheostat_base::Time::ZERO).unwrap();
+        let alias = ends.external_key(protocol, 0);
+        assert_eq!(self.steering.shard_of_key(&alias), id, "packets from outside lead elsewhere");
+        table.alias(flow, table.hash_of(&alias), &alias).expect("a key of its own");
+        Some(ends)
+    }
+}
+
+fn config(addresses: u8, mapping: Mapping) -> NatConfig {
+    let external = (1..=addresses).map(|last| Ipv4Addr::new(203, 0, 113, last)).collect();
+    NatConfig { mapping, ..NatConfig::new(external) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever the tuples, the hash key, the number of shards and the pool.
+    #[test]
+    fn packets_from_outside_reach_the_flow_and_no_other(
+        key: [u8; 40],
+        shards in prop::sample::select(vec![1_usize, 16, 128, 512]),
+        addresses in 1_u8..9,
+        independent: bool,
+        arbitrary: bool,
+        flows in prop::collection::vec(
+            (0_usize..3, 0_u32..40, any::<u16>(), 0_u32..6, 0_u16..4), 1..200),
+    ) {
+        let mapping = match independent {
+            true => Mapping::EndpointIndependent,
+            false => Mapping::AddressAndPortDependent,
+        };
+        let pooling = if arbitrary { Pooling::Arbitrary } else { Pooling::Paired };
+        let config = NatConfig { pooling, ..config(addresses, mapping) };
+        let mut world = World::new(config, key, shards);
+        // Who has an external endpoint: an inner endpoint, and for one remote alone where that counts.
+        let mut owners: HashMap<(u8, Endpoint, Option<Endpoint>), Endpoint> = HashMap::new();
+        let mut mapped: HashMap<(u8, Endpoint), Endpoint> = HashMap::new();
+        for (protocol, host, port, remote, remote_port) in flows {
+            let protocol = PROTOCOLS[protocol];
+            let inner = (Ipv4Addr::from_bits(0x0a00_0000 + host), port);
+            let remote = (Ipv4Addr::from_bits(0xc633_6400 + remote), remote_port);
+            let Some(ends) = world.open(protocol, inner, remote) else { continue };
+            let of_remote = (!independent).then_some(ends.remote);
+            let owner = owners.entry((protocol, ends.external, of_remote)).or_insert(inner);
+            prop_assert_eq!(*owner, inner, "two hosts share an endpoint");
+            if independent {
+                let external = mapped.entry((protocol, inner)).or_insert(ends.external);
+                prop_assert_eq!(*external, ends.external, "one inner endpoint has two");
+            }
+            if port >= 1_024 {
+                prop_assert!(ends.external.1 >= 1_024, "a port has become privileged");
+            }
+        }
+    }
+}
+
+/// The fill of the pool at which the first flow is refused, with a mapping for each.
+fn first_refusal(shards: usize) -> f64 {
+    let mut key = [0; 40];
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut world = loop {
+        key.iter_mut().for_each(|byte| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            *byte = state as u8;
+        });
+        let world = World::new(config(1, Mapping::EndpointIndependent), key, shards);
+        if PortClasses::new(&world.steering, 17).is_even() {
+            break world;
+        }
+    };
+    let remote = (Ipv4Addr::new(198, 51, 100, 1), 53);
+    // High ports: the last 1,023 of each class are for privileged ones.
+    let mut given = 0;
+    for number in 0_u32.. {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let inner = (Ipv4Addr::from_bits(0x0a00_0000 + number), 1_024 | (state >> 48) as u16);
+        let key = FlowKey::v4(inner, remote, 17, 0);
+        let id = world.steering.shard_of_key(&key);
+        let (shard, table) = &mut world.shards[id.index()];
+        let flows = Flows::of(table);
+        match world.nat.bind(shard, flows, &key, (inner, remote), rheostat_base::Time::ZERO) {
+            Ok(_) => given += 1,
+            Err(DropReason::PortsExhausted) => break,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    f64::from(given) / 64_512.0
+}
+
+/// Shards fill unevenly: what `docs/nat.md` says of it.
+#[test]
+fn the_first_refusal_comes_late() {
+    let fills = [16, 128, 512].map(first_refusal);
+    println!("first refusal at {fills:.2?} of the pool");
+    for (fill, least) in fills.into_iter().zip([0.92, 0.80, 0.62]) {
+        assert!((least..=1.0).contains(&fill), "{fills:?}");
+    }
+}
