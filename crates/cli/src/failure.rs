@@ -49,6 +49,11 @@ pub(crate) enum Failure {
     Io(#[from] io::Error),
     #[error("error: {0}")]
     Blocks(#[from] BlockError),
+    #[error(
+        "error: the configuration has no NAT with port blocks: set `deterministic = true` in \
+         [function.nat], or look into its log"
+    )]
+    NoBlocks,
     #[error("error: {0}")]
     Log(#[from] LogError),
     #[error("error: {0}")]

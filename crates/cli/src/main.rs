@@ -6,6 +6,7 @@ mod chains;
 mod check;
 mod failure;
 mod generate;
+mod nat_host;
 mod run;
 
 use std::alloc::System;
@@ -44,6 +45,8 @@ enum Command {
     Check(check::Args),
     /// Write generated traffic to a capture.
     Gen(generate::Args),
+    /// Say which host has an external endpoint.
+    NatHost(nat_host::Args),
     /// Measure.
     Bench(bench::Args),
 }
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Gen(args) => generate::run(&args),
+        Command::NatHost(args) => nat_host::run(&args),
         Command::Bench(args) => bench::run(&args),
     };
     outcome.unwrap_or_else(|failure| {

@@ -1,0 +1,236 @@
+//! The NAT over whole runs: the same packets leave from any number of lanes, and plain packets stay on
+//! the lane they arrive on.
+
+mod world;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use rheostat::{FirewallConfig, Mix, MixConfig, Stage, StateLayout, Then, Trial};
+use rheostat_io::CaptureSource;
+use rheostat_nf::Chain;
+use rheostat_nf::function::firewall::TcpOptions;
+use rheostat_nf::function::nat::{Mapping, MappingChange, MappingLog, NatConfig};
+use rheostat_nf::function::{Firewall, Nat};
+use rheostat_packet::wire::Rewrite;
+use rheostat_packet::{Headers, LinkType, Tuple};
+use rheostat_traffic::{Arrival, Source};
+use world::flows::{Difference, Flows};
+use world::spliced::Spliced;
+
+const LANES: [usize; 3] = [2, 3, 8];
+
+type Endpoint = (Ipv4Addr, u16);
+/// Inner endpoints by protocol, with what stood for them, and for which remote one if for one alone.
+type Mapped = HashMap<(u8, Endpoint, Option<Endpoint>), Endpoint>;
+
+/// Turns packets to hosts inside into what the world outside would have sent: packets to the external
+/// endpoint.
+struct Outside<S> {
+    inner: S,
+    mapped: Mapped,
+    has_remote: bool,
+}
+
+impl<S: Source> Outside<S> {
+    fn turn(&self, frame: &mut [u8], link: LinkType, wire_len: usize) -> Option<()> {
+        let headers = Headers::parse_bytes(frame, wire_len, link).ok()?;
+        let Tuple::Flow(key) = Tuple::of_bytes(frame, &headers) else { return None };
+        let (IpAddr::V4(remote), IpAddr::V4(inner)) = (key.first(), key.second()) else {
+            return None;
+        };
+        let query = headers.protocol == 1;
+        let remote_port = if query { key.second_port() } else { key.first_port() };
+        let remote = self.has_remote.then_some((remote, remote_port));
+        let name = (headers.protocol, (inner, key.second_port()), remote);
+        let (address, port) = *self.mapped.get(&name)?;
+        let mut rewrite = Rewrite::new(frame, &headers).ok()?;
+        rewrite.set_destination(address.into()).ok()?;
+        rewrite.set_destination_port(port).ok()
+    }
+}
+
+impl<S: Source> Source for Outside<S> {
+    fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
+        let arrival = self.inner.next(frame)?;
+        self.turn(frame, arrival.link, arrival.wire_len as usize);
+        Some(arrival)
+    }
+}
+
+fn config(mapping: Mapping) -> NatConfig {
+    let inside = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"];
+    NatConfig {
+        mapping,
+        inside: inside.iter().filter_map(|prefix| prefix.parse().ok()).collect(),
+        ..NatConfig::new((1..=4).map(|last| Ipv4Addr::new(203, 0, 113, last)).collect())
+    }
+}
+
+fn nat_alone(config: NatConfig, log: Option<MappingLog>) -> (Stage<Nat>, StateLayout) {
+    let mut layout = StateLayout::new();
+    let nat = Nat::new(config, log).expect("no blocks to divide");
+    (Stage::new(nat, &mut layout).expect("room for one state"), layout)
+}
+
+fn behind_firewall(
+    config: NatConfig,
+    log: Option<MappingLog>,
+) -> (Then<Stage<Firewall>, Stage<Nat>>, StateLayout) {
+    let mut layout = StateLayout::new();
+    let tcp = TcpOptions { pickup: true, ..TcpOptions::default() };
+    let firewall = Firewall::new(FirewallConfig { tcp, ..FirewallConfig::default() });
+    let firewall = Stage::new(firewall, &mut layout).expect("room for one state");
+    let nat = Nat::new(config, log).expect("no blocks to divide");
+    (Then(firewall, Stage::new(nat, &mut layout).expect("room for another")), layout)
+}
+
+struct Outcome {
+    flows: Flows,
+    figures: Vec<(&'static str, u64)>,
+    handoff: u64,
+    translated: usize,
+}
+
+fn run<C: Chain>(
+    lanes: usize,
+    (chain, layout): (C, StateLayout),
+    source: impl Source + 'static,
+    link: LinkType,
+) -> Outcome {
+    let trial = Trial { lanes, flows: 262_144, ..Trial::new(chain, layout) };
+    let report = trial.run(source, |_, _| {}).expect("a trial");
+    assert_eq!(report.violations, [], "{lanes} lanes");
+    let counters = &report.counters;
+    let mut figures = vec![("sent", counters.sent), ("created", counters.flows_created)];
+    let dropped = rheostat::DropReason::ALL.iter();
+    figures.extend(dropped.map(|reason| (reason.name(), counters.dropped[*reason as usize])));
+    let external = |packet: &&rheostat_io::Collected| {
+        let bytes = &packet.bytes;
+        Headers::parse_bytes(bytes, bytes.len(), link)
+            .ok()
+            .and_then(|headers| rheostat_packet::tuple::addresses(bytes, &headers))
+            .is_some_and(|key| matches!(key.first(), IpAddr::V4(a) if a.octets()[0] == 203))
+    };
+    Outcome {
+        flows: Flows::of(&report.sent, link),
+        figures,
+        handoff: counters.handoff_out,
+        translated: report.sent.iter().filter(external).count(),
+    }
+}
+
+/// Runs a source once to learn who gets which endpoint, and then with answers to those, on one lane and on
+/// several. Returns what came of it on one lane, and on the last.
+fn compare<C: Chain, S: Source + 'static>(
+    name: &str,
+    link: LinkType,
+    mapping: Mapping,
+    chain: impl Fn(NatConfig, Option<MappingLog>) -> (C, StateLayout),
+    source: impl Fn() -> S,
+) -> (Outcome, Outcome) {
+    let log = MappingLog::new();
+    run(1, chain(config(mapping), Some(log.clone())), source(), link);
+    let mut mapped = Mapped::new();
+    log.drain(|event| {
+        if event.change == MappingChange::Created {
+            mapped.insert((event.protocol, event.inner, event.remote), event.external);
+        }
+    });
+    let has_remote = mapping == Mapping::AddressAndPortDependent;
+    let both_ways = || Outside { inner: source(), mapped: mapped.clone(), has_remote };
+    let one = run(1, chain(config(mapping), None), both_ways(), link);
+    assert_eq!(one.handoff, 0);
+    let mut last = None;
+    for lanes in LANES {
+        let many = run(lanes, chain(config(mapping), None), both_ways(), link);
+        assert_eq!(one.figures, many.figures, "{name}, {lanes} lanes");
+        if let Some(difference) = one.flows.differs_from(&many.flows) {
+            let difference: Difference = difference;
+            panic!("{name}, {lanes} lanes: {difference}");
+        }
+        last = Some(many);
+    }
+    (one, last.expect("some lanes"))
+}
+
+const MAPPINGS: [Mapping; 2] = [Mapping::EndpointIndependent, Mapping::AddressAndPortDependent];
+
+fn mix(seed: u64) -> Mix {
+    let config = MixConfig {
+        seed,
+        flows: 400,
+        packets: Some(15_000),
+        // Slow enough that flows time out on the way.
+        packets_per_second: 100,
+        ..MixConfig::default()
+    };
+    Mix::new(config).expect("a mix")
+}
+
+/// What is left of a source without all but whole packets of TCP and UDP.
+struct Plain<S>(S);
+
+impl<S: Source> Source for Plain<S> {
+    fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
+        loop {
+            let arrival = self.0.next(frame)?;
+            let headers = Headers::parse_bytes(frame, arrival.wire_len as usize, arrival.link);
+            let is_plain = |h: Headers| matches!(h.protocol, 6 | 17) && h.fragment.is_none();
+            if headers.is_ok_and(is_plain) {
+                return Some(arrival);
+            }
+        }
+    }
+}
+
+#[test]
+fn plain_packets_stay_where_they_arrive() {
+    for mapping in MAPPINGS {
+        let (one, many) = compare("mix", LinkType::Ethernet, mapping, nat_alone, || Plain(mix(3)));
+        let sent = one.figures[0].1;
+        assert!(one.translated as u64 > sent / 4, "{} of {sent} translated", one.translated);
+        let no_mapping = one.figures.iter().find(|(name, _)| *name == "no_mapping");
+        assert!(no_mapping.is_some_and(|(_, count)| count * 3 < sent), "answers come in");
+        assert_eq!(many.handoff, 0, "{mapping:?}");
+    }
+}
+
+#[test]
+fn fragments_and_errors_leave_the_same_from_any_number_of_lanes() {
+    for mapping in MAPPINGS {
+        let source = || Spliced::new(mix(5));
+        let (one, many) = compare("spliced", LinkType::Ethernet, mapping, behind_firewall, source);
+        assert!(one.translated > 1_000);
+        assert!(many.handoff > 100, "lanes that hand nothing over prove nothing");
+    }
+}
+
+#[test]
+fn captures_leave_the_same_from_any_number_of_lanes() {
+    let Ok(folder) = std::env::var("RHEO_TRACES") else {
+        println!("not run: RHEO_TRACES is not set");
+        return;
+    };
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .expect("RHEO_TRACES names a folder")
+        .map(|entry| entry.expect("a folder that can be read").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "pcap" || e == "pcapng" || e == "cap"))
+        .collect();
+    files.sort();
+    let (mut compared, mut translated) = (0, 0);
+    for path in &files {
+        let Ok(mut first) = CaptureSource::open(path) else { continue };
+        let Some(arrival) = first.next(&mut Vec::new()) else { continue };
+        let name = path.display().to_string();
+        let source = || CaptureSource::open(path).expect("opened before");
+        let mapping = Mapping::EndpointIndependent;
+        let (one, _) = compare(&name, arrival.link, mapping, behind_firewall, source);
+        compared += 1;
+        translated += one.translated;
+    }
+    assert!(compared > 0, "no capture in {folder} could be read");
+    assert!(translated > 100, "{translated} packets translated prove little");
+    println!("{compared} captures, {translated} packets translated");
+}
