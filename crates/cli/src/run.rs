@@ -61,6 +61,9 @@ pub(crate) struct OverrideArgs {
     /// Stop after this long, such as 10s.
     #[arg(long, value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
     pub(crate) duration: Option<Duration>,
+    /// Draw everything random from this number, so that a run can be repeated.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
 }
 
 impl OverrideArgs {
@@ -72,6 +75,7 @@ impl OverrideArgs {
             output: self.output.clone(),
             lanes: self.lanes,
             duration: self.duration,
+            seed: self.seed,
         }
     }
 }

@@ -29,6 +29,8 @@ pub struct Overrides {
     pub lanes: Option<u16>,
     /// `--duration TIME`.
     pub duration: Option<Duration>,
+    /// `--seed N`.
+    pub seed: Option<u64>,
 }
 
 /// `NAME=KIND:ARG`: the device `NAME` becomes one of another kind.
@@ -135,6 +137,7 @@ impl Overrides {
                 findings.push(Finding::mistake("--lanes", message).help(help));
             }
         }
+        config.run.seed = self.seed.or(config.run.seed);
         if let Some(duration) = self.duration {
             config.run.duration = Some(duration);
             if duration.is_zero() {
