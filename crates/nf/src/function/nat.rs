@@ -229,7 +229,7 @@ impl Nat {
         Admission::Admit(state, Verdict::Forward)
     }
 
-    /// Tells a host inside that there is no endpoint for its flow (RFC 6888, REQ-9).
+    /// Tells a host inside that there is no endpoint for its flow (RFC 6888, REQ-11).
     fn refuse(&self, cx: &mut Cx<'_, NatShard>, packet: &Packet<'_>) -> Outcome<()> {
         let now = cx.now();
         if !cx.local().answers.allow(now) {

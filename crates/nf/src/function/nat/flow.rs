@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use rheostat_base::DropReason;
 use rheostat_packet::FlowKey;
+use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::wire::RewriteError;
 
 use super::mapping::MappingId;
@@ -117,6 +118,10 @@ impl Ends {
         let receiver = packet.addresses().map(|outer| outer.second());
         if receiver != Some(sender.into()) {
             return Err(DropReason::IcmpUnrelated);
+        }
+        if judge_packet(packet.mbuf(), packet.headers()) == Some(Validity::Invalid) {
+            // RFC 5508, REQ-3.
+            return Err(DropReason::Malformed);
         }
         let mut quoted = packet.quoted().map_err(untranslatable)?;
         if outbound {
