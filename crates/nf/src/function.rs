@@ -2,6 +2,7 @@
 
 pub mod firewall;
 pub mod nat;
+pub mod policer;
 
 pub use firewall::Firewall;
 pub use nat::Nat;

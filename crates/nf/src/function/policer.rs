@@ -1,0 +1,4 @@
+//! A policer.
+
+pub mod meter;
+pub mod quantity;
