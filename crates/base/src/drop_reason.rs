@@ -65,6 +65,8 @@ drop_reasons! {
     QuotaExceeded = "quota_exceeded",
     /// The packet's addresses cannot be translated: its checksum cannot be kept, or headers are missing.
     Untranslatable = "untranslatable",
+    /// The packet is beyond the rate and the burst it is held to.
+    Policed = "policed",
     /// No device leads to where the packet should go.
     NoRoute = "no_route",
     /// A handler gave up on the packet.

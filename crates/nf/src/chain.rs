@@ -50,6 +50,10 @@ pub trait Chain: Send + Sync + 'static {
     /// Makes the state of one shard.
     fn local(&self, shard: ShardInfo) -> Self::Local;
 
+    /// Whether a packet passes that was let through as the first of a flow for which the table has no
+    /// room.
+    fn passes_without_entry(&self) -> bool;
+
     /// Presents the first packet of a flow. With [`Verdict::Drop`] the states are to be discarded.
     fn first(
         &self,

@@ -107,6 +107,14 @@ pub trait NetworkFunction: Send + Sync + 'static {
         Ok(Verdict::Forward)
     }
 
+    /// Whether the first packet of a flow, when the function has let it through and the table has no
+    /// room for the flow, passes all the same; otherwise it is dropped as
+    /// [`DropReason::TableFull`](rheostat_base::DropReason::TableFull). In a chain it passes only if
+    /// every function says so. Its state is given to [`NetworkFunction::discarded`] either way.
+    fn passes_without_entry(&self) -> bool {
+        false
+    }
+
     /// Called about twice a second per shard, with or without traffic.
     fn periodic(&self, _cx: &mut Cx<'_, Self::Local>) -> Outcome<()> {
         Ok(())

@@ -2,7 +2,9 @@
 
 use rheostat_base::DeviceId;
 use rheostat_packet::wire::tcp::TcpSegment;
-use rheostat_packet::wire::{Quoted, Rewrite, RewriteError};
+use rheostat_packet::wire::{
+    Ipv4Packet, Ipv4PacketMut, Ipv6Packet, Ipv6PacketMut, Quoted, Rewrite, RewriteError,
+};
 use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, tuple};
 use rheostat_run::{Arrival, ArrivalKind};
 use rheostat_steer::Side;
@@ -113,6 +115,45 @@ impl<'a> Packet<'a> {
     #[expect(clippy::len_without_is_empty, reason = "a packet is never empty")]
     pub fn len(&self) -> usize {
         self.mbuf.len()
+    }
+
+    /// Bytes the packet had on the wire, link header included; more than [`Packet::len`] when a capture
+    /// cut it short.
+    #[inline]
+    pub fn wire_len(&self) -> u32 {
+        (self.mbuf.len() as u32).max(self.mbuf.meta.wire_len)
+    }
+
+    /// Type of service of IPv4, or traffic class of IPv6: DSCP (6 bits) and ECN (2 bits). `None`
+    /// without IP.
+    #[inline]
+    pub fn traffic_class(&self) -> Option<u8> {
+        let ip = self.data().get(usize::from(self.headers().l3)..)?;
+        match self.headers().network {
+            Network::Ipv4 => Ipv4Packet::new(ip).ok().map(|ip| ip.tos()),
+            Network::Ipv6 => Ipv6Packet::new(ip).ok().map(|ip| ip.traffic_class()),
+            Network::Arp | Network::Other => None,
+        }
+    }
+
+    /// Sets type of service or traffic class, and the checksum of IPv4 with it; without IP, nothing.
+    #[inline]
+    pub fn set_traffic_class(&mut self, class: u8) {
+        let l3 = usize::from(self.arrival.headers.l3);
+        let Some(ip) = self.mbuf.data_mut().get_mut(l3..) else { return };
+        match self.arrival.headers.network {
+            Network::Ipv4 => {
+                if let Ok(mut ip) = Ipv4PacketMut::new(ip) {
+                    ip.set_tos(class);
+                }
+            }
+            Network::Ipv6 => {
+                if let Ok(mut ip) = Ipv6PacketMut::new(ip) {
+                    ip.set_traffic_class(class);
+                }
+            }
+            Network::Arp | Network::Other => {}
+        }
     }
 
     /// The bytes of the first segment, where all headers lie.

@@ -42,6 +42,10 @@ impl Chain for Empty {
 
     fn local(&self, _: ShardInfo) {}
 
+    fn passes_without_entry(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn first(&self, (): &mut (), _: &mut Scope<'_>, _: &mut Packet<'_>) -> Outcome<((), Verdict)> {
         Ok(((), Verdict::Forward))

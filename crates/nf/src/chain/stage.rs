@@ -57,6 +57,10 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         self.function.local(shard)
     }
 
+    fn passes_without_entry(&self) -> bool {
+        self.function.passes_without_entry()
+    }
+
     #[inline]
     fn first(
         &self,

@@ -46,6 +46,10 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
         (self.0.local(shard.clone()), self.1.local(shard))
     }
 
+    fn passes_without_entry(&self) -> bool {
+        self.0.passes_without_entry() && self.1.passes_without_entry()
+    }
+
     #[inline]
     fn first(
         &self,

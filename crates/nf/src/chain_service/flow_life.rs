@@ -131,7 +131,8 @@ impl<C: Chain> ChainService<C> {
                 flows: None,
             };
             chain.discarded(&mut shard.local, scope, states);
-            return Ok(Verdict::Drop(DropReason::TableFull));
+            let passes = chain.passes_without_entry();
+            return Ok(if passes { verdict } else { Verdict::Drop(DropReason::TableFull) });
         };
         let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
         let mut entry = shard.table.flow(flow).expect("inserted a moment ago");
