@@ -6,6 +6,7 @@ pub mod policer;
 
 pub use firewall::Firewall;
 pub use nat::Nat;
+pub use policer::Policer;
 
 use std::sync::Arc;
 

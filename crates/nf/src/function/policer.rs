@@ -1,7 +1,235 @@
-//! A policer.
+//! A policer: everyone it meters has a bucket of tokens, packets beyond it are dropped or marked. Who
+//! is metered is one address, or a prefix: of the source, of the destination, or of the inner or outer
+//! end. Meters are those of RFC 2697 and RFC 2698, or a plain limit.
+//!
+//! A bucket is the state of a flow, and is forgotten once it is full: a new one is no different.
 
 pub mod classes;
 pub mod dscp;
 pub mod marker;
 pub mod meter;
 pub mod quantity;
+
+pub use classes::{ClassError, ClassId, Classes};
+pub use dscp::{Dscp, DscpError};
+pub use marker::{Action, Actions, ColourMap};
+pub use meter::{Bucket, Colour, Meter, MeterError};
+pub use quantity::{Burst, QuantityError, Rate};
+
+use std::time::Duration;
+
+use rheostat_base::{DropReason, Time};
+use rheostat_steer::{PacketSet, Side, Whose};
+
+use crate::cx::Cx;
+use crate::function::{NetworkFunction, ShardInfo};
+use crate::packet::Packet;
+use crate::verdict::{Admission, Outcome, Verdict};
+
+/// How long a bucket stays that could be forgotten: traffic that uses little of its rate is not to
+/// make a new one for every packet.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// The settings of a policer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicerConfig {
+    /// Who has a bucket.
+    pub subject: Subject,
+    /// The side whose packets are metered; those of the other pass. Without it, those of both are.
+    pub from: Option<Side>,
+    /// The bytes that count.
+    pub count: Count,
+    /// The meters.
+    pub classes: Classes,
+    /// How packets show the colour they come with. Without it the meters are colour-blind.
+    pub colours: Option<ColourMap>,
+    /// What becomes of packets.
+    pub actions: Actions,
+    /// Whether a packet passes unmetered for whose bucket there is no room.
+    pub pass_when_full: bool,
+    /// Whether what is not IP passes.
+    pub pass_non_ip: bool,
+}
+
+/// Who has a bucket: all addresses that share so many leading bits have one together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// Which of a packet's addresses counts.
+    pub whose: Whose,
+    /// Leading bits of IPv4 addresses, up to 32.
+    pub v4: u8,
+    /// Leading bits of IPv6 addresses, up to 128.
+    pub v6: u8,
+}
+
+/// Which bytes of a packet count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Count {
+    /// Those of the IP packet with its header (RFC 2697, section 2).
+    #[default]
+    Ip,
+    /// Those that the packet takes on an Ethernet: the frame with its padding, and preamble, gap and
+    /// checksum.
+    Frame,
+}
+
+/// Bytes of a frame without its checksum, at least (IEEE 802.3).
+const LEAST_FRAME: u32 = 60;
+/// Bytes that an Ethernet adds to a frame: preamble and start 8, checksum 4, gap 12 (IEEE 802.3).
+const AROUND_FRAME: u32 = 24;
+
+/// The policer.
+#[derive(Clone, Debug)]
+pub struct Policer {
+    config: PolicerConfig,
+}
+
+/// What the policer remembers of one who is metered.
+#[derive(Debug)]
+pub enum FlowState {
+    /// Everything passes.
+    Exempt,
+    /// A bucket.
+    Metered(Metered),
+}
+
+/// A bucket with its class.
+#[derive(Debug)]
+pub struct Metered {
+    bucket: Bucket,
+    class: ClassId,
+    /// Whether the bucket has been too empty for a packet.
+    was_limited: bool,
+}
+
+const _: () = assert!(size_of::<FlowState>() <= 40);
+
+/// What the policer keeps in each shard: the time up to which buckets that were full have been
+/// reclaimed. A packet from before may belong to one of them; it finds as much in its bucket as there
+/// would be now, and the bucket then counts from now.
+#[derive(Debug)]
+pub struct Reclaimed(Time);
+
+impl Policer {
+    /// A policer with these settings.
+    pub fn new(config: PolicerConfig) -> Policer {
+        Policer { config }
+    }
+
+    /// Meters a packet and marks it.
+    #[inline]
+    fn police(
+        &self,
+        cx: &mut Cx<'_, Reclaimed>,
+        packet: &mut Packet<'_>,
+        state: &mut Metered,
+    ) -> Verdict {
+        let Some(meter) = self.config.classes.meter(state.class) else { return Verdict::Forward };
+        let class = packet.traffic_class().unwrap_or_default();
+        let dscp = Dscp::of_traffic_class(class);
+        let before = self.config.colours.as_ref().map_or(Colour::Green, |map| map.colour(dscp));
+        let colour = meter.colour(&mut state.bucket, cx.now(), self.bytes(packet), before);
+        if colour > before && !state.was_limited {
+            state.was_limited = true;
+            cx.set_evictable(false);
+        }
+        cx.expire_in(meter.full_at(&state.bucket).since(cx.now()).max(LINGER));
+        let marked = match self.config.actions.of(colour) {
+            Action::Pass => return Verdict::Forward,
+            Action::Drop => return Verdict::Drop(DropReason::Policed),
+            Action::Remark(dscp) => dscp,
+            Action::DropPrecedence => dscp.with_drop_precedence(colour),
+        };
+        if marked != dscp {
+            packet.set_traffic_class(marked.in_traffic_class(class));
+        }
+        Verdict::Forward
+    }
+
+    #[inline]
+    fn is_metered(&self, packet: &Packet<'_>) -> bool {
+        self.config.from.is_none_or(|side| side == packet.side())
+    }
+
+    /// The bytes of a packet that count.
+    #[inline]
+    fn bytes(&self, packet: &Packet<'_>) -> u32 {
+        match self.config.count {
+            Count::Ip => {
+                let headers = packet.headers();
+                headers.end.saturating_sub(headers.l3.into())
+            }
+            Count::Frame => packet.wire_len().max(LEAST_FRAME).saturating_add(AROUND_FRAME),
+        }
+    }
+}
+
+impl NetworkFunction for Policer {
+    type State = FlowState;
+    type Local = Reclaimed;
+
+    fn packet_set(&self) -> PacketSet {
+        let Subject { whose, v4, v6 } = self.config.subject;
+        PacketSet::address(whose, v4, v6)
+    }
+
+    fn local(&self, _: ShardInfo) -> Reclaimed {
+        Reclaimed(Time::ZERO)
+    }
+
+    fn first(
+        &self,
+        cx: &mut Cx<'_, Reclaimed>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Admission<FlowState>> {
+        // In a full table, the oldest bucket that has never been too empty makes room.
+        cx.set_evictable(true);
+        let class = self.config.classes.class_of(packet.key().first());
+        let Some(meter) = self.config.classes.meter(class) else {
+            cx.expire_in(LINGER);
+            return Ok(Admission::Admit(FlowState::Exempt, Verdict::Forward));
+        };
+        let since = cx.now().max(cx.local().0);
+        let mut state = Metered { bucket: meter.full(since), class, was_limited: false };
+        let verdict = if self.is_metered(packet) {
+            self.police(cx, packet, &mut state)
+        } else {
+            cx.expire_in(LINGER);
+            Verdict::Forward
+        };
+        Ok(Admission::Admit(FlowState::Metered(state), verdict))
+    }
+
+    #[inline]
+    fn packet(
+        &self,
+        cx: &mut Cx<'_, Reclaimed>,
+        packet: &mut Packet<'_>,
+        state: &mut FlowState,
+    ) -> Outcome<Verdict> {
+        Ok(match state {
+            FlowState::Metered(state) if self.is_metered(packet) => self.police(cx, packet, state),
+            FlowState::Metered(_) => Verdict::Forward,
+            FlowState::Exempt => {
+                cx.expire_in(LINGER);
+                Verdict::Forward
+            }
+        })
+    }
+
+    fn orphan(&self, _: &mut Cx<'_, Reclaimed>, _: &mut Packet<'_>) -> Outcome<Verdict> {
+        let pass = self.config.pass_non_ip;
+        Ok(if pass { Verdict::Forward } else { Verdict::Drop(DropReason::NotIp) })
+    }
+
+    fn periodic(&self, cx: &mut Cx<'_, Reclaimed>) -> Outcome<()> {
+        let now = cx.now();
+        let reclaimed = &mut cx.local().0;
+        *reclaimed = now.max(*reclaimed);
+        Ok(())
+    }
+
+    fn passes_without_entry(&self) -> bool {
+        self.config.pass_when_full
+    }
+}
