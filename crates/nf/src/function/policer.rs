@@ -184,7 +184,7 @@ impl NetworkFunction for Policer {
     ) -> Outcome<Admission<FlowState>> {
         // In a full table, the oldest bucket that has never been too empty makes room.
         cx.set_evictable(true);
-        let class = self.config.classes.class_of(packet.key().first());
+        let class = self.config.classes.class_of(packet.arrival_key().first());
         let Some(meter) = self.config.classes.meter(class) else {
             cx.expire_in(LINGER);
             return Ok(Admission::Admit(FlowState::Exempt, Verdict::Forward));
