@@ -8,6 +8,7 @@ mod firewall;
 mod lifetime;
 pub mod nat;
 pub mod observe;
+mod policer;
 pub mod polling;
 pub mod pool;
 pub mod run;

@@ -28,6 +28,14 @@ impl Value<'_> {
         matches!(self.node, DeValue::String(_))
     }
 
+    /// The value, if it is text, for keys that take some words and something else besides.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self.node {
+            DeValue::String(text) => Some(text.as_ref()),
+            _ => None,
+        }
+    }
+
     /// Whether the value is a whole number, for keys that take one or text.
     pub(crate) fn is_integer(&self) -> bool {
         matches!(self.node, DeValue::Integer(_))

@@ -80,6 +80,17 @@ pub(crate) fn packet_rate(
     }
 }
 
+/// Bytes within `range`, with their unit.
+pub(crate) fn size(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&Value<'_>, &mut Findings) -> Option<u64> {
+    move |value, findings| {
+        let read = text_like("a size", "it as text with its unit, such as \"64kB\"");
+        let size = quantity(value, unit::parse_size(read(value, findings)?), findings)?;
+        within(value, size, &range, findings)
+    }
+}
+
 /// Bits per second within `range`, with their unit.
 pub(crate) fn bit_rate(
     range: RangeInclusive<u64>,
