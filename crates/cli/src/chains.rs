@@ -4,7 +4,7 @@
 use rheostat_control::config::FunctionConfig;
 use rheostat_control::config::nat::NatFunction;
 use rheostat_nf::function::nat::MappingLog;
-use rheostat_nf::function::{Firewall, Nat};
+use rheostat_nf::function::{Firewall, Nat, Policer};
 use rheostat_nf::{Chain, Empty, Stage, Then};
 use rheostat_observe::LogWriter;
 use rheostat_state::StateLayout;
@@ -43,6 +43,10 @@ pub(crate) fn build<W: WithChain>(
             let output = work.with(Stage::new(nat, &mut layout)?, layout)?;
             log.close()?;
             Ok(output)
+        }
+        [FunctionConfig::Policer(policer)] => {
+            let chain = Stage::new(Policer::new(policer.clone()), &mut layout)?;
+            work.with(chain, layout)
         }
         [FunctionConfig::Firewall(firewall), FunctionConfig::Nat(nat)] => {
             let (nat, log) = open(nat, logs)?;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use rheostat_control::config::{DeviceKind, FunctionConfig};
 use rheostat_control::{Config, Overrides};
 use rheostat_nf::function::firewall::{Action, Timeouts};
+use rheostat_nf::function::policer::{self, Colour, Count};
+use rheostat_steer::{Side, Whose};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs")
@@ -55,6 +57,36 @@ fn the_gateway_is_one_capture_with_default_time_outs() {
     assert_eq!(firewall.rules.default_outside, Action::Deny);
     assert_eq!(firewall.rules.rules.len(), 4);
     assert_eq!(firewall.rules.rules[1].icmp_types, [8, 128]);
+}
+
+#[test]
+fn the_policer_holds_subscribers_to_what_comes_from_outside() {
+    let config = load("policer.toml");
+    let [FunctionConfig::Policer(policer)] = &config.chain[..] else { panic!("a policer") };
+    let subject = policer.subject;
+    assert_eq!((subject.whose, subject.v4, subject.v6), (Whose::Inner, 32, 64));
+    assert_eq!((policer.from, policer.count), (Some(Side::Outside), Count::Ip));
+    let le = "le".parse().unwrap();
+    assert_eq!(policer.colours.as_ref().map(|map| map.colour(le)), Some(Colour::Yellow));
+    assert_eq!(policer.actions.yellow, policer::Action::DropPrecedence);
+    assert_eq!((policer.pass_when_full, policer.pass_non_ip), (false, true));
+    let meter = |address: &str| {
+        policer.classes.meter(policer.classes.class_of(address.parse().unwrap())).copied()
+    };
+    let rate = |address| match meter(address) {
+        Some(policer::Meter::TwoRate { rate, .. }) => rate.bits_per_second(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((rate("10.9.0.1"), rate("10.1.0.1")), (20_000_000, 100_000_000));
+    assert_eq!((meter("10.0.0.1"), meter("fd00::1")), (None, None));
+    let told = config.to_string();
+    let line = told.lines().find(|line| line.starts_with("chain")).unwrap();
+    assert_eq!(
+        line,
+        "chain     policer: 20Mbps, burst 250 KiB, peak 50Mbps, burst 62.5 KiB per inner address /32 \
+         or /64, from outside; 2 classes of their own; aware of colours; yellow as drop precedence; \
+         red dropped"
+    );
 }
 
 #[test]

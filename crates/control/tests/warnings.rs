@@ -104,3 +104,22 @@ fn short_time_outs_and_idle_lanes_are_mentioned() {
     );
     assert_eq!(shown.to_string(), "test.toml: 2 warnings");
 }
+
+#[test]
+fn a_burst_that_usual_packets_do_not_fit_is_mentioned() {
+    let text = "[[device]]\nname = \"wire\"\nkind = \"pcap\"\ninside = \"10.0.0.0/8\"\n\
+        [chain]\nfunctions = [\"policer\"]\n\
+        [function.policer]\nper = \"source\"\nmeter = \"srtcm\"\n\
+        rate = \"1Mbps\"\nburst = \"1499B\"\nexcess_burst = \"0B\"\n\
+        [[function.policer.class]]\nprefixes = \"10.0.0.0/8\"\n\
+        rate = \"1Mbps\"\nburst = \"1500B\"\nexcess_burst = \"9B\"\n";
+    let (_, shown) = Config::parse(text, "test.toml").expect("only a warning");
+    let messages: Vec<_> = shown.findings().iter().map(|finding| finding.message()).collect();
+    assert_eq!(
+        messages,
+        [
+            "packets longer than 1499 bytes will never fit `burst`",
+            "packets longer than 9 bytes will never fit `excess_burst`",
+        ]
+    );
+}

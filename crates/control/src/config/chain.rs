@@ -1,9 +1,10 @@
 //! `[chain]` and `[function.NAME]`: the functions that packets pass, and their settings.
 
 use rheostat_nf::function::firewall::FirewallConfig;
+use rheostat_nf::function::policer::PolicerConfig;
 
 use super::nat::{self, NatFunction};
-use super::{DeviceConfig, firewall};
+use super::{DeviceConfig, firewall, policer};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::reader::convert::{choice, list};
@@ -17,6 +18,8 @@ pub enum FunctionConfig {
     Firewall(FirewallConfig),
     /// Translation of addresses and ports.
     Nat(NatFunction),
+    /// The policer.
+    Policer(PolicerConfig),
 }
 
 /// The functions there are.
@@ -24,10 +27,14 @@ pub enum FunctionConfig {
 enum FunctionName {
     Firewall,
     Nat,
+    Policer,
 }
 
-const FUNCTIONS: [(&str, FunctionName); 2] =
-    [("firewall", FunctionName::Firewall), ("nat", FunctionName::Nat)];
+const FUNCTIONS: [(&str, FunctionName); 3] = [
+    ("firewall", FunctionName::Firewall),
+    ("nat", FunctionName::Nat),
+    ("policer", FunctionName::Policer),
+];
 
 /// The chains that are compiled in, besides that of no function: one of each alone, and these.
 const CHAINS: [&[FunctionName]; 1] = [&[FunctionName::Firewall, FunctionName::Nat]];
@@ -37,6 +44,7 @@ const CHAINS: [&[FunctionName]; 1] = [&[FunctionName::Firewall, FunctionName::Na
 struct Settings {
     firewall: Option<FirewallConfig>,
     nat: Option<NatFunction>,
+    policer: Option<PolicerConfig>,
 }
 
 /// Reads the chain and the tables of its functions. Rules may name `devices`.
@@ -68,14 +76,24 @@ pub(super) fn read(
                 nat::read(table, devices, findings)
             })
             .flatten(),
+        policer: table
+            .section("policer", findings, |table, findings| {
+                unused(FunctionName::Policer, table, findings);
+                policer::read(table, findings)
+            })
+            .flatten(),
     });
-    let given = |key: &str| findings.place(key).is_some();
-    if names.as_ref().is_some_and(|names| names.contains(&FunctionName::Nat))
-        && !given("function.nat")
-    {
-        let finding = Finding::mistake("function.nat", "the NAT has no external address")
-            .at(findings.place("chain.functions"), "the chain has a NAT");
-        findings.push(finding.help(format!("add\n{}", nat::EXAMPLE)));
+    for (name, what, lack, example) in [
+        (FunctionName::Nat, "NAT", "the NAT has no external address", nat::EXAMPLE),
+        (FunctionName::Policer, "policer", "the policer has no rate", policer::EXAMPLE),
+    ] {
+        let key = format!("function.{}", word(name));
+        let named = names.as_ref().is_some_and(|names| names.contains(&name));
+        if named && findings.place(&key).is_none() {
+            let finding = Finding::mistake(&key, lack)
+                .at(findings.place("chain.functions"), format!("the chain has a {what}"));
+            findings.push(finding.help(format!("add\n{example}")));
+        }
     }
     let settings = settings.unwrap_or_default();
     let config = |name| match name {
@@ -84,6 +102,7 @@ pub(super) fn read(
         }
         // Without settings, there is a mistake that was noted.
         FunctionName::Nat => settings.nat.clone().map(FunctionConfig::Nat),
+        FunctionName::Policer => settings.policer.clone().map(FunctionConfig::Policer),
     };
     names.unwrap_or_default().into_iter().filter_map(config).collect()
 }

@@ -10,7 +10,7 @@ use rheostat_steer::Orientation;
 
 use super::device::{PcapConfig, SimConfig};
 use super::nat::NatFunction;
-use super::{Config, DeviceConfig, DeviceKind, FunctionConfig};
+use super::{Config, DeviceConfig, DeviceKind, FunctionConfig, policer};
 use crate::quantity::{Bytes, Count, Span};
 
 /// Memory of one flow at most, with a chain of one function: two lines for its entry, and two index
@@ -31,6 +31,10 @@ impl fmt::Display for Config {
                 FunctionConfig::Firewall(firewall) => {
                     write!(f, "chain     firewall: ")?;
                     describe_firewall(firewall, f)?;
+                }
+                FunctionConfig::Policer(policer) => {
+                    write!(f, "chain     policer: ")?;
+                    policer::describe(policer, f)?;
                 }
                 FunctionConfig::Nat(NatFunction { nat, log }) => {
                     write!(f, "chain     nat: ")?;

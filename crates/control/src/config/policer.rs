@@ -1,6 +1,7 @@
 //! `[function.policer]`: who is held to which rate, and what becomes of the rest.
 
 mod classes;
+mod describe;
 mod marking;
 mod meter;
 
@@ -12,7 +13,12 @@ use crate::findings::Findings;
 use crate::reader::Table;
 use crate::reader::convert::choice;
 use crate::reader::convert::number::integer;
+pub(super) use describe::describe;
 use meter::Kind;
+
+/// The least that a policer has to be told.
+pub(super) const EXAMPLE: &str =
+    "[function.policer]\nper = \"inside\"\nrate = \"10Mbps\"\nburst = \"64kB\"";
 
 const SUBJECTS: [(&str, Whose); 4] = [
     ("source", Whose::Source),

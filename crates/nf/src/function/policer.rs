@@ -19,6 +19,7 @@ pub use quantity::{Burst, QuantityError, Rate};
 use std::time::Duration;
 
 use rheostat_base::{DropReason, Time};
+use rheostat_run::Figures;
 use rheostat_steer::{PacketSet, Side, Whose};
 
 use crate::cx::Cx;
@@ -104,11 +105,15 @@ pub struct Metered {
 
 const _: () = assert!(size_of::<FlowState>() <= 40);
 
-/// What the policer keeps in each shard: the time up to which buckets that were full have been
-/// reclaimed. A packet from before may belong to one of them; it finds as much in its bucket as there
-/// would be now, and the bucket then counts from now.
-#[derive(Debug)]
-pub struct Reclaimed(Time);
+/// What the policer keeps in each shard.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// The time up to which buckets that were full have been reclaimed. A packet from before may
+    /// belong to one of them: its new bucket is full, and fills from this time on.
+    reclaimed: Time,
+    /// Packets that were metered, by their colour.
+    packets: [u64; 3],
+}
 
 impl Policer {
     /// A policer with these settings.
@@ -120,7 +125,7 @@ impl Policer {
     #[inline]
     fn police(
         &self,
-        cx: &mut Cx<'_, Reclaimed>,
+        cx: &mut Cx<'_, Tally>,
         packet: &mut Packet<'_>,
         state: &mut Metered,
     ) -> Verdict {
@@ -129,6 +134,7 @@ impl Policer {
         let dscp = Dscp::of_traffic_class(class);
         let before = self.config.colours.as_ref().map_or(Colour::Green, |map| map.colour(dscp));
         let colour = meter.colour(&mut state.bucket, cx.now(), self.bytes(packet), before);
+        cx.local().packets[colour as usize] += 1;
         if colour > before && !state.was_limited {
             state.was_limited = true;
             cx.set_evictable(false);
@@ -166,20 +172,20 @@ impl Policer {
 
 impl NetworkFunction for Policer {
     type State = FlowState;
-    type Local = Reclaimed;
+    type Local = Tally;
 
     fn packet_set(&self) -> PacketSet {
         let Subject { whose, v4, v6 } = self.config.subject;
         PacketSet::address(whose, v4, v6)
     }
 
-    fn local(&self, _: ShardInfo) -> Reclaimed {
-        Reclaimed(Time::ZERO)
+    fn local(&self, _: ShardInfo) -> Tally {
+        Tally::default()
     }
 
     fn first(
         &self,
-        cx: &mut Cx<'_, Reclaimed>,
+        cx: &mut Cx<'_, Tally>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Admission<FlowState>> {
         // In a full table, the oldest bucket that has never been too empty makes room.
@@ -189,7 +195,7 @@ impl NetworkFunction for Policer {
             cx.expire_in(LINGER);
             return Ok(Admission::Admit(FlowState::Exempt, Verdict::Forward));
         };
-        let since = cx.now().max(cx.local().0);
+        let since = cx.now().max(cx.local().reclaimed);
         let mut state = Metered { bucket: meter.full(since), class, was_limited: false };
         let verdict = if self.is_metered(packet) {
             self.police(cx, packet, &mut state)
@@ -203,7 +209,7 @@ impl NetworkFunction for Policer {
     #[inline]
     fn packet(
         &self,
-        cx: &mut Cx<'_, Reclaimed>,
+        cx: &mut Cx<'_, Tally>,
         packet: &mut Packet<'_>,
         state: &mut FlowState,
     ) -> Outcome<Verdict> {
@@ -217,19 +223,26 @@ impl NetworkFunction for Policer {
         })
     }
 
-    fn orphan(&self, _: &mut Cx<'_, Reclaimed>, _: &mut Packet<'_>) -> Outcome<Verdict> {
+    fn orphan(&self, _: &mut Cx<'_, Tally>, _: &mut Packet<'_>) -> Outcome<Verdict> {
         let pass = self.config.pass_non_ip;
         Ok(if pass { Verdict::Forward } else { Verdict::Drop(DropReason::NotIp) })
     }
 
-    fn periodic(&self, cx: &mut Cx<'_, Reclaimed>) -> Outcome<()> {
+    fn periodic(&self, cx: &mut Cx<'_, Tally>) -> Outcome<()> {
         let now = cx.now();
-        let reclaimed = &mut cx.local().0;
+        let reclaimed = &mut cx.local().reclaimed;
         *reclaimed = now.max(*reclaimed);
         Ok(())
     }
 
     fn passes_without_entry(&self) -> bool {
         self.config.pass_when_full
+    }
+
+    fn figures(&self, local: &Tally, figures: &mut Figures) {
+        let names = ["policer_green", "policer_yellow", "policer_red"];
+        for (name, packets) in names.into_iter().zip(local.packets) {
+            figures.add(name, packets);
+        }
     }
 }

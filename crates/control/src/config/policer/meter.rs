@@ -56,7 +56,8 @@ pub(super) fn read(
             let meter = Meter::single_rate(committed_rate?, committed?, excess);
             if meter.is_err() {
                 let message = "both bursts are zero, so nothing would pass";
-                findings.push(clash(table, message, ["burst", "excess_burst"], findings));
+                let help = "raise one of them";
+                findings.push(clash(table, message, ["burst", "excess_burst"], help, findings));
             }
             meter.ok()
         }
@@ -67,7 +68,8 @@ pub(super) fn read(
             let meter = Meter::two_rate(committed_rate?, committed?, peak_rate?, peak);
             if meter.is_err() {
                 let message = "the peak rate is below the committed rate (RFC 2698, section 2)";
-                findings.push(clash(table, message, ["rate", "peak_rate"], findings));
+                let help = "raise `peak_rate`, or lower `rate`";
+                findings.push(clash(table, message, ["rate", "peak_rate"], help, findings));
             }
             meter.ok()
         }
@@ -75,12 +77,15 @@ pub(super) fn read(
     .map(Some)
 }
 
-fn clash(table: &Table<'_>, message: &str, keys: [&str; 2], findings: &Findings) -> Finding {
+fn clash(
+    table: &Table<'_>,
+    message: &str,
+    keys: [&str; 2],
+    help: &str,
+    findings: &Findings,
+) -> Finding {
     let place = |key: &str| findings.place(&table.key_of(key));
-    Finding::mistake(table.key(), message)
-        .at(place(keys[0]), "")
-        .at(place(keys[1]), "")
-        .help("raise one of them")
+    Finding::mistake(table.key(), message).at(place(keys[0]), "").at(place(keys[1]), "").help(help)
 }
 
 fn rate(value: &Value<'_>, findings: &mut Findings) -> Option<Rate> {

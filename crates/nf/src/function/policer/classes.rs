@@ -80,6 +80,11 @@ impl Classes {
         self.meters.get(usize::from(class.0))?.as_ref()
     }
 
+    /// The meter of everyone whom no class is for.
+    pub fn others(&self) -> Option<&Meter> {
+        self.meter(ClassId(0))
+    }
+
     /// How many classes there are besides that of all others.
     pub fn named(&self) -> usize {
         self.meters.len() - 1
