@@ -58,7 +58,7 @@ fn every_case_comes_out_as_written() {
 
 /// Why functions, and what stands before them in a lane, drop packets. The rest is about full rings and
 /// full queues.
-const REASONS: [DropReason; 14] = [
+const REASONS: [DropReason; 15] = [
     DropReason::Malformed,
     DropReason::TableFull,
     DropReason::FragmentInvalid,
@@ -72,6 +72,7 @@ const REASONS: [DropReason; 14] = [
     DropReason::PortsExhausted,
     DropReason::QuotaExceeded,
     DropReason::Untranslatable,
+    DropReason::Policed,
     DropReason::NoRoute,
 ];
 

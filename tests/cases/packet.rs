@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 
 use rheostat_packet::build::{Ethernet, FrameBuilder, MIN_FRAME, Payload, TcpHeader, Transport};
-use rheostat_packet::wire::{icmpv4, icmpv6, tcp_option::TcpOption};
+use rheostat_packet::wire::{Ipv4Packet, Ipv6Packet, icmpv4, icmpv6, tcp_option::TcpOption};
 use rheostat_packet::{Headers, LinkType, Network, tuple};
 
 const LINK: Ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };
@@ -26,6 +26,8 @@ pub(crate) struct PacketSpec {
     fragment: Option<(usize, usize, u32, bool)>,
     /// The ethertype of a frame that is not IP.
     ethertype: Option<u16>,
+    /// Type of service, or traffic class.
+    tos: u8,
     /// Cut off so many bytes at the end.
     cut: usize,
     /// Bytes that are not what they should be, counted from the IP header.
@@ -65,6 +67,7 @@ impl PacketSpec {
                 len: 46,
                 fragment: None,
                 ethertype: Some(number.ok_or("an ethertype is written 0x88cc")?),
+                tos: 0,
                 cut: 0,
                 bytes: Vec::new(),
             });
@@ -79,6 +82,7 @@ impl PacketSpec {
             len: 0,
             fragment: None,
             ethertype: None,
+            tos: 0,
             cut: 0,
             bytes: Vec::new(),
         };
@@ -116,6 +120,10 @@ impl PacketSpec {
         word: &str,
         words: &mut impl Iterator<Item = &'a str>,
     ) -> Result<(), String> {
+        if word == "tos" {
+            self.tos = hex_byte(words.next())?;
+            return Ok(());
+        }
         let mut value = || number(words.next().as_ref());
         match (word, &mut self.kind) {
             ("len", _) => self.len = value()? as usize,
@@ -126,9 +134,7 @@ impl PacketSpec {
             }
             ("byte", _) => {
                 let at = value()? as usize;
-                let byte = words.next().and_then(|word| word.strip_prefix("0x"));
-                let byte = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-                self.bytes.push((at, byte.ok_or("a byte is written 0x0f")?));
+                self.bytes.push((at, hex_byte(words.next())?));
             }
             ("more", _) => {
                 let fragment = self.fragment.as_mut().ok_or("`more` follows `frag`")?;
@@ -195,8 +201,9 @@ impl PacketSpec {
         let piece = Payload::Bytes(&datagram[offset..offset + len]);
         let (from, to) = (self.source.0, self.destination.0);
         let fragment = FrameBuilder::new(from, to, Transport::Protocol(protocol), piece);
-        FrameBuilder { id, fragment: Some((offset as u16, more)), dont_fragment: false, ..fragment }
-            .to_vec()
+        let (fragment, tos) = (FrameBuilder { id, ..fragment }, self.tos);
+        let piece = Some((offset as u16, more));
+        FrameBuilder { tos, fragment: piece, dont_fragment: false, ..fragment }.to_vec()
     }
 
     fn whole<'a>(&self, options: &'a mut Vec<u8>, payload: &'a [u8]) -> FrameBuilder<'a> {
@@ -212,7 +219,8 @@ impl PacketSpec {
             }
             Kind::Protocol(number) => Transport::Protocol(number),
         };
-        FrameBuilder::new(self.source.0, self.destination.0, transport, Payload::Bytes(payload))
+        let (from, to, payload) = (self.source.0, self.destination.0, Payload::Bytes(payload));
+        FrameBuilder { tos: self.tos, ..FrameBuilder::new(from, to, transport, payload) }
     }
 }
 
@@ -273,6 +281,14 @@ fn tell_ip(data: &[u8], headers: &Headers) -> String {
         (None, _, protocol) => write!(text, "proto {protocol} len {}", rest.len()),
     };
     written.expect("writing to a string does not fail");
+    let ip = data.get(usize::from(headers.l3)..).unwrap_or_default();
+    let tos = match headers.network {
+        Network::Ipv4 => Ipv4Packet::new(ip).map(|ip| ip.tos()),
+        _ => Ipv6Packet::new(ip).map(|ip| ip.traffic_class()),
+    };
+    if let Ok(tos @ 1..) = tos {
+        let _ = write!(text, " tos {tos:#04x}");
+    }
     text
 }
 
@@ -319,6 +335,12 @@ fn flags(letters: &str) -> Result<u8, String> {
             .map(|(_, bit)| bits | bit)
             .ok_or_else(|| format!("`{letter}` is no flag of F S R P A U E W"))
     })
+}
+
+fn hex_byte(word: Option<&str>) -> Result<u8, String> {
+    let digits = word.and_then(|word| word.strip_prefix("0x"));
+    let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+    byte.ok_or_else(|| "a byte is written 0x0f".to_owned())
 }
 
 fn number(word: Option<&&str>) -> Result<u32, String> {

@@ -8,7 +8,7 @@ use rheostat_control::Config;
 use rheostat_control::config::FunctionConfig;
 use rheostat_io::{Collector, Device, Driver, Pacing, SimConfig, SimNic, Stepper};
 use rheostat_nf::function::nat::NatConfig;
-use rheostat_nf::function::{Firewall, Nat};
+use rheostat_nf::function::{Firewall, Nat, Policer};
 use rheostat_nf::{Chain, ChainService, Seeds, Stage, Then, make_shards, steering_for};
 use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
@@ -74,6 +74,10 @@ pub(crate) fn run(script: &Script, lanes: usize) -> Result<usize, String> {
         [FunctionConfig::Nat(nat)] => {
             let chain = Stage::new(make_nat(&nat.nat)?, &mut layout).expect("room for one state");
             run_chain(script, &config, chain, layout, lanes)
+        }
+        [FunctionConfig::Policer(policer)] => {
+            let chain = Stage::new(Policer::new(policer.clone()), &mut layout);
+            run_chain(script, &config, chain.expect("room for one state"), layout, lanes)
         }
         [FunctionConfig::Firewall(firewall), FunctionConfig::Nat(nat)] => {
             let first = Stage::new(Firewall::new(firewall.clone()), &mut layout);
