@@ -19,6 +19,17 @@ use thiserror::Error;
 
 /// Shards of a trial, and entries of its indirection table.
 const SHARDS: usize = 128;
+/// What flows are hashed with. Digits of pi: small numbers would leave half of a word zero, and every
+/// key that is a single address would have the same hash.
+const SEED: [u64; FlowHasher::SEED_WORDS] = [
+    0x243f_6a88_85a3_08d3,
+    0x1319_8a2e_0370_7344,
+    0xa409_3822_299f_31d0,
+    0x082e_fa98_ec4e_6c89,
+    0x4528_21e6_38d0_1377,
+    0xbe54_66cf_34e9_0c6c,
+    0xc0ac_29b7_c97c_50dd,
+];
 /// Packet buffers of a trial.
 const BUFFERS: u32 = 4_096;
 
@@ -99,7 +110,7 @@ impl<C: Chain> Trial<C> {
 
         // Known to everybody, and so no protection against keys that are chosen to collide: a trial is
         // to come out the same each time.
-        let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+        let hasher = FlowHasher::new(SEED);
         let table = TableConfig { capacity: self.flows.div_ceil(SHARDS), aliases: false };
         let fragments = FragmentConfig { held: 16, ..FragmentConfig::default() };
         let (layout, seeds) = (Arc::new(self.layout), Seeds { shards: 1 });
