@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rheostat_base::{Counter, DeviceId};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair};
+use rheostat_packet::{FlowKey, HashKind};
 use rheostat_steer::{IndirectionTable, Steering};
 use rheostat_traffic::Distribution;
 
@@ -126,6 +127,14 @@ pub fn devices(
             Box::new(MemoryDevice { name, queues, monitor }) as Box<dyn Device>
         });
     (devices.collect(), Opening { lanes: progress })
+}
+
+/// The hash that a device gives packets of the flow with this key, client first, and what it covers. It
+/// is that of both directions, so chains whose packets are placed by their direction cannot be measured.
+fn device_hash(steering: &Steering, key: FlowKey) -> (u32, HashKind) {
+    let key = steering.orient(LAN, key).key;
+    let kind = steering.kind_of(&key);
+    (steering.hash(&key, kind), kind)
 }
 
 impl Device for MemoryDevice {

@@ -57,6 +57,7 @@ impl NfBench {
             ChainKind::Harness => harness::measure(spec, self),
             ChainKind::Empty => runtime::measure_empty(spec, self),
             ChainKind::Firewall => runtime::measure_firewall(spec, self),
+            ChainKind::Policer => runtime::measure_policer(spec, self),
         }
     }
 }

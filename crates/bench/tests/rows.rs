@@ -29,7 +29,7 @@ fn every_kind_of_row_has_a_sound_run() {
     let specs = [plain.specs(), new.specs()].concat();
     let mut shown = 0;
     let rows = bench.run(&specs, |_| shown += 1).expect("sound runs");
-    assert_eq!((rows.len(), shown), (4, 4));
+    assert_eq!((rows.len(), shown), (5, 5));
     for row in &rows {
         assert!(row.mpps > 0.0 && row.mpps_min <= row.mpps && row.mpps <= row.mpps_max, "{row:?}");
         assert_eq!(row.ns_above_harness == 0.0, row.chain == "harness", "{row:?}");

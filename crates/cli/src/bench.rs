@@ -101,6 +101,8 @@ enum ChainName {
     Empty,
     /// The stateful firewall.
     Firewall,
+    /// The policer.
+    Policer,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -165,6 +167,7 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
         ChainName::Harness => ChainKind::Harness,
         ChainName::Empty => ChainKind::Empty,
         ChainName::Firewall => ChainKind::Firewall,
+        ChainName::Policer => ChainKind::Policer,
     });
     let sizes = args.sizes.iter().map(|size| match size {
         SizeName::Smallest => FrameSize::Smallest,

@@ -6,10 +6,10 @@ use rheostat_base::Counter;
 use rheostat_packet::HashKind;
 use rheostat_steer::Steering;
 
-use super::Load;
 use super::endpoints::{Endpoints, FrameSize};
 use super::frame::{ACK, MARK, PSH, RST, SYN, Step, payload_len};
 use super::pick::{LAG, Pick, Picks, Role};
+use super::{Load, device_hash};
 
 /// Flows that are between their first and their last packet of the opening at most.
 const OPENING: u64 = 256;
@@ -66,6 +66,8 @@ pub(super) struct Conversation {
     /// The number of the first short connection: above those of all flows.
     base: u64,
     progress: Arc<Progress>,
+    /// What the devices' hashes cover.
+    covered: HashKind,
 }
 
 /// One device's part.
@@ -99,7 +101,9 @@ impl Conversation {
         lanes: usize,
     ) -> Conversation {
         let (size, base) = (load.size, u64::from(load.flows));
-        Conversation { picks, size, steering, lane, lanes, base, progress: Arc::default() }
+        let (_, covered) = device_hash(&steering, Endpoints::default().key());
+        let progress = Arc::default();
+        Conversation { picks, size, steering, lane, lanes, base, progress, covered }
     }
 
     pub(super) fn progress(&self) -> Arc<Progress> {
@@ -125,7 +129,7 @@ impl Conversation {
     fn opening(&self, index: u64, mark: u8) -> Planned {
         let flow = self.picks.flows[index as usize];
         let ends = Endpoints::of(flow.into(), self.size);
-        let hash = self.steering.toeplitz().hash_key(&ends.key(), HashKind::Ports);
+        let (hash, _) = device_hash(&self.steering, ends.key());
         let (client, server) = first_numbers(flow.into());
         let (seq, ack, flags) = match mark {
             FIRST => (client.wrapping_sub(1), 0, SYN),
@@ -185,7 +189,7 @@ impl Conversation {
     fn endpoints_of_brief(&self, connection: u64) -> (Endpoints, u32) {
         let candidate = |choice| {
             let ends = Endpoints::brief(self.base + connection * 16 + choice);
-            (ends, self.steering.toeplitz().hash_key(&ends.key(), HashKind::Ports))
+            (ends, device_hash(&self.steering, ends.key()).0)
         };
         (0..16)
             .map(candidate)
@@ -197,6 +201,11 @@ impl Conversation {
 impl Side {
     pub(super) fn progress(&self) -> Arc<Progress> {
         self.script.progress.clone()
+    }
+
+    /// What the hashes of planned packets cover.
+    pub(super) fn covered(&self) -> HashKind {
+        self.script.covered
     }
 
     /// Plans the next packet, if it is this device's turn.

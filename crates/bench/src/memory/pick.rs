@@ -2,12 +2,11 @@
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use rheostat_packet::HashKind;
 use rheostat_steer::Steering;
 use rheostat_traffic::FlowPicker;
 
-use super::Load;
 use super::endpoints::Endpoints;
+use super::{Load, device_hash};
 
 /// Packets between two steps of a short connection, and the age of what an acknowledgement can know
 /// of: more than the two devices are ever apart.
@@ -70,7 +69,7 @@ impl Picks {
         let hashes: Vec<u32> = (0..load.flows)
             .map(|flow| {
                 let key = Endpoints::of(flow.into(), load.size).key();
-                steering.toeplitz().hash_key(&key, HashKind::Ports)
+                device_hash(steering, key).0
             })
             .collect();
         let is_own =

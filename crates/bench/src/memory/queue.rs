@@ -8,7 +8,7 @@ use arrayvec::ArrayVec;
 use rheostat_base::sync::spsc::{self, Consumer, Producer};
 use rheostat_base::{DeviceId, Time};
 use rheostat_io::{QueuePair, RxQueue, TxQueue};
-use rheostat_packet::{BURST, Burst, HashKind, Mbuf, PoolCache};
+use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 
 use super::conversation::{Planned, Progress, Side};
 use super::{CYCLE, LAN, Monitor, QueueCounters, WAN, frame};
@@ -96,10 +96,11 @@ impl RxQueue for MemoryRx {
                 None => self.counters.no_buffer.increment(),
             }
         }
+        let covered = self.side.covered();
         // Once all are written: a handle that is changed and moved at once waits for itself.
         for (packet, hash) in burst[before..].iter_mut().zip(&hashes) {
             packet.meta.device = self.device;
-            packet.meta.set_hash(*hash, HashKind::Ports);
+            packet.meta.set_hash(*hash, covered);
             packet.meta.stamp = self.stamp;
             self.stamp = self.stamp.wrapping_add(1);
         }

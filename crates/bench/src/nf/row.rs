@@ -12,7 +12,7 @@ use crate::memory::FrameSize;
 /// The figures of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// `harness`, `empty` or `firewall`.
+    /// `harness`, `empty`, `policer` or `firewall`.
     pub chain: String,
     /// Flows open throughout.
     pub flows: u32,

@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use rheostat_base::{Clock, CoreId, CoreSet, DropReason};
 use rheostat_io::Device;
-use rheostat_nf::function::Firewall;
 use rheostat_nf::function::firewall::{FirewallConfig, Timeouts};
+use rheostat_nf::function::policer::{
+    Actions, Burst, Classes, Count, Meter, PolicerConfig, Rate, Subject,
+};
+use rheostat_nf::function::{Firewall, Policer};
 use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, make_shards, steering_for};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::account::LaneSample;
 use rheostat_run::{Routes, RunReport, Runtime, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
-use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
+use rheostat_steer::{HashKey, Orientation, Steering, SteeringError, Whose};
 
 use super::measurement::{Figure, await_opening, measure};
 use super::{NfBench, Spec};
@@ -78,6 +81,27 @@ pub(super) fn measure_firewall(spec: &Spec, bench: &NfBench) -> Result<Figure, B
     let config = FirewallConfig { timeouts, ..FirewallConfig::default() };
     let mut layout = StateLayout::new();
     let stage = Stage::new(Firewall::new(config), &mut layout)?;
+    run(spec, bench, stage, layout)
+}
+
+/// Measures the policer, which holds each inner address to two rates (RFC 2698) in both directions
+/// together. The bursts are so large that nothing is dropped.
+pub(super) fn measure_policer(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
+    let rate = |bits| Rate::new(bits).expect("a rate in range");
+    let burst = Burst::new(Burst::MOST).expect("a burst in range");
+    let meter = Meter::two_rate(rate(100_000_000), burst, rate(1_000_000_000), burst);
+    let config = PolicerConfig {
+        subject: Subject { whose: Whose::Inner, v4: 32, v6: 128 },
+        from: None,
+        count: Count::Ip,
+        classes: Classes::new(Some(meter.expect("a meter that lets something pass"))),
+        colours: None,
+        actions: Actions::default(),
+        pass_when_full: false,
+        pass_non_ip: true,
+    };
+    let mut layout = StateLayout::new();
+    let stage = Stage::new(Policer::new(config), &mut layout)?;
     run(spec, bench, stage, layout)
 }
 

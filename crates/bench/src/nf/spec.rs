@@ -13,11 +13,14 @@ pub enum ChainKind {
     Empty,
     /// The stateful firewall.
     Firewall,
+    /// The policer: two rates for each inner address.
+    Policer,
 }
 
 impl ChainKind {
     /// All of them, from the least to the most.
-    pub const ALL: [ChainKind; 3] = [ChainKind::Harness, ChainKind::Empty, ChainKind::Firewall];
+    pub const ALL: [ChainKind; 4] =
+        [ChainKind::Harness, ChainKind::Empty, ChainKind::Policer, ChainKind::Firewall];
 
     /// The name in rows.
     pub const fn name(self) -> &'static str {
@@ -25,6 +28,7 @@ impl ChainKind {
             ChainKind::Harness => "harness",
             ChainKind::Empty => "empty",
             ChainKind::Firewall => "firewall",
+            ChainKind::Policer => "policer",
         }
     }
 }
@@ -132,9 +136,9 @@ mod tests {
             seed: 1,
         };
         let specs = selection.specs();
-        assert_eq!(specs.len(), 3 * 3 * 2 * 2 * 3 * 2);
+        assert_eq!(specs.len(), 4 * 3 * 2 * 2 * 3 * 2);
         // Chains of one load stand together, so that they share a baseline.
-        assert!(specs.chunks(3).all(|rows| rows.iter().all(|row| row.load == rows[0].load)));
+        assert!(specs.chunks(4).all(|rows| rows.iter().all(|row| row.load == rows[0].load)));
     }
 
     #[test]
