@@ -94,12 +94,17 @@ impl<L> Cx<'_, L> {
         (self.local, Flows(self.scope.flows))
     }
 
-    /// Lets the flow live this much longer from now. When several functions of a chain say so for one
-    /// packet, the shortest time counts; when none does, the deadline stays. A flow for which no
-    /// function ever says so lives for [`DEFAULT_LIFETIME`].
+    /// Lets the flow live this much longer from now; otherwise as [`Cx::expire_at`].
     #[inline]
     pub fn expire_in(&mut self, lifetime: Duration) {
-        let deadline = self.scope.now + lifetime;
+        self.expire_at(self.scope.now + lifetime);
+    }
+
+    /// Lets the flow live until `deadline`. When several functions of a chain say so for one packet,
+    /// the earliest time counts; when none does, the deadline stays. A flow for which no function ever
+    /// says so lives for [`DEFAULT_LIFETIME`].
+    #[inline]
+    pub fn expire_at(&mut self, deadline: Time) {
         let asked = &mut self.scope.asked;
         asked.deadline = Some(asked.deadline.map_or(deadline, |other| other.min(deadline)));
     }

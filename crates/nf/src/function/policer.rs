@@ -130,24 +130,22 @@ impl Policer {
         state: &mut Metered,
     ) -> Verdict {
         let Some(meter) = self.config.classes.meter(state.class) else { return Verdict::Forward };
-        let class = packet.traffic_class().unwrap_or_default();
-        let dscp = Dscp::of_traffic_class(class);
-        let before = self.config.colours.as_ref().map_or(Colour::Green, |map| map.colour(dscp));
+        let before = match &self.config.colours {
+            Some(map) => map.colour(Dscp::of_traffic_class(packet.traffic_class().unwrap_or(0))),
+            None => Colour::Green,
+        };
         let colour = meter.colour(&mut state.bucket, cx.now(), self.bytes(packet), before);
         cx.local().packets[colour as usize] += 1;
         if colour > before && !state.was_limited {
             state.was_limited = true;
             cx.set_evictable(false);
         }
-        cx.expire_in(meter.full_at(&state.bucket).since(cx.now()).max(LINGER));
-        let marked = match self.config.actions.of(colour) {
-            Action::Pass => return Verdict::Forward,
+        cx.expire_at(meter.full_at(&state.bucket).max(cx.now() + LINGER));
+        match self.config.actions.of(colour) {
+            Action::Pass => {}
             Action::Drop => return Verdict::Drop(DropReason::Policed),
-            Action::Remark(dscp) => dscp,
-            Action::DropPrecedence => dscp.with_drop_precedence(colour),
-        };
-        if marked != dscp {
-            packet.set_traffic_class(marked.in_traffic_class(class));
+            Action::Remark(dscp) => mark(packet, |_| dscp),
+            Action::DropPrecedence => mark(packet, |dscp| dscp.with_drop_precedence(colour)),
         }
         Verdict::Forward
     }
@@ -167,6 +165,16 @@ impl Policer {
             }
             Count::Frame => packet.wire_len().max(LEAST_FRAME).saturating_add(AROUND_FRAME),
         }
+    }
+}
+
+/// Gives a packet the code point that `choose` makes of its own.
+#[inline]
+fn mark(packet: &mut Packet<'_>, choose: impl FnOnce(Dscp) -> Dscp) {
+    let Some(class) = packet.traffic_class() else { return };
+    let marked = choose(Dscp::of_traffic_class(class)).in_traffic_class(class);
+    if marked != class {
+        packet.set_traffic_class(marked);
     }
 }
 
