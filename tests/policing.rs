@@ -5,20 +5,21 @@
 #[path = "world/spliced.rs"]
 mod spliced;
 
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr};
 
 use rheostat::trial::TrialReport;
-use rheostat::{Mix, MixConfig, NetworkFunction, Stage, StateLayout, Time, Trial};
+use rheostat::{DropReason, Mix, MixConfig, NetworkFunction, Stage, StateLayout, Time, Trial};
 use rheostat_io::CaptureSource;
 use rheostat_nf::function::Policer;
 use rheostat_nf::function::policer::{
     Action, Actions, Bucket, Burst, Classes, Colour, Count, Meter, PolicerConfig, Rate, Subject,
 };
-use rheostat_packet::{Headers, tuple};
+use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
+use rheostat_packet::{Headers, LinkType, tuple};
 use rheostat_run::Figures;
 use rheostat_steer::{Prefix, Whose};
-use rheostat_traffic::Source;
+use rheostat_traffic::{Arrival, Source};
 use spliced::Spliced;
 
 /// Who shares a bucket: so many that some are always too empty, and so few that some get full.
@@ -186,6 +187,87 @@ fn captured_packets_fare_alike() {
     }
     println!("{compared} captures compared of which something was dropped");
     assert!(compared > 0, "no captures in {folder}");
+}
+
+/// Packets of 100 bytes: 100 a second from one subscriber, and, as asked for, newcomers and made-up
+/// addresses that never come again.
+struct Attack {
+    made_up_per_second: u64,
+    number: u64,
+    milliseconds: u64,
+    waiting: VecDeque<Ipv4Addr>,
+}
+
+const SUBSCRIBER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const SECONDS: u64 = 30;
+
+impl Attack {
+    fn new(made_up_per_second: u64) -> Attack {
+        Attack { made_up_per_second, number: 0, milliseconds: 0, waiting: VecDeque::new() }
+    }
+
+    fn is_newcomer(address: Ipv4Addr) -> bool {
+        address.octets()[..2] == [10, 64]
+    }
+}
+
+impl Source for Attack {
+    fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
+        while self.waiting.is_empty() {
+            if self.milliseconds == SECONDS * 1_000 {
+                return None;
+            }
+            let made_up = self.made_up_per_second / 1_000;
+            self.waiting.extend((0..made_up).map(|n| {
+                // An odd multiplier: no two are alike.
+                let n = (self.milliseconds * made_up + n + 1).wrapping_mul(0x2_9d35) as u32;
+                Ipv4Addr::from_bits(0x0a80_0000 | n & 0x7f_ffff)
+            }));
+            if self.milliseconds.is_multiple_of(10) {
+                self.waiting.push_back(SUBSCRIBER);
+                self.waiting.push_back(Ipv4Addr::from_bits(0x0a40_0000 | self.milliseconds as u32));
+            }
+            self.milliseconds += 1;
+        }
+        let from = self.waiting.pop_front()?;
+        self.number += 1;
+        let to = Ipv4Addr::new(192, 0, 2, 1);
+        let udp = Transport::Udp { ports: (1_000, 53) };
+        let payload = Payload::Pattern(72);
+        let link = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };
+        let packet = FrameBuilder::new(from.into(), to.into(), udp, payload).with_ethernet(link);
+        *frame = packet.to_vec();
+        let (time, len) = (Time::from_millis(self.milliseconds), frame.len());
+        Some(Arrival { time, len, wire_len: len as u32, link: LinkType::Ethernet })
+    }
+}
+
+#[test]
+fn made_up_addresses_change_nothing_for_others() {
+    let mut alone = None;
+    for made_up_per_second in [0, 2_000] {
+        let subject = Subject { whose: Whose::Source, v4: 32, v6: 64 };
+        let policer = Policer::new(PolicerConfig { subject, ..config(Whose::Source, meters()[0]) });
+        let mut layout = StateLayout::new();
+        let chain = Stage::new(policer, &mut layout).expect("room for one state");
+        let trial = Trial { flows: 2_048, ..Trial::new(chain, layout) };
+        let report = trial.run(Attack::new(made_up_per_second), |_, _| ()).expect("a trial");
+        let sources = report.sent.iter().map(|packet| {
+            let ip: [u8; 4] = packet.bytes[26..30].try_into().expect("four bytes");
+            (packet.time, Ipv4Addr::from(ip))
+        });
+        let (subscriber, others): (Vec<_>, Vec<_>) =
+            sources.partition(|(_, from)| *from == SUBSCRIBER);
+        let newcomers = others.iter().filter(|(_, from)| Attack::is_newcomer(*from)).count();
+        assert_eq!(newcomers as u64, SECONDS * 100, "with {made_up_per_second} a second");
+        assert_eq!(report.counters.dropped[DropReason::TableFull as usize], 0);
+        // Both bursts, and 1,000 bytes a second.
+        assert!((390..=400).contains(&subscriber.len()), "{} passed", subscriber.len());
+        let alone = alone.get_or_insert_with(|| subscriber.clone());
+        assert!(subscriber == *alone, "{} instead of {}", subscriber.len(), alone.len());
+        let evicted = report.counters.flows_created - report.counters.flows_peak;
+        assert!(made_up_per_second == 0 || evicted > 40_000, "the table was never full");
+    }
 }
 
 /// Whether a capture's packets are not in the order of their times: a bucket that was forgotten is

@@ -99,8 +99,8 @@ pub enum FlowState {
 pub struct Metered {
     bucket: Bucket,
     class: ClassId,
-    /// Whether the bucket has been too empty for a packet.
-    was_limited: bool,
+    /// Whether the bucket has been less than half full, and so does not make room for others.
+    is_kept: bool,
 }
 
 const _: () = assert!(size_of::<FlowState>() <= 40);
@@ -136,8 +136,8 @@ impl Policer {
         };
         let colour = meter.colour(&mut state.bucket, cx.now(), self.bytes(packet), before);
         cx.local().packets[colour as usize] += 1;
-        if colour > before && !state.was_limited {
-            state.was_limited = true;
+        if !state.is_kept && meter.is_half_empty(&state.bucket) {
+            state.is_kept = true;
             cx.set_evictable(false);
         }
         cx.expire_at(meter.full_at(&state.bucket).max(cx.now() + LINGER));
@@ -196,7 +196,7 @@ impl NetworkFunction for Policer {
         cx: &mut Cx<'_, Tally>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Admission<FlowState>> {
-        // In a full table, the oldest bucket that has never been too empty makes room.
+        // In a full table, the oldest bucket that has always been half full makes room.
         cx.set_evictable(true);
         let class = self.config.classes.class_of(packet.arrival_key().first());
         let Some(meter) = self.config.classes.meter(class) else {
@@ -204,7 +204,7 @@ impl NetworkFunction for Policer {
             return Ok(Admission::Admit(FlowState::Exempt, Verdict::Forward));
         };
         let since = cx.now().max(cx.local().reclaimed);
-        let mut state = Metered { bucket: meter.full(since), class, was_limited: false };
+        let mut state = Metered { bucket: meter.full(since), class, is_kept: false };
         let verdict = if self.is_metered(packet) {
             self.police(cx, packet, &mut state)
         } else {

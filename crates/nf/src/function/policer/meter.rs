@@ -167,6 +167,13 @@ impl Meter {
         Time::from_nanos(bucket.counted.as_nanos().saturating_add(nanoseconds))
     }
 
+    /// Whether less than half of what fits is in one of the buckets.
+    #[inline]
+    pub fn is_half_empty(&self, bucket: &Bucket) -> bool {
+        let [first, second] = self.bursts().map(|burst| burst.tokens() / 2);
+        bucket.tokens[0] < first || bucket.tokens[1] < second
+    }
+
     #[inline]
     fn bursts(&self) -> [Burst; 2] {
         match self {
