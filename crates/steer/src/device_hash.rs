@@ -26,15 +26,16 @@ pub fn hash_packet(
     tuple: &Tuple,
     outer: Option<FlowKey>,
 ) -> (u32, HashKind) {
-    let (key, kind) = match tuple {
-        Tuple::Flow(key) => (Some(*key), kind_of(steering, key, options)),
-        Tuple::Fragment(key, _) => (Some(*key), HashKind::Addresses),
-        Tuple::IcmpError(_) | Tuple::None => (outer, HashKind::Addresses),
+    let (key, is_flow) = match tuple {
+        Tuple::Flow(key) => (Some(*key), true),
+        Tuple::Fragment(key, _) => (Some(*key), false),
+        Tuple::IcmpError(_) | Tuple::None => (outer, false),
     };
-    match key {
-        Some(key) => (steering.hash(&steering.orient(device, key).key, kind), kind),
-        None => (0, HashKind::None),
-    }
+    let Some(key) = key else { return (0, HashKind::None) };
+    // Of a flow that is a single address, nothing else is left to be hashed.
+    let key = steering.orient(device, key).key;
+    let kind = if is_flow { kind_of(steering, &key, options) } else { HashKind::Addresses };
+    (steering.hash(&key, kind), kind)
 }
 
 fn kind_of(steering: &Steering, key: &FlowKey, options: HashOptions) -> HashKind {

@@ -289,7 +289,7 @@ fn masks(place: &PacketSet, single: Option<(Whose, [u8; 2])>) -> [KeyMask; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Prefix, PrefixList};
+    use crate::{HashOptions, Prefix, PrefixList, hash_packet};
     use proptest::prelude::*;
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -397,7 +397,9 @@ mod tests {
                 let bits = if address.is_ipv4() { 24 } else { 64 };
                 prop_assert_eq!(there.key.first(), Prefix::containing(address, bits).address());
                 prop_assert_eq!((there.key.protocol(), there.key.zone()), (0, 7));
-                let hash = steering.hash(&there.key, HashKind::Addresses);
+                let tuple = Tuple::Flow(key);
+                let (hash, kind) = hash_packet(&steering, HashOptions::Full, lan, &tuple, None);
+                prop_assert_eq!(kind, steering.kind_of(&there.key));
                 prop_assert_eq!(steering.shard_of_key(&there.key), steering.shard_of_hash(hash));
             }
         }
