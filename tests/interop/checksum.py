@@ -5,14 +5,9 @@ from __future__ import annotations
 
 def ones_sum(data: bytes, start: int = 0) -> int:
     """The one's complement sum of 16-bit words, an odd last byte padded with zero."""
-    if len(data) % 2:
-        data = bytes(data) + b"\0"
-    total = start
-    for at in range(0, len(data), 2):
-        total += data[at] << 8 | data[at + 1]
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total
+    # A number and the sum of its digits to the base 65,536 leave the same rest; only all zeros sum to zero.
+    number = int.from_bytes(data) << 8 * (len(data) % 2)
+    return (number + start) % 0xFFFF or (0xFFFF if number + start else 0)
 
 
 def updated(checksum: int, old: bytes, new: bytes) -> int:

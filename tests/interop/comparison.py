@@ -62,8 +62,10 @@ def differences(
         for ours, theirs in pairs:
             for name in differing(ours.fields, theirs.fields):
                 yield Difference(Kind.FIELD, ours, theirs, name, **where)
-        yield from (Difference(Kind.ONLY_LINUX, seen, None, "", **where) for seen in only_linux)
-        yield from (Difference(Kind.ONLY_RHEO, None, seen, "", **where) for seen in only_rheo)
+        for seen in only_linux:
+            yield Difference(Kind.ONLY_LINUX, seen, None, "", **where, instead=tuple(only_rheo))
+        for seen in only_rheo:
+            yield Difference(Kind.ONLY_RHEO, None, seen, "", **where, instead=tuple(only_linux))
     _, only_linux, only_rheo = pair(readings[0].left, readings[1].left)
     where = {"scenario": scenario, "number": None, "step": None, "asked": {}}
     yield from (Difference(Kind.LEFT_LINUX, seen, None, "", **where) for seen in only_linux)

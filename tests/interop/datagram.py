@@ -9,6 +9,7 @@ from typing import NamedTuple
 from checksum import ones_sum, updated
 
 ICMP, TCP, UDP = 1, 6, 17
+PROTOCOL_NAMES = {ICMP: "icmp", TCP: "tcp", UDP: "udp"}
 #: ICMP messages that quote a datagram (RFC 792): unreachable, source quench, redirect, time exceeded, bad parameter.
 ICMP_ERRORS = frozenset({3, 4, 5, 11, 12})
 #: Questions and their answers, which share an identifier: echo, time stamp, information, address mask.

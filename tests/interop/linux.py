@@ -9,7 +9,7 @@ import struct
 import time
 from types import TracebackType
 
-from datagram import ICMP, TCP, UDP
+from datagram import PROTOCOL_NAMES, UDP
 from namespaces import PACKET_OUTGOING, Namespace
 from scenario import EXTERNAL, Exchange, Scenario, Side
 from translation import Translation
@@ -22,7 +22,6 @@ HOST_MAC = {Side.LAN: "02:00:00:00:01:02", Side.WAN: "02:00:00:00:02:02"}
 MARKER_SOURCE, MARKER_DESTINATION = "192.0.2.1", "192.0.2.2"
 #: How long a marker may take before the router counts as broken. Seconds.
 PATIENCE = 10.0
-PROTOCOLS = {TCP: "tcp", UDP: "udp", ICMP: "icmp"}
 
 
 class LinuxRouter:
@@ -160,7 +159,7 @@ def addresses(router: Namespace) -> None:
 def ruleset(scenario: Scenario) -> str:
     """A gateway as the nftables wiki has it: masquerade, forwards with hairpin, nothing uninvited."""
     destinations = "\n".join(
-        f"ip daddr {EXTERNAL} {PROTOCOLS[f.protocol]} dport {f.external_port} dnat to {f.internal}"
+        f"ip daddr {EXTERNAL} {PROTOCOL_NAMES[f.protocol]} dport {f.external_port} dnat to {f.internal}"
         for f in scenario.forwards
     )
     masquerade = "masquerade"

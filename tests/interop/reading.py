@@ -20,6 +20,10 @@ class Seen:
     raw: bytes
     fields: Fields
 
+    def is_error(self, kind: int, code: int) -> bool:
+        """Whether it is this ICMP error."""
+        return (self.fields.get("icmp.type"), self.fields.get("icmp.code")) == (kind, code)
+
     def __str__(self) -> str:
         return f"{self.side.value}: {summary(self.fields)}"
 
@@ -62,6 +66,14 @@ def _seen(side: Side, raw: bytes) -> Seen:
 
 def summary(told: Fields) -> str:
     """The fields that tell packets apart at a glance."""
-    names = ("ip.source", "ip.destination", "ip.protocol", "ip.offset", "icmp.type", "icmp.code", "tcp.offset_and_flags")
+    names = (
+        "ip.source",
+        "ip.destination",
+        "ip.protocol",
+        "ip.offset",
+        "icmp.type",
+        "icmp.code",
+        "tcp.offset_and_flags",
+    )
     names += ("tcp.source", "tcp.destination", "udp.source", "udp.destination", "ip.length", "ip6.source", "ip6.next")
     return " ".join(f"{name}={told[name]}" for name in names if name in told)

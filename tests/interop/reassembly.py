@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import struct
 
-from datagram import Datagram
 from checksum import ones_sum
+from datagram import Datagram
 
 
 class Reassembler:

@@ -10,7 +10,7 @@ from enum import Enum
 
 from canonical import Fields
 from reading import Seen
-from scenario import Scenario, Side, Step
+from scenario import Scenario, Step
 
 
 class Kind(Enum):
@@ -38,6 +38,8 @@ class Difference:
     step: Step | None
     #: The fields of what was sent in, in the inside view.
     asked: Fields
+    #: What only the other router sent at this step.
+    instead: tuple[Seen, ...] = ()
 
     @property
     def values(self) -> tuple[object, object]:
@@ -73,14 +75,14 @@ def _decremented(d: Difference) -> bool:
 
 
 def _expired(d: Difference) -> bool:
-    """Linux answers a packet at its last hop with ICMP 11 0 about it; rheo passes it."""
-    ttl = d.asked.get("ip.ttl", 9)
-    if d.step is None or not isinstance(ttl, int) or ttl > 1:
+    """Linux answers a packet at its last hop with ICMP 11 0; rheo passes it as it came."""
+    if d.step is None or d.asked.get("ip.ttl") not in (0, 1) or len(d.instead) != 1:
         return False
-    if d.kind is Kind.ONLY_LINUX and d.linux is not None:
-        told = d.linux.fields
-        return (told.get("icmp.type"), told.get("icmp.code")) == (11, 0) and d.linux.side is d.step.side
-    return d.kind is Kind.ONLY_RHEO and d.rheo is not None and d.rheo.side is not d.step.side
+    answer, passed = (d.linux, d.instead[0]) if d.kind is Kind.ONLY_LINUX else (d.instead[0], d.rheo)
+    if answer is None or passed is None:
+        return False
+    answered = answer.is_error(11, 0) and answer.side is d.step.side
+    return answered and passed.side is d.step.side.other and passed.fields == d.asked
 
 
 def _held(d: Difference) -> bool:

@@ -95,6 +95,12 @@ class Script:
         self.steps.append(Step(side, bytes(packet), label, **how))
 
 
+def fragment_of(piece: Datagram) -> Callable[[bytes], bytes]:
+    """Cuts out of a datagram the fragment that `piece` is of it."""
+    start, end = piece.offset, piece.offset + len(piece.payload)
+    return lambda raw: fragment(raw, start, end)
+
+
 @dataclass
 class Exchange:
     """What went in at one step, and what came out because of it."""

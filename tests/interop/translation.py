@@ -37,6 +37,9 @@ class Translation:
             return
         if self._external(flow.protocol, flow.source, flow.destination) == seen.source:
             return
+        static = self._static.get((flow.protocol, flow.source))
+        if static is not None:
+            self.complaints.append(f"{flow.source} has the forward {static} and left from {seen.source}")
         if flow in self._outward:
             self.complaints.append(f"{flow.source} to {flow.destination}: {self._outward[flow]} became {seen.source}")
         if self._inward.get(seen, flow.source) != flow.source:

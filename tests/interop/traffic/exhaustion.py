@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datagram import Endpoint
 from scenario import Scenario, Script
-from traffic.packets import REMOTE, echo, tcp, udp
+from traffic.packets import REMOTE, tcp, udp
 
 PORTS = (5_000, 5_003)
 

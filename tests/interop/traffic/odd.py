@@ -120,14 +120,6 @@ def no_udp_checksum() -> Scenario:
     return script.done()
 
 
-def part(source: Endpoint, destination: Endpoint, identification: int, offset: int, more: bool, data: bytes) -> Packet:
-    """A fragment of UDP; the first has the UDP header in its data."""
-    header = IP(
-        src=source.address, dst=destination.address, id=identification, frag=offset // 8, flags="MF" if more else 0
-    )
-    return header / Raw(data) if offset else header / data
-
-
 def overlapping_fragments() -> Scenario:
     script = Script("overlapping fragments")
     whole = bytes(udp(CLIENT, SERVER, TEXT * 4))[20:]
@@ -140,7 +132,8 @@ def overlapping_fragments() -> Scenario:
     }
     for number, (name, pieces) in enumerate(orders.items()):
         for offset, data, more in pieces:
-            header = IP(src=HOST_A, dst=REMOTE, id=1_000 + number, frag=offset // 8, flags="MF" if more else 0, proto=17)
+            header = IP(src=HOST_A, dst=REMOTE, id=1_000 + number, frag=offset // 8, proto=17)
+            header.flags = "MF" if more else 0
             script.lan(header / Raw(data), f"{name}, at {offset}")
     script.lan(udp(CLIENT, SERVER, b"fine"), "a whole datagram behind them")
     return script.done()
