@@ -20,8 +20,8 @@ pub trait Device: Send {
     /// The table that places buckets on receive queues, where the device has one.
     fn table(&self) -> Option<Arc<dyn IndirectionTable>>;
 
-    /// Gives the device what it needs to keep packets that take a detour in order, where it can hold
-    /// packets back (see [`Settlement`]). Others ignore it.
+    /// Gives the device what it needs to keep packets in order that take a detour, or that come from
+    /// several captures, where it can hold packets back (see [`Settlement`]). Others ignore it.
     fn settle_by(&mut self, _settlement: Arc<Settlement>) {}
 
     /// A view of the device that stays valid while its queues run on other threads.

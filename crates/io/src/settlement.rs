@@ -4,23 +4,87 @@
 //! by packets of the same flow. On a live network that is in the nature of things. A capture that is read
 //! as fast as possible would show it far more often than any network, and differently every time; so
 //! there such a packet waits until everything before it is done with, and everything behind waits for it.
+//!
+//! Captures on several devices are the sides of one story. They are read in the order of their stamps, and
+//! before one device takes over from another, everything before is done with.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Tells when everything that was delivered has been processed. Shared by the devices of a run.
+use rheostat_base::Time;
+
+/// Tells when everything that was delivered has been processed, and whose packet is next. Shared by the
+/// devices of a run.
 pub struct Settlement {
     /// Packets that devices have put into queues. Counted by a device before it asks.
     delivered: AtomicU64,
     /// Packets that lanes have received, if none of them is still under way.
     received_and_done: Box<dyn Fn() -> Option<u64> + Send + Sync>,
+    turns: Mutex<Turns>,
 }
+
+/// Whose packet is next, of the devices that read without loss.
+#[derive(Default)]
+struct Turns {
+    /// The stamp of each device's next packet; `None` while it has none.
+    next: Vec<Option<Time>>,
+    /// The device that delivered last.
+    last: Option<Reader>,
+}
+
+/// A device that reads without loss, among those of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reader(usize);
 
 impl Settlement {
     /// `received_and_done` tells how many packets lanes have received, when all of these have been sent,
     /// dropped, consumed, or are held, and `None` while one has not. It may err on the side of `None`.
     pub fn new(received_and_done: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Settlement {
-        Settlement { delivered: AtomicU64::new(0), received_and_done: Box::new(received_and_done) }
+        Settlement {
+            delivered: AtomicU64::new(0),
+            received_and_done: Box::new(received_and_done),
+            turns: Mutex::default(),
+        }
+    }
+
+    /// Adds a device that reads without loss and whose first packet is stamped so.
+    pub(crate) fn join(&self, first: Option<Time>) -> Reader {
+        let mut turns = self.turns();
+        turns.next.push(first);
+        Reader(turns.next.len() - 1)
+    }
+
+    /// Whether `reader`, whose next packet is stamped `time`, may deliver it: no other device has an
+    /// earlier one, and all that another delivered is done with. Of equal stamps, the device that joined
+    /// first comes first.
+    pub(crate) fn is_turn(&self, reader: Reader, time: Time) -> bool {
+        let mut turns = self.turns();
+        if turns.next.len() == 1 {
+            return true;
+        }
+        turns.next[reader.0] = Some(time);
+        let earlier = turns
+            .next
+            .iter()
+            .enumerate()
+            .any(|(index, next)| next.is_some_and(|other| (other, index) < (time, reader.0)));
+        let takes_over = turns.last.is_some_and(|last| last != reader);
+        if earlier || (takes_over && !self.is_settled()) {
+            return false;
+        }
+        turns.last = Some(reader);
+        true
+    }
+
+    /// Says that `reader` has no packet, so that nobody waits for it.
+    pub(crate) fn rest(&self, reader: Reader) {
+        self.turns().next[reader.0] = None;
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        // A panic in a source leaves the turns as they were.
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a packet that a device has put into a queue.
@@ -38,5 +102,50 @@ impl Settlement {
 impl fmt::Debug for Settlement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settlement").field("delivered", &self.delivered).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Time = Time::from_millis;
+
+    #[test]
+    fn the_earliest_packet_of_all_is_next() {
+        let settlement = Settlement::new(|| Some(0));
+        let [lan, wan] = [1, 2].map(|first| settlement.join(Some(MS(first))));
+        assert!(!settlement.is_turn(wan, MS(2)));
+        assert!(settlement.is_turn(lan, MS(1)));
+        assert!(!settlement.is_turn(lan, MS(3)));
+        assert!(settlement.is_turn(wan, MS(2)));
+        // Of equal stamps, whoever joined first.
+        assert!(!settlement.is_turn(wan, MS(3)));
+        assert!(settlement.is_turn(lan, MS(3)));
+        settlement.rest(lan);
+        assert!(settlement.is_turn(wan, MS(9)));
+    }
+
+    #[test]
+    fn a_device_takes_over_once_all_before_is_done_with() {
+        let done = std::sync::Arc::new(AtomicU64::new(0));
+        let seen = done.clone();
+        let settlement = Settlement::new(move || Some(seen.load(Ordering::Relaxed)));
+        let [lan, wan] = [Some(MS(1)), None].map(|first| settlement.join(first));
+        assert!(settlement.is_turn(lan, MS(1)));
+        settlement.deliver();
+        assert!(settlement.is_turn(lan, MS(2)), "what one device reads need not wait");
+        settlement.deliver();
+        settlement.rest(lan);
+        assert!(!settlement.is_turn(wan, MS(5)));
+        done.store(2, Ordering::Relaxed);
+        assert!(settlement.is_turn(wan, MS(5)));
+    }
+
+    #[test]
+    fn alone_a_device_waits_for_nobody() {
+        let settlement = Settlement::new(|| None);
+        let only = settlement.join(None);
+        assert!(settlement.is_turn(only, MS(5)) && settlement.is_turn(only, MS(1)));
     }
 }

@@ -4,13 +4,15 @@ mod support;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rheostat_base::Time;
 use rheostat_io::backend::pcap::{RecordBuf, read_all};
 use rheostat_io::{
-    CaptureWriter, Device, OpenError, Pacing, PcapConfig, PcapDevice, SimConfig, WriteError,
-    WriteSummary,
+    CaptureWriter, Device, OpenError, Pacing, PcapConfig, PcapDevice, Settlement, SimConfig,
+    WriteError, WriteSummary,
 };
 use rheostat_packet::{Burst, LinkType, Mempool, PoolCache};
 use support::capture::Bytes;
@@ -263,4 +265,48 @@ fn errors_name_the_file_and_what_is_wrong() {
     let nameless = CaptureWriter::create(&dir.path().join("out.txt")).err().unwrap();
     assert!(nameless.to_string().ends_with("out.txt: name it .pcap or .pcapng"), "{nameless}");
     assert!(!dir.path().join("out.txt").exists());
+}
+
+#[test]
+fn captures_of_two_devices_are_read_in_the_order_of_their_stamps() {
+    let dir = TempDir::new().unwrap();
+    let pool = pool(256);
+    let received = Arc::new(AtomicU64::new(0));
+    let settlement = Arc::new(Settlement::new({
+        let received = received.clone();
+        move || Some(received.load(Ordering::Relaxed))
+    }));
+    // Questions and answers, and at the end what only one side has.
+    let mut devices: Vec<PcapDevice> = (0..2)
+        .map(|side| {
+            let mut file = Bytes::new(true);
+            file.pcap(0xa1b2_3c4d, 1);
+            for number in (0..100).filter(|number| number % 2 == side || *number > 90 && side == 1)
+            {
+                let frame = udp(number as u16, number);
+                file.record(1_700_000_000, number * 1_000, &frame, frame.len() as u32);
+            }
+            let input = write_file(&dir, &format!("{side}.pcap"), &file.bytes);
+            open(Some(input), None, lossless(1), &pool)
+        })
+        .collect();
+    for device in &mut devices {
+        device.settle_by(settlement.clone());
+    }
+
+    let mut cache = PoolCache::new(pool);
+    let mut queues: Vec<_> = devices.iter_mut().flat_map(|device| device.queues()).collect();
+    let mut times = Vec::new();
+    while !devices.iter().all(|device| device.monitor().is_exhausted()) {
+        // The side that answers is asked first.
+        for queue in queues.iter_mut().rev() {
+            let mut burst = Burst::new();
+            queue.rx.recv(&mut burst, &mut cache, Time::ZERO);
+            times.extend(burst.iter().map(|packet| packet.meta.timestamp));
+            received.fetch_add(burst.len() as u64, Ordering::Relaxed);
+            queue.tx.send(&mut burst, &mut cache, Time::ZERO);
+        }
+    }
+    assert_eq!(times.len(), 104);
+    assert!(times.is_sorted(), "{times:?}");
 }

@@ -52,6 +52,11 @@ impl Drive {
         self.turn(self.lock(), Nic::stop);
     }
 
+    /// The stamp of the first packet, before any has been delivered.
+    pub(super) fn first_stamp(&self) -> Option<Time> {
+        self.turn(self.lock(), Nic::first_stamp)
+    }
+
     /// What the source says of itself.
     pub(super) fn progress(&self) -> Option<f64> {
         self.lock().progress()

@@ -13,7 +13,7 @@ use super::counters::Arrivals;
 use super::descriptor_ring::NicSide;
 use super::pacing::{Schedule, Slot};
 use super::packet_hash::packet_hash;
-use crate::settlement::Settlement;
+use crate::settlement::{Reader, Settlement};
 
 /// The NIC. Always behind a lock: whichever thread drives it owns it for a moment.
 pub(super) struct Nic {
@@ -35,8 +35,8 @@ pub(super) struct Nic {
     ended: bool,
     /// Arrivals so far, modulo 2^32.
     stamp: u32,
-    /// Keeps packets that take a detour in order, in a lossless run that has several lanes.
-    settlement: Arc<OnceLock<Arc<Settlement>>>,
+    /// Keeps packets in order that take a detour, or that another device has, in a lossless run.
+    settlement: Arc<OnceLock<Settled>>,
     /// Whether the last packet delivered takes a detour.
     detour_under_way: bool,
 }
@@ -47,6 +47,12 @@ struct Frame {
     slot: Slot,
     wire_len: u32,
     link: LinkType,
+}
+
+/// What devices share to keep packets in order, and who this one is there if it reads without loss.
+pub(super) struct Settled {
+    pub(super) settlement: Arc<Settlement>,
+    pub(super) reader: Option<Reader>,
 }
 
 /// What became of the frame on the link.
@@ -65,7 +71,7 @@ impl Nic {
         queues: Vec<NicSide<Mbuf>>,
         table: Arc<GenerationTable>,
         arrivals: Arc<Arrivals>,
-        settlement: Arc<OnceLock<Arc<Settlement>>>,
+        settlement: Arc<OnceLock<Settled>>,
     ) -> Nic {
         Nic {
             device: config.device,
@@ -129,12 +135,28 @@ impl Nic {
         self.ended = true;
         self.frame = None;
         self.packet = None;
+        self.rest();
+    }
+
+    /// The stamp of the first packet; `None` if there is none yet.
+    pub(super) fn first_stamp(&mut self) -> Option<Time> {
+        self.next_frame(Time::ZERO).map(|frame| frame.slot.timestamp)
+    }
+
+    /// Lets no other device wait for a packet of this one.
+    fn rest(&self) {
+        if let Some(Settled { settlement, reader: Some(reader) }) = self.settlement.get() {
+            settlement.rest(*reader);
+        }
     }
 
     fn next_frame(&mut self, now: Time) -> Option<Frame> {
         if self.frame.is_none() && !self.ended {
             self.frame = self.pull(now);
             self.ended = self.frame.is_none() && !self.source.is_fed();
+            if self.frame.is_none() {
+                self.rest();
+            }
         }
         self.frame
     }
@@ -153,9 +175,10 @@ impl Nic {
             Err(AllocError::Oversize) => return self.arrive(frame, Some(&self.arrivals.oversize)),
         };
         let mut detour = false;
-        if let Some(settlement) = self.settlement.get().filter(|_| self.schedule.is_lossless()) {
+        if let Some(Settled { settlement, reader: Some(reader) }) = self.settlement.get() {
             detour = takes_detour(&self.steering, &packet);
-            if (detour || self.detour_under_way) && !settlement.is_settled() {
+            let waits = (detour || self.detour_under_way) && !settlement.is_settled();
+            if waits || !settlement.is_turn(*reader, frame.slot.timestamp) {
                 self.packet = Some(packet);
                 return Outcome::Blocked;
             }
@@ -164,7 +187,7 @@ impl Nic {
         match self.queues[queue].put(packet) {
             Ok(()) => {
                 self.detour_under_way = detour;
-                if let Some(settlement) = self.settlement.get() {
+                if let Some(Settled { settlement, .. }) = self.settlement.get() {
                     settlement.deliver();
                 }
                 self.arrive(frame, None)

@@ -12,7 +12,8 @@ use super::counters::{Arrivals, Sent};
 use super::descriptor_ring::descriptor_ring;
 use super::driver::{Drive, DriverThread, Stepper};
 use super::monitor::SimMonitor;
-use super::nic::Nic;
+use super::nic::{Nic, Settled};
+use super::pacing::Pacing;
 use super::receive::SimRx;
 use super::transmit::{SimTx, TransmitRing};
 use crate::OpenError;
@@ -30,7 +31,9 @@ pub struct SimNic {
     queues: Vec<QueuePair>,
     monitor: Arc<SimMonitor>,
     stepper: Option<Stepper>,
-    settlement: Arc<OnceLock<Arc<Settlement>>>,
+    /// Whether packets wait until there is room for them.
+    lossless: bool,
+    settlement: Arc<OnceLock<Settled>>,
     /// Only to be dropped with the device.
     _thread: Option<DriverThread>,
 }
@@ -94,6 +97,7 @@ impl SimNic {
             queues,
             monitor: Arc::new(SimMonitor { drive, arrivals, sent, waiting }),
             stepper,
+            lossless: config.pacing == Pacing::Lossless,
             settlement,
             _thread: thread,
         })
@@ -120,8 +124,9 @@ impl Device for SimNic {
     }
 
     fn settle_by(&mut self, settlement: Arc<Settlement>) {
+        let reader = self.lossless.then(|| settlement.join(self.monitor.drive.first_stamp()));
         // Set once: lanes are built once for a device.
-        let _ = self.settlement.set(settlement);
+        let _ = self.settlement.set(Settled { settlement, reader });
     }
 
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
