@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import canonical
 from canonical import Fields
+from difference import Difference, Kind
 from reading import Reading, Seen, read
-from rules import RULES, Difference, Kind
+from rules import RULES
 from scenario import Exchange, Scenario
 
 
@@ -53,7 +54,7 @@ def differences(
 ) -> Iterator[Difference]:
     """Every way in which the two runs differ; counts the packets that were held against each other."""
     for number, (step, linux, rheo) in enumerate(zip(scenario.steps, *runs, strict=True)):
-        asked = canonical.fields(step.packet if step.finish is None else step.finish(step.packet))
+        asked = canonical.fields(step.untranslated())
         where = {"scenario": scenario, "number": number, "step": step, "asked": asked}
         if (linux.sent is None) != (rheo.sent is None):
             yield Difference(Kind.NOT_SENT, None, None, "linux" if linux.sent is None else "rheo", **where)

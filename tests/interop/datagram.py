@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from checksum import ones_sum, updated
@@ -12,8 +11,9 @@ ICMP, TCP, UDP = 1, 6, 17
 PROTOCOL_NAMES = {ICMP: "icmp", TCP: "tcp", UDP: "udp"}
 #: ICMP messages that quote a datagram (RFC 792): unreachable, source quench, redirect, time exceeded, bad parameter.
 ICMP_ERRORS = frozenset({3, 4, 5, 11, 12})
-#: Questions and their answers, which share an identifier: echo, time stamp, information, address mask.
-QUERIES = {8: 0, 13: 14, 15: 16, 17: 18}
+#: Questions and their answers, which share an identifier: echo, time stamp, information, address mask (RFC 792,
+#: RFC 950), extended echo (RFC 8335).
+QUERIES = {8: 0, 13: 14, 15: 16, 17: 18, 42: 43}
 ANSWERS = frozenset(QUERIES.values())
 #: Bytes of an ICMP error before its quote.
 QUOTE_AT = 8
@@ -73,6 +73,16 @@ class Datagram:
     @property
     def is_fragment(self) -> bool:
         return self.more_fragments or self.offset > 0
+
+    @property
+    def end(self) -> int:
+        """Where a fragment's data end in the datagram, in bytes."""
+        return self.offset + len(self.payload)
+
+    @property
+    def datagram(self) -> tuple[str, str, int, int]:
+        """What fragments of one datagram have in common (RFC 791)."""
+        return self.source, self.destination, self.protocol, self.identification
 
     @property
     def ttl(self) -> int:
@@ -192,12 +202,6 @@ class Datagram:
     def header_checksum_error(self) -> int:
         """By how much the header's checksum is wrong; zero when it is right."""
         return ones_sum(self.raw[: self.header_len]) ^ 0xFFFF
-
-    def pieces(self, *cuts: tuple[int, int]) -> Iterator[bytes]:
-        """Fragments of this datagram, each from a byte of its data to another (beyond the end: to the end), in the
-        order given."""
-        for start, end in cuts:
-            yield fragment(bytes(self.raw), start, end)
 
 
 def fragment(datagram: bytes, start: int, end: int) -> bytes:

@@ -173,7 +173,7 @@ table ip translate {{
     {destinations}
   }}
   chain out {{ type nat hook postrouting priority srcnat;
-    oifname "wan" ip saddr 10.0.0.0/8 {masquerade}
+    oifname "wan" {masquerade}
     oifname "lan" ip saddr 10.0.0.0/8 snat to {EXTERNAL}
   }}
   chain through {{ type filter hook forward priority filter; policy drop;

@@ -48,14 +48,14 @@ def read(exchanges: Iterable[Exchange], forwards: Iterable[Forward]) -> Reading:
     for exchange in exchanges:
         seen = []
         for side, raw in exchange.out:
+            translation.learn(exchange.step, raw)
             whole = reassemblers[side].take(raw) if ipv4(raw) else raw
-            if whole is None:
-                continue
-            translation.learn(exchange.step, whole)
-            seen.append(_seen(side, translation.inside_view(whole)))
+            if whole is not None:
+                seen.append(_seen(side, translation.inside_view(whole)))
         reading.seen.append(seen)
     for side, reassembler in reassemblers.items():
-        reading.left += [_seen(side, translation.inside_view(raw)) for raw in reassembler.left()]
+        for pieces in reassembler.left():
+            reading.left += [_seen(side, raw) for raw in translation.inside_view_of_fragments(pieces)]
     reading.complaints = translation.complaints
     return reading
 

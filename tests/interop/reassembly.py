@@ -21,17 +21,16 @@ class Reassembler:
         piece = Datagram(raw)
         if not piece.is_fragment:
             return raw
-        key = (piece.source, piece.destination, piece.protocol, piece.identification)
-        pieces = self._pieces.setdefault(key, [])
+        pieces = self._pieces.setdefault(piece.datagram, [])
         pieces.append(piece)
         whole = join(pieces)
         if whole is not None:
-            del self._pieces[key]
+            del self._pieces[piece.datagram]
         return whole
 
-    def left(self) -> list[bytes]:
-        """Fragments whose datagrams were not completed."""
-        return [bytes(piece) for pieces in self._pieces.values() for piece in pieces]
+    def left(self) -> list[list[Datagram]]:
+        """Fragments whose datagrams were not completed, by datagram."""
+        return list(self._pieces.values())
 
 
 def join(pieces: list[Datagram]) -> bytes | None:
@@ -39,8 +38,7 @@ def join(pieces: list[Datagram]) -> bytes | None:
     pieces = sorted(pieces, key=lambda piece: piece.offset)
     data = b""
     for piece in pieces:
-        end = piece.offset + len(piece.payload)
-        if end <= len(data) and data[piece.offset : end] == piece.payload:
+        if piece.end <= len(data) and data[piece.offset : piece.end] == piece.payload:
             continue
         if piece.offset != len(data):
             return None

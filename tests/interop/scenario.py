@@ -38,9 +38,9 @@ class Step:
     literal: bool = False
     finish: Callable[[bytes], bytes] | None = None
 
-    @property
-    def is_ipv6(self) -> bool:
-        return self.packet[0] >> 4 == 6
+    def untranslated(self) -> bytes:
+        """What would be sent if nothing were translated."""
+        return self.finish(self.packet) if self.finish is not None else self.packet
 
 
 @dataclass(frozen=True)

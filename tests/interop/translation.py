@@ -29,7 +29,7 @@ class Translation:
         if step.side is Side.WAN or asked is None or leaves is None:
             return
         flow, seen = asked.flow(), leaves.flow()
-        if flow is None or seen is None or seen.source.address != EXTERNAL or not is_inside(flow.source.address):
+        if flow is None or seen is None or seen.source.address != EXTERNAL or flow.source.address == EXTERNAL:
             return
         seen = seen._replace(destination=self._real(seen.protocol, seen.destination))
         flow = flow._replace(destination=self._real(flow.protocol, flow.destination))
@@ -69,6 +69,17 @@ class Translation:
         else:
             self._untranslate(packet, mirrored=False)
         return bytes(packet)
+
+    def inside_view_of_fragments(self, pieces: list[Datagram]) -> list[bytes]:
+        """Fragments of one datagram: the first, if it is there, tells whose they are."""
+        first = next((piece for piece in pieces if piece.offset == 0), None)
+        views = [Datagram(self.inside_view(bytes(piece))) for piece in pieces]
+        if first is not None:
+            source = Datagram(self.inside_view(bytes(first))).source
+            for view in views:
+                if view.offset > 0:
+                    view.replace_source(Endpoint(source, 0))
+        return [bytes(view) for view in views]
 
     def _outside_view(self, side: Side, packet: Datagram) -> bytes | None:
         """What is sent to an inside host from outside, or from inside through the external address."""

@@ -41,12 +41,11 @@ def scenario(path: Path) -> Scenario | None:
             if not packet.is_fragment:
                 cast.play(script, packet, [])
             else:
-                key = (packet.source, packet.destination, packet.protocol, packet.identification)
-                parts = pieces.setdefault(key, [])
+                parts = pieces.setdefault(packet.datagram, [])
                 parts.append(packet)
                 whole = join(parts)
                 if whole is not None:
-                    del pieces[key]
+                    del pieces[packet.datagram]
                     cast.play(script, Datagram(whole), parts)
             if len(script.steps) >= MOST_PACKETS:
                 break

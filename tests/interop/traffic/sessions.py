@@ -135,6 +135,11 @@ def uninvited() -> Scenario:
     # To an inside address, straight: no remote can know it, and a translator does not let it in.
     script.wan(udp(Endpoint(REMOTE, 50_000), Endpoint(HOST_A, 53)), "UDP to an inside address", literal=True)
     script.lan(udp(Endpoint(HOST_A, 6_000), Endpoint(REMOTE, 6_000)), "question")
-    # Who was not asked may not answer: filtering by address and port.
     script.wan(udp(Endpoint(REMOTE, 6_000), Endpoint(HOST_A, 6_000)), "answer")
+    straight = udp(Endpoint(REMOTE, 6_000), Endpoint(HOST_A, 6_000))
+    script.wan(straight, "answer straight to the inside address", literal=True)
+    client, server = Endpoint(HOST_A, 6_001), Endpoint(REMOTE, 80)
+    script.lan(tcp(client, server, "S", seq=100), "SYN")
+    script.wan(tcp(server, client, "SA", seq=7, ack=101), "SYN and ACK straight to the inside address", literal=True)
+    script.wan(tcp(server, client, "SA", seq=7, ack=101), "SYN and ACK")
     return script.done()
