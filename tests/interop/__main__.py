@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "interop.md"
 MAPPINGS = ("address-and-port-dependent", "endpoint-independent")
 
 
@@ -110,7 +111,11 @@ def report_comparison(mapping, scenarios, linux, rheo, whole: bool) -> bool:
     idle = [rule.name for rule in RULES if whole and rule.always and not total.explained[rule.name]]
     for name in idle:
         print(f"  the rule '{name}' explained nothing")
-    return not total.complaints and not idle and total.compared > 0
+    told = DOCUMENT.read_text()
+    untold = [rule.name for rule in RULES if f"| {rule.name} |" not in told]
+    for name in untold:
+        print(f"  the rule '{name}' is not in {DOCUMENT.name}")
+    return not total.complaints and not idle and not untold and total.compared > 0
 
 
 def report_sabotage(title, scenarios, linux, rheo) -> bool:

@@ -57,9 +57,11 @@ def differences(
         asked = canonical.fields(step.untranslated())
         where = {"scenario": scenario, "number": number, "step": step, "asked": asked}
         if (linux.sent is None) != (rheo.sent is None):
-            yield Difference(Kind.NOT_SENT, None, None, "linux" if linux.sent is None else "rheo", **where)
+            where["unsent"] = "Linux" if linux.sent is None else "rheo"
+            yield Difference(Kind.NOT_SENT, None, None, "", **where)
         pairs, only_linux, only_rheo = pair(readings[0].seen[number], readings[1].seen[number])
         result.compared += len(pairs)
+        where["paired"] = len(pairs)
         for ours, theirs in pairs:
             for name in differing(ours.fields, theirs.fields):
                 yield Difference(Kind.FIELD, ours, theirs, name, **where)

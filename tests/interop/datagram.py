@@ -36,6 +36,13 @@ class Flow(NamedTuple):
     source: Endpoint
     destination: Endpoint
 
+    def __str__(self) -> str:
+        return f"{PROTOCOL_NAMES.get(self.protocol, self.protocol)} {self.source} to {self.destination}"
+
+    def reversed(self) -> Flow:
+        """That of the packets that come back."""
+        return Flow(self.protocol, self.destination, self.source)
+
 
 class Datagram:
     """An IPv4 datagram, or a fragment of one, or what an ICMP error quotes of one; it may be cut short anywhere

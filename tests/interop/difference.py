@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 from canonical import Fields
-from datagram import Datagram
+from datagram import Datagram, Flow
 from reading import Seen
 from scenario import Scenario, Step, ipv4
 
@@ -29,7 +30,7 @@ class Difference:
     kind: Kind
     linux: Seen | None
     rheo: Seen | None
-    #: The field that differs, or the router that never chose a port.
+    #: The field that differs.
     field: str
     scenario: Scenario
     number: int | None
@@ -38,6 +39,10 @@ class Difference:
     asked: Fields
     #: What only the other router sent at this step.
     instead: tuple[Seen, ...] = ()
+    #: How many packets both routers sent at this step.
+    paired: int = 0
+    #: The router that could not be sent the packet of this step, as it had never chosen a port.
+    unsent: str = ""
 
     @property
     def values(self) -> tuple[object, object]:
@@ -51,7 +56,7 @@ class Difference:
         if self.kind is Kind.FIELD:
             linux, rheo = (str(value)[:80] for value in self.values)
             return f"{where}: {self.field} is {linux} from Linux and {rheo} from rheo"
-        return f"{where}: {self.kind.value} {self.linux or self.rheo or self.field}"
+        return f"{where}: {self.kind.value} {self.linux or self.rheo or self.unsent}"
 
     def answered_instead(self, kind: int, code: int) -> bool:
         """Whether Linux answered with this ICMP error what rheo passed as it came."""
@@ -65,9 +70,18 @@ class Difference:
 
     def only_passed(self) -> bool:
         """Whether rheo passed as it came what Linux dropped without a word."""
-        if self.kind is not Kind.ONLY_RHEO or self.rheo is None or self.step is None or self.instead:
+        if self.kind is not Kind.ONLY_RHEO or self.rheo is None or self.step is None:
+            return False
+        if self.instead or self.paired or self.unsent:
             return False
         return self.rheo.side is self.step.side.other and self.rheo.fields == self.asked
+
+    def earlier(self, flow: Flow) -> Iterator[bytes]:
+        """What was sent of a flow before this step."""
+        for step in self.scenario.steps[: self.number or 0]:
+            packet = ipv4(step.packet)
+            if packet is not None and packet.flow() == flow:
+                yield step.packet
 
     def pieces(self) -> list[Datagram]:
         """The fragments sent of the datagram that this step's belongs to, up to this step."""

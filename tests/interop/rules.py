@@ -10,7 +10,7 @@ from itertools import combinations
 
 import canonical
 from difference import Difference, Kind
-from scenario import Side, is_inside
+from scenario import INSIDE, Side, ipv4, is_inside
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,14 @@ def _held(d: Difference) -> bool:
 
 
 def _contradicted(d: Difference) -> bool:
-    """Linux completed a datagram of which a fragment lies within another."""
+    """Linux completed a datagram of which a fragment says otherwise of what an earlier one held."""
     if d.kind is not Kind.ONLY_LINUX or d.instead or d.number is None:
         return False
-    return any(one.offset <= two.offset and two.end <= one.end for one, two in combinations(d.pieces(), 2))
+    return any(
+        one.offset <= two.offset < two.end <= one.end
+        and one.payload[two.offset - one.offset : two.end - one.offset] != two.payload
+        for one, two in combinations(d.pieces(), 2)
+    )
 
 
 def _tiny(d: Difference) -> bool:
@@ -57,7 +61,14 @@ def _tiny(d: Difference) -> bool:
 
 
 def _told_of_exhaustion(d: Difference) -> bool:
-    if d.kind is not Kind.ONLY_RHEO or d.rheo is None or d.step is None or d.instead or d.scenario.ports is None:
+    if (
+        d.kind is not Kind.ONLY_RHEO
+        or d.rheo is None
+        or d.step is None
+        or d.instead
+        or d.paired
+        or d.scenario.ports is None
+    ):
         return False
     quoted = {name.removeprefix("quote."): value for name, value in d.rheo.fields.items() if name.startswith("quote.")}
     return d.rheo.side is d.step.side and d.rheo.is_error(3, 13) and quoted == d.asked
@@ -108,11 +119,32 @@ def _tcp_start(d: Difference) -> bool:
     if not d.only_passed() or d.step is None or d.step.side is Side.WAN:
         return False
     word = d.asked.get("tcp.offset_and_flags")
-    return isinstance(word, int) and word & FLAGS_THAT_COUNT in (SYN | ACK, FIN | ACK)
+    return isinstance(word, int) and opens_nothing(word)
+
+
+def _answer_to_refused(d: Difference) -> bool:
+    """The answer to segments of a flow that Linux refused, all of them, for their flags."""
+    if d.unsent != "Linux" or d.step is None or d.number is None:
+        return False
+    answer = ipv4(d.step.packet)
+    flow = answer and answer.flow()
+    if flow is None or (d.kind is Kind.ONLY_RHEO and d.rheo is not None and d.rheo.fields != d.asked):
+        return False
+    earlier = [canonical.fields(raw) for raw in d.earlier(flow.reversed())]
+    words = [told.get("tcp.offset_and_flags") for told in earlier]
+    return bool(words) and all(isinstance(word, int) and opens_nothing(word) for word in words)
+
+
+def _late_reset(d: Difference) -> bool:
+    """A reset of a flow that is known, whose number Linux takes amiss."""
+    word, packet = d.asked.get("tcp.offset_and_flags"), d.step and ipv4(d.step.packet)
+    flow = packet and packet.flow()
+    known = flow is not None and (any(d.earlier(flow)) or any(d.earlier(flow.reversed())))
+    return d.only_passed() and known and isinstance(word, int) and word & FLAGS_THAT_COUNT in (RST, RST | ACK)
 
 
 def _foreign_source(d: Difference) -> bool:
-    source = str(d.asked.get("ip.source"))
+    source = str(d.asked.get("ip.source", INSIDE))
     return d.only_passed() and d.step is not None and d.step.side is Side.LAN and not is_inside(source)
 
 
@@ -152,6 +184,13 @@ SENSIBLE_FLAGS = {
     ACK,
     ACK | URG,
 }
+
+
+def opens_nothing(word: int) -> bool:
+    """Whether Linux begins no connection with these TCP flags."""
+    flags = word & FLAGS_THAT_COUNT
+    return flags not in SENSIBLE_FLAGS or flags in (SYN | ACK, FIN | ACK)
+
 
 RULES: tuple[Rule, ...] = (
     Rule("time to live", "Linux is a router and takes one off; rheo stands in the wire and leaves it", _decremented),
@@ -201,6 +240,18 @@ RULES: tuple[Rule, ...] = (
         "TCP start",
         "Linux begins no connection with SYN and ACK, or FIN; rheo's NAT leaves that to a firewall",
         _tcp_start,
+    ),
+    Rule(
+        "answer to it",
+        "what only rheo let out only rheo can let the answer to in",
+        _answer_to_refused,
+        always=False,
+    ),
+    Rule(
+        "late reset",
+        "Linux's tracking drops a reset with an old number even when it is liberal; rheo's NAT tracks no numbers",
+        _late_reset,
+        always=False,
     ),
     Rule(
         "foreign source",

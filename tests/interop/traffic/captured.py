@@ -19,7 +19,7 @@ from reassembly import join
 from scenario import Scenario, Script, Side, fragment_of
 
 #: So many packets of a capture, and so many conversations.
-MOST_PACKETS, MOST_CONVERSATIONS = 400, 60
+MOST_PACKETS, MOST_CONVERSATIONS = 1_000, 100
 MTU = 1_500
 ETHERNET, RAW_IP, RAW_IPV4, COOKED = 1, 101, 228, 113
 IPV4_TYPE = b"\x08\x00"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datagram import Endpoint
-from scenario import Scenario, Script, Side
-from traffic.packets import HOST_A, HOST_B, REMOTE, TEXT, echo, echo_reply, udp
+from datagram import UDP, Endpoint, fragment
+from scenario import Forward, Scenario, Script, Side
+from traffic.packets import HOST_A, HOST_B, REMOTE, ROUTER_OUT, SERVED, TEXT, echo, echo_reply, icmp_error, udp
 
 IN_ORDER = ((0, 1_000), (1_000, 2_000), (2_000, 9_999))
 ORDERS = {
@@ -17,7 +17,8 @@ DATA = TEXT * 60
 
 
 def scenarios() -> list[Scenario]:
-    return [both_ways(name, cuts) for name, cuts in ORDERS.items()] + [pings(), two_at_once(), duplicate(), gap()]
+    ways = [both_ways(name, cuts) for name, cuts in ORDERS.items()]
+    return [*ways, pings(), two_at_once(), duplicate(), gap(), error_about_fragments(), forwarded()]
 
 
 def both_ways(name: str, cuts: tuple[tuple[int, int], ...]) -> Scenario:
@@ -59,4 +60,27 @@ def gap() -> Scenario:
     script = Script("a datagram without its middle")
     client, server = Endpoint(HOST_A, 30_003), Endpoint(REMOTE, 2_049)
     script.fragments(Side.LAN, udp(client, server, DATA), (IN_ORDER[0], IN_ORDER[2]), "question")
+    return script.done()
+
+
+def error_about_fragments() -> Scenario:
+    """An error quotes the first fragment, as that has the ports."""
+    script = Script("an ICMP error about a fragmented datagram")
+    client, server = Endpoint(HOST_A, 30_004), Endpoint(REMOTE, 2_049)
+    question = udp(client, server, DATA)
+    script.fragments(Side.LAN, question, IN_ORDER, "question")
+    first = fragment(bytes(question), *IN_ORDER[0])
+    for quoted in (8, 500, None):
+        script.wan(icmp_error(ROUTER_OUT, 11, 1, first, quoted), "reassembly time exceeded")
+    return script.done()
+
+
+def forwarded() -> Scenario:
+    web = Endpoint(SERVED, 53)
+    script = Script("fragments through a forward, and hairpin", (Forward(UDP, 5_300, web),))
+    for order in ("in order", "last first"):
+        script.fragments(Side.WAN, udp(Endpoint(REMOTE, 60_000), web, DATA), ORDERS[order], "from outside")
+        script.fragments(Side.LAN, udp(web, Endpoint(REMOTE, 60_000), DATA), ORDERS[order], "answer")
+        script.fragments(Side.LAN, udp(Endpoint(HOST_A, 30_005), web, DATA), ORDERS[order], "hairpin")
+        script.fragments(Side.LAN, udp(web, Endpoint(HOST_A, 30_005), DATA), ORDERS[order], "hairpin, answer")
     return script.done()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datagram import TCP, UDP, Endpoint
 from scenario import EXTERNAL, Forward, Scenario, Script
-from traffic.packets import HOST_A, REMOTE, SERVED, TEXT, icmp_error, tcp, udp
+from traffic.packets import HOST_A, REMOTE, ROUTER_OUT, SERVED, TEXT, icmp_error, tcp, udp
 
 WEB, DNS = Endpoint(SERVED, 80), Endpoint(SERVED, 53)
 FORWARDS = (Forward(TCP, 8_080, WEB), Forward(UDP, 5_300, DNS))
@@ -26,6 +26,9 @@ def forwarded() -> Scenario:
     # The server behind the forward refuses, quoting what it got.
     script.wan(udp(visitor, DNS, b"again"), "UDP question again")
     script.lan(icmp_error(SERVED, 3, 3, udp(visitor, DNS, b"again")), "port unreachable, from inside")
+    for quoted in (8, None):
+        error = icmp_error(ROUTER_OUT, 3, 1, udp(DNS, visitor), quoted)
+        script.wan(error, "host unreachable, about the answer of the forwarded host")
     return script.done()
 
 
@@ -38,5 +41,8 @@ def hairpin() -> Scenario:
     script.lan(tcp(WEB, client, "PA", TEXT * 2, seq=8, ack=2 + len(TEXT)), "answer")
     script.lan(udp(client, DNS), "UDP question")
     script.lan(udp(DNS, client), "UDP answer")
+    for quoted in (8, None):
+        error = icmp_error(SERVED, 3, 3, udp(client, DNS), quoted)
+        script.lan(error, "port unreachable, to the host that asked (RFC 5508, REQ-7)")
     script.lan(tcp(client, Endpoint(EXTERNAL, 9_999), "S", seq=1), "SYN to a port that leads nowhere")
     return script.done()

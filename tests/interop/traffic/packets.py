@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 
 logging.getLogger("scapy.runtime").setLevel(logging.ERROR)
@@ -21,14 +22,13 @@ ROUTER_OUT, ROUTER_IN = "198.51.100.254", "10.0.0.254"
 TEXT = b"The quick brown fox jumps over the lazy dog. "
 
 
+_identifications = itertools.count(1)
+
+
 def ip(source: str, destination: str, **how: object) -> Packet:
-    """A header with an identification, so that none looks like another."""
-    how.setdefault("id", (hash_of(source) * 31 + hash_of(destination)) & 0xFFFF)
+    """A header with an identification of its own, so that fragments of two datagrams never mix."""
+    how.setdefault("id", next(_identifications) & 0xFFFF)
     return IP(src=source, dst=destination, **how)
-
-
-def hash_of(address: str) -> int:
-    return sum(int(part) * 17**at for at, part in enumerate(address.split(".")))
 
 
 def tcp(source: Endpoint, destination: Endpoint, flags: str, data: bytes = b"", **how: object) -> Packet:
