@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import os
 import shutil
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -16,6 +17,8 @@ MAPPINGS = ("address-and-port-dependent", "endpoint-independent")
 
 def main() -> int:
     args = arguments()
+    # As an exception, so that namespaces are deleted on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("nftables: ended by a signal"))
     missing = missing_here()
     if missing is not None:
         print(f"nftables: not run ({missing})")

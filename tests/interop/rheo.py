@@ -119,6 +119,7 @@ functions = ["nat"]
 [function.nat]
 external = ["{EXTERNAL}"]
 mapping = "{mapping}"
+filtering = "address-and-port-dependent"
 {ports}{forwards}
 [state]
 flows = "64k"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import canonical
+from datagram import TCP
 from difference import Difference, Kind
 from scenario import INSIDE, Side, ipv4, is_inside
 
@@ -54,10 +55,10 @@ def _contradicted(d: Difference) -> bool:
 
 
 def _tiny(d: Difference) -> bool:
-    """Linux completed a TCP segment whose first fragment ends before the flags."""
-    if d.kind is not Kind.ONLY_LINUX or d.instead or d.asked.get("ip.protocol") != 6:
+    """Linux completed a TCP segment whose first fragment has not all of TCP's fixed header."""
+    if d.kind is not Kind.ONLY_LINUX or d.instead or d.asked.get("ip.protocol") != TCP:
         return False
-    return any(piece.offset == 0 and piece.end < 16 for piece in d.pieces())
+    return any(piece.offset == 0 and len(piece.payload) < 20 for piece in d.pieces())
 
 
 def _told_of_exhaustion(d: Difference) -> bool:
@@ -207,12 +208,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "tiny first fragment",
-        "rheo drops a first fragment of TCP that ends before the flags (RFC 1858); Linux puts the segment together",
+        "rheo drops a first fragment without all of TCP's fixed header (RFC 1858); Linux puts the segment together",
         _tiny,
     ),
     Rule(
         "exhaustion is told",
-        "rheo tells the host with ICMP 3 13 that there is no port (RFC 6888, REQ-9); Linux drops",
+        "rheo tells the host with ICMP 3 13 that there is no port (RFC 5508, REQ-8); Linux drops",
         _told_of_exhaustion,
     ),
     Rule(

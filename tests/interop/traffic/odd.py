@@ -19,7 +19,7 @@ from checksum import ones_sum
 from datagram import Endpoint
 from scenario import Scenario, Script, Side
 from traffic.packets import HOST_A, HOST_B, REMOTE, TEXT, echo, echo_reply, ip, tcp, udp
-from traffic.sessions import handshake
+from traffic.sessions import SYN_OPTIONS, handshake
 
 CLIENT, SERVER = Endpoint(HOST_A, 20_000), Endpoint(REMOTE, 7)
 
@@ -157,6 +157,12 @@ def tiny_fragments() -> Scenario:
     segment = tcp(Endpoint(HOST_A, 20_002), Endpoint(REMOTE, 80), "S", seq=100)
     # The flags in the second fragment (RFC 1858).
     script.fragments(Side.LAN, segment, ((0, 8), (8, 99)), "a SYN cut behind the ports")
+    segment = tcp(Endpoint(HOST_A, 20_003), Endpoint(REMOTE, 80), "S", seq=100)
+    script.fragments(Side.LAN, segment, ((0, 16), (16, 99)), "a SYN cut before the checksum")
+    segment = tcp(Endpoint(HOST_A, 20_004), Endpoint(REMOTE, 80), "S", TEXT, seq=100, options=SYN_OPTIONS)
+    script.fragments(Side.LAN, segment, ((0, 32), (32, 199)), "a SYN cut within its options")
+    segment = tcp(Endpoint(HOST_A, 20_005), Endpoint(REMOTE, 80), "S", TEXT, seq=100, options=SYN_OPTIONS)
+    script.fragments(Side.LAN, segment, ((0, 40), (40, 199)), "a SYN cut behind them")
     datagram = udp(CLIENT, SERVER, TEXT)
     script.fragments(Side.LAN, datagram, [(at, at + 8) for at in range(0, 53, 8)], "eight bytes each")
     # A first fragment without ports.
