@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import os
 import shutil
 import signal
@@ -11,7 +12,13 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from scenario import Exchange, Scenario
+
+#: What a router did, by scenario.
+Runs = dict[str, list[Exchange]]
+
 DOCUMENT = Path(__file__).parents[2] / "docs" / "interop.md"
+LANES = (1, 4)
 MAPPINGS = ("address-and-port-dependent", "endpoint-independent")
 
 
@@ -45,12 +52,15 @@ def main() -> int:
         return int(failed)
     from rheo import RheoRouter
 
-    for mapping in args.mapping or MAPPINGS:
-        router = RheoRouter(args.rheo, mapping)
+    lane_counts = args.lanes or LANES
+    for mapping, lanes in itertools.product(args.mapping or MAPPINGS, lane_counts):
+        router = RheoRouter(args.rheo, mapping, lanes)
+        title = f"{mapping}, {lanes} lanes" if lanes > 1 else f"{mapping}, 1 lane"
         rheo = {scenario.name: router.run(scenario) for scenario in scenarios}
-        failed |= not report_comparison(mapping, scenarios, linux, rheo, whole=not args.only)
-        if args.sabotage:
-            failed |= not report_sabotage(mapping, scenarios, linux, rheo)
+        failed |= not report_comparison(title, scenarios, linux, rheo, whole=not args.only)
+        # The lanes make no difference to what the comparison notices.
+        if args.sabotage and lanes == lane_counts[0]:
+            failed |= not report_sabotage(title, scenarios, linux, rheo)
     return int(failed)
 
 
@@ -59,6 +69,9 @@ def arguments() -> argparse.Namespace:
     traces = os.environ.get("RHEO_TRACES")
     parser.add_argument("--rheo", type=Path, metavar="BINARY", help="the rheo to compare; without it only Linux runs")
     parser.add_argument("--mapping", action="append", choices=MAPPINGS, help="one mapping behaviour instead of all")
+    parser.add_argument(
+        "--lanes", action="append", type=int, metavar="N", help="one number of lanes instead of 1 and 4"
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help="only scenarios with this in their names")
     parser.add_argument("--traces", type=Path, default=Path(traces) if traces else None, metavar="FOLDER")
     parser.add_argument("--record", type=Path, metavar="FILE", help="write what Linux did, one exchange per line")
@@ -90,14 +103,14 @@ def missing_here() -> str | None:
     return None
 
 
-def run_linux(scenario):
+def run_linux(scenario: Scenario) -> list[Exchange]:
     from linux import LinuxRouter
 
     with LinuxRouter(scenario) as router:
         return router.run()
 
 
-def report_comparison(mapping, scenarios, linux, rheo, whole: bool) -> bool:
+def report_comparison(title: str, scenarios: list[Scenario], linux: Runs, rheo: Runs, whole: bool) -> bool:
     """Prints what differs and what explains it; says whether everything is explained."""
     from comparison import Result, compare
     from rules import RULES
@@ -107,7 +120,7 @@ def report_comparison(mapping, scenarios, linux, rheo, whole: bool) -> bool:
         total.add(compare(scenario, linux[scenario.name], rheo[scenario.name]))
     for complaint in total.complaints:
         print(f"  {complaint}")
-    print(f"{mapping}: {total.steps} packets in, {total.compared} compared, {len(total.complaints)} complaints")
+    print(f"{title}: {total.steps} packets in, {total.compared} compared, {len(total.complaints)} complaints")
     for rule in RULES:
         print(f"  {total.explained[rule.name]:6} explained by '{rule.name}': {rule.reason}")
     # A rule that explains nothing is out of date; one for captures may have found none.
@@ -121,7 +134,7 @@ def report_comparison(mapping, scenarios, linux, rheo, whole: bool) -> bool:
     return not total.complaints and not idle and not untold and total.compared > 0
 
 
-def report_sabotage(title, scenarios, linux, rheo) -> bool:
+def report_sabotage(title: str, scenarios: list[Scenario], linux: Runs, rheo: Runs) -> bool:
     """Prints how many alterations were noticed; says whether all were."""
     from sabotage import ALTERATIONS, sabotage
 

@@ -26,11 +26,12 @@ PATIENCE = 120
 
 
 class RheoRouter:
-    """A binary and a mapping behaviour."""
+    """A binary, a mapping behaviour, and a number of lanes."""
 
-    def __init__(self, binary: Path, mapping: str) -> None:
+    def __init__(self, binary: Path, mapping: str, lanes: int) -> None:
         self._binary = binary
-        self.mapping = mapping
+        self._mapping = mapping
+        self._lanes = lanes
 
     def run(self, scenario: Scenario) -> list[Exchange]:
         """Runs a scenario to its end."""
@@ -54,8 +55,8 @@ class RheoRouter:
                 ours = [(START + n * STEP, raw) for n, (step, raw) in steps if step.side is side and raw is not None]
                 capture_file.write(place / f"{side.value}.pcap", ours)
             config = place / "nat.toml"
-            config.write_text(configuration(scenario, self.mapping, place))
-            command = [str(self._binary), "run", str(config), "--lanes", "1", "--json"]
+            config.write_text(configuration(scenario, self._mapping, place))
+            command = [str(self._binary), "run", str(config), "--lanes", str(self._lanes), "--json"]
             for side in Side:
                 command += ["--device", f"{side.value}=pcap:{place / side.value}.pcap"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
