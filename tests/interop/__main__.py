@@ -26,7 +26,7 @@ def main() -> int:
     args = arguments()
     # As an exception, so that namespaces are deleted on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("nftables: ended by a signal"))
-    missing = missing_here()
+    missing = missing_here(needs_linux=args.recorded is None)
     if missing is not None:
         print(f"nftables: not run ({missing})")
         return 0
@@ -42,7 +42,12 @@ def main() -> int:
     else:
         print("nftables: captured traffic not run (RHEO_TRACES is not set)")
     scenarios = [scenario for scenario in scenarios if args.only in scenario.name]
-    linux = {scenario.name: run_linux(scenario) for scenario in scenarios}
+    if args.recorded is not None:
+        linux = recording.read(args.recorded, scenarios)
+        print(f"nftables: {len(linux)} of {len(scenarios)} scenarios are in {args.recorded}")
+        scenarios = [scenario for scenario in scenarios if scenario.name in linux]
+    else:
+        linux = {scenario.name: run_linux(scenario) for scenario in scenarios}
     if args.record is not None:
         recording.write(args.record, [(scenario, linux[scenario.name]) for scenario in scenarios])
     failed = False
@@ -75,19 +80,22 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="TEXT", help="only scenarios with this in their names")
     parser.add_argument("--traces", type=Path, default=Path(traces) if traces else None, metavar="FOLDER")
     parser.add_argument("--record", type=Path, metavar="FILE", help="write what Linux did, one exchange per line")
+    parser.add_argument("--recorded", type=Path, metavar="FILE", help="take what Linux did from there; needs no root")
     parser.add_argument("--sabotage", action="store_true", help="alter packets and expect complaints")
     return parser.parse_args()
 
 
-def missing_here() -> str | None:
+def missing_here(needs_linux: bool) -> str | None:
     """What this machine lacks, if anything."""
+    if importlib.util.find_spec("scapy") is None:
+        return "python3 has no scapy"
+    if not needs_linux:
+        return None
     if os.geteuid() != 0:
         return "needs root"
     for command in ("ip", "nft", "sysctl"):
         if shutil.which(command) is None:
             return f"there is no {command}"
-    if importlib.util.find_spec("scapy") is None:
-        return "python3 has no scapy"
     from namespaces import Namespace
 
     try:

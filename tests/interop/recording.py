@@ -18,6 +18,7 @@ def write(path: Path, runs: Iterable[tuple[Scenario, list[Exchange]]]) -> None:
                     "scenario": scenario.name,
                     "step": number,
                     "label": exchange.step.label,
+                    "packet": exchange.step.untranslated().hex(),
                     "in": [exchange.step.side.value, exchange.sent.hex() if exchange.sent is not None else None],
                     "out": [[side.value, packet.hex()] for side, packet in exchange.out],
                 }
@@ -33,7 +34,7 @@ def read(path: Path, scenarios: Iterable[Scenario]) -> dict[str, list[Exchange]]
     runs = {}
     for scenario in scenarios:
         lines = recorded.get(scenario.name, [])
-        if [line["label"] for line in lines] != [step.label for step in scenario.steps]:
+        if [line["packet"] for line in lines] != [step.untranslated().hex() for step in scenario.steps]:
             continue
         runs[scenario.name] = [
             Exchange(

@@ -267,7 +267,7 @@ def other_protocols() -> Scenario:
     script = Script("protocols without ports, and other ICMP messages")
     for protocol in (47, 50, 4, 253):
         script.lan(ip(HOST_A, REMOTE, proto=protocol) / Raw(TEXT), f"protocol {protocol}")
-    timestamp = ICMP(type=13, code=0, id=3, seq=4)
+    timestamp = ICMP(type=13, code=0, id=3, seq=4, ts_ori=5, ts_rx=0, ts_tx=0)
     script.lan(ip(HOST_A, REMOTE) / timestamp, "ICMP time stamp")
     for kind in (9, 10, 15, 17, 42):
         script.lan(ip(HOST_A, REMOTE) / ICMP(type=kind, code=0), f"ICMP {kind}")
