@@ -345,6 +345,9 @@ impl NetworkFunction for Nat {
                 Err(reason) => Verdict::Drop(reason),
             });
         }
+        if !translated.ends.are_named_by(packet, outbound) {
+            return Ok(Verdict::Drop(DropReason::NoMapping));
+        }
         if let Binding::Mapping { id, kept: false } = translated.binding {
             if outbound {
                 self.keep(cx.local(), translated);

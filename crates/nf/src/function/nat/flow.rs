@@ -75,6 +75,17 @@ impl Ends {
         (self.remote.0, if protocol == 1 { own.1 } else { self.remote.1 })
     }
 
+    /// Whether a packet says the address that its side knows. The table finds a flow by both its keys,
+    /// whichever side a packet comes from; but outside, nobody may send to the inner endpoint, and
+    /// inside, nobody may send as the external one.
+    pub(super) fn are_named_by(&self, packet: &Packet<'_>, outbound: bool) -> bool {
+        let Some(addresses) = packet.addresses() else { return false };
+        match outbound {
+            true => addresses.first() == self.inner.0,
+            false => addresses.second() == self.external.0,
+        }
+    }
+
     /// Translates a packet of the flow.
     #[inline]
     pub(super) fn translate(
