@@ -99,11 +99,16 @@ impl Nat {
         packet: &mut Packet<'_>,
     ) -> Outcome<Admission<FlowState>> {
         let key = packet.key();
-        let Some((inner, remote)) = self.ends_to_translate(&key, packet.is_forward()) else {
+        let Some(ends @ (inner, remote)) = ends_v4(&key, packet.is_forward()) else {
             return Ok(self.pass(cx, packet));
         };
-        if !is_host(inner.0.into()) || inner.0.is_loopback() || !is_routable(remote.0) {
+        // Nobody inside has an external address, or one that names no host.
+        let is_spoofed = self.external.contains(&inner.0) || inner.0.is_loopback();
+        if is_spoofed || !is_host(inner.0.into()) || !is_routable(remote.0) {
             return Ok(Admission::Refuse(DropReason::NoRoute));
+        }
+        if !self.translates(packet.is_forward(), ends) {
+            return Ok(self.pass(cx, packet));
         }
         if let Some(kind) = packet.icmp_type()
             && !icmpv4::is_request(kind)
@@ -201,19 +206,12 @@ impl Nat {
         Admission::Admit(state, Verdict::Forward)
     }
 
-    /// The inner and the remote end of a packet from inside, if it is to be translated.
-    fn ends_to_translate(&self, key: &FlowKey, is_forward: bool) -> Option<(Endpoint, Endpoint)> {
-        let (IpAddr::V4(inner), IpAddr::V4(remote)) = (key.first(), key.second()) else {
-            return None;
-        };
+    /// Whether packets between these ends are translated.
+    fn translates(&self, is_forward: bool, (inner, remote): (Endpoint, Endpoint)) -> bool {
         let inside = &self.config.inside;
-        let stays = |address: Ipv4Addr| !inside.is_empty() && inside.contains(address.into());
-        let is_foreign = !inside.is_empty() && !inside.contains(inner.into());
-        let passes = !is_forward
-            || stays(remote)
-            || is_foreign
-            || self.config.exempt.contains(remote.into());
-        (!passes).then_some(((inner, key.first_port()), (remote, key.second_port())))
+        let is_inside = |address: Ipv4Addr| inside.contains(address.into());
+        let by_host = inside.is_empty() || (is_inside(inner.0) && !is_inside(remote.0));
+        is_forward && by_host && !self.config.exempt.contains(remote.0.into())
     }
 
     /// Lets a flow through as it is.
@@ -421,6 +419,13 @@ impl NetworkFunction for Nat {
         figures.add("flows_hairpinned", hairpinned);
         figures.add("log_lost", log_lost);
     }
+}
+
+/// Sender and receiver of a packet from inside, if it is of IPv4.
+fn ends_v4(key: &FlowKey, is_forward: bool) -> Option<(Endpoint, Endpoint)> {
+    let (IpAddr::V4(first), IpAddr::V4(second)) = (key.first(), key.second()) else { return None };
+    let (first, second) = ((first, key.first_port()), (second, key.second_port()));
+    Some(if is_forward { (first, second) } else { (second, first) })
 }
 
 /// The external addresses of static forwards.
