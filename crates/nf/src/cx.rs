@@ -33,6 +33,8 @@ pub struct Scope<'a> {
 /// dies in registers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
+    /// Whether a function has admitted the flow of a first packet, or refused it.
+    pub(crate) needs_flow: bool,
     pub(crate) deadline: Option<Time>,
     pub(crate) evictable: Option<bool>,
     pub(crate) close: bool,

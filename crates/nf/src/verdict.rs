@@ -28,6 +28,9 @@ pub enum Admission<S> {
     /// The flow exists from now on with this state, and this becomes of its first packet. With
     /// [`Verdict::Drop`] the flow is discarded all the same.
     Admit(S, Verdict),
+    /// This becomes of the packet, and the function needs no flow for it. There is one if another
+    /// function of the chain admits it; otherwise the next packet is the first again.
+    Pass(Verdict),
     /// No flow; the packet is dropped and counted under this reason.
     Refuse(DropReason),
 }

@@ -68,10 +68,13 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<(Option<F::State>, Verdict)> {
-        Ok(match self.function.first(&mut scope.cx(local), packet)? {
+        let (state, verdict) = match self.function.first(&mut scope.cx(local), packet)? {
+            Admission::Pass(verdict) => return Ok((None, verdict)),
             Admission::Admit(state, verdict) => (Some(state), verdict),
             Admission::Refuse(reason) => (None, Verdict::Drop(reason)),
-        })
+        };
+        scope.asked.needs_flow = true;
+        Ok((state, verdict))
     }
 
     #[inline]

@@ -114,7 +114,7 @@ impl<C: Chain> ChainService<C> {
             &mut Scope { now, shard: id, asked: &mut asked, originated, pool: lane.pool, flows };
         let (states, verdict) =
             chain.first(&mut shard.local, scope, &mut Packet::new(packet, arrival))?;
-        if let Verdict::Drop(_) = verdict {
+        if matches!(verdict, Verdict::Drop(_)) || !scope.asked.needs_flow {
             chain.discarded(&mut shard.local, scope, states);
             return Ok(verdict);
         }
