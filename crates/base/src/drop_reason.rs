@@ -69,6 +69,10 @@ drop_reasons! {
     Policed = "policed",
     /// No device leads to where the packet should go.
     NoRoute = "no_route",
+    /// The packet is longer than the path to where it should go carries, and may not be fragmented.
+    TooBig = "too_big",
+    /// No backend takes the flow.
+    NoBackend = "no_backend",
     /// A handler gave up on the packet.
     HandlerAbort = "handler_abort",
 }
