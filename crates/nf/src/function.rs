@@ -1,10 +1,12 @@
 //! The trait that a network function implements, and the functions that come with rheostat.
 
 pub mod firewall;
+pub mod lb;
 pub mod nat;
 pub mod policer;
 
 pub use firewall::Firewall;
+pub use lb::Lb;
 pub use nat::Nat;
 pub use policer::Policer;
 

@@ -1,0 +1,137 @@
+//! Which backends take flows, and how that changes while packets go through.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thiserror::Error;
+
+use super::config::LbConfig;
+use super::maglev::Maglev;
+
+/// Whether a backend takes flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Health {
+    /// It does.
+    #[default]
+    Up,
+    /// It keeps the flows it has and gets no new ones.
+    Drain,
+    /// It gets nothing any more.
+    Down,
+}
+
+/// The health of every backend of every service, and the tables that follow from it. Never changed:
+/// another health is another value.
+#[derive(Debug)]
+pub(super) struct Assignment {
+    pub(super) health: Vec<Vec<Health>>,
+    pub(super) tables: Vec<Maglev>,
+}
+
+impl Assignment {
+    fn new(config: &LbConfig, health: Vec<Vec<Health>>) -> Assignment {
+        let table = |(service, health): (&super::config::ServiceConfig, &Vec<Health>)| {
+            Maglev::new(config.table_size, config.seed, &service.candidates(health))
+        };
+        let tables = config.services.iter().zip(&health).map(table).collect();
+        Assignment { health, tables }
+    }
+
+    #[inline]
+    pub(super) fn health(&self, service: u16, backend: u16) -> Health {
+        self.health[usize::from(service)][usize::from(backend)]
+    }
+}
+
+/// Why a health vector cannot be applied.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum HealthError {
+    /// It is about another number of services.
+    #[error("health of {got} services was given for {services}")]
+    Services {
+        /// Services of the configuration.
+        services: usize,
+        /// Services in the vector.
+        got: usize,
+    },
+    /// It is about another number of backends.
+    #[error("health of {got} backends was given for the {backends} of service `{service}`")]
+    Backends {
+        /// The service.
+        service: String,
+        /// Its backends.
+        backends: usize,
+        /// Backends in the vector.
+        got: usize,
+    },
+}
+
+/// Where the health of backends is told to the lanes. Whoever changes it builds the new tables; each
+/// shard takes them over on its next regular turn, about half a second later at most. Packets never wait
+/// for it.
+#[derive(Debug)]
+pub struct HealthBoard {
+    config: Arc<LbConfig>,
+    /// Counts the assignments, so that a shard sees without the lock that its own is still in force.
+    generation: AtomicU64,
+    current: Mutex<Arc<Assignment>>,
+}
+
+impl HealthBoard {
+    pub(super) fn new(config: Arc<LbConfig>) -> HealthBoard {
+        let health = config.services.iter().map(|service| service.health()).collect();
+        let current = Mutex::new(Arc::new(Assignment::new(&config, health)));
+        HealthBoard { config, generation: AtomicU64::new(0), current }
+    }
+
+    /// The health in force, by service and backend in the order of the configuration.
+    pub fn health(&self) -> Vec<Vec<Health>> {
+        self.assignment().1.health.clone()
+    }
+
+    /// Puts another health in force and returns the share of each service's slots that changed hands.
+    ///
+    /// # Errors
+    /// [`HealthError`] when there is not one entry for each backend of each service; nothing changes then.
+    pub fn apply(&self, health: Vec<Vec<Health>>) -> Result<Vec<f64>, HealthError> {
+        let services = &self.config.services;
+        if health.len() != services.len() {
+            return Err(HealthError::Services { services: services.len(), got: health.len() });
+        }
+        for (service, health) in services.iter().zip(&health) {
+            if health.len() != service.backends.len() {
+                return Err(HealthError::Backends {
+                    service: service.name.clone(),
+                    backends: service.backends.len(),
+                    got: health.len(),
+                });
+            }
+        }
+        let next = Arc::new(Assignment::new(&self.config, health));
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let size = self.config.table_size as f64;
+        let moved = current.tables.iter().zip(&next.tables).map(|(old, new)| {
+            match old.is_empty() || new.is_empty() {
+                true => 1.0,
+                false => old.moved(new, |_| true) as f64 / size,
+            }
+        });
+        let moved = moved.collect();
+        *current = next;
+        // Release: who sees the number finds the lock's contents at least as new.
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(moved)
+    }
+
+    /// How many times the health was changed. Read without the lock.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// The assignment in force, with a generation that is not newer.
+    pub(super) fn assignment(&self) -> (u64, Arc<Assignment>) {
+        let generation = self.generation();
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        (generation, current.clone())
+    }
+}
