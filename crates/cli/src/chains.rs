@@ -4,7 +4,7 @@
 use rheostat_control::config::FunctionConfig;
 use rheostat_control::config::nat::NatFunction;
 use rheostat_nf::function::nat::MappingLog;
-use rheostat_nf::function::{Firewall, Nat, Policer};
+use rheostat_nf::function::{Firewall, Lb, Nat, Policer};
 use rheostat_nf::{Chain, Empty, Stage, Then};
 use rheostat_observe::LogWriter;
 use rheostat_state::StateLayout;
@@ -36,6 +36,10 @@ pub(crate) fn build<W: WithChain>(
         [] => work.with(Empty, layout),
         [FunctionConfig::Firewall(firewall)] => {
             let chain = Stage::new(Firewall::new(firewall.clone()), &mut layout)?;
+            work.with(chain, layout)
+        }
+        [FunctionConfig::Lb(lb)] => {
+            let chain = Stage::new(Lb::new(lb.clone()), &mut layout)?;
             work.with(chain, layout)
         }
         [FunctionConfig::Nat(nat)] => {

@@ -5,6 +5,7 @@ mod describe;
 pub mod device;
 mod ethertype;
 mod firewall;
+mod lb;
 mod lifetime;
 pub mod nat;
 pub mod observe;

@@ -1,10 +1,11 @@
 //! `[chain]` and `[function.NAME]`: the functions that packets pass, and their settings.
 
 use rheostat_nf::function::firewall::FirewallConfig;
+use rheostat_nf::function::lb::LbConfig;
 use rheostat_nf::function::policer::PolicerConfig;
 
 use super::nat::{self, NatFunction};
-use super::{DeviceConfig, firewall, policer};
+use super::{DeviceConfig, firewall, lb, policer};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::reader::convert::{choice, list};
@@ -20,6 +21,8 @@ pub enum FunctionConfig {
     Nat(NatFunction),
     /// The policer.
     Policer(PolicerConfig),
+    /// The load balancer.
+    Lb(LbConfig),
 }
 
 /// The functions there are.
@@ -28,12 +31,14 @@ enum FunctionName {
     Firewall,
     Nat,
     Policer,
+    Lb,
 }
 
-const FUNCTIONS: [(&str, FunctionName); 3] = [
+const FUNCTIONS: [(&str, FunctionName); 4] = [
     ("firewall", FunctionName::Firewall),
     ("nat", FunctionName::Nat),
     ("policer", FunctionName::Policer),
+    ("lb", FunctionName::Lb),
 ];
 
 /// The chains that are compiled in, besides that of no function: one of each alone, and these.
@@ -45,6 +50,7 @@ struct Settings {
     firewall: Option<FirewallConfig>,
     nat: Option<NatFunction>,
     policer: Option<PolicerConfig>,
+    lb: Option<LbConfig>,
 }
 
 /// Reads the chain and the tables of its functions. Rules may name `devices`.
@@ -82,6 +88,10 @@ pub(super) fn read(
                 policer::read(table, findings)
             })
             .flatten(),
+        lb: table.section("lb", findings, |table, findings| {
+            unused(FunctionName::Lb, table, findings);
+            lb::read(table, devices, findings)
+        }),
     });
     for (name, what, lack, example) in [
         (FunctionName::Nat, "NAT", "the NAT has no external address", nat::EXAMPLE),
@@ -95,6 +105,13 @@ pub(super) fn read(
             findings.push(finding.help(format!("add\n{example}")));
         }
     }
+    if names.as_ref().is_some_and(|names| names.contains(&FunctionName::Lb))
+        && findings.place("function.lb").is_none()
+    {
+        let finding = Finding::mistake("function.lb", "the load balancer has no service")
+            .at(findings.place("chain.functions"), "the chain has a load balancer");
+        findings.push(finding.help("add its services; configs/lb.toml is an example"));
+    }
     let settings = settings.unwrap_or_default();
     let config = |name| match name {
         FunctionName::Firewall => {
@@ -103,6 +120,7 @@ pub(super) fn read(
         // Without settings, there is a mistake that was noted.
         FunctionName::Nat => settings.nat.clone().map(FunctionConfig::Nat),
         FunctionName::Policer => settings.policer.clone().map(FunctionConfig::Policer),
+        FunctionName::Lb => settings.lb.clone().map(FunctionConfig::Lb),
     };
     names.unwrap_or_default().into_iter().filter_map(config).collect()
 }

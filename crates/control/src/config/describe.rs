@@ -10,7 +10,7 @@ use rheostat_steer::Orientation;
 
 use super::device::{PcapConfig, SimConfig};
 use super::nat::NatFunction;
-use super::{Config, DeviceConfig, DeviceKind, FunctionConfig, policer};
+use super::{Config, DeviceConfig, DeviceKind, FunctionConfig, lb, policer};
 use crate::quantity::{Bytes, Count, Span};
 
 /// Memory of one flow at most, with a chain of one function: two lines for its entry, and two index
@@ -35,6 +35,10 @@ impl fmt::Display for Config {
                 FunctionConfig::Policer(policer) => {
                     write!(f, "chain     policer: ")?;
                     policer::describe(policer, f)?;
+                }
+                FunctionConfig::Lb(config) => {
+                    write!(f, "chain     lb: ")?;
+                    lb::describe(config, f)?;
                 }
                 FunctionConfig::Nat(NatFunction { nat, log }) => {
                     write!(f, "chain     nat: ")?;

@@ -1,6 +1,7 @@
 //! What the load balancer says itself: to clients whose packets are too big for a tunnel or whose
 //! backend is down, and to those who ask whether a service's address is there.
 
+use rheostat_ip::{Unreachable, unreachable};
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
 use rheostat_packet::checksum::Delta;
 use rheostat_packet::wire::{icmpv4, icmpv6, ipv4, ipv6, protocol};
@@ -40,7 +41,7 @@ impl Lb {
             return Ok(());
         }
         let (mbuf, headers) = (packet.mbuf(), packet.headers());
-        cx.originate_like(packet, 256, |out| rheostat_ip::tcp_reset(mbuf, headers, out))
+        cx.originate_like(packet, 256, |out| rheostat_ip::tcp_reset(mbuf.into(), headers, out))
     }
 
     /// Answers an echo request to a service's address.
@@ -75,7 +76,7 @@ pub(super) fn is_echo_request(packet: &Packet<'_>) -> bool {
 fn too_big(packet: &Mbuf, headers: &Headers, mtu: u32, out: &mut [u8]) -> Option<usize> {
     // To whom, when and with what quote errors are sent is the same for all; only this one's first
     // words are others.
-    let len = rheostat_ip::prohibited(packet, headers, out)?;
+    let len = unreachable(packet.into(), headers, Unreachable::Prohibited, out)?;
     let (header, kind) = match headers.network {
         Network::Ipv4 => (ipv4::MIN_HEADER, [icmpv4::UNREACHABLE, 4]),
         _ => (ipv6::HEADER, [icmpv6::PACKET_TOO_BIG, 0]),
@@ -108,7 +109,7 @@ fn echo_reply(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<usize>
     let reply = FrameBuilder::new(from, to, transport, Payload::Bytes(data));
     // The link header of the reply is that of an error to the same sender, and there is none to whom no
     // error may be sent.
-    rheostat_ip::prohibited(packet, headers, out)?;
+    unreachable(packet.into(), headers, Unreachable::Prohibited, out)?;
     let body = out.get_mut(l3..).filter(|body| body.len() >= reply.len())?;
     let len = l3 + reply.write(body);
     Some(padded(packet, out, len))
