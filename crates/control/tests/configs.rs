@@ -7,6 +7,7 @@ use std::time::Duration;
 use rheostat_control::config::{DeviceKind, FunctionConfig};
 use rheostat_control::{Config, Overrides};
 use rheostat_nf::function::firewall::{Action, Timeouts};
+use rheostat_nf::function::lb::{Health, LbConfig, Mode, OnDown};
 use rheostat_nf::function::policer::{self, Colour, Count};
 use rheostat_steer::{Side, Whose};
 
@@ -110,4 +111,26 @@ run       for 10s, random seed, figures every 1s"
 fn a_file_that_is_not_there_is_named() {
     let error = Config::load(Path::new("no/such.toml"), &Overrides::default()).unwrap_err();
     assert!(error.to_string().starts_with("cannot read `no/such.toml`: "), "{error}");
+}
+
+#[test]
+fn the_load_balancer_has_services_of_every_mode_and_default_time_outs() {
+    let config = load("lb.toml");
+    let [FunctionConfig::Lb(lb)] = &config.chain[..] else { panic!("a load balancer") };
+    let modes: Vec<_> = lb.services.iter().map(|service| service.mode).collect();
+    assert_eq!(modes, [Mode::DsrIpip, Mode::DsrGue, Mode::DsrGue, Mode::Nat]);
+    let defaults = LbConfig::default();
+    assert_eq!((&lb.timeouts, lb.table_size), (&defaults.timeouts, defaults.table_size));
+    assert_eq!(lb.answers_per_second, defaults.answers_per_second);
+    let web = &lb.services[0];
+    assert_eq!(web.health(), [Health::Up, Health::Up, Health::Up, Health::Drain]);
+    assert_eq!(web.backends[2].weight, 2);
+    let mail = &lb.services[3];
+    assert_eq!((mail.on_down, mail.backends[0].port), (OnDown::Reset, Some(2_525)));
+    let quic = lb.services[2].quic.unwrap();
+    assert_eq!((quic.cid_offset, quic.cid_length), (1, 2));
+    // What a check says of it: shares by weight, and how much moves.
+    let text = config.to_string();
+    let line = text.lines().find(|line| line.trim_start().starts_with("web at")).unwrap();
+    assert!(line.contains("3 up, 1 draining, 0 down; 25.00 to 50.00 % of new flows"), "{line}");
 }

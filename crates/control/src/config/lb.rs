@@ -33,7 +33,7 @@ pub(super) fn read(
     findings: &mut Findings,
 ) -> LbConfig {
     let default = LbConfig::default();
-    let example = "seed = 6417203915507 (any number; the same on every instance, and a secret)";
+    let example = "seed = 6417203915507";
     let seed = table.require("seed", example, findings, integer(0..=i64::MAX as u64));
     let size = table.read("table_size", findings, slots);
     let other = table.read("other", findings, choice(&OTHERS));
