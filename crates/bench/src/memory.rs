@@ -22,7 +22,7 @@ use rheostat_packet::{FlowKey, HashKind};
 use rheostat_steer::{IndirectionTable, Steering};
 use rheostat_traffic::Distribution;
 
-pub use endpoints::FrameSize;
+pub use endpoints::{FrameSize, SERVICE, Servers, widened};
 
 use conversation::{Conversation, Progress};
 use pick::Picks;
@@ -45,6 +45,8 @@ pub struct Load {
     pub distribution: Distribution,
     /// How long packets are.
     pub size: FrameSize,
+    /// Whom they go to.
+    pub servers: Servers,
     /// The share of packets that open a flow of their own, between 0 and 0.2. Such a flow is a TCP
     /// connection of four packets: SYN, SYN-ACK, ACK, and a reset.
     pub new_flow_share: f64,

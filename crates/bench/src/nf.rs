@@ -58,6 +58,7 @@ impl NfBench {
             ChainKind::Empty => runtime::measure_empty(spec, self),
             ChainKind::Firewall => runtime::measure_firewall(spec, self),
             ChainKind::Policer => runtime::measure_policer(spec, self),
+            ChainKind::Lb => runtime::measure_lb(spec, self),
         }
     }
 }

@@ -103,6 +103,8 @@ enum ChainName {
     Firewall,
     /// The policer.
     Policer,
+    /// The load balancer.
+    Lb,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -168,6 +170,7 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
         ChainName::Empty => ChainKind::Empty,
         ChainName::Firewall => ChainKind::Firewall,
         ChainName::Policer => ChainKind::Policer,
+        ChainName::Lb => ChainKind::Lb,
     });
     let sizes = args.sizes.iter().map(|size| match size {
         SizeName::Smallest => FrameSize::Smallest,

@@ -6,7 +6,7 @@ use rheostat_base::Counter;
 use rheostat_packet::HashKind;
 use rheostat_steer::Steering;
 
-use super::endpoints::{Endpoints, FrameSize};
+use super::endpoints::{Endpoints, FrameSize, Servers};
 use super::frame::{ACK, MARK, PSH, RST, SYN, Step, payload_len};
 use super::pick::{LAG, Pick, Picks, Role};
 use super::{Load, device_hash};
@@ -60,6 +60,7 @@ impl Progress {
 pub(super) struct Conversation {
     picks: Picks,
     size: FrameSize,
+    servers: Servers,
     steering: Arc<Steering>,
     lane: usize,
     lanes: usize,
@@ -100,10 +101,10 @@ impl Conversation {
         lane: usize,
         lanes: usize,
     ) -> Conversation {
-        let (size, base) = (load.size, u64::from(load.flows));
+        let Load { size, servers, .. } = *load;
+        let (base, progress) = (u64::from(load.flows), Arc::default());
         let (_, covered) = device_hash(&steering, Endpoints::default().key());
-        let progress = Arc::default();
-        Conversation { picks, size, steering, lane, lanes, base, progress, covered }
+        Conversation { picks, size, servers, steering, lane, lanes, base, progress, covered }
     }
 
     pub(super) fn progress(&self) -> Arc<Progress> {
@@ -128,7 +129,7 @@ impl Conversation {
     /// A packet of a flow's handshake.
     fn opening(&self, index: u64, mark: u8) -> Planned {
         let flow = self.picks.flows[index as usize];
-        let ends = Endpoints::of(flow.into(), self.size);
+        let ends = Endpoints::of(flow.into(), self.size, self.servers);
         let (hash, _) = device_hash(&self.steering, ends.key());
         let (client, server) = first_numbers(flow.into());
         let (seq, ack, flags) = match mark {
@@ -147,7 +148,7 @@ impl Conversation {
     /// A data packet of an open flow. Field by field: a copy of the whole would wait for its parts.
     #[inline(always)]
     fn data(&self, pick: &Pick, round: u32, from_client: bool, planned: &mut Planned) {
-        let ends = Endpoints::of(pick.flow.into(), self.size);
+        let ends = Endpoints::of(pick.flow.into(), self.size, self.servers);
         let payload = payload_len(&ends);
         let sent = round.wrapping_mul(pick.per_round).wrapping_add(pick.rank);
         let seen = round.wrapping_mul(pick.answers).wrapping_add_signed(pick.seen);
@@ -188,7 +189,7 @@ impl Conversation {
     /// another lane.
     fn endpoints_of_brief(&self, connection: u64) -> (Endpoints, u32) {
         let candidate = |choice| {
-            let ends = Endpoints::brief(self.base + connection * 16 + choice);
+            let ends = Endpoints::brief(self.base + connection * 16 + choice, self.servers);
             (ends, device_hash(&self.steering, ends.key()).0)
         };
         (0..16)

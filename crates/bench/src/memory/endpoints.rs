@@ -15,6 +15,18 @@ pub enum FrameSize {
     Mix,
 }
 
+/// Whom the flows go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Servers {
+    /// Each to a server of its own, more or less.
+    Many,
+    /// All to [`SERVICE`].
+    One,
+}
+
+/// The address of the one server, on port 443.
+pub const SERVICE: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+
 /// Bytes of an Ethernet frame with an IP packet of 1,500 bytes.
 const FULL: u16 = 1_514;
 /// The smallest Ethernet frame, without the frame check sequence.
@@ -33,15 +45,18 @@ pub(super) struct Endpoints {
 
 impl Default for Endpoints {
     fn default() -> Endpoints {
-        Endpoints::of(0, FrameSize::Smallest)
+        Endpoints::of(0, FrameSize::Smallest, Servers::Many)
     }
 }
 
 impl Endpoints {
     /// The endpoints of flow `number`.
     #[inline]
-    pub(super) fn of(number: u64, size: FrameSize) -> Endpoints {
-        let (client, server) = tuple_of(number);
+    pub(super) fn of(number: u64, size: FrameSize, servers: Servers) -> Endpoints {
+        let (client, mut server) = tuple_of(number);
+        if servers == Servers::One {
+            server.0 = SERVICE;
+        }
         let plain = Endpoints { client, server, is_v6: false, is_udp: false, frame_len: SMALLEST };
         match size {
             FrameSize::Smallest => plain,
@@ -63,8 +78,8 @@ impl Endpoints {
 
     /// A TCP connection over IPv4 of the smallest frames.
     #[inline]
-    pub(super) fn brief(number: u64) -> Endpoints {
-        Endpoints::of(number, FrameSize::Smallest)
+    pub(super) fn brief(number: u64, servers: Servers) -> Endpoints {
+        Endpoints::of(number, FrameSize::Smallest, servers)
     }
 
     /// The flow's key, client first.
@@ -80,7 +95,7 @@ impl Endpoints {
 }
 
 /// An IPv6 address of the documentation prefix (RFC 3849) for each IPv4 address.
-pub(super) fn widened(address: Ipv4Addr) -> Ipv6Addr {
+pub fn widened(address: Ipv4Addr) -> Ipv6Addr {
     Ipv6Addr::from_bits(PREFIX | u128::from(address.to_bits()))
 }
 

@@ -157,7 +157,7 @@ mod tests {
     use rheostat_packet::checksum::{Validity, judge_packet};
     use rheostat_packet::{Headers, Mempool, MempoolConfig, PoolCache, Tuple};
 
-    use super::super::endpoints::FrameSize;
+    use super::super::endpoints::{FrameSize, Servers};
     use super::*;
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         let mut cache = PoolCache::new(pool.expect("memory for a few buffers"));
         let mut kinds = std::collections::HashSet::new();
         for number in 0..2_000 {
-            let ends = Endpoints::of(number, FrameSize::Mix);
+            let ends = Endpoints::of(number, FrameSize::Mix, Servers::Many);
             kinds.insert((ends.is_v6, ends.is_udp, ends.frame_len));
             for (flags, from_client) in [(SYN, true), (SYN | ACK, false), (PSH | ACK, true)] {
                 let has_data = flags & SYN == 0;

@@ -68,7 +68,7 @@ impl Picks {
     pub(super) fn draw(load: &Load, steering: &Steering, lane: usize, lanes: usize) -> Picks {
         let hashes: Vec<u32> = (0..load.flows)
             .map(|flow| {
-                let key = Endpoints::of(flow.into(), load.size).key();
+                let key = Endpoints::of(flow.into(), load.size, load.servers).key();
                 device_hash(steering, key).0
             })
             .collect();

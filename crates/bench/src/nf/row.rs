@@ -12,7 +12,7 @@ use crate::memory::FrameSize;
 /// The figures of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// `harness`, `empty`, `policer` or `firewall`.
+    /// `harness`, `empty`, `policer`, `firewall` or `lb`.
     pub chain: String,
     /// Flows open throughout.
     pub flows: u32,

@@ -1,15 +1,19 @@
 //! Chains in the runtime, as `rheo run` runs them.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{Clock, CoreId, CoreSet, DropReason};
 use rheostat_io::Device;
-use rheostat_nf::function::firewall::{FirewallConfig, Timeouts};
+use rheostat_nf::function::firewall::{FirewallConfig, PortRange, Timeouts};
+use rheostat_nf::function::lb::{
+    self, BackendConfig, Health, LbConfig, Mode, OnDown, ServiceConfig, Sides, TunnelConfig,
+};
 use rheostat_nf::function::policer::{
     Actions, Burst, Classes, Count, Meter, PolicerConfig, Rate, Subject,
 };
-use rheostat_nf::function::{Firewall, Policer};
+use rheostat_nf::function::{Firewall, Lb, Policer};
 use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, make_shards, steering_for};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::account::LaneSample;
@@ -20,7 +24,7 @@ use rheostat_steer::{HashKey, Orientation, Steering, SteeringError, Whose};
 use super::measurement::{Figure, await_opening, measure};
 use super::{NfBench, Spec};
 use crate::error::BenchError;
-use crate::memory::{self, CYCLE, LAN, Opening, WAN};
+use crate::memory::{self, CYCLE, LAN, Opening, Servers, WAN};
 
 /// Entries of the indirection table, and shards: those of a run by default.
 const BUCKETS: usize = 512;
@@ -57,7 +61,11 @@ impl Bed {
         // Both devices' buffers, and as many again for what a lane holds.
         let buffers = (4 * CYCLE * spec.lanes) as u32;
         let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
-        let orientations = vec![Orientation::Inside, Orientation::Outside];
+        // The first device has the clients.
+        let orientations = match spec.load.servers {
+            Servers::Many => vec![Orientation::Inside, Orientation::Outside],
+            Servers::One => vec![Orientation::Outside, Orientation::Inside],
+        };
         let key = HashKey::new(std::array::from_fn(|i| {
             // Any key will do, as long as every run has the same.
             (0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(i as u64 + 1) >> 56) as u8
@@ -103,6 +111,42 @@ pub(super) fn measure_policer(spec: &Spec, bench: &NfBench) -> Result<Figure, Be
     let mut layout = StateLayout::new();
     let stage = Stage::new(Policer::new(config), &mut layout)?;
     run(spec, bench, stage, layout)
+}
+
+/// Measures the load balancer with sixteen backends, for the one server as a service. The path to the
+/// backends is wide enough for full frames with an outer header.
+pub(super) fn measure_lb(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
+    let service = |vip: IpAddr, protocol: u8| ServiceConfig {
+        name: format!("{vip}"),
+        vip,
+        protocol,
+        ports: vec![PortRange { low: 443, high: 443 }],
+        mode: Mode::DsrIpip,
+        on_down: OnDown::Move,
+        quic: None,
+        backends: (0..16).map(|number| backend(vip, number)).collect(),
+    };
+    let (v4, v6) = (memory::SERVICE.into(), memory::widened(memory::SERVICE).into());
+    let sources = ["172.16.0.0/16", "fd00:7::/64"].map(|prefix| prefix.parse().expect("a prefix"));
+    let config = LbConfig {
+        seed: spec.load.seed,
+        services: [(v4, 6), (v4, 17), (v6, 6), (v6, 17)].map(|(vip, p)| service(vip, p)).to_vec(),
+        tunnel: TunnelConfig { mtu: 9_000, sources: sources.to_vec(), ..TunnelConfig::default() },
+        timeouts: lb::Timeouts { tcp_closed: CLOSED, ..lb::Timeouts::default() },
+        sides: Sides { inside: WAN, outside: LAN },
+        ..LbConfig::default()
+    };
+    let mut layout = StateLayout::new();
+    let stage = Stage::new(Lb::new(config), &mut layout)?;
+    run(spec, bench, stage, layout)
+}
+
+fn backend(vip: IpAddr, number: u8) -> BackendConfig {
+    let address = match vip {
+        IpAddr::V4(_) => IpAddr::from([192, 168, 0, number]),
+        IpAddr::V6(_) => IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(number)]),
+    };
+    BackendConfig { address, port: None, weight: 1, health: Health::Up, server_id: None }
 }
 
 fn run<C: Chain>(

@@ -2,7 +2,7 @@
 
 use rheostat_traffic::Distribution;
 
-use crate::memory::{FrameSize, Load};
+use crate::memory::{FrameSize, Load, Servers};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,12 +15,19 @@ pub enum ChainKind {
     Firewall,
     /// The policer: two rates for each inner address.
     Policer,
+    /// The load balancer: what clients send leaves with one more IP header, answers pass.
+    Lb,
 }
 
 impl ChainKind {
     /// All of them, from the least to the most.
-    pub const ALL: [ChainKind; 4] =
-        [ChainKind::Harness, ChainKind::Empty, ChainKind::Policer, ChainKind::Firewall];
+    pub const ALL: [ChainKind; 5] = [
+        ChainKind::Harness,
+        ChainKind::Empty,
+        ChainKind::Policer,
+        ChainKind::Firewall,
+        ChainKind::Lb,
+    ];
 
     /// The name in rows.
     pub const fn name(self) -> &'static str {
@@ -29,6 +36,17 @@ impl ChainKind {
             ChainKind::Empty => "empty",
             ChainKind::Firewall => "firewall",
             ChainKind::Policer => "policer",
+            ChainKind::Lb => "lb",
+        }
+    }
+
+    /// Whom the flows of its rows go to.
+    const fn servers(self) -> Servers {
+        match self {
+            ChainKind::Harness | ChainKind::Empty | ChainKind::Policer | ChainKind::Firewall => {
+                Servers::Many
+            }
+            ChainKind::Lb => Servers::One,
         }
     }
 }
@@ -73,8 +91,18 @@ impl Selection {
                     for &flows in &self.flows {
                         for &distribution in &self.distributions {
                             let seed = self.seed;
-                            let load = Load { flows, distribution, size, new_flow_share, seed };
-                            let spec = |&chain| Spec { chain, load, lanes };
+                            let spec = |&chain: &ChainKind| {
+                                let servers = chain.servers();
+                                let load = Load {
+                                    flows,
+                                    distribution,
+                                    size,
+                                    servers,
+                                    new_flow_share,
+                                    seed,
+                                };
+                                Spec { chain, load, lanes }
+                            };
                             specs.extend(self.chains.iter().map(spec));
                         }
                     }
@@ -103,7 +131,7 @@ impl Selection {
             ..base.clone()
         };
         let new = Selection {
-            chains: vec![ChainKind::Harness, ChainKind::Firewall],
+            chains: vec![ChainKind::Harness, ChainKind::Firewall, ChainKind::Lb],
             flows: vec![64_000, 1_000_000],
             distributions: vec![zipf],
             new_flow_shares: vec![0.01, 0.1],
@@ -136,9 +164,13 @@ mod tests {
             seed: 1,
         };
         let specs = selection.specs();
-        assert_eq!(specs.len(), 4 * 3 * 2 * 2 * 3 * 2);
-        // Chains of one load stand together, so that they share a baseline.
-        assert!(specs.chunks(4).all(|rows| rows.iter().all(|row| row.load == rows[0].load)));
+        assert_eq!(specs.len(), 5 * 3 * 2 * 2 * 3 * 2);
+        // Chains of one load stand together, so that they share a baseline; the last has one server.
+        assert!(specs.chunks(5).all(|rows| {
+            let servers = rows[0].load.servers;
+            rows.iter().all(|row| Load { servers, ..row.load } == rows[0].load)
+                && rows[..4].iter().all(|row| row.load.servers == servers)
+        }));
     }
 
     #[test]
