@@ -88,7 +88,7 @@ fn quic(table: &mut Table<'_>, findings: &mut Findings) -> Option<QuicRouting> {
     let longest = LONGEST_CID as u64;
     let offset = table.read("cid_offset", findings, integer(0..=longest - 1));
     let length = table.require("cid_length", "cid_length = 2", findings, integer(1..=longest));
-    // The first byte is not the server's (draft-ietf-quic-load-balancers, section 3).
+    // The first byte is not the server's ID (draft-ietf-quic-load-balancers, "First CID octet").
     let (offset, length) = (offset.unwrap_or(1) as usize, length? as usize);
     if offset + length > LONGEST_CID {
         let message = format!("a connection ID has {LONGEST_CID} bytes at most");
