@@ -1,0 +1,209 @@
+//! Whole runs of a load balancer: every flow has one backend and keeps it, backends have their shares,
+//! answers find their way back, and nothing of it depends on the number of lanes.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use rheostat::trial::TrialReport;
+use rheostat::{Side, Stage, StateLayout, Time, Trial};
+use rheostat_nf::function::Lb;
+use rheostat_nf::function::firewall::PortRange;
+use rheostat_nf::function::lb::{
+    BackendConfig, Health, LbConfig, Mode, OnDown, ServiceConfig, TunnelConfig,
+};
+use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
+use rheostat_packet::wire::TcpFlags;
+use rheostat_packet::{FlowKey, Headers, LinkType, Tuple};
+use rheostat_steer::PrefixList;
+use rheostat_traffic::{Arrival, Source};
+
+const BACKENDS: u8 = 7;
+const FLOWS: u32 = 7_000;
+const LINK: Ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };
+
+/// Frames in a row, a microsecond apart.
+struct Frames(std::vec::IntoIter<Vec<u8>>, u64);
+
+impl Source for Frames {
+    fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
+        *frame = self.0.next()?;
+        self.1 += 1_000;
+        let (time, len) = (Time::from_nanos(self.1), frame.len());
+        Some(Arrival { time, len, wire_len: len as u32, link: LinkType::Ethernet })
+    }
+}
+
+fn address(is_v6: bool, a: u16, b: u16) -> IpAddr {
+    match is_v6 {
+        true => IpAddr::from([if a >> 8 == 10 { 0xfd00 } else { 0x2001 }, 0xdb8, 0, 0, 0, 0, a, b]),
+        false => IpAddr::from((u32::from(a) << 16 | u32::from(b)).to_be_bytes()),
+    }
+}
+
+/// A service over IPv4 and IPv6 for each mode: 10.9.0.MODE, with backends 10.0.MODE.N.
+fn config() -> LbConfig {
+    let modes = [Mode::DsrIpip, Mode::DsrGue, Mode::Nat];
+    let service = |(is_v6, number): (bool, u16)| ServiceConfig {
+        name: format!("{number}"),
+        vip: address(is_v6, 0x0a09, number),
+        protocol: 6,
+        ports: vec![PortRange { low: 80, high: 80 }],
+        mode: modes[usize::from(number)],
+        on_down: OnDown::Move,
+        quic: None,
+        backends: (0..BACKENDS)
+            .map(|backend| BackendConfig {
+                address: address(is_v6, 0x0a00, (number << 8) + u16::from(backend) + 1),
+                port: (modes[usize::from(number)] == Mode::Nat).then_some(8_080),
+                weight: 1,
+                health: Health::Up,
+                server_id: None,
+            })
+            .collect(),
+    };
+    let services = [false, true].into_iter().flat_map(|v6| (0..3).map(move |n| (v6, n)));
+    let sources = ["172.16.0.0/16", "fd01::/64"].map(|prefix| prefix.parse().unwrap());
+    LbConfig {
+        seed: 42,
+        services: services.map(service).collect(),
+        tunnel: TunnelConfig { sources: sources.to_vec(), ..TunnelConfig::default() },
+        ..LbConfig::default()
+    }
+}
+
+/// A client's connection: who it is and which service it is for.
+fn ends(flow: u32) -> (bool, (IpAddr, u16), (IpAddr, u16)) {
+    let is_v6 = flow % 5 == 4;
+    let client = (address(is_v6, 0xc612, (flow / 50) as u16), 1_024 + (flow % 50) as u16 * 997);
+    (is_v6, client, (address(is_v6, 0x0a09, (flow % 3) as u16), 80))
+}
+
+fn segment(from: (IpAddr, u16), to: (IpAddr, u16), flags: u8, len: usize) -> Vec<u8> {
+    let header = TcpHeader { ports: (from.1, to.1), flags, ..TcpHeader::default() };
+    FrameBuilder::new(from.0, to.0, Transport::Tcp(header), Payload::Pattern(len))
+        .with_ethernet(LINK)
+        .to_vec()
+}
+
+/// What the clients send: each a SYN, and later, among others' packets, two more.
+fn of_clients() -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    for (flags, len) in [(TcpFlags::SYN, 0), (TcpFlags::ACK, 0), (TcpFlags::ACK, 300)] {
+        frames.extend((0..FLOWS).map(|flow| {
+            let (_, client, vip) = ends(flow);
+            segment(client, vip, flags, len)
+        }));
+    }
+    frames
+}
+
+fn run(frames: Vec<Vec<u8>>, lanes: usize) -> TrialReport {
+    let mut layout = StateLayout::new();
+    let chain = Stage::new(Lb::new(config()), &mut layout).unwrap();
+    let mut trial = Trial::new(chain, layout);
+    trial.lanes = lanes;
+    let report = trial.run(Frames(frames.into_iter(), 0), |_, _| {}).unwrap();
+    assert_eq!(report.violations, [], "{lanes} lanes");
+    assert_eq!(report.counters.dropped_total(), 0, "{lanes} lanes");
+    report
+}
+
+/// A packet that left: the client it is for or from, the backend if it goes to one, and its bytes.
+struct Left {
+    client: (IpAddr, u16),
+    backend: Option<IpAddr>,
+    bytes: Vec<u8>,
+}
+
+fn left(report: &TrialReport) -> Vec<Left> {
+    let inside: PrefixList =
+        ["10.0.0.0/8", "fd00::/8"].into_iter().map(|prefix| prefix.parse().unwrap()).collect();
+    let read = |bytes: &[u8], link| {
+        let headers = Headers::parse_bytes(bytes, bytes.len(), link).unwrap();
+        let Tuple::Flow(key) = Tuple::of_bytes(bytes, &headers) else { panic!("a flow") };
+        (headers, key)
+    };
+    let client_of = |key: FlowKey| match inside.contains(key.first()) {
+        true => (Side::Inside, (key.second(), key.second_port())),
+        false => (Side::Outside, (key.first(), key.first_port())),
+    };
+    let packets = report.sent.iter().map(|packet| {
+        let (outer, key) = read(&packet.bytes, LinkType::Ethernet);
+        let inner = match outer.protocol {
+            4 | 41 => usize::from(outer.l4),
+            17 => usize::from(outer.l4) + 8,
+            _ => {
+                let (side, client) = client_of(key);
+                let backend = (side == Side::Outside).then(|| key.second());
+                return Left { client, backend, bytes: packet.bytes.clone() };
+            }
+        };
+        let (_, carried) = read(&packet.bytes[inner..], LinkType::Raw);
+        let (_, client) = client_of(carried);
+        Left { client, backend: Some(key.second()), bytes: packet.bytes.clone() }
+    });
+    packets.collect()
+}
+
+#[test]
+fn flows_keep_one_backend_and_backends_have_their_shares() {
+    let left = left(&run(of_clients(), 2));
+    assert_eq!(left.len(), 3 * FLOWS as usize);
+    let mut backends: BTreeMap<(IpAddr, u16), IpAddr> = BTreeMap::new();
+    for packet in &left {
+        let backend = packet.backend.expect("to a backend");
+        let known = *backends.entry(packet.client).or_insert(backend);
+        assert_eq!(known, backend, "the flow of {:?}", packet.client);
+    }
+    assert_eq!(backends.len(), FLOWS as usize);
+    let mut shares: BTreeMap<IpAddr, u32> = BTreeMap::new();
+    backends.values().for_each(|backend| *shares.entry(*backend).or_default() += 1);
+    assert_eq!(shares.len(), 6 * usize::from(BACKENDS));
+    for (backend, share) in shares {
+        // Four of five flows are of IPv4, each family's are spread over three services.
+        let (flows, parts) = (f64::from(FLOWS), if backend.is_ipv4() { 0.8 } else { 0.2 });
+        let mean = flows * parts / 3.0 / f64::from(BACKENDS);
+        // Five standard deviations of what chance gives.
+        let error = (f64::from(share) - mean).abs();
+        assert!(error < 5.0 * mean.sqrt(), "{backend} has {share} flows, {mean} are fair");
+    }
+}
+
+#[test]
+fn any_number_of_lanes_balances_the_same() {
+    // First to learn which backends there are, then with their answers.
+    let first = left(&run(of_clients(), 1));
+    let answers = first.iter().filter_map(|packet| {
+        let backend = packet.backend?;
+        let flow = (0..FLOWS).find(|flow| ends(*flow).1 == packet.client)?;
+        let from = if flow % 3 == 2 { (backend, 8_080) } else { ends(flow).2 };
+        Some(segment(from, packet.client, TcpFlags::SYN | TcpFlags::ACK, 0))
+    });
+    let mut frames = of_clients();
+    frames.extend(answers.take(FLOWS as usize));
+    let by_client = |report: &TrialReport| {
+        let mut packets: BTreeMap<_, Vec<Vec<u8>>> = BTreeMap::new();
+        for packet in left(report) {
+            packets.entry(packet.client).or_default().push(packet.bytes);
+        }
+        packets
+    };
+    let one = run(frames.clone(), 1);
+    let expected = by_client(&one);
+    assert_eq!(one.sent.len(), 4 * FLOWS as usize);
+    // Every answer comes from the service.
+    let answers = left(&one).into_iter().filter(|packet| packet.backend.is_none());
+    for answer in answers {
+        let headers =
+            Headers::parse_bytes(&answer.bytes, answer.bytes.len(), LinkType::Ethernet).unwrap();
+        let Tuple::Flow(key) = Tuple::of_bytes(&answer.bytes, &headers) else { panic!("a flow") };
+        let flow = (0..FLOWS).find(|flow| ends(*flow).1 == answer.client).unwrap();
+        assert_eq!((key.first(), key.first_port()), ends(flow).2);
+    }
+    for lanes in [2, 8] {
+        let many = run(frames.clone(), lanes);
+        assert!(by_client(&many) == expected, "{lanes} lanes balance otherwise");
+        assert_eq!(many.counters.flows_created, u64::from(FLOWS));
+        assert_eq!(many.counters.handoff_out, 0, "{lanes} lanes");
+    }
+}
