@@ -23,6 +23,12 @@ impl PacketSpec {
                 **quoted = quoted.over_ipv6()?;
             }
         }
+        if let Some(carried) = &mut packet.carried {
+            **carried = carried.over_ipv6()?;
+        }
+        if packet.kind == Kind::Protocol(4) {
+            packet.kind = Kind::Protocol(41);
+        }
         Ok(packet)
     }
 }

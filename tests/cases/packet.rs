@@ -11,6 +11,8 @@ const LINK: Ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: Non
 /// FIN, SYN, RST, PSH, ACK, URG, ECE and CWR by their letters.
 const FLAGS: [(char, u8); 8] =
     [('F', 1), ('S', 2), ('R', 4), ('P', 8), ('A', 16), ('U', 32), ('E', 64), ('W', 128)];
+/// The port on which UDP carries packets (Generic UDP Encapsulation).
+const GUE: u16 = 6_080;
 /// The window of a segment for which a case names none.
 const WINDOW: u16 = 65_535;
 
@@ -22,6 +24,12 @@ pub(crate) struct PacketSpec {
     pub(super) kind: Kind,
     /// Bytes of data.
     len: usize,
+    /// The packet that it carries, in a tunnel.
+    pub(super) carried: Option<Box<PacketSpec>>,
+    /// Whether routers may fragment it.
+    may_fragment: bool,
+    /// The first bytes of data.
+    data: Vec<u8>,
     /// Offset, length and identification of a fragment, and whether more follow.
     fragment: Option<(usize, usize, u32, bool)>,
     /// The ethertype of a frame that is not IP.
@@ -44,11 +52,12 @@ pub(super) enum Kind {
         scale: Option<u8>,
     },
     Udp,
-    /// Type, code, identifier or second word, and the packet quoted.
+    /// Type, code, identifier, the MTU in an error that has one, and the packet quoted.
     Icmp {
         kind: u8,
         code: u8,
         id: u16,
+        mtu: Option<u32>,
         quoted: Option<Box<PacketSpec>>,
     },
     Protocol(u8),
@@ -65,6 +74,9 @@ impl PacketSpec {
                 destination: nowhere,
                 kind: Kind::Udp,
                 len: 46,
+                carried: None,
+                may_fragment: false,
+                data: Vec::new(),
                 fragment: None,
                 ethertype: Some(number.ok_or("an ethertype is written 0x88cc")?),
                 tos: 0,
@@ -80,6 +92,9 @@ impl PacketSpec {
             destination: endpoint(destination)?,
             kind: Kind::Udp,
             len: 0,
+            carried: None,
+            may_fragment: false,
+            data: Vec::new(),
             fragment: None,
             ethertype: None,
             tos: 0,
@@ -95,17 +110,21 @@ impl PacketSpec {
             "udp" => Kind::Udp,
             "icmp" => {
                 let (kind, code) = (number(rest.next())?, number(rest.next())?);
-                Kind::Icmp { kind: kind as u8, code: code as u8, id: 0, quoted: None }
+                Kind::Icmp { kind: kind as u8, code: code as u8, id: 0, mtu: None, quoted: None }
             }
             "proto" => Kind::Protocol(number(rest.next())? as u8),
             other => return Err(format!("`{other}` is not tcp, udp, icmp or proto")),
         };
         let mut rest: Vec<&str> = rest.copied().collect();
-        if let Some(at) = rest.iter().position(|word| *word == "about") {
-            let Kind::Icmp { quoted, .. } = &mut packet.kind else {
-                return Err("only ICMP is about another packet".to_owned());
-            };
-            *quoted = Some(Box::new(PacketSpec::parse(&rest[at + 1..])?));
+        let inner = rest.iter().position(|word| matches!(*word, "about" | "carrying"));
+        if let Some(at) = inner {
+            let is_quote = rest[at] == "about";
+            let inner = Box::new(PacketSpec::parse(&rest[at + 1..])?);
+            match &mut packet.kind {
+                Kind::Icmp { quoted, .. } if is_quote => *quoted = Some(inner),
+                _ if is_quote => return Err("only ICMP is about another packet".to_owned()),
+                _ => packet.carried = Some(inner),
+            }
             rest.truncate(at);
         }
         let mut words = rest.into_iter();
@@ -140,6 +159,19 @@ impl PacketSpec {
                 let fragment = self.fragment.as_mut().ok_or("`more` follows `frag`")?;
                 fragment.3 = true;
             }
+            ("data", _) => {
+                let digits = words.next().unwrap_or_default().as_bytes().chunks(2);
+                let bytes = digits.map(|pair| {
+                    let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2);
+                    pair.and_then(|pair| u8::from_str_radix(pair, 16).ok())
+                });
+                self.data = bytes.collect::<Option<_>>().ok_or("data is written 40070a01")?;
+                self.len = self.len.max(self.data.len());
+            }
+            ("may", _) => {
+                self.may_fragment = words.next() == Some("fragment");
+            }
+            ("mtu", Kind::Icmp { mtu, .. }) => *mtu = Some(value()?),
             ("seq", Kind::Tcp { seq, .. }) => *seq = value()?,
             ("ack", Kind::Tcp { ack, .. }) => *ack = value()?,
             ("win", Kind::Tcp { window, .. }) => *window = value()? as u16,
@@ -173,7 +205,13 @@ impl PacketSpec {
         let mut options = Vec::new();
         let payload = match &self.kind {
             Kind::Icmp { quoted: Some(quoted), .. } => quoted.packet(),
-            _ => (0..self.len).map(|i| i as u8).collect(),
+            _ => match &self.carried {
+                Some(carried) => carried.packet(),
+                None => {
+                    let pattern = (self.data.len()..self.len).map(|i| i as u8);
+                    self.data.iter().copied().chain(pattern).collect()
+                }
+            },
         };
         let mut packet = self.whole(&mut options, &payload).to_vec();
         if let Some(fragment) = self.fragment {
@@ -214,13 +252,15 @@ impl PacketSpec {
                 Transport::Tcp(TcpHeader { ports, seq, ack, flags, window, options })
             }
             Kind::Udp => Transport::Udp { ports },
-            Kind::Icmp { kind, code, id, .. } => {
-                Transport::Icmp { kind, code, rest: u32::from(id) << 16 | 1 }
+            Kind::Icmp { kind, code, id, mtu, .. } => {
+                let rest = mtu.unwrap_or(u32::from(id) << 16 | 1);
+                Transport::Icmp { kind, code, rest }
             }
             Kind::Protocol(number) => Transport::Protocol(number),
         };
         let (from, to, payload) = (self.source.0, self.destination.0, Payload::Bytes(payload));
-        FrameBuilder { tos: self.tos, ..FrameBuilder::new(from, to, transport, payload) }
+        let whole = FrameBuilder::new(from, to, transport, payload);
+        FrameBuilder { tos: self.tos, dont_fragment: !self.may_fragment, ..whole }
     }
 }
 
@@ -256,7 +296,13 @@ fn tell_ip(data: &[u8], headers: &Headers) -> String {
             if fragment.more { " more" } else { "" }
         ),
         (None, _, 6) => write!(text, "{}", tell_tcp(rest)),
+        (None, _, 17) if port(2) == GUE => {
+            write!(text, "udp carrying {}", tell_carried(rest.get(8..).unwrap_or_default()))
+        }
         (None, _, 17) => write!(text, "udp len {}", rest.len().saturating_sub(8)),
+        (None, _, 4 | 41) => {
+            write!(text, "proto {} carrying {}", headers.protocol, tell_carried(rest))
+        }
         (None, Network::Ipv4, 1) | (None, Network::Ipv6, 58) => {
             let (embedded, id) = match headers.network {
                 Network::Ipv4 => (icmpv4::embedded(rest), icmpv4::query_id(rest)),
@@ -269,12 +315,19 @@ fn tell_ip(data: &[u8], headers: &Headers) -> String {
                     Err(_) => " about something malformed".to_owned(),
                 });
             let (kind, code) = (rest.first().copied(), rest.get(1).copied());
+            let is_too_big = match headers.network {
+                Network::Ipv4 => (kind, code) == (Some(3), Some(4)),
+                _ => kind == Some(2),
+            };
+            let word = rest.get(4..).and_then(|rest| rest.first_chunk()).filter(|_| is_too_big);
+            let mtu = word.map(|word| format!(" mtu {}", u32::from_be_bytes(*word)));
             write!(
                 text,
-                "icmp {} {}{}{}",
+                "icmp {} {}{}{}{}",
                 kind.unwrap_or_default(),
                 code.unwrap_or_default(),
                 id.unwrap_or_default(),
+                mtu.unwrap_or_default(),
                 quoted.unwrap_or_default()
             )
         }
@@ -290,6 +343,14 @@ fn tell_ip(data: &[u8], headers: &Headers) -> String {
         let _ = write!(text, " tos {tos:#04x}");
     }
     text
+}
+
+/// The packet in a tunnel.
+fn tell_carried(packet: &[u8]) -> String {
+    match Headers::parse_bytes(packet, packet.len(), LinkType::Raw) {
+        Ok(headers) => tell_ip(packet, &headers),
+        Err(_) => "something malformed".to_owned(),
+    }
 }
 
 fn tell_tcp(segment: &[u8]) -> String {
