@@ -1,6 +1,7 @@
 //! Runs every `tests/nf/*.case`: packets in, packets expected, in a text that tells its story. See
 //! `tests/nf/README.md` for the language.
 
+mod control;
 mod family;
 mod names;
 mod packet;
@@ -58,7 +59,7 @@ fn every_case_comes_out_as_written() {
 
 /// Why functions, and what stands before them in a lane, drop packets. The rest is about full rings and
 /// full queues.
-const REASONS: [DropReason; 15] = [
+const REASONS: [DropReason; 17] = [
     DropReason::Malformed,
     DropReason::TableFull,
     DropReason::FragmentInvalid,
@@ -74,6 +75,8 @@ const REASONS: [DropReason; 15] = [
     DropReason::Untranslatable,
     DropReason::Policed,
     DropReason::NoRoute,
+    DropReason::TooBig,
+    DropReason::NoBackend,
 ];
 
 #[test]

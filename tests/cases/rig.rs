@@ -8,7 +8,7 @@ use rheostat_control::Config;
 use rheostat_control::config::FunctionConfig;
 use rheostat_io::{Collector, Device, Driver, Pacing, SimConfig, SimNic, Stepper};
 use rheostat_nf::function::nat::NatConfig;
-use rheostat_nf::function::{Firewall, Nat, Policer};
+use rheostat_nf::function::{Firewall, Lb, Nat, Policer};
 use rheostat_nf::{Chain, ChainService, Seeds, Stage, Then, make_shards, steering_for};
 use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
@@ -19,6 +19,7 @@ use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_traffic::{Arrival, Source};
 
+use crate::control::Control;
 use crate::names::Names;
 use crate::packet::tell;
 use crate::script::{Expected, Port, Script, Step};
@@ -71,6 +72,12 @@ pub(crate) fn run(script: &Script, lanes: usize) -> Result<usize, String> {
             let chain = Stage::new(Firewall::new(firewall.clone()), &mut layout);
             run_chain(script, &config, chain.expect("room for one state"), layout, lanes)
         }
+        [FunctionConfig::Lb(lb)] => {
+            let function = Lb::new(lb.clone());
+            let control = Control::of(&function, lb, script);
+            let chain = Stage::new(function, &mut layout).expect("room for one state");
+            run_controlled(script, &config, chain, layout, lanes, control)
+        }
         [FunctionConfig::Nat(nat)] => {
             let chain = Stage::new(make_nat(&nat.nat)?, &mut layout).expect("room for one state");
             run_chain(script, &config, chain, layout, lanes)
@@ -115,6 +122,18 @@ fn run_chain<C: Chain>(
     layout: StateLayout,
     lanes: usize,
 ) -> Result<usize, String> {
+    run_controlled(script, config, chain, layout, lanes, Control::default())
+}
+
+/// Runs a chain whose function is told something on the way.
+fn run_controlled<C: Chain>(
+    script: &Script,
+    config: &Config,
+    chain: C,
+    layout: StateLayout,
+    lanes: usize,
+    mut control: Control,
+) -> Result<usize, String> {
     let mut rig = Rig::new(config, chain, layout, lanes);
     let mut names = Names::default();
     let mut before = [0; DropReason::COUNT];
@@ -123,6 +142,9 @@ fn run_chain<C: Chain>(
     for (step, i) in script.steps.iter().zip(0..) {
         let wrong = |problem| format!("{}:{}: {problem}", script.name, step.line);
         let now = nanos_later(step.time, i * APART);
+        if let Some(time) = control.apply_until(now).map_err(wrong)? {
+            rig.idle(time, now);
+        }
         let own = step.packet.packet(&names).map_err(wrong)?.build();
         arrived.push((step.line, own.clone()));
         let sent = rig.step(step.port, own, now);
@@ -270,7 +292,7 @@ impl<C: Chain> Rig<C> {
             lanes,
             workers: vec![None::<CoreId>],
             handoff_capacity: 64,
-            time: TimeSource::Packet,
+            time: TimeSource::Poll,
             pool: pool.clone(),
             steering,
             hasher,
@@ -296,6 +318,17 @@ impl<C: Chain> Rig<C> {
             }
         }
         self.sent()
+    }
+
+    /// Lets time pass until every shard has had its regular turn.
+    fn idle(&mut self, from: Time, to: Time) {
+        let mut now = from;
+        while now < to {
+            for lane in &mut self.lanes {
+                lane.poll(now);
+            }
+            now = nanos_later(now, 4_000_000);
+        }
     }
 
     fn sent(&mut self) -> Vec<(Port, Vec<u8>)> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rheostat_base::{DropReason, Time, unit};
+use rheostat_nf::function::lb::Health;
 
 use crate::names::{Check, Words};
 
@@ -51,6 +52,15 @@ pub(crate) struct Step {
     pub(crate) expected: Vec<(usize, Expected)>,
 }
 
+/// Another health of a service's backends.
+#[derive(Clone, Debug)]
+pub(crate) struct HealthStep {
+    pub(crate) line: usize,
+    pub(crate) time: Time,
+    pub(crate) service: String,
+    pub(crate) health: Vec<Health>,
+}
+
 /// A case.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
@@ -64,6 +74,8 @@ pub(crate) struct Script {
     /// Whether the case is to come out the same over IPv6.
     pub(crate) also_ipv6: bool,
     pub(crate) steps: Vec<Step>,
+    /// What changes between the steps, in order.
+    pub(crate) health: Vec<HealthStep>,
 }
 
 impl Script {
@@ -76,6 +88,7 @@ impl Script {
             state: String::new(),
             also_ipv6: false,
             steps: Vec::new(),
+            health: Vec::new(),
         };
         for (number, line) in (1..).zip(text.lines()) {
             script.line(number, line).map_err(|problem| format!("{name}:{number}: {problem}"))?;
@@ -126,6 +139,9 @@ impl Script {
                 self.chain = functions.iter().map(ToString::to_string).collect();
                 Ok(())
             }
+            ["health", "at", time, service, states @ ..] => {
+                self.health_step(number, time, service, states)
+            }
             ["at", time, port, packet @ ..] => self.step(number, time, port, packet),
             [word, ..] => Err(format!(
                 "a line starts with `at`, `also`, `chain`, `state`, a space, `|` or `#`, not `{word}`"
@@ -138,6 +154,25 @@ impl Script {
         if let Some(last) = self.chain.last() {
             self.settings = format!("[function.{last}]\n");
         }
+    }
+
+    fn health_step(
+        &mut self,
+        line: usize,
+        time: &str,
+        service: &str,
+        states: &[&str],
+    ) -> Result<(), String> {
+        let time = parse_time(time)?;
+        let health = states.iter().map(|state| match *state {
+            "up" => Ok(Health::Up),
+            "drain" => Ok(Health::Drain),
+            "down" => Ok(Health::Down),
+            other => Err(format!("`{other}` is not up, drain or down")),
+        });
+        let health = health.collect::<Result<_, _>>()?;
+        self.health.push(HealthStep { line, time, service: service.to_owned(), health });
+        Ok(())
     }
 
     fn step(&mut self, line: usize, time: &str, port: &str, packet: &[&str]) -> Result<(), String> {

@@ -1,0 +1,47 @@
+//! What a function is told while a case runs.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rheostat_base::Time;
+use rheostat_nf::function::Lb;
+use rheostat_nf::function::lb::{HealthBoard, LbConfig};
+
+use crate::script::{HealthStep, Script};
+
+/// The rest of what is to be told, and to whom.
+#[derive(Default)]
+pub(crate) struct Control {
+    board: Option<Arc<HealthBoard>>,
+    /// The services' names, in order.
+    services: Vec<String>,
+    steps: VecDeque<HealthStep>,
+}
+
+impl Control {
+    /// What a case tells a load balancer.
+    pub(crate) fn of(function: &Lb, config: &LbConfig, script: &Script) -> Control {
+        Control {
+            board: Some(function.board()),
+            services: config.services.iter().map(|service| service.name.clone()).collect(),
+            steps: script.health.clone().into(),
+        }
+    }
+
+    /// Tells everything that is due until `now`; returns when the last of it was.
+    pub(crate) fn apply_until(&mut self, now: Time) -> Result<Option<Time>, String> {
+        let mut last = None;
+        while self.steps.front().is_some_and(|step| step.time <= now) {
+            let Some(step) = self.steps.pop_front() else { break };
+            let wrong = |problem: String| format!("line {}: {problem}", step.line);
+            let board = self.board.as_ref().ok_or_else(|| wrong("nobody to tell".into()))?;
+            let number = self.services.iter().position(|name| *name == step.service);
+            let number = number.ok_or_else(|| wrong(format!("no service `{}`", step.service)))?;
+            let mut health = board.health();
+            health[number] = step.health;
+            board.apply(health).map_err(|error| wrong(error.to_string()))?;
+            last = Some(step.time);
+        }
+        Ok(last)
+    }
+}
