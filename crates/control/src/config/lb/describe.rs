@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rheostat_nf::function::lb::maglev::{DISTURBANCE_BOUND, Maglev, disturbance};
+use rheostat_nf::function::lb::maglev::{BOUNDED, DISTURBANCE_BOUND, Maglev, disturbance};
 use rheostat_nf::function::lb::{Health, LbConfig, Mode, ServiceConfig};
 
 /// Backends whose loss is tried out for each service, so that describing many takes no longer.
@@ -57,8 +57,10 @@ fn describe_service(
             .step_by(step)
             .map(|&gone| disturbance(config.table_size, config.seed, &candidates, gone))
             .fold(0.0, f64::max);
-        let (worst, bound) = (100.0 * worst, 100.0 * DISTURBANCE_BOUND);
-        write!(f, ", and {worst:.2} % of the others' move if one goes (at most {bound} %)")?;
+        write!(f, ", and {:.2} % of the others' move if one goes", 100.0 * worst)?;
+        if config.table_size >= BOUNDED {
+            write!(f, " (at most {} %)", 100.0 * DISTURBANCE_BOUND)?;
+        }
     }
     writeln!(f)
 }

@@ -8,7 +8,7 @@ use super::config::Mode;
 use super::service_map::Seat;
 use super::shard::LbShard;
 use super::tunnel::fragments::pieces;
-use super::tunnel::{Inner, Outer, Path, Wrapper, parts, sum_of};
+use super::tunnel::{Inner, LONGEST, Outer, Path, Wrapper, parts, sum_of};
 use super::{Lb, answer};
 use crate::cx::Cx;
 use crate::packet::Packet;
@@ -70,6 +70,10 @@ impl Lb {
         let Some(inner) = Inner::of(packet.data(), packet.headers()) else {
             return Ok(Verdict::Drop(DropReason::Malformed));
         };
+        if inner.len() + LONGEST > usize::from(u16::MAX) {
+            // As some captures have them: no IP packet could carry it.
+            return Ok(Verdict::Drop(DropReason::TooBig));
+        }
         let longest = inner.longest(wrapper, tunnel.mtu);
         let fits = inner.len() <= longest;
         if !fits && inner.dont_fragment() {

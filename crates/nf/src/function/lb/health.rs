@@ -135,3 +135,57 @@ impl HealthBoard {
         (generation, current.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::function::lb::config::{BackendConfig, Mode, OnDown, ServiceConfig};
+
+    fn board() -> HealthBoard {
+        let backend = |last: u8| BackendConfig {
+            address: [10, 0, 0, last].into(),
+            port: None,
+            weight: 1,
+            health: Health::Up,
+            server_id: None,
+        };
+        let service = ServiceConfig {
+            name: "web".into(),
+            vip: [203, 0, 113, 10].into(),
+            protocol: 6,
+            ports: Vec::new(),
+            mode: Mode::DsrIpip,
+            on_down: OnDown::Move,
+            quic: None,
+            backends: (1..=4).map(backend).collect(),
+        };
+        HealthBoard::new(Arc::new(LbConfig { services: vec![service], ..LbConfig::default() }))
+    }
+
+    #[test]
+    fn another_health_is_another_table_and_the_share_that_moved_is_told() {
+        let board = board();
+        let (generation, before) = board.assignment();
+        let health = vec![vec![Health::Up, Health::Down, Health::Up, Health::Drain]];
+        let moved = board.apply(health.clone()).unwrap();
+        // Half of the slots have to move, and hardly any others do.
+        assert!((0.5..0.53).contains(&moved[0]), "{moved:?}");
+        assert_eq!((board.health(), board.generation()), (health, generation + 1));
+        let (_, after) = board.assignment();
+        assert_eq!(after.tables[0].shares(4).iter().filter(|slots| **slots > 0).count(), 2);
+        // Whoever holds the old one still has it.
+        assert_eq!(before.tables[0].shares(4).iter().filter(|slots| **slots > 0).count(), 4);
+        assert_eq!(board.apply(vec![vec![Health::Down; 4]]), Ok(vec![1.0]));
+        assert_eq!(board.assignment().1.tables[0].pick(7), None);
+    }
+
+    #[test]
+    fn a_health_vector_must_fit() {
+        let board = board();
+        let error = board.apply(vec![]).unwrap_err().to_string();
+        assert_eq!(error, "health of 0 services was given for 1");
+        let error = board.apply(vec![vec![Health::Up; 3]]).unwrap_err().to_string();
+        assert_eq!(error, "health of 3 backends was given for the 4 of service `web`");
+        assert_eq!((board.generation(), board.health()), (0, vec![vec![Health::Up; 4]]));
+    }
+}
