@@ -9,6 +9,7 @@
 
 mod conversation;
 mod endpoints;
+mod externals;
 mod frame;
 mod pick;
 mod queue;
@@ -47,6 +48,8 @@ pub struct Load {
     pub size: FrameSize,
     /// Whom they go to.
     pub servers: Servers,
+    /// Whether the chain gives clients other endpoints, which servers answer to.
+    pub translated: bool,
     /// The share of packets that open a flow of their own, between 0 and 0.2. Such a flow is a TCP
     /// connection of four packets: SYN, SYN-ACK, ACK, and a reset.
     pub new_flow_share: f64,

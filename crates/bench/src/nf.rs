@@ -15,6 +15,8 @@ pub use measurement::Effort;
 pub use row::{Row, Table};
 pub use spec::{ChainKind, Selection, Spec};
 
+use rheostat_nf::function::nat::Mapping;
+
 use crate::error::BenchError;
 use measurement::Figure;
 
@@ -57,6 +59,11 @@ impl NfBench {
             ChainKind::Harness => harness::measure(spec, self),
             ChainKind::Empty => runtime::measure_empty(spec, self),
             ChainKind::Firewall => runtime::measure_firewall(spec, self),
+            ChainKind::Nat => runtime::measure_nat(spec, self, Mapping::EndpointIndependent),
+            ChainKind::NatSymmetric => {
+                runtime::measure_nat(spec, self, Mapping::AddressAndPortDependent)
+            }
+            ChainKind::FirewallNat => runtime::measure_firewall_nat(spec, self),
             ChainKind::Policer => runtime::measure_policer(spec, self),
             ChainKind::Lb => runtime::measure_lb(spec, self),
         }

@@ -19,7 +19,7 @@ fn every_kind_of_row_has_a_sound_run() {
         seed: 3,
     };
     let new = Selection {
-        chains: vec![ChainKind::Firewall, ChainKind::Lb],
+        chains: vec![ChainKind::Firewall, ChainKind::Nat, ChainKind::Lb],
         sizes: vec![FrameSize::Smallest],
         new_flow_shares: vec![0.1],
         ..plain.clone()
@@ -29,7 +29,8 @@ fn every_kind_of_row_has_a_sound_run() {
     let specs = [plain.specs(), new.specs()].concat();
     let mut shown = 0;
     let rows = bench.run(&specs, |_| shown += 1).expect("sound runs");
-    assert_eq!((rows.len(), shown), (7, 7));
+    assert_eq!((rows.len(), shown), (specs.len(), specs.len()));
+    assert_eq!(rows.len(), ChainKind::ALL.len() + 3);
     for row in &rows {
         assert!(row.mpps > 0.0 && row.mpps_min <= row.mpps && row.mpps <= row.mpps_max, "{row:?}");
         assert_eq!(row.ns_above_harness == 0.0, row.chain == "harness", "{row:?}");

@@ -101,6 +101,12 @@ enum ChainName {
     Empty,
     /// The stateful firewall.
     Firewall,
+    /// The NAT, endpoint-independent mapping.
+    Nat,
+    /// The NAT, address- and port-dependent mapping.
+    NatApd,
+    /// The firewall before the NAT.
+    FwNat,
     /// The policer.
     Policer,
     /// The load balancer.
@@ -169,6 +175,9 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
         ChainName::Harness => ChainKind::Harness,
         ChainName::Empty => ChainKind::Empty,
         ChainName::Firewall => ChainKind::Firewall,
+        ChainName::Nat => ChainKind::Nat,
+        ChainName::NatApd => ChainKind::NatSymmetric,
+        ChainName::FwNat => ChainKind::FirewallNat,
         ChainName::Policer => ChainKind::Policer,
         ChainName::Lb => ChainKind::Lb,
     });

@@ -21,6 +21,8 @@ pub struct Steering {
     place: [KeyMask; 2],
     reduction: Option<Reduction>,
     translation: Option<Translation>,
+    /// Whether some endpoints have a fixed translation.
+    has_fixed: bool,
     /// The translation's external addresses; none without.
     external: PrefixList,
 }
@@ -91,6 +93,7 @@ impl Steering {
             place: masks(&PacketSet::five_tuple(), None),
             reduction: None,
             translation: None,
+            has_fixed: false,
             external: PrefixList::default(),
         })
     }
@@ -124,6 +127,7 @@ impl Steering {
         let outer = KeyParts { second: [32, 128], ..KeyParts::default() };
         self.place[0] = KeyMask::new(&outer);
         self.external = translation.external.clone();
+        self.has_fixed = translation.has_fixed();
         self.translation = Some(translation);
         self
     }
@@ -160,6 +164,15 @@ impl Steering {
     /// Turns a key whose first endpoint is the source of a packet that arrived on `device`.
     #[inline(always)]
     pub fn orient(&self, device: DeviceId, key: FlowKey) -> Oriented {
+        // Not one result passed through both ways: it would have to lie in memory.
+        if self.reduction.is_some() {
+            return self.orient_reduced(device, key);
+        }
+        self.orientations[device.index()].orient(key, &self.external)
+    }
+
+    #[inline(never)]
+    fn orient_reduced(&self, device: DeviceId, key: FlowKey) -> Oriented {
         let oriented = self.orientations[device.index()].orient(key, &self.external);
         match &self.reduction {
             None => oriented,
@@ -218,7 +231,7 @@ impl Steering {
     /// the key, computed here where the device could not see them.
     #[inline(always)]
     pub fn place(&self, meta: &Meta, key: &FlowKey) -> ShardId {
-        if meta.hash_kind() == self.kind_of(key) && !self.has_fixed() {
+        if meta.hash_kind() == self.kind_of(key) && !self.has_fixed {
             self.shard_of_hash(meta.hash)
         } else {
             self.shard_of_key(key)
@@ -243,13 +256,8 @@ impl Steering {
     }
 
     #[inline]
-    fn has_fixed(&self) -> bool {
-        self.translation.as_ref().is_some_and(Translation::has_fixed)
-    }
-
-    #[inline]
     fn translated(&self, key: &FlowKey) -> Option<FlowKey> {
-        self.translation.as_ref().filter(|translation| translation.has_fixed())?.apply(key)
+        self.translation.as_ref().filter(|_| self.has_fixed)?.apply(key)
     }
 
     /// The shard where the fragments of a datagram meet, given its oriented addresses and protocol.

@@ -7,6 +7,7 @@ use rheostat_packet::HashKind;
 use rheostat_steer::Steering;
 
 use super::endpoints::{Endpoints, FrameSize, Servers};
+use super::externals::Externals;
 use super::frame::{ACK, MARK, PSH, RST, SYN, Step, payload_len};
 use super::pick::{LAG, Pick, Picks, Role};
 use super::{Load, device_hash};
@@ -24,6 +25,8 @@ const THIRD: u8 = 3;
 /// The server's first acknowledgement: from here on its window is scaled, and the client may send
 /// more than 64 KiB ahead.
 const FOURTH: u8 = 4;
+/// The mark of the first packet of a short connection.
+const BRIEF_SYN: u8 = 5;
 
 /// How far a lane's devices are. The lane alone writes it; others may read it.
 #[derive(Debug, Default)]
@@ -37,6 +40,7 @@ pub(super) struct Progress {
     pub(super) open: Counter,
     /// Data packets that each device has given.
     given: [Counter; 2],
+    externals: Externals,
 }
 
 impl Progress {
@@ -44,10 +48,16 @@ impl Progress {
     #[inline]
     pub(super) fn passed(&self, frame: &[u8]) {
         if self.open.get() != 0 {
+            if self.externals.learns() && frame[MARK] == BRIEF_SYN {
+                self.externals.learn_brief(frame);
+            }
             return;
         }
         match frame[MARK] {
-            FIRST => self.first.increment(),
+            FIRST => {
+                self.externals.learn_flow(frame);
+                self.first.increment();
+            }
             SECOND => self.second.increment(),
             THIRD => self.third.increment(),
             FOURTH => self.opened.increment(),
@@ -58,7 +68,11 @@ impl Progress {
 
 /// What both devices of a lane read.
 pub(super) struct Conversation {
-    picks: Picks,
+    /// The lane's flows.
+    flows: Vec<u32>,
+    /// Short connections per round.
+    connections: u32,
+    rounds: [Vec<Pick>; 2],
     size: FrameSize,
     servers: Servers,
     steering: Arc<Steering>,
@@ -74,6 +88,10 @@ pub(super) struct Conversation {
 /// One device's part.
 pub(super) struct Side {
     script: Arc<Conversation>,
+    /// The data packets of a round.
+    picks: Vec<Pick>,
+    /// Whether the picks know what was learned.
+    has_learned: bool,
     from_client: bool,
     /// Opening: packets given per step.
     firsts: u64,
@@ -102,9 +120,25 @@ impl Conversation {
         lanes: usize,
     ) -> Conversation {
         let Load { size, servers, .. } = *load;
-        let (base, progress) = (u64::from(load.flows), Arc::default());
+        let base = u64::from(load.flows);
+        let externals = Externals::new(load.flows, load.translated);
+        let progress = Arc::new(Progress { externals, ..Progress::default() });
+        let Picks { flows, from_inside, from_outside, connections } = picks;
+        let rounds = [from_inside, from_outside];
         let (_, covered) = device_hash(&steering, Endpoints::default().key());
-        Conversation { picks, size, servers, steering, lane, lanes, base, progress, covered }
+        Conversation {
+            flows,
+            connections,
+            rounds,
+            size,
+            servers,
+            steering,
+            lane,
+            lanes,
+            base,
+            progress,
+            covered,
+        }
     }
 
     pub(super) fn progress(&self) -> Arc<Progress> {
@@ -112,10 +146,13 @@ impl Conversation {
     }
 
     /// The parts of the device inside and the one outside.
-    pub(super) fn into_sides(self) -> [Side; 2] {
+    pub(super) fn into_sides(mut self) -> [Side; 2] {
+        let [inside, outside] = std::mem::take(&mut self.rounds);
         let script = Arc::new(self);
-        [true, false].map(|from_client| Side {
+        [(true, inside), (false, outside)].map(|(from_client, picks)| Side {
             script: script.clone(),
+            picks,
+            has_learned: false,
             from_client,
             firsts: 0,
             answers: 0,
@@ -128,8 +165,8 @@ impl Conversation {
 
     /// A packet of a flow's handshake.
     fn opening(&self, index: u64, mark: u8) -> Planned {
-        let flow = self.picks.flows[index as usize];
-        let ends = Endpoints::of(flow.into(), self.size, self.servers);
+        let flow = self.flows[index as usize];
+        let mut ends = Endpoints::of(flow.into(), self.size, self.servers);
         let (hash, _) = device_hash(&self.steering, ends.key());
         let (client, server) = first_numbers(flow.into());
         let (seq, ack, flags) = match mark {
@@ -139,16 +176,19 @@ impl Conversation {
             _ => (server, client, ACK),
         };
         let from_client = matches!(mark, FIRST | THIRD);
+        if !from_client && !ends.is_v6 {
+            ends.client = self.progress.externals.of_flow(flow).unwrap_or(ends.client);
+        }
         // The largest frame of a handshake fits into the shortest of data, but with IPv6's headers.
         let len = if ends.is_v6 { 78 } else { 60 };
-        let step = Step { from_client, seq, ack, flags, len, has_data: false, mark };
+        let step = Step { from_client, seq, ack, flags, len, has_data: false, mark, tag: flow };
         Planned { ends, step, hash }
     }
 
     /// A data packet of an open flow. Field by field: a copy of the whole would wait for its parts.
     #[inline(always)]
     fn data(&self, pick: &Pick, round: u32, from_client: bool, planned: &mut Planned) {
-        let ends = Endpoints::of(pick.flow.into(), self.size, self.servers);
+        let mut ends = Endpoints::of(pick.flow.into(), self.size, self.servers);
         let payload = payload_len(&ends);
         let sent = round.wrapping_mul(pick.per_round).wrapping_add(pick.rank);
         let seen = round.wrapping_mul(pick.answers).wrapping_add_signed(pick.seen);
@@ -162,6 +202,8 @@ impl Conversation {
         step.len = ends.frame_len;
         step.has_data = true;
         step.mark = 0;
+        step.tag = 0;
+        ends.client = pick.client.unwrap_or(ends.client);
         planned.ends = ends;
         planned.hash = pick.hash;
     }
@@ -171,8 +213,8 @@ impl Conversation {
     fn brief(&self, pick: &Pick, round: u32, from_client: bool) -> Planned {
         // Rounds are counted from one here, so that there is one before the first.
         let round = u64::from(round) + 1 - u64::from(pick.opened_before);
-        let connection = round * u64::from(self.picks.connections) + u64::from(pick.flow);
-        let (ends, hash) = self.endpoints_of_brief(connection);
+        let connection = round * u64::from(self.connections) + u64::from(pick.flow);
+        let (mut ends, hash) = self.endpoints_of_brief(connection);
         let (client, server) = first_numbers(connection);
         let (seq, ack, flags) = match pick.role {
             Role::Syn => (client.wrapping_sub(1), 0, SYN),
@@ -180,7 +222,12 @@ impl Conversation {
             Role::Reset => (client, server, RST | ACK),
             Role::Ack | Role::Data => (client, server, ACK),
         };
-        let step = Step { from_client, seq, ack, flags, len: 60, has_data: false, mark: 0 };
+        if !from_client {
+            ends.client = self.progress.externals.of_brief(connection).unwrap_or(ends.client);
+        }
+        let mark = if pick.role == Role::Syn { BRIEF_SYN } else { 0 };
+        let tag = connection as u32;
+        let step = Step { from_client, seq, ack, flags, len: 60, has_data: false, mark, tag };
         Planned { ends, step, hash }
     }
 
@@ -222,8 +269,10 @@ impl Side {
         if self.given >= script.progress.given[other].get() + LEAD {
             return false;
         }
-        let picks =
-            if self.from_client { &script.picks.from_inside } else { &script.picks.from_outside };
+        if !self.has_learned {
+            self.learn();
+        }
+        let (script, picks) = (&*self.script, &self.picks);
         loop {
             let pick = &picks[self.at];
             let round = self.round;
@@ -244,10 +293,25 @@ impl Side {
         }
     }
 
+    /// Tells the picks what has become of their clients' endpoints, now that all flows are open.
+    #[cold]
+    fn learn(&mut self) {
+        self.has_learned = true;
+        let externals = &self.script.progress.externals;
+        if self.from_client || !externals.learns() {
+            return;
+        }
+        for pick in self.picks.iter_mut().filter(|pick| pick.role == Role::Data) {
+            if !Endpoints::of(pick.flow.into(), self.script.size, self.script.servers).is_v6 {
+                pick.client = externals.of_flow(pick.flow);
+            }
+        }
+    }
+
     #[cold]
     fn next_opening(&mut self) -> Option<Planned> {
         let progress = &self.script.progress;
-        let flows = self.script.picks.flows.len() as u64;
+        let flows = self.script.flows.len() as u64;
         let (answered, mark) = if self.from_client {
             (progress.second.get(), THIRD)
         } else {

@@ -34,6 +34,8 @@ pub(super) struct Step {
     pub(super) has_data: bool,
     /// Written into the last byte of the sender's link address, so that what leaves can be told apart.
     pub(super) mark: u8,
+    /// Written before the mark: which flow or connection it is.
+    pub(super) tag: u32,
 }
 
 /// Bytes of data that each data packet of the flow carries.
@@ -46,6 +48,8 @@ pub(super) fn payload_len(ends: &Endpoints) -> u32 {
 
 /// Where [`Step::mark`] lies in a frame.
 pub(super) const MARK: usize = 11;
+/// Where [`Step::tag`] lies.
+pub(super) const TAG: usize = 7;
 
 /// Writes the headers of a packet into `frame`, which is as long as the packet and whose payload is
 /// zero.
@@ -54,7 +58,8 @@ pub(super) fn write(frame: &mut [u8], ends: &Endpoints, step: &Step) {
     let (from, to) =
         if step.from_client { (ends.client, ends.server) } else { (ends.server, ends.client) };
     frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
-    frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, step.mark]);
+    let [a, b, c, d] = step.tag.to_be_bytes();
+    frame[6..12].copy_from_slice(&[2, a, b, c, d, step.mark]);
     let protocol = if ends.is_udp { 17 } else { 6 };
     let network = if ends.is_v6 { IPV6 } else { IPV4 };
     let payload = match (step.has_data, ends.is_udp, step.flags & SYN != 0) {
@@ -173,7 +178,7 @@ mod tests {
                 let mut packet = cache.alloc(ends.frame_len.into()).expect("a buffer");
                 packet.data_mut().fill(0);
                 let (seq, ack, len) = (7, 9, ends.frame_len);
-                let step = Step { from_client, seq, ack, flags, len, has_data, mark: 0 };
+                let step = Step { from_client, seq, ack, flags, len, has_data, mark: 0, tag: 0 };
                 write(packet.data_mut(), &ends, &step);
                 let headers = Headers::parse(&packet).expect("well-formed");
                 assert_eq!(judge_packet(&packet, &headers), Some(Validity::Valid), "{ends:?}");

@@ -12,7 +12,7 @@ use crate::memory::FrameSize;
 /// The figures of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// `harness`, `empty`, `policer`, `firewall` or `lb`.
+    /// The name of the chain, as [`ChainKind::name`](super::ChainKind::name) has it.
     pub chain: String,
     /// Flows open throughout.
     pub flows: u32,

@@ -1,6 +1,6 @@
 //! Chains in the runtime, as `rheo run` runs them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,11 +10,12 @@ use rheostat_nf::function::firewall::{FirewallConfig, PortRange, Timeouts};
 use rheostat_nf::function::lb::{
     self, BackendConfig, Health, LbConfig, Mode, OnDown, ServiceConfig, Sides, TunnelConfig,
 };
+use rheostat_nf::function::nat::{Filtering, Mapping, NatConfig, NatTimeouts, Pooling};
 use rheostat_nf::function::policer::{
     Actions, Burst, Classes, Count, Meter, PolicerConfig, Rate, Subject,
 };
-use rheostat_nf::function::{Firewall, Lb, Policer};
-use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, make_shards, steering_for};
+use rheostat_nf::function::{Firewall, Lb, Nat, Policer};
+use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, Then, make_shards, steering_for};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::account::LaneSample;
 use rheostat_run::{Routes, RunReport, Runtime, RuntimeConfig, TimeSource};
@@ -92,6 +93,54 @@ pub(super) fn measure_firewall(spec: &Spec, bench: &NfBench) -> Result<Figure, B
     run(spec, bench, stage, layout)
 }
 
+/// Measures the NAT alone.
+pub(super) fn measure_nat(
+    spec: &Spec,
+    bench: &NfBench,
+    mapping: Mapping,
+) -> Result<Figure, BenchError> {
+    let mut layout = StateLayout::new();
+    let stage = Stage::new(nat(spec, mapping), &mut layout)?;
+    run(spec, bench, stage, layout)
+}
+
+/// Measures the NAT behind the firewall.
+pub(super) fn measure_firewall_nat(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
+    let timeouts = Timeouts { tcp_closed: CLOSED, ..Timeouts::default() };
+    let config = FirewallConfig { timeouts, ..FirewallConfig::default() };
+    let mut layout = StateLayout::new();
+    let firewall = Stage::new(Firewall::new(config), &mut layout)?;
+    let nat = Stage::new(nat(spec, Mapping::EndpointIndependent), &mut layout)?;
+    run(spec, bench, Then(firewall, nat), layout)
+}
+
+/// A NAT with twice the ports that the flows need.
+fn nat(spec: &Spec, mapping: Mapping) -> Nat {
+    let first = u32::from_be_bytes([100, 64, 0, 0]);
+    let addresses = (flows(spec) / 32_000.0) as u32 + 2;
+    let external = (first..first + addresses).map(Ipv4Addr::from_bits).collect();
+    let filtering = match mapping {
+        Mapping::EndpointIndependent => Filtering::AddressDependent,
+        Mapping::AddressAndPortDependent => Filtering::AddressAndPortDependent,
+    };
+    let config = NatConfig {
+        mapping,
+        filtering,
+        pooling: Pooling::Arbitrary,
+        // As many ports are given back as are given out.
+        rest: Duration::ZERO,
+        timeouts: NatTimeouts { tcp_transitory: CLOSED, ..NatTimeouts::default() },
+        ..NatConfig::new(external)
+    };
+    Nat::new(config, None).expect("no blocks to divide")
+}
+
+/// Flows at a time: those that stay, and those that come and go.
+fn flows(spec: &Spec) -> f64 {
+    let fresh = spec.load.new_flow_share * FRESH * RECLAIMED_AFTER * spec.lanes as f64;
+    f64::from(spec.load.flows) + fresh
+}
+
 /// Measures the policer, which holds each inner address to two rates (RFC 2698) in both directions
 /// together. The bursts are so large that nothing is dropped.
 pub(super) fn measure_policer(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
@@ -159,10 +208,8 @@ fn run<C: Chain>(
     let hasher = FlowHasher::new(std::array::from_fn(|i| {
         (spec.load.seed + i as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95).rotate_left(29)
     }));
-    let fresh = spec.load.new_flow_share * FRESH * RECLAIMED_AFTER * spec.lanes as f64;
-    let flows = f64::from(spec.load.flows) + fresh;
     // Flows fall into shards by chance: six standard deviations above the mean.
-    let mean = flows / SHARDS as f64;
+    let mean = flows(spec) / SHARDS as f64;
     let capacity = if C::STATEFUL { mean + 6.0 * mean.sqrt() + 64.0 } else { 1.0 };
     let table = TableConfig { capacity: capacity as usize, aliases: false };
     let fragments = FragmentConfig::default();

@@ -13,6 +13,12 @@ pub enum ChainKind {
     Empty,
     /// The stateful firewall.
     Firewall,
+    /// The NAT, with endpoint-independent mapping.
+    Nat,
+    /// The NAT, with address- and port-dependent mapping.
+    NatSymmetric,
+    /// The firewall before the NAT, as in `configs/nat.toml`.
+    FirewallNat,
     /// The policer: two rates for each inner address.
     Policer,
     /// The load balancer: what clients send leaves with one more IP header, answers pass.
@@ -21,11 +27,14 @@ pub enum ChainKind {
 
 impl ChainKind {
     /// All of them, from the least to the most.
-    pub const ALL: [ChainKind; 5] = [
+    pub const ALL: [ChainKind; 8] = [
         ChainKind::Harness,
         ChainKind::Empty,
         ChainKind::Policer,
         ChainKind::Firewall,
+        ChainKind::Nat,
+        ChainKind::NatSymmetric,
+        ChainKind::FirewallNat,
         ChainKind::Lb,
     ];
 
@@ -35,6 +44,9 @@ impl ChainKind {
             ChainKind::Harness => "harness",
             ChainKind::Empty => "empty",
             ChainKind::Firewall => "firewall",
+            ChainKind::Nat => "nat",
+            ChainKind::NatSymmetric => "nat-apd",
+            ChainKind::FirewallNat => "fw-nat",
             ChainKind::Policer => "policer",
             ChainKind::Lb => "lb",
         }
@@ -43,11 +55,14 @@ impl ChainKind {
     /// Whom the flows of its rows go to.
     const fn servers(self) -> Servers {
         match self {
-            ChainKind::Harness | ChainKind::Empty | ChainKind::Policer | ChainKind::Firewall => {
-                Servers::Many
-            }
             ChainKind::Lb => Servers::One,
+            _ => Servers::Many,
         }
+    }
+
+    /// Whether servers see other endpoints than those of the clients.
+    const fn translates(self) -> bool {
+        matches!(self, ChainKind::Nat | ChainKind::NatSymmetric | ChainKind::FirewallNat)
     }
 }
 
@@ -98,6 +113,7 @@ impl Selection {
                                     distribution,
                                     size,
                                     servers,
+                                    translated: chain.translates(),
                                     new_flow_share,
                                     seed,
                                 };
@@ -131,7 +147,13 @@ impl Selection {
             ..base.clone()
         };
         let new = Selection {
-            chains: vec![ChainKind::Harness, ChainKind::Firewall, ChainKind::Lb],
+            chains: vec![
+                ChainKind::Harness,
+                ChainKind::Firewall,
+                ChainKind::Nat,
+                ChainKind::NatSymmetric,
+                ChainKind::Lb,
+            ],
             flows: vec![64_000, 1_000_000],
             distributions: vec![zipf],
             new_flow_shares: vec![0.01, 0.1],
@@ -164,13 +186,11 @@ mod tests {
             seed: 1,
         };
         let specs = selection.specs();
-        assert_eq!(specs.len(), 5 * 3 * 2 * 2 * 3 * 2);
-        // Chains of one load stand together, so that they share a baseline; the last has one server.
-        assert!(specs.chunks(5).all(|rows| {
-            let servers = rows[0].load.servers;
-            rows.iter().all(|row| Load { servers, ..row.load } == rows[0].load)
-                && rows[..4].iter().all(|row| row.load.servers == servers)
-        }));
+        assert_eq!(specs.len(), 8 * 3 * 2 * 2 * 3 * 2);
+        // Chains of one load stand together, so that they share a baseline: those that see clients as
+        // they are, those that translate them, and those of one server.
+        let loads: Vec<Load> = specs.iter().map(|spec| spec.load).collect();
+        assert_eq!(loads.chunk_by(|a, b| a == b).count() * 8, specs.len() * 3);
     }
 
     #[test]
