@@ -13,9 +13,16 @@ use super::nat::NatFunction;
 use super::{Config, DeviceConfig, DeviceKind, FunctionConfig, lb, policer};
 use crate::quantity::{Bytes, Count, Span};
 
-/// Memory of one flow at most, with a chain of one function: two lines for its entry, and two index
-/// slots of eight bytes, as the index is between half and completely full.
-const BYTES_PER_FLOW: u64 = 128 + 16;
+/// Memory of one flow at most: the lines of its entry, three of them where two functions keep state, and
+/// for each of its keys two index slots of eight bytes, as the index is between half and completely full.
+fn bytes_per_flow(chain: &[FunctionConfig]) -> u64 {
+    let two_keys = |function: &FunctionConfig| {
+        matches!(function, FunctionConfig::Nat(_) | FunctionConfig::Lb(_))
+    };
+    let entry = if chain.len() > 1 { 192 } else { 128 };
+    let keys = if chain.iter().any(two_keys) { 2 } else { 1 };
+    entry + keys * 16
+}
 
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,7 +125,7 @@ impl Config {
         let (shards, buckets) = (self.state.shards, self.steering.buckets);
         writeln!(f, "steering  {buckets} buckets, {} key", self.steering.key)?;
         let (flows, each) = (self.state.flows, self.state.flows_per_shard());
-        let bytes = Bytes((each * shards as u64).saturating_mul(BYTES_PER_FLOW));
+        let bytes = Bytes((each * shards as u64).saturating_mul(bytes_per_flow(&self.chain)));
         writeln!(
             f,
             "state     {} flows in {shards} shards of {}, up to {bytes}",

@@ -343,7 +343,7 @@ impl NetworkFunction for Nat {
                 Err(reason) => Verdict::Drop(reason),
             });
         }
-        if !translated.ends.are_named_by(packet, outbound) {
+        if !translated.ends.are_named_by(packet.arrival_key(), outbound) {
             return Ok(Verdict::Drop(DropReason::NoMapping));
         }
         if let Binding::Mapping { id, kept: false } = translated.binding {

@@ -1,6 +1,6 @@
 //! What a NAT keeps per flow.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use rheostat_base::DropReason;
 use rheostat_packet::FlowKey;
@@ -75,15 +75,13 @@ impl Ends {
         (self.remote.0, if protocol == 1 { own.1 } else { self.remote.1 })
     }
 
-    /// Whether a packet says the address that its side knows. The table finds a flow by both its keys,
-    /// whichever side a packet comes from; but outside, nobody may send to the inner endpoint, and
-    /// inside, nobody may send as the external one.
-    pub(super) fn are_named_by(&self, packet: &Packet<'_>, outbound: bool) -> bool {
-        let Some(addresses) = packet.addresses() else { return false };
-        match outbound {
-            true => addresses.first() == self.inner.0,
-            false => addresses.second() == self.external.0,
-        }
+    /// Whether a packet that arrived under `key` says the address that its side knows. The table finds a
+    /// flow by both its keys, whichever side a packet comes from; but outside, nobody may send to the
+    /// inner endpoint, and inside, nobody may send as the external one.
+    #[inline]
+    pub(super) fn are_named_by(&self, key: &FlowKey, outbound: bool) -> bool {
+        let own = if outbound { self.inner.0 } else { self.external.0 };
+        key.first() == IpAddr::V4(own)
     }
 
     /// Translates a packet of the flow.
