@@ -135,23 +135,23 @@ fn nf(args: &NfArgs) -> Result<ExitCode, Failure> {
     let bench = NfBench { effort, allocations };
     let specs = selection(args);
     if !args.json {
-        println!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
-        println!("{}", Table::heading());
+        out!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
+        out!("{}", Table::heading());
     }
     let mut done = 0;
     bench.run(&specs, |row| {
         done += 1;
         if args.json {
-            println!("{}", serde_json::to_string(row).expect("a row is plain data"));
+            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
             if io::stderr().is_terminal() {
                 eprintln!("{done}/{} {}", specs.len(), row.name());
             }
         } else {
-            println!("{}", Table::line(row));
+            out!("{}", Table::line(row));
         }
     })?;
     if !args.json {
-        println!("invariants ok in every row");
+        out!("invariants ok in every row");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -216,14 +216,14 @@ fn ab(args: &AbArgs) -> Result<ExitCode, Failure> {
         }
     })?;
     if !args.json {
-        println!("{}", Machine::this());
-        println!("A: {}\nB: {}\n{} rounds, medians:", args.a, args.b, args.rounds);
+        out!("{}", Machine::this());
+        out!("A: {}\nB: {}\n{} rounds, medians:", args.a, args.b, args.rounds);
     }
     for ratio in ratios {
         if args.json {
-            println!("{}", serde_json::to_string(&ratio).expect("a ratio is plain data"));
+            out!("{}", serde_json::to_string(&ratio).expect("a ratio is plain data"));
         } else {
-            println!("{ratio}");
+            out!("{ratio}");
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -50,10 +50,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             "devices": devices,
             "packet_set": packet_set.to_string(),
         });
-        println!("{outcome}");
+        out!("{outcome}");
     } else {
-        println!("{config}");
-        println!("flows are named by {packet_set}; every device can place packets so");
+        out!("{config}");
+        out!("packets are placed by {packet_set}; every device can do so");
     }
     Ok(ExitCode::SUCCESS)
 }

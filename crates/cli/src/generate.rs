@@ -97,13 +97,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let summary = statistics.map(|statistics| statistics.summary());
     match (&summary, args.json) {
         (Some(summary), true) => {
-            println!("{}", serde_json::to_string(summary).map_err(io::Error::from)?)
+            out!("{}", serde_json::to_string(summary).map_err(io::Error::from)?)
         }
-        (Some(summary), false) => println!("{summary}"),
+        (Some(summary), false) => out!("{summary}"),
         (None, true) => {
-            println!("{}", serde_json::json!({ "packets": count, "flows": mix.flows_started() }))
+            out!("{}", serde_json::json!({ "packets": count, "flows": mix.flows_started() }))
         }
-        (None, false) => println!("{count} packets of {} flows", mix.flows_started()),
+        (None, false) => out!("{count} packets of {} flows", mix.flows_started()),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,8 @@
 //! The command `rheo`.
 
+#[macro_use]
+mod out;
+
 mod assemble;
 mod bench;
 mod chains;

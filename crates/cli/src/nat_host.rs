@@ -53,10 +53,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         all &= host.is_some();
         if args.json {
             let line = serde_json::to_string(&Found { external, host });
-            println!("{}", line.expect("addresses are always JSON"));
+            out!("{}", line.expect("addresses are always JSON"));
         } else {
             let host = host.map_or("nobody's".to_owned(), |host| host.to_string());
-            println!("{external}  {host}");
+            out!("{external}  {host}");
         }
     }
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })

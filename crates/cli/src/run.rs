@@ -118,9 +118,9 @@ fn print(report: &RunReport, json: bool) -> ExitCode {
     }
     let summary = Summary::of(report);
     if json {
-        println!("{}", summary.to_json());
+        out!("{}", summary.to_json());
     } else {
-        println!("{summary}");
+        out!("{summary}");
     }
     for violation in &report.violations {
         eprintln!("broken invariant: {violation}");
