@@ -60,6 +60,7 @@ use silence::Silence;
 const TCP: u8 = 6;
 const SYN: u8 = 2;
 const RST: u8 = 4;
+const ACK: u8 = 16;
 
 /// The NAT.
 #[derive(Debug)]
@@ -149,7 +150,9 @@ impl Nat {
             state.session.note(true, flags);
         }
         cx.local().counts.hairpinned += u64::from(turns_round);
-        cx.alias(ends.external_key(key.protocol(), key.zone()));
+        let external_key = ends.external_key(key.protocol(), key.zone());
+        cx.local().silence.forget(&external_key, now);
+        cx.alias(external_key);
         cx.set_evictable(true);
         cx.expire_in(self.lifetime(&state));
         Ok(Admission::Admit(state, if turns_round { Verdict::TurnRound } else { Verdict::Forward }))
@@ -169,7 +172,7 @@ impl Nat {
             return self.pass(cx, packet);
         }
         let flags = packet.tcp().map(|segment| segment.flags().0);
-        let opens = flags.is_none_or(|flags| flags & SYN != 0);
+        let opens = flags.is_none_or(|flags| flags & (SYN | ACK) == SYN);
         let asks = packet.icmp_type().is_none_or(icmpv4::is_request);
         let ends = ((external, key.first_port()), (remote, key.second_port()));
         let admitted = match opens && asks && !packet.is_forward() && is_host(remote.into()) {
@@ -178,7 +181,9 @@ impl Nat {
         };
         let Some((ends, binding)) = admitted else {
             let now = cx.now();
-            if flags.is_some_and(|flags| flags & SYN != 0) && self.external.contains(&external) {
+            if flags.is_some_and(|flags| flags & (SYN | ACK) == SYN)
+                && self.external.contains(&external)
+            {
                 cx.local().silence.note(packet, now);
             }
             return Admission::Refuse(DropReason::NoMapping);

@@ -46,7 +46,8 @@ impl Silence {
     /// Notes a SYN that nobody has asked for.
     pub(super) fn note(&mut self, packet: &Packet<'_>, now: Time) {
         let Some(lasts) = self.lasts else { return };
-        if self.waiting.len() == MOST {
+        // Those whose time has come do not count: when the shard gets round to them must not matter.
+        if self.waiting.iter().filter(|syn| syn.due > now).count() >= MOST {
             return;
         }
         let data = packet.data();
@@ -64,6 +65,14 @@ impl Silence {
         });
     }
 
+    /// Inside opens the connection whose packets from outside have `key`: a SYN that still waits for it is
+    /// not answered.
+    pub(super) fn forget(&mut self, key: &FlowKey, now: Time) {
+        if !self.waiting.is_empty() {
+            self.waiting.retain(|syn| syn.key != *key || syn.due <= now);
+        }
+    }
+
     /// The first SYN whose time has come.
     fn next(&mut self, now: Time) -> Option<Syn> {
         let is_due = self.waiting.front().is_some_and(|syn| syn.due <= now);
@@ -71,11 +80,11 @@ impl Silence {
     }
 }
 
-/// Answers the SYNs whose time has come, but for those whose connection has been opened.
+/// Answers the SYNs whose time has come.
 pub(super) fn answer_unsolicited(cx: &mut Cx<'_, NatShard>) -> Outcome<()> {
     let now = cx.now();
     while let Some(syn) = cx.local().silence.next(now) {
-        if !cx.is_free(&syn.key) || !answers(cx).allow(now) {
+        if !answers(cx).allow(now) {
             continue;
         }
         let data = &syn.start[..syn.len];
