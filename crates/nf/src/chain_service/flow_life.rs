@@ -202,6 +202,7 @@ impl<C: Chain> ChainService<C> {
         let ChainService { chain, originated, disturbed, .. } = self;
         let Some(Shard { table, local, .. }) = lane.shards.get_mut(id) else { return };
         let Some(mut entry) = table.flow(flow) else { return };
+        let now = now.min(entry.deadline());
         // Too late to ask for anything.
         let asked = &mut Asked::default();
         let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool, flows: None };
@@ -248,7 +249,11 @@ impl<C: Chain> ChainService<C> {
         let Some(Shard { table, local, .. }) = lane.shards.get_mut(id) else { return true };
         let asked = &mut Asked::default();
         let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool, flows: None };
-        let reclaimed = table.expire(now, budget, |mut flow| chain.ended(local, scope, &mut flow));
+        let reclaimed = table.expire(now, budget, |mut flow| {
+            // When its time was up, not when a lane came round to it.
+            scope.now = flow.deadline();
+            chain.ended(local, scope, &mut flow);
+        });
         lane.counters.flows_ended.add(reclaimed.flows as u64);
         if reclaimed.flows > 0 {
             disturbed.push(id);
