@@ -243,7 +243,7 @@ impl Nat {
         let InnerEndpoint { address, protocol, .. } = mapping.inner;
         let rank = shard.classes.of(protocol).rank(mapping.external.port);
         if let Some(place) = shard.sets.place(mapping.external.address, protocol, rank) {
-            shard.sets.release(place, now + self.config.rest);
+            shard.sets.release(place, now, self.config.rest);
         }
         self.give_back_to_quota(address);
         shard.counts.ended += 1;

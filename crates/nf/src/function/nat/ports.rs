@@ -1,6 +1,8 @@
 //! The external ports of a shard, for mappings that do not depend on the remote endpoint: each belongs
 //! to one mapping at most.
 
+use std::time::Duration;
+
 use rheostat_base::Time;
 
 use super::mapping::MappingId;
@@ -76,9 +78,11 @@ impl PortSets {
         *self.slot_mut(place) = Slot(mapping.0 + 1);
     }
 
-    /// Lets a port rest until `until`, before another mapping can have it.
-    pub(super) fn release(&mut self, place: Place, until: Time) {
-        *self.slot_mut(place) = Slot(tick(until).wrapping_add(1) | RESTING);
+    /// Lets a port rest from `now` on, before another mapping can have it: up to eight seconds longer than
+    /// `rest`, but for no time at all if that is zero.
+    pub(super) fn release(&mut self, place: Place, now: Time, rest: Duration) {
+        let resting = Slot(tick(now + rest).wrapping_add(1) | RESTING);
+        *self.slot_mut(place) = if rest.is_zero() { Slot(0) } else { resting };
     }
 
     fn slot(&self, Place { set, rank }: Place) -> Slot {
@@ -100,7 +104,6 @@ fn tick(time: Time) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn a_port_is_used_rests_and_can_be_had_again() {
@@ -113,12 +116,14 @@ mod tests {
         assert_eq!(sets.mapping(place), Some(MappingId(7)));
         assert_eq!(sets.mapping(sets.place(1, 6, 300).unwrap()), None);
         assert_eq!(sets.mapping(sets.place(0, 17, 300).unwrap()), None);
-        sets.release(place, now + Duration::from_secs(120));
+        sets.release(place, now, Duration::from_secs(120));
         assert_eq!(sets.mapping(place), None);
         assert!(!sets.is_usable(place, now));
         assert!(!sets.is_usable(place, now + Duration::from_secs(119)));
         assert!(sets.is_usable(place, now + Duration::from_secs(129)));
         assert!(sets.is_usable(place, now + Duration::from_secs(1_000_000_000)));
+        sets.release(place, now, Duration::ZERO);
+        assert!(sets.is_usable(place, now));
         assert_eq!(sets.place(0, 47, 1), None);
     }
 }
