@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::frame::TAG;
 
 /// Short connections that are told apart: more than there are at a time.
-const BRIEF: usize = 1 << 16;
+const BRIEF: usize = 1 << 20;
 
 /// Endpoints by flow, and of short connections by their number.
 #[derive(Debug, Default)]
