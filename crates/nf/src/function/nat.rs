@@ -135,13 +135,7 @@ impl Nat {
             }
         };
         let translated = Translated { ends, binding, turns_round };
-        let mut state = FlowState {
-            translated: Some(translated),
-            protocol: packet.headers().protocol,
-            session: Session::default(),
-            answered: false,
-            opened_inside: true,
-        };
+        let mut state = FlowState::opened_by(packet, Some(translated));
         if let Err(reason) = ends.translate(packet, true) {
             self.release(cx.local(), key.protocol(), translated, now);
             return Ok(Admission::Refuse(reason));
@@ -190,13 +184,7 @@ impl Nat {
         };
         let turns_round = self.external.contains(&remote);
         let translated = Translated { ends, binding, turns_round };
-        let mut state = FlowState {
-            translated: Some(translated),
-            protocol: packet.headers().protocol,
-            session: Session::default(),
-            answered: false,
-            opened_inside: false,
-        };
+        let mut state = FlowState::opened_by(packet, Some(translated));
         if let Err(reason) = ends.translate(packet, false) {
             let now = cx.now();
             self.release(cx.local(), key.protocol(), translated, now);
@@ -221,13 +209,7 @@ impl Nat {
 
     /// Lets a flow through as it is.
     fn pass(&self, cx: &mut Cx<'_, NatShard>, packet: &Packet<'_>) -> Admission<FlowState> {
-        let state = FlowState {
-            translated: None,
-            protocol: packet.headers().protocol,
-            session: Session::default(),
-            answered: false,
-            opened_inside: packet.side() == Side::Inside,
-        };
+        let state = FlowState::opened_by(packet, None);
         cx.expire_in(self.lifetime(&state));
         Admission::Admit(state, Verdict::Forward)
     }
@@ -341,15 +323,15 @@ impl NetworkFunction for Nat {
             true => Verdict::TurnRound,
             false => Verdict::Forward,
         };
+        if !translated.ends.are_named_by(packet.arrival_key(), outbound) {
+            return Ok(Verdict::Drop(DropReason::NoMapping));
+        }
         if packet.is_icmp_error() {
             // It neither refreshes nor ends the flow: anyone can forge one (RFC 5508, REQ-6).
             return Ok(match translated.ends.translate_error(packet, outbound) {
                 Ok(()) => onward,
                 Err(reason) => Verdict::Drop(reason),
             });
-        }
-        if !translated.ends.are_named_by(packet.arrival_key(), outbound) {
-            return Ok(Verdict::Drop(DropReason::NoMapping));
         }
         if let Binding::Mapping { id, kept: false } = translated.binding {
             if outbound {

@@ -6,6 +6,7 @@ use rheostat_base::DropReason;
 use rheostat_packet::FlowKey;
 use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::wire::RewriteError;
+use rheostat_steer::Side;
 
 use super::mapping::MappingId;
 use super::session::Session;
@@ -58,6 +59,19 @@ pub(super) struct Translated {
 
 // With the table's own part, an entry stays within two cache lines.
 const _: () = assert!(size_of::<FlowState>() <= 40);
+
+impl FlowState {
+    /// The state of a flow whose first packet this is.
+    pub(super) fn opened_by(packet: &Packet<'_>, translated: Option<Translated>) -> FlowState {
+        FlowState {
+            translated,
+            protocol: packet.headers().protocol,
+            session: Session::default(),
+            answered: false,
+            opened_inside: packet.side() == Side::Inside,
+        }
+    }
+}
 
 impl Ends {
     /// The key of packets from inside, as they come.
