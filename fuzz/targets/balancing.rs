@@ -5,10 +5,12 @@
 mod lanes;
 
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
+use lanes::{Made, made};
 use libfuzzer_sys::fuzz_target;
 use rheostat_base::DeviceId;
+use rheostat_nf::Stage;
 use rheostat_nf::function::lb::{
     BackendConfig, Health, LbConfig, Mode, OnDown, ServiceConfig, Sides, TunnelConfig,
 };
@@ -16,22 +18,8 @@ use rheostat_nf::function::policer::{
     Actions, Burst, Classes, Count, Meter, PolicerConfig, Rate, Subject,
 };
 use rheostat_nf::function::{Lb, Policer};
-use rheostat_nf::{Chain, Stage, steering_for};
 use rheostat_state::StateLayout;
-use rheostat_steer::{HashKey, Steering, Whose};
-
-/// A chain with what belongs to it: made once, because its tables take long.
-struct Made<C> {
-    chain: Arc<C>,
-    layout: Arc<StateLayout>,
-    steering: Arc<Steering>,
-}
-
-fn made<C: Chain>(chain: C, layout: StateLayout) -> Made<C> {
-    let steering = Steering::new(&HashKey::MICROSOFT, 128, 4, lanes::orientations()).unwrap();
-    let steering = Arc::new(steering_for(&chain, steering).unwrap());
-    Made { chain: Arc::new(chain), layout: Arc::new(layout), steering }
-}
+use rheostat_steer::Whose;
 
 /// Services on addresses that short inputs are likely to name, with a path so narrow that tunnels meet
 /// its end.

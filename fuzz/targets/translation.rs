@@ -5,31 +5,18 @@
 mod lanes;
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
+use lanes::{Made, made};
 use libfuzzer_sys::fuzz_target;
 use rheostat_nf::function::firewall::{Action, FirewallConfig, RuleSet, TcpOptions};
 use rheostat_nf::function::nat::{Filtering, Forward, Mapping, NatConfig};
 use rheostat_nf::function::{Firewall, Nat};
-use rheostat_nf::{Chain, Stage, Then, steering_for};
+use rheostat_nf::{Stage, Then};
 use rheostat_packet::{Headers, LinkType, tuple};
 use rheostat_state::StateLayout;
-use rheostat_steer::{HashKey, Steering};
 
 const EXTERNAL: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
-
-/// A chain with what belongs to it: made once, because its tables of ports take long.
-struct Made<C> {
-    chain: Arc<C>,
-    layout: Arc<StateLayout>,
-    steering: Arc<Steering>,
-}
-
-fn made<C: Chain>(chain: C, layout: StateLayout) -> Made<C> {
-    let steering = Steering::new(&HashKey::MICROSOFT, 128, 4, lanes::orientations()).unwrap();
-    let steering = Arc::new(steering_for(&chain, steering).unwrap());
-    Made { chain: Arc::new(chain), layout: Arc::new(layout), steering }
-}
 
 /// Few ports, few flows and a fixed forward, so that short inputs meet every limit. The external address
 /// lies within the prefix of those inside, and 10.0.0.0/16 alone is translated.

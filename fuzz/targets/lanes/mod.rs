@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use rheostat_base::{CoreId, DeviceId, ShardId, Time};
 use rheostat_io::{Collected, Collector, Device, Driver, Pacing, SimConfig, SimNic};
-use rheostat_nf::{Chain, ChainService, Seeds, make_shards};
+use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
 use rheostat_packet::{LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{LaneSample, Routes, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
-use rheostat_steer::{Orientation, PrefixList, Steering};
+use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
 use rheostat_traffic::{Arrival, Source};
 
 /// Frames with the time that passes before each.
@@ -37,6 +37,22 @@ pub fn orientations() -> Vec<Orientation> {
     let inside: PrefixList =
         ["10.0.0.0/8", "fd00::/8"].map(|text| text.parse().unwrap()).into_iter().collect();
     vec![Orientation::ByPrefix(inside)]
+}
+
+/// A chain with what belongs to it: made once, because its tables take long.
+#[allow(dead_code, reason = "each target uses a part")]
+pub struct Made<C> {
+    pub chain: Arc<C>,
+    pub layout: Arc<StateLayout>,
+    pub steering: Arc<Steering>,
+}
+
+/// Makes a chain what [`run`] needs.
+#[allow(dead_code, reason = "each target uses a part")]
+pub fn made<C: Chain>(chain: C, layout: StateLayout) -> Made<C> {
+    let steering = Steering::new(&HashKey::MICROSOFT, 128, 4, orientations()).unwrap();
+    let steering = Arc::new(steering_for(&chain, steering).unwrap());
+    Made { chain: Arc::new(chain), layout: Arc::new(layout), steering }
 }
 
 /// Whether an input is worth a run.
