@@ -11,7 +11,7 @@ use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{LaneSample, Routes, RuntimeConfig, StartError, TimeSource, Violation};
+use rheostat_run::{LaneSample, Polling, Routes, RuntimeConfig, StartError, TimeSource, Violation};
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering, SteeringError};
 use rheostat_traffic::Source;
@@ -117,6 +117,7 @@ impl<C: Chain> Trial<C> {
         let shards = make_shards(&self.chain, &steering, table, layout, hasher, fragments, seeds)?;
         let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
         let config = RuntimeConfig {
+            polling: Polling::Busy,
             lanes: self.lanes,
             workers: vec![None::<CoreId>],
             handoff_capacity: pool.capacity(),

@@ -14,7 +14,7 @@ use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{Lane, LaneSample, Routes, RuntimeConfig, TimeSource};
+use rheostat_run::{Lane, LaneSample, Polling, Routes, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_traffic::{Arrival, Source};
@@ -289,6 +289,7 @@ impl<C: Chain> Rig<C> {
         let made = make_shards(&*chain, &steering, table, layout, hasher, fragments, seeds);
         let mut made: Vec<_> = made.expect("memory for flows").into_iter().map(Some).collect();
         let config = RuntimeConfig {
+            polling: Polling::Busy,
             lanes,
             workers: vec![None::<CoreId>],
             handoff_capacity: 64,

@@ -17,7 +17,9 @@ use rheostat_nf::{ChainService, Seeds, Stage, make_shards};
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{Lane, LaneSample, Routes, RuntimeConfig, Service, TimeSource, Violation};
+use rheostat_run::{
+    Lane, LaneSample, Polling, Routes, RuntimeConfig, Service, TimeSource, Violation,
+};
 use rheostat_state::{FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
 use rheostat_traffic::Source;
@@ -159,6 +161,7 @@ impl<S: Service<Local = Limits>> World<S> {
         let shards = make_shards(&*chain, &steering, table, layout, hasher, fragments, seeds);
         let mut shards: Vec<_> = shards.expect("memory for flows").into_iter().map(Some).collect();
         let config = RuntimeConfig {
+            polling: Polling::Busy,
             lanes: setup.lanes,
             workers: vec![None::<CoreId>],
             handoff_capacity: setup.handoff,

@@ -1,6 +1,7 @@
 //! The synchronisation facade: the standard library's primitives, or loom's when the crate is built
 //! with `--cfg loom`, so that lock-free code is model-checked as it stands.
 
+pub mod doorbell;
 pub mod spsc;
 
 #[cfg(not(loom))]

@@ -6,13 +6,14 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, ClockSource, CoreId, CoreSet, DeviceId};
 use rheostat_control::Config;
+use rheostat_control::config::PollingConfig;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, pcap::Pace, sim};
 use rheostat_control::config::steering::HashKeyChoice;
 use rheostat_io::PcapConfig;
 use rheostat_io::{CaptureWriter, Device, Driver, NullSink, Pacing, PcapDevice, SimConfig, SimNic};
 use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{Routes, Runtime, RuntimeConfig, TimeSource};
+use rheostat_run::{Polling, Routes, Runtime, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
 use rheostat_traffic::Mix;
@@ -145,6 +146,10 @@ impl Assembly {
         let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
         let handoff = self.config.workers.handoff;
         let config = RuntimeConfig {
+            polling: match self.config.polling {
+                PollingConfig::Busy => Polling::Busy,
+                PollingConfig::Interrupt { spin } => Polling::Interrupt(spin),
+            },
             lanes: self.lanes,
             workers: self.cores.iter().copied().map(Some).collect(),
             handoff_capacity: if self.captures { self.pool.capacity() } else { handoff },

@@ -1,6 +1,6 @@
 //! What every kind of device looks like to a lane.
 
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rheostat_base::Time;
@@ -46,7 +46,7 @@ pub trait RxQueue: Send {
     fn backlog(&self) -> usize;
 
     /// A descriptor that polls readable when packets wait, where there is one to block on.
-    fn wait_fd(&self) -> Option<RawFd>;
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>>;
 }
 
 /// A transmit queue. One lane sends through it.

@@ -1,10 +1,13 @@
 //! The rings on which packets go to the lane that owns their shard: one from each lane to each other,
 //! each with a single producer and a single consumer, so that a packet of one flow keeps its order.
 
+use std::sync::Arc;
+
 use rheostat_base::LaneId;
 use rheostat_base::sync::spsc::{self, Consumer, Producer};
 
 use crate::lane::Placed;
+use crate::waker::Waker;
 
 /// The ends of the rings that one lane holds.
 #[derive(Debug)]
@@ -13,6 +16,8 @@ pub struct Handoff {
     outbound: Vec<Option<Outbound>>,
     /// From every other lane; none from itself.
     inbound: Vec<Option<Consumer<Placed>>>,
+    /// One per lane, of the worker that runs it; none before the workers are known.
+    wakers: Vec<Arc<Waker>>,
     /// Where the next round of taking starts, so that no sender is always last.
     start: usize,
 }
@@ -28,7 +33,12 @@ impl Handoff {
     /// Connects `lanes` lanes, each pair by a ring for at least `capacity` packets each way.
     pub fn mesh(lanes: usize, capacity: usize) -> Vec<Handoff> {
         let mut ends: Vec<Handoff> = (0..lanes)
-            .map(|_| Handoff { outbound: Vec::new(), inbound: Vec::new(), start: 0 })
+            .map(|_| Handoff {
+                outbound: Vec::new(),
+                inbound: Vec::new(),
+                wakers: Vec::new(),
+                start: 0,
+            })
             .collect();
         for from in 0..lanes {
             for to in 0..lanes {
@@ -45,6 +55,11 @@ impl Handoff {
         ends
     }
 
+    /// Lets the lane wake the workers of others, of which `wakers` has one per lane.
+    pub(crate) fn wake_by(&mut self, wakers: Vec<Arc<Waker>>) {
+        self.wakers = wakers;
+    }
+
     /// Lays a packet aside for lane `to`; [`Handoff::publish`] sends it.
     ///
     /// # Panics
@@ -58,13 +73,16 @@ impl Handoff {
     /// first. Returns how many were sent.
     pub fn publish(&mut self, mut refused: impl FnMut(Placed)) -> usize {
         let mut sent = 0;
-        for outbound in self.outbound.iter_mut().flatten() {
-            if outbound.staged.is_empty() {
+        for (to, outbound) in self.outbound.iter_mut().enumerate() {
+            let Some(outbound) = outbound.as_mut().filter(|out| !out.staged.is_empty()) else {
                 continue;
-            }
+            };
             let mut staged = outbound.staged.drain(..);
             sent += outbound.ring.push_all(&mut staged);
             staged.for_each(&mut refused);
+            if let Some(waker) = self.wakers.get(to) {
+                waker.wake();
+            }
         }
         sent
     }

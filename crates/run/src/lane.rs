@@ -9,6 +9,7 @@ mod hairpin;
 pub use arrival::{Arrival, ArrivalKind, Arrivals, Placed};
 pub use egress::Egress;
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rheostat_base::{DeviceId, DropReason, LaneId, Time};
@@ -22,6 +23,7 @@ use crate::handoff::Handoff;
 use crate::poll::PollOutcome;
 use crate::service::{Figures, LaneState, Service};
 use crate::shard_set::ShardSet;
+use crate::waker::Waker;
 
 /// What counts as the time of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +123,26 @@ impl<S: Service> Lane<S> {
     /// The lane's counters, to read while it runs.
     pub fn counters(&self) -> Arc<LaneCounters> {
         self.counters.clone()
+    }
+
+    /// Lets the lane wake other lanes' workers, of which `wakers` has one per lane.
+    pub(crate) fn wake_by(&mut self, wakers: Vec<Arc<Waker>>) {
+        self.handoff.wake_by(wakers);
+    }
+
+    /// Whether no packet waits for the lane, as far as can be told without polling.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.handoff.waiting() == 0 && self.receivers.iter().all(|queue| queue.backlog() == 0)
+    }
+
+    /// What polls readable when packets wait, for each of the lane's devices.
+    pub(crate) fn wait_descriptors(&self) -> impl Iterator<Item = Option<BorrowedFd<'_>>> {
+        self.receivers.iter().map(|queue| queue.wait_fd())
+    }
+
+    /// When the lane next has work without a packet arriving.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.service.next_deadline()
     }
 
     /// The shards the lane owns.

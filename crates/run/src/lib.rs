@@ -9,6 +9,7 @@ pub mod poll;
 pub mod runtime;
 pub mod service;
 pub mod shard_set;
+mod waker;
 mod worker;
 
 pub use account::{LaneCounters, LaneSample};
@@ -17,6 +18,6 @@ pub use lane::{
     Arrival, ArrivalKind, Arrivals, Egress, Lane, LaneConfig, Placed, Routes, TimeSource,
 };
 pub use poll::{Next, PollOutcome, PollPolicy};
-pub use runtime::{RunReport, Runtime, RuntimeConfig, StartError};
+pub use runtime::{Polling, RunReport, Runtime, RuntimeConfig, StartError};
 pub use service::{Figures, LaneState, Service};
 pub use shard_set::ShardSet;

@@ -1,8 +1,10 @@
 //! What a worker does next: poll a lane, sleep, or wait.
 
 mod busy;
+mod interrupt;
 
 pub use busy::Busy;
+pub use interrupt::Interrupt;
 
 use std::time::Duration;
 

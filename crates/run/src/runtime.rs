@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rheostat_base::core_set::{CoreError, pin_current_thread};
 use rheostat_base::{Clock, ClockSource, CoreId, LaneId, QueueId, ShardId, Time};
@@ -16,9 +17,10 @@ use crate::account::{LaneCounters, LaneSample, received_and_done};
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation, check_monotone};
 use crate::lane::{Lane, LaneConfig, TimeSource};
-use crate::poll::Busy;
+use crate::poll::{Busy, Interrupt, PollPolicy};
 use crate::service::{Figures, Service};
 use crate::shard_set::ShardSet;
+use crate::waker::Waker;
 use crate::worker::Worker;
 
 /// How lanes are laid over devices and threads.
@@ -27,6 +29,8 @@ pub struct RuntimeConfig {
     pub lanes: usize,
     /// One entry per worker: the core it is pinned to, if any. Lane `n` runs on worker `n mod workers`.
     pub workers: Vec<Option<CoreId>>,
+    /// What an idle worker does.
+    pub polling: Polling,
     /// Packets each ring between two lanes holds.
     pub handoff_capacity: usize,
     /// What counts as time.
@@ -37,6 +41,25 @@ pub struct RuntimeConfig {
     pub steering: Arc<Steering>,
     /// Hashes keys for the flow tables.
     pub hasher: FlowHasher,
+}
+
+/// What a worker does that finds no packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Polling {
+    /// Polls on.
+    #[default]
+    Busy,
+    /// Blocks until a device has packets, once it has polled for so long without finding any.
+    Interrupt(Duration),
+}
+
+impl Polling {
+    fn policy(self, lanes: usize) -> Box<dyn PollPolicy> {
+        match self {
+            Polling::Busy => Box::new(Busy::new(lanes)),
+            Polling::Interrupt(spin) => Box::new(Interrupt::new(lanes, spin)),
+        }
+    }
 }
 
 /// Why a run could not start.
@@ -75,6 +98,7 @@ pub enum StartError {
 pub struct Runtime<S: Service> {
     workers: Vec<JoinHandle<Result<Vec<Lane<S>>, CoreError>>>,
     stop: Arc<AtomicBool>,
+    wakers: Vec<Arc<Waker>>,
     counters: Vec<Arc<LaneCounters>>,
     devices: Vec<Box<dyn Device>>,
     monitors: Vec<Arc<dyn DeviceMonitor>>,
@@ -192,7 +216,13 @@ impl<S: Service> Runtime<S> {
         service: impl FnMut(LaneId) -> S,
         shard: impl FnMut(ShardId) -> Box<Shard<S::Local>>,
     ) -> Result<Runtime<S>, StartError> {
-        let lanes = build_lanes(&config, &mut devices, service, shard)?;
+        let mut lanes = build_lanes(&config, &mut devices, service, shard)?;
+        let wakers: Vec<_> =
+            config.workers.iter().map(|_| Waker::new().map(Arc::new)).collect::<Result<_, _>>()?;
+        let of_lanes: Vec<_> = wakers.iter().cycle().take(lanes.len()).cloned().collect();
+        for lane in &mut lanes {
+            lane.wake_by(of_lanes.clone());
+        }
         let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();
         let stop = Arc::new(AtomicBool::new(false));
         let count = config.workers.len();
@@ -203,6 +233,7 @@ impl<S: Service> Runtime<S> {
         let mut runtime = Runtime {
             workers: Vec::new(),
             stop: stop.clone(),
+            wakers: wakers.clone(),
             last_sample: vec![LaneSample::default(); counters.len()],
             counters,
             monitors: devices.iter().map(|device| device.monitor()).collect(),
@@ -218,10 +249,11 @@ impl<S: Service> Runtime<S> {
                 continue;
             }
             let worker = Worker {
-                policy: Box::new(Busy::new(lanes.len())),
+                policy: config.polling.policy(lanes.len()),
                 lanes,
                 clock: clock.clone(),
                 stop: stop.clone(),
+                waker: wakers[index].clone(),
             };
             let thread = thread::Builder::new().name(format!("rheo-worker-{index}"));
             let body = move || {
@@ -265,6 +297,11 @@ impl<S: Service> Runtime<S> {
         }
     }
 
+    fn stop_workers(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wakers.iter().for_each(|waker| waker.wake());
+    }
+
     /// Whether nothing is left to do: every source has ended and its packets have gone through. Also
     /// when a worker has ended on its own, because then nothing will.
     pub fn is_finished(&self) -> bool {
@@ -285,7 +322,7 @@ impl<S: Service> Runtime<S> {
     /// [`StartError::Pin`] when a worker could not be pinned and so never ran.
     pub fn join(mut self) -> Result<RunReport, StartError> {
         self.stop_sources();
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop_workers();
         let mut lanes = Vec::new();
         for (worker, handle) in std::mem::take(&mut self.workers).into_iter().enumerate() {
             match handle.join() {
@@ -361,7 +398,7 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 
 impl<S: Service> Drop for Runtime<S> {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop_workers();
         for worker in self.workers.drain(..) {
             // A panic was reported by `join`, or the run is being given up.
             let _ = worker.join();

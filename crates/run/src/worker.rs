@@ -1,13 +1,22 @@
 //! The thread that runs lanes.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rheostat_base::{Clock, ClockSource};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::lane::Lane;
 use crate::poll::{Next, PollOutcome, PollPolicy};
 use crate::service::Service;
+use crate::waker::Waker;
+
+/// How long a worker sleeps that has a device without a descriptor to block on.
+const NAP: Duration = Duration::from_micros(100);
+/// How long a worker sleeps at most: whatever else goes wrong, it looks again after this.
+const LONGEST: Duration = Duration::from_millis(500);
 
 /// What a worker thread works with. It gives the lanes back when it is told to stop.
 pub(crate) struct Worker<S: Service> {
@@ -15,6 +24,7 @@ pub(crate) struct Worker<S: Service> {
     pub(crate) policy: Box<dyn PollPolicy>,
     pub(crate) clock: Clock,
     pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) waker: Arc<Waker>,
 }
 
 impl<S: Service> Worker<S> {
@@ -35,12 +45,47 @@ impl<S: Service> Worker<S> {
                     if outcome.packets > 0 {
                         counters[index].busy_ns.add(spent);
                     }
+                    continue;
                 }
                 Next::Sleep(duration) => std::thread::sleep(duration),
-                // No device of this build has a descriptor to block on: give the core away instead.
-                Next::Wait => std::thread::yield_now(),
+                Next::Wait => self.wait(),
             }
+            // Time asleep is every lane's idle time.
+            let after = self.clock.cycles();
+            let slept = self.clock.nanos_between(before, after);
+            before = after;
+            counters.iter().for_each(|counters| counters.total_ns.add(slept));
         }
         self.lanes
+    }
+
+    /// Blocks until a device has packets, another lane has handed some over, or a timer is due.
+    fn wait(&self) {
+        self.waker.lie_down();
+        let quiet = self.lanes.iter().all(Lane::is_quiet) && !self.stop.load(Ordering::Relaxed);
+        if quiet {
+            self.block();
+        }
+        self.waker.get_up();
+    }
+
+    fn block(&self) {
+        let queues = self.lanes.iter().flat_map(Lane::wait_descriptors);
+        let Some(descriptors) = queues.collect::<Option<Vec<_>>>() else {
+            return std::thread::sleep(NAP);
+        };
+        let due = self.lanes.iter().filter_map(Lane::next_deadline).min();
+        let now = self.clock.now();
+        let longest = due.map_or(LONGEST, |due| due.since(now).min(LONGEST));
+        let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
+        let waker = self.waker.as_fd();
+        let descriptors = descriptors.iter().chain([&waker]);
+        let mut polled: Vec<_> =
+            descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
+        // A device that only has an error to tell would wake the worker again at once.
+        let woken = poll(&mut polled, Some(&timeout)).is_ok_and(|ready| ready > 0);
+        if woken && !polled.iter().any(|fd| fd.revents().contains(PollFlags::IN)) {
+            std::thread::sleep(NAP);
+        }
     }
 }

@@ -8,7 +8,8 @@ use rheostat_io::{Device, DeviceMonitor, NullSink, QueuePair, SimConfig, SimNic,
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
 use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::{
-    Arrivals, Egress, LaneState, RunReport, Runtime, RuntimeConfig, Service, TimeSource, Violation,
+    Arrivals, Egress, LaneState, Polling, RunReport, Runtime, RuntimeConfig, Service, TimeSource,
+    Violation,
 };
 use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
 use rheostat_state::{StateLayout, TableConfig};
@@ -111,6 +112,7 @@ fn run(panics_at: u64, is_lossy: bool) -> RunReport {
         if is_lossy { Box::new(Lossy(Box::new(nic))) } else { Box::new(nic) };
     let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
     let config = RuntimeConfig {
+        polling: Polling::Busy,
         lanes: 1,
         workers: vec![None],
         handoff_capacity: 8,

@@ -1,6 +1,6 @@
 //! The two ends of a memory device that a lane holds.
 
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -113,7 +113,7 @@ impl RxQueue for MemoryRx {
         0
     }
 
-    fn wait_fd(&self) -> Option<RawFd> {
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }

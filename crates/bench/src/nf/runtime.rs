@@ -18,7 +18,7 @@ use rheostat_nf::function::{Firewall, Lb, Nat, Policer};
 use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, Then, make_shards, steering_for};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::account::LaneSample;
-use rheostat_run::{Routes, RunReport, Runtime, RuntimeConfig, TimeSource};
+use rheostat_run::{Polling, Routes, RunReport, Runtime, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError, Whose};
 
@@ -218,6 +218,7 @@ fn run<C: Chain>(
         make_shards(&chain, &bed.steering, table, Arc::new(layout), hasher, fragments, seeds)?;
     let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
     let config = RuntimeConfig {
+        polling: Polling::Busy,
         lanes: spec.lanes,
         workers: bed.cores.iter().take(spec.lanes).copied().map(Some).collect(),
         handoff_capacity: 1_024,

@@ -1,6 +1,6 @@
 //! The receive queues of the simulated NIC.
 
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rheostat_base::Time;
@@ -42,7 +42,7 @@ impl RxQueue for SimRx {
         self.ring.backlog()
     }
 
-    fn wait_fd(&self) -> Option<RawFd> {
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }

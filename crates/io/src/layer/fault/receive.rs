@@ -1,7 +1,7 @@
 //! A receive queue with faults.
 
 use std::collections::VecDeque;
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -161,7 +161,7 @@ impl RxQueue for FaultyRx {
         self.inner.backlog() + self.ready.len() + usize::from(self.overtaken.is_some())
     }
 
-    fn wait_fd(&self) -> Option<RawFd> {
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         self.inner.wait_fd()
     }
 }
@@ -194,7 +194,7 @@ mod tests {
             (self.end - self.next) as usize
         }
 
-        fn wait_fd(&self) -> Option<RawFd> {
+        fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
             None
         }
     }

@@ -1,0 +1,57 @@
+//! Waking a worker that sleeps until its devices have packets.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rheostat_base::sync::doorbell::Doorbell;
+use rustix::event::{EventfdFlags, eventfd};
+
+/// What other threads wake a worker by.
+#[derive(Debug)]
+pub(crate) struct Waker {
+    bell: Doorbell,
+    event: OwnedFd,
+}
+
+impl Waker {
+    /// The waker of a worker that is awake.
+    ///
+    /// # Errors
+    /// What the operating system said: the process has too many files open.
+    pub(crate) fn new() -> io::Result<Waker> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Waker { bell: Doorbell::new(), event })
+    }
+
+    /// Wakes the worker if it sleeps. Call it after the work is where the worker will look.
+    #[inline]
+    pub(crate) fn wake(&self) {
+        if self.bell.must_ring() {
+            self.ring();
+        }
+    }
+
+    #[cold]
+    fn ring(&self) {
+        // Full only after 2^64 - 2 rings that nobody answered, and then it is readable anyway.
+        let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
+    }
+
+    /// Says that the worker is about to sleep; it must then look for work once more.
+    pub(crate) fn lie_down(&self) {
+        self.bell.lie_down();
+    }
+
+    /// Says that the worker is awake, and forgets rings.
+    pub(crate) fn get_up(&self) {
+        self.bell.get_up();
+        // Empty when nobody rang.
+        let _ = rustix::io::read(&self.event, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}

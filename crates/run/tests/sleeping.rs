@@ -1,0 +1,200 @@
+//! Workers that sleep: a packet wakes the worker of its queue, and a hand-off that of its owner.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rheostat_base::{Clock, DeviceId, LaneId, ShardId, Time};
+use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
+use rheostat_packet::build::{FrameBuilder, Payload, Transport};
+use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig, PoolCache};
+use rheostat_run::{
+    Arrivals, Egress, LaneState, Polling, Runtime, RuntimeConfig, Service, TimeSource,
+};
+use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
+use rheostat_state::{StateLayout, TableConfig};
+use rheostat_steer::{HashKey, IndirectionTable, Orientation, Steering};
+use rustix::event::{EventfdFlags, eventfd};
+
+const LANES: usize = 2;
+
+/// A wire with frames on it, which a worker can sleep on.
+struct Wire {
+    frames: Mutex<VecDeque<Vec<u8>>>,
+    event: OwnedFd,
+    arrived: AtomicU64,
+    sent: AtomicU64,
+    stopped: AtomicBool,
+}
+
+impl Wire {
+    fn new() -> Arc<Wire> {
+        let event = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
+        let frames = Mutex::default();
+        let (arrived, sent) = Default::default();
+        Arc::new(Wire { frames, event, arrived, sent, stopped: AtomicBool::new(false) })
+    }
+
+    fn deliver(&self, frame: Vec<u8>) {
+        self.frames.lock().unwrap().push_back(frame);
+        rustix::io::write(&self.event, &1_u64.to_ne_bytes()).unwrap();
+    }
+}
+
+struct End(Arc<Wire>);
+
+impl RxQueue for End {
+    fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
+        let mut frames = self.0.frames.lock().unwrap();
+        let _ = rustix::io::read(&self.0.event, &mut [0; 8]);
+        let count = frames.len().min(burst.remaining_capacity());
+        for frame in frames.drain(..count) {
+            let mut packet = pool.alloc_from(&frame).unwrap();
+            packet.meta.timestamp = now;
+            packet.meta.set_link(LinkType::Raw);
+            burst.push(packet);
+        }
+        self.0.arrived.fetch_add(count as u64, Ordering::Relaxed);
+        count
+    }
+
+    fn backlog(&self) -> usize {
+        self.0.frames.lock().unwrap().len()
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.event.as_fd())
+    }
+}
+
+impl TxQueue for End {
+    fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, _: Time) -> usize {
+        let count = burst.len();
+        burst.drain(..).for_each(|packet| pool.free(packet));
+        self.0.sent.fetch_add(count as u64, Ordering::Relaxed);
+        count
+    }
+}
+
+/// One wire per lane.
+struct Wires(Vec<Arc<Wire>>);
+
+impl Device for Wires {
+    fn name(&self) -> &str {
+        "wires"
+    }
+
+    fn queues(&mut self) -> Vec<QueuePair> {
+        let ends = |wire: &Arc<Wire>| (Box::new(End(wire.clone())), Box::new(End(wire.clone())));
+        self.0.iter().map(ends).map(|(rx, tx)| QueuePair { rx, tx }).collect()
+    }
+
+    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
+        None
+    }
+
+    fn monitor(&self) -> Arc<dyn DeviceMonitor> {
+        Arc::new(Wires(self.0.clone()))
+    }
+}
+
+impl DeviceMonitor for Wires {
+    fn counters(&self) -> DeviceCounters {
+        let sum = |count: fn(&Wire) -> &AtomicU64| {
+            self.0.iter().map(|wire| count(wire).load(Ordering::Relaxed)).sum()
+        };
+        let (arrived, sent) = (sum(|wire| &wire.arrived), sum(|wire| &wire.sent));
+        DeviceCounters { arrived, sent, ..DeviceCounters::default() }
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.0.iter().all(|wire| wire.stopped.load(Ordering::Relaxed))
+    }
+
+    fn stop(&self) {
+        self.0.iter().for_each(|wire| wire.stopped.store(true, Ordering::Relaxed));
+    }
+
+    fn progress(&self) -> Option<f64> {
+        None
+    }
+}
+
+struct Echo {
+    lane: LaneId,
+    processed: Arc<[AtomicU64; LANES]>,
+}
+
+impl Service for Echo {
+    type Local = ();
+
+    const STATEFUL: bool = true;
+
+    fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
+        arrivals.drain(|packet, _| {
+            out.send(DeviceId(0), packet, lane.pool, lane.counters);
+            self.processed[self.lane.index()].fetch_add(1, Ordering::Relaxed);
+        });
+    }
+
+    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress) {
+        unreachable!("a service with state is given arrivals")
+    }
+
+    fn tick(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+
+    fn finish(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+}
+
+/// Frames one by one on the first lane's wire, each sent once the one before is through. Without being
+/// woken, the second lane would see each of its own half a second later, and the whole would take more
+/// than four times as long as it may.
+#[test]
+fn hand_offs_wake_their_owner() {
+    const FRAMES: u64 = 500;
+    let pool = Mempool::new(&MempoolConfig { buffers: 512, ..MempoolConfig::default() }).unwrap();
+    let steering = Steering::new(&HashKey::MICROSOFT, 2, 2, vec![Orientation::Inside]).unwrap();
+    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+    let config = RuntimeConfig {
+        polling: Polling::Interrupt(Duration::ZERO),
+        lanes: LANES,
+        workers: vec![None; LANES],
+        handoff_capacity: 8,
+        time: TimeSource::Poll,
+        pool,
+        steering: Arc::new(steering),
+        hasher,
+    };
+    let shard = |id: ShardId| {
+        let table = TableConfig { capacity: 8, aliases: false };
+        let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).unwrap();
+        let fragments = FragmentTracker::new(FragmentConfig::default());
+        Box::new(Shard { id, table, fragments, local: () })
+    };
+    let processed: Arc<[AtomicU64; LANES]> = Arc::default();
+    let service = |lane| Echo { lane, processed: processed.clone() };
+    let wires: Vec<_> = (0..LANES).map(|_| Wire::new()).collect();
+    let device = Box::new(Wires(wires.clone()));
+    let runtime = Runtime::start(config, vec![device], Clock::new(), service, shard).unwrap();
+    let through = || processed.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
+    let last = Instant::now() + Duration::from_secs(30);
+    for number in 0..FRAMES {
+        let (from, to) = ([10, 0, 0, 1].into(), [192, 0, 2, 1].into());
+        let udp = Transport::Udp { ports: (1_000 + number as u16, 53) };
+        wires[0].deliver(FrameBuilder::new(from, to, udp, Payload::Pattern(8)).to_vec());
+        while through() == number {
+            assert!(Instant::now() < last, "nobody woke up for packet {number}");
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+    let report = runtime.join().unwrap();
+    assert_eq!(report.violations, []);
+    let second = processed[1].load(Ordering::Relaxed);
+    assert!((FRAMES / 4..FRAMES * 3 / 4).contains(&second), "{second} went to the second lane");
+}
