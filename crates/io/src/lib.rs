@@ -1,11 +1,13 @@
-//! Devices and their queues: the simulated NIC and captures.
+//! Devices and their queues: the simulated NIC and captures, and programs in the kernel for live ones.
 
 pub mod backend;
 pub mod device;
 pub mod error;
+pub mod filter;
 pub mod layer;
 pub mod settlement;
 pub mod sink;
+mod sys;
 
 pub use backend::pcap::{
     CaptureReader, CaptureSource, CaptureStatus, CaptureWriter, FormatError, PcapConfig,
@@ -14,6 +16,7 @@ pub use backend::pcap::{
 pub use backend::sim::{Driver, Pacing, SimConfig, SimNic, Stepper};
 pub use device::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
 pub use error::OpenError;
+pub use filter::{Filter, FilterError, Match};
 pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
 pub use settlement::Settlement;
 pub use sink::{Collected, Collector, NullSink, Sink};

@@ -18,5 +18,5 @@ pub use port_class::PortClasses;
 pub use prefix::{Prefix, PrefixError, PrefixList};
 pub use steering::{Steering, SteeringError, has_ports};
 pub use table::{Fence, GenerationTable, IndirectionTable, RewriteError};
-pub use toeplitz::{HashKey, Toeplitz};
+pub use toeplitz::{HashKey, INPUT_BYTES, Toeplitz};
 pub use translation::Translation;

@@ -1,5 +1,7 @@
 //! From a packet to the shard it belongs to.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use rheostat_base::{DeviceId, ShardId};
 use rheostat_packet::{Family, FlowKey, HashKind, Headers, KeyMask, KeyParts, Meta, Tuple, tuple};
 use thiserror::Error;
@@ -7,7 +9,7 @@ use thiserror::Error;
 use crate::orientation::{Orientation, Oriented, Side};
 use crate::packet_set::{PacketSet, Whose};
 use crate::prefix::PrefixList;
-use crate::toeplitz::{HashKey, Toeplitz};
+use crate::toeplitz::{HashKey, INPUT_BYTES, Toeplitz};
 use crate::translation::Translation;
 
 /// Everything that decides where a packet belongs, the same for all lanes and devices of a run.
@@ -152,6 +154,59 @@ impl Steering {
         &self.toeplitz
     }
 
+    /// How keys of packets that arrive on `device` are turned.
+    pub fn orientation(&self, device: DeviceId) -> &Orientation {
+        &self.orientations[device.index()]
+    }
+
+    /// The addresses that stand for inside ones.
+    pub fn external(&self) -> &PrefixList {
+        &self.external
+    }
+
+    /// Whose address alone names flows, where one does.
+    pub fn single_address(&self) -> Option<Whose> {
+        self.reduction.map(|reduction| reduction.whose)
+    }
+
+    /// Whether the hash of a flow of this protocol never covers its ports, although it has some: a
+    /// translator could not choose them, because they are kept by a checksum.
+    pub fn keeps_ports(&self, protocol: u8) -> bool {
+        matches!(protocol, 33 | 132) && self.translation.is_some()
+    }
+
+    /// Which bits of the hash's input count in packets of this family that are hashed over `kind`. The
+    /// input is the key's first address, second address, first port and second port, in network order.
+    pub fn input_mask(&self, family: Family, kind: HashKind) -> [u8; INPUT_BYTES] {
+        let ones = match family {
+            Family::V4 => {
+                let end = (Ipv4Addr::BROADCAST, u16::MAX);
+                FlowKey::v4(end, end, u8::MAX, u32::MAX)
+            }
+            Family::V6 => {
+                let end = (Ipv6Addr::from_bits(u128::MAX), u16::MAX);
+                FlowKey::v6(end, end, u8::MAX, u32::MAX)
+            }
+        };
+        let key = self.reduction.map_or(ones, |reduction| ones.masked(&reduction.mask));
+        let key = key.masked(&self.place[usize::from(kind == HashKind::Ports)]);
+        let mut mask = [0; INPUT_BYTES];
+        let mut at = 0;
+        let mut put = |bytes: &[u8]| {
+            mask[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        for address in [key.first(), key.second()] {
+            match address {
+                IpAddr::V4(address) => put(&address.octets()),
+                IpAddr::V6(address) => put(&address.octets()),
+            }
+        }
+        put(&key.first_port().to_be_bytes());
+        put(&key.second_port().to_be_bytes());
+        mask
+    }
+
     /// What a packet's headers say about its flow. Where a single address names flows, every packet of
     /// IP has the key of its own addresses.
     pub fn tuple(&self, data: &[u8], headers: &Headers) -> Tuple {
@@ -209,9 +264,7 @@ impl Steering {
     #[inline]
     pub fn kind_of(&self, key: &FlowKey) -> HashKind {
         let protocol = key.protocol();
-        // Their checksums keep a translator from choosing other ports.
-        let kept = matches!(protocol, 33 | 132) && self.translation.is_some();
-        if has_ports(protocol, key.family()) && !kept {
+        if has_ports(protocol, key.family()) && !self.keeps_ports(protocol) {
             HashKind::Ports
         } else {
             HashKind::Addresses
@@ -299,7 +352,6 @@ mod tests {
     use super::*;
     use crate::{HashOptions, Prefix, PrefixList, hash_packet};
     use proptest::prelude::*;
-    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
     fn steering() -> Steering {
         let inside: PrefixList =
@@ -363,6 +415,38 @@ mod tests {
                     let mut meta = Meta::default();
                     meta.set_hash(steering.hash(&key, kind), kind);
                     prop_assert_eq!(steering.place(&meta, &key), steering.shard_of_key(&key));
+                }
+            }
+        }
+
+        #[test]
+        fn what_the_input_mask_leaves_out_does_not_count(key in any_key()) {
+            let mut input = [0; 36];
+            let at = match (key.first(), key.second()) {
+                (IpAddr::V4(a), IpAddr::V4(b)) => {
+                    input[..4].copy_from_slice(&a.octets());
+                    input[4..8].copy_from_slice(&b.octets());
+                    8
+                }
+                (IpAddr::V6(a), IpAddr::V6(b)) => {
+                    input[..16].copy_from_slice(&a.octets());
+                    input[16..32].copy_from_slice(&b.octets());
+                    32
+                }
+                _ => unreachable!("of one family"),
+            };
+            input[at..at + 2].copy_from_slice(&key.first_port().to_be_bytes());
+            input[at + 2..at + 4].copy_from_slice(&key.second_port().to_be_bytes());
+            let inner = PacketSet::inner_endpoint();
+            let by_endpoint = steering().with_sets(&PacketSet::five_tuple(), &inner).unwrap();
+            for steering in [steering(), by_endpoint.clone(),
+                by_endpoint.with_translation(Translation::default())] {
+                for kind in [HashKind::Addresses, HashKind::Ports] {
+                    let mask = steering.input_mask(key.family(), kind);
+                    let read = at + if kind == HashKind::Ports { 4 } else { 0 };
+                    let seen: Vec<u8> = (0..read).map(|i| input[i] & mask[i]).collect();
+                    let hash = steering.toeplitz().hash_bytes(&seen);
+                    prop_assert_eq!(hash, steering.hash(&key, kind));
                 }
             }
         }

@@ -5,8 +5,8 @@ use rheostat_packet::{Family, FlowKey, HashKind};
 
 /// Bytes of a hash key: enough for two IPv6 addresses and two ports.
 const KEY_BYTES: usize = 40;
-/// Bytes of the longest input.
-const INPUT_BYTES: usize = 36;
+/// Bytes of the longest input: two IPv6 addresses and two ports.
+pub const INPUT_BYTES: usize = 36;
 
 /// The secret of a Toeplitz hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,12 @@ impl Toeplitz {
             }
         }
         Toeplitz { tables }
+    }
+
+    /// What each value of each input byte adds to the hash, for whoever computes it elsewhere. Gives
+    /// the key away.
+    pub fn tables(&self) -> &[[u32; 256]; INPUT_BYTES] {
+        &self.tables
     }
 
     /// Hashes up to 36 bytes; what lies beyond does not count.

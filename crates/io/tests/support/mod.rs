@@ -2,6 +2,9 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub(crate) mod capture;
+pub(crate) mod hostile;
+pub(crate) mod root;
+pub(crate) mod steerings;
 
 use std::sync::Arc;
 

@@ -1,0 +1,158 @@
+//! How steering and filter are told to the programs: constants set before they are loaded, and the
+//! contents of maps. The names are those of `crates/io/bpf/settings.h` and `filter.h`.
+
+use std::net::IpAddr;
+
+use aya::EbpfLoader;
+use aya::maps::lpm_trie::Key;
+use rheostat_packet::{Family, HashKind};
+use rheostat_steer::{HashOptions, INPUT_BYTES, Orientation, Prefix, PrefixList, Steering, Whose};
+
+use super::object::ProgramConfig;
+use crate::filter::{Filter, FilterError, Match};
+
+/// Words of the longest input of the hash.
+const INPUT_WORDS: usize = INPUT_BYTES / 4;
+
+/// `struct match`: what counts, ethertype, protocol, port, version, four words of address, of mask.
+type RawMatch = [u32; 13];
+
+/// Constants of the programs.
+pub(super) struct Settings {
+    bucket_mask: u32,
+    queues: u32,
+    orientation: u32,
+    single: u32,
+    icmp_identifiers: u32,
+    translating: u32,
+    masks: [[[u32; INPUT_WORDS]; 2]; 2],
+    take_count: u32,
+    take: [RawMatch; Filter::MOST],
+    leave_count: u32,
+    leave: [RawMatch; Filter::MOST],
+}
+
+impl Settings {
+    pub(super) fn new(config: &ProgramConfig) -> Result<Settings, FilterError> {
+        config.filter.check()?;
+        let steering = &config.steering;
+        let mask = |family, kind| words(steering.input_mask(family, kind));
+        let masks = [Family::V4, Family::V6]
+            .map(|family| [HashKind::Addresses, HashKind::Ports].map(|kind| mask(family, kind)));
+        Ok(Settings {
+            bucket_mask: steering.buckets() as u32 - 1,
+            queues: config.queues.into(),
+            orientation: match steering.orientation(config.device) {
+                Orientation::Inside => 0,
+                Orientation::Outside => 1,
+                Orientation::ByPrefix(_) => 2,
+            },
+            single: match steering.single_address() {
+                None => 0,
+                Some(Whose::Inner) => 1,
+                Some(Whose::Outer) => 2,
+                Some(Whose::Source) => 3,
+                Some(Whose::Destination) => 4,
+            },
+            icmp_identifiers: u32::from(config.hashing == HashOptions::Full),
+            translating: u32::from(steering.translation().is_some()),
+            masks,
+            take_count: config.filter.take.len() as u32,
+            take: raw_matches(&config.filter.take),
+            leave_count: config.filter.leave.len() as u32,
+            leave: raw_matches(&config.filter.leave),
+        })
+    }
+
+    /// Gives the constants to a loader.
+    pub(super) fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+        loader
+            .override_global("bucket_mask", &self.bucket_mask, true)
+            .override_global("queues", &self.queues, true)
+            .override_global("orientation", &self.orientation, true)
+            .override_global("single", &self.single, true)
+            .override_global("icmp_identifiers", &self.icmp_identifiers, true)
+            .override_global("translating", &self.translating, true)
+            .override_global("masks", &self.masks, true)
+            .override_global("take_count", &self.take_count, true)
+            .override_global("take", &self.take, true)
+            .override_global("leave_count", &self.leave_count, true)
+            .override_global("leave", &self.leave, true);
+    }
+}
+
+/// Bytes as the words that programs load them in.
+fn words(bytes: [u8; INPUT_BYTES]) -> [u32; INPUT_WORDS] {
+    std::array::from_fn(|i| u32::from_ne_bytes(std::array::from_fn(|j| bytes[i * 4 + j])))
+}
+
+fn raw_matches(list: &[Match]) -> [RawMatch; Filter::MOST] {
+    std::array::from_fn(|i| list.get(i).map_or([0; 13], raw_match))
+}
+
+fn raw_match(entry: &Match) -> RawMatch {
+    let what = [
+        entry.ethertype.is_some(),
+        entry.protocol.is_some(),
+        entry.address.is_some(),
+        entry.port.is_some(),
+    ];
+    let mut raw = [0; 13];
+    raw[0] = (0..4).map(|bit| u32::from(what[bit]) << bit).sum();
+    raw[1] = entry.ethertype.unwrap_or(0).into();
+    raw[2] = entry.protocol.unwrap_or(0).into();
+    raw[3] = entry.port.unwrap_or(0).into();
+    if let Some(prefix) = entry.address {
+        raw[4] = version(&prefix).into();
+        let (address, mask) = (padded(prefix.address()), leading_ones(prefix.length()));
+        for i in 0..4 {
+            let word =
+                |bytes: &[u8; 16]| u32::from_ne_bytes(std::array::from_fn(|j| bytes[i * 4 + j]));
+            raw[5 + i] = word(&address);
+            raw[9 + i] = word(&mask);
+        }
+    }
+    raw
+}
+
+fn version(prefix: &Prefix) -> u8 {
+    if prefix.address().is_ipv4() { 4 } else { 6 }
+}
+
+fn padded(address: IpAddr) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    match address {
+        IpAddr::V4(v4) => bytes[..4].copy_from_slice(&v4.octets()),
+        IpAddr::V6(v6) => bytes = v6.octets(),
+    }
+    bytes
+}
+
+fn leading_ones(bits: u8) -> [u8; 16] {
+    u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0).to_be_bytes()
+}
+
+/// What the trie of prefixes holds where a device carries both directions: version and address, and
+/// whether addresses lie inside (0) or stand for inside ones (1). Empty otherwise.
+pub(super) fn ranked_prefixes(config: &ProgramConfig) -> Vec<(Key<[u8; 17]>, u32)> {
+    let steering: &Steering = &config.steering;
+    let Orientation::ByPrefix(inside) = steering.orientation(config.device) else {
+        return Vec::new();
+    };
+    // The longest prefix decides in the trie, but being inside does among the lists.
+    let covered = |prefix: &Prefix| inside.iter().any(|wider| wider.covers(prefix));
+    let external = steering.external().iter().filter(|prefix| !covered(prefix));
+    let ranked = |list: &PrefixList, rank| -> Vec<_> {
+        list.iter().map(|prefix| (trie_key(prefix), rank)).collect()
+    };
+    let mut entries: Vec<_> = external.map(|prefix| (trie_key(prefix), 1)).collect();
+    entries.extend(ranked(inside, 0));
+    entries
+}
+
+fn trie_key(prefix: &Prefix) -> Key<[u8; 17]> {
+    let mut bytes = [0; 17];
+    bytes[0] = version(prefix);
+    bytes[1..].copy_from_slice(&padded(prefix.address()));
+    Key::new(8 + u32::from(prefix.length()), bytes)
+}

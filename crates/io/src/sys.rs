@@ -1,0 +1,3 @@
+//! What only the operating system can do, and no safe wrapper offers.
+
+pub(crate) mod membarrier;
