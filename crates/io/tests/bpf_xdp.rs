@@ -62,7 +62,7 @@ fn cases() -> Vec<Case> {
 
 /// Cases that fail are printed whole, so none are kept in files.
 fn config() -> Config {
-    Config { cases: 600, failure_persistence: None, ..Config::default() }
+    Config { cases: 250, failure_persistence: None, ..Config::default() }
 }
 
 #[test]
