@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_control::{Config, DeviceOverride, Overrides};
 use rheostat_nf::{Chain, ChainService};
 use rheostat_observe::{LiveLine, Summary};
-use rheostat_run::runtime::Sample;
+use rheostat_run::Sample;
 use rheostat_run::{RunReport, Runtime};
 use rheostat_state::StateLayout;
 use signal_hook::consts::{SIGINT, SIGTERM};

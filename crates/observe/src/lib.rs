@@ -1,5 +1,7 @@
-//! What people are shown of a run: a line of figures while it goes on, and a summary at the end.
+//! What people are shown of a run: a line of figures while it goes on, a summary at the end, and, through its
+//! control socket, whatever they ask for in between.
 
+pub mod control;
 pub mod live;
 pub mod log_writer;
 pub mod summary;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rheostat_run::LaneSample;
-use rheostat_run::runtime::Sample;
+use rheostat_run::Sample;
 
 /// What happened between two samples.
 #[derive(Clone, Debug)]

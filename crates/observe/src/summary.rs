@@ -1,14 +1,15 @@
 //! The summary of a run, as text and as JSON.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use rheostat_base::DropReason;
-use rheostat_run::{LaneSample, RunReport};
-use serde::Serialize;
+use rheostat_run::{LaneSample, RunReport, Sample};
+use serde::{Deserialize, Serialize};
 
 /// What a run came to. The fields are those of the JSON summary.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Packets that arrived at devices.
     pub received: u64,
@@ -23,7 +24,7 @@ pub struct Summary {
     /// Packets still held.
     pub held: u64,
     /// Packets dropped, by reason; reasons without drops are left out.
-    pub dropped: BTreeMap<&'static str, u64>,
+    pub dropped: BTreeMap<Cow<'static, str>, u64>,
     /// Packets that changed lanes.
     pub handoff: u64,
     /// Flows.
@@ -31,8 +32,8 @@ pub struct Summary {
     /// Packets processed after a younger packet of their flow.
     pub reordered: u64,
     /// What the functions of the chain have counted.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub functions: BTreeMap<&'static str, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub functions: BTreeMap<Cow<'static, str>, u64>,
     /// The lanes, in order.
     pub lanes: Vec<LaneFigures>,
     /// How long the run took.
@@ -44,7 +45,7 @@ pub struct Summary {
 }
 
 /// How many flows there were.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flows {
     /// Flows created.
     pub created: u64,
@@ -57,7 +58,7 @@ pub struct Flows {
 }
 
 /// What one lane did.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaneFigures {
     /// Packets the lane received from its queues.
     pub packets: u64,
@@ -68,7 +69,16 @@ pub struct LaneFigures {
 impl Summary {
     /// Sums a report up.
     pub fn of(report: &RunReport) -> Summary {
-        let sample = &report.last;
+        let violations: Vec<_> = report.violations.iter().map(ToString::to_string).collect();
+        let invariants =
+            if violations.is_empty() { "ok".to_owned() } else { violations.join("; ") };
+        let functions = report.figures.iter().map(|(name, count)| (name.into(), count)).collect();
+        Summary { functions, invariants, ..Summary::so_far(&report.last) }
+    }
+
+    /// Sums up what has happened until `sample`. What the functions counted and whether the invariants
+    /// hold is known at the end of a run only.
+    pub fn so_far(sample: &Sample) -> Summary {
         let all = LaneSample::sum(&sample.lanes);
         let received = sample.devices.iter().map(|device| device.arrived).sum::<u64>();
         let mut dropped = all.dropped;
@@ -80,12 +90,9 @@ impl Summary {
         }
         let dropped = DropReason::ALL
             .iter()
-            .map(|reason| (reason.name(), dropped[*reason as usize]))
+            .map(|reason| (reason.name().into(), dropped[*reason as usize]))
             .filter(|(_, count)| *count > 0)
             .collect();
-        let violations: Vec<_> = report.violations.iter().map(ToString::to_string).collect();
-        let invariants =
-            if violations.is_empty() { "ok".to_owned() } else { violations.join("; ") };
         let lanes = sample.lanes.iter();
         Summary {
             received,
@@ -103,13 +110,13 @@ impl Summary {
                 peak: all.flows_peak,
             },
             reordered: all.reordered,
-            functions: report.figures.iter().collect(),
+            functions: BTreeMap::new(),
             lanes: lanes
                 .map(|lane| LaneFigures { packets: lane.received, load: lane.load() })
                 .collect(),
             seconds: sample.seconds,
             mpps: if sample.seconds > 0.0 { received as f64 / sample.seconds / 1e6 } else { 0.0 },
-            invariants,
+            invariants: "checked at the end".to_owned(),
         }
     }
 
@@ -169,7 +176,7 @@ impl fmt::Display for Summary {
 mod tests {
     use super::*;
     use rheostat_io::DeviceCounters;
-    use rheostat_run::{Figures, runtime::Sample};
+    use rheostat_run::{Figures, Sample};
 
     fn report() -> RunReport {
         let mut lane = LaneSample {

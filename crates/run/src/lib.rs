@@ -9,6 +9,7 @@ pub mod poll;
 pub mod runtime;
 pub mod service;
 pub mod shard_set;
+pub mod view;
 mod waker;
 mod worker;
 
@@ -21,3 +22,4 @@ pub use poll::{Next, PollOutcome, PollPolicy};
 pub use runtime::{Polling, RunReport, Runtime, RuntimeConfig, StartError};
 pub use service::{Figures, LaneState, Service};
 pub use shard_set::ShardSet;
+pub use view::{RunView, Sample, TableError};

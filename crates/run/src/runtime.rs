@@ -7,19 +7,20 @@ use std::time::Duration;
 
 use rheostat_base::core_set::{CoreError, pin_current_thread};
 use rheostat_base::{Clock, ClockSource, CoreId, LaneId, QueueId, ShardId, Time};
-use rheostat_io::{Device, DeviceCounters, DeviceMonitor, Settlement};
+use rheostat_io::{Device, DeviceCounters, Settlement};
 use rheostat_packet::{Mempool, PoolCache};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::{RewriteError, Steering};
 use thiserror::Error;
 
-use crate::account::{LaneCounters, LaneSample, received_and_done};
+use crate::account::{LaneSample, received_and_done};
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation, check_monotone};
 use crate::lane::{Lane, LaneConfig, TimeSource};
 use crate::poll::{Busy, Interrupt, PollPolicy};
 use crate::service::{Figures, Service};
 use crate::shard_set::ShardSet;
+use crate::view::{RunView, Sample};
 use crate::waker::Waker;
 use crate::worker::Worker;
 
@@ -99,26 +100,12 @@ pub struct Runtime<S: Service> {
     workers: Vec<JoinHandle<Result<Vec<Lane<S>>, CoreError>>>,
     stop: Arc<AtomicBool>,
     wakers: Vec<Arc<Waker>>,
-    counters: Vec<Arc<LaneCounters>>,
+    view: Arc<RunView>,
     devices: Vec<Box<dyn Device>>,
-    monitors: Vec<Arc<dyn DeviceMonitor>>,
     pool: Mempool,
     shards: usize,
-    clock: Clock,
-    started: Time,
     last_sample: Vec<LaneSample>,
     violations: Vec<Violation>,
-}
-
-/// The figures of a run at one moment.
-#[derive(Clone, Debug, Default)]
-pub struct Sample {
-    /// Seconds since the start.
-    pub seconds: f64,
-    /// Each lane's counters.
-    pub lanes: Vec<LaneSample>,
-    /// Each device's counters.
-    pub devices: Vec<DeviceCounters>,
 }
 
 /// What a run came to.
@@ -235,13 +222,10 @@ impl<S: Service> Runtime<S> {
             stop: stop.clone(),
             wakers: wakers.clone(),
             last_sample: vec![LaneSample::default(); counters.len()],
-            counters,
-            monitors: devices.iter().map(|device| device.monitor()).collect(),
+            view: Arc::new(RunView::new(counters, &devices, clock.clone())),
             devices,
             pool: config.pool,
             shards: config.steering.shards(),
-            started: clock.now(),
-            clock: clock.clone(),
             violations: Vec::new(),
         };
         for (index, (lanes, core)) in assigned.into_iter().zip(config.workers).enumerate() {
@@ -275,24 +259,25 @@ impl<S: Service> Runtime<S> {
 
     /// The figures now. Also compares them with the last ones: no counter may go back.
     pub fn sample(&mut self) -> Sample {
-        let lanes: Vec<_> = self.counters.iter().map(|counters| counters.sample()).collect();
-        self.violations.extend(check_monotone(&self.last_sample, &lanes));
-        self.last_sample.clone_from(&lanes);
-        Sample {
-            seconds: self.clock.now().since(self.started).as_secs_f64(),
-            lanes,
-            devices: self.monitors.iter().map(|monitor| monitor.counters()).collect(),
-        }
+        let sample = self.view.sample();
+        self.violations.extend(check_monotone(&self.last_sample, &sample.lanes));
+        self.last_sample.clone_from(&sample.lanes);
+        sample
+    }
+
+    /// What others may see of the run while it goes on.
+    pub fn view(&self) -> Arc<RunView> {
+        self.view.clone()
     }
 
     /// How much of the input has been read, where it has a known size: that of the slowest device.
     pub fn progress(&self) -> Option<f64> {
-        self.monitors.iter().filter_map(|monitor| monitor.progress()).reduce(f64::min)
+        self.view.monitors.iter().filter_map(|monitor| monitor.progress()).reduce(f64::min)
     }
 
     /// Stops the devices' sources; what has arrived is still processed.
     pub fn stop_sources(&self) {
-        for monitor in &self.monitors {
+        for monitor in &self.view.monitors {
             monitor.stop();
         }
     }
@@ -308,10 +293,10 @@ impl<S: Service> Runtime<S> {
         if self.workers.iter().any(JoinHandle::is_finished) {
             return true;
         }
-        if !self.monitors.iter().all(|monitor| monitor.is_exhausted()) {
+        if !self.view.monitors.iter().all(|monitor| monitor.is_exhausted()) {
             return false;
         }
-        let lanes: Vec<_> = self.counters.iter().map(|counters| counters.sample()).collect();
+        let lanes: Vec<_> = self.view.counters.iter().map(|counters| counters.sample()).collect();
         let sum = LaneSample::sum(&lanes);
         sum.handoff_in == sum.handoff_out
     }
@@ -335,18 +320,24 @@ impl<S: Service> Runtime<S> {
             }
         }
         lanes.sort_by_key(Lane::id);
-        run_dry(&mut lanes, self.clock.now());
+        run_dry(&mut lanes, self.view.clock.now());
         let mut last = self.sample();
         let remains = remains(&lanes, &last.devices, self.shards);
-        last.lanes = self.counters.iter().map(|counters| counters.sample()).collect();
+        last.lanes = self.view.counters.iter().map(|counters| counters.sample()).collect();
         let mut figures = Figures::default();
         lanes.iter().for_each(|lane| lane.add_figures(&mut figures));
         drop(lanes);
-        let warnings = self.monitors.iter().flat_map(|monitor| monitor.warnings()).collect();
+        let warnings = self.view.monitors.iter().flat_map(|monitor| monitor.warnings()).collect();
         let device_names = self.devices.iter().map(|device| device.name().to_owned()).collect();
         drop(std::mem::take(&mut self.devices));
         let (buffers, buffers_home) = (self.pool.capacity(), self.pool.available());
-        let remains = Remains { lanes: last.lanes.clone(), buffers, buffers_home, ..remains };
+        let remains = Remains {
+            lanes: last.lanes.clone(),
+            buffers,
+            buffers_home,
+            rewrites: self.view.rewrites(),
+            ..remains
+        };
         let mut violations = std::mem::take(&mut self.violations);
         violations.extend(remains.check());
         Ok(RunReport { last, device_names, warnings, violations, figures })

@@ -1,22 +1,27 @@
 //! `[observe]`: what is told while a run goes on.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::run::YEAR;
 use crate::findings::Findings;
 use crate::reader::Table;
 use crate::reader::convert::number::duration;
+use crate::reader::convert::path;
 
 /// What is told while a run goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObserveConfig {
     /// The time between two lines of figures.
     pub interval: Duration,
+    /// Where the control socket is, through which a running instance is asked and told things; without
+    /// one there is none.
+    pub control: Option<PathBuf>,
 }
 
 impl Default for ObserveConfig {
     fn default() -> ObserveConfig {
-        ObserveConfig { interval: Duration::from_secs(1) }
+        ObserveConfig { interval: Duration::from_secs(1), control: None }
     }
 }
 
@@ -24,6 +29,8 @@ impl ObserveConfig {
     pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> ObserveConfig {
         let span = Duration::from_millis(100)..=YEAR;
         let interval = table.read("interval", findings, duration(span));
-        interval.map_or_else(ObserveConfig::default, |interval| ObserveConfig { interval })
+        let control = table.read("control", findings, path);
+        let default = ObserveConfig::default();
+        ObserveConfig { interval: interval.unwrap_or(default.interval), control }
     }
 }

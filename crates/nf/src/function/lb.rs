@@ -24,7 +24,7 @@ mod tunnel;
 pub use config::{
     BackendConfig, LbConfig, Mode, OnDown, Other, ServiceConfig, Sides, Timeouts, TunnelConfig,
 };
-pub use health::{Health, HealthBoard, HealthError};
+pub use health::{Health, HealthBoard, HealthError, UnknownBackend};
 pub use quic::{QuicRouting, ServerId};
 pub use shard::LbShard;
 

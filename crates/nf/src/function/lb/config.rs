@@ -1,6 +1,7 @@
 //! What a load balancer is told.
 
-use std::net::IpAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use rheostat_base::DeviceId;
@@ -76,6 +77,16 @@ pub struct BackendConfig {
     pub health: Health,
     /// What connection IDs call it.
     pub server_id: Option<ServerId>,
+}
+
+/// Its address, and its port where it has its own.
+impl fmt::Display for BackendConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) => SocketAddr::new(self.address, port).fmt(f),
+            None => self.address.fmt(f),
+        }
+    }
 }
 
 /// How packets get to the backends.

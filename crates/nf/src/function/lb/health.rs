@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thiserror::Error;
 
-use super::config::LbConfig;
+use super::config::{BackendConfig, LbConfig};
 use super::maglev::Maglev;
 
 /// Whether a backend takes flows.
@@ -66,6 +66,29 @@ pub enum HealthError {
     },
 }
 
+/// Why the health of a backend cannot be set.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum UnknownBackend {
+    /// There is no such service.
+    #[error("there is no service `{service}`; the services are {services}")]
+    Service {
+        /// What was asked for.
+        service: String,
+        /// What there is.
+        services: String,
+    },
+    /// The service has no such backend.
+    #[error("service `{service}` has no backend `{backend}`; its backends are {backends}")]
+    Backend {
+        /// The service.
+        service: String,
+        /// What was asked for.
+        backend: String,
+        /// What there is.
+        backends: String,
+    },
+}
+
 /// Where the health of backends is told to the lanes. Whoever changes it builds the new tables; each
 /// shard takes them over on its next regular turn, about half a second later at most. Packets never wait
 /// for it.
@@ -107,8 +130,55 @@ impl HealthBoard {
                 });
             }
         }
-        let next = Arc::new(Assignment::new(&self.config, health));
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(self.replace(&mut current, health))
+    }
+
+    /// Sets the health of one backend, by the service's name and the backend's address, with its port
+    /// where it has its own; without one, of all that have this address. Returns the share of the
+    /// service's slots that changed hands.
+    ///
+    /// # Errors
+    /// [`UnknownBackend`] with the names there are.
+    pub fn set(&self, service: &str, backend: &str, to: Health) -> Result<f64, UnknownBackend> {
+        let services = &self.config.services;
+        let Some(number) = services.iter().position(|known| known.name == service) else {
+            let names: Vec<_> = services.iter().map(|known| known.name.as_str()).collect();
+            let (service, services) = (service.to_owned(), names.join(", "));
+            return Err(UnknownBackend::Service { service, services });
+        };
+        let backends = &services[number].backends;
+        let meant = |known: &BackendConfig| {
+            known.to_string() == backend || known.address.to_string() == backend
+        };
+        if !backends.iter().any(meant) {
+            let names: Vec<_> = backends.iter().map(ToString::to_string).collect();
+            let (service, backend) = (service.to_owned(), backend.to_owned());
+            return Err(UnknownBackend::Backend { service, backend, backends: names.join(", ") });
+        }
+        // Under the lock from reading to writing, so that no other change is lost in between.
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut health = current.health.clone();
+        for (known, health) in backends.iter().zip(&mut health[number]) {
+            if meant(known) {
+                *health = to;
+            }
+        }
+        Ok(self.replace(&mut current, health)[number])
+    }
+
+    /// Every backend with its service and its health.
+    pub fn backends(&self) -> Vec<(String, String, Health)> {
+        let services = self.config.services.iter().zip(self.health());
+        let all = services.flat_map(|(service, health)| {
+            let backends = service.backends.iter().zip(health);
+            backends.map(|(known, health)| (service.name.clone(), known.to_string(), health))
+        });
+        all.collect()
+    }
+
+    fn replace(&self, current: &mut Arc<Assignment>, health: Vec<Vec<Health>>) -> Vec<f64> {
+        let next = Arc::new(Assignment::new(&self.config, health));
         let size = self.config.table_size as f64;
         let moved = current.tables.iter().zip(&next.tables).map(|(old, new)| {
             match old.is_empty() || new.is_empty() {
@@ -120,7 +190,7 @@ impl HealthBoard {
         *current = next;
         // Release: who sees the number finds the lock's contents at least as new.
         self.generation.fetch_add(1, Ordering::Release);
-        Ok(moved)
+        moved
     }
 
     /// How many times the health was changed. Read without the lock.
@@ -177,6 +247,24 @@ mod tests {
         assert_eq!(before.tables[0].shares(4).iter().filter(|slots| **slots > 0).count(), 4);
         assert_eq!(board.apply(vec![vec![Health::Down; 4]]), Ok(vec![1.0]));
         assert_eq!(board.assignment().1.tables[0].pick(7), None);
+    }
+
+    #[test]
+    fn one_backend_changes_and_the_others_stay() {
+        let board = board();
+        let moved = board.set("web", "10.0.0.2", Health::Down).unwrap();
+        assert!((0.2..0.3).contains(&moved), "a quarter of the slots moves: {moved}");
+        board.set("web", "10.0.0.4", Health::Drain).unwrap();
+        assert_eq!(board.health(), [[Health::Up, Health::Down, Health::Up, Health::Drain]]);
+        assert_eq!(board.backends()[1], ("web".into(), "10.0.0.2".into(), Health::Down));
+        let error = board.set("mail", "10.0.0.2", Health::Up).unwrap_err().to_string();
+        assert_eq!(error, "there is no service `mail`; the services are web");
+        let error = board.set("web", "10.0.0.9", Health::Up).unwrap_err().to_string();
+        let names = "10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4";
+        assert_eq!(
+            error,
+            format!("service `web` has no backend `10.0.0.9`; its backends are {names}")
+        );
     }
 
     #[test]

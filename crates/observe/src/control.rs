@@ -1,0 +1,94 @@
+//! The language of the control socket: a client sends requests, one line of JSON each, and the running
+//! instance answers each with one line or several, of which the last is never a [`Reply::Packet`] or a
+//! [`Reply::Journey`]. Nothing here does I/O.
+
+mod reply;
+mod request;
+
+pub use reply::{BackendState, DeviceState, Reply, Status};
+pub use request::{CaptureRequest, HealthWord, Request, Shuffle, TraceRequest};
+
+/// The longest line that a client may send, in bytes.
+pub const LONGEST_REQUEST: usize = 64 << 10;
+
+/// Reads a request.
+///
+/// # Errors
+/// The reply that says what is wrong with it.
+pub fn parse(line: &str) -> Result<Request, Reply> {
+    serde_json::from_str(line).map_err(|error| Reply::Error {
+        message: format!(
+            "not a request: {error}; write, for example, {{\"command\":\"status\"}} on a line"
+        ),
+    })
+}
+
+/// A line of either side, with its end.
+pub fn line(message: &impl serde::Serialize) -> String {
+    let mut line =
+        serde_json::to_string(message).expect("numbers, names and lists are always JSON");
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_that_programs_write_are_read() {
+        let shuffle = Shuffle { seed: 7, times: 3, pause_ms: 0 };
+        for (line, request) in [
+            (r#"{"command":"status"}"#, Request::Status),
+            (r#"{"command":"stop"}"#, Request::Stop),
+            (
+                r#"{"command":"table","device":"lan"}"#,
+                Request::Table { device: "lan".into(), entries: None, shuffle: None },
+            ),
+            (
+                r#"{"command":"table","device":"lan","entries":[0,1,1,0]}"#,
+                Request::Table {
+                    device: "lan".into(),
+                    entries: Some(vec![0, 1, 1, 0]),
+                    shuffle: None,
+                },
+            ),
+            (
+                r#"{"command":"table","device":"lan","shuffle":{"seed":7,"times":3}}"#,
+                Request::Table { device: "lan".into(), entries: None, shuffle: Some(shuffle) },
+            ),
+            (
+                r#"{"command":"backend","service":"web","backend":"10.0.0.2","health":"draining"}"#,
+                Request::Backend {
+                    service: "web".into(),
+                    backend: "10.0.0.2".into(),
+                    health: HealthWord::Draining,
+                },
+            ),
+        ] {
+            assert_eq!(parse(line).unwrap(), request);
+            assert_eq!(parse(super::line(&request).trim()).unwrap(), request);
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_answered_with_an_example() {
+        for line in ["", "status", "{}", r#"{"command":"fly"}"#, r#"{"command":"table"}"#] {
+            let Err(Reply::Error { message }) = parse(line) else {
+                panic!("`{line}` was taken for a request");
+            };
+            assert!(message.contains("not a request") && message.contains("status"), "{message}");
+        }
+    }
+
+    #[test]
+    fn replies_come_back_as_they_were_sent() {
+        let reply = Reply::Table { device: "lan".into(), entries: vec![0, 1], rewrites: 1 };
+        let text = line(&reply);
+        assert_eq!(
+            text,
+            "{\"reply\":\"table\",\"device\":\"lan\",\"entries\":[0,1],\"rewrites\":1}\n"
+        );
+        assert_eq!(serde_json::from_str::<Reply>(&text).unwrap(), reply);
+    }
+}

@@ -1,0 +1,90 @@
+//! What a running instance answers.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::HealthWord;
+use crate::summary::Summary;
+
+/// A line of an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum Reply {
+    /// The run so far.
+    Status(Box<Status>),
+    /// A device's indirection table as it is now.
+    Table {
+        /// The device.
+        device: String,
+        /// For each bucket the number of its lane.
+        entries: Vec<u16>,
+        /// How many times this request rewrote it.
+        rewrites: u32,
+    },
+    /// A backend has another health.
+    Backend {
+        /// What was changed.
+        #[serde(flatten)]
+        state: BackendState,
+        /// The share of the service's new flows that go to another backend than before, 0 to 1.
+        moved: f64,
+    },
+    /// The run ends.
+    Stopping,
+    /// The request could not be fulfilled.
+    Error {
+        /// Why, and what to do about it.
+        message: String,
+    },
+}
+
+/// The run so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// As at the end of a run; what is only known then is left out.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// The devices, in the order of the configuration.
+    pub devices: Vec<DeviceState>,
+    /// The backends of a load balancer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backends: Vec<BackendState>,
+}
+
+/// What a device has done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceState {
+    /// Its name.
+    pub device: String,
+    /// Packets that arrived, those dropped at once included.
+    pub arrived: u64,
+    /// Packets it dropped before a lane saw them.
+    pub lost: u64,
+    /// Packets it sent.
+    pub sent: u64,
+}
+
+/// Whether a backend takes flows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackendState {
+    /// The service it belongs to.
+    pub service: String,
+    /// Its address, and its port where it has its own.
+    pub backend: String,
+    /// Its health.
+    pub health: HealthWord,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.summary)?;
+        for DeviceState { device, arrived, lost, sent } in &self.devices {
+            write!(f, "\ndevice    {device}: {arrived} arrived, {lost} lost, {sent} sent")?;
+        }
+        for BackendState { service, backend, health } in &self.backends {
+            write!(f, "\nbackend   {service} {backend} {health}")?;
+        }
+        Ok(())
+    }
+}

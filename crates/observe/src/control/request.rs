@@ -1,0 +1,145 @@
+//! What a client may ask for.
+
+use std::fmt;
+
+use rheostat_nf::function::lb::Health;
+use serde::{Deserialize, Serialize};
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// The summary so far.
+    Status,
+    /// Shows a device's indirection table, or rewrites it first; answered once no packet can be placed
+    /// by the old entries any more.
+    Table {
+        /// The device's name.
+        device: String,
+        /// The new entries: for each bucket the number of its lane.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        entries: Option<Vec<u16>>,
+        /// New entries by chance.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shuffle: Option<Shuffle>,
+    },
+    /// Changes the health of a load balancer's backend.
+    Backend {
+        /// The service's name.
+        service: String,
+        /// The backend's address, with its port where several share the address.
+        backend: String,
+        /// What it is from now on.
+        health: HealthWord,
+    },
+    /// Copies of packets, until `count` is reached or the client closes its side.
+    Capture(CaptureRequest),
+    /// The way of single packets through the run, until `count` is reached or the client closes its
+    /// side.
+    Trace(TraceRequest),
+    /// Ends the run in good order.
+    Stop,
+}
+
+/// New entries of a table by chance: the old ones in another order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shuffle {
+    /// What the order is drawn from.
+    #[serde(default)]
+    pub seed: u64,
+    /// How many times in a row, each once the one before is in force.
+    #[serde(default = "once")]
+    pub times: u32,
+    /// Milliseconds between two times.
+    #[serde(default)]
+    pub pause_ms: u64,
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// Which packets to copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CaptureRequest {
+    /// Only packets of this device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Only packets that come in (`true`), or that go out (`false`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inbound: Option<bool>,
+    /// Packets as they were received.
+    pub before: bool,
+    /// Packets as they are sent.
+    pub after: bool,
+    /// Packets that are dropped.
+    pub dropped: bool,
+    /// Of those dropped, only for this reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Only packets that this expression matches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// Ends after so many packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Bytes of each packet at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snaplen: Option<u32>,
+}
+
+/// Which packets to follow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TraceRequest {
+    /// Only packets that this expression matches when they are received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// How many packets, 1 to 255.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u8>,
+}
+
+/// The health of a backend, as people write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HealthWord {
+    /// It takes flows.
+    Up,
+    /// It keeps its flows and gets no new ones.
+    Draining,
+    /// It gets nothing.
+    Down,
+}
+
+impl From<HealthWord> for Health {
+    fn from(word: HealthWord) -> Health {
+        match word {
+            HealthWord::Up => Health::Up,
+            HealthWord::Draining => Health::Drain,
+            HealthWord::Down => Health::Down,
+        }
+    }
+}
+
+impl From<Health> for HealthWord {
+    fn from(health: Health) -> HealthWord {
+        match health {
+            Health::Up => HealthWord::Up,
+            Health::Drain => HealthWord::Draining,
+            Health::Down => HealthWord::Down,
+        }
+    }
+}
+
+impl fmt::Display for HealthWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HealthWord::Up => "up",
+            HealthWord::Draining => "draining",
+            HealthWord::Down => "down",
+        })
+    }
+}

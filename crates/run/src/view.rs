@@ -1,0 +1,129 @@
+//! What others see of a run while it goes on, and the little they can change.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rheostat_base::{Clock, ClockSource, QueueId, Time};
+use rheostat_io::{Device, DeviceCounters, DeviceMonitor};
+use rheostat_steer::{Fence, IndirectionTable, RewriteError};
+use thiserror::Error;
+
+use crate::account::{LaneCounters, LaneSample};
+
+/// The figures of a run at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// Seconds since the start.
+    pub seconds: f64,
+    /// Each lane's counters.
+    pub lanes: Vec<LaneSample>,
+    /// Each device's counters.
+    pub devices: Vec<DeviceCounters>,
+}
+
+/// A view of a run, for any thread. It stays valid, and stands still, when the run is over.
+pub struct RunView {
+    pub(crate) counters: Vec<Arc<LaneCounters>>,
+    pub(crate) monitors: Vec<Arc<dyn DeviceMonitor>>,
+    pub(crate) clock: Clock,
+    names: Vec<String>,
+    tables: Vec<Option<Arc<dyn IndirectionTable>>>,
+    started: Time,
+    rewrites: AtomicU64,
+}
+
+/// Why a device's table was not rewritten.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TableError {
+    /// There is no such device.
+    #[error("there is no device `{device}`; the devices are {devices}")]
+    Device {
+        /// What was asked for.
+        device: String,
+        /// What there is.
+        devices: String,
+    },
+    /// The device places packets by itself.
+    #[error("device `{0}` has no indirection table")]
+    NoTable(String),
+    /// The entries do not fit.
+    #[error(transparent)]
+    Entries(#[from] RewriteError),
+}
+
+impl RunView {
+    pub(crate) fn new(
+        counters: Vec<Arc<LaneCounters>>,
+        devices: &[Box<dyn Device>],
+        clock: Clock,
+    ) -> RunView {
+        RunView {
+            counters,
+            monitors: devices.iter().map(|device| device.monitor()).collect(),
+            names: devices.iter().map(|device| device.name().to_owned()).collect(),
+            tables: devices.iter().map(|device| device.table()).collect(),
+            started: clock.now(),
+            clock,
+            rewrites: AtomicU64::new(0),
+        }
+    }
+
+    /// The figures now.
+    pub fn sample(&self) -> Sample {
+        Sample {
+            seconds: self.clock.now().since(self.started).as_secs_f64(),
+            lanes: self.counters.iter().map(|counters| counters.sample()).collect(),
+            devices: self.monitors.iter().map(|monitor| monitor.counters()).collect(),
+        }
+    }
+
+    /// How many lanes the run has.
+    pub fn lanes(&self) -> usize {
+        self.counters.len()
+    }
+
+    /// The names of the devices, in the order of their numbers.
+    pub fn devices(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The entries of a device's indirection table.
+    ///
+    /// # Errors
+    /// [`TableError`] when there is no such device, or it has no table.
+    pub fn table(&self, device: &str) -> Result<Vec<QueueId>, TableError> {
+        Ok(self.find(device)?.read())
+    }
+
+    /// Rewrites a device's indirection table. Shards stay where they are: a packet that now reaches
+    /// another lane is handed to the owner of its shard, and packets of a flow may overtake each
+    /// other where the old way and the new one meet.
+    ///
+    /// # Errors
+    /// [`TableError`], and nothing is changed.
+    pub fn rewrite(&self, device: &str, entries: &[QueueId]) -> Result<Fence, TableError> {
+        let fence = self.find(device)?.rewrite(entries)?;
+        // Relaxed: read once the run is over, through the join of its threads.
+        self.rewrites.fetch_add(1, Ordering::Relaxed);
+        Ok(fence)
+    }
+
+    /// How many times tables were rewritten while the run went on.
+    pub fn rewrites(&self) -> u64 {
+        self.rewrites.load(Ordering::Relaxed)
+    }
+
+    fn find(&self, device: &str) -> Result<&Arc<dyn IndirectionTable>, TableError> {
+        let Some(number) = self.names.iter().position(|name| name == device) else {
+            let devices = self.names.join(", ");
+            return Err(TableError::Device { device: device.to_owned(), devices });
+        };
+        self.tables[number].as_ref().ok_or_else(|| TableError::NoTable(device.to_owned()))
+    }
+}
+
+impl std::fmt::Debug for RunView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunView").field("devices", &self.names).finish_non_exhaustive()
+    }
+}
