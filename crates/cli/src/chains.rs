@@ -1,8 +1,11 @@
 //! The chains that a configuration can name. Each is compiled as a whole, so that packets pass it
 //! without virtual calls.
 
+use std::sync::Arc;
+
 use rheostat_control::config::FunctionConfig;
 use rheostat_control::config::nat::NatFunction;
+use rheostat_nf::function::lb::HealthBoard;
 use rheostat_nf::function::nat::MappingLog;
 use rheostat_nf::function::{Firewall, Lb, Nat, Policer};
 use rheostat_nf::{Chain, Empty, Stage, Then};
@@ -14,6 +17,9 @@ use crate::failure::Failure;
 /// What is to be done with a chain once its type is known.
 pub(crate) trait WithChain {
     type Output;
+
+    /// Told, before the chain, where the health of its backends is changed, if it balances load.
+    fn balances(&mut self, _board: Arc<HealthBoard>) {}
 
     fn with<C: Chain>(self, chain: C, layout: StateLayout) -> Result<Self::Output, Failure>;
 }
@@ -29,7 +35,7 @@ pub(crate) enum Logs {
 pub(crate) fn build<W: WithChain>(
     functions: &[FunctionConfig],
     logs: Logs,
-    work: W,
+    mut work: W,
 ) -> Result<W::Output, Failure> {
     let mut layout = StateLayout::new();
     match functions {
@@ -39,7 +45,9 @@ pub(crate) fn build<W: WithChain>(
             work.with(chain, layout)
         }
         [FunctionConfig::Lb(lb)] => {
-            let chain = Stage::new(Lb::new(lb.clone()), &mut layout)?;
+            let lb = Lb::new(lb.clone());
+            work.balances(lb.board());
+            let chain = Stage::new(lb, &mut layout)?;
             work.with(chain, layout)
         }
         [FunctionConfig::Nat(nat)] => {

@@ -14,6 +14,8 @@ use rheostat_steer::{Infeasible, SteeringError};
 use rheostat_traffic::MixError;
 use thiserror::Error;
 
+use crate::control::{ClientError, SocketError};
+
 /// Why a command failed; its text is for people.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
@@ -56,6 +58,10 @@ pub(crate) enum Failure {
     NoBlocks,
     #[error("error: {0}")]
     Log(#[from] LogError),
+    #[error("error: {0}")]
+    Socket(#[from] SocketError),
+    #[error("error: {0}")]
+    Client(#[from] ClientError),
     #[error("error: {0}")]
     Bench(#[from] rheostat_bench::BenchError),
 }

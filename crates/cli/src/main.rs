@@ -7,6 +7,7 @@ mod assemble;
 mod bench;
 mod chains;
 mod check;
+mod control;
 mod failure;
 mod generate;
 mod nat_host;
@@ -32,6 +33,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
   rheo run configs/demo.toml
   rheo run configs/firewall.toml --input in.pcap --output out.pcap --lanes 2 --json
   rheo check configs/firewall.toml
+  rheo status --control /run/rheo/nat.sock
   rheo gen --output mix.pcap --packets 1M --flows 64k
   rheo bench nf"
 )]
@@ -48,6 +50,14 @@ enum Command {
     Check(check::Args),
     /// Write generated traffic to a capture.
     Gen(generate::Args),
+    /// Show the figures of a running instance.
+    Status(control::StatusArgs),
+    /// Show or rewrite the indirection table of a running instance's device.
+    Table(control::TableArgs),
+    /// Take a load balancer's backend out of service, or back in.
+    Backend(control::BackendArgs),
+    /// End a running instance in good order.
+    Stop(control::StopArgs),
     /// Say which host has an external endpoint.
     NatHost(nat_host::Args),
     /// Measure.
@@ -59,6 +69,10 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Gen(args) => generate::run(&args),
+        Command::Status(args) => control::status(&args),
+        Command::Table(args) => control::table(&args),
+        Command::Backend(args) => control::backend(&args),
+        Command::Stop(args) => control::stop(&args),
         Command::NatHost(args) => nat_host::run(&args),
         Command::Bench(args) => bench::run(&args),
     };

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_control::{Config, DeviceOverride, Overrides};
+use rheostat_nf::function::lb::HealthBoard;
 use rheostat_nf::{Chain, ChainService};
 use rheostat_observe::{LiveLine, Summary};
 use rheostat_run::Sample;
@@ -18,6 +19,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::assemble::Assembly;
 use crate::chains::{self, Logs, WithChain};
+use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;
 
 /// How often the end of a run is looked for.
@@ -30,6 +32,7 @@ const DRAIN: Duration = Duration::from_secs(5);
   rheo run configs/demo.toml
   rheo run configs/firewall.toml --input in.pcap --output out.pcap
   rheo run configs/firewall-two-ports.toml --device lan=pcap:lan.pcap --device wan=pcap:wan.pcap
+  rheo run configs/demo.toml --control /run/rheo/demo.sock
 
 The summary is the last line of standard output with --json. The exit status is 0 when all invariants
 held, 1 when one did not, 2 when the run could not start.")]
@@ -41,6 +44,9 @@ pub(crate) struct Args {
     /// Print the summary as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Listen at this control socket, for `rheo status`, `table`, `backend` and `stop`.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) control: Option<PathBuf>,
 }
 
 /// Flags that take the place of what the configuration says.
@@ -82,13 +88,16 @@ impl OverrideArgs {
 
 /// Loads, assembles, runs, and reports.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let (config, warnings) = Config::load(&args.config, &args.overrides.to_overrides())?;
+    let (mut config, warnings) = Config::load(&args.config, &args.overrides.to_overrides())?;
+    if let Some(path) = &args.control {
+        config.observe.control = Some(path.clone());
+    }
     if !warnings.is_empty() {
         eprint!("{}", warnings.render(io::stderr().is_terminal()));
     }
     let chain = config.chain.clone();
     let watch = Watch::new(&config, args.json)?;
-    let report = chains::build(&chain, Logs::Written, Run { config, watch })?;
+    let report = chains::build(&chain, Logs::Written, Run { config, watch, board: None })?;
     Ok(print(&report, args.json))
 }
 
@@ -96,15 +105,29 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 struct Run {
     config: Config,
     watch: Watch,
+    board: Option<Arc<HealthBoard>>,
 }
 
 impl WithChain for Run {
     type Output = RunReport;
 
+    fn balances(&mut self, board: Arc<HealthBoard>) {
+        self.board = Some(board);
+    }
+
     fn with<C: Chain>(self, chain: C, layout: StateLayout) -> Result<RunReport, Failure> {
+        // Before anything costly: another instance may listen there.
+        let socket = self.config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
         let assembly = Assembly::new(self.config, &chain)?;
         let writers = assembly.writers();
-        let report = self.watch.follow(assembly.start(chain, layout)?)?;
+        let run = assembly.start(chain, layout)?;
+        let instance = Instance {
+            view: run.view(),
+            interrupted: self.watch.interrupted.clone(),
+            board: self.board,
+        };
+        let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
+        let report = self.watch.follow(run, server)?;
         for writer in writers {
             writer.close()?;
         }
@@ -156,7 +179,11 @@ impl Watch {
 
     /// Prints figures until the input ends, the time is up, or someone interrupts; then lets what has
     /// arrived go through.
-    fn follow<C: Chain>(&self, mut run: Runtime<ChainService<C>>) -> Result<RunReport, Failure> {
+    fn follow<C: Chain>(
+        &self,
+        mut run: Runtime<ChainService<C>>,
+        server: Option<Server>,
+    ) -> Result<RunReport, Failure> {
         let start = Instant::now();
         let mut stopped: Option<Instant> = None;
         let mut last = run.sample();
@@ -184,6 +211,8 @@ impl Watch {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+        // While the lanes still stand, so that nobody is told about half a run.
+        drop(server);
         Ok(run.join()?)
     }
 

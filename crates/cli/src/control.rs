@@ -1,0 +1,20 @@
+//! The control socket: the running instance's end of it, and the commands that use the other.
+
+mod backend;
+mod client;
+mod instance;
+mod peer;
+mod server;
+mod socket;
+mod status;
+mod stop;
+mod table;
+
+pub(crate) use backend::{Args as BackendArgs, run as backend};
+pub(crate) use client::{ClientError, Target};
+pub(crate) use instance::Instance;
+pub(crate) use server::Server;
+pub(crate) use socket::{ControlSocket, SocketError};
+pub(crate) use status::{Args as StatusArgs, run as status};
+pub(crate) use stop::{Args as StopArgs, run as stop};
+pub(crate) use table::{Args as TableArgs, run as table};

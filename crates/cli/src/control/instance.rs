@@ -1,0 +1,162 @@
+//! What a running instance does when it is asked.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rheostat_base::QueueId;
+use rheostat_nf::function::lb::HealthBoard;
+use rheostat_observe::Summary;
+use rheostat_observe::control::{
+    BackendState, DeviceState, HealthWord, Reply, Request, Shuffle, Status,
+};
+use rheostat_run::RunView;
+use rheostat_steer::Fence;
+
+use super::peer::Peer;
+
+/// How long a table's fence may take to pass: a worker that polls passes it at once.
+const FENCE: Duration = Duration::from_secs(5);
+/// How often a fence is looked at.
+const GLANCE: Duration = Duration::from_micros(50);
+/// The longest pause between two rewrites.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// A running instance, for whoever may control it.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    /// The run.
+    pub(crate) view: Arc<RunView>,
+    /// Set to end the run.
+    pub(crate) interrupted: Arc<AtomicBool>,
+    /// Where the health of backends is changed, if the chain has a load balancer.
+    pub(crate) board: Option<Arc<HealthBoard>>,
+}
+
+impl Instance {
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// When the client has gone, or does not read.
+    pub(super) fn answer(&self, request: Request, peer: &mut Peer) -> io::Result<()> {
+        let reply = match request {
+            Request::Status => Ok(self.status()),
+            Request::Table { device, entries, shuffle } => {
+                self.table(device, entries, shuffle, peer)
+            }
+            Request::Backend { service, backend, health } => {
+                self.set_backend(service, backend, health)
+            }
+            Request::Stop => {
+                self.interrupted.store(true, Ordering::Relaxed);
+                Ok(Reply::Stopping)
+            }
+        };
+        peer.send(&reply.unwrap_or_else(|message| Reply::Error { message }))
+    }
+
+    fn status(&self) -> Reply {
+        let sample = self.view.sample();
+        let summary = Summary::so_far(&sample);
+        let devices = self.view.devices().iter().zip(&sample.devices).map(|(device, counters)| {
+            let lost = counters.queue_full.iter().sum::<u64>()
+                + counters.no_buffer
+                + counters.oversize
+                + counters.malformed;
+            let (arrived, sent) = (counters.arrived, counters.sent);
+            DeviceState { device: device.clone(), arrived, lost, sent }
+        });
+        let backends = self.board.iter().flat_map(|board| board.backends());
+        let state = |(service, backend, health): (String, String, _)| BackendState {
+            service,
+            backend,
+            health: HealthWord::from(health),
+        };
+        let devices = devices.collect();
+        Reply::Status(Box::new(Status {
+            summary,
+            devices,
+            backends: backends.map(state).collect(),
+        }))
+    }
+
+    fn set_backend(
+        &self,
+        service: String,
+        backend: String,
+        health: HealthWord,
+    ) -> Result<Reply, String> {
+        let Some(board) = &self.board else {
+            return Err("the chain has no load balancer, so there are no backends".to_owned());
+        };
+        let moved =
+            board.set(&service, &backend, health.into()).map_err(|error| error.to_string())?;
+        Ok(Reply::Backend { state: BackendState { service, backend, health }, moved })
+    }
+
+    fn table(
+        &self,
+        device: String,
+        entries: Option<Vec<u16>>,
+        shuffle: Option<Shuffle>,
+        peer: &Peer,
+    ) -> Result<Reply, String> {
+        let rewrites = match (entries, shuffle) {
+            (Some(_), Some(_)) => {
+                return Err("give either `entries` or `shuffle`, not both".to_owned());
+            }
+            (Some(entries), None) => {
+                let entries: Vec<_> = entries.into_iter().map(QueueId).collect();
+                self.rewrite(&device, &entries, peer)?;
+                1
+            }
+            (None, Some(shuffle)) => self.shuffle(&device, shuffle, peer)?,
+            (None, None) => 0,
+        };
+        let entries = self.view.table(&device).map_err(|error| error.to_string())?;
+        let entries = entries.into_iter().map(|queue| queue.0).collect();
+        Ok(Reply::Table { device, entries, rewrites })
+    }
+
+    /// Puts the entries into another order, as often as asked for, unless the client goes or the run
+    /// ends. Returns how often.
+    fn shuffle(&self, device: &str, shuffle: Shuffle, peer: &Peer) -> Result<u32, String> {
+        let mut rng = StdRng::seed_from_u64(shuffle.seed);
+        let mut entries = self.view.table(device).map_err(|error| error.to_string())?;
+        let pause = Duration::from_millis(shuffle.pause_ms).min(LONGEST_PAUSE);
+        for time in 0..shuffle.times {
+            if peer.has_had_enough() || peer.run_is_over() {
+                return Ok(time);
+            }
+            entries.shuffle(&mut rng);
+            self.rewrite(device, &entries, peer)?;
+            thread::sleep(pause);
+        }
+        Ok(shuffle.times)
+    }
+
+    /// Rewrites a table and waits until no packet can be placed by the old entries any more.
+    fn rewrite(&self, device: &str, entries: &[QueueId], peer: &Peer) -> Result<(), String> {
+        let fence: Fence = self.view.rewrite(device, entries).map_err(|error| error.to_string())?;
+        let start = Instant::now();
+        while !fence.passed() {
+            if peer.run_is_over() {
+                return Err("the run is over".to_owned());
+            }
+            if start.elapsed() > FENCE {
+                let seconds = FENCE.as_secs();
+                return Err(format!(
+                    "the new entries of `{device}` are written, but after {seconds} s packets may still \
+                     be placed by the old ones: is a worker stuck?"
+                ));
+            }
+            thread::sleep(GLANCE);
+        }
+        Ok(())
+    }
+}

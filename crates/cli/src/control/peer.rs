@@ -1,0 +1,96 @@
+//! The running instance's end of one connection.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rheostat_observe::control::{self, LONGEST_REQUEST, Reply};
+use rustix::net::{RecvFlags, recv, sockopt::socket_peercred};
+use rustix::process::geteuid;
+
+/// How often a waiting connection looks whether the run has ended.
+const GLANCE: Duration = Duration::from_millis(100);
+/// How long a client may leave an answer unread before it is given up.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a client may say nothing.
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// A client.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    reader: BufReader<UnixStream>,
+    over: Arc<AtomicBool>,
+}
+
+impl Peer {
+    /// Takes a connection; `over` is set when the run ends.
+    pub(super) fn new(stream: UnixStream, over: Arc<AtomicBool>) -> io::Result<Peer> {
+        stream.set_read_timeout(Some(GLANCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Peer { reader: BufReader::new(stream), over })
+    }
+
+    /// Whether the client runs under the same user as we do, or as root. The mode of the socket says
+    /// so, too, but whoever was given its descriptor does not meet the mode.
+    pub(super) fn is_entitled(&self) -> bool {
+        let owner = socket_peercred(self.reader.get_ref()).map(|credentials| credentials.uid);
+        owner.is_ok_and(|owner| owner == geteuid() || owner.is_root())
+    }
+
+    /// The next line, without its end; `None` when the client has gone, says nothing for long, or the
+    /// run is over. A line that is too long ends the conversation with an error.
+    pub(super) fn next_line(&mut self) -> io::Result<Option<String>> {
+        let since = Instant::now();
+        let mut line = Vec::new();
+        loop {
+            let room = (LONGEST_REQUEST + 1).saturating_sub(line.len()) as u64;
+            match self.reader.by_ref().take(room).read_until(b'\n', &mut line) {
+                Ok(0) => return Ok(None),
+                Ok(_) if line.ends_with(b"\n") => {
+                    line.pop();
+                    return Ok(Some(String::from_utf8_lossy(&line).into_owned()));
+                }
+                Ok(_) if line.len() > LONGEST_REQUEST => {
+                    let message = format!("a request has {LONGEST_REQUEST} bytes at most");
+                    self.send(&Reply::Error { message })?;
+                    return Ok(None);
+                }
+                // The client's side ended within a line.
+                Ok(_) => return Ok(None),
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(error),
+            }
+            if self.run_is_over() || since.elapsed() > SILENCE {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Sends a line. A client that does not read it in time is an error.
+    pub(crate) fn send(&mut self, reply: &Reply) -> io::Result<()> {
+        self.reader.get_mut().write_all(control::line(reply).as_bytes())
+    }
+
+    /// Whether the client has closed its side, which ends an answer that goes on.
+    pub(crate) fn has_had_enough(&self) -> bool {
+        let stream = self.reader.get_ref();
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        match recv(stream, &mut [0_u8; 1], flags) {
+            Ok((_, received)) => received == 0,
+            Err(error) => error != rustix::io::Errno::AGAIN && error != rustix::io::Errno::INTR,
+        }
+    }
+
+    /// Whether the run has ended.
+    pub(crate) fn run_is_over(&self) -> bool {
+        // Relaxed: the flag publishes nothing.
+        self.over.load(Ordering::Relaxed)
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}

@@ -1,0 +1,96 @@
+//! The threads that answer clients. They share no lock with the lanes: a client that is slow, silent or
+//! gone costs the run nothing.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use rheostat_observe::control::{self, Reply};
+use rustix::net::{Shutdown, shutdown};
+
+use super::instance::Instance;
+use super::peer::Peer;
+use super::socket::ControlSocket;
+
+/// Clients served at the same time.
+const CLIENTS: usize = 16;
+
+/// The control socket of a run in service. Dropping it ends all conversations and removes the socket.
+#[derive(Debug)]
+pub(crate) struct Server {
+    socket: Arc<ControlSocket>,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Answers who connects to `socket` about `instance`.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(crate) fn start(socket: ControlSocket, instance: Instance) -> io::Result<Server> {
+        let socket = Arc::new(socket);
+        let over = Arc::new(AtomicBool::new(false));
+        let (listening, ended) = (socket.clone(), over.clone());
+        let accept = move || accept(&listening, &Arc::new(instance), &ended);
+        let thread = thread::Builder::new().name("rheo-control".into()).spawn(accept)?;
+        Ok(Server { socket, over, thread: Some(thread) })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        // Wakes the thread that accepts.
+        let _ = shutdown(self.socket.listener(), Shutdown::Both);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept(socket: &ControlSocket, instance: &Arc<Instance>, over: &Arc<AtomicBool>) {
+    let mut clients: Vec<JoinHandle<()>> = Vec::new();
+    while !over.load(Ordering::Relaxed) {
+        let Ok((stream, _)) = socket.listener().accept() else {
+            // Out of descriptors, say: others may have some again soon.
+            thread::sleep(std::time::Duration::from_millis(20));
+            continue;
+        };
+        clients.retain(|client| !client.is_finished());
+        let Ok(peer) = Peer::new(stream, over.clone()) else { continue };
+        let busy = clients.len() >= CLIENTS;
+        let instance = instance.clone();
+        let client = move || {
+            // The client has gone or does not read: nobody is left to be told.
+            let _ = converse(peer, &instance, busy);
+        };
+        let client = thread::Builder::new().name("rheo-client".into()).spawn(client);
+        clients.extend(client);
+    }
+    for client in clients {
+        let _ = client.join();
+    }
+}
+
+fn converse(mut peer: Peer, instance: &Instance, busy: bool) -> io::Result<()> {
+    if busy {
+        let message = format!("{CLIENTS} clients are being served already: try again later");
+        return peer.send(&Reply::Error { message });
+    }
+    if !peer.is_entitled() {
+        let message = "only the owner of this instance and root may ask".to_owned();
+        return peer.send(&Reply::Error { message });
+    }
+    while let Some(line) = peer.next_line()? {
+        match control::parse(&line) {
+            Ok(request) => instance.answer(request, &mut peer)?,
+            Err(reply) => peer.send(&reply)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! A running instance of `rheo` on the simulated NIC, with its control socket in a scratch folder.
+#![allow(dead_code, reason = "each test program uses some of it")]
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const RHEO: &str = env!("CARGO_BIN_EXE_rheo");
+
+/// How long to wait for what happens at once on a machine that is not overloaded.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Instance {
+    child: Option<Child>,
+    folder: Option<TempDir>,
+    config: PathBuf,
+}
+
+impl Instance {
+    /// Runs the demo, slowly and without end, with these flags.
+    pub(crate) fn start(flags: &[&str]) -> Instance {
+        Instance::start_in(tempfile::tempdir().unwrap(), flags)
+    }
+
+    pub(crate) fn start_in(folder: TempDir, flags: &[&str]) -> Instance {
+        let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/demo.toml");
+        let slow = ["--device", "wire=sim:20kpps"];
+        Instance::start_with(&config, folder, &[&slow[..], flags].concat())
+    }
+
+    pub(crate) fn start_with(config: &Path, folder: TempDir, flags: &[&str]) -> Instance {
+        let socket = folder.path().join("x.sock");
+        // Of two sockets, the one that answers is ours.
+        let child = Command::new(RHEO)
+            .arg("run")
+            .arg(config)
+            .args(["--duration", "600s", "--json", "--seed", "7", "--control"])
+            .arg(&socket)
+            .args(flags)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let config = config.to_owned();
+        let instance = Instance { child: Some(child), folder: Some(folder), config };
+        let start = Instant::now();
+        while !rheo(&socket, &["status"]).status.success() {
+            assert!(start.elapsed() < PATIENCE, "the instance does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        instance
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.as_ref().unwrap().path().join("x.sock")
+    }
+
+    /// The output of a command that must succeed.
+    pub(crate) fn ask(&self, arguments: &[&str]) -> String {
+        let output = rheo(&self.socket(), arguments);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The message of a command that must fail.
+    pub(crate) fn refused(&self, arguments: &[&str]) -> String {
+        refused_at(&self.socket(), arguments)
+    }
+
+    /// The message of a second instance with the same socket.
+    pub(crate) fn second(&self) -> String {
+        let output = Command::new(RHEO)
+            .arg("run")
+            .arg(&self.config)
+            .arg("--control")
+            .arg(self.socket())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// Ends the run by its control socket and returns its summary.
+    pub(crate) fn stop(mut self) -> Value {
+        self.ask(&["stop"]);
+        let mut child = self.child.take().unwrap();
+        let mut summary = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut summary).unwrap();
+        let status = child.wait().unwrap();
+        assert!(status.success(), "{summary}");
+        json(&summary)
+    }
+
+    /// Kills the instance, as a crash would, and returns the folder of its socket.
+    pub(crate) fn kill(mut self) -> TempDir {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        self.folder.take().unwrap()
+    }
+
+    /// Starts a command that goes on by itself.
+    pub(crate) fn begin(&self, arguments: &[&str]) -> Child {
+        command(&self.socket(), arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn command(socket: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(RHEO);
+    command.arg(arguments[0]).arg("--control").arg(socket).args(&arguments[1..]);
+    command
+}
+
+pub(crate) fn rheo(socket: &Path, arguments: &[&str]) -> Output {
+    command(socket, arguments).output().unwrap()
+}
+
+pub(crate) fn refused_at(socket: &Path, arguments: &[&str]) -> String {
+    let output = rheo(socket, arguments);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+pub(crate) fn json(text: &str) -> Value {
+    serde_json::from_str(text.lines().last().unwrap_or_default())
+        .unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A load balancer of three backends before a simulated NIC, written to a folder.
+pub(crate) fn lb_config(folder: &Path) -> PathBuf {
+    let path = folder.join("lb.toml");
+    std::fs::write(&path, LB).unwrap();
+    path
+}
+
+const LB: &str = r#"
+[[device]]
+name = "wire"
+kind = "sim"
+inside = ["10.0.0.0/8"]
+rate = "20kpps"
+
+[chain]
+functions = ["lb"]
+
+[function.lb]
+seed = 11
+other = "pass"
+
+[[function.lb.service]]
+name = "web"
+vip = "10.200.0.1"
+protocol = "tcp"
+port = "80"
+mode = "nat"
+
+[[function.lb.service.backend]]
+address = "10.1.0.1"
+
+[[function.lb.service.backend]]
+address = "10.1.0.2"
+
+[[function.lb.service.backend]]
+address = "10.1.0.3"
+"#;
