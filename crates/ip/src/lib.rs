@@ -3,6 +3,7 @@
 
 mod interface;
 mod link;
+pub mod neighbour;
 mod rate_limit;
 mod reset;
 mod resident;

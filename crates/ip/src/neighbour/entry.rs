@@ -1,0 +1,50 @@
+//! What is known of one neighbour.
+
+use rheostat_base::Time;
+use rheostat_packet::wire::MacAddress;
+
+/// How sure it is that a neighbour is there (RFC 4861, section 7.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NeighbourState {
+    /// It was asked for its link address and has not answered yet.
+    Incomplete,
+    /// It has answered a short while ago.
+    Reachable,
+    /// It may have gone; nobody asks before there is a packet for it.
+    Stale,
+    /// There was a packet for it; if nothing shows that it is there, it will be asked.
+    Delay,
+    /// It is being asked whether it is still there.
+    Probe,
+    /// Its link address was configured.
+    Permanent,
+}
+
+/// An entry of the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) state: NeighbourState,
+    /// Meaningless while the state is [`NeighbourState::Incomplete`].
+    pub(super) mac: MacAddress,
+    /// Questions asked so far in this state.
+    pub(super) asked: u8,
+    /// When something is to be done about it.
+    pub(super) deadline: Time,
+}
+
+/// What lanes see of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Visible {
+    Nothing,
+    Asked,
+    Known { mac: MacAddress, stale: bool },
+}
+
+impl Entry {
+    pub(super) fn visible(&self) -> Visible {
+        match self.state {
+            NeighbourState::Incomplete => Visible::Asked,
+            state => Visible::Known { mac: self.mac, stale: state == NeighbourState::Stale },
+        }
+    }
+}
