@@ -174,8 +174,14 @@ impl Service for Misdeed {
         self.firewall.process(&mut honest, lane, out);
     }
 
-    fn relay(&mut self, burst: &mut Burst, lane: &mut LaneState<'_, Limits>, out: &mut Egress) {
-        self.firewall.relay(burst, lane, out);
+    fn relay(
+        &mut self,
+        burst: &mut Burst,
+        lane: &mut LaneState<'_, Limits>,
+        out: &mut Egress,
+        now: Time,
+    ) {
+        self.firewall.relay(burst, lane, out, now);
     }
 
     fn tick(&mut self, lane: &mut LaneState<'_, Limits>, out: &mut Egress, now: Time) {

@@ -71,6 +71,18 @@ drop_reasons! {
     NoRoute = "no_route",
     /// The packet is longer than the path to where it should go carries, and may not be fragmented.
     TooBig = "too_big",
+    /// The frame is for another station on the link, or in another VLAN.
+    NotOurs = "not_ours",
+    /// The packet has an address that no packet here can have, or names its own way.
+    Martian = "martian",
+    /// The packet has passed as many routers as it may.
+    TtlExceeded = "ttl_exceeded",
+    /// The packet is for many, or its addresses mean nothing beyond their link: it is not passed on.
+    NotRouted = "not_routed",
+    /// The next hop does not say its link address, or too many packets wait for that already.
+    NeighbourUnresolved = "neighbour_unresolved",
+    /// The packet is for this machine itself, where nobody takes it.
+    NoListener = "no_listener",
     /// No backend takes the flow.
     NoBackend = "no_backend",
     /// A handler gave up on the packet.

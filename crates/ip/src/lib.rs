@@ -1,21 +1,31 @@
 //! What routers and hosts share: interfaces, routes, neighbours, the answers to packets that are not let
 //! through, and how often they may be given.
 
+mod arp;
+mod discovery;
+mod fragmentation;
+mod icmp_error;
 mod interface;
 mod link;
 pub mod neighbour;
+mod network;
 mod rate_limit;
 mod reset;
 mod resident;
 pub mod route;
+mod stack;
 mod unreachable;
 
+pub use icmp_error::{Problem, icmp_error};
 pub use interface::{Interface, InterfaceAddress};
 pub use link::Received;
+pub use neighbour::{NeighbourKey, NeighbourLimits, NeighbourState};
+pub use network::{Network, NetworkError, Policy};
 pub use rate_limit::RateLimit;
 pub use reset::{is_host, tcp_reset};
 pub use resident::{LocalPacket, Outbox, Resident};
 pub use route::{Hop, HopId, Route, RouteError, Routes};
+pub use stack::{Admission, Departure, ErrorsAfterChain, Next, Path, Stack, Turn};
 pub use unreachable::{Unreachable, unreachable};
 
 /// The longest answer: an ICMPv6 error of the least MTU (RFC 4443, section 2.4 (c)), with room for the

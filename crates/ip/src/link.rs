@@ -1,6 +1,10 @@
-//! Link headers turned round.
+//! Link headers, turned round and made.
 
+use rheostat_packet::build::MIN_FRAME;
+use rheostat_packet::wire::{MacAddress, ethernet};
 use rheostat_packet::{Headers, LinkType, Mbuf};
+
+use crate::interface::Interface;
 
 /// The start of a packet that is to be answered, with all its headers.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +56,24 @@ pub(crate) fn write_reversed(
         LinkType::Raw | LinkType::Null => {}
     }
     Some(len)
+}
+
+/// A frame of an interface, padded to the least length.
+pub(crate) fn frame(
+    interface: &Interface,
+    to: MacAddress,
+    ethertype: u16,
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut frame = [to, interface.mac].concat();
+    if let Some(vlan) = interface.vlan {
+        frame.extend(ethernet::VLAN.to_be_bytes());
+        frame.extend(vlan.to_be_bytes());
+    }
+    frame.extend(ethertype.to_be_bytes());
+    frame.extend_from_slice(payload);
+    frame.resize(frame.len().max(MIN_FRAME), 0);
+    frame
 }
 
 /// Pads an Ethernet frame of `len` bytes to the least length.

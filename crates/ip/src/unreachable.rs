@@ -2,16 +2,12 @@
 
 use std::net::IpAddr;
 
+use rheostat_packet::Headers;
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
 use rheostat_packet::wire::{icmpv4, icmpv6};
-use rheostat_packet::{Headers, Network, tuple};
 
+use crate::icmp_error;
 use crate::link::{self, Received};
-use crate::reset::is_host;
-
-/// Bytes of an ICMPv4 error with its IP header (RFC 1812, section 4.3.2.3), and of an ICMPv6 error
-/// (RFC 4443, section 2.4 (c)), at most.
-const MOST: [usize; 2] = [576, 1_280];
 
 /// Why a packet does not get where it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,35 +28,20 @@ pub fn unreachable(
     why: Unreachable,
     out: &mut [u8],
 ) -> Option<usize> {
-    if headers.fragment.is_some_and(|fragment| fragment.offset > 0) {
-        return None;
-    }
     let data = packet.data;
-    let key = tuple::addresses(data, headers)?;
-    if !is_host(key.first()) || !is_host(key.second()) {
-        return None;
-    }
-    let message = data.get(usize::from(headers.l4)..).unwrap_or_default();
-    let is_error = match (headers.network, headers.protocol) {
-        (Network::Ipv4, 1) => message.first().is_none_or(|kind| icmpv4::is_error(*kind)),
-        (Network::Ipv6, 58) => message.first().is_none_or(|kind| icmpv6::is_error(*kind)),
-        _ => false,
-    };
-    if is_error {
-        return None;
-    }
+    let key = icmp_error::answerable(data, headers)?;
     let codes = match why {
         Unreachable::Prohibited => [13, 1],
         Unreachable::NoPort => [3, 4],
     };
-    let (kind, code, most, header) = match key.first() {
-        IpAddr::V4(_) => (icmpv4::UNREACHABLE, codes[0], MOST[0], 28),
-        IpAddr::V6(_) => (icmpv6::UNREACHABLE, codes[1], MOST[1], 48),
+    let (kind, code) = match key.first() {
+        IpAddr::V4(_) => (icmpv4::UNREACHABLE, codes[0]),
+        IpAddr::V6(_) => (icmpv6::UNREACHABLE, codes[1]),
     };
     let l3 = link::write_reversed(packet, headers, out)?;
     let end = (headers.end as usize).min(data.len());
     let quoted = data.get(usize::from(headers.l3)..end)?;
-    let quoted = &quoted[..quoted.len().min(most - header)];
+    let quoted = icmp_error::quotable(quoted, key.first().is_ipv4());
     let transport = Transport::Icmp { kind, code, rest: 0 };
     let answer = FrameBuilder::new(key.second(), key.first(), transport, Payload::Bytes(quoted));
     let body = out.get_mut(l3..).filter(|body| body.len() >= answer.len())?;

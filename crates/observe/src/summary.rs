@@ -100,7 +100,7 @@ impl Summary {
             copied: all.copied,
             sent: all.sent,
             consumed: all.consumed,
-            held: all.held,
+            held: all.held_total(),
             dropped,
             handoff: all.handoff_out,
             flows: Flows {

@@ -72,9 +72,22 @@ pub struct Meta {
     // each copy then waits for the stores before it.
     link: u8,
     hash_kind: u8,
+    returning: u8,
 }
 
 impl Meta {
+    /// Whether the packet comes from the lane itself, and not from a device.
+    #[inline]
+    pub fn is_returning(&self) -> bool {
+        self.returning != 0
+    }
+
+    /// Says that the packet comes from the lane itself: no device received it as it is now.
+    #[inline]
+    pub fn set_returning(&mut self) {
+        self.returning = 1;
+    }
+
     /// What the first bytes of the packet are.
     #[inline]
     pub fn link(&self) -> LinkType {

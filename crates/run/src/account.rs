@@ -82,17 +82,24 @@ lane_counters! {
     total_ns,
     /// Fragments now waiting for the first of their datagram; a gauge.
     held,
+    /// Packets now waiting for the link address of their next hop; a gauge.
+    waiting,
     /// The most flows the lane has held at once; a gauge.
     flows_peak,
 }
 
 /// Counters that may fall.
-const GAUGES: [&str; 2] = ["held", "flows_peak"];
+const GAUGES: [&str; 3] = ["held", "waiting", "flows_peak"];
 
 impl LaneSample {
     /// Packets dropped for any reason.
     pub fn dropped_total(&self) -> u64 {
         self.dropped.iter().sum()
+    }
+
+    /// Packets that stay in the lane for now.
+    pub fn held_total(&self) -> u64 {
+        self.held + self.waiting
     }
 
     /// Flows alive.
@@ -117,7 +124,8 @@ impl LaneSample {
     #[must_use]
     pub fn since(&self, earlier: &LaneSample) -> LaneSample {
         let difference = self.combine(earlier, u64::wrapping_sub);
-        LaneSample { held: self.held, flows_peak: self.flows_peak, ..difference }
+        let LaneSample { held, waiting, flows_peak, .. } = *self;
+        LaneSample { held, waiting, flows_peak, ..difference }
     }
 
     /// The counters that may only grow, to compare two samples of a running lane.
@@ -134,8 +142,11 @@ pub(crate) fn received_and_done(lanes: &[Arc<LaneCounters>]) -> Option<u64> {
     let before = LaneSample::sum(&lanes.iter().map(|lane| lane.sample()).collect::<Vec<_>>());
     fence(Ordering::SeqCst);
     let after = LaneSample::sum(&lanes.iter().map(|lane| lane.sample()).collect::<Vec<_>>());
-    let left =
-        before.sent + before.consumed + before.held + before.dropped_total() + before.handoff_out;
+    let left = before.sent
+        + before.consumed
+        + before.held_total()
+        + before.dropped_total()
+        + before.handoff_out;
     let entered = after.received + after.originated + after.copied + after.handoff_in;
     (left == entered && before.handoff_in == after.handoff_out).then_some(after.received)
 }

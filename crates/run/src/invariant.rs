@@ -130,7 +130,7 @@ impl Remains {
         };
         for (lane, c) in self.lanes.iter().enumerate() {
             let entered = c.received + c.originated + c.copied + c.handoff_in;
-            let left = c.sent + c.consumed + c.held + c.dropped_total() + c.handoff_out;
+            let left = c.sent + c.consumed + c.held_total() + c.dropped_total() + c.handoff_out;
             expect(entered == left, Violation::LaneUnbalanced { lane, entered, left });
         }
         let all = LaneSample::sum(&self.lanes);

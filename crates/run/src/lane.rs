@@ -187,6 +187,10 @@ impl<S: Service> Lane<S> {
         if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
             self.service.tick(&mut state, &mut self.egress, self.latest);
             self.expire_fragments();
+            if self.egress.has_returning() {
+                self.take_back();
+                self.process();
+            }
         }
         self.publish();
         self.egress.flush(&mut self.pool, &self.counters);
@@ -239,7 +243,7 @@ impl<S: Service> Lane<S> {
                 self.steer(now);
                 self.process();
             } else {
-                self.relay();
+                self.relay(now);
             }
         }
         received
@@ -283,12 +287,15 @@ impl<S: Service> Lane<S> {
         }
     }
 
-    fn relay(&mut self) {
+    fn relay(&mut self, now: Time) {
         let bytes: usize = self.burst.iter().map(Mbuf::len).sum();
         self.counters.received_bytes.add(bytes as u64);
+        // Packets of a burst come in the order of their times.
+        let now = self.burst.last().map_or(now, |packet| self.time_of(packet, now));
+        self.latest = self.latest.max(now);
         let mut state =
             LaneState { shards: &mut self.shards, pool: &mut self.pool, counters: &self.counters };
-        self.service.relay(&mut self.burst, &mut state, &mut self.egress);
+        self.service.relay(&mut self.burst, &mut state, &mut self.egress, now);
         debug_assert!(self.burst.is_empty(), "a service leaves no packet behind");
     }
 

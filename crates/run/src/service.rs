@@ -38,9 +38,15 @@ pub trait Service: Send + 'static {
         out: &mut Egress,
     );
 
-    /// Sends on the packets of a poll, all from one device, and leaves `burst` empty. Only called for
-    /// a service that keeps no state.
-    fn relay(&mut self, burst: &mut Burst, lane: &mut LaneState<'_, Self::Local>, out: &mut Egress);
+    /// Sends on the packets that a poll at `now` received, all from one device, and leaves `burst` empty.
+    /// Only called for a service that keeps no state.
+    fn relay(
+        &mut self,
+        burst: &mut Burst,
+        lane: &mut LaneState<'_, Self::Local>,
+        out: &mut Egress,
+        now: Time,
+    );
 
     /// Does what is due by `now` without a packet to cause it: timers, periodic handlers. A bounded
     /// amount per call.

@@ -44,10 +44,11 @@ impl Egress {
         }
     }
 
-    /// Lets a packet come back as one that has arrived from outside, addressed as it is now. It stays
-    /// in the lane's account until it leaves for good.
+    /// Lets a packet come back as one that has arrived on the device its metadata name, addressed as it
+    /// is now. It stays in the lane's account until it leaves for good.
     #[cold]
-    pub fn turn_round(&mut self, packet: Mbuf) {
+    pub fn turn_round(&mut self, mut packet: Mbuf) {
+        packet.meta.set_returning();
         self.returning.push(packet);
     }
 

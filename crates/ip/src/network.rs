@@ -1,0 +1,397 @@
+//! What all lanes share of the network layer.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rheostat_base::{DeviceId, Time};
+use rheostat_packet::wire::MacAddress;
+use thiserror::Error;
+
+use crate::interface::Interface;
+use crate::neighbour::{NeighbourKey, NeighbourLimits, NeighbourState, Neighbours, Solicitation};
+use crate::resident::{LocalPacket, Outbox, Resident};
+use crate::route::{Hop, Route, RouteError, Routes};
+
+/// The least MTU of a link for IPv4 (RFC 791, section 3.2) and for IPv6 (RFC 8200, section 5).
+const LEAST_MTU: [u16; 2] = [68, 1_280];
+/// How often interfaces announce their addresses at the start, and how long apart (RFC 5227, section 1.1:
+/// ANNOUNCE_NUM and ANNOUNCE_INTERVAL).
+const ANNOUNCEMENTS: u8 = 2;
+const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(2);
+/// How long it may go unnoticed that a resident has changed its mind about its next deadline.
+const ASK_RESIDENTS: Duration = Duration::from_millis(100);
+
+/// How the network layer behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// ICMP errors and resets per second, all lanes together (RFC 1812, section 4.3.2.8; RFC 4443, section
+    /// 2.4 (f)). Zero: none.
+    pub errors_per_second: u32,
+    /// How many of them at once.
+    pub errors_at_once: u32,
+    /// Packets that wait for one neighbour at most, per lane (RFC 4861, section 7.2.2: at least one); the
+    /// oldest goes first.
+    pub waiting_per_neighbour: usize,
+    /// Packets that wait for neighbours at most, per lane.
+    pub waiting: usize,
+    /// Whether interfaces announce their addresses at the start.
+    pub announce: bool,
+    /// Bounds of the table of neighbours.
+    pub neighbours: NeighbourLimits,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy {
+            errors_per_second: 1_000,
+            errors_at_once: 50,
+            waiting_per_neighbour: 3,
+            waiting: 256,
+            announce: true,
+            neighbours: NeighbourLimits::default(),
+        }
+    }
+}
+
+/// Why interfaces and routes do not make a network.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NetworkError {
+    /// Two interfaces are on one device.
+    #[error("{device} has two interfaces, `{name}` and another: give it one")]
+    SameDevice {
+        /// The device.
+        device: DeviceId,
+        /// The second interface.
+        name: String,
+    },
+    /// An address is that of two interfaces.
+    #[error("`{name}` has the address {address}, which another interface has, too")]
+    SameAddress {
+        /// The second interface.
+        name: String,
+        /// The address.
+        address: IpAddr,
+    },
+    /// The address is none that a host can have.
+    #[error("`{name}` cannot have the address {address}: it is not that of one host")]
+    Address {
+        /// The interface.
+        name: String,
+        /// The address.
+        address: IpAddr,
+    },
+    /// The link address is none that a station can have.
+    #[error("`{name}` cannot have a link address of a group, or of nobody")]
+    Mac {
+        /// The interface.
+        name: String,
+    },
+    /// The MTU is too small for the versions of IP in use.
+    #[error("the MTU {mtu} of `{name}` is less than {least}, which its addresses need")]
+    Mtu {
+        /// The interface.
+        name: String,
+        /// Its MTU.
+        mtu: u16,
+        /// The least.
+        least: u16,
+    },
+    /// A route is wrong.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+}
+
+/// Interfaces, routes, neighbours and residents of a run. Lanes see it through a [`Stack`](crate::Stack)
+/// each.
+pub struct Network {
+    interfaces: Vec<Interface>,
+    policy: Policy,
+    routes: Mutex<Arc<Routes>>,
+    neighbours: Mutex<Neighbours>,
+    residents: Vec<Arc<dyn Resident>>,
+    /// Held by the lane that gives residents their turn.
+    residents_turn: Mutex<()>,
+    /// How many announcements are left.
+    announcements: Mutex<u8>,
+    // Hints. They publish nothing: what they point to is read under a lock, and being late with it does no
+    // harm, so all accesses are relaxed.
+    /// Grows when routes or neighbours change.
+    changes: AtomicU64,
+    /// When neighbours, residents and announcements next have something to do, in nanoseconds.
+    neighbours_due: AtomicU64,
+    residents_due: AtomicU64,
+    announcements_due: AtomicU64,
+}
+
+impl Network {
+    /// A network of `interfaces`, at most one per device, with the routes that follow from them and
+    /// `routes`.
+    ///
+    /// # Errors
+    /// [`NetworkError`] when they contradict each other.
+    pub fn new(
+        interfaces: Vec<Interface>,
+        routes: &[Route],
+        policy: Policy,
+    ) -> Result<Network, NetworkError> {
+        check(&interfaces)?;
+        let routes = Routes::new(&interfaces, routes)?;
+        let mut neighbours = Neighbours::new(policy.neighbours);
+        neighbours.set_gateways(gateways(&routes));
+        let announcements_due = if policy.announce { 0 } else { u64::MAX };
+        Ok(Network {
+            interfaces,
+            policy,
+            routes: Mutex::new(Arc::new(routes)),
+            neighbours: Mutex::new(neighbours),
+            residents: Vec::new(),
+            residents_turn: Mutex::new(()),
+            announcements: Mutex::new(ANNOUNCEMENTS),
+            changes: AtomicU64::new(1),
+            neighbours_due: AtomicU64::new(u64::MAX),
+            residents_due: AtomicU64::new(u64::MAX),
+            announcements_due: AtomicU64::new(announcements_due),
+        })
+    }
+
+    /// The same with someone at home, who is asked after those before.
+    #[must_use]
+    pub fn with_resident(mut self, resident: Arc<dyn Resident>) -> Network {
+        self.residents.push(resident);
+        self.residents_due = AtomicU64::new(0);
+        self
+    }
+
+    /// The interfaces.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// The interface of a device.
+    pub fn interface(&self, device: DeviceId) -> Option<&Interface> {
+        self.interfaces.iter().find(|interface| interface.device == device)
+    }
+
+    /// How the network layer behaves.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The routes in force.
+    pub fn routes(&self) -> Arc<Routes> {
+        lock(&self.routes).clone()
+    }
+
+    /// Puts other routes in the place of those that were given; those that follow from the interfaces
+    /// stay. Every lane goes by them from its next poll on.
+    ///
+    /// # Errors
+    /// [`RouteError`] when one of them is wrong; then the old ones stay.
+    pub fn set_routes(&self, routes: &[Route]) -> Result<(), RouteError> {
+        let routes = Routes::new(&self.interfaces, routes)?;
+        self.with_neighbours(|table| table.set_gateways(gateways(&routes)));
+        *lock(&self.routes) = Arc::new(routes);
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Enters the link address of a neighbour, which is never asked for it then.
+    pub fn set_neighbour(&self, device: DeviceId, address: IpAddr, mac: MacAddress) {
+        let key = NeighbourKey::new(device, address);
+        self.with_neighbours(|table| table.set_permanent(key, mac));
+    }
+
+    /// All neighbours, with their link addresses where they are known.
+    pub fn neighbours(&self) -> Vec<(NeighbourKey, NeighbourState, Option<MacAddress>)> {
+        let known = |(key, state, mac)| {
+            (key, state, Some(mac).filter(|_| state != NeighbourState::Incomplete))
+        };
+        let mut all: Vec<_> = lock(&self.neighbours).iter().map(known).collect();
+        all.sort_by_key(|(key, ..)| *key);
+        all
+    }
+
+    /// A number that is another one after routes or neighbours have changed.
+    #[inline]
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// When [`Network::advance`] has something to do.
+    #[inline]
+    pub(crate) fn next_deadline(&self) -> Time {
+        let [a, b, c] = [&self.neighbours_due, &self.residents_due, &self.announcements_due]
+            .map(|due| due.load(Ordering::Relaxed));
+        Time::from_nanos(a.min(b).min(c))
+    }
+
+    /// Works on the table of neighbours.
+    pub(crate) fn with_neighbours<T>(&self, work: impl FnOnce(&mut Neighbours) -> T) -> T {
+        let mut table = lock(&self.neighbours);
+        let before = table.version();
+        let result = work(&mut table);
+        let due = table.next_deadline().unwrap_or(Time::NEVER);
+        self.neighbours_due.store(due.as_nanos(), Ordering::Relaxed);
+        if table.version() != before {
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// Does what is due, unless another lane is at it. Returns whether it is time to announce the
+    /// interfaces' addresses.
+    pub(crate) fn advance(
+        &self,
+        now: Time,
+        questions: &mut Vec<Solicitation>,
+        outbox: &mut Outbox,
+    ) -> bool {
+        if self.neighbours_due.load(Ordering::Relaxed) <= now.as_nanos() {
+            self.with_neighbours(|table| table.advance(now, questions));
+        }
+        if self.residents_due.load(Ordering::Relaxed) <= now.as_nanos()
+            && let Ok(_turn) = self.residents_turn.try_lock()
+        {
+            for resident in &self.residents {
+                if resident.next_deadline().is_some_and(|due| due <= now) {
+                    resident.tick(now, outbox);
+                }
+            }
+            self.ask_residents(now);
+        }
+        self.announcements_due.load(Ordering::Relaxed) <= now.as_nanos()
+            && self.take_announcement(now)
+    }
+
+    /// Offers a packet to the residents in turn; `false` when none takes it.
+    pub(crate) fn deliver(&self, packet: &LocalPacket<'_>, now: Time, outbox: &mut Outbox) -> bool {
+        let taken = self.residents.iter().any(|resident| resident.receive(packet, now, outbox));
+        if taken {
+            self.ask_residents(now);
+        }
+        taken
+    }
+
+    fn ask_residents(&self, now: Time) {
+        let deadlines = self.residents.iter().filter_map(|resident| resident.next_deadline());
+        let due = deadlines.min().unwrap_or(Time::NEVER).min(now + ASK_RESIDENTS);
+        self.residents_due.store(due.as_nanos(), Ordering::Relaxed);
+    }
+
+    fn take_announcement(&self, now: Time) -> bool {
+        let mut left = lock(&self.announcements);
+        // Another lane may have been faster.
+        if self.announcements_due.load(Ordering::Relaxed) > now.as_nanos() || *left == 0 {
+            return false;
+        }
+        *left -= 1;
+        let next = if *left == 0 { Time::NEVER } else { now + ANNOUNCE_INTERVAL };
+        self.announcements_due.store(next.as_nanos(), Ordering::Relaxed);
+        true
+    }
+}
+
+impl std::fmt::Debug for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let residents = self.residents.len();
+        f.debug_struct("Network")
+            .field("interfaces", &self.interfaces)
+            .field("residents", &residents)
+            .finish()
+    }
+}
+
+/// Takes a lock whatever happened to who held it before: what it guards is whole at every step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The routers among the hops.
+fn gateways(routes: &Routes) -> impl Iterator<Item = NeighbourKey> + '_ {
+    routes.hops().iter().filter_map(|hop| match *hop {
+        Hop::Gateway(device, gateway) => Some(NeighbourKey::new(device, gateway)),
+        _ => None,
+    })
+}
+
+fn check(interfaces: &[Interface]) -> Result<(), NetworkError> {
+    let (mut devices, mut addresses) = (HashSet::new(), HashSet::new());
+    for interface in interfaces {
+        let name = || interface.name.clone();
+        if !devices.insert(interface.device) {
+            return Err(NetworkError::SameDevice { device: interface.device, name: name() });
+        }
+        if interface.mac[0] & 1 != 0 || interface.mac == [0; 6] {
+            return Err(NetworkError::Mac { name: name() });
+        }
+        for own in &interface.addresses {
+            let address = own.address;
+            let is_host = match address {
+                IpAddr::V4(v4) => crate::interface::may_be_source_v4(v4),
+                IpAddr::V6(v6) => crate::interface::may_be_source_v6(v6),
+            };
+            if !is_host {
+                return Err(NetworkError::Address { name: name(), address });
+            }
+            if !addresses.insert(address) {
+                return Err(NetworkError::SameAddress { name: name(), address });
+            }
+        }
+        let has_v6 = interface.addresses.iter().any(|own| own.address.is_ipv6());
+        let (mtu, least) = (interface.mtu, LEAST_MTU[usize::from(has_v6)]);
+        if mtu < least {
+            return Err(NetworkError::Mtu { name: name(), mtu, least });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lan(address: &str) -> Interface {
+        let mut lan = Interface::new(DeviceId(0), "lan", [2, 0, 0, 0, 0, 1]);
+        lan.addresses = vec![address.parse().unwrap()];
+        lan
+    }
+
+    #[test]
+    fn interfaces_that_cannot_be_are_named() {
+        let fault = |interfaces: Vec<Interface>| {
+            Network::new(interfaces, &[], Policy::default()).unwrap_err().to_string()
+        };
+        let good = lan("10.0.0.1/8");
+        assert!(fault(vec![good.clone(), good.clone()]).contains("two interfaces"));
+        let other = Interface { device: DeviceId(1), name: "wan".into(), ..good.clone() };
+        assert!(fault(vec![good.clone(), other]).contains("`wan` has the address 10.0.0.1"));
+        assert!(fault(vec![lan("224.0.0.1/8")]).contains("not that of one host"));
+        let group = Interface { mac: [1; 6], ..good.clone() };
+        assert!(fault(vec![group]).contains("link address of a group"));
+        let narrow = Interface { mtu: 1_279, ..lan("fd00::1/64") };
+        assert!(fault(vec![narrow]).contains("less than 1280"));
+        assert!(Network::new(vec![Interface { mtu: 68, ..good }], &[], Policy::default()).is_ok());
+    }
+
+    #[test]
+    fn other_routes_take_the_place_of_those_that_were_given() {
+        let network = Network::new(vec![lan("10.0.0.1/8")], &[], Policy::default()).unwrap();
+        let to = |address: &str| {
+            let routes = network.routes();
+            routes.hop(routes.lookup(address.parse().unwrap()))
+        };
+        let before = network.changes();
+        assert_eq!(to("192.0.2.1"), Hop::None);
+        let default = Route::via("0.0.0.0/0".parse().unwrap(), "10.0.0.9".parse().unwrap());
+        network.set_routes(&[default]).unwrap();
+        assert_eq!(to("192.0.2.1"), Hop::Gateway(DeviceId(0), "10.0.0.9".parse().unwrap()));
+        assert_eq!(to("10.2.0.1"), Hop::OnLink(DeviceId(0)));
+        assert!(network.changes() > before);
+        let wrong = Route { gateway: None, ..default };
+        assert!(network.set_routes(&[wrong]).is_err());
+        assert!(matches!(to("192.0.2.1"), Hop::Gateway(..)));
+    }
+}

@@ -1,0 +1,105 @@
+//! What a lane needs of an interface for every packet.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use rheostat_packet::Mbuf;
+use rheostat_packet::build::MIN_FRAME;
+use rheostat_packet::wire::{MacAddress, ethernet, vlan};
+
+use crate::interface::Interface;
+
+/// Where IP starts in a frame without a tag, and with one.
+pub(super) const UNTAGGED: u8 = ethernet::HEADER as u8;
+pub(super) const TAGGED: u8 = (ethernet::HEADER + vlan::TAG) as u8;
+
+/// An interface, as far as every packet needs it.
+#[derive(Clone, Debug)]
+pub(super) struct Port {
+    pub(super) mac: MacAddress,
+    pub(super) mtu: u16,
+    /// Where IP starts in its frames.
+    pub(super) l3: u8,
+    pub(super) vlan: Option<u16>,
+    /// Its own addresses, which nobody else may send from.
+    own_v4: Box<[Ipv4Addr]>,
+    own_v6: Box<[Ipv6Addr]>,
+}
+
+impl Port {
+    pub(super) fn of(interface: &Interface) -> Port {
+        let addresses = || interface.addresses.iter().map(|own| own.address);
+        let v4 = addresses().filter_map(|address| match address {
+            std::net::IpAddr::V4(v4) => Some(v4),
+            std::net::IpAddr::V6(_) => None,
+        });
+        let v6 = addresses().filter_map(|address| match address {
+            std::net::IpAddr::V6(v6) => Some(v6),
+            std::net::IpAddr::V4(_) => None,
+        });
+        Port {
+            mac: interface.mac,
+            mtu: interface.mtu,
+            l3: if interface.vlan.is_some() { TAGGED } else { UNTAGGED },
+            vlan: interface.vlan,
+            own_v4: v4.collect(),
+            own_v6: v6.chain([interface.link_local()]).collect(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn owns_v4(&self, address: Ipv4Addr) -> bool {
+        self.own_v4.contains(&address)
+    }
+
+    #[inline]
+    pub(super) fn owns_v6(&self, address: Ipv6Addr) -> bool {
+        self.own_v6.contains(&address)
+    }
+
+    /// Puts the interface's link header before the IP header that starts at `l3`. `false` when there is
+    /// no room for it.
+    #[inline(always)]
+    pub(super) fn write_link(
+        &self,
+        packet: &mut Mbuf,
+        l3: u8,
+        to: MacAddress,
+        ethertype: u16,
+    ) -> bool {
+        if l3 != self.l3 && !self.make_room(packet, l3) {
+            return false;
+        }
+        let Some(header) = packet.data_mut().first_chunk_mut::<{ ethernet::HEADER }>() else {
+            return false;
+        };
+        header[..6].copy_from_slice(&to);
+        header[6..12].copy_from_slice(&self.mac);
+        match self.vlan {
+            None => header[12..].copy_from_slice(&ethertype.to_be_bytes()),
+            Some(vlan) => {
+                header[12..].copy_from_slice(&ethernet::VLAN.to_be_bytes());
+                let tag = [vlan.to_be_bytes(), ethertype.to_be_bytes()].concat();
+                let at = ethernet::HEADER;
+                packet.data_mut()[at..at + vlan::TAG].copy_from_slice(&tag);
+            }
+        }
+        true
+    }
+
+    /// Moves the start of the frame so that IP starts where this interface has it.
+    #[cold]
+    fn make_room(&self, packet: &mut Mbuf, l3: u8) -> bool {
+        match self.l3.checked_sub(l3) {
+            Some(more) => packet.prepend(more.into()).is_some(),
+            None => packet.advance((l3 - self.l3).into()),
+        }
+    }
+
+    /// A frame of an IP packet, whose link header is yet to be written.
+    pub(super) fn frame(&self, ip: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0; self.l3.into()];
+        frame.extend_from_slice(ip);
+        frame.resize(frame.len().max(MIN_FRAME), 0);
+        frame
+    }
+}

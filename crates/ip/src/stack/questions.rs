@@ -1,0 +1,166 @@
+//! Who has which link address: questions, answers and announcements on the link.
+
+use std::net::IpAddr;
+
+use rheostat_base::DropReason;
+use rheostat_packet::Mbuf;
+use rheostat_packet::wire::arp::{self, ArpAddresses};
+use rheostat_packet::wire::{ArpPacket, Ipv6Packet};
+
+use super::{Admission, Stack, Turn};
+use crate::arp as frames;
+use crate::discovery::{self, Message};
+use crate::interface::Interface;
+use crate::neighbour::{Advertisement, NeighbourKey, Solicitation};
+
+/// Proxied addresses of one prefix that are announced at most.
+const ANNOUNCED: u128 = 256;
+
+impl Stack {
+    /// Deals with a packet of ARP (RFC 826).
+    #[cold]
+    pub(super) fn take_arp(&mut self, packet: &Mbuf, l3: u8, turn: &mut Turn<'_>) -> Admission {
+        let device = packet.meta.device;
+        let Some(interface) = self.network.interface(device).cloned() else {
+            return Admission::Drop(DropReason::NotOurs);
+        };
+        let bytes = packet.data().get(usize::from(l3)..).unwrap_or_default();
+        let parsed = ArpPacket::new(bytes).ok();
+        let Some((operation, asked)) = parsed.and_then(|p| Some((p.operation(), p.addresses()?)))
+        else {
+            return Admission::Drop(DropReason::Malformed);
+        };
+        let ArpAddresses { sender_mac, sender, target, .. } = asked;
+        let key = NeighbourKey::new(device, sender.into());
+        // Nobody else has this machine's addresses, and nobody not on the link is found there. A sender
+        // without an address is making sure that nobody has the one it wants (RFC 5227, section 2.1.1).
+        let may_be_learned = interface.is_on_link(sender.into())
+            && !sender.is_unspecified()
+            && !interface.answers_for(sender.into());
+        let is_for_us = interface.answers_for(target.into());
+        if may_be_learned {
+            self.network.with_neighbours(|table| match operation {
+                arp::REQUEST if is_for_us => table.learn(key, sender_mac, turn.now),
+                arp::REPLY => table.reply(key, sender_mac, turn.now),
+                _ => table.merge(key, sender_mac, turn.now),
+            });
+            self.refresh(turn);
+        }
+        if operation == arp::REQUEST && is_for_us && sender_mac != interface.mac {
+            self.transmit(&interface, &frames::reply(&interface, &asked), turn);
+        }
+        Admission::Consume
+    }
+
+    /// Deals with a packet of neighbour discovery (RFC 4861); `None` when it is something else, or must be
+    /// ignored.
+    #[cold]
+    pub(super) fn take_discovery(
+        &mut self,
+        packet: &Mbuf,
+        l3: u8,
+        turn: &mut Turn<'_>,
+    ) -> Option<Admission> {
+        let device = packet.meta.device;
+        let interface = self.network.interface(device).cloned()?;
+        let ip = Ipv6Packet::new(packet.data().get(usize::from(l3)..)?).ok()?;
+        if ip.next_header() != 58 {
+            return None;
+        }
+        let source = ip.source();
+        let sender_mac = packet.data().get(6..12)?.first_chunk().copied()?;
+        match discovery::parse(&ip, ip.payload())? {
+            Message::Solicitation { target, source_mac } => {
+                if !interface.answers_for(target.into()) {
+                    return Some(Admission::Consume);
+                }
+                let asked_by = (!source.is_unspecified())
+                    .then_some((source, source_mac.unwrap_or(sender_mac)));
+                let may_be_learned =
+                    interface.is_on_link(source.into()) && !interface.answers_for(source.into());
+                if let Some(mac) = source_mac.filter(|_| may_be_learned) {
+                    let key = NeighbourKey::new(device, source.into());
+                    self.network.with_neighbours(|table| table.learn(key, mac, turn.now));
+                    self.refresh(turn);
+                }
+                let answer = discovery::advertisement(&interface, target, asked_by);
+                self.transmit(&interface, &answer, turn);
+            }
+            Message::Advertisement { target, target_mac: mac, solicited, overrides } => {
+                if !interface.answers_for(target.into()) {
+                    let key = NeighbourKey::new(device, target.into());
+                    let advertised = Advertisement { mac, solicited, overrides };
+                    self.network
+                        .with_neighbours(|table| table.advertise(key, advertised, turn.now));
+                    self.refresh(turn);
+                }
+            }
+        }
+        Some(Admission::Consume)
+    }
+
+    /// Asks for link addresses.
+    pub(super) fn ask_all(&mut self, questions: &[Solicitation], turn: &mut Turn<'_>) {
+        for Solicitation { device, target, to } in questions {
+            let Some(interface) = self.network.interface(*device).cloned() else { continue };
+            let frame = match (*target, interface.address_towards(*target)) {
+                (IpAddr::V4(target), Some(IpAddr::V4(own))) => {
+                    frames::request(&interface, own, target, *to)
+                }
+                (IpAddr::V6(target), own) => {
+                    let own = match own {
+                        Some(IpAddr::V6(own)) => own,
+                        _ => interface.link_local(),
+                    };
+                    discovery::solicitation(&interface, own, target, *to)
+                }
+                // Without an address of its own, it asks as one that wants one (RFC 5227).
+                (IpAddr::V4(target), _) => {
+                    frames::request(&interface, std::net::Ipv4Addr::UNSPECIFIED, target, *to)
+                }
+            };
+            self.transmit(&interface, &frame, turn);
+        }
+    }
+
+    /// Tells everybody on every link which addresses are here now: those who knew other link addresses for
+    /// them learn the new ones (RFC 5227, section 2.3; RFC 4861, section 7.2.6).
+    #[cold]
+    pub(super) fn announce(&mut self, turn: &mut Turn<'_>) {
+        for interface in self.network.clone().interfaces() {
+            let own = interface.addresses.iter().map(|own| own.address);
+            let proxied = interface.proxied.iter().flat_map(hosts);
+            let mut addresses: Vec<IpAddr> = own.chain(proxied).collect();
+            addresses.push(interface.link_local().into());
+            addresses.sort_unstable();
+            addresses.dedup();
+            for address in addresses {
+                let frame = match address {
+                    IpAddr::V4(v4) => frames::announcement(interface, v4),
+                    IpAddr::V6(v6) => discovery::advertisement(interface, v6, None),
+                };
+                self.transmit(interface, &frame, turn);
+            }
+        }
+    }
+
+    fn transmit(&mut self, interface: &Interface, frame: &[u8], turn: &mut Turn<'_>) {
+        if let Some(packet) = self.originate(interface.device, frame, turn) {
+            self.sent.push((interface.device, packet));
+        }
+    }
+}
+
+/// The addresses of a prefix, unless they are very many.
+fn hosts(prefix: &rheostat_steer::Prefix) -> Vec<IpAddr> {
+    let (first, width) = match prefix.address() {
+        IpAddr::V4(v4) => (u128::from(v4.to_bits()), 32),
+        IpAddr::V6(v6) => (v6.to_bits(), 128),
+    };
+    let count = 1_u128.checked_shl(width - u32::from(prefix.length())).unwrap_or(u128::MAX);
+    let address = |number: u128| match prefix.address() {
+        IpAddr::V4(_) => IpAddr::V4(((first + number) as u32).into()),
+        IpAddr::V6(_) => IpAddr::V6((first + number).into()),
+    };
+    if count > ANNOUNCED { Vec::new() } else { (0..count).map(address).collect() }
+}

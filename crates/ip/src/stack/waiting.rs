@@ -1,0 +1,143 @@
+//! Packets that wait for the link address of their next hop (RFC 4861, section 7.2.2; RFC 1122, section
+//! 2.3.2.2).
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use rheostat_base::{DropReason, Time};
+use rheostat_packet::Mbuf;
+
+use super::{Departure, Next, Origin, Path, Stack, Turn};
+use crate::icmp_error::Problem;
+use crate::neighbour::{NeighbourKey, Resolution};
+
+/// How long nobody new is asked for once the table has refused it: meanwhile it is left alone.
+const REST: Duration = Duration::from_millis(2);
+
+/// The packets of a lane that wait.
+#[derive(Debug)]
+pub(super) struct WaitingRoom {
+    queues: HashMap<NeighbourKey, VecDeque<(Mbuf, Path)>>,
+    count: usize,
+    most: usize,
+    most_each: usize,
+    rests_until: Time,
+}
+
+impl WaitingRoom {
+    pub(super) fn new(most: usize, most_each: usize) -> WaitingRoom {
+        let queues = HashMap::new();
+        WaitingRoom { queues, count: 0, most, most_each: most_each.max(1), rests_until: Time::ZERO }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn is_waiting_for(&self, key: &NeighbourKey) -> bool {
+        self.queues.contains_key(key)
+    }
+
+    /// Takes out all packets.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (Mbuf, Path)> + '_ {
+        self.count = 0;
+        self.queues.drain().flat_map(|(_, queue)| queue)
+    }
+
+    fn take(&mut self, key: &NeighbourKey) -> VecDeque<(Mbuf, Path)> {
+        let queue = self.queues.remove(key).unwrap_or_default();
+        self.count -= queue.len();
+        queue
+    }
+
+    /// Lets a packet wait, and returns one for which there is no room.
+    fn push(&mut self, key: NeighbourKey, packet: Mbuf, path: Path) -> Option<Mbuf> {
+        let queue = self.queues.entry(key).or_default();
+        queue.push_back((packet, path));
+        self.count += 1;
+        // The oldest goes: its sender is the first to try again.
+        if queue.len() <= self.most_each && self.count <= self.most {
+            return None;
+        }
+        self.count -= 1;
+        let oldest = queue.pop_front();
+        if queue.is_empty() {
+            self.queues.remove(&key);
+        }
+        oldest.map(|(packet, _)| packet)
+    }
+}
+
+impl Stack {
+    /// Takes a packet that has to wait, and asks for its next hop's link address if nobody has.
+    #[cold]
+    #[inline(never)]
+    pub fn hold(&mut self, mut packet: Mbuf, next: Next, turn: &mut Turn<'_>) {
+        let Next { key, path } = next;
+        if !self.waiting.is_waiting_for(&key) {
+            let mut questions = Vec::new();
+            let resolution = match self.waiting.rests_until > turn.now {
+                true => Resolution::Refused,
+                false => self
+                    .network
+                    .with_neighbours(|table| table.resolve(key, turn.now, &mut questions)),
+            };
+            match resolution {
+                Resolution::Asked => self.ask_all(&questions, turn),
+                Resolution::Refused => {
+                    if self.waiting.rests_until <= turn.now {
+                        self.waiting.rests_until = turn.now + REST;
+                    }
+                    return turn.discard(packet, DropReason::NeighbourUnresolved);
+                }
+                // Another lane has learned it a moment ago.
+                Resolution::Known(mac) => {
+                    let departure = self.seal(&mut packet, path, key.device(), mac, turn);
+                    return self.conclude(packet, departure, turn);
+                }
+            }
+        }
+        if let Some(packet) = self.waiting.push(key, packet, path) {
+            turn.discard(packet, DropReason::NeighbourUnresolved);
+        }
+        self.look_again = self.look_again.min(turn.now + super::LOOK_AGAIN);
+        self.count_waiting(turn);
+    }
+
+    /// Something has become of a neighbour that packets wait for.
+    pub(super) fn settle(&mut self, key: NeighbourKey, is_there: bool, turn: &mut Turn<'_>) {
+        let seen = self.neighbours.get(&key);
+        if seen.is_none() && is_there {
+            return;
+        }
+        for (mut packet, path) in self.waiting.take(&key) {
+            let departure = match seen {
+                Some(seen) => self.seal(&mut packet, path, key.device(), seen.mac, turn),
+                None => {
+                    if path.origin != Origin::Own {
+                        let (device, problem) = (key.device(), Problem::NoHost);
+                        self.complain_after_chain(&packet, path, device, problem, turn);
+                    }
+                    Departure::Drop(DropReason::NeighbourUnresolved)
+                }
+            };
+            self.conclude(packet, departure, turn);
+        }
+        self.count_waiting(turn);
+    }
+
+    fn conclude(&mut self, packet: Mbuf, departure: Departure, turn: &mut Turn<'_>) {
+        match departure {
+            Departure::Send(device) => self.sent.push((device, packet)),
+            Departure::Drop(reason) => turn.discard(packet, reason),
+            Departure::Consume | Departure::Hold(_) => {
+                turn.counters.consumed.increment();
+                turn.pool.free(packet);
+            }
+        }
+    }
+
+    fn count_waiting(&self, turn: &Turn<'_>) {
+        turn.counters.waiting.set(self.waiting.count as u64);
+    }
+}
