@@ -2,11 +2,13 @@
 //! is on its way while others are worked on, and does what the functions decide.
 
 mod flow_life;
+mod routed;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{DropReason, ShardId, Time};
+use rheostat_ip::Stack;
 use rheostat_packet::{Burst, Mbuf};
 use rheostat_run::{Arrival, ArrivalKind, Arrivals, Egress, Figures, LaneState, Routes, Service};
 use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTracker};
@@ -29,6 +31,8 @@ const RECLAIM: usize = 64;
 pub struct ChainService<C: Chain> {
     chain: Arc<C>,
     routes: Routes,
+    /// Where devices have addresses: the network layer.
+    stack: Option<Box<Stack>>,
     originated: Originated,
     probes: Vec<Probe>,
     /// Shards from whose tables a flow was removed during this burst.
@@ -77,6 +81,7 @@ impl<C: Chain> ChainService<C> {
         ChainService {
             chain,
             routes,
+            stack: None,
             originated: Originated::default(),
             probes: Vec::new(),
             disturbed: Vec::new(),
@@ -95,15 +100,26 @@ impl<C: Chain> ChainService<C> {
         lane: &mut LaneState<'_, C::Local>,
         out: &mut Egress,
     ) {
-        let verdict = match arrival.kind {
-            ArrivalKind::Flow | ArrivalKind::IcmpError => {
-                self.run_flow(&mut packet, arrival, probe, lane)
-            }
-            ArrivalKind::Orphan | ArrivalKind::Fragment => {
-                self.run_orphan(&mut packet, arrival, lane)
-            }
-        };
+        let verdict = self.judge(&mut packet, arrival, probe, lane);
         self.dispose(packet, arrival.side, verdict, lane, out);
+        self.send_originated(lane, out, arrival.now);
+    }
+
+    /// What the chain decides about a packet.
+    #[inline(always)]
+    fn judge(
+        &mut self,
+        packet: &mut Mbuf,
+        arrival: &Arrival,
+        probe: Probe,
+        lane: &mut LaneState<'_, C::Local>,
+    ) -> Outcome<Verdict> {
+        match arrival.kind {
+            ArrivalKind::Flow | ArrivalKind::IcmpError => {
+                self.run_flow(packet, arrival, probe, lane)
+            }
+            ArrivalKind::Orphan | ArrivalKind::Fragment => self.run_orphan(packet, arrival, lane),
+        }
     }
 
     fn run_orphan(
@@ -160,21 +176,38 @@ impl<C: Chain> ChainService<C> {
                 lane.pool.free(packet);
             }
         }
+    }
+
+    /// Sends what functions made, if they made something.
+    #[inline]
+    fn send_originated(&mut self, lane: &mut LaneState<'_, C::Local>, out: &mut Egress, now: Time) {
         if !self.originated.packets.is_empty() || self.originated.unborn > 0 {
-            self.send_originated(lane, out);
+            self.send_all_originated(lane, out, now);
         }
     }
 
     #[cold]
-    fn send_originated(&mut self, lane: &mut LaneState<'_, C::Local>, out: &mut Egress) {
+    fn send_all_originated(
+        &mut self,
+        lane: &mut LaneState<'_, C::Local>,
+        out: &mut Egress,
+        now: Time,
+    ) {
         let counters = lane.counters;
         let Originated { packets, unborn, .. } = &mut self.originated;
         counters.originated.add(*unborn + packets.len() as u64);
         counters.dropped.add(DropReason::NoBuffer, *unborn);
         *unborn = 0;
-        for (device, packet) in packets.drain(..) {
-            out.send(device, packet, lane.pool, counters);
+        if self.stack.is_none() {
+            for (device, packet) in packets.drain(..) {
+                out.send(device, packet, lane.pool, counters);
+            }
+            return;
         }
+        for (_, packet) in std::mem::take(packets) {
+            self.send_own(packet, lane, out, now);
+        }
+        self.drain_stack(lane, out);
     }
 
     /// Gives the entries of removed flows back, now that no packet of the burst can still find them.
@@ -216,15 +249,32 @@ impl<C: Chain> Service for ChainService<C> {
             }
         }));
         let mut probe = probes.iter().copied();
-        arrivals.drain(|packet, arrival| {
-            self.run(packet, arrival, probe.next().unwrap_or_default(), lane, out);
-        });
+        if self.stack.is_none() {
+            arrivals.drain(|packet, arrival| {
+                self.run(packet, arrival, probe.next().unwrap_or_default(), lane, out);
+            });
+        } else {
+            let now = arrivals.iter().last().map_or(Time::ZERO, |arrival| arrival.now);
+            self.refresh(lane, out, now);
+            arrivals.drain(|packet, arrival| {
+                self.run_routed(packet, arrival, probe.next().unwrap_or_default(), lane, out);
+            });
+        }
         probes.clear();
         self.probes = probes;
         self.end_burst(lane);
     }
 
-    fn relay(&mut self, burst: &mut Burst, lane: &mut LaneState<'_, C::Local>, out: &mut Egress) {
+    fn relay(
+        &mut self,
+        burst: &mut Burst,
+        lane: &mut LaneState<'_, C::Local>,
+        out: &mut Egress,
+        now: Time,
+    ) {
+        if self.stack.is_some() {
+            return self.relay_all(burst, lane, out, now);
+        }
         for packet in burst.drain(..) {
             let device = self.routes.out_of(packet.meta.device);
             out.send(device, packet, lane.pool, lane.counters);
@@ -232,9 +282,15 @@ impl<C: Chain> Service for ChainService<C> {
     }
 
     fn tick(&mut self, lane: &mut LaneState<'_, C::Local>, out: &mut Egress, now: Time) {
+        if self.stack.is_some() {
+            self.tick_stack(lane, out, now);
+            if self.next_tick > now {
+                return;
+            }
+        }
         let Some(id) = lane.shards.next_owned(self.next_shard) else { return };
         let complete = self.visit(id, lane, now, RECLAIM);
-        self.send_originated(lane, out);
+        self.send_originated(lane, out, now);
         if complete {
             let owned = lane.shards.owned().count().max(1) as u32;
             self.next_shard = ShardId(id.0.wrapping_add(1));
@@ -247,13 +303,17 @@ impl<C: Chain> Service for ChainService<C> {
         let owned: Vec<_> = lane.shards.owned().collect();
         for id in owned {
             while !self.visit(id, lane, now, usize::MAX) {}
-            self.send_originated(lane, out);
+            self.send_originated(lane, out, now);
         }
+        self.finish_stack(lane, out, now);
         self.end_burst(lane);
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        Some(self.next_tick)
+        match &self.stack {
+            None => Some(self.next_tick),
+            Some(stack) => Some(self.next_tick.min(stack.next_deadline())),
+        }
     }
 
     fn figures(&self, local: &C::Local, figures: &mut Figures) {
