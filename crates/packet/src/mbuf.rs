@@ -5,10 +5,12 @@
 
 mod cache;
 mod chain;
+mod loan;
 mod pool;
 
 pub use cache::{AllocError, PoolCache};
 pub use chain::{MAX_SEGMENTS, Segments};
+pub use loan::{Loans, Piece, PoolArea, ReturnError};
 pub use pool::{Mempool, MempoolConfig, PoolError};
 
 use std::fmt;

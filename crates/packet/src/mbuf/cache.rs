@@ -91,6 +91,52 @@ impl PoolCache {
         Ok(packet)
     }
 
+    /// Copies `packet`, which may be of another pool, into as few buffers as hold it. What the device
+    /// told of it is copied too.
+    ///
+    /// # Errors
+    /// As for [`PoolCache::alloc_from`].
+    pub fn copy(&mut self, packet: &Mbuf) -> Result<Mbuf, AllocError> {
+        let room = usize::from(self.pool.inner().data_room);
+        let mut left = packet.len();
+        if left > room * MAX_SEGMENTS {
+            return Err(AllocError::Oversize);
+        }
+        let mut whole: Option<Mbuf> = None;
+        let mut segments = packet.segments();
+        let mut from: &[u8] = &[];
+        loop {
+            let mut part = match self.alloc(left.min(room)) {
+                Ok(part) => part,
+                Err(error) => {
+                    whole.into_iter().for_each(|whole| self.free(whole));
+                    return Err(error);
+                }
+            };
+            let mut to = part.data_mut();
+            while !to.is_empty() {
+                if from.is_empty() {
+                    from = segments.next().expect("a packet is as long as its segments");
+                    continue;
+                }
+                let count = from.len().min(to.len());
+                let (now, later) = to.split_at_mut(count);
+                now.copy_from_slice(&from[..count]);
+                (from, to) = (&from[count..], later);
+            }
+            left -= part.len();
+            match &mut whole {
+                Some(whole) => whole.append(part).expect("its length was checked above"),
+                None => whole = Some(part),
+            }
+            if left == 0 {
+                let mut whole = whole.expect("the first part was made above");
+                whole.meta = packet.meta;
+                return Ok(whole);
+            }
+        }
+    }
+
     /// Returns a packet's buffers. A packet of another pool goes back to that pool.
     #[inline]
     pub fn free(&mut self, packet: Mbuf) {
@@ -113,7 +159,7 @@ impl PoolCache {
     }
 
     #[inline]
-    fn take(&mut self) -> Option<u32> {
+    pub(super) fn take(&mut self) -> Option<u32> {
         if self.free.is_empty() {
             self.refill();
         }
@@ -128,7 +174,7 @@ impl PoolCache {
     }
 
     #[inline]
-    fn put(&mut self, index: u32) {
+    pub(super) fn put(&mut self, index: u32) {
         if self.free.len() >= 2 * self.batch {
             self.spill();
         }

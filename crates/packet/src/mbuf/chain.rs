@@ -1,5 +1,6 @@
 //! Packets in several buffers: jumbo frames, and the large frames that segmentation offload makes.
 
+use std::mem::ManuallyDrop;
 use std::slice;
 
 use super::pool::Link;
@@ -27,6 +28,36 @@ impl Mbuf {
         self.segments().flatten().copied().collect()
     }
 
+    /// Makes `rest` the end of this packet, without copying. Walks the chain, so that a packet of n
+    /// pieces is put together in n² steps, for the few that there are.
+    ///
+    /// # Errors
+    /// Gives back `rest` when it is of another pool, or the chain would have more than
+    /// [`MAX_SEGMENTS`].
+    pub fn append(&mut self, rest: Mbuf) -> Result<(), Mbuf> {
+        let segments = self.segments().count() + rest.segments().count();
+        if rest.pool != self.pool || segments > MAX_SEGMENTS {
+            return Err(rest);
+        }
+        let rest = ManuallyDrop::new(rest);
+        let pool = self.pool();
+        let first = Link { next: rest.next, offset: rest.offset, len: rest.len };
+        pool.set_link(rest.index, first);
+        let mut end = None;
+        let mut segment = self.next;
+        while segment != NO_SEGMENT {
+            end = Some(segment);
+            segment = pool.link(segment).next;
+        }
+        match end {
+            Some(end) => pool.set_link(end, Link { next: rest.index, ..pool.link(end) }),
+            None => self.next = rest.index,
+        }
+        self.total += rest.total;
+        self.meta.wire_len += rest.meta.wire_len;
+        Ok(())
+    }
+
     /// Puts `bytes` into buffer `index`, which the caller owns and gives up, and links it directly
     /// behind the first segment.
     pub(super) fn link_segment(&mut self, index: u32, bytes: &[u8]) {
@@ -36,7 +67,8 @@ impl Mbuf {
         // SAFETY: the caller owns the buffer, `bytes` fits behind its headroom, and a free buffer
         // cannot overlap `bytes`.
         unsafe { start.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        pool.set_link(index, Link { next: self.next, len: bytes.len() as u16 });
+        let (offset, len) = (pool.headroom, bytes.len() as u16);
+        pool.set_link(index, Link { next: self.next, offset, len });
         self.next = index;
         self.total += bytes.len() as u32;
     }
@@ -54,10 +86,10 @@ impl<'a> Iterator for Segments<'a> {
         }
         let pool = self.packet.pool();
         let link = pool.link(self.next);
-        let start = pool.buffer(self.next).as_ptr().wrapping_add(pool.headroom.into());
+        let start = pool.buffer(self.next).as_ptr().wrapping_add(link.offset.into());
         self.next = link.next;
-        // SAFETY: the packet owns the segment, and the link records how many bytes were written
-        // behind the headroom.
+        // SAFETY: the packet owns the segment, and the link records where its bytes lie: behind the
+        // headroom, or where they lay when the segment was a packet of its own.
         Some(unsafe { slice::from_raw_parts(start, link.len.into()) })
     }
 }
@@ -97,6 +129,52 @@ mod tests {
         );
         cache.flush();
         assert_eq!(pool.available(), 4);
+    }
+
+    #[test]
+    fn packets_are_joined_in_order_and_only_within_bounds() {
+        let pool = pool(64);
+        let mut cache = PoolCache::new(pool.clone());
+        let mut packet = cache.alloc_from(b"one ").unwrap();
+        let mut second = cache.alloc_from(b"xx two ").unwrap();
+        assert!(second.advance(3));
+        packet.append(second).unwrap();
+        packet.append(cache.alloc_from(&[b'3'; 300]).unwrap()).unwrap();
+        assert_eq!(packet.to_vec(), [b"one two ".as_slice(), &[b'3'; 300]].concat());
+        assert_eq!((packet.len(), packet.segments().count()), (308, 5));
+        let long = cache.alloc_from(&[0; 128 * 36]).unwrap();
+        let long = packet.append(long).unwrap_err();
+        let stranger = PoolCache::new(self::pool(1)).alloc_from(b"x").unwrap();
+        assert!(packet.append(stranger).is_err());
+        assert_eq!(packet.len(), 308);
+        cache.free(packet);
+        cache.free(long);
+        drop(cache);
+        assert_eq!(pool.available(), 64);
+    }
+
+    #[test]
+    fn a_copy_holds_the_same_bytes_in_fewer_buffers() {
+        let pool = pool(64);
+        let mut cache = PoolCache::new(pool.clone());
+        for len in [0, 1, 128, 129, 500] {
+            let bytes: Vec<u8> = (0..len).map(|i: u32| i as u8).collect();
+            let mut original = cache.alloc_from(&[]).unwrap();
+            for part in bytes.chunks(50) {
+                original.append(cache.alloc_from(part).unwrap()).unwrap();
+            }
+            original.meta.stamp = 7;
+            let copy = cache.copy(&original).unwrap();
+            assert_eq!((copy.to_vec(), copy.meta.stamp), (bytes, 7));
+            assert_eq!(copy.segments().count(), (len as usize).div_ceil(128).max(1));
+            cache.free(original);
+            cache.free(copy);
+        }
+        let mut small = PoolCache::new(self::pool(2));
+        let long = cache.alloc_from(&[0; 300]).unwrap();
+        assert_eq!(small.copy(&long).unwrap_err(), AllocError::Empty);
+        small.flush();
+        assert_eq!(small.pool().available(), 2);
     }
 
     #[test]

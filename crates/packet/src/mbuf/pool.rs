@@ -29,6 +29,14 @@ impl Default for MempoolConfig {
     }
 }
 
+impl MempoolConfig {
+    /// A layout that a kernel can share (AF_XDP's UMEM in its aligned mode): buffers of 2,048 bytes,
+    /// of which the kernel keeps the first 256 for itself when a packet arrives.
+    pub fn umem(buffers: u32) -> MempoolConfig {
+        MempoolConfig { buffers, data_room: 2_048 - 256, headroom: 256 }
+    }
+}
+
 /// Why a pool could not be made.
 #[derive(Debug, Error)]
 pub enum PoolError {
@@ -60,10 +68,13 @@ unsafe impl Send for Owner {}
 // SAFETY: as above.
 unsafe impl Sync for Owner {}
 
-/// Where a chain goes on after a buffer, and which bytes of the next buffer belong to it.
+/// Which bytes of a buffer belong to a chain, and where the chain goes on.
 #[derive(Clone, Copy)]
 pub(super) struct Link {
     pub(super) next: u32,
+    /// From the start of this buffer to its bytes.
+    pub(super) offset: u16,
+    /// How many bytes of this buffer belong to the packet.
     pub(super) len: u16,
 }
 
@@ -71,10 +82,10 @@ pub(super) struct Inner {
     /// Keeps the mapping alive; accessed through `base` only.
     _memory: MmapMut,
     base: NonNull<u8>,
-    stride: usize,
+    pub(super) stride: usize,
     pub(super) headroom: u16,
     pub(super) data_room: u16,
-    count: u32,
+    pub(super) count: u32,
     free: Mutex<Vec<u32>>,
     /// One link per buffer, accessed only by whoever owns the buffer.
     links: Box<[UnsafeCell<Link>]>,
@@ -111,7 +122,7 @@ impl Mempool {
             // Reversed, so that buffers are handed out in the order of their addresses.
             free: Mutex::new((0..config.buffers).rev().collect()),
             links: (0..config.buffers)
-                .map(|_| UnsafeCell::new(Link { next: NO_SEGMENT, len: 0 }))
+                .map(|_| UnsafeCell::new(Link { next: NO_SEGMENT, offset: 0, len: 0 }))
                 .collect(),
         };
         let inner = NonNull::from(Box::leak(Box::new(inner)));
@@ -161,6 +172,11 @@ impl Drop for Owner {
 }
 
 impl Inner {
+    /// The start of the first buffer.
+    pub(super) fn start(&self) -> NonNull<u8> {
+        self.base
+    }
+
     /// The start of buffer `index`.
     pub(super) fn buffer(&self, index: u32) -> NonNull<u8> {
         assert!(index < self.count);
