@@ -171,6 +171,7 @@ impl DeviceMonitor for Monitor {
             no_buffer: sum(|queue| &queue.no_buffer),
             sent: sum(|queue| &queue.sent),
             sent_bytes: sum(|queue| &queue.sent_bytes),
+            copied: 0,
             ..DeviceCounters::default()
         }
     }

@@ -1,5 +1,6 @@
 //! The kinds of device.
 
+pub mod af_xdp;
 pub mod bpf;
 pub mod pcap;
 pub mod sim;

@@ -76,6 +76,11 @@ pub trait DeviceMonitor: Send + Sync {
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// How the device works where that depends on the machine, to be shown at the start.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// What a device has counted. Every packet that arrived was dropped, or received by a lane, or waits.
@@ -97,4 +102,6 @@ pub struct DeviceCounters {
     pub sent: u64,
     /// Bytes of those packets.
     pub sent_bytes: u64,
+    /// Of those packets, how many had to be copied to be sent.
+    pub copied: u64,
 }

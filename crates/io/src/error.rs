@@ -50,6 +50,15 @@ pub enum OpenError {
         /// What is not positive.
         what: &'static str,
     },
+    /// An interface cannot be used by AF_XDP.
+    #[cfg(not(loom))]
+    #[error("device `{device}`: {source}")]
+    Xdp {
+        /// The device.
+        device: String,
+        /// What is wrong.
+        source: crate::backend::af_xdp::XdpOpenError,
+    },
     /// No thread could be started for the device.
     #[error("cannot start the thread of device `{device}`: {source}")]
     Thread {

@@ -9,6 +9,8 @@ pub mod settlement;
 pub mod sink;
 mod sys;
 
+#[cfg(not(loom))]
+pub use backend::af_xdp::{CopyMode, XdpConfig, XdpDevice, XdpOpenError};
 pub use backend::pcap::{
     CaptureReader, CaptureSource, CaptureStatus, CaptureWriter, FormatError, PcapConfig,
     PcapDevice, ReadError, WriteError, WriteSummary,

@@ -184,6 +184,12 @@ impl Mbuf {
         self.next != NO_SEGMENT
     }
 
+    /// Whether its buffers are those of `pool`.
+    #[inline]
+    pub fn is_of(&self, pool: &Mempool) -> bool {
+        self.pool == pool.pointer()
+    }
+
     /// Asks the processor to fetch the first line of the headers.
     #[inline]
     pub fn prefetch(&self) {

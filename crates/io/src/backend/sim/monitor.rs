@@ -28,6 +28,7 @@ impl DeviceMonitor for SimMonitor {
             malformed: 0,
             sent: self.sent.iter().map(|sent| sent.packets.get()).sum(),
             sent_bytes: self.sent.iter().map(|sent| sent.bytes.get()).sum(),
+            copied: 0,
         }
     }
 

@@ -85,4 +85,8 @@ impl DeviceMonitor for FaultyMonitor {
     fn warnings(&self) -> Vec<String> {
         self.inner.warnings()
     }
+
+    fn notes(&self) -> Vec<String> {
+        self.inner.notes()
+    }
 }

@@ -1,0 +1,170 @@
+//! What holds a device to its interface: program, sockets, rings and lent buffers, and the order in
+//! which they are given up.
+#![allow(unsafe_code)]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use rheostat_base::QueueId;
+use rheostat_packet::{Mempool, PoolCache};
+use rheostat_steer::IndirectionTable;
+
+use super::counters::{Counters, KernelDrops};
+use super::frame_rings::FrameRings;
+use super::open::{FrameRing, PacketRing};
+use super::release;
+use super::ring::Gauge;
+use super::transmit_state::{Flushed, TransmitState};
+use crate::backend::bpf::{AttachMode, XdpProgram};
+use crate::sys::interface::Interface;
+use crate::sys::xdp_socket::{Place, Transfer, XdpSocket};
+
+/// How long the last packets have to get out when the device is closed.
+const LAST_PACKETS: Duration = Duration::from_millis(100);
+/// How long processors have to see that the program has stopped.
+const LAST_PLACEMENTS: Duration = Duration::from_secs(1);
+
+/// The sockets of one lane.
+pub(super) struct LaneSockets {
+    /// By hardware queue.
+    pub(super) sockets: Vec<XdpSocket>,
+    /// What waits to be received, by hardware queue.
+    pub(super) waiting: Vec<Gauge<PacketRing>>,
+    pub(super) transmit: TransmitState,
+    /// The hardware queue that the lane sends on.
+    pub(super) transmit_queue: usize,
+}
+
+/// The device's hold on its interface. Queues share it; whoever is the last to go closes everything.
+pub(super) struct Attachment {
+    pub(super) interface: Interface,
+    pub(super) index: u32,
+    /// Present until closed.
+    pub(super) program: Option<XdpProgram>,
+    pub(super) mode: AttachMode,
+    pub(super) transfer: Transfer,
+    /// Whether packets may lie in several buffers.
+    pub(super) pieces: bool,
+    /// By hardware queue.
+    pub(super) queues: Vec<FrameRings<FrameRing>>,
+    pub(super) lanes: Vec<LaneSockets>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) pool: Mempool,
+    /// How many packets lanes have taken, modulo 2^32: where in the order of arrival a burst stands.
+    pub(super) stamps: AtomicU32,
+}
+
+impl Attachment {
+    /// The table that places buckets on lanes.
+    pub(super) fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
+        self.program.as_ref().map(XdpProgram::table)
+    }
+
+    /// Whether packets come with the hash that the program computed.
+    #[inline]
+    pub(super) fn tells_hashes(&self) -> bool {
+        self.program.as_ref().is_some_and(XdpProgram::tells_hashes)
+    }
+
+    /// Leaves every packet to the kernel from now on, and waits until no processor can still be placing
+    /// one.
+    pub(super) fn stop(&self) {
+        if self.counters.stopped.load(Ordering::Acquire) {
+            return;
+        }
+        if let Some(program) = &self.program {
+            let fence = program.stop();
+            let patience = Instant::now() + LAST_PLACEMENTS;
+            while !fence.passed() && Instant::now() < patience {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        // Release: pairs with the Acquire of whoever asks whether all is received; every packet that
+        // was placed is in its ring.
+        self.counters.stopped.store(true, Ordering::Release);
+    }
+
+    /// Packets that wait in the rings of all lanes.
+    pub(super) fn backlog(&self) -> usize {
+        let waiting = self.lanes.iter().flat_map(|lane| &lane.waiting);
+        waiting.map(|ring| ring.waiting() as usize).sum()
+    }
+
+    /// Looks whether the interface is still there. When it is gone, or was replaced by another of its
+    /// name, it will not come back for these sockets.
+    pub(super) fn look_for_interface(&self) -> bool {
+        let there = self.interface.index().is_ok_and(|index| index == self.index);
+        if !there {
+            self.counters.gone.store(true, Ordering::Relaxed);
+        }
+        there
+    }
+
+    /// What the kernel has dropped so far.
+    pub(super) fn kernel_drops(&self) -> KernelDrops {
+        let mut drops = KernelDrops::default();
+        for lane in &self.lanes {
+            let mut full = 0;
+            for statistics in lane.sockets.iter().filter_map(|socket| socket.statistics().ok()) {
+                full += statistics.rx_ring_full.unwrap_or(0);
+                drops.no_buffer += statistics.rx_dropped;
+                drops.invalid += statistics.rx_invalid_descs + statistics.tx_invalid_descs;
+            }
+            drops.queue_full.push(full);
+        }
+        drops
+    }
+
+    /// The hardware queue that `lane` sends on.
+    pub(super) fn transmit_queue(lane: QueueId, queues: usize) -> usize {
+        lane.index() % queues
+    }
+
+    /// Lets what waits to be sent get out, for as long as there is hope.
+    fn drain(&self) {
+        let mut cache = PoolCache::new(self.pool.clone());
+        let patience = Instant::now() + LAST_PACKETS;
+        loop {
+            let mut hopeless = false;
+            for lane in &self.lanes {
+                let flushed = lane.transmit.flush(&lane.sockets[lane.transmit_queue]);
+                hopeless |= flushed == Flushed::Hopeless;
+            }
+            self.queues.iter().for_each(|queue| while queue.reap(&mut cache) > 0 {});
+            let lent: u64 = self.counters.lanes.iter().map(|lane| lane.lent.get()).sum();
+            let completed: u64 = self.queues.iter().map(FrameRings::completed).sum();
+            if hopeless || completed >= lent || Instant::now() >= patience {
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        self.stop();
+        // Takes the program off the interface.
+        drop(self.program.take());
+        self.drain();
+        let drops = self.kernel_drops();
+        *self.counters.at_close.lock().unwrap_or_else(PoisonError::into_inner) = Some(drops);
+        // The mappings first: each keeps its socket, and with it the queue, from being released. Those
+        // of the lanes went with the lanes' queues, which hold this attachment.
+        let loans: Vec<_> =
+            std::mem::take(&mut self.queues).into_iter().map(FrameRings::close).collect();
+        drop(std::mem::take(&mut self.lanes));
+        for (queue, loans) in (0..).zip(loans) {
+            let place = Place { interface: self.index, queue };
+            // A driver that works in our memory may do so for a moment longer. If it does not let go,
+            // its buffers are better lost than given to somebody else.
+            if self.transfer == Transfer::Zero && !release::wait(place) {
+                continue;
+            }
+            // SAFETY: the sockets are closed, with which the kernel's copying ends (`xsk_release`
+            // waits for receivers), and a driver has released the queue.
+            unsafe { loans.call_in() };
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What a device counts, and keeps when its sockets are closed.
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use rheostat_base::Counter;
+
+/// What the device counts.
+#[derive(Debug)]
+pub(super) struct Counters {
+    /// By lane.
+    pub(super) lanes: Box<[LaneCounters]>,
+    /// What the kernel had dropped when the sockets were closed.
+    pub(super) at_close: Mutex<Option<KernelDrops>>,
+    /// The interface is gone for good.
+    pub(super) gone: AtomicBool,
+    /// Nothing more is to arrive.
+    pub(super) stopped: AtomicBool,
+}
+
+/// What one lane counts.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct LaneCounters {
+    pub(super) received: Counter,
+    pub(super) received_bytes: Counter,
+    pub(super) sent: Counter,
+    pub(super) sent_bytes: Counter,
+    /// Packets that were copied on their way out.
+    pub(super) copied: Counter,
+    /// Buffers given to the kernel with packets in them.
+    pub(super) lent: Counter,
+    /// Frames longer than a chain of buffers may be.
+    pub(super) oversize: Counter,
+    /// Descriptors from the kernel that cannot be.
+    pub(super) refused: Counter,
+}
+
+/// What the kernel has dropped.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KernelDrops {
+    /// Because a lane's RX ring was full, by lane.
+    pub(super) queue_full: Vec<u64>,
+    /// Because no buffer was in the FILL ring, or the frame was too long for a socket that takes no
+    /// packets of several buffers.
+    pub(super) no_buffer: u64,
+    /// Descriptors that the kernel has not accepted from us.
+    pub(super) invalid: u64,
+}
+
+impl Counters {
+    pub(super) fn new(lanes: u16) -> Counters {
+        Counters {
+            lanes: (0..lanes).map(|_| LaneCounters::default()).collect(),
+            at_close: Mutex::new(None),
+            gone: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+        }
+    }
+}

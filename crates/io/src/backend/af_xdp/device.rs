@@ -1,0 +1,98 @@
+//! An interface as a device.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rheostat_packet::Mempool;
+use rheostat_steer::IndirectionTable;
+use rustix::event::epoll;
+
+use super::attachment::{Attachment, LaneSockets};
+use super::config::XdpConfig;
+use super::monitor::XdpMonitor;
+use super::open::open;
+use super::open_error::XdpOpenError;
+use super::receive::XdpRx;
+use super::transmit::XdpTx;
+use crate::device::{Device, DeviceMonitor, QueuePair};
+
+/// A network interface of the machine, used by AF_XDP.
+///
+/// When it and its queues are dropped, the program is off the interface, the sockets are closed, and
+/// all buffers are home. The same happens, but for the buffers, when the process is killed.
+pub struct XdpDevice {
+    name: String,
+    table: Option<Arc<dyn IndirectionTable>>,
+    monitor: Arc<XdpMonitor>,
+    // Before the attachment, as in the queues themselves.
+    queues: Vec<QueuePair>,
+    attachment: Arc<Attachment>,
+}
+
+impl XdpDevice {
+    /// Opens an interface. The kernel works in the memory of `pool`, whose layout must allow it
+    /// ([`rheostat_packet::MempoolConfig::umem`]); packets cross between devices of one pool without
+    /// being copied.
+    ///
+    /// # Errors
+    /// [`XdpOpenError`], which says what to do about it.
+    pub fn open(config: XdpConfig, pool: &Mempool) -> Result<XdpDevice, XdpOpenError> {
+        let (attachment, rings) = open(&config, pool)?;
+        let attachment = Arc::new(attachment);
+        let mut queues = Vec::new();
+        for (lane, rings) in rings.into_iter().enumerate() {
+            let any = watch(&attachment.lanes[lane]).map_err(|error| XdpOpenError::Socket {
+                interface: config.interface.clone(),
+                what: "watch sockets",
+                source: error.into(),
+            })?;
+            let rx = XdpRx::new(rings.receive, any, lane, config.device, attachment.clone());
+            let tx = XdpTx::new(rings.transmit, lane, attachment.clone());
+            queues.push(QueuePair { rx: Box::new(rx), tx: Box::new(tx) });
+        }
+        Ok(XdpDevice {
+            monitor: Arc::new(XdpMonitor::new(config.interface, &attachment)),
+            name: config.name,
+            table: attachment.table(),
+            queues,
+            attachment,
+        })
+    }
+}
+
+/// A descriptor that polls readable when any of the lane's sockets does; none for a single socket.
+fn watch(lane: &LaneSockets) -> Result<Option<OwnedFd>, rustix::io::Errno> {
+    if lane.sockets.len() < 2 {
+        return Ok(None);
+    }
+    let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (number, socket) in (0..).zip(&lane.sockets) {
+        let data = epoll::EventData::new_u64(number);
+        epoll::add(&any, socket.as_fd(), data, epoll::EventFlags::IN)?;
+    }
+    Ok(Some(any))
+}
+
+impl Device for XdpDevice {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn queues(&mut self) -> Vec<QueuePair> {
+        std::mem::take(&mut self.queues)
+    }
+
+    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
+        self.table.clone()
+    }
+
+    fn monitor(&self) -> Arc<dyn DeviceMonitor> {
+        self.monitor.clone()
+    }
+}
+
+impl Drop for XdpDevice {
+    fn drop(&mut self) {
+        self.attachment.stop();
+    }
+}

@@ -1,0 +1,128 @@
+//! What can be asked of a device while its queues run elsewhere.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, Weak};
+
+use super::attachment::Attachment;
+use super::counters::{Counters, KernelDrops, LaneCounters};
+use super::frame_rings::FrameRings;
+use crate::backend::bpf::AttachMode;
+use crate::device::{DeviceCounters, DeviceMonitor};
+use crate::sys::xdp_socket::Transfer;
+
+/// Sees the device as long as it is there, and remembers what it counted when it is gone.
+pub(super) struct XdpMonitor {
+    interface: String,
+    counters: Arc<Counters>,
+    attachment: Weak<Attachment>,
+}
+
+impl XdpMonitor {
+    pub(super) fn new(interface: String, attachment: &Arc<Attachment>) -> XdpMonitor {
+        XdpMonitor {
+            interface,
+            counters: attachment.counters.clone(),
+            attachment: Arc::downgrade(attachment),
+        }
+    }
+
+    fn kernel_drops(&self) -> KernelDrops {
+        match self.attachment.upgrade() {
+            Some(attachment) => attachment.kernel_drops(),
+            None => {
+                let at_close = self.counters.at_close.lock();
+                at_close.unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+            }
+        }
+    }
+
+    fn sum(&self, count: impl Fn(&LaneCounters) -> u64) -> u64 {
+        self.counters.lanes.iter().map(count).sum()
+    }
+}
+
+impl DeviceMonitor for XdpMonitor {
+    fn counters(&self) -> DeviceCounters {
+        let drops = self.kernel_drops();
+        let received = self.sum(|lane| lane.received.get());
+        let oversize = self.sum(|lane| lane.oversize.get());
+        let malformed = self.sum(|lane| lane.refused.get());
+        let full: u64 = drops.queue_full.iter().sum();
+        DeviceCounters {
+            // The kernel counts what it drops and lanes what they get; the rest waits in rings, and is
+            // counted when it is taken out.
+            arrived: received + oversize + malformed + drops.no_buffer + full,
+            arrived_bytes: self.sum(|lane| lane.received_bytes.get()),
+            queue_full: drops.queue_full,
+            no_buffer: drops.no_buffer,
+            oversize,
+            malformed,
+            sent: self.sum(|lane| lane.sent.get()),
+            sent_bytes: self.sum(|lane| lane.sent_bytes.get()),
+            copied: self.sum(|lane| lane.copied.get()),
+        }
+    }
+
+    fn is_exhausted(&self) -> bool {
+        // Acquire: pairs with the Release in `stop`; what was placed is in the rings.
+        let Some(attachment) = self.attachment.upgrade() else { return true };
+        self.counters.stopped.load(Ordering::Acquire) && attachment.backlog() == 0
+    }
+
+    fn stop(&self) {
+        if let Some(attachment) = self.attachment.upgrade() {
+            attachment.stop();
+        }
+    }
+
+    fn progress(&self) -> Option<f64> {
+        None
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let attachment = self.attachment.upgrade();
+        let there = attachment.as_ref().is_none_or(|attachment| attachment.look_for_interface());
+        if !there || self.counters.gone.load(Ordering::Relaxed) {
+            let name = &self.interface;
+            warnings.push(format!("interface `{name}` is gone; the device neither gets nor sends"));
+        }
+        if there
+            && let Some(attachment) = &attachment
+            && attachment.interface.is_up().is_ok_and(|up| !up)
+        {
+            let name = &self.interface;
+            warnings.push(format!("interface `{name}` is down: `ip link set dev {name} up`"));
+        }
+        let invalid = self.kernel_drops().invalid;
+        if invalid > 0 {
+            warnings.push(format!("the kernel refused {invalid} descriptors"));
+        }
+        let refused: u64 =
+            attachment.iter().flat_map(|a| &a.queues).map(FrameRings::refused).sum::<u64>()
+                + self.sum(|lane| lane.refused.get());
+        if refused > 0 {
+            warnings.push(format!("the kernel gave back {refused} buffers that it did not have"));
+        }
+        warnings
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let Some(attachment) = self.attachment.upgrade() else { return Vec::new() };
+        let mode = match attachment.mode {
+            AttachMode::Generic => "generic",
+            AttachMode::Native | AttachMode::Auto => "native",
+        };
+        let transfer = match attachment.transfer {
+            Transfer::Zero => "without a copy",
+            Transfer::Copy => "with a copy",
+        };
+        let pieces = if attachment.pieces { ", long packets in several buffers" } else { "" };
+        vec![format!(
+            "AF_XDP on `{}` in {mode} mode, {transfer}{pieces}: {} hardware queue(s), {} lane(s)",
+            self.interface,
+            attachment.queues.len(),
+            attachment.lanes.len(),
+        )]
+    }
+}

@@ -1,0 +1,202 @@
+//! The receive queue of a lane: its RX rings on all hardware queues.
+#![allow(unsafe_code)]
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rheostat_base::{DeviceId, Time};
+use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
+
+use super::attachment::Attachment;
+use super::open::PacketRing;
+use super::ring::{Consumer, Gauge};
+use super::transmit_state::Kicked;
+use crate::backend::bpf::{METADATA, PacketHash};
+use crate::device::RxQueue;
+use crate::sys::xdp_socket::CONTINUED;
+
+/// The receive queue of a lane.
+pub(super) struct XdpRx {
+    // Before the attachment: its mappings must go first.
+    rings: Vec<RxRing>,
+    /// Which ring is asked first next time.
+    turn: usize,
+    /// Polls readable when any of several sockets does.
+    any: Option<OwnedFd>,
+    lane: usize,
+    device: DeviceId,
+    attachment: Arc<Attachment>,
+}
+
+/// One RX ring.
+struct RxRing {
+    ring: Consumer<PacketRing>,
+    waiting: Gauge<PacketRing>,
+    /// Buffers that the kernel has filled and not been given others for.
+    owed: usize,
+    /// The start of a packet whose end has not come yet.
+    begun: Option<Mbuf>,
+    /// Whether the rest of a packet is to be thrown away.
+    spoilt: bool,
+}
+
+impl XdpRx {
+    /// The receive queue of `lane`. `any` watches all its sockets, where it has several.
+    pub(super) fn new(
+        rings: Vec<Consumer<PacketRing>>,
+        any: Option<OwnedFd>,
+        lane: usize,
+        device: DeviceId,
+        attachment: Arc<Attachment>,
+    ) -> XdpRx {
+        let ring = |ring: Consumer<PacketRing>| RxRing {
+            waiting: ring.gauge(),
+            ring,
+            owed: 0,
+            begun: None,
+            spoilt: false,
+        };
+        XdpRx {
+            rings: rings.into_iter().map(ring).collect(),
+            turn: 0,
+            any,
+            lane,
+            device,
+            attachment,
+        }
+    }
+
+    /// Takes packets from the ring of hardware queue `queue` until `burst` is full or it is empty.
+    fn take(&mut self, queue: usize, burst: &mut Burst, pool: &mut PoolCache) {
+        let counters = &self.attachment.counters.lanes[self.lane];
+        let loans = self.attachment.queues[queue].loans();
+        let ring = &mut self.rings[queue];
+        let before = ring.owed;
+        while !burst.is_full() {
+            let Some(descriptor) = ring.ring.take() else { break };
+            ring.owed += 1;
+            let continues = descriptor.options & CONTINUED != 0;
+            // SAFETY: the kernel has put the address on the RX ring, so it is done with the buffer.
+            let part = match unsafe { loans.receive(descriptor.address, descriptor.len) } {
+                Ok(part) => part,
+                Err(_) => {
+                    counters.refused.increment();
+                    ring.begun.take().into_iter().for_each(|begun| pool.free(begun));
+                    ring.spoilt = continues;
+                    continue;
+                }
+            };
+            if ring.spoilt {
+                ring.spoilt = continues;
+                pool.free(part);
+                continue;
+            }
+            let whole = match ring.begun.take() {
+                None => part,
+                Some(mut begun) => match begun.append(part) {
+                    Ok(()) => begun,
+                    Err(part) => {
+                        pool.free(part);
+                        pool.free(begun);
+                        counters.oversize.increment();
+                        ring.spoilt = continues;
+                        continue;
+                    }
+                },
+            };
+            match continues {
+                true => ring.begun = Some(whole),
+                false => burst.push(whole),
+            }
+        }
+        if ring.owed != before {
+            ring.ring.release();
+        }
+    }
+
+    /// Gives the kernel empty buffers for those it has filled: some at a time while packets come, all
+    /// when none do.
+    fn refill(&mut self, queue: usize, idle: bool, pool: &mut PoolCache) {
+        let frames = &self.attachment.queues[queue];
+        let ring = &mut self.rings[queue];
+        let enough = if idle { 1 } else { BURST };
+        if ring.owed >= enough {
+            ring.owed -= frames.refill(ring.owed, pool);
+        }
+        if frames.needs_wakeup() {
+            // A failure is the interface's, and tells nothing new.
+            let _ = self.attachment.lanes[self.lane].sockets[queue].wake();
+        }
+    }
+
+    /// Writes down what is known of the packets of `burst` from `first` on.
+    fn describe(&self, burst: &mut Burst, first: usize, now: Time) {
+        let received = &mut burst[first..];
+        let stamps = &self.attachment.stamps;
+        // Relaxed: the order of bursts is all there is to it.
+        let stamp = stamps.fetch_add(received.len() as u32, Ordering::Relaxed);
+        let hashed = self.attachment.tells_hashes();
+        let mut bytes = 0;
+        for (packet, place) in received.iter_mut().zip(0..) {
+            packet.meta.timestamp = now;
+            packet.meta.stamp = stamp.wrapping_add(place);
+            packet.meta.device = self.device;
+            bytes += packet.len() as u64;
+            if hashed && let Some(told) = metadata(packet) {
+                packet.meta.set_hash(told.hash, told.kind);
+            }
+        }
+        let counters = &self.attachment.counters.lanes[self.lane];
+        counters.received.add(received.len() as u64);
+        counters.received_bytes.add(bytes);
+    }
+}
+
+/// What the program wrote in front of the packet.
+#[inline]
+fn metadata(packet: &mut Mbuf) -> Option<PacketHash> {
+    let told = packet.prepend(METADATA)?.first_chunk().and_then(PacketHash::read);
+    packet.advance(METADATA);
+    told
+}
+
+impl RxQueue for XdpRx {
+    fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
+        let first = burst.len();
+        let queues = self.rings.len();
+        for place in 0..queues {
+            if burst.is_full() {
+                break;
+            }
+            self.take((self.turn + place) % queues, burst, pool);
+        }
+        self.turn = (self.turn + 1) % queues;
+        let count = burst.len() - first;
+        if count > 0 {
+            self.describe(burst, first, now);
+        }
+        for queue in 0..queues {
+            self.refill(queue, count == 0, pool);
+            if count == 0 {
+                self.attachment.queues[queue].reap(pool);
+            }
+        }
+        let lane = &self.attachment.lanes[self.lane];
+        if lane.transmit.kick_again(&lane.sockets[lane.transmit_queue], now) == Kicked::Gone {
+            self.attachment.counters.gone.store(true, Ordering::Relaxed);
+        }
+        count
+    }
+
+    fn backlog(&self) -> usize {
+        self.rings.iter().map(|ring| ring.waiting.waiting() as usize).sum()
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        match &self.any {
+            Some(any) => Some(any.as_fd()),
+            None => Some(self.attachment.lanes[self.lane].sockets.first()?.as_fd()),
+        }
+    }
+}
