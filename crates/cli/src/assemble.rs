@@ -4,21 +4,23 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rheostat_base::{Clock, ClockSource, CoreId, CoreSet, DeviceId};
+use rheostat_base::{Clock, CoreId, CoreSet, DeviceId};
 use rheostat_control::Config;
 use rheostat_control::config::PollingConfig;
-use rheostat_control::config::device::{DeviceConfig, DeviceKind, pcap::Pace, sim};
+use rheostat_control::config::device::live::Access;
+use rheostat_control::config::device::{DeviceConfig, DeviceKind};
 use rheostat_control::config::steering::HashKeyChoice;
-use rheostat_io::PcapConfig;
-use rheostat_io::{CaptureWriter, Device, Driver, NullSink, Pacing, PcapDevice, SimConfig, SimNic};
+use rheostat_io::{CaptureWriter, Device};
+use rheostat_ip::Network;
 use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{Polling, Routes, Runtime, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
-use rheostat_traffic::Mix;
 
+use crate::devices::{Devices, Opener};
 use crate::failure::Failure;
+use crate::network;
 
 /// Lanes up to which captures get the configured number of buffers: rings between lanes are as long
 /// as the pool, so that a capture never overflows one.
@@ -37,6 +39,7 @@ pub(crate) struct Assembly {
     pool: Mempool,
     steering: Arc<Steering>,
     devices: Vec<Box<dyn Device>>,
+    network: Option<Arc<Network>>,
     writers: Vec<CaptureWriter>,
 }
 
@@ -59,63 +62,43 @@ impl Assembly {
             true => config.pool.buffers.min(NARROW_POOL),
             false => config.pool.buffers,
         };
-        let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
+        let shared = |device: &DeviceConfig| match &device.kind {
+            DeviceKind::Live(live) => matches!(live.access, Access::AfXdp { .. }),
+            DeviceKind::Pcap(_) | DeviceKind::Sim(_) => false,
+        };
+        let pool = Mempool::new(&match config.devices.iter().any(shared) {
+            true => MempoolConfig::umem(buffers),
+            false => MempoolConfig { buffers, ..MempoolConfig::default() },
+        })?;
         let steering = Arc::new(steering(&config, chain, &mut rng)?);
-        let mut assembly = Assembly {
-            clock: Clock::new(),
+        let clock = Clock::new();
+        let opener = Opener {
+            lanes: lanes as u16,
+            steering: &steering,
+            pool: &pool,
+            clock: &clock,
+            seed: rng.random(),
+        };
+        let Devices { devices, writers } = opener.open(&config.devices)?;
+        let network = network::of(&config)?;
+        Ok(Assembly {
+            config,
+            clock,
             rng,
             cores,
             lanes,
             captures,
             pool,
             steering,
-            devices: Vec::new(),
-            writers: Vec::new(),
-            config,
-        };
-        assembly.open_devices()?;
-        Ok(assembly)
+            devices,
+            network,
+            writers,
+        })
     }
 
     /// The files that the run writes; to be closed when it is over.
     pub(crate) fn writers(&self) -> Vec<CaptureWriter> {
         self.writers.clone()
-    }
-
-    fn open_devices(&mut self) -> Result<(), Failure> {
-        let seed = self.rng.random();
-        for (number, device) in self.config.devices.clone().iter().enumerate() {
-            let mut nic = SimConfig::new(&device.name, self.lanes as u16, self.steering.clone());
-            nic.device = DeviceId(number as u8);
-            nic.hash = device.hashing;
-            let opened: Box<dyn Device> = match &device.kind {
-                DeviceKind::Sim(sim) => {
-                    nic.descriptors = sim.queue;
-                    nic.link_rate = Some(sim.link);
-                    nic.driver = match sim.driver {
-                        sim::Driver::Pumped => Driver::Pumped,
-                        sim::Driver::Threaded => {
-                            let clock: Arc<dyn ClockSource> = Arc::new(self.clock.clone());
-                            Driver::Threaded(clock)
-                        }
-                    };
-                    let mix = Mix::new(sim.mix(seed))?;
-                    Box::new(SimNic::open(nic, Box::new(mix), |_| Box::new(NullSink), &self.pool)?)
-                }
-                DeviceKind::Pcap(pcap) => {
-                    nic.pacing = match pcap.pace {
-                        Pace::Max => Pacing::Lossless,
-                        Pace::Times(speed) => Pacing::Replay { speed },
-                    };
-                    let output = pcap.output.as_deref().map(CaptureWriter::create).transpose()?;
-                    self.writers.extend(output.clone());
-                    let input = pcap.input.clone();
-                    Box::new(PcapDevice::open(PcapConfig { input, output, nic }, &self.pool)?)
-                }
-            };
-            self.devices.push(opened);
-        }
-        Ok(())
     }
 
     /// Starts a run of `chain`, whose functions have their places in `layout`.
@@ -160,7 +143,14 @@ impl Assembly {
         };
         let chain = Arc::new(chain);
         let routes = routes(&self.config.devices);
-        let service = |_| ChainService::new(chain.clone(), routes.clone());
+        let (network, lanes) = (self.network, self.lanes);
+        let service = |_| {
+            let service = ChainService::new(chain.clone(), routes.clone());
+            match &network {
+                Some(network) => service.with_network(network.clone(), lanes),
+                None => service,
+            }
+        };
         let shard = |id: rheostat_base::ShardId| {
             shards[id.index()].take().expect("each shard is asked for once")
         };

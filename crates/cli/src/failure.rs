@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use rheostat_base::core_set::CoreError;
 use rheostat_control::{LoadError, MissingInput};
 use rheostat_io::{OpenError, WriteError};
+use rheostat_ip::NetworkError;
 use rheostat_nf::function::nat::BlockError;
 use rheostat_observe::LogError;
 use rheostat_packet::mbuf::PoolError;
@@ -49,6 +50,16 @@ pub(crate) enum Failure {
     TooManyCores { cores: String, available: String },
     #[error("error: {0}")]
     Io(#[from] io::Error),
+    #[error("error: device `{device}`: this build has no devices of kind `{kind}` yet")]
+    NoSuchKind { device: String, kind: &'static str },
+    #[error("error: interface `{interface}`: {source}; `ip -brief link` lists those there are")]
+    Link { interface: String, source: io::Error },
+    #[error(
+        "error: device `{device}` is no Ethernet interface: give it no `address`, or take another"
+    )]
+    NotEthernet { device: String },
+    #[error("error: {0}")]
+    Network(#[from] NetworkError),
     #[error("error: {0}")]
     Blocks(#[from] BlockError),
     #[error(

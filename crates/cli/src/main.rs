@@ -8,9 +8,11 @@ mod bench;
 mod chains;
 mod check;
 mod control;
+mod devices;
 mod failure;
 mod generate;
 mod nat_host;
+mod network;
 mod run;
 
 use std::alloc::System;

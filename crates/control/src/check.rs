@@ -1,6 +1,7 @@
 //! Contradictions between tables, each pointed at on both sides.
 
 mod captures;
+mod network;
 mod shadow;
 
 use rheostat_steer::Orientation;
@@ -16,6 +17,7 @@ pub(crate) fn across_tables(config: &Config, findings: &mut Findings) {
         repeated_names(&config.devices, findings);
         sides(&config.devices, findings);
         captures::check(&config.devices, findings);
+        network::check(config, findings);
     }
     shards(config, findings);
     shadow::check(config, findings);

@@ -8,6 +8,7 @@ mod firewall;
 mod lb;
 mod lifetime;
 pub mod nat;
+pub mod network;
 pub mod observe;
 mod policer;
 pub mod polling;
@@ -23,6 +24,7 @@ use thiserror::Error;
 
 pub use chain::FunctionConfig;
 pub use device::{DeviceConfig, DeviceKind};
+pub use network::NetworkConfig;
 pub use observe::ObserveConfig;
 pub use polling::PollingConfig;
 pub use pool::PoolConfig;
@@ -50,6 +52,8 @@ pub struct Config {
     /// Where packets come from and go to: one device for both sides, or one for each. Rules refer to
     /// them by their position here.
     pub devices: Vec<DeviceConfig>,
+    /// Where packets go that are addressed to no device.
+    pub network: NetworkConfig,
     /// The functions that packets pass, from inside in this order; none forwards everything.
     pub chain: Vec<FunctionConfig>,
     /// How much the run remembers.
@@ -80,15 +84,29 @@ pub enum LoadError {
 
 /// A device that a run cannot begin with.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "device `{device}` reads a capture, but no file is given: \
-     set `input` in its `[[device]]` table, or pass --device {device}=pcap:FILE{short}"
-)]
-pub struct MissingInput {
-    /// The device.
-    pub device: String,
-    /// The short flag, where it would do.
-    short: &'static str,
+pub enum MissingInput {
+    /// The device reads a capture that nobody has named.
+    #[error(
+        "device `{device}` reads a capture, but no file is given: \
+         set `input` in its `[[device]]` table, or pass --device {device}=pcap:FILE{short}"
+    )]
+    Capture {
+        /// The device.
+        device: String,
+        /// The short flag, where it would do.
+        short: &'static str,
+    },
+    /// The device is an interface that nobody has named.
+    #[error(
+        "device `{device}` is an interface, but none is given: \
+         set `interface` in its `[[device]]` table, or pass --device {device}={kind}:INTERFACE"
+    )]
+    Interface {
+        /// The device.
+        device: String,
+        /// Its kind.
+        kind: &'static str,
+    },
 }
 
 impl Config {
@@ -127,18 +145,23 @@ impl Config {
         }
     }
 
-    /// Whether every device that reads a capture was given one, which a configuration may leave to the
-    /// command line and a run may not.
+    /// Whether every device that reads a capture, or is an interface, was given one, which a
+    /// configuration may leave to the command line and a run may not.
     pub fn check_inputs(&self) -> Result<(), MissingInput> {
-        let without = self.devices.iter().find(|device| match &device.kind {
-            DeviceKind::Pcap(pcap) => pcap.input.is_none(),
-            DeviceKind::Sim(_) => false,
-        });
         let short = if self.devices.len() == 1 { ", or --input FILE" } else { "" };
-        match without {
-            Some(device) => Err(MissingInput { device: device.name.clone(), short }),
-            None => Ok(()),
-        }
+        let missing = |device: &DeviceConfig| {
+            let name = device.name.clone();
+            match &device.kind {
+                DeviceKind::Pcap(pcap) if pcap.input.is_none() => {
+                    Some(MissingInput::Capture { device: name, short })
+                }
+                DeviceKind::Live(live) if live.interface.is_none() => {
+                    Some(MissingInput::Interface { device: name, kind: live.word() })
+                }
+                DeviceKind::Pcap(_) | DeviceKind::Sim(_) | DeviceKind::Live(_) => None,
+            }
+        };
+        self.devices.iter().find_map(missing).map_or(Ok(()), Err)
     }
 
     fn read(root: &mut Table<'_>, findings: &mut Findings) -> Config {
@@ -147,6 +170,7 @@ impl Config {
         let pool = root.section("pool", findings, PoolConfig::read);
         let devices = root.sections("device", findings, DeviceConfig::read);
         let devices: Vec<_> = devices.into_iter().flatten().collect();
+        let network = NetworkConfig::read(root, &devices, findings);
         let chain = chain::read(root, &devices, findings);
         let state = root.section("state", findings, StateConfig::read);
         let steering = root.section("steering", findings, SteeringConfig::read);
@@ -157,6 +181,7 @@ impl Config {
             workers: workers.unwrap_or_default(),
             pool: pool.unwrap_or_default(),
             devices,
+            network,
             chain,
             state: state.unwrap_or_default(),
             steering: steering.unwrap_or_default(),

@@ -9,9 +9,12 @@ use rheostat_base::unit;
 use rheostat_steer::{Orientation, Prefix};
 use thiserror::Error;
 
-use crate::config::device::{DeviceKind, KINDS, KindName, PLANNED_KINDS, PcapConfig, SimConfig};
+use crate::config::device::live::is_interface_name;
+use crate::config::device::{
+    DeviceKind, KINDS, KindName, LiveConfig, PLANNED_KINDS, PcapConfig, SimConfig,
+};
 use crate::config::workers::MAX_LANES;
-use crate::config::{Config, DeviceConfig, FunctionConfig};
+use crate::config::{Config, DeviceConfig, FunctionConfig, NetworkConfig};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::suggestion::{enumerate, nearest};
@@ -51,24 +54,40 @@ pub enum KindOverride {
     /// `sim:RATE`: generated packets come at this rate, in packets per second. What the configuration
     /// says of the rest stays.
     Sim(u64),
+    /// `af_xdp:INTERFACE`, `af_packet:INTERFACE` or `tap:INTERFACE`. What the configuration says of the
+    /// rest stays if the kind does.
+    Live(LiveConfig),
 }
 
 /// Why the value of `--device` could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OverrideError {
     /// Not `NAME=KIND:ARG`.
-    #[error("`{0}` is not NAME=KIND:ARG; write, for example, lan=pcap:in.pcap or wan=sim:2Mpps")]
+    #[error("`{0}` is not NAME=KIND:ARG; write, for example, lan=af_xdp:eth1 or wan=pcap:in.pcap")]
     Form(String),
     /// A kind that will come.
-    #[error("kind `{0}` is not available in this build yet; available: pcap, sim")]
+    #[error(
+        "kind `{0}` is not available in this build yet; available: pcap, sim, af_xdp, af_packet, tap"
+    )]
     Planned(String),
     /// No kind of device.
-    #[error("`{kind}` is not a kind of device{hint}; available: pcap, sim")]
+    #[error("`{kind}` is not a kind of device{hint}; available: pcap, sim, af_xdp, af_packet, tap")]
     Kind {
         /// What stands there.
         kind: String,
         /// What may have been meant.
         hint: String,
+    },
+    /// No name that an interface can have.
+    #[error(
+        "`{interface}` cannot be the interface of `{name}`: names have 1 to 15 characters, without \
+         spaces and `/`; `ip -brief link` lists them"
+    )]
+    Interface {
+        /// The device.
+        name: String,
+        /// What stands there.
+        interface: String,
     },
     /// The rate of a simulated NIC could not be read.
     #[error("the rate of `{name}`: {reason}; write, for example, {name}=sim:2Mpps")]
@@ -93,6 +112,9 @@ impl FromStr for DeviceOverride {
         let kind = match KINDS.iter().find(|(known, _)| *known == word) {
             Some((_, KindName::Pcap)) => KindOverride::Pcap(PathBuf::from(argument)),
             Some((_, KindName::Sim)) => KindOverride::Sim(rate(name, argument)?),
+            Some((_, KindName::Live(kind))) => {
+                KindOverride::Live(LiveConfig::new(*kind, Some(interface(name, argument)?)))
+            }
             None if PLANNED_KINDS.contains(&word) => {
                 return Err(OverrideError::Planned(word.to_owned()));
             }
@@ -104,6 +126,14 @@ impl FromStr for DeviceOverride {
         };
         Ok(DeviceOverride { name: name.to_owned(), kind })
     }
+}
+
+/// A name that the kernel would take for an interface.
+fn interface(name: &str, text: &str) -> Result<String, OverrideError> {
+    if !is_interface_name(text) {
+        return Err(OverrideError::Interface { name: name.to_owned(), interface: text.to_owned() });
+    }
+    Ok(text.to_owned())
 }
 
 fn rate(name: &str, text: &str) -> Result<u64, OverrideError> {
@@ -189,9 +219,15 @@ impl DeviceOverride {
             }
             KindOverride::Sim(rate) => match kind {
                 DeviceKind::Sim(sim) => sim.rate = *rate,
-                DeviceKind::Pcap(_) => {
+                DeviceKind::Pcap(_) | DeviceKind::Live(_) => {
                     *kind = DeviceKind::Sim(SimConfig { rate: *rate, ..SimConfig::default() });
                 }
+            },
+            KindOverride::Live(live) => match kind {
+                DeviceKind::Live(old) if old.kind() == live.kind() => {
+                    old.interface.clone_from(&live.interface);
+                }
+                _ => *kind = DeviceKind::Live(live.clone()),
             },
         }
     }
@@ -223,11 +259,15 @@ fn join_devices(config: &mut Config) {
         return;
     }
     let inside = inside.iter().copied().chain(local_v6()).collect();
+    config.network = NetworkConfig::default();
     config.devices = vec![DeviceConfig {
         name: "link".into(),
         kind: DeviceKind::Pcap(PcapConfig::default()),
         orientation: Orientation::ByPrefix(inside),
         hashing: first.hashing,
+        addresses: Vec::new(),
+        mac: None,
+        mtu: None,
     }];
 }
 
@@ -243,7 +283,7 @@ fn local_v6() -> [Prefix; 2] {
 fn change_captures(kind: &mut DeviceKind, change: impl FnOnce(&mut PcapConfig)) {
     let mut captures = match kind {
         DeviceKind::Pcap(captures) => std::mem::take(captures),
-        DeviceKind::Sim(_) => PcapConfig::default(),
+        DeviceKind::Sim(_) | DeviceKind::Live(_) => PcapConfig::default(),
     };
     change(&mut captures);
     *kind = DeviceKind::Pcap(captures);

@@ -77,7 +77,6 @@ fn short_flags_make_the_one_device_captures_whatever_it_was() {
 fn a_capture_without_input_is_fine_to_check_but_not_to_run() {
     let flags = Overrides { output: Some("out.pcap".into()), ..Overrides::default() };
     let missing = with(ONE, &flags).unwrap().check_inputs().unwrap_err();
-    assert_eq!(missing.device, "wire");
     assert_eq!(
         missing.to_string(),
         "device `wire` reads a capture, but no file is given: set `input` in its `[[device]]` \
@@ -99,6 +98,30 @@ fn device_flags_keep_what_they_do_not_say() {
 
     let config = with(TWO, &device("lan=sim:5kpps")).unwrap();
     assert!(matches!(&config.devices[0].kind, DeviceKind::Sim(sim) if sim.rate == 5_000));
+}
+
+#[test]
+fn any_device_becomes_an_interface() {
+    let config = with(TWO, &device("lan=af_xdp:veth1")).unwrap();
+    let DeviceKind::Live(live) = &config.devices[0].kind else { panic!("live") };
+    assert_eq!((live.word(), live.interface.as_deref()), ("af_xdp", Some("veth1")));
+
+    let text = TWO.replace(
+        "kind = \"sim\"\nside = \"outside\"\nrate = \"1Mpps\"\nlink = \"1Gbps\"",
+        "kind = \"af_packet\"\nside = \"outside\"\nring = 512",
+    );
+    let config = with(&text, &device("wan=af_packet:eth1")).unwrap();
+    let DeviceKind::Live(live) = &config.devices[1].kind else { panic!("live") };
+    assert_eq!((live.ring, live.interface.as_deref()), (512, Some("eth1")));
+    let other = with(&text, &device("wan=tap:rheo0")).unwrap();
+    let DeviceKind::Live(live) = &other.devices[1].kind else { panic!("live") };
+    assert_eq!((live.word(), live.ring), ("tap", 2_048));
+    let missing = with(&text, &device("lan=sim:1kpps")).unwrap().check_inputs().unwrap_err();
+    assert_eq!(
+        missing.to_string(),
+        "device `wan` is an interface, but none is given: set `interface` in its `[[device]]` \
+         table, or pass --device wan=af_packet:INTERFACE"
+    );
 }
 
 #[test]
@@ -149,10 +172,12 @@ fn device_flags_read_and_say_what_is_wrong() {
     for text in ["", "lan", "lan=", "lan=pcap", "lan=pcap:", "=pcap:x"] {
         assert_eq!(error(text), OverrideError::Form(text.to_owned()));
     }
-    assert_eq!(error("lan=af_xdp:eth0"), OverrideError::Planned("af_xdp".into()));
+    assert_eq!(error("lan=dpdk:0000:00:05.0"), OverrideError::Planned("dpdk".into()));
+    assert!(matches!(error("lan=af_xdp:no such/name"), OverrideError::Interface { .. }));
     assert_eq!(
         error("lan=pcpa:x").to_string(),
-        "`pcpa` is not a kind of device (did you mean `pcap`?); available: pcap, sim"
+        "`pcpa` is not a kind of device (did you mean `pcap`?); \
+         available: pcap, sim, af_xdp, af_packet, tap"
     );
     assert_eq!(
         error("lan=sim:2M").to_string(),

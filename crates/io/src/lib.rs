@@ -4,6 +4,8 @@ pub mod backend;
 pub mod device;
 pub mod error;
 pub mod filter;
+#[cfg(not(loom))]
+pub mod interface_link;
 pub mod layer;
 pub mod settlement;
 pub mod sink;
@@ -19,6 +21,8 @@ pub use backend::sim::{Driver, Pacing, SimConfig, SimNic, Stepper};
 pub use device::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
 pub use error::OpenError;
 pub use filter::{Filter, FilterError, Match};
+#[cfg(not(loom))]
+pub use interface_link::InterfaceLink;
 pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
 pub use settlement::Settlement;
 pub use sink::{Collected, Collector, NullSink, Sink};

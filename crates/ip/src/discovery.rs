@@ -214,7 +214,7 @@ mod tests {
         ] {
             assert_eq!(read(&changed(&asked, at, byte)), None, "{why}");
         }
-        let mut wrong = asked.clone();
+        let mut wrong = asked;
         wrong[80] ^= 1;
         assert_eq!(read(&wrong), None, "a wrong checksum");
         // From nobody, with a link address, or not to the group of the target.

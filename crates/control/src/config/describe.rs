@@ -8,7 +8,7 @@ use rheostat_nf::function::nat::{Filtering, Mapping, NatConfig};
 use rheostat_packet::MempoolConfig;
 use rheostat_steer::Orientation;
 
-use super::device::{PcapConfig, SimConfig};
+use super::device::{LinkAddress, PcapConfig, SimConfig};
 use super::nat::NatFunction;
 use super::{Config, DeviceConfig, DeviceKind, FunctionConfig, lb, policer};
 use crate::quantity::{Bytes, Count, Span};
@@ -29,6 +29,9 @@ impl fmt::Display for Config {
         for device in &self.devices {
             writeln!(f, "device    {device}")?;
             writeln!(f, "          {}", device.kind)?;
+        }
+        for route in &self.network.routes {
+            writeln!(f, "route     {}", route.told(&self.devices))?;
         }
         if self.chain.is_empty() {
             writeln!(f, "chain     no function: everything is forwarded")?;
@@ -154,13 +157,20 @@ impl Config {
 impl fmt::Display for DeviceConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.orientation {
-            Orientation::Inside => write!(f, "{}, inside", self.name),
-            Orientation::Outside => write!(f, "{}, outside", self.name),
+            Orientation::Inside => write!(f, "{}, inside", self.name)?,
+            Orientation::Outside => write!(f, "{}, outside", self.name)?,
             Orientation::ByPrefix(prefixes) => {
                 let prefixes: Vec<_> = prefixes.iter().map(ToString::to_string).collect();
-                write!(f, "{}, both sides; inside is {}", self.name, prefixes.join(", "))
+                write!(f, "{}, both sides; inside is {}", self.name, prefixes.join(", "))?;
             }
         }
+        for (index, LinkAddress { address, length }) in self.addresses.iter().enumerate() {
+            write!(f, "{}{address}/{length}", if index == 0 { "; " } else { ", " })?;
+        }
+        if let Some(mtu) = self.mtu {
+            write!(f, "; packets of {mtu} bytes at most")?;
+        }
+        Ok(())
     }
 }
 
@@ -169,6 +179,7 @@ impl fmt::Display for DeviceKind {
         match self {
             DeviceKind::Pcap(captures) => captures.fmt(f),
             DeviceKind::Sim(nic) => nic.fmt(f),
+            DeviceKind::Live(live) => live.fmt(f),
         }
     }
 }

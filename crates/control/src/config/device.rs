@@ -1,21 +1,31 @@
 //! `[[device]]`: where packets come from and go to.
 
+pub mod address;
+mod filter;
+pub mod live;
 pub mod pcap;
 pub mod sim;
 pub mod traffic;
 
 use std::path::Path;
 
+use rheostat_base::DeviceId;
 use rheostat_steer::{HashOptions, Orientation, PrefixList, Side};
 
+pub use address::{LinkAddress, MacAddress};
+pub use live::LiveConfig;
 pub use pcap::{Pace, PcapConfig};
 pub use sim::{Driver, SimConfig};
 pub use traffic::TrafficConfig;
 
+use live::LiveKind;
+
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
-use crate::reader::convert::{choice, kind, list, name, prefix};
+use crate::reader::convert::number::integer;
+use crate::reader::convert::{choice, kind, list, name, parsed, prefix, text};
 use crate::reader::{Table, Value};
+use crate::suggestion::{enumerate, nearest};
 
 /// One device.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +38,13 @@ pub struct DeviceConfig {
     pub orientation: Orientation,
     /// How its receive side hashes fragments and ICMP.
     pub hashing: HashOptions,
+    /// Its addresses. Where devices have some, packets are routed; else they leave as they came, on the
+    /// device opposite.
+    pub addresses: Vec<LinkAddress>,
+    /// Its address on the link, where it is not the interface's own.
+    pub mac: Option<MacAddress>,
+    /// The longest IP packet it sends, where that is not what the interface says.
+    pub mtu: Option<u16>,
 }
 
 /// What stands behind a device.
@@ -37,6 +54,8 @@ pub enum DeviceKind {
     Pcap(PcapConfig),
     /// The simulated NIC.
     Sim(SimConfig),
+    /// An interface of this machine.
+    Live(LiveConfig),
 }
 
 /// The words of `kind`, as the file and the command line use them.
@@ -44,13 +63,23 @@ pub enum DeviceKind {
 pub(crate) enum KindName {
     Pcap,
     Sim,
+    Live(LiveKind),
 }
 
 /// The kinds of devices there are.
-pub(crate) const KINDS: [(&str, KindName); 2] = [("pcap", KindName::Pcap), ("sim", KindName::Sim)];
+pub(crate) const KINDS: [(&str, KindName); 5] = [
+    ("pcap", KindName::Pcap),
+    ("sim", KindName::Sim),
+    ("af_xdp", KindName::Live(LiveKind::AfXdp)),
+    ("af_packet", KindName::Live(LiveKind::AfPacket)),
+    ("tap", KindName::Live(LiveKind::Tap)),
+];
 
 /// The kinds of devices that will come.
-pub(crate) const PLANNED_KINDS: [&str; 4] = ["af_packet", "af_xdp", "tap", "dpdk"];
+pub(crate) const PLANNED_KINDS: [&str; 1] = ["dpdk"];
+
+/// The longest packet that every link carries whole (RFC 791, section 3.2).
+const LEAST_MTU: u64 = 68;
 
 impl DeviceConfig {
     /// Reads one device; `None` when nothing can be made of it. The places of a device's keys are
@@ -62,20 +91,34 @@ impl DeviceConfig {
         let orientation = orientation(table, findings);
         let hashings = [("addresses", HashOptions::AddressesOnly), ("full", HashOptions::Full)];
         let hashing = table.read("hash_fragments_and_icmp", findings, choice(&hashings));
+        let example = "an address with its length, such as \"192.168.77.1/24\"";
+        let addresses = table.read("address", findings, list(parsed::<LinkAddress>(example)));
+        let example = "it as text, such as \"02:00:00:00:00:01\"";
+        let mac = table.read("mac", findings, parsed::<MacAddress>(example));
+        let mtu = table.read("mtu", findings, integer(LEAST_MTU..=65_535));
         let kind = match word {
             Some(KindName::Pcap) => {
                 let captures = PcapConfig::read(table, findings);
                 table.refuse(&SimConfig::KEYS, "kind = \"sim\"", findings);
+                table.refuse(&LiveConfig::KEYS, "kind = \"af_xdp\"", findings);
                 DeviceKind::Pcap(captures)
             }
             Some(KindName::Sim) => {
                 let nic = SimConfig::read(table, findings);
                 table.refuse(&PcapConfig::KEYS, "kind = \"pcap\"", findings);
+                table.refuse(&LiveConfig::KEYS, "kind = \"af_xdp\"", findings);
                 DeviceKind::Sim(nic)
+            }
+            Some(KindName::Live(kind)) => {
+                let live = LiveConfig::read(kind, table, findings);
+                table.refuse(&SimConfig::KEYS, "kind = \"sim\"", findings);
+                table.refuse(&PcapConfig::KEYS, "kind = \"pcap\"", findings);
+                DeviceKind::Live(live)
             }
             None => {
                 table.ignore(&PcapConfig::KEYS);
                 table.ignore(&SimConfig::KEYS);
+                table.ignore(&LiveConfig::KEYS);
                 return None;
             }
         };
@@ -84,6 +127,9 @@ impl DeviceConfig {
             kind,
             orientation: orientation?,
             hashing: hashing.unwrap_or_default(),
+            addresses: addresses.unwrap_or_default(),
+            mac,
+            mtu: mtu.map(|mtu| mtu as u16),
         })
     }
 
@@ -91,7 +137,7 @@ impl DeviceConfig {
     pub fn input(&self) -> Option<&Path> {
         match &self.kind {
             DeviceKind::Pcap(pcap) => pcap.input.as_deref(),
-            DeviceKind::Sim(_) => None,
+            DeviceKind::Sim(_) | DeviceKind::Live(_) => None,
         }
     }
 
@@ -99,7 +145,7 @@ impl DeviceConfig {
     pub fn output(&self) -> Option<&Path> {
         match &self.kind {
             DeviceKind::Pcap(pcap) => pcap.output.as_deref(),
-            DeviceKind::Sim(_) => None,
+            DeviceKind::Sim(_) | DeviceKind::Live(_) => None,
         }
     }
 }
@@ -147,4 +193,25 @@ fn inside_prefixes(value: &Value<'_>, findings: &mut Findings) -> Option<PrefixL
 /// A conversion to a side.
 pub(crate) fn side(value: &Value<'_>, findings: &mut Findings) -> Option<Side> {
     choice(&[("inside", Side::Inside), ("outside", Side::Outside)])(value, findings)
+}
+
+/// A conversion to one of `devices` by its name.
+pub(crate) fn named(
+    devices: &[DeviceConfig],
+) -> impl Fn(&Value<'_>, &mut Findings) -> Option<DeviceId> + use<'_> {
+    move |value, findings| {
+        let name = text(value, findings)?;
+        if let Some(index) = devices.iter().position(|device| device.name == name) {
+            return Some(DeviceId(index as u8));
+        }
+        // A device that could not be read may well have this name.
+        if findings.clean("device") {
+            let names = || devices.iter().map(|device| device.name.as_str());
+            let label = nearest(name, names())
+                .map_or_else(String::new, |known| format!("did you mean `{known}`?"));
+            let finding = value.mistake_labelled(format!("no device is named `{name}`"), label);
+            findings.push(finding.help(format!("the devices are {}", enumerate(names()))));
+        }
+        None
+    }
 }

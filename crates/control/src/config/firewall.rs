@@ -5,6 +5,8 @@ mod timeouts;
 
 use rheostat_nf::function::firewall::{Action, FirewallConfig, RuleSet, TcpOptions};
 
+pub(super) use rule::protocol;
+
 use super::DeviceConfig;
 use super::ethertype::ethertype;
 use crate::findings::Findings;

@@ -56,6 +56,18 @@ impl Interface {
         Ok(mtu.try_into().unwrap_or(0))
     }
 
+    /// Its address on the link; `None` where that is none of Ethernet.
+    pub(crate) fn hardware_address(&self) -> io::Result<Option<[u8; 6]>> {
+        let mut request = self.request()?;
+        // SAFETY: `SIOCGIFHWADDR` reads the name and writes `ifru_hwaddr`, which any bits are valid for.
+        let address = unsafe {
+            self.ask(libc::SIOCGIFHWADDR, &raw mut request)?;
+            request.ifr_ifru.ifru_hwaddr
+        };
+        let bytes = address.sa_data.first_chunk::<6>().map(|bytes| bytes.map(|byte| byte as u8));
+        Ok(bytes.filter(|_| address.sa_family == libc::ARPHRD_ETHER))
+    }
+
     /// Whether it is up.
     pub(crate) fn is_up(&self) -> io::Result<bool> {
         let mut request = self.request()?;

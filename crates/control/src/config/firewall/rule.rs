@@ -1,19 +1,17 @@
 //! `[[function.firewall.rule]]`: which new flows a rule matches, and what becomes of them.
 
-use rheostat_base::DeviceId;
 use rheostat_nf::function::firewall::{PortList, PortRange, Protocol, Rule};
 use rheostat_packet::Family;
 use rheostat_steer::{Orientation, PrefixList, Side, has_ports};
 
 use super::ACTIONS;
 use crate::config::DeviceConfig;
-use crate::config::device::side;
+use crate::config::device::{named, side};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::reader::convert::number::integer;
 use crate::reader::convert::{choice, list, parsed, prefix, text};
 use crate::reader::{Table, Value};
-use crate::suggestion::{enumerate, nearest};
 
 const ICMP: Protocol = Protocol(1);
 const ICMPV6: Protocol = Protocol(58);
@@ -32,7 +30,7 @@ pub(super) fn read(
         .read("name", findings, |value, findings| text(value, findings).map(ToOwned::to_owned));
     let action = table.require("action", "action = \"allow\"", findings, choice(&ACTIONS));
     let from = table.read("from", findings, side);
-    let device = table.read("device", findings, |value, findings| device(value, devices, findings));
+    let device = table.read("device", findings, named(devices));
     let source = table.read("source", findings, filled(prefix));
     let destination = table.read("destination", findings, filled(prefix));
     let protocols = table.read("protocol", findings, filled(protocol));
@@ -134,27 +132,7 @@ fn filled<'d, T>(
     }
 }
 
-fn device(
-    value: &Value<'_>,
-    devices: &[DeviceConfig],
-    findings: &mut Findings,
-) -> Option<DeviceId> {
-    let name = text(value, findings)?;
-    if let Some(index) = devices.iter().position(|device| device.name == name) {
-        return Some(DeviceId(index as u8));
-    }
-    // A device that could not be read may well have this name.
-    if findings.clean("device") {
-        let names = || devices.iter().map(|device| device.name.as_str());
-        let label = nearest(name, names())
-            .map_or_else(String::new, |known| format!("did you mean `{known}`?"));
-        let finding = value.mistake_labelled(format!("no device is named `{name}`"), label);
-        findings.push(finding.help(format!("the devices are {}", enumerate(names()))));
-    }
-    None
-}
-
-fn protocol(value: &Value<'_>, findings: &mut Findings) -> Option<Protocol> {
+pub(crate) fn protocol(value: &Value<'_>, findings: &mut Findings) -> Option<Protocol> {
     if value.is_integer() {
         return integer(0..=255)(value, findings).map(|number| Protocol(number as u8));
     }

@@ -1,0 +1,91 @@
+//! From the addresses and routes of a configuration to the network layer of a run.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rheostat_base::DeviceId;
+use rheostat_control::Config;
+use rheostat_control::config::device::{DeviceConfig, DeviceKind, MacAddress};
+use rheostat_control::config::{FunctionConfig, NetworkConfig};
+use rheostat_io::InterfaceLink;
+use rheostat_ip::{Interface, InterfaceAddress, Network, Policy, Route};
+use rheostat_steer::{Orientation, Prefix, PrefixList};
+
+use crate::failure::Failure;
+
+/// The longest packet of a simulated device or a capture, where its configuration does not say.
+const USUAL_MTU: u16 = 1_500;
+
+/// The network that a configuration describes; `None` where devices have no addresses. Its devices must be
+/// open: taps are made by that.
+///
+/// # Errors
+/// [`Failure`] when an interface has no link address, or addresses and routes contradict each other.
+pub(crate) fn of(config: &Config) -> Result<Option<Arc<Network>>, Failure> {
+    if config.devices.iter().all(|device| device.addresses.is_empty()) {
+        return Ok(None);
+    }
+    let mut interfaces = Vec::new();
+    for (number, device) in config.devices.iter().enumerate() {
+        interfaces.push(interface(DeviceId(number as u8), device)?);
+    }
+    let served = served(&config.chain);
+    for (index, interface) in interfaces.iter_mut().enumerate() {
+        let outside = config.devices[index].orientation == Orientation::Outside;
+        let theirs = |address: &&IpAddr| interface.is_on_link(**address) || outside;
+        let host = |address: &IpAddr| {
+            Prefix::containing(*address, if address.is_ipv4() { 32 } else { 128 })
+        };
+        interface.proxied = served.iter().filter(theirs).map(host).collect::<PrefixList>();
+    }
+    let NetworkConfig { routes, neighbours } = &config.network;
+    let routes: Vec<_> = routes
+        .iter()
+        .map(|route| Route { prefix: route.to, gateway: route.via, device: Some(route.device) })
+        .collect();
+    let network = Network::new(interfaces, &routes, Policy::default())?;
+    for neighbour in neighbours {
+        network.set_neighbour(neighbour.device, neighbour.address, neighbour.mac.0);
+    }
+    Ok(Some(Arc::new(network)))
+}
+
+fn interface(id: DeviceId, config: &DeviceConfig) -> Result<Interface, Failure> {
+    let own = match &config.kind {
+        DeviceKind::Live(live) => {
+            let name = live.interface.clone().unwrap_or_default();
+            let link = InterfaceLink::of(&name);
+            Some(link.map_err(|source| Failure::Link { interface: name, source })?)
+        }
+        DeviceKind::Pcap(_) | DeviceKind::Sim(_) => None,
+    };
+    let mac = match (config.mac, own) {
+        (Some(MacAddress(mac)), _) => mac,
+        (None, Some(InterfaceLink { mac: Some(mac), .. })) => mac,
+        (None, Some(_)) => return Err(Failure::NotEthernet { device: config.name.clone() }),
+        // Administered locally (IEEE 802), and different for each device.
+        (None, None) => [2, 0, 0, 0, 0, id.0 + 1],
+    };
+    let carried = own.map(|link| u16::try_from(link.mtu).unwrap_or(u16::MAX));
+    let addresses = config.addresses.iter();
+    Ok(Interface {
+        mtu: config.mtu.or(carried).unwrap_or(USUAL_MTU),
+        addresses: addresses
+            .map(|own| InterfaceAddress { address: own.address, length: own.length })
+            .collect(),
+        ..Interface::new(id, &config.name, mac)
+    })
+}
+
+/// The addresses that the functions stand for: packets to them are the chain's, and neighbours find them
+/// here.
+fn served(chain: &[FunctionConfig]) -> Vec<IpAddr> {
+    chain
+        .iter()
+        .flat_map(|function| match function {
+            FunctionConfig::Nat(nat) => nat.nat.external.iter().map(|v4| (*v4).into()).collect(),
+            FunctionConfig::Lb(lb) => lb.services.iter().map(|service| service.vip).collect(),
+            FunctionConfig::Firewall(_) | FunctionConfig::Policer(_) => Vec::new(),
+        })
+        .collect()
+}

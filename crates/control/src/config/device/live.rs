@@ -1,0 +1,193 @@
+//! `kind = "af_xdp"`, `"af_packet"` and `"tap"`: interfaces of this machine.
+
+use std::fmt;
+
+use rheostat_io::backend::af_xdp::CopyMode;
+use rheostat_io::backend::bpf::{AttachMode, FenceMode};
+use rheostat_io::filter::Filter;
+
+use super::filter;
+use crate::findings::Findings;
+use crate::reader::convert::number::count;
+use crate::reader::convert::{boolean, choice, text};
+use crate::reader::{Table, Value};
+
+/// An interface of this machine, and how packets come from it and go to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LiveConfig {
+    /// The interface, as the kernel names it. A run needs one; a configuration may leave it to the
+    /// command line.
+    pub interface: Option<String>,
+    /// The way to it.
+    pub access: Access,
+    /// Entries of each ring between the kernel and a lane; a power of two.
+    pub ring: u32,
+    /// What the rewriting of the indirection table waits for.
+    pub fence: FenceMode,
+    /// Which packets are taken, and which are left to the kernel.
+    pub filter: Filter,
+}
+
+/// The way to an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Rings shared with the driver, or with the kernel's receive path right behind it.
+    AfXdp {
+        /// Where the program that places packets is attached.
+        attach: AttachMode,
+        /// Whether packets are copied between driver and rings.
+        copy: CopyMode,
+    },
+    /// Rings shared with the kernel's packet sockets.
+    AfPacket {
+        /// Whether the kernel's own stack is kept from the packets that are taken.
+        exclusive: bool,
+    },
+    /// An interface of the kernel of which this process is the other end.
+    Tap,
+}
+
+/// The kinds of live devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LiveKind {
+    AfXdp,
+    AfPacket,
+    Tap,
+}
+
+impl LiveKind {
+    fn word(self) -> &'static str {
+        match self {
+            LiveKind::AfXdp => "af_xdp",
+            LiveKind::AfPacket => "af_packet",
+            LiveKind::Tap => "tap",
+        }
+    }
+}
+
+impl LiveConfig {
+    /// The keys that only live devices have.
+    pub(super) const KEYS: [&str; 8] =
+        ["interface", "ring", "fence", "take", "leave", "attach", "copy", "exclusive"];
+
+    /// A device of this kind at an interface, with nothing else said.
+    pub(crate) fn new(kind: LiveKind, interface: Option<String>) -> LiveConfig {
+        let access = match kind {
+            LiveKind::AfXdp => {
+                Access::AfXdp { attach: AttachMode::default(), copy: CopyMode::default() }
+            }
+            LiveKind::AfPacket => Access::AfPacket { exclusive: true },
+            LiveKind::Tap => Access::Tap,
+        };
+        LiveConfig {
+            interface,
+            access,
+            ring: 2_048,
+            fence: FenceMode::default(),
+            filter: Filter::default(),
+        }
+    }
+
+    /// The device's kind.
+    pub(crate) fn kind(&self) -> LiveKind {
+        match self.access {
+            Access::AfXdp { .. } => LiveKind::AfXdp,
+            Access::AfPacket { .. } => LiveKind::AfPacket,
+            Access::Tap => LiveKind::Tap,
+        }
+    }
+
+    /// The kind as the file and the command line write it.
+    pub fn word(&self) -> &'static str {
+        self.kind().word()
+    }
+
+    pub(super) fn read(
+        kind: LiveKind,
+        table: &mut Table<'_>,
+        findings: &mut Findings,
+    ) -> LiveConfig {
+        let mut live = LiveConfig::new(kind, table.read("interface", findings, interface));
+        if let Some(ring) = table.read("ring", findings, count(64..=32_768)) {
+            live.ring = (ring as u32).next_power_of_two();
+        }
+        let fences = [("strict", FenceMode::Strict), ("fast", FenceMode::Fast)];
+        live.fence = table.read("fence", findings, choice(&fences)).unwrap_or_default();
+        live.filter = filter::read(table, findings);
+        match &mut live.access {
+            Access::AfXdp { attach, copy } => {
+                let places = [
+                    ("auto", AttachMode::Auto),
+                    ("native", AttachMode::Native),
+                    ("generic", AttachMode::Generic),
+                ];
+                *attach = table.read("attach", findings, choice(&places)).unwrap_or_default();
+                let copies =
+                    [("auto", CopyMode::Auto), ("zero", CopyMode::Zero), ("copy", CopyMode::Copy)];
+                *copy = table.read("copy", findings, choice(&copies)).unwrap_or_default();
+                table.refuse(&["exclusive"], "kind = \"af_packet\"", findings);
+            }
+            Access::AfPacket { exclusive } => {
+                *exclusive = table.read("exclusive", findings, boolean).unwrap_or(true);
+                table.refuse(&["attach", "copy"], "kind = \"af_xdp\"", findings);
+            }
+            Access::Tap => {
+                table.refuse(&["attach", "copy"], "kind = \"af_xdp\"", findings);
+                table.refuse(&["exclusive"], "kind = \"af_packet\"", findings);
+            }
+        }
+        live
+    }
+}
+
+impl fmt::Display for LiveConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let interface = self.interface.as_deref().unwrap_or("an interface still to be given");
+        write!(f, "{} at {interface}, rings of {}", self.word(), self.ring)?;
+        match self.access {
+            Access::AfXdp { attach, copy } => {
+                f.write_str(match attach {
+                    AttachMode::Auto => "",
+                    AttachMode::Native => ", in the driver",
+                    AttachMode::Generic => ", in front of the kernel's stack",
+                })?;
+                f.write_str(match copy {
+                    CopyMode::Auto => "",
+                    CopyMode::Zero => ", without copying",
+                    CopyMode::Copy => ", copying",
+                })?;
+            }
+            Access::AfPacket { exclusive } => {
+                f.write_str(if exclusive { ", kept from the kernel" } else { "" })?;
+            }
+            Access::Tap => {}
+        }
+        let (take, leave) = (self.filter.take.len(), self.filter.leave.len());
+        if take + leave > 0 {
+            write!(f, ", {take} kinds of packets taken, {leave} left to the kernel")?;
+        }
+        f.write_str(match self.fence {
+            FenceMode::Strict => "",
+            FenceMode::Fast => ", fast fences",
+        })
+    }
+}
+
+/// Whether the kernel would take `text` for the name of an interface.
+pub(crate) fn is_interface_name(text: &str) -> bool {
+    let odd = |c: char| c.is_whitespace() || c == '/' || c == '\0';
+    (1..16).contains(&text.len()) && !text.contains(odd) && text != "." && text != ".."
+}
+
+/// A conversion to the name of an interface.
+fn interface(value: &Value<'_>, findings: &mut Findings) -> Option<String> {
+    let name = text(value, findings)?;
+    if !is_interface_name(name) {
+        let finding = value.mistake(format!("`{name}` cannot be the name of an interface"));
+        findings.push(finding.help(
+            "names have 1 to 15 characters, without spaces and `/`; `ip -brief link` lists them",
+        ));
+        return None;
+    }
+    Some(name.to_owned())
+}

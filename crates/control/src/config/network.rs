@@ -1,0 +1,121 @@
+//! `[[route]]` and `[[neighbour]]`: where packets go that are addressed to no device.
+
+use std::net::IpAddr;
+
+use rheostat_base::DeviceId;
+use rheostat_steer::Prefix;
+
+use super::DeviceConfig;
+use super::device::{MacAddress, named};
+use crate::diagnostic::Finding;
+use crate::findings::Findings;
+use crate::reader::Table;
+use crate::reader::convert::{parsed, prefix};
+
+/// What is known of the network beyond the devices' own links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkConfig {
+    /// Where packets go; links of devices need no route.
+    pub routes: Vec<RouteConfig>,
+    /// Neighbours that are known and not asked for.
+    pub neighbours: Vec<NeighbourConfig>,
+}
+
+/// Where packets to some destinations go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteConfig {
+    /// The destinations.
+    pub to: Prefix,
+    /// The router that takes them; without it, the destinations are on the link.
+    pub via: Option<IpAddr>,
+    /// The device that leads there.
+    pub device: DeviceId,
+}
+
+/// A neighbour on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeighbourConfig {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its address on the link.
+    pub mac: MacAddress,
+    /// The device on that link.
+    pub device: DeviceId,
+}
+
+impl RouteConfig {
+    /// The route in words.
+    pub(super) fn told(&self, devices: &[DeviceConfig]) -> String {
+        let device = &devices[self.device.index()].name;
+        match self.via {
+            Some(via) => format!("{} by {via} on {device}", self.to),
+            None => format!("{} on {device}", self.to),
+        }
+    }
+}
+
+impl NetworkConfig {
+    /// Reads both lists. Routes and neighbours without a device belong to the one on whose link their
+    /// address is.
+    pub(super) fn read(
+        root: &mut Table<'_>,
+        devices: &[DeviceConfig],
+        findings: &mut Findings,
+    ) -> NetworkConfig {
+        let routes = root.sections("route", findings, |table, findings| {
+            let to = table.require("to", "to = \"0.0.0.0/0\"", findings, prefix);
+            let via = table.read("via", findings, parsed::<IpAddr>(ADDRESS));
+            let device = table.read("device", findings, named(devices));
+            if !table.has("via") && !table.has("device") {
+                let help = "add the router that takes these packets, `via = \"192.0.2.1\"`, or the \
+                            device on whose link they are, `device = \"wan\"`";
+                findings.push(table.mistake("the route leads nowhere", "this route").help(help));
+                return None;
+            }
+            let device = device.or_else(|| on_link(table, "via", via?, devices, findings))?;
+            Some(RouteConfig { to: to?, via, device })
+        });
+        let neighbours = root.sections("neighbour", findings, |table, findings| {
+            let example = "address = \"192.0.2.1\"";
+            let address = table.require("address", example, findings, parsed::<IpAddr>(ADDRESS));
+            let example = "it as text, such as \"02:00:00:00:00:01\"";
+            let mac = parsed::<MacAddress>(example);
+            let mac = table.require("mac", "mac = \"02:00:00:00:00:01\"", findings, mac);
+            let device = table.read("device", findings, named(devices));
+            let device =
+                device.or_else(|| on_link(table, "address", address?, devices, findings))?;
+            Some(NeighbourConfig { address: address?, mac: mac?, device })
+        });
+        NetworkConfig {
+            routes: routes.into_iter().flatten().collect(),
+            neighbours: neighbours.into_iter().flatten().collect(),
+        }
+    }
+}
+
+const ADDRESS: &str = "an address, such as \"192.0.2.1\"";
+
+/// The device on whose link `address`, the value of `key`, is.
+fn on_link(
+    table: &Table<'_>,
+    key: &str,
+    address: IpAddr,
+    devices: &[DeviceConfig],
+    findings: &mut Findings,
+) -> Option<DeviceId> {
+    let on_link =
+        |device: &DeviceConfig| device.addresses.iter().any(|own| own.link().contains(address));
+    if let Some(index) = devices.iter().position(on_link) {
+        return Some(DeviceId(index as u8));
+    }
+    if findings.clean("device") {
+        let key = table.key_of(key);
+        let message = format!("{address} is on no device's link");
+        let finding = Finding::mistake(&key, message).at(findings.place(&key), "");
+        findings.push(finding.help(
+            "give the device on that link an `address` with the length of the link, or name it \
+             with `device`",
+        ));
+    }
+    None
+}
