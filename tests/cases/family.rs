@@ -12,6 +12,9 @@ impl PacketSpec {
         if !self.bytes.is_empty() {
             return Err("`byte` counts in one IP header and not in another".to_owned());
         }
+        if matches!(self.kind, Kind::Arp { .. } | Kind::Discovery(_)) {
+            return Err("neighbours find each other in another way over IPv6".to_owned());
+        }
         let mut packet = self.clone();
         packet.source.0 = counterpart(self.source.0);
         packet.destination.0 = counterpart(self.destination.0);

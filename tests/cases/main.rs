@@ -3,10 +3,12 @@
 
 mod control;
 mod family;
+mod link;
 mod names;
 mod packet;
 mod rig;
 mod script;
+mod topology;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -59,7 +61,7 @@ fn every_case_comes_out_as_written() {
 
 /// Why functions, and what stands before them in a lane, drop packets. The rest is about full rings and
 /// full queues.
-const REASONS: [DropReason; 17] = [
+const REASONS: [DropReason; 23] = [
     DropReason::Malformed,
     DropReason::TableFull,
     DropReason::FragmentInvalid,
@@ -77,6 +79,12 @@ const REASONS: [DropReason; 17] = [
     DropReason::NoRoute,
     DropReason::TooBig,
     DropReason::NoBackend,
+    DropReason::NotOurs,
+    DropReason::Martian,
+    DropReason::TtlExceeded,
+    DropReason::NotRouted,
+    DropReason::NeighbourUnresolved,
+    DropReason::NoListener,
 ];
 
 #[test]
@@ -96,7 +104,7 @@ fn every_reason_to_drop_a_packet_has_its_case() {
 }
 
 /// The functions whose cases carry their name; the firewall's carry none.
-const PREFIXES: [&str; 3] = ["nat", "lb", "policer"];
+const PREFIXES: [&str; 4] = ["nat", "lb", "policer", "router"];
 
 /// The page with the table of clauses that a case belongs to.
 fn page_of(case: &str) -> &str {
@@ -149,6 +157,9 @@ fn what_cannot_be_read_names_its_line() {
         ("at 0s lan 10.0.0.1 tcp\n", "t.case:1"),
         ("at soon lan 10.0.0.1:1 > 10.0.0.2:2 udp\n", "`soon` is no time"),
         ("at 0s dmz 10.0.0.1:1 > 10.0.0.2:2 udp\n", "`dmz` is no device"),
+        ("address lan 10.0.0.1/33\n", "t.case:1"),
+        ("neighbour lan 10.0.0.2 2:3\n", "no link address"),
+        ("at 0s lan 10.0.0.1@4 > 10.0.0.2 arp request\n", "no link address"),
         ("at 0s lan 10.0.0.1:1 > 10.0.0.2:2 udp colour blue\n", "`colour`"),
         ("  wan same\n", "t.case:1: nothing was sent"),
         ("| default_inside = \"maybe\"\nat 0s lan 10.0.0.1:1 > 10.0.0.2:2 udp\n", "maybe"),

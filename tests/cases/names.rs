@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::packet::{PacketSpec, tell};
+use crate::packet::{PacketSpec, tell_with};
 
 /// What names stand for.
 #[derive(Debug, Default)]
@@ -60,12 +60,13 @@ impl Words {
             names.0.get(name).copied().unwrap_or(UNKNOWN + place)
         };
         let packet = self.with(number)?;
-        Ok((tell(&packet.build()), unknown))
+        Ok((tell_with(&packet.build(), packet.details()), unknown))
     }
 
-    /// Whether a packet told as `got` is this one; its unknown names get their numbers then.
-    pub(crate) fn matches(&self, got: &str, names: &mut Names) -> Result<bool, String> {
+    /// Whether `frame` is this packet; its unknown names get their numbers then.
+    pub(crate) fn matches(&self, frame: &[u8], names: &mut Names) -> Result<bool, String> {
         let (expected, unknown) = self.told(names)?;
+        let got = &tell_with(frame, self.with(|_| 1)?.details());
         let mut found: HashMap<String, u16> = HashMap::new();
         let (expected, got) = (pieces(&expected), pieces(got));
         if expected.len() != got.len() {

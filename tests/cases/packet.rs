@@ -4,8 +4,11 @@ use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 
 use rheostat_packet::build::{Ethernet, FrameBuilder, MIN_FRAME, Payload, TcpHeader, Transport};
+use rheostat_packet::wire::MacAddress;
 use rheostat_packet::wire::{Ipv4Packet, Ipv6Packet, icmpv4, icmpv6, tcp_option::TcpOption};
 use rheostat_packet::{Headers, LinkType, Network, tuple};
+
+use crate::link::{self, Discovery, arp_packet, tell_arp, tell_mac};
 
 const LINK: Ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };
 /// FIN, SYN, RST, PSH, ACK, URG, ECE and CWR by their letters.
@@ -40,6 +43,21 @@ pub(crate) struct PacketSpec {
     cut: usize,
     /// Bytes that are not what they should be, counted from the IP header.
     pub(super) bytes: Vec<(usize, u8)>,
+    /// Time to live, or hop limit.
+    ttl: Option<u8>,
+    /// The VLAN of its frame.
+    vlan: Option<u16>,
+    /// The link addresses that stand behind its addresses.
+    macs: [Option<MacAddress>; 2],
+    /// The link address that its frame is for.
+    to: Option<MacAddress>,
+}
+
+/// What is told of a packet only where a case asks for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Details {
+    ttl: bool,
+    to: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +79,11 @@ pub(super) enum Kind {
         quoted: Option<Box<PacketSpec>>,
     },
     Protocol(u8),
+    /// ARP: whether it answers.
+    Arp {
+        is_reply: bool,
+    },
+    Discovery(Discovery),
 }
 
 impl PacketSpec {
@@ -82,14 +105,20 @@ impl PacketSpec {
                 tos: 0,
                 cut: 0,
                 bytes: Vec::new(),
+                ttl: None,
+                vlan: None,
+                macs: [None; 2],
+                to: None,
             });
         }
         let [source, ">", destination, protocol, rest @ ..] = words else {
             return Err("a packet is SOURCE > DESTINATION PROTOCOL ...".to_owned());
         };
+        let ((source, source_mac), (destination, destination_mac)) =
+            (station(source)?, station(destination)?);
         let mut packet = PacketSpec {
-            source: endpoint(source)?,
-            destination: endpoint(destination)?,
+            source,
+            destination,
             kind: Kind::Udp,
             len: 0,
             carried: None,
@@ -100,6 +129,10 @@ impl PacketSpec {
             tos: 0,
             cut: 0,
             bytes: Vec::new(),
+            ttl: None,
+            vlan: None,
+            macs: [source_mac, destination_mac],
+            to: None,
         };
         let mut rest = rest.iter();
         packet.kind = match *protocol {
@@ -113,7 +146,25 @@ impl PacketSpec {
                 Kind::Icmp { kind: kind as u8, code: code as u8, id: 0, mtu: None, quoted: None }
             }
             "proto" => Kind::Protocol(number(rest.next())? as u8),
-            other => return Err(format!("`{other}` is not tcp, udp, icmp or proto")),
+            "arp" => match rest.next() {
+                Some(&"request") => Kind::Arp { is_reply: false },
+                Some(&"reply") => Kind::Arp { is_reply: true },
+                _ => return Err("arp is `request` or `reply`".to_owned()),
+            },
+            "nd" => {
+                let tells = match rest.next() {
+                    Some(&"ask") => false,
+                    Some(&"tell") => true,
+                    _ => return Err("nd is `ask` or `tell`".to_owned()),
+                };
+                let target = rest.next().and_then(|word| word.parse().ok());
+                let target = target.ok_or("nd is about an address of IPv6")?;
+                packet.ttl = Some(255);
+                Kind::Discovery(Discovery { tells, target, mac: None, flags: 0 })
+            }
+            other => {
+                return Err(format!("`{other}` is not tcp, udp, icmp, proto, arp or nd"));
+            }
         };
         let mut rest: Vec<&str> = rest.copied().collect();
         let inner = rest.iter().position(|word| matches!(*word, "about" | "carrying"));
@@ -139,13 +190,29 @@ impl PacketSpec {
         word: &str,
         words: &mut impl Iterator<Item = &'a str>,
     ) -> Result<(), String> {
-        if word == "tos" {
-            self.tos = hex_byte(words.next())?;
-            return Ok(());
+        match (word, &mut self.kind) {
+            ("tos", _) => {
+                self.tos = hex_byte(words.next())?;
+                return Ok(());
+            }
+            ("to", _) => {
+                self.to = Some(link::mac(words.next().unwrap_or_default())?);
+                return Ok(());
+            }
+            ("mac", Kind::Discovery(message)) => {
+                message.mac = Some(link::mac(words.next().unwrap_or_default())?);
+                return Ok(());
+            }
+            ("flags", Kind::Discovery(message)) => {
+                return message.set_flags(words.next().unwrap_or_default());
+            }
+            _ => {}
         }
         let mut value = || number(words.next().as_ref());
         match (word, &mut self.kind) {
             ("len", _) => self.len = value()? as usize,
+            ("ttl", _) => self.ttl = Some(value()? as u8),
+            ("vlan", _) => self.vlan = Some(value()? as u16),
             ("cut", _) => self.cut = value()? as usize,
             ("frag", _) => {
                 let (offset, len, id) = (value()? as usize, value()? as usize, value()?);
@@ -182,12 +249,42 @@ impl PacketSpec {
         Ok(())
     }
 
+    /// Whether the case says whom the frame is for.
+    pub(crate) fn names_receiver(&self) -> bool {
+        self.to.is_some() || self.usual_receiver().is_some()
+    }
+
+    /// What of the packet the case asks for besides the usual.
+    pub(crate) fn details(&self) -> Details {
+        let is_nd = matches!(self.kind, Kind::Discovery(_));
+        Details { ttl: self.ttl.is_some() && !is_nd, to: self.to.is_some() }
+    }
+
+    /// Whom frames are for that concern many.
+    fn usual_receiver(&self) -> Option<MacAddress> {
+        match (&self.kind, self.destination.0) {
+            (Kind::Arp { is_reply: false }, _) => Some([0xff; 6]),
+            (Kind::Arp { is_reply: true }, _) => self.macs[1],
+            (_, IpAddr::V6(v6)) if v6.is_multicast() => {
+                let [.., a, b, c, d] = v6.octets();
+                Some([0x33, 0x33, a, b, c, d])
+            }
+            _ => None,
+        }
+    }
+
     /// The frame, padded to the least length unless it is cut short.
     pub(crate) fn build(&self) -> Vec<u8> {
-        let mut frame = [LINK.destination, LINK.source].concat();
-        let ethertype = match self.source.0 {
-            IpAddr::V4(_) => 0x0800,
-            IpAddr::V6(_) => 0x86dd,
+        let to = self.to.or(self.usual_receiver()).unwrap_or(LINK.destination);
+        let mut frame = [to, LINK.source].concat();
+        if let Some(vlan) = self.vlan {
+            frame.extend([0x81, 0]);
+            frame.extend(vlan.to_be_bytes());
+        }
+        let ethertype = match (&self.kind, self.source.0) {
+            (Kind::Arp { .. }, _) => 0x0806,
+            (_, IpAddr::V4(_)) => 0x0800,
+            (_, IpAddr::V6(_)) => 0x86dd,
         };
         frame.extend(self.ethertype.unwrap_or(ethertype).to_be_bytes());
         frame.extend(self.packet());
@@ -202,9 +299,14 @@ impl PacketSpec {
         if self.ethertype.is_some() {
             return vec![0; self.len];
         }
+        if let Kind::Arp { is_reply } = self.kind {
+            let [sender, target] = self.macs;
+            return arp_packet(is_reply, (self.source.0, sender), (self.destination.0, target));
+        }
         let mut options = Vec::new();
         let payload = match &self.kind {
             Kind::Icmp { quoted: Some(quoted), .. } => quoted.packet(),
+            Kind::Discovery(message) => message.message().2,
             _ => match &self.carried {
                 Some(carried) => carried.packet(),
                 None => {
@@ -235,13 +337,14 @@ impl PacketSpec {
             Kind::Udp => 17,
             Kind::Icmp { .. } => icmp,
             Kind::Protocol(number) => number,
+            Kind::Arp { .. } | Kind::Discovery(_) => icmp,
         };
         let piece = Payload::Bytes(&datagram[offset..offset + len]);
         let (from, to) = (self.source.0, self.destination.0);
         let fragment = FrameBuilder::new(from, to, Transport::Protocol(protocol), piece);
         let (fragment, tos) = (FrameBuilder { id, ..fragment }, self.tos);
-        let piece = Some((offset as u16, more));
-        FrameBuilder { tos, fragment: piece, dont_fragment: false, ..fragment }.to_vec()
+        let (piece, ttl) = (Some((offset as u16, more)), self.ttl.unwrap_or(64));
+        FrameBuilder { tos, ttl, fragment: piece, dont_fragment: false, ..fragment }.to_vec()
     }
 
     fn whole<'a>(&self, options: &'a mut Vec<u8>, payload: &'a [u8]) -> FrameBuilder<'a> {
@@ -257,10 +360,16 @@ impl PacketSpec {
                 Transport::Icmp { kind, code, rest }
             }
             Kind::Protocol(number) => Transport::Protocol(number),
+            Kind::Discovery(message) => {
+                let (kind, rest, _) = message.message();
+                Transport::Icmp { kind, code: 0, rest }
+            }
+            Kind::Arp { .. } => unreachable!("ARP is built without IP"),
         };
         let (from, to, payload) = (self.source.0, self.destination.0, Payload::Bytes(payload));
         let whole = FrameBuilder::new(from, to, transport, payload);
-        FrameBuilder { tos: self.tos, dont_fragment: !self.may_fragment, ..whole }
+        let ttl = self.ttl.unwrap_or(64);
+        FrameBuilder { tos: self.tos, ttl, dont_fragment: !self.may_fragment, ..whole }
     }
 }
 
@@ -269,7 +378,35 @@ pub(crate) fn tell(frame: &[u8]) -> String {
     let Ok(headers) = Headers::parse_bytes(frame, frame.len(), LinkType::Ethernet) else {
         return format!("a malformed frame of {} bytes", frame.len());
     };
-    tell_ip(frame, &headers)
+    let told = match headers.network {
+        Network::Arp => tell_arp(&frame[usize::from(headers.l3)..]),
+        _ => None,
+    };
+    let mut text = told.unwrap_or_else(|| tell_ip(frame, &headers));
+    if headers.zone > 0 {
+        let _ = write!(text, " vlan {}", headers.zone);
+    }
+    text
+}
+
+/// A frame in the words of a case, with these details.
+pub(crate) fn tell_with(frame: &[u8], details: Details) -> String {
+    let mut text = tell(frame);
+    let Ok(headers) = Headers::parse_bytes(frame, frame.len(), LinkType::Ethernet) else {
+        return text;
+    };
+    let ip = &frame[usize::from(headers.l3)..];
+    let ttl = match headers.network {
+        Network::Ipv4 => Ipv4Packet::new(ip).ok().map(|ip| ip.ttl()),
+        _ => Ipv6Packet::new(ip).ok().map(|ip| ip.hop_limit()),
+    };
+    if let Some(ttl) = ttl.filter(|_| details.ttl) {
+        let _ = write!(text, " ttl {ttl}");
+    }
+    if details.to {
+        let _ = write!(text, " to {}", tell_mac(&frame[..6]));
+    }
+    text
 }
 
 fn tell_ip(data: &[u8], headers: &Headers) -> String {
@@ -302,6 +439,9 @@ fn tell_ip(data: &[u8], headers: &Headers) -> String {
         (None, _, 17) => write!(text, "udp len {}", rest.len().saturating_sub(8)),
         (None, _, 4 | 41) => {
             write!(text, "proto {} carrying {}", headers.protocol, tell_carried(rest))
+        }
+        (None, Network::Ipv6, 58) if matches!(rest.first(), Some(135 | 136)) => {
+            write!(text, "{}", Discovery::tell(rest).unwrap_or_default())
         }
         (None, Network::Ipv4, 1) | (None, Network::Ipv6, 58) => {
             let (embedded, id) = match headers.network {
@@ -379,6 +519,14 @@ fn tell_tcp(segment: &[u8]) -> String {
         }
     }
     text
+}
+
+/// An endpoint, and the link address that may stand behind it.
+fn station(word: &str) -> Result<((IpAddr, u16), Option<MacAddress>), String> {
+    match word.split_once('@') {
+        Some((word, mac)) => Ok((endpoint(word)?, Some(link::mac(mac)?))),
+        None => Ok((endpoint(word)?, None)),
+    }
 }
 
 fn endpoint(word: &str) -> Result<(IpAddr, u16), String> {

@@ -7,9 +7,10 @@ use rheostat_base::{CoreId, DeviceId, DropReason, ShardId, Time};
 use rheostat_control::Config;
 use rheostat_control::config::FunctionConfig;
 use rheostat_io::{Collector, Device, Driver, Pacing, SimConfig, SimNic, Stepper};
+use rheostat_ip::Network;
 use rheostat_nf::function::nat::NatConfig;
 use rheostat_nf::function::{Firewall, Lb, Nat, Policer};
-use rheostat_nf::{Chain, ChainService, Seeds, Stage, Then, make_shards, steering_for};
+use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, Then, make_shards, steering_for};
 use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
@@ -23,6 +24,7 @@ use crate::control::Control;
 use crate::names::Names;
 use crate::packet::tell;
 use crate::script::{Expected, Port, Script, Step};
+use crate::topology::MACS;
 
 /// The packets of one device, which the rig puts there one by one.
 #[derive(Clone, Default)]
@@ -68,6 +70,7 @@ pub(crate) fn run(script: &Script, lanes: usize) -> Result<usize, String> {
     let config = configure(script)?;
     let mut layout = StateLayout::new();
     match config.chain.as_slice() {
+        [] => run_chain(script, &config, Empty, layout, lanes),
         [FunctionConfig::Firewall(firewall)] => {
             let chain = Stage::new(Firewall::new(firewall.clone()), &mut layout);
             run_chain(script, &config, chain.expect("room for one state"), layout, lanes)
@@ -101,7 +104,9 @@ fn make_nat(config: &NatConfig) -> Result<Nat, String> {
 }
 
 fn configure(script: &Script) -> Result<Config, String> {
-    let names: Vec<_> = script.chain.iter().map(|name| format!("\"{name}\"")).collect();
+    // The router is the network layer alone.
+    let functions = script.chain.iter().filter(|name| *name != "router");
+    let names: Vec<_> = functions.map(|name| format!("\"{name}\"")).collect();
     let text = format!(
         "[[device]]\nname = \"lan\"\nkind = \"sim\"\nrate = \"1Mpps\"\nside = \"inside\"\n\
          [[device]]\nname = \"wan\"\nkind = \"sim\"\nrate = \"1Mpps\"\nside = \"outside\"\n\
@@ -134,7 +139,9 @@ fn run_controlled<C: Chain>(
     lanes: usize,
     mut control: Control,
 ) -> Result<usize, String> {
-    let mut rig = Rig::new(config, chain, layout, lanes);
+    let network = script.topology.as_ref().map(|topology| topology.build()).transpose();
+    let network = network.map_err(|problem| format!("{}: {problem}", script.name))?;
+    let mut rig = Rig::new(config, chain, layout, lanes, network);
     let mut names = Names::default();
     let mut before = [0; DropReason::COUNT];
     // What was sent into the rig so far, by line.
@@ -145,9 +152,18 @@ fn run_controlled<C: Chain>(
         if let Some(time) = control.apply_until(now).map_err(wrong)? {
             rig.idle(time, now);
         }
-        let own = step.packet.packet(&names).map_err(wrong)?.build();
-        arrived.push((step.line, own.clone()));
-        let sent = rig.step(step.port, own, now);
+        let sent = match &step.packet {
+            Some((port, packet)) => {
+                let packet = packet.packet(&names).map_err(wrong)?;
+                let mut own = packet.build();
+                if script.topology.is_some() && !packet.names_receiver() {
+                    own[..6].copy_from_slice(&MACS[*port as usize]);
+                }
+                arrived.push((step.line, own.clone()));
+                rig.step(Some((*port, own)), now)
+            }
+            None => rig.step(None, now),
+        };
         for (port, bytes) in &sent {
             // A wrong checksum passes if the packet came with it, and is never made here.
             let came_in = arrived.iter().any(|(_, frame)| *frame == *bytes);
@@ -206,13 +222,23 @@ fn compare(
             }
             Expected::Packet(port, packet) => {
                 let on_port = format!("{} ", port.name());
-                for (told, _) in &got {
-                    let Some(told) = told.strip_prefix(&on_port) else { continue };
-                    if packet.matches(told, names).map_err(wrong)? {
+                let mut found = None;
+                for (at, (told, frame)) in got.iter().enumerate() {
+                    let Some(frame) = frame.as_ref().filter(|_| told.starts_with(&on_port)) else {
+                        continue;
+                    };
+                    if packet.matches(frame, names).map_err(wrong)? {
+                        found = Some(at);
                         break;
                     }
                 }
-                (format!("{on_port}{}", packet.text(names)), None)
+                match found {
+                    Some(at) => {
+                        got.remove(at);
+                        continue;
+                    }
+                    None => (format!("{on_port}{}", packet.text(names)), None),
+                }
             }
             Expected::Check(check) => {
                 if check.holds(names).map_err(wrong)? {
@@ -257,7 +283,13 @@ fn difference(expected: &[u8], got: &[u8]) -> String {
 }
 
 impl<C: Chain> Rig<C> {
-    fn new(config: &Config, chain: C, layout: StateLayout, lanes: usize) -> Rig<C> {
+    fn new(
+        config: &Config,
+        chain: C,
+        layout: StateLayout,
+        lanes: usize,
+        network: Option<Arc<Network>>,
+    ) -> Rig<C> {
         let shards = config.state.shards;
         let orientations = vec![Orientation::Inside, Orientation::Outside];
         let key = HashKey::new(std::array::from_fn(|i| (i as u8).wrapping_mul(37) ^ 0x5a));
@@ -299,16 +331,24 @@ impl<C: Chain> Rig<C> {
             hasher,
         };
         let routes = Routes(vec![DeviceId(1), DeviceId(0)]);
-        let service = |_| ChainService::new(chain.clone(), routes.clone());
+        let service = |_| {
+            let service = ChainService::new(chain.clone(), routes.clone());
+            match &network {
+                Some(network) => service.with_network(network.clone(), lanes),
+                None => service,
+            }
+        };
         let shard = |id: ShardId| made[id.index()].take().expect("asked for once");
         let lanes = build_lanes(&config, &mut devices, service, shard).expect("lanes fit");
         let cache = PoolCache::new(pool.clone());
         Rig { lanes, feeds, steppers, devices, collectors, pool, cache, shards }
     }
 
-    /// Lets a packet arrive at `now`, and returns what left.
-    fn step(&mut self, port: Port, frame: Vec<u8>, now: Time) -> Vec<(Port, Vec<u8>)> {
-        self.feeds[port as usize].lock().push_back((now, frame));
+    /// Lets a packet arrive at `now`, or nothing, and returns what left.
+    fn step(&mut self, packet: Option<(Port, Vec<u8>)>, now: Time) -> Vec<(Port, Vec<u8>)> {
+        if let Some((port, frame)) = packet {
+            self.feeds[port as usize].lock().push_back((now, frame));
+        }
         for stepper in &mut self.steppers {
             stepper.deliver_until(now, &mut self.cache);
         }

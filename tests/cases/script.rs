@@ -6,6 +6,7 @@ use rheostat_base::{DropReason, Time, unit};
 use rheostat_nf::function::lb::Health;
 
 use crate::names::{Check, Words};
+use crate::topology::Topology;
 
 /// One of the two devices of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ impl Port {
         }
     }
 
-    fn parse(word: &str) -> Option<Port> {
+    pub(crate) fn parse(word: &str) -> Option<Port> {
         [Port::Lan, Port::Wan].into_iter().find(|port| port.name() == word)
     }
 }
@@ -42,13 +43,12 @@ pub(crate) enum Expected {
     Drop(DropReason),
 }
 
-/// A packet, and what is to come of it.
+/// A packet, or nothing but the time, and what is to come of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) line: usize,
     pub(crate) time: Time,
-    pub(crate) port: Port,
-    pub(crate) packet: Words,
+    pub(crate) packet: Option<(Port, Words)>,
     pub(crate) expected: Vec<(usize, Expected)>,
 }
 
@@ -73,6 +73,8 @@ pub(crate) struct Script {
     pub(crate) state: String,
     /// Whether the case is to come out the same over IPv6.
     pub(crate) also_ipv6: bool,
+    /// The network, if the devices have addresses.
+    pub(crate) topology: Option<Topology>,
     pub(crate) steps: Vec<Step>,
     /// What changes between the steps, in order.
     pub(crate) health: Vec<HealthStep>,
@@ -87,6 +89,7 @@ impl Script {
             settings: String::new(),
             state: String::new(),
             also_ipv6: false,
+            topology: None,
             steps: Vec::new(),
             health: Vec::new(),
         };
@@ -101,7 +104,9 @@ impl Script {
         let mut script = self.clone();
         for step in &mut script.steps {
             let wrong = |line: usize| move |problem| format!("{}:{line}: {problem}", self.name);
-            step.packet = step.packet.over_ipv6().map_err(wrong(step.line))?;
+            if let Some((_, packet)) = &mut step.packet {
+                *packet = packet.over_ipv6().map_err(wrong(step.line))?;
+            }
             for (line, expected) in &mut step.expected {
                 if let Expected::Packet(_, packet) = expected {
                     *packet = packet.over_ipv6().map_err(wrong(*line))?;
@@ -142,9 +147,17 @@ impl Script {
             ["health", "at", time, service, states @ ..] => {
                 self.health_step(number, time, service, states)
             }
-            ["at", time, port, packet @ ..] => self.step(number, time, port, packet),
+            ["at", time, "idle"] => self.step(number, time, None),
+            ["at", time, port, packet @ ..] => {
+                let port = Port::parse(port).ok_or_else(|| format!("`{port}` is no device"))?;
+                self.step(number, time, Some((port, Words::new(packet)?)))
+            }
+            ["address" | "proxied" | "mtu" | "vlan" | "route" | "neighbour", ..] => {
+                self.topology.get_or_insert_default().line(&words)
+            }
             [word, ..] => Err(format!(
-                "a line starts with `at`, `also`, `chain`, `state`, a space, `|` or `#`, not `{word}`"
+                "a line starts with `at`, `also`, `chain`, `state`, a line about the network, a space, `|` \
+                 or `#`, not `{word}`"
             )),
         }
     }
@@ -175,14 +188,17 @@ impl Script {
         Ok(())
     }
 
-    fn step(&mut self, line: usize, time: &str, port: &str, packet: &[&str]) -> Result<(), String> {
+    fn step(
+        &mut self,
+        line: usize,
+        time: &str,
+        packet: Option<(Port, Words)>,
+    ) -> Result<(), String> {
         let time = parse_time(time)?;
-        let port = Port::parse(port).ok_or_else(|| format!("`{port}` is no device"))?;
         if self.steps.last().is_some_and(|last| last.time > time) {
             return Err("time goes back".to_owned());
         }
-        let packet = Words::new(packet)?;
-        self.steps.push(Step { line, time, port, packet, expected: Vec::new() });
+        self.steps.push(Step { line, time, packet, expected: Vec::new() });
         Ok(())
     }
 
