@@ -206,11 +206,10 @@ impl Neighbours {
         }
         let other = mac.filter(|mac| *mac != entry.mac);
         match other {
-            Some(_) if !overrides => {
-                if entry.state == NeighbourState::Reachable {
-                    self.put(key, Some(stale(entry.mac, now)));
-                }
+            Some(_) if !overrides && entry.state == NeighbourState::Reachable => {
+                self.put(key, Some(stale(entry.mac, now)));
             }
+            Some(_) if !overrides => {}
             _ if solicited => self.put(key, Some(reachable(mac.unwrap_or(entry.mac)))),
             Some(mac) => self.put(key, Some(stale(mac, now))),
             None => {}
