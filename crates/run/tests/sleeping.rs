@@ -139,7 +139,7 @@ impl Service for Echo {
         });
     }
 
-    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress) {
+    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {
         unreachable!("a service with state is given arrivals")
     }
 
