@@ -37,13 +37,13 @@ struct {
 	__type(value, struct totals);
 } totals SEC(".maps");
 
-static __always_inline void count_in_bucket(__u32 bucket, __u32 bytes)
+static __always_inline void count_in_bucket(__u32 bucket, __u32 packets, __u32 bytes)
 {
 	__u32 row = bpf_get_smp_processor_id() * (bucket_mask + 1) + bucket;
 	struct load *load = bpf_map_lookup_elem(&bucket_load, &row);
 
 	if (load) {
-		load->packets++;
+		load->packets += packets;
 		load->bytes += bytes;
 	}
 }

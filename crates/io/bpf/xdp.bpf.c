@@ -68,7 +68,7 @@ int rheostat_xdp(struct xdp_md *ctx)
 		return XDP_PASS;
 	}
 	placed = place(&frame, &packet);
-	count_in_bucket(placed.bucket, frame.len);
+	count_in_bucket(placed.bucket, 1, frame.len);
 	if (!tell(ctx, placed))
 		*(volatile __u32 *)&control->without_metadata = 1;
 	lane = lane_of(placed.bucket);

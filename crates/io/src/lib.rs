@@ -7,6 +7,7 @@ pub mod filter;
 #[cfg(not(loom))]
 pub mod interface_link;
 pub mod layer;
+pub mod segmentation;
 pub mod settlement;
 pub mod sink;
 mod sys;
