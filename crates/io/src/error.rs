@@ -50,6 +50,24 @@ pub enum OpenError {
         /// What is not positive.
         what: &'static str,
     },
+    /// An interface cannot be used by packet sockets.
+    #[cfg(not(loom))]
+    #[error("device `{device}`: {source}")]
+    Packet {
+        /// The device.
+        device: String,
+        /// What is wrong.
+        source: crate::backend::af_packet::PacketOpenError,
+    },
+    /// A tap interface cannot be had.
+    #[cfg(not(loom))]
+    #[error("device `{device}`: {source}")]
+    Tap {
+        /// The device.
+        device: String,
+        /// What is wrong.
+        source: crate::backend::tap::TapOpenError,
+    },
     /// An interface cannot be used by AF_XDP.
     #[cfg(not(loom))]
     #[error("device `{device}`: {source}")]

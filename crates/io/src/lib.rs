@@ -13,12 +13,16 @@ pub mod sink;
 mod sys;
 
 #[cfg(not(loom))]
+pub use backend::af_packet::{PacketConfig, PacketDevice, PacketOpenError};
+#[cfg(not(loom))]
 pub use backend::af_xdp::{CopyMode, XdpConfig, XdpDevice, XdpOpenError};
 pub use backend::pcap::{
     CaptureReader, CaptureSource, CaptureStatus, CaptureWriter, FormatError, PcapConfig,
     PcapDevice, ReadError, WriteError, WriteSummary,
 };
 pub use backend::sim::{Driver, Pacing, SimConfig, SimNic, Stepper};
+#[cfg(not(loom))]
+pub use backend::tap::{TapConfig, TapDevice, TapOpenError};
 pub use device::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
 pub use error::OpenError;
 pub use filter::{Filter, FilterError, Match};

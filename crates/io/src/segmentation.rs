@@ -8,5 +8,5 @@
 mod offload;
 mod plan;
 
-pub use offload::{Offload, OffloadError, VNET_HEADER};
+pub use offload::{Offload, OffloadError, Transport, VNET_HEADER};
 pub use plan::Segmentation;

@@ -4,6 +4,10 @@
 pub(crate) mod interface;
 pub(crate) mod membarrier;
 #[cfg(not(loom))]
+pub(crate) mod packet_socket;
+#[cfg(not(loom))]
 pub(crate) mod ring_mapping;
+#[cfg(not(loom))]
+pub(crate) mod tap;
 #[cfg(not(loom))]
 pub(crate) mod xdp_socket;

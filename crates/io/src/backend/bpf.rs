@@ -9,13 +9,17 @@ mod counters;
 mod error;
 mod fence;
 mod object;
+mod packet;
 mod settings;
 mod shared_array;
 mod table;
+mod tap;
 mod xdp;
 
 pub use counters::{BucketLoad, ProgramCounters};
 pub use error::BpfError;
 pub use fence::FenceMode;
 pub use object::ProgramConfig;
+pub(crate) use packet::PacketPrograms;
+pub(crate) use tap::TapPrograms;
 pub use xdp::{AttachMode, HARDWARE_QUEUES, METADATA, PacketHash, XdpProgram};

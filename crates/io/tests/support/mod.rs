@@ -3,8 +3,10 @@
 
 pub(crate) mod capture;
 pub(crate) mod hostile;
+pub(crate) mod live;
 pub(crate) mod root;
 pub(crate) mod steerings;
+pub(crate) mod veth;
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use aya::maps::{Array, LpmTrie, Map};
-use aya::programs::ProgramError;
+use aya::programs::{ProgramError, SocketFilter};
 use aya::{Ebpf, EbpfLoader};
 use rheostat_base::DeviceId;
 use rheostat_steer::{Fence, HashOptions, INPUT_BYTES, Steering};
@@ -95,11 +95,23 @@ impl Object {
         })
     }
 
+    /// Makes every packet the kernel's until [`Object::open`].
+    pub(super) fn close(&self) {
+        // Relaxed: the word stands alone.
+        self.control.u32(0, STOP).store(1, Ordering::Relaxed);
+    }
+
+    /// Undoes [`Object::close`].
+    pub(super) fn open(&self) {
+        // Relaxed: as above.
+        self.control.u32(0, STOP).store(0, Ordering::Relaxed);
+    }
+
     /// Makes every packet the kernel's from now on. Once the fence has passed, no packet is placed any
     /// more.
     pub(super) fn stop(&self) -> Fence {
-        // Relaxed: the word stands alone, and the fence says when all processors have seen it.
-        self.control.u32(0, STOP).store(1, Ordering::Relaxed);
+        self.close();
+        // Says when all processors have seen it.
         self.table.fence()
     }
 
@@ -109,6 +121,12 @@ impl Object {
         // program stored when it placed it.
         self.control.u32(0, WITHOUT_METADATA).load(Ordering::Acquire) != 0
     }
+}
+
+/// The socket filter called `name` of an object.
+pub(super) fn socket_filter<'a>(ebpf: &'a mut Ebpf, name: &str) -> &'a mut SocketFilter {
+    let program = ebpf.program_mut(name).expect("the object has this program");
+    program.try_into().expect("it is a socket filter")
 }
 
 /// Takes the map called `name` out of an object, as a map of type `M`.

@@ -1,0 +1,59 @@
+//! How an interface is used.
+
+use std::sync::Arc;
+
+use rheostat_base::DeviceId;
+use rheostat_steer::{HashOptions, Steering};
+
+use crate::backend::bpf::FenceMode;
+use crate::filter::Filter;
+
+/// How an interface is used.
+#[derive(Clone, Debug)]
+pub struct PacketConfig {
+    /// The device's name in the configuration.
+    pub name: String,
+    /// The device's number.
+    pub device: DeviceId,
+    /// The name of the interface.
+    pub interface: String,
+    /// How many lanes there are. Each gets a socket.
+    pub queues: u16,
+    /// Where packets belong.
+    pub steering: Arc<Steering>,
+    /// What their hash covers.
+    pub hashing: HashOptions,
+    /// Which packets are not left to the kernel.
+    pub filter: Filter,
+    /// Whether packets that rheostat takes are kept from the kernel's own stack. Otherwise both get
+    /// them.
+    pub exclusive: bool,
+    /// How exact a rewrite of the indirection table is.
+    pub fence: FenceMode,
+    /// Blocks of 256 KiB in each lane's ring. A block is handed over when it is full, or a millisecond
+    /// after its first packet.
+    pub blocks: u32,
+}
+
+impl PacketConfig {
+    /// The usual: every packet taken, none left to the kernel, and rings of 4 MiB.
+    pub fn new(
+        name: impl Into<String>,
+        interface: impl Into<String>,
+        queues: u16,
+        steering: Arc<Steering>,
+    ) -> PacketConfig {
+        PacketConfig {
+            name: name.into(),
+            device: DeviceId(0),
+            interface: interface.into(),
+            queues,
+            steering,
+            hashing: HashOptions::default(),
+            filter: Filter::default(),
+            exclusive: true,
+            fence: FenceMode::default(),
+            blocks: 16,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! An interface as a device.
+
+use std::sync::{Arc, Mutex};
+
+use rheostat_packet::Mempool;
+use rheostat_steer::IndirectionTable;
+
+use super::config::PacketConfig;
+use super::monitor::{Counters, PacketMonitor};
+use super::open_error::PacketOpenError;
+use super::receive::PacketRx;
+use super::ring::{BlockRing, RingMemory};
+use super::transmit::PacketTx;
+use crate::backend::bpf::{PacketPrograms, ProgramConfig, ProgramCounters};
+use crate::backend::intake::Intake;
+use crate::device::{Device, DeviceMonitor, QueuePair};
+use crate::sys::interface::Interface;
+use crate::sys::packet_socket::PacketSocket;
+
+/// An interface, from which packets are taken and to which they are sent by packet sockets.
+///
+/// When it and its queues are dropped, the sockets are closed, and the kernel gets all packets again.
+pub struct PacketDevice {
+    name: String,
+    queues: Vec<QueuePair>,
+    monitor: Arc<PacketMonitor>,
+    attachment: Arc<Attachment>,
+}
+
+/// What holds on to the interface.
+pub(super) struct Attachment {
+    pub(super) interface: Interface,
+    pub(super) interface_index: u32,
+    pub(super) programs: PacketPrograms,
+    /// By lane; the receiving ones.
+    pub(super) sockets: Vec<PacketSocket>,
+    pub(super) rings: Vec<Arc<RingMemory>>,
+    pub(super) exclusive: bool,
+    counters: Arc<Counters>,
+}
+
+impl PacketDevice {
+    /// Opens the interface. Packets are copied into buffers of the lanes' pool.
+    ///
+    /// # Errors
+    /// [`PacketOpenError`], which says what to do about it.
+    pub fn open(config: PacketConfig, _pool: &Mempool) -> Result<PacketDevice, PacketOpenError> {
+        let attachment = Arc::new(Attachment::new(&config)?);
+        let counters = attachment.counters.clone();
+        let stamps = Arc::default();
+        let mut queues = Vec::new();
+        for lane in 0..usize::from(config.queues) {
+            let arrivals = counters.arrivals[lane].clone();
+            let intake = Intake::new(config.device, Arc::clone(&stamps), arrivals);
+            let ring = BlockRing::new(attachment.rings[lane].clone());
+            let socket = transmitting(attachment.interface_index)?;
+            queues.push(QueuePair {
+                rx: Box::new(PacketRx::new(ring, intake, lane, attachment.clone())),
+                tx: Box::new(PacketTx::new(socket, counters.sent[lane].clone())),
+            });
+        }
+        let monitor = Arc::new(PacketMonitor {
+            interface: config.interface,
+            counters,
+            attachment: Arc::downgrade(&attachment),
+            stopped: Mutex::new(None),
+        });
+        attachment.programs.open();
+        Ok(PacketDevice { name: config.name, queues, monitor, attachment })
+    }
+
+    /// What the programs in the kernel have counted so far: by bucket, and what was left to the kernel.
+    pub fn program_counters(&self) -> ProgramCounters {
+        self.attachment.programs.counters()
+    }
+}
+
+impl Attachment {
+    /// Everything in place, and no packet let through yet.
+    fn new(config: &PacketConfig) -> Result<Attachment, PacketOpenError> {
+        let PacketConfig { queues, exclusive, blocks, .. } = *config;
+        if queues == 0 {
+            return Err(PacketOpenError::NoQueue);
+        }
+        let name = config.interface.as_str();
+        let no_interface =
+            |source| PacketOpenError::NoInterface { interface: name.to_owned(), source };
+        let interface = Interface::new(name).map_err(no_interface)?;
+        let interface_index = interface.index().map_err(no_interface)?;
+        let programs = ProgramConfig {
+            steering: config.steering.clone(),
+            device: config.device,
+            hashing: config.hashing,
+            queues,
+            filter: config.filter.clone(),
+        };
+        let mut programs = PacketPrograms::load(&programs, config.fence)?;
+        let mut sockets = Vec::new();
+        let mut rings = Vec::new();
+        let mut group = None;
+        for _ in 0..queues {
+            let socket = PacketSocket::new().map_err(fails("open packet sockets"))?;
+            let ring = RingMemory::new(&socket, blocks)
+                .map_err(|source| PacketOpenError::Ring { blocks, source })?;
+            // From before it is bound: until the group is complete, every socket would get everything.
+            programs.guard(rustix::fd::AsFd::as_fd(&socket))?;
+            socket.ignore_outgoing().map_err(fails("ignore outgoing packets"))?;
+            socket.bind(interface_index, true).map_err(fails("bind a packet socket"))?;
+            let joined = socket.join_group(group).map_err(fails("join a fanout group"))?;
+            if group.replace(joined).is_none() {
+                socket
+                    .set_group_program(programs.fanout())
+                    .map_err(fails("give a fanout group its program"))?;
+                socket
+                    .accept_all_addresses(interface_index)
+                    .map_err(fails("make the interface promiscuous"))?;
+            }
+            sockets.push(socket);
+            rings.push(Arc::new(ring));
+        }
+        if exclusive {
+            programs.exclude(name, interface_index)?;
+        }
+        let counters = Arc::new(Counters::new(queues.into()));
+        Ok(Attachment { interface, interface_index, programs, sockets, rings, exclusive, counters })
+    }
+
+    /// Adds up what the kernel has dropped since it was last asked.
+    pub(super) fn note_drops(&self) {
+        let mut queue_full = self.counters.queue_full();
+        for (sum, socket) in queue_full.iter_mut().zip(&self.sockets) {
+            *sum += socket.statistics().map_or(0, |counted| u64::from(counted.dropped));
+        }
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        self.note_drops();
+    }
+}
+
+/// A socket that only sends.
+fn transmitting(interface: u32) -> Result<PacketSocket, PacketOpenError> {
+    let socket = PacketSocket::new().map_err(fails("open packet sockets"))?;
+    socket.bypass_queueing().map_err(fails("bypass queueing"))?;
+    socket.bind(interface, false).map_err(fails("bind a packet socket"))?;
+    Ok(socket)
+}
+
+fn fails(doing: &'static str) -> impl Fn(std::io::Error) -> PacketOpenError {
+    move |source| PacketOpenError::socket(doing, source)
+}
+
+impl Device for PacketDevice {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn queues(&mut self) -> Vec<QueuePair> {
+        std::mem::take(&mut self.queues)
+    }
+
+    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
+        Some(self.attachment.programs.table())
+    }
+
+    fn monitor(&self) -> Arc<dyn DeviceMonitor> {
+        self.monitor.clone()
+    }
+}

@@ -1,0 +1,57 @@
+//! Why an interface cannot be used.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::backend::bpf::BpfError;
+
+/// Why an interface cannot be used by packet sockets.
+#[derive(Debug, Error)]
+pub enum PacketOpenError {
+    /// There is no such interface.
+    #[error("there is no interface `{interface}`: `ip link` lists those there are ({source})")]
+    NoInterface {
+        /// Its name.
+        interface: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A device without queues is of no use.
+    #[error("a device needs at least one queue")]
+    NoQueue,
+    /// The process may not do this.
+    #[error(
+        "this process may not open packet sockets: run it as root, or give it the capabilities \
+         CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF"
+    )]
+    Permission,
+    /// A ring of this size cannot be had.
+    #[error("cannot make rings of {blocks} blocks of 256 KiB: choose fewer ({source})")]
+    Ring {
+        /// The blocks asked for.
+        blocks: u32,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A socket cannot be set up.
+    #[error("cannot {doing}: {source}")]
+    Socket {
+        /// What cannot be done.
+        doing: &'static str,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The programs cannot be brought into the kernel.
+    #[error(transparent)]
+    Program(#[from] BpfError),
+}
+
+impl PacketOpenError {
+    pub(super) fn socket(doing: &'static str, source: io::Error) -> PacketOpenError {
+        match source.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => PacketOpenError::Permission,
+            _ => PacketOpenError::Socket { doing, source },
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The receive queue of a lane.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use rheostat_base::Time;
+use rheostat_packet::{Burst, PoolCache};
+
+use super::device::Attachment;
+use super::ring::BlockRing;
+use crate::backend::intake::{Intake, Taken};
+use crate::device::RxQueue;
+
+/// Polls without a packet after which a waiting error is taken from the socket, so that it does not poll
+/// readable for ever: the interface went down.
+const ERROR_EVERY: u32 = 256;
+
+/// The receive queue of a lane.
+pub(super) struct PacketRx {
+    ring: BlockRing,
+    intake: Intake,
+    lane: usize,
+    idle: u32,
+    attachment: Arc<Attachment>,
+}
+
+impl PacketRx {
+    pub(super) fn new(
+        ring: BlockRing,
+        intake: Intake,
+        lane: usize,
+        attachment: Arc<Attachment>,
+    ) -> PacketRx {
+        PacketRx { ring, intake, lane, idle: 0, attachment }
+    }
+}
+
+impl RxQueue for PacketRx {
+    fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
+        let first = burst.len();
+        while !burst.is_full() {
+            let Some(frame) = self.ring.frame() else { break };
+            if self.intake.take(&frame, burst, pool, now) == Taken::Whole {
+                self.ring.advance();
+            }
+        }
+        let count = burst.len() - first;
+        self.idle = if count > 0 { 0 } else { self.idle.wrapping_add(1) };
+        if self.idle % ERROR_EVERY == ERROR_EVERY - 1 {
+            // What it says, the monitor finds out by itself.
+            let _ = self.attachment.sockets[self.lane].take_error();
+        }
+        count
+    }
+
+    /// Frames, each of which may be several packets.
+    fn backlog(&self) -> usize {
+        self.ring.memory().backlog()
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.attachment.sockets[self.lane].as_fd())
+    }
+}

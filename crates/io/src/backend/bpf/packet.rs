@@ -1,0 +1,85 @@
+//! The programs around packet sockets.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use aya::Ebpf;
+use aya::programs::tc::TcAttachType;
+use aya::programs::{ProgramFd, SchedClassifier};
+use rheostat_steer::{Fence, IndirectionTable};
+
+use super::counters::ProgramCounters;
+use super::error::{BpfError, os_error, whole};
+use super::fence::FenceMode;
+use super::object::{Object, ProgramConfig, socket_filter};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/packet.o");
+const WHAT: &str = "the programs for packet sockets";
+
+/// Three programs in the kernel until this is dropped. They let no packet through until they are opened.
+pub(crate) struct PacketPrograms {
+    object: Object,
+}
+
+impl PacketPrograms {
+    /// Loads the programs.
+    pub(crate) fn load(
+        config: &ProgramConfig,
+        fence: FenceMode,
+    ) -> Result<PacketPrograms, BpfError> {
+        let object = Object::load(WHAT, OBJECT, &[], config, fence, |ebpf| {
+            socket_filter(ebpf, "rheostat_fanout").load()?;
+            socket_filter(ebpf, "rheostat_takes").load()?;
+            exclude(ebpf).load()
+        })?;
+        object.close();
+        Ok(PacketPrograms { object })
+    }
+
+    /// The program that names the socket of a group.
+    pub(crate) fn fanout(&mut self) -> BorrowedFd<'_> {
+        let fanout = socket_filter(&mut self.object.ebpf, "rheostat_fanout").fd();
+        ProgramFd::as_fd(fanout.expect("it was loaded"))
+    }
+
+    /// Keeps from a socket what is the kernel's, and everything while the programs are closed.
+    pub(crate) fn guard(&mut self, socket: BorrowedFd<'_>) -> Result<(), BpfError> {
+        let takes = socket_filter(&mut self.object.ebpf, "rheostat_takes");
+        takes.attach(socket).map_err(|error| BpfError::load(WHAT, &error))
+    }
+
+    /// Keeps from the kernel's own stack what the sockets take.
+    pub(crate) fn exclude(&mut self, name: &str, interface: u32) -> Result<(), BpfError> {
+        let outcome = exclude(&mut self.object.ebpf).attach(name, TcAttachType::Ingress);
+        outcome.map(drop).map_err(|error| match os_error(&error) {
+            Some(libc::EPERM | libc::EACCES) => {
+                BpfError::Permission { doing: "attach programs to interfaces" }
+            }
+            Some(libc::ENODEV) => BpfError::NoInterface(interface),
+            _ => BpfError::Attach { interface, mode: "traffic control", reason: whole(&error) },
+        })
+    }
+
+    /// Lets packets through.
+    pub(crate) fn open(&self) {
+        self.object.open();
+    }
+
+    /// Lets no packet through from now on: all are the kernel's.
+    pub(crate) fn stop(&self) -> Fence {
+        self.object.stop()
+    }
+
+    pub(crate) fn table(&self) -> Arc<dyn IndirectionTable> {
+        self.object.table.clone()
+    }
+
+    pub(crate) fn counters(&self) -> ProgramCounters {
+        self.object.meter.read()
+    }
+}
+
+fn exclude(ebpf: &mut Ebpf) -> &mut SchedClassifier {
+    let program = ebpf.program_mut("rheostat_exclude").expect("the object has this program");
+    program.try_into().expect("it is a classifier")
+}

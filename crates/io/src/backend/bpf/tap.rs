@@ -1,0 +1,64 @@
+//! The programs of a tap interface.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use aya::Ebpf;
+use rheostat_steer::{Fence, IndirectionTable};
+
+use super::counters::ProgramCounters;
+use super::error::BpfError;
+use super::fence::FenceMode;
+use super::object::{Object, ProgramConfig, socket_filter};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/tap.o");
+const WHAT: &str = "the programs for tap interfaces";
+
+/// Two programs in the kernel until this is dropped. They let no packet through until they are opened.
+pub(crate) struct TapPrograms {
+    object: Object,
+}
+
+impl TapPrograms {
+    /// Loads the programs.
+    pub(crate) fn load(config: &ProgramConfig, fence: FenceMode) -> Result<TapPrograms, BpfError> {
+        let object = Object::load(WHAT, OBJECT, &[], config, fence, |ebpf| {
+            socket_filter(ebpf, "rheostat_tap").load()?;
+            socket_filter(ebpf, "rheostat_gate").load()
+        })?;
+        object.close();
+        Ok(TapPrograms { object })
+    }
+
+    /// The program that chooses the queue.
+    pub(crate) fn steering(&mut self) -> BorrowedFd<'_> {
+        loaded(&mut self.object.ebpf, "rheostat_tap")
+    }
+
+    /// The program that lets packets through, or not.
+    pub(crate) fn gate(&mut self) -> BorrowedFd<'_> {
+        loaded(&mut self.object.ebpf, "rheostat_gate")
+    }
+
+    /// Lets packets through.
+    pub(crate) fn open(&self) {
+        self.object.open();
+    }
+
+    /// Lets no packet through from now on.
+    pub(crate) fn stop(&self) -> Fence {
+        self.object.stop()
+    }
+
+    pub(crate) fn table(&self) -> Arc<dyn IndirectionTable> {
+        self.object.table.clone()
+    }
+
+    pub(crate) fn counters(&self) -> ProgramCounters {
+        self.object.meter.read()
+    }
+}
+
+fn loaded<'a>(ebpf: &'a mut Ebpf, name: &str) -> BorrowedFd<'a> {
+    socket_filter(ebpf, name).fd().expect("it was loaded").as_fd()
+}

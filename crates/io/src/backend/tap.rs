@@ -1,0 +1,15 @@
+//! Tap interfaces: the kernel of this machine, or a virtual machine, at the other end of the cable.
+//!
+//! A tap has as many queues as there are lanes, and a program chooses among them by the indirection table
+//! ([`crate::backend::bpf`]). Each packet is read and written by a call of its own, and copied.
+
+mod config;
+mod device;
+mod monitor;
+mod open_error;
+mod receive;
+mod transmit;
+
+pub use config::TapConfig;
+pub use device::TapDevice;
+pub use open_error::TapOpenError;

@@ -1,0 +1,52 @@
+//! How a tap interface is made.
+
+use std::sync::Arc;
+
+use rheostat_base::DeviceId;
+use rheostat_steer::{HashOptions, Steering};
+
+use crate::backend::bpf::FenceMode;
+use crate::filter::Filter;
+
+/// How a tap interface is made.
+#[derive(Clone, Debug)]
+pub struct TapConfig {
+    /// The device's name in the configuration.
+    pub name: String,
+    /// The device's number.
+    pub device: DeviceId,
+    /// The name of the interface. It is made if it does not exist, and then vanishes with the device;
+    /// `%d` stands for a number that the kernel chooses.
+    pub interface: String,
+    /// How many lanes there are. Each gets a queue.
+    pub queues: u16,
+    /// Where packets belong.
+    pub steering: Arc<Steering>,
+    /// What their hash covers.
+    pub hashing: HashOptions,
+    /// Which packets are taken. There is nobody else to get the rest: it is dropped by the kernel.
+    pub filter: Filter,
+    /// How exact a rewrite of the indirection table is.
+    pub fence: FenceMode,
+}
+
+impl TapConfig {
+    /// The usual: every packet taken.
+    pub fn new(
+        name: impl Into<String>,
+        interface: impl Into<String>,
+        queues: u16,
+        steering: Arc<Steering>,
+    ) -> TapConfig {
+        TapConfig {
+            name: name.into(),
+            device: DeviceId(0),
+            interface: interface.into(),
+            queues,
+            steering,
+            hashing: HashOptions::default(),
+            filter: Filter::default(),
+            fence: FenceMode::default(),
+        }
+    }
+}

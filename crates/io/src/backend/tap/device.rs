@@ -1,0 +1,159 @@
+//! A tap interface as a device.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rheostat_packet::Mempool;
+use rheostat_steer::IndirectionTable;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::config::TapConfig;
+use super::monitor::{Counters, State, TapMonitor};
+use super::open_error::TapOpenError;
+use super::receive::TapRx;
+use super::transmit::TapTx;
+use crate::backend::bpf::{ProgramConfig, ProgramCounters, TapPrograms};
+use crate::backend::intake::Intake;
+use crate::device::{Device, DeviceMonitor, QueuePair};
+use crate::sys::interface::Interface;
+use crate::sys::tap::{self, TapQueue};
+
+/// A tap interface. An interface that was made for the device vanishes when it and its queues are
+/// dropped.
+pub struct TapDevice {
+    name: String,
+    queues: Vec<QueuePair>,
+    monitor: Arc<TapMonitor>,
+    attachment: Arc<Attachment>,
+}
+
+/// What holds on to the interface.
+pub(super) struct Attachment {
+    name: String,
+    pub(super) interface: Interface,
+    pub(super) programs: TapPrograms,
+    /// By lane.
+    pub(super) queues: Vec<TapQueue>,
+    /// Whether a lane has read, and not yet found the queue empty.
+    pub(super) begun: Vec<AtomicBool>,
+    /// What the interface had dropped before.
+    dropped_before: u64,
+}
+
+impl TapDevice {
+    /// Makes the interface, or attaches to the one there is, and sets it up. Packets are copied into
+    /// buffers of the lanes' pool.
+    ///
+    /// # Errors
+    /// [`TapOpenError`], which says what to do about it.
+    pub fn open(config: TapConfig, _pool: &Mempool) -> Result<TapDevice, TapOpenError> {
+        let attachment = Arc::new(Attachment::new(&config)?);
+        let counters = Arc::new(Counters::new(config.queues.into()));
+        let stamps = Arc::default();
+        let mut queues = Vec::new();
+        for lane in 0..usize::from(config.queues) {
+            let arrivals = counters.arrivals[lane].clone();
+            let intake = Intake::new(config.device, Arc::clone(&stamps), arrivals);
+            let sent = counters.sent[lane].clone();
+            queues.push(QueuePair {
+                rx: Box::new(TapRx::new(intake, lane, attachment.clone())),
+                tx: Box::new(TapTx::new(lane, sent, attachment.clone())),
+            });
+        }
+        let monitor = Arc::new(TapMonitor {
+            interface: attachment.name.clone(),
+            counters,
+            attachment: Arc::downgrade(&attachment),
+            state: Mutex::new(State::default()),
+        });
+        attachment.programs.open();
+        Ok(TapDevice { name: config.name, queues, monitor, attachment })
+    }
+
+    /// What the interface is called.
+    pub fn interface(&self) -> &str {
+        &self.attachment.name
+    }
+
+    /// What the programs in the kernel have counted so far: by bucket, and what the filter did not take.
+    pub fn program_counters(&self) -> ProgramCounters {
+        self.attachment.programs.counters()
+    }
+}
+
+impl Attachment {
+    /// Everything in place, and no packet let through yet.
+    fn new(config: &TapConfig) -> Result<Attachment, TapOpenError> {
+        if config.queues == 0 {
+            return Err(TapOpenError::NoQueue);
+        }
+        let programs = ProgramConfig {
+            steering: config.steering.clone(),
+            device: config.device,
+            hashing: config.hashing,
+            queues: config.queues,
+            filter: config.filter.clone(),
+        };
+        let mut programs = TapPrograms::load(&programs, config.fence)?;
+        let mut name = config.interface.clone();
+        let mut queues = Vec::new();
+        for _ in 0..config.queues {
+            let (queue, called) =
+                TapQueue::attach(&name).map_err(|source| TapOpenError::attach(&name, source))?;
+            name = called;
+            queues.push(queue);
+        }
+        let fails = |doing| {
+            let interface = name.clone();
+            move |source| TapOpenError::SetUp { doing, interface, source }
+        };
+        // Programs and offloads are the interface's, whichever queue sets them.
+        queues[0].set_filter(programs.gate()).map_err(fails("set the filter"))?;
+        queues[0].set_steering(programs.steering()).map_err(fails("set the steering"))?;
+        queues[0].set_offload().map_err(fails("set the offloads"))?;
+        tap::set_up(&name).map_err(fails("change the state"))?;
+        let interface = Interface::new(&name).map_err(fails("learn the state"))?;
+        let begun = queues.iter().map(|_| AtomicBool::new(false)).collect();
+        let mut attachment =
+            Attachment { name, interface, programs, queues, begun, dropped_before: 0 };
+        attachment.dropped_before = attachment.kernel_drops().unwrap_or(0);
+        Ok(attachment)
+    }
+
+    /// Whether packets wait for a lane, or for room in its next burst.
+    pub(super) fn waits(&self, lane: usize) -> bool {
+        // The queue first: the lane says that it has begun before it takes a frame out.
+        let mut queue = [PollFd::new(&self.queues[lane], PollFlags::IN)];
+        let waits = poll(&mut queue, Some(&Timespec::default())).is_ok()
+            && queue[0].revents().contains(PollFlags::IN);
+        // Acquire: pairs with the Release in `TapRx::hold`.
+        waits || self.begun[lane].load(Ordering::Acquire)
+    }
+
+    /// Packets that the kernel could not put into a queue, since the device was opened.
+    pub(super) fn kernel_drops(&self) -> Option<u64> {
+        let file = format!("/sys/class/net/{}/statistics/tx_dropped", self.name);
+        let dropped: u64 = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
+        // What the filter does not take is dropped, too.
+        let unwanted = self.dropped_before + self.programs.counters().passed;
+        Some(dropped.saturating_sub(unwanted))
+    }
+}
+
+impl Device for TapDevice {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn queues(&mut self) -> Vec<QueuePair> {
+        std::mem::take(&mut self.queues)
+    }
+
+    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
+        Some(self.attachment.programs.table())
+    }
+
+    fn monitor(&self) -> Arc<dyn DeviceMonitor> {
+        self.monitor.clone()
+    }
+}
