@@ -11,18 +11,28 @@
 #include "skb.h"
 #include "table.h"
 
-/* Which queue gets the packet. The buffer starts with the Ethernet header. */
-SEC("socket")
-int rheostat_tap(struct __sk_buff *skb)
+/* Finds the bucket of a packet that the filter takes, and counts it there. The buffer starts with the
+ * Ethernet header. */
+static __always_inline _Bool place_taken(struct __sk_buff *skb, struct placed *placed)
 {
 	struct packet packet = {};
-	struct placed placed;
 	struct frame frame;
 
 	parse_link(skb, &frame, &packet);
-	placed = place(&frame, &packet);
-	count_in_bucket(placed.bucket, packets_in(skb), skb->len);
-	return lane_of(placed.bucket);
+	if (!takes(&packet))
+		return 0;
+	*placed = place(&frame, &packet);
+	count_in_bucket(placed->bucket, packets_in(skb), skb->len);
+	return 1;
+}
+
+/* Which queue gets the packet. Not asked where there is only one. */
+SEC("socket")
+int rheostat_tap(struct __sk_buff *skb)
+{
+	struct placed placed;
+
+	return place_taken(skb, &placed) ? lane_of(placed.bucket) : 0;
 }
 
 /* How much of a packet goes into its queue: everything, until told to stop. There is nobody else to
@@ -32,18 +42,23 @@ int rheostat_gate(struct __sk_buff *skb)
 {
 	struct control *control = control_words();
 	struct packet packet = {};
+	struct placed placed;
 	struct frame frame;
+	_Bool taken;
 
 	if (!control || *(volatile __u32 *)&control->stop)
 		return 0;
-	if (take_count || leave_count) {
+	if (queues == 1) {
+		taken = place_taken(skb, &placed);
+	} else if (take_count || leave_count) {
 		parse_link(skb, &frame, &packet);
-		if (!takes(&packet)) {
-			count_passed();
-			return 0;
-		}
+		taken = takes(&packet);
+	} else {
+		taken = 1;
 	}
-	return skb->len;
+	if (!taken)
+		count_passed();
+	return taken ? skb->len : 0;
 }
 
 char LICENSE[] SEC("license") = "MIT";

@@ -200,7 +200,7 @@ fn what_is_sent_reaches_the_kernel() {
     let frame = FrameBuilder::new(from, to, transport, Payload::Bytes(b"hello"))
         .with_ethernet(ethernet)
         .to_vec();
-    assert_eq!(tap.send(&[frame.clone()]), 1);
+    assert_eq!(tap.send(std::slice::from_ref(&frame)), 1);
     let mut received = [0; 16];
     let (len, peer) = listener.recv_from(&mut received).unwrap();
     assert_eq!((&received[..len], peer), (&b"hello"[..], "10.78.4.2:53".parse().unwrap()));
@@ -208,9 +208,9 @@ fn what_is_sent_reaches_the_kernel() {
     ip(&format!("link set dev {name} down"));
     let warnings = tap.monitor.warnings();
     assert!(warnings.len() == 1 && warnings[0].contains("is down"), "{warnings:?}");
-    assert_eq!(tap.send(&[frame.clone()]), 0, "what cannot be sent stays");
+    assert_eq!(tap.send(std::slice::from_ref(&frame)), 0, "what cannot be sent stays");
     ip(&format!("link set dev {name} up"));
-    assert_eq!(tap.send(&[frame.clone()]), 1);
+    assert_eq!(tap.send(std::slice::from_ref(&frame)), 1);
     let counters = tap.monitor.counters();
     assert_eq!((counters.sent, counters.copied), (2, 2));
 
