@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::time::Instant;
 
 use rheostat_base::QueueId;
 use rheostat_packet::mbuf::PoolArea;
@@ -229,17 +230,15 @@ fn bind_patiently(
     area: &PoolArea,
     way: Way,
 ) -> Result<Bound, Refusal> {
-    let mut outcome = bind_all(lanes, index, queues, sizes, area, way);
-    // Every queue may have to be waited for in turn.
-    for _ in 0..queues {
-        match &outcome {
-            Err(Refusal { error: Errno::BUSY, queue, .. })
-                if release::wait(Place { interface: index, queue: *queue }) => {}
-            _ => break,
+    let patience = Instant::now() + release::PATIENCE;
+    loop {
+        match bind_all(lanes, index, queues, sizes, area, way) {
+            Err(refusal) if refusal.error == Errno::BUSY && Instant::now() < patience => {
+                std::thread::sleep(release::INTERVAL);
+            }
+            outcome => return outcome,
         }
-        outcome = bind_all(lanes, index, queues, sizes, area, way);
     }
-    outcome
 }
 
 /// Makes and binds the sockets of all lanes on all hardware queues. The memory is registered anew for

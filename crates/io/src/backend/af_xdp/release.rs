@@ -11,9 +11,9 @@ use rustix::io::Errno;
 use crate::sys::xdp_socket::{Place, Transfer, XdpSocket};
 
 /// How long a queue is waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is tried.
-const INTERVAL: Duration = Duration::from_millis(5);
+pub(super) const INTERVAL: Duration = Duration::from_millis(5);
 
 /// Waits until nobody has the queue, and says whether that is so. An interface that is gone has no
 /// queue that anybody could have.
@@ -39,4 +39,42 @@ fn probe(place: Place) -> Result<(), Errno> {
     let _frames = socket.frame_rings(2, 2).map_err(other)?;
     let _packets = socket.receive_ring(2).map_err(other)?;
     socket.bind(place, Transfer::Copy, false)
+}
+
+#[cfg(test)]
+#[allow(dead_code)]
+#[path = "../../../tests/af_xdp/isolation.rs"]
+mod isolation;
+
+#[cfg(test)]
+mod tests {
+    use super::isolation::{isolated, shell};
+    use super::*;
+    use crate::sys::interface::Interface;
+
+    #[test]
+    fn a_queue_is_released_when_its_last_socket_is_closed() {
+        const NAME: &str =
+            "backend::af_xdp::release::tests::a_queue_is_released_when_its_last_socket_is_closed";
+        isolated(NAME, || {
+            shell("ip link add rxdp0 type veth peer name rxdp1; ip link set rxdp0 up");
+            let interface = Interface::new("rxdp0").unwrap().index().unwrap();
+            let place = Place { interface, queue: 0 };
+            let pool = Mempool::new(&MempoolConfig::umem(2)).unwrap();
+            let socket = XdpSocket::new().unwrap();
+            // SAFETY: the pool outlives the socket and its rings, and no buffer is posted.
+            unsafe { socket.register(&pool.area()).unwrap() };
+            let frames = socket.frame_rings(2, 2).unwrap();
+            let packets = socket.receive_ring(2).unwrap();
+            socket.bind(place, Transfer::Copy, false).unwrap();
+            assert_eq!(probe(place), Err(Errno::BUSY));
+            assert!(!wait(place), "the socket is still there");
+            drop(socket);
+            assert_eq!(probe(place), Err(Errno::BUSY), "a mapping keeps the socket");
+            drop((frames, packets));
+            assert!(wait(place));
+            shell("ip link del rxdp0");
+            assert!(wait(place), "nobody has the queue of an interface that is gone");
+        });
+    }
 }

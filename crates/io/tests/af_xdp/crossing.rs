@@ -1,0 +1,102 @@
+//! From one device to another, and into full rings.
+
+use rheostat_base::Time;
+use rheostat_packet::{Burst, PoolCache};
+
+use super::frames::numbered;
+use super::isolation::isolated;
+use super::rig::{Rig, config, pool, veth};
+
+/// Packets cross between devices of one pool in the buffers they came in, and not one is copied. Those
+/// of another pool are copied, and counted.
+#[test]
+fn packets_cross_without_a_copy() {
+    isolated("crossing::packets_cross_without_a_copy", || {
+        let (near, middle, far) = (pool(4_096), pool(8_192), pool(4_096));
+        veth("rxdp0", "rxdp1", 1, 1_500);
+        veth("rxdp2", "rxdp3", 1, 1_500);
+        let mut source = Rig::open(config("rxdp0", 1), &near);
+        let mut left = Rig::open(config("rxdp1", 1), &middle);
+        let mut right = Rig::open(config("rxdp2", 1), &middle);
+        let mut sink = Rig::open(config("rxdp3", 1), &far);
+        for round in 0..500 {
+            let frames: Vec<_> = (0..32).map(|flow| numbered(flow, round, 200)).collect();
+            source.send_frames(0, &frames);
+            let crossing = left.collect(32);
+            assert_eq!(crossing.len(), 32);
+            let mut burst: Burst = crossing.into_iter().map(|(_, packet)| packet).collect();
+            right.send_all(0, &mut burst);
+            let arrived = sink.collect(32);
+            assert_eq!(arrived.len(), 32);
+            assert!(arrived.iter().zip(&frames).all(|((_, packet), frame)| packet.data() == frame));
+            sink.free(arrived);
+        }
+        let counters = right.monitor().counters();
+        assert_eq!((counters.sent, counters.copied), (16_000, 0));
+
+        let mut strangers = PoolCache::new(near.clone());
+        let packets = (0..10).map(|flow| strangers.alloc_from(&numbered(flow, 0, 64)).unwrap());
+        let mut burst: Burst = packets.collect();
+        right.send_all(0, &mut burst);
+        let arrived = sink.collect(10);
+        assert_eq!(arrived.len(), 10);
+        sink.free(arrived);
+        assert_eq!(right.monitor().counters().copied, 10);
+
+        drop(strangers);
+        source.close();
+        left.close();
+        right.close();
+        sink.close();
+        let home = [&near, &middle, &far].map(|pool| pool.available());
+        assert_eq!(home, [4_096, 8_192, 4_096]);
+    });
+}
+
+/// More packets than the rings hold, while nobody receives: each is accounted for, and when there are
+/// buffers again, packets come again.
+#[test]
+fn full_rings_lose_what_is_counted() {
+    isolated("crossing::full_rings_lose_what_is_counted", || {
+        let (near, far) = (pool(8_192), pool(1_024));
+        veth("rxdp0", "rxdp1", 1, 1_500);
+        let mut source = Rig::open(config("rxdp0", 1), &near);
+        let mut sink = Rig::open(config("rxdp1", 1), &far);
+        let taken: usize = (0..200).map(|round| source.offer(0, 32, round)).sum();
+        let arrived = sink.collect(usize::MAX);
+        let counters = sink.monitor().counters();
+        let dropped = counters.no_buffer + counters.queue_full[0];
+        assert!(dropped > 0, "{counters:?}");
+        assert_eq!(arrived.len() as u64 + dropped, taken as u64, "{counters:?}");
+        assert_eq!(counters.arrived, taken as u64);
+        sink.free(arrived);
+        sink.expect_from(&mut source);
+        source.close();
+        sink.close();
+        assert_eq!((near.available(), far.available()), (8_192, 1_024));
+    });
+}
+
+/// What cannot be a frame is refused, and nothing else.
+#[test]
+fn runts_are_left_and_the_others_sent() {
+    isolated("crossing::runts_are_left_and_the_others_sent", || {
+        let pool = pool(4_096);
+        veth("rxdp0", "rxdp1", 1, 1_500);
+        let mut source = Rig::open(config("rxdp0", 1), &pool);
+        let mut sink = Rig::open(config("rxdp1", 1), &pool);
+        let frames = [vec![0; 5], numbered(1, 0, 64), Vec::new(), numbered(2, 0, 64)];
+        let mut burst: Burst =
+            frames.iter().map(|frame| source.cache.alloc_from(frame).unwrap()).collect();
+        let sent = source.queues[0].tx.send(&mut burst, &mut source.cache, Time::ZERO);
+        assert_eq!((sent, burst.len()), (2, 2));
+        burst.into_iter().for_each(|packet| source.cache.free(packet));
+        let arrived = sink.collect(2);
+        assert_eq!(arrived.len(), 2);
+        sink.free(arrived);
+        assert_eq!(source.monitor().warnings(), Vec::<String>::new());
+        source.close();
+        sink.close();
+        assert_eq!(pool.available(), 4_096);
+    });
+}

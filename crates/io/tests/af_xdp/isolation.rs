@@ -1,0 +1,54 @@
+//! Tests in a network namespace of their own.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Set in the process that runs inside the namespace.
+const INSIDE: &str = "RHEO_TEST_NAMESPACE";
+
+/// Runs `body` in a new network namespace, in which `test`, the name of the calling test, is run once
+/// more in a process of its own. The namespace and all in it end with that process.
+pub(crate) fn isolated(test: &str, body: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        return body();
+    }
+    let wanted = std::env::var("RHEO_ROOT_TESTS").is_ok_and(|value| value == "1");
+    if !wanted || !rustix::process::geteuid().is_root() {
+        // Not `println`, which the test harness swallows.
+        let _ = writeln!(
+            std::io::stderr(),
+            "{test}: NOT RUN (needs root, and RHEO_ROOT_TESTS=1 in the environment)"
+        );
+        return;
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--"]).arg(std::env::current_exe().expect("the test's own binary"));
+    let output = again(command, test).output().expect("unshare (util-linux) is installed");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{errors}");
+    // Also when the name is wrong, the harness reports success.
+    assert!(text.contains("1 passed"), "`{test}` was not found: {text}");
+}
+
+/// Starts `test` once more, in this namespace, as a process to be killed. It finds `RHEO_TEST_VICTIM` in
+/// its environment.
+pub(crate) fn victim(test: &str) -> Command {
+    let command = Command::new(std::env::current_exe().expect("the test's own binary"));
+    let mut command = again(command, test);
+    command.env("RHEO_TEST_VICTIM", "1");
+    command
+}
+
+fn again(mut command: Command, test: &str) -> Command {
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+    command.env(INSIDE, "1").stdin(Stdio::null());
+    command
+}
+
+/// Runs a command line to its end, and returns what it printed.
+pub(crate) fn shell(line: &str) -> String {
+    let output = Command::new("sh").args(["-ec", line]).output().expect("sh");
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text").trim().to_owned()
+}

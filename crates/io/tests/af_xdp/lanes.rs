@@ -1,0 +1,230 @@
+//! Several lanes on one hardware queue, and on several.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use rheostat_base::{QueueId, Time};
+use rheostat_io::Device;
+use rheostat_packet::Headers;
+use rheostat_steer::{HashOptions, hash_packet};
+
+use super::frames::{number, numbered};
+use super::isolation::isolated;
+use super::rig::{Rig, config, pool, steering, veth};
+
+const FLOWS: u32 = 256;
+const NOW: Time = Time::from_nanos(7);
+
+/// What has come of each flow, and how far.
+#[derive(Default)]
+struct Order {
+    next: HashMap<u32, u32>,
+    total: usize,
+}
+
+impl Order {
+    /// Notes a packet, which must be the next of its flow.
+    fn note(&mut self, (flow, sequence): (u32, u32)) {
+        let next = self.next.entry(flow).or_default();
+        assert_eq!(sequence, *next, "flow {flow}");
+        *next += 1;
+        self.total += 1;
+    }
+}
+
+/// Sends bursts from one end and polls all lanes of the other after each: every packet arrives, in the
+/// order of its flow, on the lane of its bucket, with the hash that this process would compute.
+fn flows_arrive_in_order(lanes: u16) {
+    const ROUNDS: usize = 2_000;
+    let (near, far) = (pool(8_192), pool(16_384));
+    veth("rxdp0", "rxdp1", 1, 1_500);
+    let mut source = Rig::open(config("rxdp0", 1), &near);
+    let mut sink = Rig::open(config("rxdp1", lanes), &far);
+    let (steering, entries) = (steering(), sink.entries());
+    let lanes = usize::from(lanes);
+    let mut order = Order::default();
+    let (mut by_lane, mut stamps) = (vec![0; lanes], vec![None; lanes]);
+    let mut sent = HashMap::<u32, u32>::new();
+    let mut rng = SmallRng::seed_from_u64(1);
+    for _ in 0..ROUNDS {
+        let frames = (0..32).map(|_| {
+            let flow = rng.random_range(0..FLOWS);
+            let sequence = sent.entry(flow).or_default();
+            *sequence += 1;
+            numbered(flow, *sequence - 1, rng.random_range(18..1_400))
+        });
+        source.send_frames(0, &frames.collect::<Vec<_>>());
+        for lane in 0..lanes {
+            sink.poll(lane, NOW, |cache, packet| {
+                let meta = packet.meta;
+                let headers = Headers::parse(&packet).unwrap();
+                let tuple = steering.tuple(packet.data(), &headers);
+                let options = HashOptions::default();
+                let expected = hash_packet(&steering, options, meta.device, &tuple, None);
+                assert_eq!((meta.hash, meta.hash_kind()), expected);
+                assert_eq!(entries[meta.hash as usize % 128], QueueId(lane as u16));
+                assert_eq!((meta.timestamp, meta.wire_len as usize), (NOW, packet.len()));
+                assert!(stamps[lane].is_none_or(|last| meta.stamp > last));
+                stamps[lane] = Some(meta.stamp);
+                order.note(number(&packet).unwrap());
+                by_lane[lane] += 1;
+                cache.free(packet);
+            });
+        }
+    }
+    for (_, packet) in sink.collect(ROUNDS * 32 - order.total) {
+        order.note(number(&packet).unwrap());
+        sink.cache.free(packet);
+    }
+    let (monitor, total) = (sink.monitor(), (ROUNDS * 32) as u64);
+    let counters = monitor.counters();
+    assert_eq!(order.total as u64, total, "{counters:?}");
+    assert!(by_lane.iter().all(|&count| count > 0), "{by_lane:?}");
+    assert_eq!((counters.arrived, counters.no_buffer), (total, 0));
+    assert_eq!(source.monitor().counters().sent, total);
+    source.close();
+    sink.close();
+    assert_eq!(monitor.counters().arrived, total, "remembered when closed");
+    assert_eq!((near.available(), far.available()), (8_192, 16_384));
+}
+
+#[test]
+fn one_lane() {
+    isolated("lanes::one_lane", || flows_arrive_in_order(1));
+}
+
+#[test]
+fn two_lanes_share_a_queue() {
+    isolated("lanes::two_lanes_share_a_queue", || flows_arrive_in_order(2));
+}
+
+#[test]
+fn four_lanes_share_a_queue() {
+    isolated("lanes::four_lanes_share_a_queue", || flows_arrive_in_order(4));
+}
+
+#[test]
+fn two_lanes_poll_four_queues() {
+    isolated("lanes::two_lanes_poll_four_queues", || {
+        let (near, far) = (pool(8_192), pool(16_384));
+        veth("rxdp0", "rxdp1", 4, 1_500);
+        let mut source = Rig::open(config("rxdp0", 4), &near);
+        let mut sink = Rig::open(config("rxdp1", 2), &far);
+        let notes = sink.monitor().notes();
+        assert!(notes[0].contains("4 hardware queue(s), 2 lane(s)"), "{notes:?}");
+        // Each lane of the source sends on its own hardware queue, which is where packets arrive.
+        for round in 0..200 {
+            for lane in 0..4 {
+                let flows = (0..8).map(|flow| flow * 4 + lane as u32);
+                let frames: Vec<_> = flows.map(|flow| numbered(flow, round, 100)).collect();
+                source.send_frames(lane, &frames);
+            }
+            let packets = sink.collect(32);
+            assert_eq!(packets.len(), 32, "round {round}: {:?}", sink.monitor().counters());
+            assert!(packets.iter().all(|(_, packet)| number(packet).unwrap().1 == round));
+            sink.free(packets);
+        }
+        source.close();
+        sink.close();
+        assert_eq!((near.available(), far.available()), (8_192, 16_384));
+    });
+}
+
+/// Lanes on threads of their own, which contend for the FILL and COMPLETION rings.
+#[test]
+fn lanes_run_on_threads_of_their_own() {
+    isolated("lanes::lanes_run_on_threads_of_their_own", || {
+        let (near, far) = (pool(8_192), pool(16_384));
+        veth("rxdp0", "rxdp1", 1, 1_500);
+        let mut source = Rig::open(config("rxdp0", 1), &near);
+        let mut sink = Rig::open(config("rxdp1", 4), &far);
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let monitor = sink.monitor();
+        let received: usize = std::thread::scope(|scope| {
+            let lanes: Vec<_> = std::mem::take(&mut sink.queues)
+                .into_iter()
+                .map(|mut pair| {
+                    let (mut cache, stop, monitor) =
+                        (rheostat_packet::PoolCache::new(far.clone()), &stop, &monitor);
+                    scope.spawn(move || {
+                        let (mut order, mut received) = (HashMap::<u32, u32>::new(), 0);
+                        loop {
+                            let ended = stop.load(std::sync::atomic::Ordering::Acquire)
+                                && monitor.is_exhausted();
+                            let mut burst = rheostat_packet::Burst::new();
+                            if pair.rx.recv(&mut burst, &mut cache, NOW) == 0 {
+                                if ended {
+                                    return received;
+                                }
+                                std::thread::yield_now();
+                            }
+                            for packet in burst {
+                                if let Some((flow, sequence)) = number(&packet) {
+                                    let next = order.entry(flow).or_default();
+                                    assert!(sequence >= *next, "flow {flow} is out of order");
+                                    *next = sequence + 1;
+                                    received += 1;
+                                }
+                                cache.free(packet);
+                            }
+                        }
+                    })
+                })
+                .collect();
+            for round in 0..3_000 {
+                let frames: Vec<_> = (0..32).map(|flow| numbered(flow, round, 64)).collect();
+                source.send_frames(0, &frames);
+            }
+            monitor.stop();
+            stop.store(true, std::sync::atomic::Ordering::Release);
+            lanes.into_iter().map(|lane| lane.join().unwrap()).sum()
+        });
+        let counters = monitor.counters();
+        let lost = counters.no_buffer + counters.queue_full.iter().sum::<u64>();
+        assert_eq!(received as u64 + lost, 96_000, "{counters:?}");
+        assert!(received > 10_000, "{counters:?}");
+        source.close();
+        sink.close();
+        assert_eq!((near.available(), far.available()), (8_192, 16_384));
+    });
+}
+
+/// The table is rewritten at random before every burst, 1,000 times: every packet still comes, and once
+/// a fence has passed, where the new table says.
+#[test]
+fn a_thousand_rewrites_lose_nothing() {
+    isolated("lanes::a_thousand_rewrites_lose_nothing", || {
+        let (near, far) = (pool(8_192), pool(16_384));
+        veth("rxdp0", "rxdp1", 1, 1_500);
+        let mut source = Rig::open(config("rxdp0", 1), &near);
+        let mut sink = Rig::open(config("rxdp1", 4), &far);
+        let table = sink.device.table().unwrap();
+        let mut rng = SmallRng::seed_from_u64(2);
+        let mut received = 0;
+        for round in 0..1_000_u32 {
+            let entries: Vec<_> = (0..128).map(|_| QueueId(rng.random_range(0..4))).collect();
+            let fence = table.rewrite(&entries).unwrap();
+            let exact = round % 50 == 0;
+            let patience = Instant::now() + Duration::from_secs(5);
+            while exact && !fence.passed() {
+                assert!(Instant::now() < patience, "the fence does not pass");
+                std::thread::yield_now();
+            }
+            let frames: Vec<_> = (0..32).map(|flow| numbered(flow, round, 64)).collect();
+            source.send_frames(0, &frames);
+            let packets = sink.collect(32);
+            received += packets.len();
+            for (lane, packet) in &packets {
+                let expected = entries[packet.meta.hash as usize % 128];
+                assert!(!exact || expected == QueueId(*lane as u16), "round {round}");
+            }
+            sink.free(packets);
+        }
+        assert_eq!(received, 32_000, "{:?}", sink.monitor().counters());
+        source.close();
+        sink.close();
+        assert_eq!((near.available(), far.available()), (8_192, 16_384));
+    });
+}

@@ -1,0 +1,10 @@
+//! AF_XDP devices on real interfaces: pairs of virtual Ethernet devices in a network namespace of each
+//! test's own. Needs root, and is only run when `RHEO_ROOT_TESTS=1` says so; says itself when it is not.
+
+mod crossing;
+mod frames;
+mod isolation;
+mod jumbo;
+mod lanes;
+mod lifecycle;
+mod rig;

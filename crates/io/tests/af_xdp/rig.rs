@@ -1,0 +1,158 @@
+//! Devices on virtual interfaces, polled by hand.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rheostat_base::{QueueId, Time};
+use rheostat_io::{Device, DeviceMonitor, QueuePair, XdpConfig, XdpDevice};
+use rheostat_packet::{Burst, Mbuf, Mempool, MempoolConfig, PoolCache};
+use rheostat_steer::{HashKey, Orientation, Steering};
+
+use super::frames::{number, numbered};
+use super::isolation::shell;
+
+/// An open device with its queues.
+pub(crate) struct Rig {
+    pub(crate) queues: Vec<QueuePair>,
+    pub(crate) device: XdpDevice,
+    pub(crate) cache: PoolCache,
+    opened: Instant,
+}
+
+/// A pool that can be shared with the kernel.
+pub(crate) fn pool(buffers: u32) -> Mempool {
+    Mempool::new(&MempoolConfig::umem(buffers)).unwrap()
+}
+
+/// A pair of interfaces, both up, with as many queues and packets as large as wanted.
+pub(crate) fn veth(left: &str, right: &str, queues: u32, mtu: u32) {
+    let queues = format!("numtxqueues {queues} numrxqueues {queues}");
+    shell(&format!(
+        "ip link add {left} {queues} type veth peer name {right} {queues}
+         for each in {left} {right}; do
+           sysctl -qw net.ipv6.conf.$each.disable_ipv6=1
+           ip link set $each mtu {mtu} up
+         done"
+    ));
+}
+
+/// The steering of all these tests, over 128 buckets.
+pub(crate) fn steering() -> Arc<Steering> {
+    Arc::new(Steering::new(&HashKey::MICROSOFT, 128, 128, vec![Orientation::Inside]).unwrap())
+}
+
+/// The usual configuration of a device on `interface`.
+pub(crate) fn config(interface: &str, lanes: u16) -> XdpConfig {
+    XdpConfig { descriptors: 512, ..XdpConfig::new("test", interface, lanes, steering()) }
+}
+
+impl Rig {
+    pub(crate) fn open(config: XdpConfig, pool: &Mempool) -> Rig {
+        let mut device = XdpDevice::open(config, pool).unwrap();
+        Rig {
+            queues: device.queues(),
+            device,
+            cache: PoolCache::new(pool.clone()),
+            opened: Instant::now(),
+        }
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Time {
+        Time::from_nanos(self.opened.elapsed().as_nanos() as u64)
+    }
+
+    /// Offers `flows` packets, number `sequence` of each flow, on `lane` once; drops those that are not
+    /// taken, and returns how many were.
+    pub(crate) fn offer(&mut self, lane: usize, flows: u32, sequence: u32) -> usize {
+        let now = self.now();
+        let frames = (0..flows).map(|flow| numbered(flow, sequence, 64));
+        let mut burst: Burst = frames.map(|frame| self.cache.alloc_from(&frame).unwrap()).collect();
+        let taken = self.queues[lane].tx.send(&mut burst, &mut self.cache, now);
+        burst.into_iter().for_each(|packet| self.cache.free(packet));
+        taken
+    }
+
+    /// Sends everything in `burst` on `lane`, for as long as it takes.
+    pub(crate) fn send_all(&mut self, lane: usize, burst: &mut Burst) {
+        let patience = Instant::now() + Duration::from_secs(10);
+        while !burst.is_empty() {
+            let now = self.now();
+            self.queues[lane].tx.send(burst, &mut self.cache, now);
+            assert!(Instant::now() < patience, "{} packets cannot be sent", burst.len());
+        }
+    }
+
+    /// Sends frames on `lane`.
+    pub(crate) fn send_frames(&mut self, lane: usize, frames: &[Vec<u8>]) {
+        let packets = frames.iter().map(|frame| self.cache.alloc_from(frame).unwrap());
+        let mut burst: Burst = packets.collect();
+        self.send_all(lane, &mut burst);
+    }
+
+    /// Polls `lane` once and passes on the numbered packets; frees the others.
+    pub(crate) fn poll(
+        &mut self,
+        lane: usize,
+        now: Time,
+        mut each: impl FnMut(&mut PoolCache, Mbuf),
+    ) {
+        let mut burst = Burst::new();
+        let count = self.queues[lane].rx.recv(&mut burst, &mut self.cache, now);
+        assert_eq!(count, burst.len());
+        for packet in burst {
+            match number(&packet) {
+                Some(_) => each(&mut self.cache, packet),
+                None => self.cache.free(packet),
+            }
+        }
+    }
+
+    /// Polls every lane until `wanted` numbered packets have come, or a second has passed without any,
+    /// and returns them with their lanes.
+    pub(crate) fn collect(&mut self, wanted: usize) -> Vec<(usize, Mbuf)> {
+        let mut packets = Vec::new();
+        let mut last = Instant::now();
+        while packets.len() < wanted && last.elapsed() < Duration::from_secs(1) {
+            for lane in 0..self.queues.len() {
+                let before = packets.len();
+                let now = self.now();
+                self.poll(lane, now, |_, packet| packets.push((lane, packet)));
+                if packets.len() > before {
+                    last = Instant::now();
+                }
+            }
+        }
+        packets
+    }
+
+    /// Frees what was collected.
+    pub(crate) fn free(&mut self, packets: Vec<(usize, Mbuf)>) {
+        packets.into_iter().for_each(|(_, packet)| self.cache.free(packet));
+    }
+
+    /// Expects a burst from `source` to arrive whole.
+    pub(crate) fn expect_from(&mut self, source: &mut Rig) {
+        let frames: Vec<_> = (0..32).map(|flow| numbered(flow, 0, 64)).collect();
+        source.send_frames(0, &frames);
+        let arrived = self.collect(32);
+        assert_eq!(arrived.len(), 32, "{:?}", self.monitor().counters());
+        self.free(arrived);
+    }
+
+    pub(crate) fn monitor(&self) -> Arc<dyn DeviceMonitor> {
+        self.device.monitor()
+    }
+
+    /// The lane of each bucket.
+    pub(crate) fn entries(&self) -> Vec<QueueId> {
+        self.device.table().unwrap().read()
+    }
+
+    /// Closes everything.
+    pub(crate) fn close(self) {
+        drop(self.queues);
+        drop(self.device);
+        drop(self.cache);
+    }
+}
