@@ -9,9 +9,10 @@ mod socket;
 mod status;
 mod stop;
 mod table;
+mod watch;
 
 pub(crate) use backend::{Args as BackendArgs, run as backend};
-pub(crate) use client::{ClientError, Target};
+pub(crate) use client::{Client, ClientError, Target};
 pub(crate) use instance::Instance;
 pub(crate) use server::Server;
 pub(crate) use socket::{ControlSocket, SocketError};

@@ -69,6 +69,11 @@ pub(crate) enum Failure {
     NoBlocks,
     #[error("error: {0}")]
     Log(#[from] LogError),
+    #[error(
+        "error: a capture is no text for a terminal: name a file with -o, or pipe it into another \
+         command"
+    )]
+    Terminal,
     #[error("error: {0}")]
     Socket(#[from] SocketError),
     #[error("error: {0}")]

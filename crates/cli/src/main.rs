@@ -5,15 +5,18 @@ mod out;
 
 mod assemble;
 mod bench;
+mod capture;
 mod chains;
 mod check;
 mod control;
 mod devices;
 mod failure;
 mod generate;
+mod interrupt;
 mod nat_host;
 mod network;
 mod run;
+mod trace;
 
 use std::alloc::System;
 use std::process::ExitCode;
@@ -58,6 +61,10 @@ enum Command {
     Table(control::TableArgs),
     /// Take a load balancer's backend out of service, or back in.
     Backend(control::BackendArgs),
+    /// Copy packets of a running instance into a file.
+    Capture(capture::Args),
+    /// Follow packets through a running instance.
+    Trace(trace::Args),
     /// End a running instance in good order.
     Stop(control::StopArgs),
     /// Say which host has an external endpoint.
@@ -74,6 +81,8 @@ fn main() -> ExitCode {
         Command::Status(args) => control::status(&args),
         Command::Table(args) => control::table(&args),
         Command::Backend(args) => control::backend(&args),
+        Command::Capture(args) => capture::run(&args),
+        Command::Trace(args) => trace::run(&args),
         Command::Stop(args) => control::stop(&args),
         Command::NatHost(args) => nat_host::run(&args),
         Command::Bench(args) => bench::run(&args),

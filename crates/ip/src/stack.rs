@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, DropReason, Time};
+use rheostat_io::layer::capture::LaneTap;
 use rheostat_packet::{Mbuf, PoolCache};
 use rheostat_run::account::LaneCounters;
 
@@ -41,12 +42,22 @@ pub struct Turn<'a> {
     pub pool: &'a mut PoolCache,
     /// The lane's counters.
     pub counters: &'a LaneCounters,
+    /// Shows what happens to packets to whoever looks.
+    pub tap: &'a mut LaneTap,
 }
 
 impl Turn<'_> {
     /// Drops a packet.
     pub(crate) fn discard(&mut self, packet: Mbuf, reason: DropReason) {
         self.counters.dropped.add(reason, 1);
+        self.tap.dropping(&packet, reason);
+        self.pool.free(packet);
+    }
+
+    /// Ends a packet whose place others take.
+    pub(crate) fn consume(&mut self, packet: Mbuf) {
+        self.counters.consumed.increment();
+        self.tap.consuming(&packet);
         self.pool.free(packet);
     }
 }
@@ -285,10 +296,7 @@ impl Stack {
         match self.depart(&mut packet, path, turn) {
             Departure::Send(device) => self.sent.push((device, packet)),
             Departure::Hold(next) => self.hold(packet, next, turn),
-            Departure::Consume => {
-                turn.counters.consumed.increment();
-                turn.pool.free(packet);
-            }
+            Departure::Consume => turn.consume(packet),
             Departure::Drop(reason) => turn.discard(packet, reason),
         }
     }

@@ -2,6 +2,7 @@
 //! is on its way while others are worked on, and does what the functions decide.
 
 mod flow_life;
+mod journal;
 mod routed;
 
 use std::sync::Arc;
@@ -100,7 +101,12 @@ impl<C: Chain> ChainService<C> {
         lane: &mut LaneState<'_, C::Local>,
         out: &mut Egress,
     ) {
+        let followed = packet.meta.mark() != 0;
+        let known = followed && self.note_lookup(&packet, arrival, lane, out);
         let verdict = self.judge(&mut packet, arrival, probe, lane);
+        if followed {
+            self.note_decisions(&packet, arrival, known, lane, out);
+        }
         self.dispose(packet, arrival.side, verdict, lane, out);
         self.send_originated(lane, out, arrival.now);
     }
@@ -147,21 +153,14 @@ impl<C: Chain> ChainService<C> {
         out: &mut Egress,
     ) {
         let counters = lane.counters;
-        let mut discard = |packet: Mbuf, reason: DropReason| {
-            counters.dropped.add(reason, 1);
-            lane.pool.free(packet);
-        };
         match verdict {
             Ok(Verdict::Forward) => {
                 let device = self.routes.out_of(packet.meta.device);
                 out.send(device, packet, lane.pool, counters);
             }
             Ok(Verdict::Send(device)) => out.send(device, packet, lane.pool, counters),
-            Ok(Verdict::Drop(reason)) => discard(packet, reason),
-            Ok(Verdict::Consume) => {
-                counters.consumed.increment();
-                lane.pool.free(packet);
-            }
+            Ok(Verdict::Drop(reason)) => out.discard(packet, reason, lane.pool, counters),
+            Ok(Verdict::Consume) => out.consume(packet, lane.pool, counters),
             Ok(Verdict::TurnRound) if side == Side::Inside => {
                 packet.meta.device = self.routes.out_of(packet.meta.device);
                 out.turn_round(packet);
@@ -172,8 +171,7 @@ impl<C: Chain> ChainService<C> {
                     lane.pool.free(originated);
                 }
                 self.originated.unborn = 0;
-                counters.dropped.add(DropReason::HandlerAbort, 1);
-                lane.pool.free(packet);
+                out.discard(packet, DropReason::HandlerAbort, lane.pool, counters);
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, ShardId, Time};
+use rheostat_io::layer::trace::Step;
 use rheostat_packet::{AllocError, FlowKey, LinkType, Mbuf, PoolCache};
 use rheostat_state::FlowTable;
 
@@ -41,7 +42,8 @@ pub(crate) struct Asked {
 }
 
 /// The packets that handlers made while they ran on one packet. Sent once all of them have returned,
-/// and not at all when one of them aborts.
+/// and not at all when one of them aborts. With it, for want of a place that costs other packets less,
+/// what is noted about a packet that is followed.
 #[derive(Debug, Default)]
 pub(crate) struct Originated {
     pub(crate) packets: Vec<(DeviceId, Mbuf)>,
@@ -49,6 +51,8 @@ pub(crate) struct Originated {
     pub(crate) unborn: u64,
     /// The second key of a new flow.
     pub(crate) alias: Option<FlowKey>,
+    /// What each function decided about a packet that is followed.
+    pub(crate) decisions: Vec<Step>,
 }
 
 impl Scope<'_> {

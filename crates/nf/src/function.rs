@@ -47,6 +47,13 @@ pub trait NetworkFunction: Send + Sync + 'static {
     /// State per shard, beside the flows: limits, counters, random numbers.
     type Local: Send + 'static;
 
+    /// What people call it, in a trace of a packet: the name of its type, unless it has another.
+    fn name(&self) -> &'static str {
+        let path = std::any::type_name::<Self>();
+        let path = path.split('<').next().unwrap_or(path);
+        path.rsplit("::").next().unwrap_or(path)
+    }
+
     /// The header fields that name a flow.
     fn packet_set(&self) -> PacketSet;
 

@@ -168,6 +168,12 @@ impl<'a> Packet<'a> {
         self.mbuf
     }
 
+    /// Whether the packet is followed through the run (see [`rheostat_io::layer::trace`]).
+    #[inline]
+    pub(crate) fn is_followed(&self) -> bool {
+        self.mbuf.meta.mark() != 0
+    }
+
     /// Whether this is an ICMP error about a packet of the flow, not one of its own packets.
     #[inline]
     pub fn is_icmp_error(&self) -> bool {

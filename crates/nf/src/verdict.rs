@@ -1,5 +1,7 @@
 //! What a network function decides.
 
+use std::fmt;
+
 use rheostat_base::{DeviceId, DropReason};
 use thiserror::Error;
 
@@ -22,6 +24,20 @@ pub enum Verdict {
     TurnRound,
 }
 
+/// For people.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Forward => f.write_str("forward"),
+            Verdict::Send(device) => write!(f, "send on {device}"),
+            Verdict::Drop(reason) => write!(f, "drop ({})", reason.name()),
+            Verdict::Consume => f.write_str("consume"),
+            Verdict::Restart => f.write_str("restart the flow"),
+            Verdict::TurnRound => f.write_str("turn round"),
+        }
+    }
+}
+
 /// Whether a function takes a new flow.
 #[derive(Debug)]
 pub enum Admission<S> {
@@ -33,6 +49,17 @@ pub enum Admission<S> {
     Pass(Verdict),
     /// No flow; the packet is dropped and counted under this reason.
     Refuse(DropReason),
+}
+
+/// For people.
+impl<S> fmt::Display for Admission<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Admission::Admit(_, verdict) => write!(f, "{verdict}, admit the flow"),
+            Admission::Pass(verdict) => write!(f, "{verdict}, no flow needed"),
+            Admission::Refuse(reason) => write!(f, "refuse the flow ({})", reason.name()),
+        }
+    }
 }
 
 /// The result of a handler. `Err` means that an access to shared state conflicted and the handler

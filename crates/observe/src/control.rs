@@ -1,11 +1,12 @@
 //! The language of the control socket: a client sends requests, one line of JSON each, and the running
-//! instance answers each with one line or several. Nothing here does I/O.
+//! instance answers each with one line; a capture or a trace with many, of which [`Reply::End`] is the last.
+//! Nothing here does I/O.
 
 mod reply;
 mod request;
 
 pub use reply::{BackendState, DeviceState, Reply, Status};
-pub use request::{HealthWord, Request, Shuffle};
+pub use request::{CaptureRequest, HealthWord, Request, Shuffle, TraceRequest};
 
 /// The longest line that a client may send, in bytes.
 pub const LONGEST_REQUEST: usize = 64 << 10;

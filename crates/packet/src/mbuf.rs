@@ -73,21 +73,26 @@ pub struct Meta {
     // `Option<Mbuf>` that tells its cases apart by a byte in the middle is copied in odd pieces, and
     // each copy then waits for the stores before it.
     link: u8,
+    /// What the hash covers, and in the highest bit whether the packet is returning.
     hash_kind: u8,
-    returning: u8,
+    /// Names the packet while it is followed through a run; zero for all others.
+    mark: u8,
 }
+
+/// The bit of `Meta::hash_kind` that says that a packet is returning: there is no byte left.
+const RETURNING: u8 = 0x80;
 
 impl Meta {
     /// Whether the packet comes from the lane itself, and not from a device.
     #[inline]
     pub fn is_returning(&self) -> bool {
-        self.returning != 0
+        self.hash_kind & RETURNING != 0
     }
 
     /// Says that the packet comes from the lane itself: no device received it as it is now.
     #[inline]
     pub fn set_returning(&mut self) {
-        self.returning = 1;
+        self.hash_kind |= RETURNING;
     }
 
     /// What the first bytes of the packet are.
@@ -113,14 +118,26 @@ impl Meta {
     #[inline]
     pub fn hash_kind(&self) -> HashKind {
         const KINDS: [HashKind; 3] = [HashKind::None, HashKind::Addresses, HashKind::Ports];
-        KINDS[usize::from(self.hash_kind)]
+        KINDS[usize::from(self.hash_kind & !RETURNING)]
+    }
+
+    /// The mark of a packet that is followed through the run; zero for one that is not.
+    #[inline]
+    pub fn mark(&self) -> u8 {
+        self.mark
+    }
+
+    /// Marks the packet, or takes its mark away.
+    #[inline]
+    pub fn set_mark(&mut self, mark: u8) {
+        self.mark = mark;
     }
 
     /// Notes the device's hash, and what it covers.
     #[inline]
     pub fn set_hash(&mut self, hash: u32, kind: HashKind) {
         self.hash = hash;
-        self.hash_kind = kind as u8;
+        self.hash_kind = self.hash_kind & RETURNING | kind as u8;
     }
 }
 

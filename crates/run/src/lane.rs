@@ -5,6 +5,7 @@ mod arrival;
 mod egress;
 mod fragments;
 mod hairpin;
+mod tap;
 
 pub use arrival::{Arrival, ArrivalKind, Arrivals, Placed};
 pub use egress::Egress;
@@ -13,11 +14,14 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rheostat_base::{DeviceId, DropReason, LaneId, Time};
+use rheostat_io::layer::capture::LaneTap;
+use rheostat_io::layer::trace::Step;
 use rheostat_io::{QueuePair, RxQueue};
 use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 use rheostat_state::FlowHasher;
 use rheostat_steer::Steering;
 
+use self::tap::note_place;
 use crate::account::LaneCounters;
 use crate::handoff::Handoff;
 use crate::poll::PollOutcome;
@@ -130,6 +134,11 @@ impl<S: Service> Lane<S> {
         self.handoff.wake_by(wakers);
     }
 
+    /// Lets others look at what passes through the lane.
+    pub(crate) fn tap_by(&mut self, tap: LaneTap) {
+        self.egress.tap_by(tap);
+    }
+
     /// Whether no packet waits for the lane, as far as can be told without polling.
     pub(crate) fn is_quiet(&self) -> bool {
         self.handoff.waiting() == 0 && self.receivers.iter().all(|queue| queue.backlog() == 0)
@@ -172,6 +181,7 @@ impl<S: Service> Lane<S> {
     /// that wait for the first of their datagram.
     pub fn poll(&mut self, now: Time) -> PollOutcome {
         self.egress.start_poll(now);
+        self.egress.tap().refresh();
         if self.time == TimeSource::Poll {
             self.latest = now;
         }
@@ -205,8 +215,8 @@ impl<S: Service> Lane<S> {
     pub fn finish(&mut self, now: Time) {
         for shard in self.shards.iter_mut() {
             for packet in shard.fragments.drain() {
-                self.counters.dropped.add(DropReason::FragmentIncomplete, 1);
-                self.pool.free(packet);
+                let reason = DropReason::FragmentIncomplete;
+                self.egress.discard(packet, reason, &mut self.pool, &self.counters);
             }
         }
         self.counters.held.set(0);
@@ -218,9 +228,12 @@ impl<S: Service> Lane<S> {
     }
 
     fn take_handed_off(&mut self) -> usize {
-        let Lane { handoff, arrivals, fragments, latest, .. } = self;
+        let Lane { handoff, arrivals, fragments, latest, egress, .. } = self;
         let taken = handoff.take(BURST, |placed| {
             *latest = (*latest).max(placed.arrival.now);
+            if placed.packet.meta.mark() != 0 {
+                egress.tap().note(&placed.packet, Step::Taken);
+            }
             match placed.arrival.kind {
                 ArrivalKind::Fragment => fragments.push(placed),
                 _ => arrivals.push(placed),
@@ -242,6 +255,10 @@ impl<S: Service> Lane<S> {
             }
             received += count;
             self.counters.received.add(count as u64);
+            if self.egress.tap().is_armed() {
+                let device = DeviceId(device as u8);
+                self.egress.tap().received(device, &mut self.burst, &self.steering);
+            }
             if S::STATEFUL {
                 self.steer(now);
                 self.process();
@@ -264,12 +281,14 @@ impl<S: Service> Lane<S> {
             let now = self.time_of(&packet, now);
             let arrival = self.arrivals.next();
             if let Err(reason) = arrival.classify(&packet, &self.steering, &self.hasher, now) {
-                self.counters.dropped.add(reason, 1);
-                self.pool.free(packet);
+                self.egress.discard(packet, reason, &mut self.pool, &self.counters);
                 continue;
             }
             self.latest = self.latest.max(now);
             let owner = self.owners[arrival.shard.index()];
+            if packet.meta.mark() != 0 {
+                note_place(self.egress.tap(), &packet, arrival, (self.id, owner));
+            }
             if owner != self.id {
                 self.handoff.stage(owner, Placed { packet, arrival: *arrival });
             } else if arrival.kind == ArrivalKind::Fragment {
@@ -318,10 +337,9 @@ impl<S: Service> Lane<S> {
     }
 
     fn publish(&mut self) {
-        let Lane { handoff, counters, pool, .. } = self;
+        let Lane { handoff, counters, pool, egress, .. } = self;
         let sent = handoff.publish(|placed| {
-            counters.dropped.add(DropReason::HandoffFull, 1);
-            pool.free(placed.packet);
+            egress.discard(placed.packet, DropReason::HandoffFull, pool, counters);
         });
         counters.handoff_out.add(sent as u64);
     }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rheostat_base::core_set::{CoreError, pin_current_thread};
 use rheostat_base::{Clock, ClockSource, CoreId, LaneId, QueueId, ShardId, Time};
+use rheostat_io::layer::capture::{Epoch, Taps};
 use rheostat_io::{Device, DeviceCounters, Settlement};
 use rheostat_packet::{Mempool, PoolCache};
 use rheostat_state::{FlowHasher, Shard};
@@ -207,7 +208,13 @@ impl<S: Service> Runtime<S> {
         let wakers: Vec<_> =
             config.workers.iter().map(|_| Waker::new().map(Arc::new)).collect::<Result<_, _>>()?;
         let of_lanes: Vec<_> = wakers.iter().cycle().take(lanes.len()).cloned().collect();
+        let epoch = match config.time {
+            TimeSource::Packet => Epoch::Unix,
+            TimeSource::Poll => Epoch::Clock(unix_start(&clock)),
+        };
+        let taps = Taps::new(lanes.len(), Arc::new(clock.clone()), epoch);
         for lane in &mut lanes {
+            lane.tap_by(taps.of_lane(lane.id()));
             lane.wake_by(of_lanes.clone());
         }
         let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();
@@ -222,7 +229,7 @@ impl<S: Service> Runtime<S> {
             stop: stop.clone(),
             wakers: wakers.clone(),
             last_sample: vec![LaneSample::default(); counters.len()],
-            view: Arc::new(RunView::new(counters, &devices, clock.clone())),
+            view: Arc::new(RunView::new(counters, &devices, taps, clock.clone())),
             devices,
             pool: config.pool,
             shards: config.steering.shards(),
@@ -379,6 +386,12 @@ pub fn remains<S: Service>(
         flows_live,
         ..Remains::default()
     }
+}
+
+/// Nanoseconds since 1970 at which the clock began.
+fn unix_start(clock: &Clock) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (now.as_nanos() as u64).saturating_sub(clock.now().as_nanos())
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {

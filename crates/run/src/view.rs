@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rheostat_base::{Clock, ClockSource, QueueId, Time};
+use rheostat_io::layer::capture::{Epoch, Taps};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor};
 use rheostat_steer::{Fence, IndirectionTable, RewriteError};
 use thiserror::Error;
@@ -28,6 +29,7 @@ pub struct RunView {
     pub(crate) clock: Clock,
     names: Vec<String>,
     tables: Vec<Option<Arc<dyn IndirectionTable>>>,
+    taps: Arc<Taps>,
     started: Time,
     rewrites: AtomicU64,
 }
@@ -55,6 +57,7 @@ impl RunView {
     pub(crate) fn new(
         counters: Vec<Arc<LaneCounters>>,
         devices: &[Box<dyn Device>],
+        taps: Arc<Taps>,
         clock: Clock,
     ) -> RunView {
         RunView {
@@ -62,6 +65,7 @@ impl RunView {
             monitors: devices.iter().map(|device| device.monitor()).collect(),
             names: devices.iter().map(|device| device.name().to_owned()).collect(),
             tables: devices.iter().map(|device| device.table()).collect(),
+            taps,
             started: clock.now(),
             clock,
             rewrites: AtomicU64::new(0),
@@ -70,7 +74,9 @@ impl RunView {
 
     /// A view of a run without lanes and devices, for tests of those who look.
     pub fn empty() -> RunView {
-        RunView::new(Vec::new(), &[], Clock::new())
+        let clock = Clock::new();
+        let taps = Taps::new(0, Arc::new(clock.clone()), Epoch::Clock(0));
+        RunView::new(Vec::new(), &[], taps, clock)
     }
 
     /// The figures now.
@@ -80,6 +86,11 @@ impl RunView {
             lanes: self.counters.iter().map(|counters| counters.sample()).collect(),
             devices: self.monitors.iter().map(|monitor| monitor.counters()).collect(),
         }
+    }
+
+    /// Where to look at the packets of the run.
+    pub fn taps(&self) -> &Arc<Taps> {
+        &self.taps
     }
 
     /// How many lanes the run has.

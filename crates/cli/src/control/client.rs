@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
+use std::net::Shutdown;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -114,6 +115,23 @@ impl Client {
             Reply::Error { message } => Err(ClientError::Refused(message)),
             reply => Ok(Some(reply)),
         }
+    }
+
+    /// Whether more of an answer has come already.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.reader.buffer().is_empty()
+    }
+
+    /// What ends an answer that goes on, from any thread: the instance sends what is left.
+    ///
+    /// # Errors
+    /// [`ClientError::Broken`] when the connection cannot be shared.
+    pub(crate) fn enough(&self) -> Result<impl Fn() + Send + use<>, ClientError> {
+        let stream = self.reader.get_ref().try_clone().map_err(ClientError::Broken)?;
+        Ok(move || {
+            // If it is closed already, there is nothing to end.
+            let _ = stream.shutdown(Shutdown::Write);
+        })
     }
 }
 

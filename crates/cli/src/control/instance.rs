@@ -52,6 +52,8 @@ impl Instance {
             Request::Backend { service, backend, health } => {
                 self.set_backend(service, backend, health)
             }
+            Request::Capture(request) => return self.capture(&request, peer),
+            Request::Trace(request) => return self.trace(&request, peer),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);
                 Ok(Reply::Stopping)

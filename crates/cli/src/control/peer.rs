@@ -73,6 +73,15 @@ impl Peer {
         self.reader.get_mut().write_all(control::line(reply).as_bytes())
     }
 
+    /// Sends lines that were put together, and empties them.
+    pub(super) fn send_lines(&mut self, lines: &mut String) -> io::Result<()> {
+        if !lines.is_empty() {
+            self.reader.get_mut().write_all(lines.as_bytes())?;
+            lines.clear();
+        }
+        Ok(())
+    }
+
     /// Whether the client has closed its side, which ends an answer that goes on.
     pub(crate) fn has_had_enough(&self) -> bool {
         let stream = self.reader.get_ref();

@@ -5,7 +5,7 @@ mod device;
 mod encode;
 mod framing;
 mod legacy;
-mod link;
+pub(crate) mod link;
 mod ng;
 mod read_error;
 mod reader;

@@ -130,10 +130,7 @@ impl Stack {
         match departure {
             Departure::Send(device) => self.sent.push((device, packet)),
             Departure::Drop(reason) => turn.discard(packet, reason),
-            Departure::Consume | Departure::Hold(_) => {
-                turn.counters.consumed.increment();
-                turn.pool.free(packet);
-            }
+            Departure::Consume | Departure::Hold(_) => turn.consume(packet),
         }
     }
 

@@ -1,11 +1,14 @@
 //! A chain of one function.
 
+use std::fmt::Display;
+
+use rheostat_io::layer::trace::Step;
 use rheostat_run::Figures;
 use rheostat_state::{FlowMut, Handle, LayoutError, StateLayout};
 use rheostat_steer::{PacketSet, Translation};
 
 use super::Chain;
-use crate::cx::Scope;
+use crate::cx::{Cx, Scope};
 use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
 use crate::verdict::{Admission, Outcome, Verdict};
@@ -24,6 +27,27 @@ impl<F: NetworkFunction> Stage<F> {
     /// [`LayoutError`] when the entry has no room for it.
     pub fn new(function: F, layout: &mut StateLayout) -> Result<Stage<F>, LayoutError> {
         Ok(Stage { function, handle: layout.reserve::<F::State>()? })
+    }
+
+    /// Runs the function on a packet that is followed, and keeps what it decided.
+    #[cold]
+    #[inline(never)]
+    fn follow<T: Display>(
+        &self,
+        local: &mut F::Local,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+        run: impl FnOnce(&mut Cx<'_, F::Local>, &mut Packet<'_>) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let before = packet.key();
+        let outcome = run(&mut scope.cx(local), packet);
+        let after = packet.key();
+        scope.originated.decisions.push(Step::Function {
+            name: self.function.name(),
+            verdict: outcome.as_ref().map_or_else(ToString::to_string, ToString::to_string),
+            rewrote: (after != before).then_some((before, after)),
+        });
+        outcome
     }
 }
 
@@ -68,7 +92,13 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<(Option<F::State>, Verdict)> {
-        let (state, verdict) = match self.function.first(&mut scope.cx(local), packet)? {
+        let admission = match packet.is_followed() {
+            false => self.function.first(&mut scope.cx(local), packet)?,
+            true => {
+                self.follow(local, scope, packet, |cx, packet| self.function.first(cx, packet))?
+            }
+        };
+        let (state, verdict) = match admission {
             Admission::Pass(verdict) => return Ok((None, verdict)),
             Admission::Admit(state, verdict) => (Some(state), verdict),
             Admission::Refuse(reason) => (None, Verdict::Drop(reason)),
@@ -99,6 +129,12 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         flow: &mut FlowMut<'_>,
     ) -> Outcome<Verdict> {
         if let Some(state) = flow.state(self.handle) {
+            if packet.is_followed() {
+                let run = |cx: &mut Cx<'_, F::Local>, packet: &mut Packet<'_>| {
+                    self.function.packet(cx, packet, state)
+                };
+                return self.follow(local, scope, packet, run);
+            }
             return self.function.packet(&mut scope.cx(local), packet, state);
         }
         // An earlier function kept the flow's first packet from this one; it sees the flow only now.
@@ -130,7 +166,12 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Verdict> {
-        self.function.orphan(&mut scope.cx(local), packet)
+        match packet.is_followed() {
+            false => self.function.orphan(&mut scope.cx(local), packet),
+            true => {
+                self.follow(local, scope, packet, |cx, packet| self.function.orphan(cx, packet))
+            }
+        }
     }
 
     fn periodic(&self, local: &mut F::Local, scope: &mut Scope<'_>) -> Outcome<()> {

@@ -10,13 +10,14 @@ use rheostat_run::{Arrival, Egress, LaneState};
 use rheostat_state::Probe;
 
 use super::ChainService;
+use super::journal::{note_admission, note_departure};
 use crate::chain::Chain;
 use crate::verdict::Verdict;
 
 /// What a call of the stack works with.
 macro_rules! turn {
-    ($lane:expr, $now:expr) => {
-        &mut Turn { now: $now, pool: &mut *$lane.pool, counters: $lane.counters }
+    ($lane:expr, $out:expr, $now:expr) => {
+        &mut Turn { now: $now, pool: &mut *$lane.pool, counters: $lane.counters, tap: $out.tap() }
     };
 }
 
@@ -43,7 +44,7 @@ impl<C: Chain> ChainService<C> {
         now: Time,
     ) {
         if let Some(stack) = &mut self.stack {
-            stack.refresh(turn!(lane, now));
+            stack.refresh(turn!(lane, out, now));
         }
         self.drain_stack(lane, out);
     }
@@ -58,20 +59,25 @@ impl<C: Chain> ChainService<C> {
         out: &mut Egress,
     ) {
         let Some(stack) = &mut self.stack else { return };
-        let path = match stack.admit(&mut packet, turn!(lane, arrival.now)) {
+        let path = match stack.admit(&mut packet, turn!(lane, out, arrival.now)) {
             Admission::Through(path) => path,
             other => return self.end_here(packet, other, lane, out, arrival.now),
         };
+        let followed = packet.meta.mark() != 0;
+        let known = followed && self.note_lookup(&packet, arrival, lane, out);
         let verdict = self.judge(&mut packet, arrival, probe, lane);
+        if followed {
+            self.note_decisions(&packet, arrival, known, lane, out);
+        }
         let Some(stack) = &mut self.stack else { return };
         match verdict {
             Ok(Verdict::Forward | Verdict::Send(_)) => {
-                let departure = stack.depart(&mut packet, path, turn!(lane, arrival.now));
+                let departure = stack.depart(&mut packet, path, turn!(lane, out, arrival.now));
                 self.leave(packet, departure, lane, out, arrival.now);
             }
             // The chain knows nobody behind the address: then it is the machine's.
             Ok(Verdict::Drop(DropReason::NoMapping)) if path.leads_home() => {
-                let admission = stack.deliver(&mut packet, path, turn!(lane, arrival.now));
+                let admission = stack.deliver(&mut packet, path, turn!(lane, out, arrival.now));
                 let admission = match admission {
                     Admission::Drop(DropReason::NoListener) => {
                         Admission::Drop(DropReason::NoMapping)
@@ -96,9 +102,9 @@ impl<C: Chain> ChainService<C> {
         now: Time,
     ) {
         let Some(stack) = &mut self.stack else { return };
-        match stack.admit(&mut packet, turn!(lane, now)) {
+        match stack.admit(&mut packet, turn!(lane, out, now)) {
             Admission::Through(path) => {
-                let departure = stack.depart(&mut packet, path, turn!(lane, now));
+                let departure = stack.depart(&mut packet, path, turn!(lane, out, now));
                 self.leave(packet, departure, lane, out, now);
             }
             other => self.end_here(packet, other, lane, out, now),
@@ -134,9 +140,12 @@ impl<C: Chain> ChainService<C> {
         now: Time,
     ) {
         let Some(stack) = &mut self.stack else { return };
+        if packet.meta.mark() != 0 {
+            note_admission(&packet, admission, out);
+        }
         let departure = match admission {
             Admission::Through(path) | Admission::Back(path) => {
-                stack.depart(&mut packet, path, turn!(lane, now))
+                stack.depart(&mut packet, path, turn!(lane, out, now))
             }
             Admission::Consume => Departure::Consume,
             Admission::Drop(reason) => Departure::Drop(reason),
@@ -154,21 +163,18 @@ impl<C: Chain> ChainService<C> {
         out: &mut Egress,
         now: Time,
     ) {
+        if packet.meta.mark() != 0 {
+            note_departure(&packet, departure, out);
+        }
         match departure {
             Departure::Send(device) => out.send(device, packet, lane.pool, lane.counters),
             Departure::Hold(next) => {
                 if let Some(stack) = &mut self.stack {
-                    stack.hold(packet, next, turn!(lane, now));
+                    stack.hold(packet, next, turn!(lane, out, now));
                 }
             }
-            Departure::Consume => {
-                lane.counters.consumed.increment();
-                lane.pool.free(packet);
-            }
-            Departure::Drop(reason) => {
-                lane.counters.dropped.add(reason, 1);
-                lane.pool.free(packet);
-            }
+            Departure::Consume => out.consume(packet, lane.pool, lane.counters),
+            Departure::Drop(reason) => out.discard(packet, reason, lane.pool, lane.counters),
         }
     }
 
@@ -182,7 +188,7 @@ impl<C: Chain> ChainService<C> {
     ) {
         let Some(stack) = &mut self.stack else { return };
         let path = stack.own(packet.meta.device);
-        let departure = stack.depart(&mut packet, path, turn!(lane, now));
+        let departure = stack.depart(&mut packet, path, turn!(lane, out, now));
         self.leave(packet, departure, lane, out, now);
     }
 
@@ -194,7 +200,7 @@ impl<C: Chain> ChainService<C> {
         now: Time,
     ) {
         if let Some(stack) = &mut self.stack {
-            stack.tick(turn!(lane, now));
+            stack.tick(turn!(lane, out, now));
         }
         self.drain_stack(lane, out);
     }
@@ -208,7 +214,7 @@ impl<C: Chain> ChainService<C> {
     ) {
         self.drain_stack(lane, out);
         if let Some(stack) = &mut self.stack {
-            stack.finish(turn!(lane, now));
+            stack.finish(turn!(lane, out, now));
         }
     }
 

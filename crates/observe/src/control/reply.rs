@@ -5,7 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::HealthWord;
+use crate::capture::PacketCopy;
 use crate::summary::Summary;
+use crate::trace::Journey;
 
 /// A line of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +31,24 @@ pub enum Reply {
         state: BackendState,
         /// The share of the service's new flows that go to another backend than before, 0 to 1.
         moved: f64,
+    },
+    /// Packets are copied from now on; the first line of a capture.
+    Capturing {
+        /// The devices whose packets may come.
+        devices: Vec<String>,
+    },
+    /// A copy of a packet.
+    Packet(PacketCopy),
+    /// Packets are followed from now on; the first line of a trace.
+    Tracing,
+    /// A packet's way.
+    Journey(Journey),
+    /// The last line of a capture or a trace.
+    End {
+        /// Packets told of.
+        packets: u64,
+        /// Packets not copied, or notes not kept, because they were not read in time.
+        lost: u64,
     },
     /// The run ends.
     Stopping,

@@ -32,6 +32,11 @@ pub enum Request {
         /// What it is from now on.
         health: HealthWord,
     },
+    /// Copies of packets, until `count` is reached or the client closes its side.
+    Capture(CaptureRequest),
+    /// The way of single packets through the run, until `count` is reached or the client closes its
+    /// side.
+    Trace(TraceRequest),
     /// Ends the run in good order.
     Stop,
 }
@@ -53,6 +58,48 @@ pub struct Shuffle {
 
 fn once() -> u32 {
     1
+}
+
+/// Which packets to copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CaptureRequest {
+    /// Only packets of this device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Only packets that come in (`true`), or that go out (`false`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inbound: Option<bool>,
+    /// Packets as they were received.
+    pub before: bool,
+    /// Packets as they are sent.
+    pub after: bool,
+    /// Packets that are dropped.
+    pub dropped: bool,
+    /// Of those dropped, only for this reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Only packets that this expression matches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// Ends after so many packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Bytes of each packet at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snaplen: Option<u32>,
+}
+
+/// Which packets to follow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TraceRequest {
+    /// Only packets that this expression matches when they are received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// How many packets, 1 to 255.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u8>,
 }
 
 /// The health of a backend, as people write it.

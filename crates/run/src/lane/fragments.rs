@@ -2,9 +2,11 @@
 //! flow's key from the first fragment, then to the owner of the flow.
 
 use rheostat_base::{DropReason, LaneId};
+use rheostat_io::layer::trace::Step;
 use rheostat_packet::{FlowKey, Headers, Mbuf, Tuple};
 use rheostat_state::{DatagramId, Tracked};
 
+use super::tap::note_place;
 use super::{Arrival, Lane, Placed};
 use crate::service::Service;
 
@@ -22,14 +24,13 @@ impl<S: Service> Lane<S> {
 
     /// Gives up datagrams that stay incomplete.
     pub(super) fn expire_fragments(&mut self) {
-        let Lane { shards, counters, pool, latest, .. } = self;
+        let Lane { shards, counters, pool, latest, egress, .. } = self;
         let mut expired = false;
         for shard in shards.iter_mut() {
             shard.fragments.expire(*latest);
             while let Some((reason, packet)) = shard.fragments.next_dropped() {
                 expired = true;
-                counters.dropped.add(reason, 1);
-                pool.free(packet);
+                egress.discard(packet, reason, pool, counters);
             }
         }
         if expired {
@@ -45,6 +46,9 @@ impl<S: Service> Lane<S> {
         let Some(fragment) = headers.fragment else {
             unreachable!("only fragments are tracked");
         };
+        if packet.meta.mark() != 0 {
+            self.egress.tap().note(&packet, Step::Held);
+        }
         let first = if fragment.offset == 0 { key_of_first(&packet, &headers) } else { None };
         let tracker = &mut self.shards.get_mut(shard).expect("owned, as steering saw").fragments;
         let datagram = DatagramId::new(&key, fragment.id);
@@ -74,6 +78,9 @@ impl<S: Service> Lane<S> {
         let (steering, hasher) = (&self.steering, &self.hasher);
         let arrival = Arrival::of_known_fragment(&packet, headers, key, steering, hasher, now);
         let owner: LaneId = self.owners[arrival.shard.index()];
+        if packet.meta.mark() != 0 {
+            note_place(self.egress.tap(), &packet, &arrival, (self.id, owner));
+        }
         if owner == self.id {
             self.arrivals.push(Placed { packet, arrival });
         } else {
@@ -82,8 +89,7 @@ impl<S: Service> Lane<S> {
     }
 
     fn discard(&mut self, packet: Mbuf, reason: DropReason) {
-        self.counters.dropped.add(reason, 1);
-        self.pool.free(packet);
+        self.egress.discard(packet, reason, &mut self.pool, &self.counters);
     }
 
     fn count_held(&mut self) {

@@ -3,6 +3,7 @@
 
 use rheostat_packet::HashKind;
 
+use super::tap::note_place;
 use super::{Arrival, ArrivalKind, Lane, Placed};
 use crate::service::Service;
 
@@ -16,11 +17,13 @@ impl<S: Service> Lane<S> {
             let now = self.time_of(&packet, self.latest);
             let mut arrival = Arrival::default();
             if let Err(reason) = arrival.classify(&packet, &self.steering, &self.hasher, now) {
-                self.counters.dropped.add(reason, 1);
-                self.pool.free(packet);
+                self.egress.discard(packet, reason, &mut self.pool, &self.counters);
                 continue;
             }
             let owner = self.owners[arrival.shard.index()];
+            if packet.meta.mark() != 0 {
+                note_place(self.egress.tap(), &packet, &arrival, (self.id, owner));
+            }
             let placed = Placed { packet, arrival };
             if owner != self.id {
                 self.handoff.stage(owner, placed);

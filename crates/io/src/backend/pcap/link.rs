@@ -3,7 +3,7 @@
 use rheostat_packet::LinkType;
 
 /// The link type behind a number in a capture, or `None` when we cannot read its packets.
-pub(super) fn from_number(number: u16) -> Option<LinkType> {
+pub(crate) fn from_number(number: u16) -> Option<LinkType> {
     match number {
         0 | 108 => Some(LinkType::Null),
         1 => Some(LinkType::Ethernet),
@@ -18,7 +18,7 @@ pub(super) fn from_number(number: u16) -> Option<LinkType> {
 
 /// The number to write. Packets of the BSD loopback keep the byte order of their first word, which
 /// readers of link type 0 find out by its size.
-pub(super) fn to_number(link: LinkType) -> u16 {
+pub(crate) fn to_number(link: LinkType) -> u16 {
     match link {
         LinkType::Null => 0,
         LinkType::Ethernet => 1,

@@ -1,0 +1,61 @@
+//! `rheo trace`: follows packets through a running instance.
+
+use std::process::ExitCode;
+
+use rheostat_io::layer::capture::Expression;
+use rheostat_observe::control::{Reply, Request, TraceRequest};
+
+use crate::control::{ClientError, Target};
+use crate::failure::Failure;
+use crate::interrupt;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo trace
+  rheo trace --filter 'tcp and dst port 443' --count 3
+  rheo trace --filter 'host 10.0.0.7' --json
+
+Each packet is one block: where and how long it was, its flow and shard, whether it changed lanes, whether its
+flow was known, what each function decided and rewrote, and what became of it, with the microseconds since a
+lane took it from its queue. The filter is that of `rheo capture` and looks at packets as they are received.
+One trace runs at a time. Ctrl-C ends it; packets still under way are shown as far as they have come.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    target: Target,
+    /// Only packets that this matches when they are received.
+    #[arg(long, value_name = "EXPR")]
+    filter: Option<Expression>,
+    /// How many packets.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..))]
+    count: u8,
+    /// Print one line of JSON for each packet.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks, and prints what comes.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let mut client = args.target.connect()?;
+    let filter = args.filter.as_ref().map(ToString::to_string);
+    client.send(&Request::Trace(TraceRequest { filter, count: Some(args.count) }))?;
+    interrupt::then(client.enough()?)?;
+    loop {
+        match client.receive()? {
+            Some(Reply::Journey(journey)) if args.json => {
+                out!("{}", serde_json::to_string(&journey).expect("a journey is always JSON"));
+            }
+            Some(Reply::Journey(journey)) => out!("{journey}\n"),
+            Some(Reply::End { packets, lost }) => {
+                match lost {
+                    0 => eprintln!("{packets} packets followed"),
+                    _ => {
+                        eprintln!("{packets} packets followed, {lost} notes lost: too many at once")
+                    }
+                }
+                return Ok(ExitCode::SUCCESS);
+            }
+            Some(_) => {}
+            None => return Err(ClientError::Ended.into()),
+        }
+    }
+}

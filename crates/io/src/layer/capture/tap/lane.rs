@@ -1,0 +1,235 @@
+//! The lane's end of a tap.
+
+use rheostat_base::sync::Arc;
+use rheostat_base::sync::atomic::Ordering;
+use rheostat_base::sync::spsc::Producer;
+use rheostat_base::{DeviceId, DropReason, LaneId};
+use rheostat_packet::{HashKind, Mbuf};
+use rheostat_steer::Steering;
+
+use super::{End, Epoch, Following, Look, Taps};
+use crate::layer::capture::{Copied, Point, Wanted};
+use crate::layer::trace::{Event, MOST, Step};
+
+/// The tap of one lane. The default is one that nobody can look through.
+#[derive(Default)]
+pub struct LaneTap {
+    taps: Option<Arc<Taps>>,
+    lane: LaneId,
+    /// The generation of the taps that this lane has taken up.
+    seen: u64,
+    armed: bool,
+    captures: Vec<(Producer<Copied>, Arc<Look<Wanted>>)>,
+    trace: Option<(Producer<Event>, Arc<Look<Following>>)>,
+    /// Copies of packets that a device is about to be offered, with their capture and their place.
+    offered: Vec<(usize, usize, Copied)>,
+    /// Their marks.
+    marks: Vec<u8>,
+}
+
+impl LaneTap {
+    pub(super) fn new(taps: Arc<Taps>, lane: LaneId) -> LaneTap {
+        LaneTap { taps: Some(taps), lane, ..LaneTap::default() }
+    }
+
+    /// Takes note of who has begun to look and who has gone. Once per poll.
+    #[inline]
+    pub fn refresh(&mut self) {
+        if let Some(taps) = &self.taps
+            // Relaxed: the number is a hint that the lock is worth taking; see `renew`.
+            && taps.generation.load(Ordering::Relaxed) != self.seen
+        {
+            self.renew();
+        }
+    }
+
+    /// Whether anybody looks, as far as the lane knows.
+    #[inline]
+    pub fn is_armed(&self) -> bool {
+        self.armed
+    }
+
+    #[cold]
+    fn renew(&mut self) {
+        let Some(taps) = &self.taps else { return };
+        let mut shared = taps.lock();
+        // Under the lock, so that the number belongs to what is found: rings that are left later are
+        // announced by another.
+        self.seen = taps.generation.load(Ordering::Relaxed);
+        let fresh = std::mem::take(&mut shared.waiting[self.lane.index()]);
+        drop(shared);
+        self.captures.retain(|(_, look)| !look.is_closed());
+        self.trace.take_if(|(_, look)| look.is_closed());
+        for end in fresh {
+            match end {
+                End::Capture(ring, look) if !look.is_closed() => self.captures.push((ring, look)),
+                End::Trace(ring, look) if !look.is_closed() => self.trace = Some((ring, look)),
+                // Gone before it was taken up.
+                End::Capture(..) | End::Trace(..) => {}
+            }
+        }
+        self.armed = !self.captures.is_empty() || self.trace.is_some();
+    }
+
+    /// Copies and marks packets that the lane has received from `device`.
+    #[cold]
+    pub fn received(&mut self, device: DeviceId, burst: &mut [Mbuf], steering: &Steering) {
+        for packet in &*burst {
+            self.copy(Point::Before, device, packet);
+        }
+        for packet in burst {
+            if let Some(mark) = self.mark(packet) {
+                packet.meta.set_mark(mark);
+                let step = self.arrival(device, packet, steering);
+                self.note(packet, step);
+            }
+        }
+    }
+
+    /// The mark of a packet that is to be followed.
+    fn mark(&self, packet: &Mbuf) -> Option<u8> {
+        let (_, look) = self.trace.as_ref()?;
+        let Following { filter, count, first_mark, marked } = &look.wanted;
+        // Relaxed: lanes only have to get different numbers.
+        if marked.load(Ordering::Relaxed) >= *count
+            || filter.as_ref().is_some_and(|filter| !filter.matches(packet))
+        {
+            return None;
+        }
+        let number = marked.fetch_add(1, Ordering::Relaxed);
+        let mark = (u32::from(*first_mark) + number) % u32::from(MOST) + 1;
+        (number < *count).then_some(mark as u8)
+    }
+
+    fn arrival(&self, device: DeviceId, packet: &Mbuf, steering: &Steering) -> Step {
+        let meta = &packet.meta;
+        let covers = match meta.hash_kind() {
+            HashKind::None => None,
+            HashKind::Addresses => Some("addresses"),
+            HashKind::Ports => Some("addresses and ports"),
+        };
+        Step::Received {
+            device,
+            length: meta.wire_len.max(packet.len() as u32),
+            nanos: self.unix(meta.timestamp.as_nanos()),
+            hash: covers.map(|covers| (meta.hash, covers)),
+            bucket: covers.map(|_| steering.bucket_of_hash(meta.hash)),
+        }
+    }
+
+    /// Copies packets before `device` is offered them: those it takes are gone then.
+    #[cold]
+    pub fn offer(&mut self, device: DeviceId, burst: &[Mbuf]) {
+        self.offered.clear();
+        self.marks.clear();
+        self.marks.extend(burst.iter().map(|packet| packet.meta.mark()));
+        for (capture, (_, look)) in self.captures.iter().enumerate() {
+            for (place, packet) in burst.iter().enumerate() {
+                if look.wanted.includes(Point::After, device, packet) {
+                    let at = (Point::After, device, self.lane);
+                    let nanos = self.departure(packet);
+                    let copy = Copied::of(packet, look.wanted.snaplen, at, nanos);
+                    self.offered.push((capture, place, copy));
+                }
+            }
+        }
+    }
+
+    /// Passes on the copies of the packets that the device took: the first `taken` of those offered.
+    #[cold]
+    pub fn took(&mut self, device: DeviceId, taken: usize) {
+        for (capture, place, copy) in self.offered.drain(..) {
+            if place < taken {
+                let (ring, look) = &mut self.captures[capture];
+                look.push(ring, copy);
+            }
+        }
+        let marks = std::mem::take(&mut self.marks);
+        for mark in marks.iter().take(taken).filter(|mark| **mark != 0) {
+            self.note_mark(*mark, Step::Sent(device));
+        }
+        self.marks = marks;
+    }
+
+    /// Shows a packet that is about to be dropped, if anybody looks. For every packet that a lane drops.
+    #[inline]
+    pub fn dropping(&mut self, packet: &Mbuf, reason: DropReason) {
+        if self.armed || packet.meta.mark() != 0 {
+            self.dropped(packet.meta.device, packet, reason);
+        }
+    }
+
+    /// Shows a packet that has served its purpose and is about to be freed, if it is one that is followed.
+    #[inline]
+    pub fn consuming(&mut self, packet: &Mbuf) {
+        if packet.meta.mark() != 0 {
+            self.note(packet, Step::Consumed);
+        }
+    }
+
+    /// Copies and notes a packet that is about to be dropped on its way from, or to, `device`.
+    #[cold]
+    pub fn dropped(&mut self, device: DeviceId, packet: &Mbuf, reason: DropReason) {
+        self.copy(Point::Dropped(reason), device, packet);
+        self.note(packet, Step::Dropped(reason));
+    }
+
+    /// Notes what happens to a packet, if it is one that is followed.
+    #[cold]
+    pub fn note(&mut self, packet: &Mbuf, step: Step) {
+        if packet.meta.mark() != 0 {
+            self.note_mark(packet.meta.mark(), step);
+        }
+    }
+
+    fn note_mark(&mut self, mark: u8, step: Step) {
+        // Another lane may have marked the packet before this one has heard of the trace. It has heard
+        // of it now: what came with the packet is at least as new as the mark.
+        self.refresh();
+        let (Some((ring, look)), Some(taps)) = (&mut self.trace, &self.taps) else { return };
+        let event = Event { packet: mark, at: taps.clock.now(), lane: self.lane, step };
+        look.push(ring, event);
+    }
+
+    fn copy(&mut self, point: Point, device: DeviceId, packet: &Mbuf) {
+        let nanos = match point {
+            Point::Before => self.unix(packet.meta.timestamp.as_nanos()),
+            Point::After | Point::Dropped(_) => self.departure(packet),
+        };
+        for (ring, look) in &mut self.captures {
+            if !look.wanted.includes(point, device, packet) {
+                continue;
+            }
+            if ring.room() == 0 {
+                // Not even copied.
+                look.lost.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            let at = (point, device, self.lane);
+            look.push(ring, Copied::of(packet, look.wanted.snaplen, at, nanos));
+        }
+    }
+
+    /// When a packet leaves: now, or, where packets carry the time, its own.
+    fn departure(&self, packet: &Mbuf) -> u64 {
+        let stamp = packet.meta.timestamp.as_nanos();
+        match &self.taps {
+            Some(taps) if taps.epoch != Epoch::Unix => self.unix(taps.clock.now().as_nanos()),
+            _ => stamp,
+        }
+    }
+
+    /// Nanoseconds since 1970.
+    fn unix(&self, nanos: u64) -> u64 {
+        match self.taps.as_ref().map(|taps| taps.epoch) {
+            Some(Epoch::Clock(start)) => start.saturating_add(nanos),
+            _ => nanos,
+        }
+    }
+}
+
+impl std::fmt::Debug for LaneTap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LaneTap").field("lane", &self.lane).field("armed", &self.armed).finish()
+    }
+}

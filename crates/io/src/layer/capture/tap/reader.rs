@@ -1,0 +1,93 @@
+//! The reader's end of a tap.
+
+use rheostat_base::sync::Arc;
+use rheostat_base::sync::atomic::Ordering;
+use rheostat_base::sync::spsc::Consumer;
+
+use super::{Following, Look, Taps};
+use crate::layer::capture::{Copied, Wanted};
+use crate::layer::trace::Event;
+
+/// Copies of packets, until it is dropped.
+pub struct Capture {
+    taps: Arc<Taps>,
+    look: Arc<Look<Wanted>>,
+    rings: Vec<Consumer<Copied>>,
+}
+
+/// Notes about packets that are followed, until it is dropped.
+pub struct Trace {
+    taps: Arc<Taps>,
+    look: Arc<Look<Following>>,
+    rings: Vec<Consumer<Event>>,
+}
+
+impl Capture {
+    pub(super) fn new(
+        taps: Arc<Taps>,
+        look: Arc<Look<Wanted>>,
+        rings: Vec<Consumer<Copied>>,
+    ) -> Capture {
+        Capture { taps, look, rings }
+    }
+
+    /// Takes up to `limit` copies of every lane, lane by lane, and returns how many.
+    pub fn take(&mut self, limit: usize, mut copy: impl FnMut(Copied)) -> usize {
+        self.rings.iter_mut().map(|ring| ring.pop_each(limit, &mut copy)).sum()
+    }
+
+    /// Packets that were meant and not copied, because the reader was too slow.
+    pub fn lost(&self) -> u64 {
+        self.look.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Trace {
+    pub(super) fn new(
+        taps: Arc<Taps>,
+        look: Arc<Look<Following>>,
+        rings: Vec<Consumer<Event>>,
+    ) -> Trace {
+        Trace { taps, look, rings }
+    }
+
+    /// Takes all notes there are, lane by lane, and returns how many.
+    pub fn take(&mut self, mut note: impl FnMut(Event)) -> usize {
+        self.rings.iter_mut().map(|ring| ring.pop_each(usize::MAX, &mut note)).sum()
+    }
+
+    /// Notes that were not kept, because the reader was too slow.
+    pub fn lost(&self) -> u64 {
+        self.look.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        let mut shared = self.taps.lock();
+        self.look.closed.store(true, Ordering::Relaxed);
+        shared.captures -= 1;
+        self.taps.announce();
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        let mut shared = self.taps.lock();
+        self.look.closed.store(true, Ordering::Relaxed);
+        shared.tracing = false;
+        self.taps.announce();
+    }
+}
+
+impl std::fmt::Debug for Capture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Capture").field("lost", &self.lost()).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Trace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trace").field("lost", &self.lost()).finish_non_exhaustive()
+    }
+}

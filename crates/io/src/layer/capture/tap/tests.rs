@@ -1,0 +1,165 @@
+use super::*;
+use crate::layer::capture::Point;
+use crate::layer::trace::Step;
+use rheostat_base::{DeviceId, DropReason, Time, VirtualClock};
+use rheostat_packet::{Mbuf, Mempool, MempoolConfig, PoolCache};
+use rheostat_steer::{HashKey, Orientation, Steering};
+
+/// Buffers in the pool of a test.
+const BUFFERS: u32 = 1_024;
+
+struct Rig {
+    taps: Arc<Taps>,
+    clock: VirtualClock,
+    steering: Steering,
+    pool: PoolCache,
+}
+
+fn rig(lanes: usize) -> Rig {
+    let clock = VirtualClock::new();
+    let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() });
+    Rig {
+        taps: Taps::new(lanes, StdArc::new(clock.clone()), Epoch::Clock(1_000)),
+        clock,
+        steering: Steering::new(&HashKey::MICROSOFT, 128, 128, vec![Orientation::Inside]).unwrap(),
+        pool: PoolCache::new(pool.unwrap()),
+    }
+}
+
+impl Rig {
+    /// A frame that is no IP, of this length.
+    fn packet(&mut self, len: usize) -> Mbuf {
+        let mut packet = self.pool.alloc(len).unwrap();
+        packet.data_mut().fill(len as u8);
+        packet.meta.timestamp = Time::from_nanos(len as u64);
+        packet
+    }
+
+    fn receive(&mut self, tap: &mut LaneTap, len: usize) -> Mbuf {
+        tap.refresh();
+        let mut burst = [self.packet(len)];
+        if tap.is_armed() {
+            tap.received(DeviceId(0), &mut burst, &self.steering);
+        }
+        let [packet] = burst;
+        packet
+    }
+}
+
+fn copies(capture: &mut Capture) -> Vec<Copied> {
+    let mut copies = Vec::new();
+    capture.take(usize::MAX, |copy| copies.push(copy));
+    copies
+}
+
+#[test]
+fn a_tap_shows_packets_while_someone_looks_and_only_then() {
+    let mut rig = rig(1);
+    let mut tap = rig.taps.of_lane(LaneId(0));
+    rig.receive(&mut tap, 60);
+    assert!(!tap.is_armed());
+    let mut capture = rig.taps.capture(Wanted { snaplen: 10, ..Wanted::default() }).unwrap();
+    rig.receive(&mut tap, 61);
+    assert!(tap.is_armed());
+    let seen = copies(&mut capture);
+    assert_eq!(seen.len(), 1);
+    let copy = &seen[0];
+    assert_eq!((copy.point, copy.device, copy.lane), (Point::Before, DeviceId(0), LaneId(0)));
+    assert_eq!((copy.wire_len, &copy.bytes[..]), (61, &[61_u8; 10][..]));
+    assert_eq!(copy.nanos, 1_061, "its stamp, from 1970 on");
+    drop(capture);
+    rig.receive(&mut tap, 62);
+    assert!(!tap.is_armed());
+}
+
+#[test]
+fn of_the_packets_offered_those_that_the_device_took_are_shown_as_sent() {
+    let mut rig = rig(1);
+    let mut tap = rig.taps.of_lane(LaneId(0));
+    let wanted = Wanted { dropped: true, ..Wanted::default() };
+    let mut capture = rig.taps.capture(wanted).unwrap();
+    tap.refresh();
+    rig.clock.advance_to(Time::from_nanos(500));
+    let burst = [rig.packet(60), rig.packet(61), rig.packet(62)];
+    tap.offer(DeviceId(1), &burst);
+    tap.took(DeviceId(1), 2);
+    tap.dropped(DeviceId(1), &burst[2], DropReason::TransmitFull);
+    let seen = copies(&mut capture);
+    let points: Vec<_> = seen.iter().map(|copy| (copy.point, copy.wire_len)).collect();
+    let refused = Point::Dropped(DropReason::TransmitFull);
+    assert_eq!(points, [(Point::After, 60), (Point::After, 61), (refused, 62)]);
+    assert!(seen.iter().all(|copy| copy.device == DeviceId(1) && copy.nanos == 1_500));
+    assert!(seen.iter().all(|copy| !copy.point.is_inbound()));
+}
+
+#[test]
+fn only_what_is_wanted_is_copied() {
+    let mut rig = rig(1);
+    let mut tap = rig.taps.of_lane(LaneId(0));
+    let none = Wanted { before: false, after: false, ..Wanted::default() };
+    let mut denied = rig
+        .taps
+        .capture(Wanted { dropped: true, reason: Some(DropReason::Denied), ..none.clone() })
+        .unwrap();
+    let mut other =
+        rig.taps.capture(Wanted { device: Some(DeviceId(3)), ..Wanted::default() }).unwrap();
+    let mut out = rig.taps.capture(Wanted { inbound: Some(false), ..Wanted::default() }).unwrap();
+    let filter = Some("arp".parse().unwrap());
+    let mut arp = rig.taps.capture(Wanted { filter, ..Wanted::default() }).unwrap();
+    assert_eq!(rig.taps.capture(none).unwrap_err(), TapBusy::Captures);
+    let packet = rig.receive(&mut tap, 60);
+    tap.dropped(DeviceId(0), &packet, DropReason::NotIp);
+    tap.dropped(DeviceId(0), &packet, DropReason::Denied);
+    let points: Vec<_> = copies(&mut denied).iter().map(|copy| copy.point).collect();
+    assert_eq!(points, [Point::Dropped(DropReason::Denied)]);
+    for capture in [&mut other, &mut out, &mut arp] {
+        assert_eq!(copies(capture), []);
+    }
+    drop(other);
+    assert!(rig.taps.capture(Wanted::default()).is_ok(), "the place of one that ended is free");
+}
+
+#[test]
+fn what_a_slow_reader_leaves_no_room_for_is_counted() {
+    let mut rig = rig(1);
+    let mut tap = rig.taps.of_lane(LaneId(0));
+    let mut capture = rig.taps.capture(Wanted::default()).unwrap();
+    for _ in 0..COPIES + 7 {
+        let packet = rig.receive(&mut tap, 60);
+        rig.pool.free(packet);
+    }
+    assert_eq!((copies(&mut capture).len(), capture.lost()), (COPIES, 7));
+    rig.receive(&mut tap, 60);
+    assert_eq!((copies(&mut capture).len(), capture.lost()), (1, 7));
+}
+
+#[test]
+fn a_packet_is_followed_from_lane_to_lane() {
+    let mut rig = rig(2);
+    let (mut one, mut other) = (rig.taps.of_lane(LaneId(0)), rig.taps.of_lane(LaneId(1)));
+    other.refresh();
+    let mut trace = rig.taps.trace(None, 2).unwrap();
+    assert_eq!(rig.taps.trace(None, 2).unwrap_err(), TapBusy::Trace);
+    let packet = rig.receive(&mut one, 60);
+    assert_eq!(packet.meta.mark(), 1);
+    // The other lane has not polled since the trace began.
+    other.note(&packet, Step::Taken);
+    other.offer(DeviceId(1), std::slice::from_ref(&packet));
+    other.took(DeviceId(1), 1);
+    let unmarked = rig.packet(60);
+    other.note(&unmarked, Step::Taken);
+    let mut events = Vec::new();
+    trace.take(|event| events.push((event.packet, event.lane.0, event.step)));
+    assert!(matches!(events[0], (1, 0, Step::Received { length: 60, hash: None, .. })));
+    assert_eq!(events[1..], [(1, 1, Step::Taken), (1, 1, Step::Sent(DeviceId(1)))]);
+    // No more than asked for, and no mark twice while packets of the last trace may be under way.
+    let marks: Vec<_> = (0..3).map(|_| rig.receive(&mut one, 60).meta.mark()).collect();
+    assert_eq!(marks, [2, 0, 0]);
+    drop(trace);
+    let trace = rig.taps.trace(Some("not tcp".parse().unwrap()), 255).unwrap();
+    let marks: Vec<_> = (0..256).map(|_| rig.receive(&mut one, 60).meta.mark()).collect();
+    assert_eq!((marks[0], marks[252], marks[253], marks[255]), (3, 255, 1, 0));
+    drop(trace);
+    one.note(&packet, Step::Consumed);
+    assert!(!one.is_armed());
+}

@@ -1,0 +1,92 @@
+//! What is noted about packets that are followed. None of it runs for others.
+
+use rheostat_io::layer::trace::Step;
+use rheostat_ip::{Admission, Departure};
+use rheostat_packet::Mbuf;
+use rheostat_packet::wire::EthernetFrame;
+use rheostat_run::{Arrival, Egress, LaneState};
+
+use super::{ChainService, has_key};
+use crate::chain::Chain;
+
+impl<C: Chain> ChainService<C> {
+    /// Notes whether the packet's flow is known. It is looked up once more for this, so that the lookup
+    /// that counts need not tell. Returns whether it is.
+    #[cold]
+    pub(super) fn note_lookup(
+        &mut self,
+        packet: &Mbuf,
+        arrival: &Arrival,
+        lane: &mut LaneState<'_, C::Local>,
+        out: &mut Egress,
+    ) -> bool {
+        self.originated.decisions.clear();
+        let known = has_key(arrival) && is_known(arrival, lane);
+        if has_key(arrival) {
+            out.tap().note(packet, Step::Looked { known });
+        }
+        known
+    }
+
+    /// Notes what the functions decided, what they made, and whether the packet, whose flow was not
+    /// `known`, has one now.
+    #[cold]
+    pub(super) fn note_decisions(
+        &mut self,
+        packet: &Mbuf,
+        arrival: &Arrival,
+        known: bool,
+        lane: &mut LaneState<'_, C::Local>,
+        out: &mut Egress,
+    ) {
+        for decision in self.originated.decisions.drain(..) {
+            out.tap().note(packet, decision);
+        }
+        if !known && has_key(arrival) && is_known(arrival, lane) {
+            out.tap().note(packet, Step::FlowMade);
+        }
+        let made = self.originated.packets.len() + self.originated.unborn as usize;
+        if made > 0 {
+            out.tap().note(packet, Step::Originated(made));
+        }
+    }
+}
+
+fn is_known<L>(arrival: &Arrival, lane: &mut LaneState<'_, L>) -> bool {
+    let Some(shard) = lane.shards.get_mut(arrival.shard) else { return false };
+    let found = shard.table.find_now(arrival.hash, &arrival.key);
+    found.and_then(|flow| shard.table.flow(flow)).is_some_and(|flow| !flow.is_expired(arrival.now))
+}
+
+/// Notes what the network layer makes of a packet that does not go to the chain.
+#[cold]
+pub(super) fn note_admission(packet: &Mbuf, admission: Admission, out: &mut Egress) {
+    let decision = match admission {
+        Admission::Back(_) => "network: for this machine, which answers",
+        Admission::Through(_) => "network: to be sent on",
+        Admission::Consume => "network: for this machine",
+        // The reason is noted with the drop.
+        Admission::Drop(_) => return,
+    };
+    out.tap().note(packet, Step::Routed(decision.to_owned()));
+}
+
+/// Notes where the network layer sends a packet.
+#[cold]
+pub(super) fn note_departure(packet: &Mbuf, departure: Departure, out: &mut Egress) {
+    let decision = match departure {
+        Departure::Send(device) => match EthernetFrame::new(packet.data()) {
+            Ok(frame) => {
+                let [a, b, c, d, e, f] = frame.destination();
+                format!(
+                    "network: next hop {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x} on {device}"
+                )
+            }
+            Err(_) => format!("network: out on {device}"),
+        },
+        Departure::Hold(_) => "network: waits until its next hop has a link address".to_owned(),
+        Departure::Consume => "network: other packets take its place".to_owned(),
+        Departure::Drop(_) => return,
+    };
+    out.tap().note(packet, Step::Routed(decision));
+}

@@ -1,0 +1,98 @@
+//! The way of single packets through a run, put together from what the lanes noted.
+
+mod journey;
+mod station;
+
+pub use journey::Journey;
+pub use station::{Station, What};
+
+use rheostat_io::layer::trace::Event;
+
+use crate::control::TraceRequest;
+
+/// How many packets are followed unless told otherwise.
+const COUNT: u8 = 10;
+
+/// Puts notes together to journeys.
+#[derive(Debug)]
+pub struct Journal {
+    devices: Vec<String>,
+    count: usize,
+    /// Packets under way, by their marks, in the order in which they were first noted.
+    under_way: Vec<(u8, Vec<Event>)>,
+    told: u64,
+}
+
+impl Journal {
+    /// A journal of `count` packets in a run with these devices.
+    pub fn new(devices: Vec<String>, count: u8) -> Journal {
+        Journal { devices, count: count.into(), under_way: Vec::new(), told: 0 }
+    }
+
+    /// Takes a note.
+    pub fn add(&mut self, event: Event) {
+        match self.under_way.iter_mut().find(|(mark, _)| *mark == event.packet) {
+            Some((_, events)) => events.push(event),
+            // A packet of an earlier trace may still be under way: its arrival was not noted here. But
+            // that of one of ours may come from another lane's ring, later than what followed it.
+            None => self.under_way.push((event.packet, vec![event])),
+        }
+    }
+
+    /// Lets `add` add the notes of another round and returns the journeys that were over before. Lanes
+    /// note in order, but their rings are read one after the other: the round in which the last note of
+    /// a packet comes may have missed earlier ones, which then come in the next.
+    pub fn finished_after(&mut self, add: impl FnOnce(&mut Journal)) -> Vec<Journey> {
+        let over = |events: &[Event]| events.iter().any(|event| event.step.is_last());
+        let marks = self.under_way.iter().filter(|(_, events)| over(events)).map(|(mark, _)| *mark);
+        let marks: Vec<_> = marks.collect();
+        add(self);
+        let (over, under_way) = std::mem::take(&mut self.under_way)
+            .into_iter()
+            .partition(|(mark, _)| marks.contains(mark));
+        self.under_way = under_way;
+        self.tell(over)
+    }
+
+    /// The journeys that are not over, when nothing more will be noted.
+    pub fn unfinished(&mut self) -> Vec<Journey> {
+        let rest = std::mem::take(&mut self.under_way);
+        self.tell(rest)
+    }
+
+    /// Whether as many journeys were told as were asked for.
+    pub fn is_complete(&self) -> bool {
+        self.told >= self.count as u64
+    }
+
+    /// How many journeys were told.
+    pub fn told(&self) -> u64 {
+        self.told
+    }
+
+    fn tell(&mut self, packets: Vec<(u8, Vec<Event>)>) -> Vec<Journey> {
+        let mut journeys = Vec::new();
+        for (_, events) in packets {
+            if let Some(journey) = Journey::of(self.told + 1, events, &self.devices) {
+                self.told += 1;
+                journeys.push(journey);
+            }
+        }
+        journeys
+    }
+}
+
+impl TraceRequest {
+    /// How many packets are to be followed.
+    pub fn count(&self) -> u8 {
+        self.count.unwrap_or(COUNT).max(1)
+    }
+
+    /// The expression that they match, or what is wrong with it.
+    pub fn expression(&self) -> Result<Option<rheostat_io::layer::capture::Expression>, String> {
+        crate::capture::expression(self.filter.as_deref())
+    }
+}
+
+#[cfg(test)]
+mod tests;

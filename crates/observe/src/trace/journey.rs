@@ -1,0 +1,49 @@
+//! A packet's whole way.
+
+use std::fmt;
+
+use rheostat_io::layer::trace::{Event, Step};
+use serde::{Deserialize, Serialize};
+
+use super::station::{Station, What};
+
+/// A packet's way through a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Journey {
+    /// The number of the packet in this trace, from 1.
+    pub packet: u64,
+    /// Whether it is over: sent, dropped or consumed.
+    pub finished: bool,
+    /// The stations, in order.
+    pub stations: Vec<Station>,
+}
+
+impl Journey {
+    /// The way that these notes tell; `None` when they do not begin with the packet's arrival: then it
+    /// belongs to an earlier trace.
+    pub(super) fn of(packet: u64, mut events: Vec<Event>, devices: &[String]) -> Option<Journey> {
+        // Stable: what a lane noted at one time stays in order.
+        events.sort_by_key(|event| event.at);
+        let start = events.iter().find(|event| matches!(event.step, Step::Received { .. }))?.at;
+        let finished = events.iter().any(|event| event.step.is_last());
+        let station = |event: Event| Station {
+            us: event.at.since(start).as_nanos() as f64 / 1e3,
+            lane: event.lane.0,
+            what: What::of(event.step, devices),
+        };
+        Some(Journey { packet, finished, stations: events.into_iter().map(station).collect() })
+    }
+}
+
+impl fmt::Display for Journey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "packet {}", self.packet)?;
+        for Station { us, lane, what } in &self.stations {
+            write!(f, "\n  {us:>9.1} us  lane {lane:<2}  {what}")?;
+        }
+        if !self.finished {
+            write!(f, "\n                        … still under way")?;
+        }
+        Ok(())
+    }
+}
