@@ -1,4 +1,4 @@
-//! What a function is told while a case runs.
+//! What a function is told while a case runs, and what it tells.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,7 +6,9 @@ use std::sync::Arc;
 use rheostat_base::Time;
 use rheostat_nf::function::Lb;
 use rheostat_nf::function::lb::{HealthBoard, LbConfig};
+use rheostat_nf::function::monitor::MonitorLog;
 
+use crate::record;
 use crate::script::{HealthStep, Script};
 
 /// The rest of what is to be told, and to whom.
@@ -16,6 +18,7 @@ pub(crate) struct Control {
     /// The services' names, in order.
     services: Vec<String>,
     steps: VecDeque<HealthStep>,
+    log: Option<MonitorLog>,
 }
 
 impl Control {
@@ -25,7 +28,22 @@ impl Control {
             board: Some(function.board()),
             services: config.services.iter().map(|service| service.name.clone()).collect(),
             steps: script.health.clone().into(),
+            log: None,
         }
+    }
+
+    /// What a monitor tells.
+    pub(crate) fn over(log: MonitorLog) -> Control {
+        Control { log: Some(log), ..Control::default() }
+    }
+
+    /// The records made since the last time.
+    pub(crate) fn records(&self) -> Vec<String> {
+        let mut records = Vec::new();
+        if let Some(log) = &self.log {
+            log.drain(|flow| records.push(record::tell(&flow)));
+        }
+        records
     }
 
     /// Tells everything that is due until `now`; returns when the last of it was.

@@ -6,6 +6,7 @@ mod family;
 mod link;
 mod names;
 mod packet;
+mod record;
 mod rig;
 mod script;
 mod topology;
@@ -104,7 +105,7 @@ fn every_reason_to_drop_a_packet_has_its_case() {
 }
 
 /// The functions whose cases carry their name; the firewall's carry none.
-const PREFIXES: [&str; 4] = ["nat", "lb", "policer", "router"];
+const PREFIXES: [&str; 5] = ["nat", "lb", "policer", "router", "monitor"];
 
 /// The page with the table of clauses that a case belongs to.
 fn page_of(case: &str) -> &str {

@@ -8,8 +8,9 @@ use rheostat_control::Config;
 use rheostat_control::config::FunctionConfig;
 use rheostat_io::{Collector, Device, Driver, Pacing, SimConfig, SimNic, Stepper};
 use rheostat_ip::Network;
+use rheostat_nf::function::monitor::MonitorLog;
 use rheostat_nf::function::nat::NatConfig;
-use rheostat_nf::function::{Firewall, Lb, Nat, Policer};
+use rheostat_nf::function::{Firewall, Lb, Monitor, Nat, Policer};
 use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, Then, make_shards, steering_for};
 use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
@@ -23,6 +24,7 @@ use rheostat_traffic::{Arrival, Source};
 use crate::control::Control;
 use crate::names::Names;
 use crate::packet::tell;
+use crate::record;
 use crate::script::{Expected, Port, Script, Step};
 use crate::topology::MACS;
 
@@ -80,6 +82,12 @@ pub(crate) fn run(script: &Script, lanes: usize) -> Result<usize, String> {
             let control = Control::of(&function, lb, script);
             let chain = Stage::new(function, &mut layout).expect("room for one state");
             run_controlled(script, &config, chain, layout, lanes, control)
+        }
+        [FunctionConfig::Monitor(monitor)] => {
+            let log = MonitorLog::new();
+            let function = Monitor::new(monitor.monitor.clone(), Some(log.clone()));
+            let chain = Stage::new(function, &mut layout).expect("room for one state");
+            run_controlled(script, &config, chain, layout, lanes, Control::over(log))
         }
         [FunctionConfig::Nat(nat)] => {
             let chain = Stage::new(make_nat(&nat.nat)?, &mut layout).expect("room for one state");
@@ -181,7 +189,8 @@ fn run_controlled<C: Chain>(
             })
             .collect();
         before = after;
-        compare(script, step, &arrived, &mut names, sent, dropped)?;
+        let records = control.records();
+        compare(script, step, &arrived, &mut names, sent, dropped, records)?;
     }
     rig.finish().map_err(|problem| format!("{}: {problem}", script.name))?;
     Ok(script.steps.len())
@@ -199,12 +208,14 @@ fn compare(
     names: &mut Names,
     sent: Vec<(Port, Vec<u8>)>,
     dropped: Vec<DropReason>,
+    records: Vec<String>,
 ) -> Result<(), String> {
     let mut got: Vec<(String, Option<Vec<u8>>)> = sent
         .into_iter()
         .map(|(port, bytes)| (format!("{} {}", port.name(), tell(&bytes)), Some(bytes)))
         .collect();
     got.extend(dropped.iter().map(|reason| (format!("drop {}", reason.name()), None)));
+    got.extend(records.into_iter().map(|record| (record, None)));
     for (line, expected) in &step.expected {
         let wrong = |problem| format!("{}:{line}: {problem}", script.name);
         let frame_of = |line: usize| {
@@ -245,6 +256,10 @@ fn compare(
                     continue;
                 }
                 return Err(wrong(format!("it does not hold that {}", check.text(names))));
+            }
+            Expected::Record(words) => {
+                let whole = got.iter().find(|(told, _)| record::says(told, words));
+                (whole.map_or_else(|| format!("record {words}"), |(told, _)| told.clone()), None)
             }
             Expected::Drop(reason) => (format!("drop {}", reason.name()), None),
         };

@@ -41,6 +41,8 @@ pub(crate) enum Expected {
     Check(Check),
     /// A packet is dropped.
     Drop(DropReason),
+    /// The monitor makes a record that says all this.
+    Record(String),
 }
 
 /// A packet, or nothing but the time, and what is to come of it.
@@ -214,6 +216,7 @@ impl Script {
                 Expected::Drop(*reason.ok_or_else(|| format!("no such reason: {words:?}"))?)
             }
             ["nothing"] => return Ok(()),
+            ["record", words @ ..] => Expected::Record(words.join(" ")),
             ["check", words @ ..] => Expected::Check(Check::parse(words)?),
             [port, "same"] => Expected::Same(device(port)?),
             [port, "same", "as", "line", line] => {

@@ -65,6 +65,7 @@ impl NfBench {
             }
             ChainKind::FirewallNat => runtime::measure_firewall_nat(spec, self),
             ChainKind::Policer => runtime::measure_policer(spec, self),
+            ChainKind::Monitor => runtime::measure_monitor(spec, self),
             ChainKind::Lb => runtime::measure_lb(spec, self),
         }
     }

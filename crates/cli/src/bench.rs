@@ -109,6 +109,8 @@ enum ChainName {
     FwNat,
     /// The policer.
     Policer,
+    /// The monitor.
+    Monitor,
     /// The load balancer.
     Lb,
 }
@@ -179,6 +181,7 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
         ChainName::NatApd => ChainKind::NatSymmetric,
         ChainName::FwNat => ChainKind::FirewallNat,
         ChainName::Policer => ChainKind::Policer,
+        ChainName::Monitor => ChainKind::Monitor,
         ChainName::Lb => ChainKind::Lb,
     });
     let sizes = args.sizes.iter().map(|size| match size {

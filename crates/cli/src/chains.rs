@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use rheostat_control::config::FunctionConfig;
+use rheostat_control::config::monitor::MonitorFunction;
 use rheostat_control::config::nat::NatFunction;
 use rheostat_nf::function::lb::HealthBoard;
+use rheostat_nf::function::monitor::MonitorLog;
 use rheostat_nf::function::nat::MappingLog;
-use rheostat_nf::function::{Firewall, Lb, Nat, Policer};
+use rheostat_nf::function::{Firewall, Lb, Monitor, Nat, Policer};
 use rheostat_nf::{Chain, Empty, Stage, Then};
-use rheostat_observe::LogWriter;
+use rheostat_observe::{FlowLines, LogWriter};
 use rheostat_state::StateLayout;
 
 use crate::failure::Failure;
@@ -50,6 +52,12 @@ pub(crate) fn build<W: WithChain>(
             let chain = Stage::new(lb, &mut layout)?;
             work.with(chain, layout)
         }
+        [FunctionConfig::Monitor(monitor)] => {
+            let (monitor, log) = open_monitor(monitor, logs)?;
+            let output = work.with(Stage::new(monitor, &mut layout)?, layout)?;
+            log.close()?;
+            Ok(output)
+        }
         [FunctionConfig::Nat(nat)] => {
             let (nat, log) = open(nat, logs)?;
             let output = work.with(Stage::new(nat, &mut layout)?, layout)?;
@@ -79,6 +87,18 @@ fn open(function: &NatFunction, logs: Logs) -> Result<(Nat, Log), Failure> {
     let log = MappingLog::new();
     let nat = Nat::new(function.nat.clone(), Some(log.clone()))?;
     Ok((nat, Log(Some(LogWriter::start(path, log)?))))
+}
+
+/// The monitor of a configuration, and its log.
+fn open_monitor(function: &MonitorFunction, logs: Logs) -> Result<(Monitor, Log), Failure> {
+    let config = function.monitor.clone();
+    let Some(path) = function.log.as_ref().filter(|_| logs == Logs::Written) else {
+        return Ok((Monitor::new(config, None), Log(None)));
+    };
+    let log = MonitorLog::new();
+    let interval = config.top.as_ref().and_then(|top| Some((top.interval?, top.listed)));
+    let writer = LogWriter::start(path, FlowLines::new(log.clone(), interval))?;
+    Ok((Monitor::new(config, Some(log)), Log(Some(writer))))
 }
 
 /// The writer of a log, if there is a log.

@@ -7,6 +7,7 @@ mod ethertype;
 mod firewall;
 mod lb;
 mod lifetime;
+pub mod monitor;
 pub mod nat;
 pub mod network;
 pub mod observe;

@@ -91,6 +91,21 @@ fn the_policer_holds_subscribers_to_what_comes_from_outside() {
 }
 
 #[test]
+fn the_monitor_is_as_by_default() {
+    let config = load("monitor.toml");
+    let [FunctionConfig::Monitor(monitor)] = &config.chain[..] else { panic!("a monitor") };
+    assert_eq!(*monitor, Default::default());
+    let told = config.to_string();
+    let line = told.lines().find(|line| line.starts_with("chain")).unwrap();
+    assert_eq!(
+        line,
+        "chain     monitor: flows end after 15s without a packet, and are told of every 30min; the 10 who \
+         talk most, at the end"
+    );
+    assert!(told.contains("up to 198 MiB"), "three lines for a flow: {told}");
+}
+
+#[test]
 fn a_configuration_is_told_in_words() {
     assert_eq!(
         load("demo.toml").to_string(),

@@ -17,7 +17,7 @@ use rheostat_steer::{PacketSet, Steering, SteeringError, Translation};
 use crate::cx::Scope;
 use crate::function::ShardInfo;
 use crate::packet::Packet;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Ending, Outcome, Verdict};
 
 /// Functions that packets pass one after the other: from inside in order, from outside in reverse.
 ///
@@ -81,7 +81,16 @@ pub trait Chain: Send + Sync + 'static {
     fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>);
 
     /// Tells the functions that the flow ends.
-    fn ended(&self, local: &mut Self::Local, scope: &mut Scope<'_>, flow: &mut FlowMut<'_>);
+    fn ended(
+        &self,
+        local: &mut Self::Local,
+        scope: &mut Scope<'_>,
+        flow: &mut FlowMut<'_>,
+        ending: Ending,
+    );
+
+    /// Whether a function wants flows ended that are alive when the run is over.
+    fn ends_with_run(&self) -> bool;
 
     /// Presents a packet that belongs to no flow.
     fn orphan(

@@ -301,6 +301,9 @@ impl<C: Chain> Service for ChainService<C> {
         let owned: Vec<_> = lane.shards.owned().collect();
         for id in owned {
             while !self.visit(id, lane, now, usize::MAX) {}
+            if self.chain.ends_with_run() {
+                self.end_all(id, lane, now);
+            }
             self.send_originated(lane, out, now);
         }
         self.finish_stack(lane, out, now);

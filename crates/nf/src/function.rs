@@ -2,23 +2,26 @@
 
 pub mod firewall;
 pub mod lb;
+pub mod monitor;
 pub mod nat;
 pub mod policer;
 
 pub use firewall::Firewall;
 pub use lb::Lb;
+pub use monitor::Monitor;
 pub use nat::Nat;
 pub use policer::Policer;
 
 use std::sync::Arc;
 
 use rheostat_base::ShardId;
+use rheostat_packet::FlowKey;
 use rheostat_run::Figures;
 use rheostat_steer::{PacketSet, Steering, Translation};
 
 use crate::cx::Cx;
 use crate::packet::Packet;
-use crate::verdict::{Admission, Outcome, Verdict};
+use crate::verdict::{Admission, Ending, Outcome, Verdict};
 
 /// A shard, as a function that makes its local state for it sees it.
 #[derive(Clone, Debug)]
@@ -105,6 +108,24 @@ pub trait NetworkFunction: Send + Sync + 'static {
     /// The flow ends: its time is up, a function closed it, or it made room for another.
     fn expired(&self, _cx: &mut Cx<'_, Self::Local>, _state: &mut Self::State) -> Outcome<()> {
         Ok(())
+    }
+
+    /// As [`NetworkFunction::expired`], which it calls unless a function has its own: for those that want
+    /// to know the key under which the flow was opened, and why it ends.
+    fn ended(
+        &self,
+        cx: &mut Cx<'_, Self::Local>,
+        _key: &FlowKey,
+        state: &mut Self::State,
+        _ending: Ending,
+    ) -> Outcome<()> {
+        self.expired(cx, state)
+    }
+
+    /// Whether flows that are alive when the run is over are ended then. Otherwise they are left as they
+    /// are, and count as alive.
+    fn ends_with_run(&self) -> bool {
+        false
     }
 
     /// The flow that [`NetworkFunction::first`] admitted will not exist after all, because a later

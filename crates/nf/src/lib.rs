@@ -13,4 +13,4 @@ pub use chain_service::{ChainService, Seeds, make_shards};
 pub use cx::{Cx, DEFAULT_LIFETIME, Flows, Scope};
 pub use function::{NetworkFunction, ShardInfo};
 pub use packet::Packet;
-pub use verdict::{Abort, Admission, Outcome, Verdict};
+pub use verdict::{Abort, Admission, Ending, Outcome, Verdict};

@@ -124,6 +124,24 @@ impl<'a> Packet<'a> {
         (self.mbuf.len() as u32).max(self.mbuf.meta.wire_len)
     }
 
+    /// Bytes above the link layer: those of the IP packet with its header, or of what is carried in its
+    /// place, without link padding.
+    #[inline]
+    pub fn network_len(&self) -> u32 {
+        self.headers().end.saturating_sub(self.headers().l3.into())
+    }
+
+    /// Time to live of IPv4, or hop limit of IPv6. `None` without IP.
+    #[inline]
+    pub fn hop_limit(&self) -> Option<u8> {
+        let ip = self.data().get(usize::from(self.headers().l3)..)?;
+        match self.headers().network {
+            Network::Ipv4 => Ipv4Packet::new(ip).ok().map(|ip| ip.ttl()),
+            Network::Ipv6 => Ipv6Packet::new(ip).ok().map(|ip| ip.hop_limit()),
+            Network::Arp | Network::Other => None,
+        }
+    }
+
     /// Type of service of IPv4, or traffic class of IPv6: DSCP (6 bits) and ECN (2 bits). `None`
     /// without IP.
     #[inline]

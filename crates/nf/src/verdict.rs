@@ -62,6 +62,19 @@ impl<S> fmt::Display for Admission<S> {
     }
 }
 
+/// Why a flow ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Its time was up.
+    Expired,
+    /// A function closed it, or a packet opened a new life of it.
+    Closed,
+    /// Its entry was needed for another flow.
+    Evicted,
+    /// The run is over (see [`NetworkFunction::ends_with_run`](crate::NetworkFunction::ends_with_run)).
+    Stopped,
+}
+
 /// The result of a handler. `Err` means that an access to shared state conflicted and the handler
 /// must be undone; `?` carries it to the runtime.
 pub type Outcome<T> = Result<T, Abort>;

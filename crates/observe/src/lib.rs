@@ -3,11 +3,14 @@
 
 pub mod capture;
 pub mod control;
+pub mod flow_lines;
 pub mod live;
 pub mod log_writer;
+mod mapping_lines;
 pub mod summary;
 pub mod trace;
 
+pub use flow_lines::FlowLines;
 pub use live::LiveLine;
-pub use log_writer::{LogError, LogWriter};
+pub use log_writer::{Lines, LogError, LogWriter};
 pub use summary::Summary;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use rheostat_base::DropReason;
-use rheostat_run::{LaneSample, RunReport, Sample};
+use rheostat_run::{Estimate, LaneSample, Ranking, RunReport, Sample};
 use serde::{Deserialize, Serialize};
 
 /// What a run came to. The fields are those of the JSON summary.
@@ -34,6 +34,9 @@ pub struct Summary {
     /// What the functions of the chain have counted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub functions: BTreeMap<Cow<'static, str>, u64>,
+    /// Who has most of what functions rank, by the name of the ranking.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub top: BTreeMap<Cow<'static, str>, Vec<TopLine>>,
     /// The lanes, in order.
     pub lanes: Vec<LaneFigures>,
     /// How long the run took.
@@ -57,6 +60,29 @@ pub struct Flows {
     pub peak: u64,
 }
 
+/// Somebody in a ranking, and what is known of the count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopLine {
+    /// Who.
+    pub name: String,
+    /// Counted for sure.
+    pub least: u64,
+    /// It is not more.
+    pub most: u64,
+}
+
+impl TopLine {
+    /// Those whom a ranking lists.
+    pub fn of(ranking: &Ranking) -> Vec<TopLine> {
+        let line = |(name, count): (&str, Estimate)| TopLine {
+            name: name.to_owned(),
+            least: count.least(),
+            most: count.most,
+        };
+        ranking.top().into_iter().map(line).collect()
+    }
+}
+
 /// What one lane did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaneFigures {
@@ -73,7 +99,9 @@ impl Summary {
         let invariants =
             if violations.is_empty() { "ok".to_owned() } else { violations.join("; ") };
         let functions = report.figures.iter().map(|(name, count)| (name.into(), count)).collect();
-        Summary { functions, invariants, ..Summary::so_far(&report.last) }
+        let rankings = report.figures.rankings();
+        let top = rankings.map(|(name, ranking)| (name.into(), TopLine::of(ranking))).collect();
+        Summary { functions, top, invariants, ..Summary::so_far(&report.last) }
     }
 
     /// Sums up what has happened until `sample`. What the functions counted and whether the invariants
@@ -111,6 +139,7 @@ impl Summary {
             },
             reordered: all.reordered,
             functions: BTreeMap::new(),
+            top: BTreeMap::new(),
             lanes: lanes
                 .map(|lane| LaneFigures { packets: lane.received, load: lane.load() })
                 .collect(),
@@ -158,6 +187,16 @@ impl fmt::Display for Summary {
         )?;
         for (name, count) in &self.functions {
             writeln!(f, "          {name} {count}")?;
+        }
+        for (name, lines) in &self.top {
+            writeln!(f, "{name}")?;
+            for TopLine { name, least, most } in lines {
+                let beyond = most - least;
+                match beyond {
+                    0 => writeln!(f, "          {least:>14}  {name}")?,
+                    _ => writeln!(f, "          {least:>14}  {name}  (or up to {beyond} more)")?,
+                }
+            }
         }
         for (number, lane) in self.lanes.iter().enumerate() {
             writeln!(

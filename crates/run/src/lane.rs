@@ -23,9 +23,10 @@ use rheostat_steer::Steering;
 
 use self::tap::note_place;
 use crate::account::LaneCounters;
+use crate::figures::Figures;
 use crate::handoff::Handoff;
 use crate::poll::PollOutcome;
-use crate::service::{Figures, LaneState, Service};
+use crate::service::{LaneState, Service};
 use crate::shard_set::ShardSet;
 use crate::waker::Waker;
 

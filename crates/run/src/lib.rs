@@ -2,6 +2,7 @@
 //! prove no packet was lost on the way.
 
 pub mod account;
+pub mod figures;
 pub mod handoff;
 pub mod invariant;
 pub mod lane;
@@ -14,12 +15,13 @@ mod waker;
 mod worker;
 
 pub use account::{LaneCounters, LaneSample};
+pub use figures::{Estimate, Figures, Ranking};
 pub use invariant::Violation;
 pub use lane::{
     Arrival, ArrivalKind, Arrivals, Egress, Lane, LaneConfig, Placed, Routes, TimeSource,
 };
 pub use poll::{Next, PollOutcome, PollPolicy};
 pub use runtime::{Polling, RunReport, Runtime, RuntimeConfig, StartError};
-pub use service::{Figures, LaneState, Service};
+pub use service::{LaneState, Service};
 pub use shard_set::ShardSet;
 pub use view::{RunView, Sample, TableError};

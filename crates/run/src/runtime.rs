@@ -15,11 +15,12 @@ use rheostat_steer::{RewriteError, Steering};
 use thiserror::Error;
 
 use crate::account::{LaneSample, received_and_done};
+use crate::figures::Figures;
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation, check_monotone};
 use crate::lane::{Lane, LaneConfig, TimeSource};
 use crate::poll::{Busy, Interrupt, PollPolicy};
-use crate::service::{Figures, Service};
+use crate::service::Service;
 use crate::shard_set::ShardSet;
 use crate::view::{RunView, Sample};
 use crate::waker::Waker;

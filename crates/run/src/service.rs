@@ -1,11 +1,10 @@
 //! What a lane runs: a chain of network functions, or a TCP service.
 
-use std::collections::BTreeMap;
-
 use rheostat_base::Time;
 use rheostat_packet::{Burst, PoolCache};
 
 use crate::account::LaneCounters;
+use crate::figures::Figures;
 use crate::lane::{Arrivals, Egress};
 use crate::shard_set::ShardSet;
 
@@ -60,25 +59,4 @@ pub trait Service: Send + 'static {
 
     /// Adds what was counted in one shard to the figures of a run that is over.
     fn figures(&self, _local: &Self::Local, _figures: &mut Figures) {}
-}
-
-/// What services count for themselves, summed over shards, by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Figures(BTreeMap<&'static str, u64>);
-
-impl Figures {
-    /// Adds to the figure of this name.
-    pub fn add(&mut self, name: &'static str, count: u64) {
-        *self.0.entry(name).or_default() += count;
-    }
-
-    /// The figure of this name; zero if nothing was added to it.
-    pub fn get(&self, name: &str) -> u64 {
-        self.0.get(name).copied().unwrap_or(0)
-    }
-
-    /// All figures in the order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.0.iter().map(|(name, count)| (*name, *count))
-    }
 }

@@ -10,11 +10,12 @@ use rheostat_nf::function::firewall::{FirewallConfig, PortRange, Timeouts};
 use rheostat_nf::function::lb::{
     self, BackendConfig, Health, LbConfig, Mode, OnDown, ServiceConfig, Sides, TunnelConfig,
 };
+use rheostat_nf::function::monitor::MonitorConfig;
 use rheostat_nf::function::nat::{Filtering, Mapping, NatConfig, NatTimeouts, Pooling};
 use rheostat_nf::function::policer::{
     Actions, Burst, Classes, Count, Meter, PolicerConfig, Rate, Subject,
 };
-use rheostat_nf::function::{Firewall, Lb, Nat, Policer};
+use rheostat_nf::function::{Firewall, Lb, Monitor, Nat, Policer};
 use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, Then, make_shards, steering_for};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::account::LaneSample;
@@ -159,6 +160,14 @@ pub(super) fn measure_policer(spec: &Spec, bench: &NfBench) -> Result<Figure, Be
     };
     let mut layout = StateLayout::new();
     let stage = Stage::new(Policer::new(config), &mut layout)?;
+    run(spec, bench, stage, layout)
+}
+
+/// Measures the monitor as it is by default, without a log: records are made and counted.
+pub(super) fn measure_monitor(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
+    let mut layout = StateLayout::new();
+    let monitor = Monitor::new(MonitorConfig::default(), None);
+    let stage = Stage::new(monitor, &mut layout)?;
     run(spec, bench, stage, layout)
 }
 

@@ -21,16 +21,19 @@ pub enum ChainKind {
     FirewallNat,
     /// The policer: two rates for each inner address.
     Policer,
+    /// The monitor, with rankings and without a log.
+    Monitor,
     /// The load balancer: what clients send leaves with one more IP header, answers pass.
     Lb,
 }
 
 impl ChainKind {
     /// All of them, from the least to the most.
-    pub const ALL: [ChainKind; 8] = [
+    pub const ALL: [ChainKind; 9] = [
         ChainKind::Harness,
         ChainKind::Empty,
         ChainKind::Policer,
+        ChainKind::Monitor,
         ChainKind::Firewall,
         ChainKind::Nat,
         ChainKind::NatSymmetric,
@@ -48,6 +51,7 @@ impl ChainKind {
             ChainKind::NatSymmetric => "nat-apd",
             ChainKind::FirewallNat => "fw-nat",
             ChainKind::Policer => "policer",
+            ChainKind::Monitor => "monitor",
             ChainKind::Lb => "lb",
         }
     }
@@ -186,11 +190,11 @@ mod tests {
             seed: 1,
         };
         let specs = selection.specs();
-        assert_eq!(specs.len(), 8 * 3 * 2 * 2 * 3 * 2);
+        assert_eq!(specs.len(), 9 * 3 * 2 * 2 * 3 * 2);
         // Chains of one load stand together, so that they share a baseline: those that see clients as
         // they are, those that translate them, and those of one server.
         let loads: Vec<Load> = specs.iter().map(|spec| spec.load).collect();
-        assert_eq!(loads.chunk_by(|a, b| a == b).count() * 8, specs.len() * 3);
+        assert_eq!(loads.chunk_by(|a, b| a == b).count() * 9, specs.len() * 3);
     }
 
     #[test]

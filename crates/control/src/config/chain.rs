@@ -4,6 +4,7 @@ use rheostat_nf::function::firewall::FirewallConfig;
 use rheostat_nf::function::lb::LbConfig;
 use rheostat_nf::function::policer::PolicerConfig;
 
+use super::monitor::{self, MonitorFunction};
 use super::nat::{self, NatFunction};
 use super::{DeviceConfig, firewall, lb, policer};
 use crate::diagnostic::Finding;
@@ -23,6 +24,8 @@ pub enum FunctionConfig {
     Policer(PolicerConfig),
     /// The load balancer.
     Lb(LbConfig),
+    /// The monitor.
+    Monitor(MonitorFunction),
 }
 
 /// The functions there are.
@@ -32,13 +35,15 @@ enum FunctionName {
     Nat,
     Policer,
     Lb,
+    Monitor,
 }
 
-const FUNCTIONS: [(&str, FunctionName); 4] = [
+const FUNCTIONS: [(&str, FunctionName); 5] = [
     ("firewall", FunctionName::Firewall),
     ("nat", FunctionName::Nat),
     ("policer", FunctionName::Policer),
     ("lb", FunctionName::Lb),
+    ("monitor", FunctionName::Monitor),
 ];
 
 /// The chains that are compiled in, besides that of no function: one of each alone, and these.
@@ -51,6 +56,7 @@ struct Settings {
     nat: Option<NatFunction>,
     policer: Option<PolicerConfig>,
     lb: Option<LbConfig>,
+    monitor: Option<MonitorFunction>,
 }
 
 /// Reads the chain and the tables of its functions. Rules may name `devices`.
@@ -92,6 +98,10 @@ pub(super) fn read(
             unused(FunctionName::Lb, table, findings);
             lb::read(table, devices, findings)
         }),
+        monitor: table.section("monitor", findings, |table, findings| {
+            unused(FunctionName::Monitor, table, findings);
+            monitor::read(table, findings)
+        }),
     });
     for (name, what, lack, example) in [
         (FunctionName::Nat, "NAT", "the NAT has no external address", nat::EXAMPLE),
@@ -121,6 +131,9 @@ pub(super) fn read(
         FunctionName::Nat => settings.nat.clone().map(FunctionConfig::Nat),
         FunctionName::Policer => settings.policer.clone().map(FunctionConfig::Policer),
         FunctionName::Lb => settings.lb.clone().map(FunctionConfig::Lb),
+        FunctionName::Monitor => {
+            Some(FunctionConfig::Monitor(settings.monitor.clone().unwrap_or_default()))
+        }
     };
     names.unwrap_or_default().into_iter().filter_map(config).collect()
 }

@@ -10,16 +10,17 @@ use rheostat_steer::Orientation;
 
 use super::device::{LinkAddress, PcapConfig, SimConfig};
 use super::nat::NatFunction;
-use super::{Config, DeviceConfig, DeviceKind, FunctionConfig, lb, policer};
+use super::{Config, DeviceConfig, DeviceKind, FunctionConfig, lb, monitor, policer};
 use crate::quantity::{Bytes, Count, Span};
 
-/// Memory of one flow at most: the lines of its entry, three of them where two functions keep state, and
-/// for each of its keys two index slots of eight bytes, as the index is between half and completely full.
+/// Memory of one flow at most: the lines of its entry, three of them where two functions keep state or one
+/// keeps much, and for each of its keys two index slots of eight bytes, as the index is between half and completely full.
 fn bytes_per_flow(chain: &[FunctionConfig]) -> u64 {
     let two_keys = |function: &FunctionConfig| {
         matches!(function, FunctionConfig::Nat(_) | FunctionConfig::Lb(_))
     };
-    let entry = if chain.len() > 1 { 192 } else { 128 };
+    let monitors = chain.iter().any(|function| matches!(function, FunctionConfig::Monitor(_)));
+    let entry = if chain.len() > 1 || monitors { 192 } else { 128 };
     let keys = if chain.iter().any(two_keys) { 2 } else { 1 };
     entry + keys * 16
 }
@@ -45,6 +46,10 @@ impl fmt::Display for Config {
                 FunctionConfig::Policer(policer) => {
                     write!(f, "chain     policer: ")?;
                     policer::describe(policer, f)?;
+                }
+                FunctionConfig::Monitor(config) => {
+                    write!(f, "chain     monitor: ")?;
+                    monitor::describe(config, f)?;
                 }
                 FunctionConfig::Lb(config) => {
                     write!(f, "chain     lb: ")?;

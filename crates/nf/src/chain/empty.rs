@@ -8,7 +8,7 @@ use super::Chain;
 use crate::cx::Scope;
 use crate::function::ShardInfo;
 use crate::packet::Packet;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Ending, Outcome, Verdict};
 
 /// Forwards every packet and keeps no flows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,7 +67,11 @@ impl Chain for Empty {
 
     fn undo(&self, _: &mut Packet<'_>, _: &mut FlowMut<'_>) {}
 
-    fn ended(&self, (): &mut (), _: &mut Scope<'_>, _: &mut FlowMut<'_>) {}
+    fn ended(&self, (): &mut (), _: &mut Scope<'_>, _: &mut FlowMut<'_>, _: Ending) {}
+
+    fn ends_with_run(&self) -> bool {
+        false
+    }
 
     #[inline]
     fn orphan(&self, (): &mut (), _: &mut Scope<'_>, _: &mut Packet<'_>) -> Outcome<Verdict> {

@@ -11,7 +11,7 @@ use super::Chain;
 use crate::cx::{Cx, Scope};
 use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
-use crate::verdict::{Admission, Outcome, Verdict};
+use crate::verdict::{Admission, Ending, Outcome, Verdict};
 
 /// A function with the place of its state in a flow's entry.
 #[derive(Debug)]
@@ -152,11 +152,22 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         }
     }
 
-    fn ended(&self, local: &mut F::Local, scope: &mut Scope<'_>, flow: &mut FlowMut<'_>) {
+    fn ended(
+        &self,
+        local: &mut F::Local,
+        scope: &mut Scope<'_>,
+        flow: &mut FlowMut<'_>,
+        ending: Ending,
+    ) {
+        let key = flow.key();
         if let Some(state) = flow.state(self.handle) {
             // An aborted clean-up has no packet to drop; the state goes in any case.
-            let _ = self.function.expired(&mut scope.cx(local), state);
+            let _ = self.function.ended(&mut scope.cx(local), &key, state, ending);
         }
+    }
+
+    fn ends_with_run(&self) -> bool {
+        self.function.ends_with_run()
     }
 
     #[inline]

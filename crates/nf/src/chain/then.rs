@@ -8,7 +8,7 @@ use super::Chain;
 use crate::cx::Scope;
 use crate::function::ShardInfo;
 use crate::packet::Packet;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Ending, Outcome, Verdict};
 
 /// Packets from inside pass `A` and then `B`, packets from outside `B` and then `A`.
 #[derive(Debug)]
@@ -148,9 +148,19 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
         }
     }
 
-    fn ended(&self, (a, b): &mut Self::Local, scope: &mut Scope<'_>, flow: &mut FlowMut<'_>) {
-        self.1.ended(b, scope, flow);
-        self.0.ended(a, scope, flow);
+    fn ended(
+        &self,
+        (a, b): &mut Self::Local,
+        scope: &mut Scope<'_>,
+        flow: &mut FlowMut<'_>,
+        ending: Ending,
+    ) {
+        self.1.ended(b, scope, flow, ending);
+        self.0.ended(a, scope, flow, ending);
+    }
+
+    fn ends_with_run(&self) -> bool {
+        self.0.ends_with_run() || self.1.ends_with_run()
     }
 
     fn orphan(

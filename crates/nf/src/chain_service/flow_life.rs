@@ -9,16 +9,7 @@ use super::ChainService;
 use crate::chain::Chain;
 use crate::cx::{Asked, DEFAULT_LIFETIME, Scope};
 use crate::packet::Packet;
-use crate::verdict::{Outcome, Verdict};
-
-/// Why a flow ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// Its time is up, or a function closed it.
-    Over,
-    /// Its entry is needed for another.
-    Evicted,
-}
+use crate::verdict::{Ending, Outcome, Verdict};
 
 impl<C: Chain> ChainService<C> {
     /// Runs the chain on a packet of a flow, which may be its first, or on an ICMP error about a
@@ -56,7 +47,7 @@ impl<C: Chain> ChainService<C> {
         let mut flow = table.find_flow(arrival.hash, &arrival.key, probe)?;
         if flow.is_expired(now) {
             let id = flow.id();
-            self.end(id, shard_id, lane, now, Ending::Over);
+            self.end(id, shard_id, lane, now, Ending::Expired);
             return None;
         }
         if is_ordered(arrival) {
@@ -84,7 +75,7 @@ impl<C: Chain> ChainService<C> {
         }
         if verdict == Verdict::Restart || asked.close {
             let id = flow.id();
-            self.end(id, shard_id, lane, now, Ending::Over);
+            self.end(id, shard_id, lane, now, Ending::Closed);
         }
         if verdict == Verdict::Restart {
             return Some(self.run_first(packet, arrival, lane));
@@ -144,7 +135,7 @@ impl<C: Chain> ChainService<C> {
         }
         lane.counters.flows_created.increment();
         if asked.close {
-            self.end(flow, id, lane, now, Ending::Over);
+            self.end(flow, id, lane, now, Ending::Closed);
         }
         Ok(verdict)
     }
@@ -206,10 +197,10 @@ impl<C: Chain> ChainService<C> {
         // Too late to ask for anything.
         let asked = &mut Asked::default();
         let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool, flows: None };
-        chain.ended(local, scope, &mut entry);
+        chain.ended(local, scope, &mut entry, ending);
         match ending {
-            Ending::Over => table.remove(flow),
             Ending::Evicted => table.evict(flow),
+            _ => table.remove(flow),
         };
         lane.counters.flows_ended.increment();
         disturbed.push(id);
@@ -252,13 +243,26 @@ impl<C: Chain> ChainService<C> {
         let reclaimed = table.expire(now, budget, |mut flow| {
             // When its time was up, not when a lane came round to it.
             scope.now = flow.deadline();
-            chain.ended(local, scope, &mut flow);
+            chain.ended(local, scope, &mut flow, Ending::Expired);
         });
         lane.counters.flows_ended.add(reclaimed.flows as u64);
         if reclaimed.flows > 0 {
             disturbed.push(id);
         }
         reclaimed.complete
+    }
+
+    /// Ends every flow of a shard, as the run is over at `now`.
+    pub(super) fn end_all(&mut self, id: ShardId, lane: &mut LaneState<'_, C::Local>, now: Time) {
+        let ChainService { chain, originated, disturbed, .. } = self;
+        let Some(Shard { table, local, .. }) = lane.shards.get_mut(id) else { return };
+        let asked = &mut Asked::default();
+        let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool, flows: None };
+        let ended = table.expire(Time::NEVER, usize::MAX, |mut flow| {
+            chain.ended(local, scope, &mut flow, Ending::Stopped);
+        });
+        lane.counters.flows_ended.add(ended.flows as u64);
+        disturbed.push(id);
     }
 }
 

@@ -1,0 +1,107 @@
+//! The log of flows. Records leave the shards over rings, so that no packet waits for a disk.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rheostat_base::ShardId;
+use rheostat_base::sync::spsc::{self, Consumer, Producer};
+
+use super::record::FlowRecord;
+use super::talkers::Ranked;
+
+/// Records that a shard may be ahead of the reader.
+const RECORDS: usize = 2_048;
+/// Reports of an interval that a shard may be ahead of the reader.
+const REPORTS: usize = 4;
+
+/// Who has talked most through one shard in one interval.
+#[derive(Debug)]
+pub struct TopReport {
+    /// The shard.
+    pub shard: ShardId,
+    /// The number of the interval: it ends at this plus one, times its length.
+    pub interval: u64,
+    /// One summary for each ranking.
+    pub ranked: Vec<Ranked>,
+}
+
+/// The reader's end of all shards' logs.
+#[derive(Clone, Debug, Default)]
+pub struct MonitorLog(Arc<Mutex<Ends>>);
+
+#[derive(Debug, Default)]
+struct Ends {
+    records: Vec<Consumer<FlowRecord>>,
+    reports: Vec<Consumer<TopReport>>,
+    /// Records of flows that the end of the run has ended: all at once, more than a ring holds.
+    last: Vec<FlowRecord>,
+}
+
+impl MonitorLog {
+    /// A log of nothing yet.
+    pub fn new() -> MonitorLog {
+        MonitorLog::default()
+    }
+
+    /// The end for one more shard; before the first packet.
+    pub(super) fn open(&self) -> LogEnd {
+        let (records, for_reader) = spsc::ring(RECORDS);
+        let (reports, for_top) = spsc::ring(REPORTS);
+        let mut ends = self.ends();
+        ends.records.push(for_reader);
+        ends.reports.push(for_top);
+        LogEnd { records, reports, log: self.clone() }
+    }
+
+    /// Shards that write to the log.
+    pub fn shards(&self) -> usize {
+        self.ends().records.len()
+    }
+
+    /// Takes the records so far, in order for each shard. Returns how many there were.
+    pub fn drain(&self, mut read: impl FnMut(FlowRecord)) -> usize {
+        let mut ends = self.ends();
+        let ringed: usize =
+            ends.records.iter_mut().map(|ring| ring.pop_each(RECORDS, &mut read)).sum();
+        let last = std::mem::take(&mut ends.last);
+        let count = ringed + last.len();
+        last.into_iter().for_each(read);
+        count
+    }
+
+    /// Takes the reports of intervals so far. Returns how many there were.
+    pub fn drain_reports(&self, mut read: impl FnMut(TopReport)) -> usize {
+        let mut ends = self.ends();
+        ends.reports.iter_mut().map(|ring| ring.pop_each(REPORTS, &mut read)).sum()
+    }
+
+    fn ends(&self) -> MutexGuard<'_, Ends> {
+        // Held by the one who reads; before the first packet by those who open, and after the last one
+        // by those who end.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A shard's end.
+#[derive(Debug)]
+pub(super) struct LogEnd {
+    records: Producer<FlowRecord>,
+    reports: Producer<TopReport>,
+    log: MonitorLog,
+}
+
+impl LogEnd {
+    /// Notes a record; `false` when the reader is too far behind, and the record is lost. Once the run
+    /// is over no packet waits, and none is lost.
+    pub(super) fn note(&mut self, record: FlowRecord, run_is_over: bool) -> bool {
+        if run_is_over {
+            self.log.ends().last.push(record);
+            return true;
+        }
+        self.records.push(record).is_ok()
+    }
+
+    /// Sends a report off, unless the reader is behind: the next one is as good.
+    pub(super) fn report(&mut self, report: TopReport) {
+        let _ = self.reports.push(report);
+    }
+}

@@ -1,0 +1,179 @@
+//! The keys with the largest counts, out of more keys than there is memory for: Space-Saving (Metwally,
+//! Agrawal and El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT
+//! 2005), with weights.
+//!
+//! A key that is not known takes the place of the one with the least count and inherits it as its error.
+//! So no count is too low, none is too high by more than its error, and with n counters every key with
+//! more than an n-th of everything is among them.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
+
+use rheostat_run::Estimate;
+
+/// A key with its count.
+#[derive(Clone, Copy, Debug)]
+struct Counter<K> {
+    key: K,
+    count: Estimate,
+    /// Where in the heap it stands.
+    place: u32,
+}
+
+/// As many keys as it was made for, with their counts.
+#[derive(Clone, Debug)]
+pub struct SpaceSaving<K, S = RandomState> {
+    counters: Vec<Counter<K>>,
+    /// The numbers of counters, as a heap with the least count at the top.
+    heap: Vec<u32>,
+    known: HashMap<K, u32, S>,
+    capacity: usize,
+}
+
+impl<K: Copy + Eq + Hash> SpaceSaving<K> {
+    /// Room for `capacity` keys, at least one.
+    pub fn new(capacity: usize) -> SpaceSaving<K> {
+        SpaceSaving::with_hasher(capacity, RandomState::new())
+    }
+}
+
+impl<K: Copy + Eq + Hash, S: BuildHasher> SpaceSaving<K, S> {
+    /// As [`SpaceSaving::new`], with another hash function.
+    pub fn with_hasher(capacity: usize, hasher: S) -> SpaceSaving<K, S> {
+        let capacity = capacity.max(1);
+        SpaceSaving {
+            counters: Vec::with_capacity(capacity),
+            heap: Vec::with_capacity(capacity),
+            known: HashMap::with_capacity_and_hasher(capacity + 1, hasher),
+            capacity,
+        }
+    }
+
+    /// Adds `weight` to the count of `key`.
+    pub fn add(&mut self, key: K, weight: u64) {
+        if let Some(&number) = self.known.get(&key) {
+            let counter = &mut self.counters[number as usize];
+            counter.count.most = counter.count.most.saturating_add(weight);
+            let place = counter.place as usize;
+            self.sink(place);
+        } else if self.counters.len() < self.capacity {
+            let number = self.counters.len() as u32;
+            let count = Estimate { most: weight, error: 0 };
+            self.counters.push(Counter { key, count, place: number });
+            self.heap.push(number);
+            self.known.insert(key, number);
+            self.rise(number as usize);
+        } else {
+            let number = self.heap[0];
+            let counter = &mut self.counters[number as usize];
+            self.known.remove(&counter.key);
+            self.known.insert(key, number);
+            counter.key = key;
+            let error = counter.count.most;
+            counter.count = Estimate { most: error.saturating_add(weight), error };
+            self.sink(0);
+        }
+    }
+
+    /// The most that a key may have which is not known.
+    pub fn floor(&self) -> u64 {
+        match self.heap.first() {
+            Some(&least) if self.counters.len() == self.capacity => self.count(least),
+            _ => 0,
+        }
+    }
+
+    /// The known keys with their counts, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (K, Estimate)> {
+        self.counters.iter().map(|counter| (counter.key, counter.count))
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.counters.clear();
+        self.heap.clear();
+        self.known.clear();
+    }
+
+    fn count(&self, number: u32) -> u64 {
+        self.counters[number as usize].count.most
+    }
+
+    /// Moves the counter at `place` down the heap until those below it are no less.
+    fn sink(&mut self, mut place: usize) {
+        loop {
+            let below = [2 * place + 1, 2 * place + 2].into_iter().filter(|&b| b < self.heap.len());
+            let Some(least) = below.min_by_key(|&b| self.count(self.heap[b])) else { return };
+            if self.count(self.heap[place]) <= self.count(self.heap[least]) {
+                return;
+            }
+            self.swap(place, least);
+            place = least;
+        }
+    }
+
+    /// Moves the counter at `place` up the heap until the one above it is no more.
+    fn rise(&mut self, mut place: usize) {
+        while place > 0 {
+            let above = (place - 1) / 2;
+            if self.count(self.heap[above]) <= self.count(self.heap[place]) {
+                return;
+            }
+            self.swap(place, above);
+            place = above;
+        }
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.heap.swap(a, b);
+        for place in [a, b] {
+            self.counters[self.heap[place] as usize].place = place as u32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        /// The guarantees of the paper against exact counts: none too low, none too high by more than
+        /// its error, all counts together are everything (Lemma 1), the least is at most an n-th of it
+        /// (Lemma 2), and whoever has more than that is known (Theorem 2).
+        #[test]
+        fn counts_keep_their_bounds(
+            capacity in 1..20_usize,
+            stream in prop::collection::vec((0..60_u16, 0..1_000_u64), 0..400),
+        ) {
+            let mut summary = SpaceSaving::new(capacity);
+            let mut exact: HashMap<u16, u64> = HashMap::new();
+            for &(key, weight) in &stream {
+                summary.add(key, weight);
+                *exact.entry(key).or_default() += weight;
+            }
+            let total: u64 = exact.values().sum();
+            let known: HashMap<u16, Estimate> = summary.iter().collect();
+            prop_assert_eq!(known.len(), exact.len().min(capacity));
+            prop_assert_eq!(known.values().map(|count| count.most).sum::<u64>(), total);
+            prop_assert!(summary.floor() <= total / capacity as u64);
+            if exact.len() < capacity {
+                prop_assert_eq!(summary.floor(), 0);
+            }
+            for (key, &count) in &exact {
+                match known.get(key) {
+                    Some(known) => {
+                        prop_assert!(known.least() <= count && count <= known.most);
+                        prop_assert!(known.error <= summary.floor());
+                    }
+                    None => prop_assert!(count <= summary.floor()),
+                }
+            }
+        }
+    }
+}

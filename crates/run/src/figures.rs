@@ -1,0 +1,133 @@
+//! What services count for themselves, beside the accounts that every run keeps.
+
+use std::collections::BTreeMap;
+
+/// What services count, summed over shards, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    counts: BTreeMap<&'static str, u64>,
+    rankings: BTreeMap<&'static str, Ranking>,
+}
+
+impl Figures {
+    /// Adds to the figure of this name.
+    pub fn add(&mut self, name: &'static str, count: u64) {
+        *self.counts.entry(name).or_default() += count;
+    }
+
+    /// The figure of this name; zero if nothing was added to it.
+    pub fn get(&self, name: &str) -> u64 {
+        self.counts.get(name).copied().unwrap_or(0)
+    }
+
+    /// All figures in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.counts.iter().map(|(name, count)| (*name, *count))
+    }
+
+    /// The ranking of this name, to add a shard's part to it; `listed` is how many of its entries are to
+    /// be shown.
+    pub fn ranking(&mut self, name: &'static str, listed: usize) -> &mut Ranking {
+        let ranking = self.rankings.entry(name).or_default();
+        ranking.list(listed);
+        ranking
+    }
+
+    /// All rankings in the order of their names.
+    pub fn rankings(&self) -> impl Iterator<Item = (&'static str, &Ranking)> {
+        self.rankings.iter().map(|(name, ranking)| (*name, ranking))
+    }
+}
+
+/// A count that is known within bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// It is no more than this.
+    pub most: u64,
+    /// Nor less than this below it.
+    pub error: u64,
+}
+
+impl Estimate {
+    /// What was counted for sure.
+    pub fn least(&self) -> u64 {
+        self.most - self.error
+    }
+
+    fn plus(self, other: Estimate) -> Estimate {
+        Estimate { most: self.most + other.most, error: self.error + other.error }
+    }
+}
+
+/// Who has the largest counts, where only some of them are kept: the union of several summaries, each
+/// with a floor above which nobody it does not name lies (Agarwal et al., "Mergeable Summaries", PODS
+/// 2012, section 3).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranking {
+    entries: BTreeMap<String, Estimate>,
+    floor: u64,
+    listed: usize,
+}
+
+impl Ranking {
+    /// Lists no fewer than `count`.
+    pub fn list(&mut self, count: usize) {
+        self.listed = self.listed.max(count);
+    }
+
+    /// Adds a summary of other traffic: its entries, and the most that anyone else in it may have.
+    pub fn merge(&mut self, part: impl IntoIterator<Item = (String, Estimate)>, floor: u64) {
+        let mut part: BTreeMap<String, Estimate> = part.into_iter().collect();
+        let up_to = |floor| Estimate { most: floor, error: floor };
+        for (name, known) in &mut self.entries {
+            *known = known.plus(part.remove(name).unwrap_or(up_to(floor)));
+        }
+        let own = self.floor;
+        self.entries.extend(part.into_iter().map(|(name, count)| (name, count.plus(up_to(own)))));
+        self.floor += floor;
+    }
+
+    /// Those of whom most was counted for sure, at most as many as are to be listed; equals by name.
+    pub fn top(&self) -> Vec<(&str, Estimate)> {
+        let entries = self.entries.iter().map(|(name, count)| (name.as_str(), *count));
+        let mut entries: Vec<_> = entries.filter(|(_, count)| count.least() > 0).collect();
+        entries.sort_by_key(|(_, count)| std::cmp::Reverse(count.least()));
+        entries.truncate(self.listed);
+        entries
+    }
+
+    /// The bounds of one entry; `None` when it is in no summary.
+    pub fn of(&self, name: &str) -> Option<Estimate> {
+        self.entries.get(name).copied()
+    }
+
+    /// The most that anyone may have who is in no summary.
+    pub fn floor(&self) -> u64 {
+        self.floor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_bounds_hold_for_those_whom_a_summary_does_not_name() {
+        let mut figures = Figures::default();
+        let part = |entries: &[(&str, u64, u64)]| {
+            let estimate = |&(name, most, error): &(&str, u64, u64)| {
+                (name.to_owned(), Estimate { most, error })
+            };
+            entries.iter().map(estimate).collect::<Vec<_>>()
+        };
+        figures.ranking("hosts", 2).merge(part(&[("a", 10, 0), ("b", 7, 2)]), 5);
+        let ranking = figures.ranking("hosts", 2);
+        ranking.merge(part(&[("b", 4, 0), ("c", 3, 0)]), 0);
+        // In the first part, c may have had up to 5 unseen; in the second, a had nothing.
+        assert_eq!(ranking.of("c"), Some(Estimate { most: 8, error: 5 }));
+        assert_eq!(ranking.of("a"), Some(Estimate { most: 10, error: 0 }));
+        assert_eq!((ranking.of("d"), ranking.floor()), (None, 5));
+        let top: Vec<_> = ranking.top().iter().map(|(name, e)| (*name, e.least())).collect();
+        assert_eq!(top, [("a", 10), ("b", 9)]);
+    }
+}
