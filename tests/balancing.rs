@@ -51,6 +51,7 @@ fn config() -> LbConfig {
         mode: modes[usize::from(number)],
         on_down: OnDown::Move,
         quic: None,
+        check: None,
         backends: (0..BACKENDS)
             .map(|backend| BackendConfig {
                 address: address(is_v6, 0x0a00, (number << 8) + u16::from(backend) + 1),

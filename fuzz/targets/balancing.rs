@@ -35,6 +35,7 @@ fn balancer() -> &'static Made<Stage<Lb>> {
             mode,
             on_down: OnDown::Reset,
             quic: None,
+            check: None,
             backends: (1..4_u16)
                 .map(|number| BackendConfig {
                     address: match address(vip) {

@@ -4,6 +4,7 @@
 pub mod capture;
 pub mod control;
 pub mod flow_lines;
+pub mod health_lines;
 pub mod live;
 pub mod log_writer;
 mod mapping_lines;
@@ -11,6 +12,7 @@ pub mod summary;
 pub mod trace;
 
 pub use flow_lines::FlowLines;
+pub use health_lines::HealthLines;
 pub use live::LiveLine;
 pub use log_writer::{Lines, LogError, LogWriter};
 pub use summary::Summary;

@@ -51,9 +51,26 @@ impl LogWriter {
     ///
     /// # Errors
     /// [`LogError`] when there can be no such file, or no thread.
-    pub fn start(path: &Path, mut lines: impl Lines) -> Result<LogWriter, LogError> {
+    pub fn start(path: &Path, lines: impl Lines) -> Result<LogWriter, LogError> {
         let wrong = |source| LogError { path: path.to_owned(), source };
-        let file = BufWriter::new(File::create(path).map_err(wrong)?);
+        LogWriter::start_to(path, File::create(path).map_err(wrong)?, lines)
+    }
+
+    /// Follows `lines` without a file, for what they do besides.
+    ///
+    /// # Errors
+    /// [`LogError`] when there can be no thread.
+    pub fn start_without_file(lines: impl Lines) -> Result<LogWriter, LogError> {
+        LogWriter::start_to(Path::new("(no file)"), io::sink(), lines)
+    }
+
+    fn start_to(
+        path: &Path,
+        file: impl Write + Send + 'static,
+        mut lines: impl Lines,
+    ) -> Result<LogWriter, LogError> {
+        let wrong = |source| LogError { path: path.to_owned(), source };
+        let file = BufWriter::new(file);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let write = move || follow(&mut lines, file, &stopped);

@@ -182,6 +182,7 @@ pub(super) fn measure_lb(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchEr
         mode: Mode::DsrIpip,
         on_down: OnDown::Move,
         quic: None,
+        check: None,
         backends: (0..16).map(|number| backend(vip, number)).collect(),
     };
     let (v4, v6) = (memory::SERVICE.into(), memory::widened(memory::SERVICE).into());

@@ -2,6 +2,7 @@
 
 mod agreement;
 mod backend;
+mod check;
 mod describe;
 mod service;
 mod timeouts;
@@ -13,9 +14,10 @@ use rheostat_nf::function::lb::{LbConfig, Other, Sides};
 use rheostat_steer::Orientation;
 
 use super::DeviceConfig;
+use crate::diagnostic::Finding;
 use crate::findings::Findings;
-use crate::reader::convert::choice;
 use crate::reader::convert::number::{integer, packet_rate};
+use crate::reader::convert::{choice, path};
 use crate::reader::{Table, Value};
 
 pub(super) use describe::describe;
@@ -40,6 +42,7 @@ pub(super) fn read(
     let rate = table.read("answer_rate", findings, packet_rate(0..=1_000_000));
     let tunnel = table.section("tunnel", findings, tunnel::read);
     let timeouts = table.section("timeouts", findings, timeouts::read);
+    let log = table.read("log", findings, path);
     let services = table.sections("service", findings, service::read);
     let config = LbConfig {
         seed: seed.unwrap_or(default.seed),
@@ -50,7 +53,14 @@ pub(super) fn read(
         timeouts: timeouts.unwrap_or(default.timeouts),
         answers_per_second: rate.map_or(default.answers_per_second, |rate| rate as u32),
         sides: sides(devices),
+        log,
     };
+    if config.log.is_some() && config.services.iter().all(|service| service.check.is_none()) {
+        let place = findings.place(&table.key_of("log"));
+        let finding =
+            Finding::warning(table.key_of("log"), "no service is checked, so the log stays empty");
+        findings.push(finding.at(place, "").help("give a service a `check`, or remove `log`"));
+    }
     if findings.clean(table.key()) {
         agreement::check(&config, table, devices, findings);
     }

@@ -9,6 +9,7 @@
 //! place of the service's, and answers come back through here.
 
 mod answer;
+pub mod check;
 pub mod config;
 mod delivery;
 mod error;
@@ -21,6 +22,7 @@ mod service_map;
 pub mod shard;
 mod tunnel;
 
+pub use check::{CheckConfig, CheckKind, HealthChecks};
 pub use config::{
     BackendConfig, LbConfig, Mode, OnDown, Other, ServiceConfig, Sides, Timeouts, TunnelConfig,
 };

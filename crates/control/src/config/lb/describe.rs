@@ -3,7 +3,9 @@
 use std::fmt;
 
 use rheostat_nf::function::lb::maglev::{BOUNDED, DISTURBANCE_BOUND, Maglev, disturbance};
-use rheostat_nf::function::lb::{Health, LbConfig, Mode, ServiceConfig};
+use rheostat_nf::function::lb::{CheckKind, Health, LbConfig, Mode, ServiceConfig};
+
+use crate::quantity::Span;
 
 /// Backends whose loss is tried out for each service, so that describing many takes no longer.
 const TRIED: usize = 8;
@@ -38,6 +40,14 @@ fn describe_service(
     let (up, drain, down) = (count(Health::Up), count(Health::Drain), count(Health::Down));
     write!(f, "          {} at {}, {mode}: {up} up", service.name, service.vip)?;
     write!(f, ", {drain} draining, {down} down")?;
+    if let Some(check) = &service.check {
+        let kind = match check.kind {
+            CheckKind::Icmp => "ICMP",
+            CheckKind::Tcp => "TCP",
+            CheckKind::Http(_) => "HTTP",
+        };
+        write!(f, "; checked by {kind} every {}", Span(check.interval))?;
+    }
     let candidates = service.candidates(&service.health());
     let table = Maglev::new(config.table_size, config.seed, &candidates);
     let shares = table.shares(candidates.len());

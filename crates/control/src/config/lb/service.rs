@@ -4,10 +4,13 @@ use std::net::IpAddr;
 
 use rheostat_nf::function::firewall::{PortList, PortRange};
 use rheostat_nf::function::lb::quic::LONGEST_CID;
-use rheostat_nf::function::lb::{BackendConfig, Mode, OnDown, QuicRouting, ServiceConfig};
+use rheostat_nf::function::lb::{
+    BackendConfig, CheckConfig, CheckKind, Mode, OnDown, QuicRouting, ServiceConfig,
+};
 use rheostat_packet::wire::protocol::{TCP, UDP};
 
 use super::backend::{self, Terms};
+use super::check;
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::reader::convert::number::integer;
@@ -34,6 +37,7 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<Ser
         }
         _ => table.section("quic", findings, quic).flatten(),
     };
+    let check = table.section("check", findings, check::read).flatten();
     let terms = Terms { vip, mode, quic };
     let backends = table
         .sections("backend", findings, |table, findings| backend::read(table, terms, findings));
@@ -45,7 +49,7 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<Ser
     if findings.clean(table.key()) {
         twins(&backends, table, findings);
     }
-    Some(ServiceConfig {
+    let service = ServiceConfig {
         name: name?,
         vip: vip?,
         protocol: protocol?,
@@ -53,8 +57,32 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<Ser
         mode: mode?,
         on_down: on_down.unwrap_or_default(),
         quic,
+        check,
         backends,
-    })
+    };
+    check_ports(&service, table, findings);
+    Some(service)
+}
+
+/// Notes backends of which nobody knows on which port they are to be checked.
+fn check_ports(service: &ServiceConfig, table: &Table<'_>, findings: &mut Findings) {
+    let Some(CheckConfig { kind: CheckKind::Tcp | CheckKind::Http(_), port, .. }) = &service.check
+    else {
+        return;
+    };
+    let key = table.key_of("check");
+    let unknown = (0..service.backends.len()).any(|place| service.checked_port(place).is_none());
+    if unknown {
+        let finding = Finding::mistake(&key, "the check has no port")
+            .at(findings.place(&key), "the service has all ports")
+            .help("add `port = 80`, or the port on which the backends answer");
+        findings.push(finding);
+    } else if service.protocol == UDP && port.is_none() {
+        let finding = Finding::mistake(&key, "a service of UDP is checked by TCP without a port")
+            .at(findings.place(&key), "this check")
+            .help("add the `port` on which the backends take TCP, or write `kind = \"icmp\"`");
+        findings.push(finding);
+    }
 }
 
 /// A conversion to an address that one host can have.

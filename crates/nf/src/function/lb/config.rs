@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rheostat_base::DeviceId;
 use rheostat_steer::Prefix;
 
+use super::check::CheckConfig;
 use super::health::Health;
 use super::maglev::Candidate;
 use super::quic::{QuicRouting, ServerId};
@@ -32,6 +34,8 @@ pub struct LbConfig {
     pub answers_per_second: u32,
     /// Where packets of its own leave.
     pub sides: Sides,
+    /// The file that whoever runs the balancer is to write changes of health to.
+    pub log: Option<PathBuf>,
 }
 
 /// The devices that lead to backends and clients; the same one twice where it carries both directions.
@@ -60,6 +64,8 @@ pub struct ServiceConfig {
     pub on_down: OnDown,
     /// Where QUIC connection IDs name the backend.
     pub quic: Option<QuicRouting>,
+    /// How the backends are checked, if they are.
+    pub check: Option<CheckConfig>,
     /// The backends. Flow state names them by their place here.
     pub backends: Vec<BackendConfig>,
 }
@@ -163,6 +169,7 @@ impl Default for LbConfig {
             timeouts: Timeouts::default(),
             answers_per_second: 100,
             sides: Sides { inside: DeviceId(0), outside: DeviceId(0) },
+            log: None,
         }
     }
 }
@@ -187,6 +194,13 @@ impl Default for Timeouts {
 }
 
 impl ServiceConfig {
+    /// The port on which the backend at this place is checked; `None` where the configuration names none.
+    pub fn checked_port(&self, backend: usize) -> Option<u16> {
+        let asked = self.check.as_ref().and_then(|check| check.port);
+        let of_backend = self.backends.get(backend).and_then(|backend| backend.port);
+        asked.or(of_backend).or(self.ports.first().map(|range| range.low))
+    }
+
     /// The backends as the table sees them, of this health: those that take no new flows have no weight.
     pub fn candidates(&self, health: &[Health]) -> Vec<Candidate> {
         let candidate = |(backend, health): (&BackendConfig, &Health)| Candidate {

@@ -1,7 +1,7 @@
 //! Which backends take flows, and how that changes while packets go through.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thiserror::Error;
 
@@ -89,6 +89,26 @@ pub enum UnknownBackend {
     },
 }
 
+/// What is known of the backends' health.
+#[derive(Debug)]
+struct Known {
+    /// As the configuration or an operator has it, by service and backend.
+    told: Vec<Vec<Health>>,
+    /// Whether checks find them dead, likewise.
+    dead: Vec<Vec<bool>>,
+}
+
+impl Known {
+    /// The health that follows: who is dead is down, whatever was told.
+    fn combined(&self) -> Vec<Vec<Health>> {
+        let both = |(told, dead): (&Vec<Health>, &Vec<bool>)| {
+            let one = |(told, dead): (&Health, &bool)| if *dead { Health::Down } else { *told };
+            told.iter().zip(dead).map(one).collect()
+        };
+        self.told.iter().zip(&self.dead).map(both).collect()
+    }
+}
+
 /// Where the health of backends is told to the lanes. Whoever changes it builds the new tables; each
 /// shard takes them over on its next regular turn, about half a second later at most. Packets never wait
 /// for it.
@@ -97,22 +117,43 @@ pub struct HealthBoard {
     config: Arc<LbConfig>,
     /// Counts the assignments, so that a shard sees without the lock that its own is still in force.
     generation: AtomicU64,
+    /// Held while tables are built, by those who change something; no lane ever asks for it.
+    known: Mutex<Known>,
     current: Mutex<Arc<Assignment>>,
 }
 
 impl HealthBoard {
     pub(super) fn new(config: Arc<LbConfig>) -> HealthBoard {
-        let health = config.services.iter().map(|service| service.health()).collect();
-        let current = Mutex::new(Arc::new(Assignment::new(&config, health)));
-        HealthBoard { config, generation: AtomicU64::new(0), current }
+        let told: Vec<_> = config.services.iter().map(|service| service.health()).collect();
+        let dead = told.iter().map(|backends| vec![false; backends.len()]).collect();
+        let current = Mutex::new(Arc::new(Assignment::new(&config, told.clone())));
+        let known = Mutex::new(Known { told, dead });
+        HealthBoard { config, generation: AtomicU64::new(0), known, current }
     }
 
-    /// The health in force, by service and backend in the order of the configuration.
+    /// The health as the configuration or an operator has it, by service and backend in the order of the
+    /// configuration: what [`HealthBoard::apply`] changes.
     pub fn health(&self) -> Vec<Vec<Health>> {
+        self.lock().told.clone()
+    }
+
+    /// The health in force, likewise: who is dead by a check is down, whatever was told.
+    pub fn in_force(&self) -> Vec<Vec<Health>> {
         self.assignment().1.health.clone()
     }
 
-    /// Puts another health in force and returns the share of each service's slots that changed hands.
+    /// Notes what checks have found out about a backend; its place is that of the configuration. Nothing
+    /// comes of a place that is not there.
+    pub fn note(&self, service: usize, backend: usize, is_alive: bool) {
+        let mut known = self.lock();
+        let place = known.dead.get_mut(service).and_then(|backends| backends.get_mut(backend));
+        if let Some(dead) = place {
+            *dead = !is_alive;
+            self.put_in_force(&known);
+        }
+    }
+
+    /// Tells another health and returns the share of each service's slots that changed hands.
     ///
     /// # Errors
     /// [`HealthError`] when there is not one entry for each backend of each service; nothing changes then.
@@ -130,8 +171,9 @@ impl HealthBoard {
                 });
             }
         }
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(self.replace(&mut current, health))
+        let mut known = self.lock();
+        known.told = health;
+        Ok(self.put_in_force(&known))
     }
 
     /// Sets the health of one backend, by the service's name and the backend's address, with its port
@@ -157,19 +199,18 @@ impl HealthBoard {
             return Err(UnknownBackend::Backend { service, backend, backends: names.join(", ") });
         }
         // Under the lock from reading to writing, so that no other change is lost in between.
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut health = current.health.clone();
-        for (known, health) in backends.iter().zip(&mut health[number]) {
-            if meant(known) {
-                *health = to;
+        let mut known = self.lock();
+        for (backend, told) in backends.iter().zip(&mut known.told[number]) {
+            if meant(backend) {
+                *told = to;
             }
         }
-        Ok(self.replace(&mut current, health)[number])
+        Ok(self.put_in_force(&known)[number])
     }
 
-    /// Every backend with its service and its health.
+    /// Every backend with its service and the health in force.
     pub fn backends(&self) -> Vec<(String, String, Health)> {
-        let services = self.config.services.iter().zip(self.health());
+        let services = self.config.services.iter().zip(self.in_force());
         let all = services.flat_map(|(service, health)| {
             let backends = service.backends.iter().zip(health);
             backends.map(|(known, health)| (service.name.clone(), known.to_string(), health))
@@ -177,20 +218,22 @@ impl HealthBoard {
         all.collect()
     }
 
-    fn replace(&self, current: &mut Arc<Assignment>, health: Vec<Vec<Health>>) -> Vec<f64> {
-        let next = Arc::new(Assignment::new(&self.config, health));
+    /// Builds the tables of what is known, and returns the share of each service's slots that moved.
+    fn put_in_force(&self, known: &Known) -> Vec<f64> {
+        let next = Arc::new(Assignment::new(&self.config, known.combined()));
         let size = self.config.table_size as f64;
-        let moved = current.tables.iter().zip(&next.tables).map(|(old, new)| {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *current, next.clone());
+        drop(current);
+        // Release: who sees the number finds the lock's contents at least as new.
+        self.generation.fetch_add(1, Ordering::Release);
+        let moved = before.tables.iter().zip(&next.tables).map(|(old, new)| {
             match old.is_empty() || new.is_empty() {
                 true => 1.0,
                 false => old.moved(new, |_| true) as f64 / size,
             }
         });
-        let moved = moved.collect();
-        *current = next;
-        // Release: who sees the number finds the lock's contents at least as new.
-        self.generation.fetch_add(1, Ordering::Release);
-        moved
+        moved.collect()
     }
 
     /// How many times the health was changed. Read without the lock.
@@ -203,6 +246,10 @@ impl HealthBoard {
         let generation = self.generation();
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         (generation, current.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -227,6 +274,7 @@ mod tests {
             mode: Mode::DsrIpip,
             on_down: OnDown::Move,
             quic: None,
+            check: None,
             backends: (1..=4).map(backend).collect(),
         };
         HealthBoard::new(Arc::new(LbConfig { services: vec![service], ..LbConfig::default() }))
@@ -265,6 +313,24 @@ mod tests {
             error,
             format!("service `web` has no backend `10.0.0.9`; its backends are {names}")
         );
+    }
+
+    #[test]
+    fn who_is_dead_is_down_until_alive_again_and_then_what_was_told() {
+        let board = board();
+        let up = vec![vec![Health::Up; 4]];
+        board.note(0, 1, false);
+        assert_eq!(board.in_force()[0], [Health::Up, Health::Down, Health::Up, Health::Up]);
+        assert_eq!((board.health(), board.generation()), (up, 1));
+        // An operator drains it meanwhile, and another one.
+        let told = vec![vec![Health::Up, Health::Drain, Health::Drain, Health::Up]];
+        board.apply(told.clone()).unwrap();
+        assert_eq!(board.in_force()[0], [Health::Up, Health::Down, Health::Drain, Health::Up]);
+        board.note(0, 1, true);
+        assert_eq!(board.in_force(), told);
+        board.note(0, 7, false);
+        board.note(3, 0, false);
+        assert_eq!((board.in_force(), board.generation()), (told, 3));
     }
 
     #[test]
