@@ -6,7 +6,8 @@ import ctypes
 import os
 import socket
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 CLONE_NEWNET = 0x40000000
 ETH_P_ALL = 3
@@ -32,16 +33,22 @@ class Namespace:
     def nft(self, ruleset: str) -> None:
         run("ip", "netns", "exec", self.name, "nft", "-f", "-", text=ruleset)
 
-    def raw_socket(self, interface: str) -> socket.socket:
-        """A socket that sends and receives whole frames of an interface in this namespace."""
-        with open("/proc/self/ns/net") as home, open(f"/run/netns/{self.name}") as there:
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Has the calling thread in this namespace; sockets that it opens meanwhile stay there."""
+        with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{self.name}") as there:
             _enter(there.fileno())
             try:
-                raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-                raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-                raw.bind((interface, ETH_P_ALL))
+                yield
             finally:
                 _enter(home.fileno())
+
+    def raw_socket(self, interface: str) -> socket.socket:
+        """A socket that sends and receives whole frames of an interface in this namespace."""
+        with self.entered():
+            raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+            raw.bind((interface, ETH_P_ALL))
         return raw
 
     def close(self) -> None:

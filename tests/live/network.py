@@ -1,0 +1,122 @@
+"""The wires: hosts inside, the middle, a host outside.
+
+    inside[0..n] eth ── (a switch, if there are several) ── lan  middle  wan ── eth outside
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+
+from host import INTERFACE, Host
+from namespaces import run
+
+PREFIX = "rlive"
+#: The middle's addresses, by interface; those of the configurations that are tested.
+MIDDLE = {"lan": ("192.168.77.1", "fd77::1"), "wan": ("203.0.113.1", "2001:db8:113::1")}
+INSIDE = [(f"192.168.77.{10 + n}", f"fd77::{10 + n}") for n in range(4)]
+OUTSIDE = ("203.0.113.10", "2001:db8:113::10")
+#: The host outside as a neighbour of those inside, where the middle is but a wire.
+NEIGHBOUR = ("192.168.77.100", "fd77::100")
+#: Segments must be whole and have their checksums: a socket that takes frames off the wire sees them as they are.
+OFFLOADS = ("tx", "off", "tso", "off", "gso", "off", "gro", "off")
+
+_numbers = itertools.count()
+
+
+class Network:
+    """Everything that one middle stands between, built anew for each and deleted when closed."""
+
+    def __init__(self, insiders: int = 1, mtu: int = 1500) -> None:
+        self._stem = f"{PREFIX}-{os.getpid()}-{next(_numbers)}"
+        self._hosts: list[Host] = []
+        self.mtu = mtu
+        try:
+            self.middle = self._host("middle")
+            self.outside = self._host("outside")
+            self.inside = [self._host(f"inside{n}") for n in range(insiders)]
+            self._wire("wan", self.outside, INTERFACE)
+            if insiders == 1:
+                self._wire("lan", self.inside[0], INTERFACE)
+            else:
+                self._switch()
+            for host, (v4, v6) in zip(self.inside, INSIDE, strict=False):
+                configure(host, v4, v6, MIDDLE["lan"])
+            configure(self.outside, *OUTSIDE, MIDDLE["wan"])
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def client(self) -> Host:
+        """The first host inside."""
+        return self.inside[0]
+
+    def join(self) -> None:
+        """Gives the host outside addresses of the network inside as well."""
+        self.outside.ip("addr", "add", f"{NEIGHBOUR[0]}/24", "dev", INTERFACE)
+        self.outside.ip("-6", "addr", "add", f"{NEIGHBOUR[1]}/64", "dev", INTERFACE, "nodad")
+
+    def close(self) -> None:
+        for host in self._hosts:
+            host.close()
+
+    def __enter__(self) -> Network:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _host(self, role: str) -> Host:
+        host = Host(f"{self._stem}-{role}")
+        self._hosts.append(host)
+        host.ip("link", "set", "lo", "up")
+        # Nothing but what a scenario asks for: no router advertisements, no duplicate address detection.
+        host.sysctl([("net.ipv6.conf.default.accept_ra", 0), ("net.ipv6.conf.default.accept_dad", 0)])
+        return host
+
+    def _wire(self, name: str, host: Host, far: str) -> None:
+        """A veth pair from the middle's interface `name` to `far` on a host."""
+        self.middle.ip(
+            "link", "add", name, "mtu", str(self.mtu), "type", "veth",
+            "peer", "name", far, "mtu", str(self.mtu), "netns", host.name,
+        )  # fmt: skip
+        for end, interface in ((self.middle, name), (host, far)):
+            offloads_off(end, interface)
+            end.ip("link", "set", interface, "up")
+
+    def _switch(self) -> None:
+        switch = self._host("switch")
+        switch.ip("link", "add", "switch", "mtu", str(self.mtu), "type", "bridge")
+        switch.ip("link", "set", "switch", "up")
+        self._wire("lan", switch, "uplink")
+        ports = ["uplink"]
+        for n, host in enumerate(self.inside):
+            port = f"port{n}"
+            ends = ("type", "veth", "peer", "name", INTERFACE, "mtu", str(self.mtu), "netns", host.name)
+            switch.ip("link", "add", port, "mtu", str(self.mtu), *ends)
+            offloads_off(switch, port)
+            offloads_off(host, INTERFACE)
+            host.ip("link", "set", INTERFACE, "up")
+            ports.append(port)
+        for port in ports:
+            switch.ip("link", "set", port, "master", "switch", "up")
+
+
+def configure(host: Host, v4: str, v6: str, gateway: tuple[str, str]) -> None:
+    """Addresses and default routes of a host at the edge."""
+    host.ip("addr", "add", f"{v4}/24", "dev", INTERFACE)
+    host.ip("-6", "addr", "add", f"{v6}/64", "dev", INTERFACE, "nodad")
+    host.ip("route", "add", "default", "via", gateway[0])
+    host.ip("-6", "route", "add", "default", "via", gateway[1])
+
+
+def offloads_off(host: Host, interface: str) -> None:
+    run("ip", "netns", "exec", host.name, "ethtool", "-K", interface, *OFFLOADS)
+
+
+def left_behind() -> list[str]:
+    """Namespaces of this process that are still there."""
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
+    return [line.split()[0] for line in listed.stdout.splitlines() if line.startswith(f"{PREFIX}-{os.getpid()}-")]

@@ -1,0 +1,78 @@
+"""Where a scenario takes place: a network with a running middle and servers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+
+from expect import expect, expect_success
+from host import Host
+from kernel import VIRTUAL
+from middle import Ground, Middle, Service
+from network import NEIGHBOUR, OUTSIDE, Network
+from servers import HTTP_PORT, IPERF_PORT, ContentServer, EchoServer
+
+#: Until packets pass. Seconds.
+PATIENCE = 15
+
+
+class Place:
+    """Clients are inside and servers outside, except before a load balancer, where it is the other way round."""
+
+    def __init__(self, make: Callable[[Network, Ground], Middle], ground: Ground, damage: int | None = None) -> None:
+        self.ground = ground
+        #: How long any one thing that a client does may take. Seconds.
+        self.patience = 20.0
+        service = ground.service
+        self.network = Network(service.insiders, mtu=9000 if service is Service.WIRE else 1500)
+        self._servers: list[ContentServer | EchoServer] = []
+        try:
+            self.middle = make(self.network, ground)
+            if service is Service.BALANCER:
+                self.client, self.server = self.network.outside, self.network.inside[0]
+                for n, host in enumerate(self.network.inside):
+                    self._servers.append(ContentServer(host, f"backend{n}", port=80, damage=damage))
+                self.address, self.port = VIRTUAL, 80
+            else:
+                self.client, self.server = self.network.client, self.network.outside
+                self._servers.append(ContentServer(self.server, damage=damage))
+                self._servers.append(EchoServer(self.server))
+                self.server.start("iperf3", "-s", "-p", str(IPERF_PORT), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                self.address, self.address6 = OUTSIDE
+                self.port = HTTP_PORT
+                if service is Service.WIRE:
+                    self.network.join()
+                    self.address, self.address6 = NEIGHBOUR
+            self.start_middle()
+        except BaseException:
+            self.close()
+            raise
+
+    def start_middle(self) -> None:
+        """Starts the middle and waits until packets pass."""
+        self.middle.start()
+        self.wait_until_open()
+
+    def wait_until_open(self) -> None:
+        # What answers echo requests: the server; the load balancer for its own address.
+        done = self.client.run(
+            "ping", "-c", "1", "-i", "0.2", "-W", "1", "-w", str(PATIENCE), self.address, patience=PATIENCE + 5
+        )  # fmt: skip
+        expect(done.returncode == 0, f"nothing passes after {PATIENCE} s: {self.middle.diagnosis()}")
+
+    def get(self, length: int, address: str | None = None) -> tuple[bytes, dict[str, str]]:
+        """What curl gets from the server, and the headers of the answer."""
+        address = address or self.address
+        place = f"[{address}]" if ":" in address else address
+        done = self.client.run(
+            "curl", "-sS", "-i", "--noproxy", "*", "--max-time", str(self.patience), f"http://{place}:{self.port}/{length}",
+            patience=self.patience + 5,
+        )  # fmt: skip
+        head, _, body = expect_success(done).partition(b"\r\n\r\n")
+        return body, dict(re.findall(r"^([\w-]+): (.*?)\r?$", head.decode(), re.MULTILINE))
+
+    def close(self) -> None:
+        for server in self._servers:
+            server.close()
+        self.network.close()

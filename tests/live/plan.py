@@ -1,0 +1,81 @@
+"""Which scenarios run on which ground, and which fault each must notice."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import faults
+from faults import Fault
+from middle import Ground, Service
+from place import Place
+from scenarios import balancing, fetch, flood, hops, jumbo, links, ping, restart, rewrites, throughput, transfer, vlan
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One thing to try."""
+
+    name: str
+    services: tuple[Service, ...]
+    run: Callable[[Place], None]
+    #: What makes it fail.
+    fault: Fault | None
+    #: Has a middle to itself: what it does to it would disturb others, or its summary is looked at.
+    alone: bool = False
+    #: Looks at the summary of a middle that is stopped afterwards.
+    check: Callable[[Place, dict], None] | None = None
+    #: Stops the middle itself.
+    ends_middle: bool = False
+    #: Only for a middle that is a process.
+    process: bool = False
+    #: Takes long, so on few grounds only.
+    long: bool = False
+
+
+NAT, BALANCER, ROUTER, WIRE = Service.NAT, Service.BALANCER, Service.ROUTER, Service.WIRE
+
+SCENARIOS = (
+    Scenario("ping", (NAT, BALANCER, ROUTER, WIRE), ping.small_and_large, faults.LOST_ECHOES),
+    Scenario("ping, fragments", (NAT, ROUTER), ping.fragmented, faults.LOST_FRAGMENTS),
+    Scenario("ping the middle", (NAT, BALANCER, ROUTER), ping.to_the_middle, faults.LOST_ECHOES),
+    Scenario("ping, IPv6", (ROUTER, WIRE), ping.version6, faults.LOST_ECHOES6),
+    Scenario("traceroute", (NAT, ROUTER), hops.version4, faults.SILENT_HOP),
+    Scenario("traceroute, IPv6", (ROUTER,), hops.version6, faults.SILENT_HOP6),
+    Scenario("curl", (NAT, BALANCER, ROUTER), fetch.version4, faults.WRONG_DATA),
+    Scenario("curl, IPv6", (ROUTER, WIRE), fetch.version6, faults.WRONG_TCP),
+    Scenario("the external address", (NAT,), fetch.translated, faults.WRONG_TCP),
+    Scenario("three backends", (BALANCER,), balancing.all_backends_serve, faults.WRONG_TCP),
+    Scenario("backends see clients", (BALANCER,), balancing.backends_see_clients, faults.NO_TCP),
+    Scenario("iperf3, TCP", (NAT, ROUTER), throughput.tcp, faults.CUT_OFF),
+    Scenario("iperf3, UDP", (NAT, ROUTER), throughput.udp, faults.LOST_DATAGRAMS),
+    Scenario("tagged frames", (WIRE,), vlan.tagged, faults.NO_VLANS),
+    Scenario("frames of 9,000 bytes", (WIRE,), jumbo.whole, faults.SHORT),
+    Scenario("flood from inside", (NAT,), flood.from_inside, faults.FEW),
+    Scenario("flood from outside", (NAT,), flood.from_outside, faults.FEW),
+    Scenario("down and up", (NAT,), links.down_and_up, faults.CUT_OFF, alone=True),
+    Scenario("stopped and started", (NAT,), restart.twice, faults.CUT_OFF, alone=True),
+    Scenario("killed and started", (NAT,), restart.after_a_crash, faults.CUT_OFF, alone=True),
+    Scenario("an interface vanishes", (NAT,), links.vanished, None, alone=True, process=True, ends_middle=True),
+    Scenario("1,000 rewrites", (NAT,), rewrites.thousand, faults.CUT_OFF, alone=True, check=rewrites.check, long=True),
+    Scenario("a gigabyte", (NAT, BALANCER), transfer.checksums_equal, faults.WRONG_DATA_LATE, long=True),
+)
+
+XDP, PACKET = "af_xdp", "af_packet"
+#: Where the long ones run, too.
+MAIN = (Ground(NAT, (XDP, XDP), 2), Ground(BALANCER, (XDP, XDP), 2))
+GROUNDS = (
+    *(Ground(service, (XDP, XDP), lanes) for service, lanes in itertools.product((NAT, BALANCER), (1, 2))),
+    *(Ground(service, (PACKET, PACKET), 2) for service in (NAT, BALANCER)),
+    Ground(NAT, (XDP, PACKET), 1),
+    *(Ground(service, (XDP, XDP), 2) for service in (ROUTER, WIRE)),
+    *(Ground(service, (PACKET, PACKET), 1) for service in (ROUTER, WIRE)),
+)
+
+
+def scenarios_on(ground: Ground) -> list[Scenario]:
+    """What is tried on a ground: alone ones where the first device is AF_XDP on two lanes or AF_PACKET."""
+    whole = ground.devices is None or ground in MAIN
+    chosen = [scenario for scenario in SCENARIOS if ground.service in scenario.services]
+    return [scenario for scenario in chosen if whole or not (scenario.alone or scenario.long)]

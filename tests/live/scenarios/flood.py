@@ -1,0 +1,44 @@
+"""A flood of small packets, while others must still get through."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import content
+from expect import expect
+from host import Host
+from place import Place
+
+SENDER = Path(__file__).parents[1] / "flooder.py"
+#: Seconds; curl runs meanwhile.
+DURATION = "4"
+MOST_FETCHES = 8
+
+
+def from_inside(place: Place) -> None:
+    """Datagrams of a few hundred flows, to nobody, as fast as one process can send them."""
+    during(place, place.client, place.address)
+
+
+def from_outside(place: Place) -> None:
+    """Datagrams that nobody asked for."""
+    during(place, place.server, "203.0.113.1")
+
+
+def during(place: Place, sender: Host, target: str) -> None:
+    flooder = sender.start(sys.executable, str(SENDER), target, DURATION, stdout=subprocess.PIPE)
+    # Once it says that it is at it.
+    flooder.stdout.readline()
+    fetched = 0
+    for _ in range(MOST_FETCHES):
+        body, _ = place.get(100_000)
+        expect(hashlib.sha256(body).hexdigest() == content.digest(100_000), "not what was sent")
+        if flooder.poll() is not None:
+            break
+        fetched += 1
+    sent = int(flooder.communicate()[0].split()[-1])
+    expect(sent > 10_000, f"only {sent} packets were sent")
+    expect(fetched >= 1, "curl got through only after the flood")
