@@ -4,6 +4,7 @@
 
 pub mod ab;
 pub mod error;
+pub mod live;
 pub mod machine;
 pub mod memory;
 pub mod nf;

@@ -1,5 +1,7 @@
 //! `rheo bench`: measures, and compares measurements.
 
+mod live;
+
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -27,6 +29,8 @@ pub(crate) struct Args {
 enum Scenario {
     /// Measure what chains of network functions cost per packet, packets from memory.
     Nf(NfArgs),
+    /// Measure what forwarding costs on real interfaces, the whole machine counted.
+    Live(live::Args),
     /// Run two benchmark commands in turn and print their ratios.
     Ab(AbArgs),
 }
@@ -128,6 +132,7 @@ enum SizeName {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.scenario {
         Scenario::Nf(args) => nf(args),
+        Scenario::Live(args) => live::run(args),
         Scenario::Ab(args) => ab(args),
     }
 }

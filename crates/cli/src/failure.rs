@@ -79,6 +79,8 @@ pub(crate) enum Failure {
     #[error("error: {0}")]
     Client(#[from] ClientError),
     #[error("error: {0}")]
+    Live(#[from] rheostat_bench::live::LiveError),
+    #[error("error: {0}")]
     Bench(#[from] rheostat_bench::BenchError),
 }
 

@@ -1,0 +1,99 @@
+//! Processor time: of the whole machine, and of the tasks that carry packets.
+
+use std::fs;
+use std::time::Instant;
+
+use super::error::LiveError;
+
+/// Clock ticks per second in `/proc/stat`: the kernel's interface has fixed them at a hundred.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// What the processors have done up to an instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CpuTime {
+    at: Instant,
+    processors: f64,
+    /// Seconds in which processors had nothing to do, or the hypervisor did something else.
+    idle: f64,
+    stolen: f64,
+    /// Seconds of the tasks that carry packets.
+    tasks: f64,
+}
+
+/// What the processors did in a span.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CpuUse {
+    /// Seconds, of all processors together, in which they did something.
+    pub(super) busy: f64,
+    /// Seconds that the hypervisor took.
+    pub(super) stolen: f64,
+    /// Seconds of the tasks that carry packets, as the scheduler counts them.
+    pub(super) tasks: f64,
+    /// How long it was, in seconds.
+    pub(super) elapsed: f64,
+}
+
+impl CpuTime {
+    /// Reads the counts; `tasks` are processes other than this one that carry packets.
+    ///
+    /// Idle time is used, and not the sum of the others: it is kept to the microsecond when the clock
+    /// ticks only on processors that have something to do, while the others are sampled.
+    pub(super) fn now(tasks: &[u32]) -> Result<CpuTime, LiveError> {
+        let text = read("/proc/stat")?;
+        let mut lines = text.lines();
+        let total = lines.next().unwrap_or_default();
+        let columns: Vec<f64> =
+            total.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
+        let column = |at: usize| columns.get(at).copied().unwrap_or(0.0) / TICKS_PER_SECOND;
+        let processors = lines.take_while(|line| line.starts_with("cpu")).count();
+        let mut seconds = 0.0;
+        for &process in tasks.iter().chain(&softirq_threads()?).chain([&std::process::id()]) {
+            seconds += task_seconds(process);
+        }
+        Ok(CpuTime {
+            at: Instant::now(),
+            processors: processors as f64,
+            idle: column(3) + column(4),
+            stolen: column(7),
+            tasks: seconds,
+        })
+    }
+
+    /// What was done since `earlier`.
+    pub(super) fn since(&self, earlier: &CpuTime) -> CpuUse {
+        let elapsed = (self.at - earlier.at).as_secs_f64();
+        let stolen = self.stolen - earlier.stolen;
+        CpuUse {
+            busy: elapsed * self.processors - (self.idle - earlier.idle) - stolen,
+            stolen,
+            tasks: self.tasks - earlier.tasks,
+            elapsed,
+        }
+    }
+}
+
+/// The kernel's threads that take over softirqs when there are too many.
+fn softirq_threads() -> Result<Vec<u32>, LiveError> {
+    let folder = fs::read_dir("/proc").map_err(|error| LiveError::file("/proc", error))?;
+    let processes =
+        folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_softirq = |process: &u32| {
+        fs::read_to_string(format!("/proc/{process}/comm"))
+            .is_ok_and(|name| name.starts_with("ksoftirqd/"))
+    };
+    Ok(processes.filter(is_softirq).collect())
+}
+
+/// Seconds that a process has run, all its threads; none where it is gone.
+fn task_seconds(process: u32) -> f64 {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return 0.0 };
+    let nanoseconds = threads.flatten().filter_map(|thread| {
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<f64>().ok()
+    });
+    nanoseconds.sum::<f64>() / 1e9
+}
+
+fn read(path: &str) -> Result<String, LiveError> {
+    fs::read_to_string(path).map_err(|error| LiveError::file(path, error))
+}

@@ -1,0 +1,84 @@
+//! Why a live path could not be measured.
+
+use std::io;
+
+use thiserror::Error;
+
+/// Why there is no figure.
+#[derive(Debug, Error)]
+pub enum LiveError {
+    /// Namespaces, programs and limits are root's.
+    #[error("`rheo bench live` makes namespaces and loads BPF programs: run it as root")]
+    NotRoot,
+    /// A command that sets something up failed.
+    #[error("`{command}`: {message}")]
+    Command {
+        /// The command.
+        command: String,
+        /// What it said, or why it could not be run.
+        message: String,
+    },
+    /// A BPF program could not be loaded, attached or run.
+    #[error("the BPF program that {task}: {message}")]
+    Program {
+        /// What it is for.
+        task: &'static str,
+        /// The loader's or the kernel's complaint.
+        message: String,
+    },
+    /// A file of `/proc` or `/sys` could not be read or written.
+    #[error("{path}: {error}")]
+    File {
+        /// The file.
+        path: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The namespace could not be entered.
+    #[error("cannot enter the namespace {name}: {error}")]
+    Enter {
+        /// Its name.
+        name: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Nothing comes out of the path.
+    #[error("{path} does not forward: {sent} packets were sent, {arrived} arrived{said}")]
+    Silent {
+        /// The path.
+        path: &'static str,
+        /// Packets sent.
+        sent: u64,
+        /// Packets that reached the sink.
+        arrived: u64,
+        /// What it said, with a separator.
+        said: String,
+    },
+    /// `rheo` ended with a failure.
+    #[error("rheo ended with {status}: {said}")]
+    Rheo {
+        /// How it ended.
+        status: String,
+        /// Its last words.
+        said: String,
+    },
+}
+
+impl LiveError {
+    /// For complaints about `task`'s program.
+    pub(super) fn program(task: &'static str, error: impl std::error::Error) -> LiveError {
+        // Loaders put the interesting part, the verifier's words, into sources.
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(inner) = source {
+            message = format!("{message}: {inner}");
+            source = inner.source();
+        }
+        LiveError::Program { task, message }
+    }
+
+    /// For a file that could not be read or written.
+    pub(super) fn file(path: &str, error: io::Error) -> LiveError {
+        LiveError::File { path: path.to_owned(), error }
+    }
+}

@@ -1,0 +1,149 @@
+//! Sends as fast as the path takes packets, and measures what that costs.
+
+use std::time::{Duration, Instant};
+
+use rheostat_base::core_set::{CoreSet, pin_current_thread};
+
+use super::cpu::{CpuTime, CpuUse};
+use super::error::LiveError;
+use super::path::SinkPlace;
+use super::programs::{Sink, Source};
+use super::wires::{END, LAN, Wires};
+
+/// Frames sent by one call of the kernel: setting one up costs as much as some tens of frames.
+const CHUNK: u32 = 1024;
+/// How long to wait when no more may be under way.
+const PAUSE: Duration = Duration::from_micros(20);
+/// After so long without arrivals, what is under way counts as lost.
+const LOST_AFTER: Duration = Duration::from_millis(50);
+/// Bytes of a frame, without its check sequence: 64 on the wire with it.
+const FRAME: usize = 60;
+
+/// What was sent and arrived in a span, and what it cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) sent: u64,
+    pub(super) arrived: u64,
+    pub(super) cpu: CpuUse,
+}
+
+/// A closed loop: never more packets are under way than the path's queues hold, so that nothing is
+/// dropped and yet the path always has work.
+#[derive(Debug)]
+pub(super) struct Generator<'a> {
+    wires: &'a Wires,
+    source: Source,
+    sink: Sink,
+    most_under_way: u64,
+    sent: u64,
+    lost: u64,
+}
+
+impl<'a> Generator<'a> {
+    /// `most_under_way` in packets, at least two chunks.
+    pub(super) fn new(
+        wires: &'a Wires,
+        place: SinkPlace,
+        flows: u32,
+        most_under_way: u64,
+    ) -> Result<Generator<'a>, LiveError> {
+        let sink = match place {
+            SinkPlace::Middle => Sink::attach(&wires.middle, LAN)?,
+            SinkPlace::Far => Sink::attach(&wires.sink, END)?,
+        };
+        let source = Source::new(&wires.source, END, flows, frame())?;
+        // On the first core; what is measured has the others.
+        let first = CoreSet::available().ok().and_then(|set| set.cores().first().copied());
+        if let Some(core) = first {
+            // Where that is refused, the figures are only less steady.
+            let _ = pin_current_thread(core);
+        }
+        Ok(Generator { wires, source, sink, most_under_way, sent: 0, lost: 0 })
+    }
+
+    /// Sends every flow twice, so that the path knows them, and waits until all is quiet.
+    ///
+    /// # Errors
+    /// [`LiveError::Silent`] when less than half arrives.
+    pub(super) fn warm_up(&mut self, flows: u32) -> Result<(), LiveError> {
+        let least = u64::from(flows) * 2;
+        let end = Instant::now() + Duration::from_secs(60);
+        while self.sent < least && Instant::now() < end {
+            self.send_for(Duration::from_millis(100))?;
+        }
+        let arrived = self.settle()?;
+        if arrived * 2 < self.sent {
+            return Err(LiveError::Silent {
+                path: "the path",
+                sent: self.sent,
+                arrived,
+                said: String::new(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Sends for `span`, and measures until everything has arrived.
+    pub(super) fn measure(&mut self, span: Duration, tasks: &[u32]) -> Result<Window, LiveError> {
+        let (sent, arrived) = (self.sent, self.settle()?);
+        let before = CpuTime::now(tasks)?;
+        self.send_for(span)?;
+        let cpu = CpuTime::now(tasks)?.since(&before);
+        let arrived = self.settle()? - arrived;
+        Ok(Window { sent: self.sent - sent, arrived, cpu })
+    }
+
+    fn send_for(&mut self, span: Duration) -> Result<(), LiveError> {
+        let Generator { wires, source, sink, most_under_way, sent, lost, .. } = self;
+        wires.source.enter(|| {
+            let end = Instant::now() + span;
+            let mut last = (sink.count()?, Instant::now());
+            while Instant::now() < end {
+                let arrived = sink.count()?;
+                if arrived != last.0 {
+                    last = (arrived, Instant::now());
+                }
+                let under_way = sent.saturating_sub(*lost + arrived);
+                if under_way + u64::from(CHUNK) <= *most_under_way {
+                    source.send(CHUNK)?;
+                    *sent += u64::from(CHUNK);
+                } else if last.1.elapsed() > LOST_AFTER {
+                    *lost += under_way;
+                } else {
+                    std::thread::sleep(PAUSE);
+                }
+            }
+            Ok(())
+        })?
+    }
+
+    /// Waits until nothing arrives any more; how many have arrived so far.
+    fn settle(&self) -> Result<u64, LiveError> {
+        let mut arrived = self.sink.count()?;
+        loop {
+            std::thread::sleep(LOST_AFTER);
+            let now = self.sink.count()?;
+            if now == arrived {
+                return Ok(now);
+            }
+            arrived = now;
+        }
+    }
+}
+
+/// The frame that is repeated: a datagram of zeros to the discard service. All addresses, the source port
+/// and the checksums are filled in for each.
+fn frame() -> Vec<u8> {
+    let mut frame = Vec::with_capacity(FRAME);
+    frame.resize(12, 0);
+    frame.extend([0x08, 0x00]);
+    let length = (FRAME - 14) as u16;
+    frame.extend([0x45, 0]);
+    frame.extend(length.to_be_bytes());
+    // No identification, not to be cut, time to live 64, UDP; no checksum, no addresses yet.
+    frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    frame.extend([0, 0, 0, 9]);
+    frame.extend((length - 20).to_be_bytes());
+    frame.resize(FRAME, 0);
+    frame
+}

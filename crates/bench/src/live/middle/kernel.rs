@@ -1,0 +1,23 @@
+//! The kernel as a gateway.
+
+use crate::live::error::LiveError;
+use crate::live::wires::{LAN, SINK_ADDRESS, WAN, Wires};
+
+const RULES: &str = "
+table ip gateway {
+  chain out { type nat hook postrouting priority srcnat; oifname \"wan\" masquerade; }
+}
+";
+
+/// Forwards and masquerades, as a home router does.
+pub(super) fn masquerade(wires: &Wires) -> Result<(), LiveError> {
+    let middle = &wires.middle;
+    middle.ip(&format!("addr add 192.168.77.1/24 dev {LAN}"))?;
+    middle.ip(&format!("addr add 203.0.113.1/24 dev {WAN}"))?;
+    middle.ip(&format!("route add default via {SINK_ADDRESS}"))?;
+    middle.exec("sysctl -qw net.ipv4.ip_forward=1", "")?;
+    middle.exec("nft -f -", RULES)?;
+    // Frames that are sent by XDP are taken only by who polls for them: a program would see to that
+    // (and cost), and so does coalescing.
+    middle.exec(&format!("ethtool -K {LAN} gro on"), "")
+}

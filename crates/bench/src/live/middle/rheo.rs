@@ -1,0 +1,139 @@
+//! `rheo run` over AF_XDP, on all cores but the source's.
+
+use std::fs::{self, File};
+use std::path::Path as FilePath;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::live::error::LiveError;
+use crate::live::path::Path;
+use crate::live::wires::{LAN, SINK_ADDRESS, WAN, Wires};
+
+/// Packets under way at most: as many as one receive ring holds.
+pub(super) const WINDOW: u64 = 2048;
+/// How long it may take to start and to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running `rheo`, killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Rheo {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Rheo {
+    pub(super) fn start(
+        path: Path,
+        wires: &Wires,
+        flows: u32,
+        rheo: &FilePath,
+    ) -> Result<Rheo, LiveError> {
+        let folder = tempfile::Builder::new()
+            .prefix("rheo-bench-")
+            .tempdir()
+            .map_err(|error| LiveError::file("a temporary folder", error))?;
+        let config = folder.path().join("config.toml");
+        let create = |name: &str| {
+            File::create(folder.path().join(name)).map_err(|error| LiveError::file(name, error))
+        };
+        fs::write(&config, configuration(path, flows))
+            .map_err(|error| LiveError::file("config.toml", error))?;
+        let child = wires
+            .middle
+            .command(rheo)
+            .arg("run")
+            .arg(&config)
+            .args(["--json", "--lanes", "1"])
+            .stdin(Stdio::null())
+            .stdout(create("out")?)
+            .stderr(create("log")?)
+            .spawn()
+            .map_err(|error| LiveError::Command {
+                command: format!("{} run", rheo.display()),
+                message: error.to_string(),
+            })?;
+        let mut rheo = Rheo { child, folder };
+        rheo.wait_until_ready(wires)?;
+        Ok(rheo)
+    }
+
+    /// The process.
+    pub(super) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(super) fn stop(mut self) -> Result<(), LiveError> {
+        let pid = Pid::from_child(&self.child);
+        let _ = kill_process(pid, Signal::TERM);
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                if status.success() {
+                    return Ok(());
+                }
+                return Err(self.failed(&status.to_string()));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Err(self.failed("nothing: it does not end"))
+    }
+
+    /// It is ready once both interfaces have its programs.
+    fn wait_until_ready(&mut self, wires: &Wires) -> Result<(), LiveError> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(self.failed(&status.to_string()));
+            }
+            if wires.has_program(LAN) && wires.has_program(WAN) {
+                // Programs are attached last but for the first poll.
+                thread::sleep(Duration::from_millis(200));
+                return Ok(());
+            }
+            if Instant::now() > end {
+                return Err(self.failed("nothing: it does not start"));
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn failed(&self, status: &str) -> LiveError {
+        let read =
+            |name: &str| fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
+        let said = format!("{}\n{}", read("log").trim(), read("out").trim());
+        let tail: Vec<&str> = said.trim().lines().rev().take(8).collect();
+        let said = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
+        LiveError::Rheo { status: status.to_owned(), said }
+    }
+}
+
+impl Drop for Rheo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One lane that sleeps when there is nothing to do, so that idle time is counted as idle. The NAT maps
+/// as Linux does, by remote endpoints, too.
+fn configuration(path: Path, flows: u32) -> String {
+    let device = |name: &str, side: &str, address: &str| {
+        format!(
+            "[[device]]\nname = \"{name}\"\nkind = \"af_xdp\"\ninterface = \"{name}\"\nside = \"{side}\"\n{address}\n"
+        )
+    };
+    let rest = format!("[state]\nflows = {}\n\n[polling]\npolicy = \"interrupt\"\n", 2 * flows);
+    if path == Path::RheoForward {
+        let devices = device(LAN, "inside", "") + &device(WAN, "outside", "");
+        return format!("{devices}\n[chain]\nfunctions = []\n\n{rest}");
+    }
+    let devices = device(LAN, "inside", "address = [\"192.168.77.1/24\"]")
+        + &device(WAN, "outside", "address = [\"203.0.113.1/24\"]");
+    format!(
+        "{devices}\n[[route]]\nto = \"0.0.0.0/0\"\nvia = \"{SINK_ADDRESS}\"\n\n[chain]\nfunctions = [\"nat\"]\n\n\
+         [function.nat]\nexternal = [\"203.0.113.1\"]\nmapping = \"address-and-port-dependent\"\n\n{rest}"
+    )
+}

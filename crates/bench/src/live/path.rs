@@ -1,0 +1,59 @@
+//! The ways from source to sink that are compared.
+
+/// What stands in the middle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// Nothing: frames are dropped as they arrive. What the source alone costs, and so no row.
+    Nothing,
+    /// `rheo` with a chain without functions, over `af_xdp`: forwarding without state.
+    RheoForward,
+    /// `rheo` with NAT and addresses on its devices, over `af_xdp`.
+    RheoNat,
+    /// The kernel's forwarding with masquerading by nftables.
+    NftMasquerade,
+    /// An XDP program that redirects from interface to interface: the least there is.
+    XdpRedirect,
+}
+
+impl Path {
+    /// Those with rows, what is measured first.
+    pub const ALL: [Path; 4] =
+        [Path::RheoForward, Path::RheoNat, Path::NftMasquerade, Path::XdpRedirect];
+
+    /// Its name in rows and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Path::Nothing => "nothing",
+            Path::RheoForward => "rheo-forward",
+            Path::RheoNat => "rheo-nat",
+            Path::NftMasquerade => "nft-masquerade",
+            Path::XdpRedirect => "xdp-redirect",
+        }
+    }
+
+    /// How the middle meets the interfaces, as rows have it.
+    pub fn device(self) -> &'static str {
+        match self {
+            Path::Nothing | Path::XdpRedirect => "xdp",
+            Path::RheoForward | Path::RheoNat => "af_xdp",
+            Path::NftMasquerade => "kernel",
+        }
+    }
+
+    /// Where its packets end.
+    pub(super) fn sink(self) -> SinkPlace {
+        match self {
+            Path::Nothing => SinkPlace::Middle,
+            _ => SinkPlace::Far,
+        }
+    }
+}
+
+/// Where packets are counted and dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SinkPlace {
+    /// As they reach the middle.
+    Middle,
+    /// Behind it.
+    Far,
+}

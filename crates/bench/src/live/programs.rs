@@ -1,0 +1,153 @@
+//! The BPF programs of `traffic.bpf.c`, one object for each use, so that counts are apart.
+
+use aya::maps::PerCpuArray;
+use aya::maps::xdp::DevMap;
+use aya::programs::{TestRun, TestRunAttrs, TestRunOptions, Xdp, XdpMode};
+use aya::{Ebpf, EbpfLoader};
+
+use super::error::LiveError;
+use super::namespace::Namespace;
+
+/// Compiled from `crates/io/bpf/traffic.bpf.c` by the script beside it.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../io/bpf/traffic.o");
+
+/// Counts and drops what reaches an interface, as long as it lives.
+#[derive(Debug)]
+pub(super) struct Sink {
+    object: Ebpf,
+}
+
+impl Sink {
+    const TASK: &str = "counts and drops";
+
+    pub(super) fn attach(namespace: &Namespace, interface: &str) -> Result<Sink, LiveError> {
+        let mut object = load(0, Self::TASK)?;
+        attach(&mut object, "sink", Self::TASK, namespace, interface)?;
+        Ok(Sink { object })
+    }
+
+    /// Packets so far.
+    pub(super) fn count(&self) -> Result<u64, LiveError> {
+        let failed = |error| LiveError::program(Self::TASK, error);
+        let map = self.object.map("arrived").expect("the object has it");
+        let arrived: PerCpuArray<_, u64> = map.try_into().map_err(failed)?;
+        Ok(arrived.get(&0, 0).map_err(failed)?.iter().sum())
+    }
+}
+
+/// Redirects what reaches an interface to another one, as long as it lives.
+#[derive(Debug)]
+pub(super) struct Redirect {
+    _object: Ebpf,
+}
+
+impl Redirect {
+    const TASK: &str = "redirects";
+
+    pub(super) fn attach(
+        namespace: &Namespace,
+        from: &str,
+        to: &str,
+    ) -> Result<Redirect, LiveError> {
+        let failed = |error| LiveError::program(Self::TASK, error);
+        let mut object = load(0, Self::TASK)?;
+        let target = index(namespace, to)?;
+        let map = object.map_mut("way").expect("the object has it");
+        let mut way: DevMap<_> =
+            map.try_into().map_err(|error| LiveError::program(Self::TASK, error))?;
+        // The number is looked up where the calling thread is.
+        namespace.enter(|| way.set(0, target, None, 0))?.map_err(failed)?;
+        attach(&mut object, "forward", Self::TASK, namespace, from)?;
+        Ok(Redirect { _object: object })
+    }
+}
+
+/// Sends frames out of an interface, each of the next flow.
+#[derive(Debug)]
+pub(super) struct Source {
+    object: Ebpf,
+    context: [u8; 24],
+    frame: Vec<u8>,
+}
+
+impl Source {
+    const TASK: &str = "makes flows";
+    /// Frames that the kernel handles in one go, its own default.
+    const BATCH: u32 = 64;
+
+    /// `flows` is a power of two; `frame` the frame that is repeated, as `generate` in
+    /// `traffic.bpf.c` wants it.
+    pub(super) fn new(
+        namespace: &Namespace,
+        interface: &str,
+        flows: u32,
+        frame: Vec<u8>,
+    ) -> Result<Source, LiveError> {
+        let mut object = load(flows - 1, Self::TASK)?;
+        // Attached although nothing comes in: so that the interface may be sent from, which a virtual one
+        // allows with a program only; and because a test run of a program that is not attached anywhere
+        // patches the kernel's dispatcher of programs, twice, and waits for grace periods of 10 ms.
+        attach(&mut object, "generate", Self::TASK, namespace, interface)?;
+        // struct xdp_md: data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex.
+        let words = [0, frame.len() as u32, 0, index(namespace, interface)?, 0, 0];
+        let mut context = [0; 24];
+        for (place, word) in context.chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        Ok(Source { object, context, frame })
+    }
+
+    /// Sends this many frames. The calling thread must be in the interface's namespace.
+    pub(super) fn send(&mut self, frames: u32) -> Result<(), LiveError> {
+        let options = TestRunOptions {
+            data_in: Some(&self.frame),
+            ctx_in: Some(&self.context),
+            repeat: frames,
+            attrs: TestRunAttrs::new().xdp_live_frames(Self::BATCH),
+            ..TestRunOptions::default()
+        };
+        let sent = program(&mut self.object, "generate").test_run(options);
+        sent.map_err(|error| LiveError::program(Self::TASK, error))?;
+        Ok(())
+    }
+}
+
+fn load(flow_mask: u32, task: &'static str) -> Result<Ebpf, LiveError> {
+    EbpfLoader::new()
+        .override_global("flow_mask", &flow_mask, true)
+        .load(OBJECT)
+        .map_err(|error| LiveError::program(task, error))
+}
+
+fn attach(
+    object: &mut Ebpf,
+    name: &str,
+    task: &'static str,
+    namespace: &Namespace,
+    interface: &str,
+) -> Result<(), LiveError> {
+    let program = program(object, name);
+    program.load().map_err(|error| LiveError::program(task, error))?;
+    let attached = namespace.enter(|| program.attach(interface, XdpMode::Driver))?;
+    attached.map_err(|error| LiveError::program(task, error))?;
+    Ok(())
+}
+
+fn program<'a>(object: &'a mut Ebpf, name: &str) -> &'a mut Xdp {
+    let program = object.program_mut(name).expect("the object has it");
+    program.try_into().expect("all its programs are for XDP")
+}
+
+/// The number of an interface.
+fn index(namespace: &Namespace, interface: &str) -> Result<u32, LiveError> {
+    // Sockets are in the namespace they were made in; /sys is in the one it was mounted in.
+    let found = namespace.enter(|| {
+        let socket = rustix::net::socket(
+            rustix::net::AddressFamily::INET,
+            rustix::net::SocketType::DGRAM,
+            None,
+        )?;
+        rustix::net::netdevice::name_to_index(socket, interface)
+    })?;
+    found.map_err(|error| LiveError::file(interface, error.into()))
+}

@@ -1,0 +1,151 @@
+//! What a row says.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::generator::Window;
+use super::path::Path;
+
+/// The figures of one path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The path, as [`Path::name`] has it.
+    pub path: String,
+    /// How it meets the interfaces: `af_xdp`, `kernel`, `xdp`.
+    pub device: String,
+    /// Flows, in an order that no cache foresees.
+    pub flows: u32,
+    /// Processor time of the whole machine for a packet that arrived, in nanoseconds, less what the
+    /// source takes: the median window.
+    pub cpu_ns_per_packet: f64,
+    /// The least window.
+    pub cpu_ns_min: f64,
+    /// The greatest.
+    pub cpu_ns_max: f64,
+    /// The same of the tasks that carry packets alone. Much less than the above means that the machine
+    /// did something else meanwhile.
+    pub task_ns_per_packet: f64,
+    /// Processor time of the source for a packet, in nanoseconds: what was taken off.
+    pub source_ns_per_packet: f64,
+    /// Packets per second that arrived, in millions.
+    pub mpps: f64,
+    /// The share of packets that did not arrive.
+    pub loss: f64,
+    /// The share of processor time that the hypervisor took.
+    pub stolen: f64,
+}
+
+/// The windows of one measurement.
+#[derive(Clone, Debug)]
+pub(super) struct Figure {
+    windows: Vec<Window>,
+}
+
+impl Figure {
+    pub(super) fn of(windows: Vec<Window>) -> Figure {
+        Figure { windows }
+    }
+
+    /// The values of all windows in order.
+    fn sorted(&self, value: impl Fn(&Window) -> f64) -> Vec<f64> {
+        let mut values: Vec<_> = self.windows.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    }
+
+    fn median(&self, value: impl Fn(&Window) -> f64) -> f64 {
+        let values = self.sorted(value);
+        values[values.len() / 2]
+    }
+}
+
+impl Row {
+    pub(super) fn new(path: Path, flows: u32, figure: &Figure, baseline: &Figure) -> Row {
+        let per_sent = |seconds: f64, window: &Window| 1e9 * seconds / window.sent.max(1) as f64;
+        let source = baseline.median(|window| per_sent(window.cpu.busy, window));
+        let source_tasks = baseline.median(|window| per_sent(window.cpu.tasks, window));
+        let above = |seconds: f64, source: f64, window: &Window| {
+            (1e9 * seconds - source * window.sent as f64) / window.arrived.max(1) as f64
+        };
+        let whole = figure.sorted(|window| above(window.cpu.busy, source, window));
+        Row {
+            path: path.name().into(),
+            device: path.device().into(),
+            flows,
+            cpu_ns_per_packet: rounded(whole[whole.len() / 2]),
+            cpu_ns_min: rounded(whole[0]),
+            cpu_ns_max: rounded(whole[whole.len() - 1]),
+            task_ns_per_packet: rounded(
+                figure.median(|window| above(window.cpu.tasks, source_tasks, window)),
+            ),
+            source_ns_per_packet: rounded(source),
+            mpps: rounded(figure.median(|w| w.arrived as f64 / w.cpu.elapsed / 1e6)),
+            loss: rounded(figure.median(|w| 1.0 - w.arrived as f64 / w.sent.max(1) as f64)),
+            stolen: rounded(figure.median(|w| w.cpu.stolen / w.cpu.elapsed)),
+        }
+    }
+}
+
+/// Three digits behind the point: more would claim a precision that there is not.
+fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+/// Rows as lines under a heading, and how they compare.
+#[derive(Clone, Copy, Debug)]
+pub struct Table;
+
+impl Table {
+    /// The heading.
+    pub fn heading() -> String {
+        format!(
+            "{:<15} {:<7} {:>8} {:>9} {:>17} {:>9} {:>8} {:>7} {:>6} {:>7}",
+            "path",
+            "device",
+            "flows",
+            "cpu ns",
+            "min-max",
+            "tasks ns",
+            "source",
+            "Mpps",
+            "loss",
+            "stolen"
+        )
+    }
+
+    /// A row's line.
+    pub fn line(row: &Row) -> impl fmt::Display {
+        let range = format!("{:.0}-{:.0}", row.cpu_ns_min, row.cpu_ns_max);
+        format!(
+            "{:<15} {:<7} {:>8} {:>9.0} {:>17} {:>9.0} {:>8.0} {:>7.3} {:>5.1}% {:>6.1}%",
+            row.path,
+            row.device,
+            row.flows,
+            row.cpu_ns_per_packet,
+            range,
+            row.task_ns_per_packet,
+            row.source_ns_per_packet,
+            row.mpps,
+            row.loss * 100.0,
+            row.stolen * 100.0,
+        )
+    }
+
+    /// What the rows with as many flows come to against each other: one line for each path of `rheo`
+    /// and each that it is held against.
+    pub fn ratios(rows: &[Row]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for ours in rows.iter().filter(|row| row.path.starts_with("rheo-")) {
+            let others = rows.iter().filter(|row| !row.path.starts_with("rheo-"));
+            for theirs in others.filter(|row| row.flows == ours.flows) {
+                let ratio = ours.cpu_ns_per_packet / theirs.cpu_ns_per_packet;
+                lines.push(format!(
+                    "{} / {} at {} flows: {ratio:.2}",
+                    ours.path, theirs.path, ours.flows
+                ));
+            }
+        }
+        lines
+    }
+}

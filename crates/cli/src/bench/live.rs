@@ -1,0 +1,90 @@
+//! `rheo bench live`: real interfaces.
+
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use rheostat_base::unit::parse_duration;
+use rheostat_bench::live::{LiveBench, Path, Table};
+use rheostat_bench::machine::Machine;
+
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo bench live                                      all paths, 64k and 1M flows
+  rheo bench live --path rheo-nat,nft-masquerade --flows 64k
+  rheo bench live --json > rows.json
+
+Needs root. Makes namespaces and virtual interfaces of its own and removes them. A row's cost is what all
+processors of the machine do for a packet, less what the source does: leave the machine alone meanwhile.")]
+pub(super) struct Args {
+    /// What to measure.
+    #[arg(long = "path", value_enum, value_delimiter = ',')]
+    paths: Vec<PathName>,
+    /// Flows that are open throughout, such as 64k,1M: the next power of two of each.
+    #[arg(long, value_delimiter = ',', default_value = "64k,1M", value_parser = super::flows)]
+    flows: Vec<u32>,
+    /// Windows measured per row; the median counts.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    windows: u16,
+    /// The length of a window.
+    #[arg(long, default_value = "1s", value_parser = parse_duration)]
+    window: Duration,
+    /// Print rows as lines of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PathName {
+    /// rheo, a chain without functions, AF_XDP.
+    RheoForward,
+    /// rheo, NAT, AF_XDP.
+    RheoNat,
+    /// The kernel with nftables.
+    NftMasquerade,
+    /// An XDP program that redirects: the least there is.
+    XdpRedirect,
+}
+
+/// Measures.
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let rheo = std::env::current_exe()?;
+    let bench = LiveBench { rheo, windows: args.windows.into(), window: args.window };
+    let paths: Vec<Path> = match args.paths.as_slice() {
+        [] => Path::ALL.to_vec(),
+        names => names.iter().map(|name| path(*name)).collect(),
+    };
+    let flows: Vec<u32> = args.flows.iter().map(|flows| flows.next_power_of_two()).collect();
+    if !args.json {
+        out!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
+        out!("{}", Table::heading());
+    }
+    let rows = bench.run(&paths, &flows, |row| {
+        if args.json {
+            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
+        } else {
+            out!("{}", Table::line(row));
+        }
+    })?;
+    for line in Table::ratios(&rows) {
+        if args.json {
+            // Standard output is rows and nothing else.
+            let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("{line}\n"));
+        } else {
+            out!("{line}");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn path(name: PathName) -> Path {
+    match name {
+        PathName::RheoForward => Path::RheoForward,
+        PathName::RheoNat => Path::RheoNat,
+        PathName::NftMasquerade => Path::NftMasquerade,
+        PathName::XdpRedirect => Path::XdpRedirect,
+    }
+}
