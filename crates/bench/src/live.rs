@@ -70,7 +70,7 @@ impl LiveBench {
     fn measure(&self, path: Path, flows: u32) -> Result<Figure, LiveError> {
         let wires = Wires::build()?;
         let middle = Middle::start(path, &wires, flows, &self.rheo)?;
-        let mut generator = generator::Generator::new(&wires, path.sink(), flows, middle.window())?;
+        let mut generator = generator::Generator::new(&wires, path.sink(), flows, middle::RING)?;
         generator.warm_up(flows)?;
         let mut windows = Vec::new();
         for _ in 0..self.windows {

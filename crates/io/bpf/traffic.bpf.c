@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* What the benchmark of live paths needs at both ends: a program that makes flows out of the frames
- * that BPF_PROG_TEST_RUN repeats, one that counts and drops what arrives, and one that forwards
- * without looking, the least a path can cost. */
+ * that BPF_PROG_TEST_RUN repeats, one that counts and drops what arrives, and two that forward or
+ * receive without looking, the least a path can cost. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
@@ -43,6 +43,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct bpf_devmap_val);
 } way SEC(".maps");
+
+/* The socket that `receive` gives frames to. */
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} socket SEC(".maps");
 
 static __always_inline struct frame *discarded(struct xdp_md *ctx)
 {
@@ -122,6 +130,13 @@ SEC("xdp")
 int forward(struct xdp_md *ctx)
 {
 	return discarded(ctx) ? bpf_redirect_map(&way, 0, XDP_DROP) : XDP_PASS;
+}
+
+/* Gives the benchmark's frames to a socket. */
+SEC("xdp")
+int receive(struct xdp_md *ctx)
+{
+	return discarded(ctx) ? bpf_redirect_map(&socket, 0, XDP_DROP) : XDP_PASS;
 }
 
 char LICENSE[] SEC("license") = "MIT";

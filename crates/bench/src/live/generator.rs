@@ -11,7 +11,7 @@ use super::programs::{Sink, Source};
 use super::wires::{END, LAN, Wires};
 
 /// Frames sent by one call of the kernel: setting one up costs as much as some tens of frames.
-const CHUNK: u32 = 1024;
+const CHUNK: u32 = 512;
 /// How long to wait when no more may be under way.
 const PAUSE: Duration = Duration::from_micros(20);
 /// After so long without arrivals, what is under way counts as lost.
@@ -45,7 +45,7 @@ impl<'a> Generator<'a> {
         wires: &'a Wires,
         place: SinkPlace,
         flows: u32,
-        most_under_way: u64,
+        most_under_way: u32,
     ) -> Result<Generator<'a>, LiveError> {
         let sink = match place {
             SinkPlace::Middle => Sink::attach(&wires.middle, LAN)?,
@@ -58,7 +58,14 @@ impl<'a> Generator<'a> {
             // Where that is refused, the figures are only less steady.
             let _ = pin_current_thread(core);
         }
-        Ok(Generator { wires, source, sink, most_under_way, sent: 0, lost: 0 })
+        Ok(Generator {
+            wires,
+            source,
+            sink,
+            most_under_way: most_under_way.into(),
+            sent: 0,
+            lost: 0,
+        })
     }
 
     /// Sends every flow twice, so that the path knows them, and waits until all is quiet.

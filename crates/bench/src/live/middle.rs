@@ -1,5 +1,6 @@
 //! What stands between source and sink while it is measured.
 
+mod bounce;
 mod kernel;
 mod rheo;
 
@@ -9,10 +10,12 @@ use super::error::LiveError;
 use super::path::Path;
 use super::programs::Redirect;
 use super::wires::{LAN, WAN, Wires};
+use bounce::BouncePath;
 use rheo::Rheo;
 
-/// What kernels queue between softirqs is emptied by the sender itself; so a few chunks will do.
-const KERNEL_WINDOW: u64 = 4096;
+/// Packets that one ring of a socket holds, and so the most that are under way on any path. (The kernel's
+/// are emptied by the sender itself, in softirq, and never are.)
+pub(super) const RING: u32 = 1024;
 
 /// A running middle.
 #[derive(Debug)]
@@ -23,6 +26,11 @@ pub(super) enum Middle {
     Redirect {
         /// Redirects while it lives.
         _program: Redirect,
+    },
+    /// A bare loop.
+    Bounce {
+        /// Runs while it lives.
+        _running: BouncePath,
     },
     /// `rheo run`.
     Rheo(Rheo),
@@ -42,31 +50,26 @@ impl Middle {
                 let program = Redirect::attach(&wires.middle, LAN, WAN)?;
                 Ok(Middle::Redirect { _program: program })
             }
+            Path::XdpBounce => {
+                BouncePath::start(wires).map(|running| Middle::Bounce { _running: running })
+            }
             Path::RheoForward | Path::RheoNat => {
                 Rheo::start(path, wires, flows, rheo).map(Middle::Rheo)
             }
         }
     }
 
-    /// How many packets it may have under way before it drops some.
-    pub(super) fn window(&self) -> u64 {
-        match self {
-            Middle::Kernel | Middle::Redirect { .. } => KERNEL_WINDOW,
-            Middle::Rheo(_) => rheo::WINDOW,
-        }
-    }
-
-    /// Its processes.
+    /// Its processes, where they are not this one.
     pub(super) fn tasks(&self) -> Vec<u32> {
         match self {
-            Middle::Kernel | Middle::Redirect { .. } => Vec::new(),
+            Middle::Kernel | Middle::Redirect { .. } | Middle::Bounce { .. } => Vec::new(),
             Middle::Rheo(rheo) => vec![rheo.process()],
         }
     }
 
     pub(super) fn stop(self) -> Result<(), LiveError> {
         match self {
-            Middle::Kernel | Middle::Redirect { .. } => Ok(()),
+            Middle::Kernel | Middle::Redirect { .. } | Middle::Bounce { .. } => Ok(()),
             Middle::Rheo(rheo) => rheo.stop(),
         }
     }

@@ -11,14 +11,16 @@ pub enum Path {
     RheoNat,
     /// The kernel's forwarding with masquerading by nftables.
     NftMasquerade,
+    /// A bare loop between two AF_XDP sockets: the least that forwarding in user space costs.
+    XdpBounce,
     /// An XDP program that redirects from interface to interface: the least there is.
     XdpRedirect,
 }
 
 impl Path {
     /// Those with rows, what is measured first.
-    pub const ALL: [Path; 4] =
-        [Path::RheoForward, Path::RheoNat, Path::NftMasquerade, Path::XdpRedirect];
+    pub const ALL: [Path; 5] =
+        [Path::RheoForward, Path::XdpBounce, Path::RheoNat, Path::NftMasquerade, Path::XdpRedirect];
 
     /// Its name in rows and on the command line.
     pub fn name(self) -> &'static str {
@@ -27,6 +29,7 @@ impl Path {
             Path::RheoForward => "rheo-forward",
             Path::RheoNat => "rheo-nat",
             Path::NftMasquerade => "nft-masquerade",
+            Path::XdpBounce => "xdp-bounce",
             Path::XdpRedirect => "xdp-redirect",
         }
     }
@@ -35,7 +38,7 @@ impl Path {
     pub fn device(self) -> &'static str {
         match self {
             Path::Nothing | Path::XdpRedirect => "xdp",
-            Path::RheoForward | Path::RheoNat => "af_xdp",
+            Path::RheoForward | Path::RheoNat | Path::XdpBounce => "af_xdp",
             Path::NftMasquerade => "kernel",
         }
     }

@@ -1,7 +1,9 @@
 //! The BPF programs of `traffic.bpf.c`, one object for each use, so that counts are apart.
 
+use std::os::fd::{AsRawFd, BorrowedFd};
+
 use aya::maps::PerCpuArray;
-use aya::maps::xdp::DevMap;
+use aya::maps::xdp::{DevMap, XskMap};
 use aya::programs::{TestRun, TestRunAttrs, TestRunOptions, Xdp, XdpMode};
 use aya::{Ebpf, EbpfLoader};
 
@@ -59,6 +61,30 @@ impl Redirect {
         namespace.enter(|| way.set(0, target, None, 0))?.map_err(failed)?;
         attach(&mut object, "forward", Self::TASK, namespace, from)?;
         Ok(Redirect { _object: object })
+    }
+}
+
+/// Gives what reaches an interface to an AF_XDP socket, as long as it lives.
+#[derive(Debug)]
+pub(super) struct Receive {
+    _object: Ebpf,
+}
+
+impl Receive {
+    const TASK: &str = "leads packets to a socket";
+
+    pub(super) fn attach(
+        namespace: &Namespace,
+        interface: &str,
+        socket: BorrowedFd<'_>,
+    ) -> Result<Receive, LiveError> {
+        let failed = |error| LiveError::program(Self::TASK, error);
+        let mut object = load(0, Self::TASK)?;
+        let map = object.map_mut("socket").expect("the object has it");
+        let mut sockets: XskMap<_> = map.try_into().map_err(failed)?;
+        sockets.set(0, socket.as_raw_fd(), 0).map_err(failed)?;
+        attach(&mut object, "receive", Self::TASK, namespace, interface)?;
+        Ok(Receive { _object: object })
     }
 }
 

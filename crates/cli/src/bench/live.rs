@@ -45,6 +45,8 @@ enum PathName {
     RheoNat,
     /// The kernel with nftables.
     NftMasquerade,
+    /// A bare loop between two AF_XDP sockets.
+    XdpBounce,
     /// An XDP program that redirects: the least there is.
     XdpRedirect,
 }
@@ -85,6 +87,7 @@ fn path(name: PathName) -> Path {
         PathName::RheoForward => Path::RheoForward,
         PathName::RheoNat => Path::RheoNat,
         PathName::NftMasquerade => Path::NftMasquerade,
+        PathName::XdpBounce => Path::XdpBounce,
         PathName::XdpRedirect => Path::XdpRedirect,
     }
 }

@@ -8,6 +8,8 @@
 #[cfg(not(loom))]
 mod attachment;
 #[cfg(not(loom))]
+mod bounce;
+#[cfg(not(loom))]
 mod config;
 #[cfg(not(loom))]
 mod counters;
@@ -30,6 +32,8 @@ mod transmit;
 #[cfg(not(loom))]
 mod transmit_state;
 
+#[cfg(not(loom))]
+pub use bounce::Bounce;
 #[cfg(not(loom))]
 pub use config::{CopyMode, XdpConfig};
 #[cfg(not(loom))]

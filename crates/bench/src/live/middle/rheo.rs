@@ -12,8 +12,6 @@ use crate::live::error::LiveError;
 use crate::live::path::Path;
 use crate::live::wires::{LAN, SINK_ADDRESS, WAN, Wires};
 
-/// Packets under way at most: as many as one receive ring holds.
-pub(super) const WINDOW: u64 = 2048;
 /// How long it may take to start and to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
