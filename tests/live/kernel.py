@@ -6,7 +6,7 @@ import contextlib
 import time
 
 from middle import Middle, Service
-from network import INSIDE, MIDDLE
+from network import BACKENDS, MIDDLE
 from namespaces import run
 
 VIRTUAL = "203.0.113.100"
@@ -24,7 +24,7 @@ BALANCING = f"""
 table ip rlive {{
   chain in {{ type nat hook prerouting priority dstnat;
     ip daddr {VIRTUAL} tcp dport 80 dnat to numgen inc mod 3 map {{
-      {", ".join(f"{n} : {INSIDE[n][0]}" for n in range(3))} }}
+      {", ".join(f"{n} : {BACKENDS[n][0]}" for n in range(3))} }}
   }}
 }}
 """

@@ -21,11 +21,6 @@ class Service(Enum):
     #: Frames pass as they are.
     WIRE = "wire"
 
-    @property
-    def insiders(self) -> int:
-        """How many hosts inside it takes."""
-        return 3 if self is Service.BALANCER else 1
-
 
 @dataclass(frozen=True)
 class Ground:

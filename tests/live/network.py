@@ -15,7 +15,9 @@ from namespaces import run
 PREFIX = "rlive"
 #: The middle's addresses, by interface; those of the configurations that are tested.
 MIDDLE = {"lan": ("192.168.77.1", "fd77::1"), "wan": ("203.0.113.1", "2001:db8:113::1")}
-INSIDE = [(f"192.168.77.{10 + n}", f"fd77::{10 + n}") for n in range(4)]
+#: A client, or backends; those of the configurations, too.
+CLIENT = ("192.168.77.10", "fd77::10")
+BACKENDS = [(f"192.168.77.{11 + n}", f"fd77::{11 + n}") for n in range(3)]
 OUTSIDE = ("203.0.113.10", "2001:db8:113::10")
 #: The host outside as a neighbour of those inside, where the middle is but a wire.
 NEIGHBOUR = ("192.168.77.100", "fd77::100")
@@ -28,20 +30,21 @@ _numbers = itertools.count()
 class Network:
     """Everything that one middle stands between, built anew for each and deleted when closed."""
 
-    def __init__(self, insiders: int = 1, mtu: int = 1500) -> None:
+    def __init__(self, backends: bool = False, mtu: int = 1500) -> None:
         self._stem = f"{PREFIX}-{os.getpid()}-{next(_numbers)}"
         self._hosts: list[Host] = []
         self.mtu = mtu
         try:
             self.middle = self._host("middle")
             self.outside = self._host("outside")
-            self.inside = [self._host(f"inside{n}") for n in range(insiders)]
+            inside = BACKENDS if backends else [CLIENT]
+            self.inside = [self._host(f"inside{n}") for n in range(len(inside))]
             self._wire("wan", self.outside, INTERFACE)
-            if insiders == 1:
-                self._wire("lan", self.inside[0], INTERFACE)
-            else:
+            if backends:
                 self._switch()
-            for host, (v4, v6) in zip(self.inside, INSIDE, strict=False):
+            else:
+                self._wire("lan", self.inside[0], INTERFACE)
+            for host, (v4, v6) in zip(self.inside, inside, strict=True):
                 configure(host, v4, v6, MIDDLE["lan"])
             configure(self.outside, *OUTSIDE, MIDDLE["wan"])
         except BaseException:

@@ -25,7 +25,7 @@ class Place:
         #: How long any one thing that a client does may take. Seconds.
         self.patience = 20.0
         service = ground.service
-        self.network = Network(service.insiders, mtu=9000 if service is Service.WIRE else 1500)
+        self.network = Network(service is Service.BALANCER, mtu=9000 if service is Service.WIRE else 1500)
         self._servers: list[ContentServer | EchoServer] = []
         try:
             self.middle = make(self.network, ground)

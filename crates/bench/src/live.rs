@@ -52,6 +52,9 @@ impl LiveBench {
         flows: &[u32],
         mut done: impl FnMut(&Row),
     ) -> Result<Vec<Row>, LiveError> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(LiveError::NotRoot);
+        }
         let mut rows = Vec::new();
         for &flows in flows {
             let _limits = ConntrackLimits::raise_for(flows)?;
@@ -71,7 +74,7 @@ impl LiveBench {
         let wires = Wires::build()?;
         let middle = Middle::start(path, &wires, flows, &self.rheo)?;
         let mut generator = generator::Generator::new(&wires, path.sink(), flows, middle::RING)?;
-        generator.warm_up(flows)?;
+        generator.warm_up(flows).map_err(|error| error.on(path))?;
         let mut windows = Vec::new();
         for _ in 0..self.windows {
             windows.push(generator.measure(self.window, &middle.tasks())?);

@@ -4,6 +4,8 @@ use std::io;
 
 use thiserror::Error;
 
+use super::path::Path;
+
 /// Why there is no figure.
 #[derive(Debug, Error)]
 pub enum LiveError {
@@ -43,7 +45,7 @@ pub enum LiveError {
         error: io::Error,
     },
     /// Nothing comes out of the path.
-    #[error("{path} does not forward: {sent} packets were sent, {arrived} arrived{said}")]
+    #[error("{path} does not forward: {sent} packets were sent, {arrived} arrived")]
     Silent {
         /// The path.
         path: &'static str,
@@ -51,8 +53,6 @@ pub enum LiveError {
         sent: u64,
         /// Packets that reached the sink.
         arrived: u64,
-        /// What it said, with a separator.
-        said: String,
     },
     /// `rheo` ended with a failure.
     #[error("rheo ended with {status}: {said}")]
@@ -65,6 +65,14 @@ pub enum LiveError {
 }
 
 impl LiveError {
+    /// Names the path, where the error is about one.
+    pub(super) fn on(mut self, measured: Path) -> LiveError {
+        if let LiveError::Silent { path, .. } = &mut self {
+            *path = measured.name();
+        }
+        self
+    }
+
     /// For complaints about `task`'s program.
     pub(super) fn program(task: &'static str, error: impl std::error::Error) -> LiveError {
         // Loaders put the interesting part, the verifier's words, into sources.

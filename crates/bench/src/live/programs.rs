@@ -177,3 +177,50 @@ fn index(namespace: &Namespace, interface: &str) -> Result<u32, LiveError> {
     })?;
     found.map_err(|error| LiveError::file(interface, error.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::live::generator::frame;
+    use crate::live::wires::{END, Wires};
+
+    /// The one's complement sum of RFC 1071 over 16-bit words, an odd last byte padded.
+    fn sum(words: &[u8], start: u32) -> u32 {
+        let mut sum = start;
+        for pair in words.chunks(2) {
+            sum += u32::from(u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]));
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        sum
+    }
+
+    #[test]
+    fn every_flow_comes_once_and_with_right_checksums() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("not run: the program that makes flows is loaded by root only");
+            return;
+        }
+        const FLOWS: u32 = 128;
+        let wires = Wires::build().expect("namespaces");
+        let mut source = Source::new(&wires.source, END, FLOWS, frame()).expect("a program");
+        let mut flows = HashSet::new();
+        for _ in 0..FLOWS {
+            let mut made = [0; 60];
+            let options = TestRunOptions {
+                data_in: Some(&source.frame),
+                data_out: Some(&mut made),
+                ..TestRunOptions::default()
+            };
+            program(&mut source.object, "generate").test_run(options).expect("it runs");
+            let ip = &made[14..];
+            assert_eq!(sum(&ip[..20], 0), 0xffff, "the header's checksum in {made:02x?}");
+            let pseudo_header = sum(&ip[12..20], 17 + (ip.len() as u32 - 20));
+            assert_eq!(sum(&ip[20..], pseudo_header), 0xffff, "UDP's checksum in {made:02x?}");
+            assert_eq!(ip[22..24], [0, 9], "to the discard service");
+            flows.insert(ip[12..24].to_vec());
+        }
+        assert_eq!(flows.len(), FLOWS as usize, "flows");
+    }
+}

@@ -149,3 +149,46 @@ impl Table {
         lines
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::cpu::CpuUse;
+
+    fn window(sent: u64, arrived: u64, busy: f64) -> Window {
+        let cpu = CpuUse { busy, stolen: 0.5, tasks: busy / 2.0, elapsed: 2.0 };
+        Window { sent, arrived, cpu }
+    }
+
+    #[test]
+    fn the_source_is_taken_off_and_the_rest_shared_by_what_arrived() {
+        // 100 ns for the source; 1,000 ns for the path, which loses a tenth.
+        let baseline = Figure::of(vec![window(1_000_000, 1_000_000, 0.1)]);
+        let windows = [0.9, 1.0, 1.3].map(|busy| window(1_000_000, 900_000, busy));
+        let row = Row::new(Path::RheoNat, 65_536, &Figure::of(windows.into()), &baseline);
+        assert_eq!(
+            (row.path.as_str(), row.device.as_str(), row.flows),
+            ("rheo-nat", "af_xdp", 65_536)
+        );
+        assert_eq!(row.source_ns_per_packet, 100.0);
+        assert_eq!(row.cpu_ns_per_packet, 1_000.0);
+        assert_eq!((row.cpu_ns_min, row.cpu_ns_max), (888.889, 1333.333));
+        assert_eq!(row.task_ns_per_packet, 500.0);
+        assert_eq!((row.mpps, row.loss, row.stolen), (0.45, 0.1, 0.25));
+    }
+
+    #[test]
+    fn ratios_are_between_rows_of_as_many_flows() {
+        let baseline = Figure::of(vec![window(1_000_000, 1_000_000, 0.0)]);
+        let row = |path, flows, busy| {
+            let figure = Figure::of(vec![window(1_000_000, 1_000_000, busy)]);
+            Row::new(path, flows, &figure, &baseline)
+        };
+        let rows = [
+            row(Path::RheoForward, 1024, 1.0),
+            row(Path::NftMasquerade, 1024, 4.0),
+            row(Path::NftMasquerade, 2048, 8.0),
+        ];
+        assert_eq!(Table::ratios(&rows), ["rheo-forward / nft-masquerade at 1024 flows: 0.25"]);
+    }
+}
