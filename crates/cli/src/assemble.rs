@@ -11,7 +11,7 @@ use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
 use rheostat_control::config::steering::HashKeyChoice;
 use rheostat_io::{CaptureWriter, Device};
-use rheostat_ip::Network;
+use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{Polling, Routes, Runtime, RuntimeConfig, TimeSource};
@@ -20,7 +20,7 @@ use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
 
 use crate::devices::{Devices, Opener};
 use crate::failure::Failure;
-use crate::network;
+use crate::network::{self, Wiring};
 
 /// Lanes up to which captures get the configured number of buffers: rings between lanes are as long
 /// as the pool, so that a capture never overflows one.
@@ -39,7 +39,7 @@ pub(crate) struct Assembly {
     pool: Mempool,
     steering: Arc<Steering>,
     devices: Vec<Box<dyn Device>>,
-    network: Option<Arc<Network>>,
+    wiring: Option<Wiring>,
     writers: Vec<CaptureWriter>,
 }
 
@@ -80,7 +80,7 @@ impl Assembly {
             seed: rng.random(),
         };
         let Devices { devices, writers } = opener.open(&config.devices)?;
-        let network = network::of(&config)?;
+        let wiring = network::of(&config, rng.random())?;
         Ok(Assembly {
             config,
             clock,
@@ -91,7 +91,7 @@ impl Assembly {
             pool,
             steering,
             devices,
-            network,
+            wiring,
             writers,
         })
     }
@@ -99,6 +99,11 @@ impl Assembly {
     /// The files that the run writes; to be closed when it is over.
     pub(crate) fn writers(&self) -> Vec<CaptureWriter> {
         self.writers.clone()
+    }
+
+    /// The health checks of the run's load balancer, if there are any.
+    pub(crate) fn checks(&self) -> Option<Arc<HealthChecks>> {
+        self.wiring.as_ref()?.checks.clone()
     }
 
     /// Starts a run of `chain`, whose functions have their places in `layout`.
@@ -143,7 +148,8 @@ impl Assembly {
         };
         let chain = Arc::new(chain);
         let routes = routes(&self.config.devices);
-        let (network, lanes) = (self.network, self.lanes);
+        let network = self.wiring.map(|wiring| wiring.network);
+        let lanes = self.lanes;
         let service = |_| {
             let service = ChainService::new(chain.clone(), routes.clone());
             match &network {

@@ -41,7 +41,8 @@ pub(crate) fn build<W: WithChain>(
 ) -> Result<W::Output, Failure> {
     let mut layout = StateLayout::new();
     match functions {
-        [] => work.with(Empty, layout),
+        // A router is what every chain is whose devices have addresses.
+        [] | [FunctionConfig::Router] => work.with(Empty, layout),
         [FunctionConfig::Firewall(firewall)] => {
             let chain = Stage::new(Firewall::new(firewall.clone()), &mut layout)?;
             work.with(chain, layout)

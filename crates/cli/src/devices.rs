@@ -6,14 +6,17 @@ use rheostat_base::{Clock, ClockSource, DeviceId};
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, pcap::Pace, sim};
 use rheostat_io::{
-    CaptureWriter, Device, Driver, NullSink, OpenError, Pacing, PcapConfig, PcapDevice, SimConfig,
-    SimNic, XdpConfig, XdpDevice,
+    CaptureWriter, Device, Driver, NullSink, OpenError, Pacing, PacketConfig, PacketDevice,
+    PcapConfig, PcapDevice, SimConfig, SimNic, TapConfig, TapDevice, XdpConfig, XdpDevice,
 };
 use rheostat_packet::Mempool;
 use rheostat_steer::Steering;
 use rheostat_traffic::Mix;
 
 use crate::failure::Failure;
+
+/// Packets of full size that a block of a packet socket's ring holds, about.
+const FRAMES_PER_BLOCK: u32 = 128;
 
 /// What opening devices takes, beside their own settings.
 pub(crate) struct Opener<'a> {
@@ -113,8 +116,31 @@ impl Opener<'_> {
                     .map_err(|source| OpenError::Xdp { device: device(), source })?;
                 Ok(Box::new(opened))
             }
-            Access::AfPacket { .. } | Access::Tap => {
-                Err(Failure::NoSuchKind { device: device(), kind: live.word() })
+            Access::AfPacket { exclusive } => {
+                let packet = PacketConfig {
+                    device: id,
+                    hashing: config.hashing,
+                    filter: live.filter.clone(),
+                    exclusive,
+                    fence: live.fence,
+                    blocks: (live.ring / FRAMES_PER_BLOCK).max(2),
+                    ..PacketConfig::new(&config.name, interface, self.lanes, self.steering.clone())
+                };
+                let opened = PacketDevice::open(packet, self.pool)
+                    .map_err(|source| OpenError::Packet { device: device(), source })?;
+                Ok(Box::new(opened))
+            }
+            Access::Tap => {
+                let tap = TapConfig {
+                    device: id,
+                    hashing: config.hashing,
+                    filter: live.filter.clone(),
+                    fence: live.fence,
+                    ..TapConfig::new(&config.name, interface, self.lanes, self.steering.clone())
+                };
+                let opened = TapDevice::open(tap, self.pool)
+                    .map_err(|source| OpenError::Tap { device: device(), source })?;
+                Ok(Box::new(opened))
             }
         }
     }

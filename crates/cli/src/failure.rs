@@ -6,6 +6,7 @@ use rheostat_base::core_set::CoreError;
 use rheostat_control::{LoadError, MissingInput};
 use rheostat_io::{OpenError, WriteError};
 use rheostat_ip::NetworkError;
+use rheostat_nf::function::lb::check::NoSource;
 use rheostat_nf::function::nat::BlockError;
 use rheostat_observe::LogError;
 use rheostat_packet::mbuf::PoolError;
@@ -50,8 +51,6 @@ pub(crate) enum Failure {
     TooManyCores { cores: String, available: String },
     #[error("error: {0}")]
     Io(#[from] io::Error),
-    #[error("error: device `{device}`: this build has no devices of kind `{kind}` yet")]
-    NoSuchKind { device: String, kind: &'static str },
     #[error("error: interface `{interface}`: {source}; `ip -brief link` lists those there are")]
     Link { interface: String, source: io::Error },
     #[error(
@@ -60,6 +59,8 @@ pub(crate) enum Failure {
     NotEthernet { device: String },
     #[error("error: {0}")]
     Network(#[from] NetworkError),
+    #[error("error: {0}")]
+    Checks(#[from] NoSource),
     #[error("error: {0}")]
     Blocks(#[from] BlockError),
     #[error(

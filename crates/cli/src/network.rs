@@ -8,7 +8,8 @@ use rheostat_control::Config;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, MacAddress};
 use rheostat_control::config::{FunctionConfig, NetworkConfig};
 use rheostat_io::InterfaceLink;
-use rheostat_ip::{Interface, InterfaceAddress, Network, Policy, Route};
+use rheostat_ip::{Hop, Interface, InterfaceAddress, Network, Route};
+use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_steer::{Orientation, Prefix, PrefixList};
 
 use crate::failure::Failure;
@@ -16,38 +17,76 @@ use crate::failure::Failure;
 /// The longest packet of a simulated device or a capture, where its configuration does not say.
 const USUAL_MTU: u16 = 1_500;
 
+/// The network layer of a run, and what is looked after through it.
+pub(crate) struct Wiring {
+    pub(crate) network: Arc<Network>,
+    pub(crate) checks: Option<Arc<HealthChecks>>,
+}
+
 /// The network that a configuration describes; `None` where devices have no addresses. Its devices must be
-/// open: taps are made by that.
+/// open: taps are made by that. `seed` spreads health checks.
 ///
 /// # Errors
-/// [`Failure`] when an interface has no link address, or addresses and routes contradict each other.
-pub(crate) fn of(config: &Config) -> Result<Option<Arc<Network>>, Failure> {
+/// [`Failure`] when an interface has no link address, addresses and routes contradict each other, or there
+/// is no address to check backends from.
+pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> {
+    let checks = |source: &dyn Fn(IpAddr) -> Option<IpAddr>| {
+        let lb = config.chain.iter().find_map(|function| match function {
+            FunctionConfig::Lb(lb) => Some(lb),
+            _ => None,
+        });
+        let checks = lb.map(|lb| HealthChecks::new(lb, source, seed)).transpose()?.flatten();
+        Ok::<_, Failure>(checks.map(Arc::new))
+    };
     if config.devices.iter().all(|device| device.addresses.is_empty()) {
+        // Says what is lacking if backends are to be checked.
+        checks(&|_| None)?;
         return Ok(None);
     }
+    let interfaces = interfaces(config)?;
+    let NetworkConfig { routes, neighbours, policy } = &config.network;
+    let routes: Vec<_> = routes
+        .iter()
+        .map(|route| Route { prefix: route.to, gateway: route.via, device: Some(route.device) })
+        .collect();
+    let mut network = Network::new(interfaces, &routes, *policy)?;
+    for neighbour in neighbours {
+        network.set_neighbour(neighbour.device, neighbour.address, neighbour.mac.0);
+    }
+    let checks = checks(&|peer| speaker(&network, peer)?.address_towards(peer))?;
+    if let Some(checks) = &checks {
+        network = network.with_resident(checks.clone());
+    }
+    Ok(Some(Wiring { network: Arc::new(network), checks }))
+}
+
+/// The interface that speaks to a host: the one on its link, or that towards it.
+fn speaker(network: &Network, peer: IpAddr) -> Option<&Interface> {
+    let on_link = network.interfaces().iter().find(|interface| interface.is_on_link(peer));
+    on_link.or_else(|| {
+        let routes = network.routes();
+        match routes.hop(routes.lookup(peer)) {
+            Hop::OnLink(device) | Hop::Gateway(device, _) => network.interface(device),
+            _ => None,
+        }
+    })
+}
+
+fn interfaces(config: &Config) -> Result<Vec<Interface>, Failure> {
     let mut interfaces = Vec::new();
     for (number, device) in config.devices.iter().enumerate() {
         interfaces.push(interface(DeviceId(number as u8), device)?);
     }
     let served = served(&config.chain);
-    for (index, interface) in interfaces.iter_mut().enumerate() {
-        let outside = config.devices[index].orientation == Orientation::Outside;
+    for (interface, device) in interfaces.iter_mut().zip(&config.devices) {
+        let outside = device.orientation == Orientation::Outside;
         let theirs = |address: &&IpAddr| interface.is_on_link(**address) || outside;
         let host = |address: &IpAddr| {
             Prefix::containing(*address, if address.is_ipv4() { 32 } else { 128 })
         };
         interface.proxied = served.iter().filter(theirs).map(host).collect::<PrefixList>();
     }
-    let NetworkConfig { routes, neighbours } = &config.network;
-    let routes: Vec<_> = routes
-        .iter()
-        .map(|route| Route { prefix: route.to, gateway: route.via, device: Some(route.device) })
-        .collect();
-    let network = Network::new(interfaces, &routes, Policy::default())?;
-    for neighbour in neighbours {
-        network.set_neighbour(neighbour.device, neighbour.address, neighbour.mac.0);
-    }
-    Ok(Some(Arc::new(network)))
+    Ok(interfaces)
 }
 
 fn interface(id: DeviceId, config: &DeviceConfig) -> Result<Interface, Failure> {
@@ -85,7 +124,10 @@ fn served(chain: &[FunctionConfig]) -> Vec<IpAddr> {
         .flat_map(|function| match function {
             FunctionConfig::Nat(nat) => nat.nat.external.iter().map(|v4| (*v4).into()).collect(),
             FunctionConfig::Lb(lb) => lb.services.iter().map(|service| service.vip).collect(),
-            FunctionConfig::Firewall(_) | FunctionConfig::Policer(_) => Vec::new(),
+            FunctionConfig::Firewall(_)
+            | FunctionConfig::Policer(_)
+            | FunctionConfig::Monitor(_)
+            | FunctionConfig::Router => Vec::new(),
         })
         .collect()
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_control::{Config, DeviceOverride, Overrides};
 use rheostat_nf::function::lb::HealthBoard;
+use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_nf::{Chain, ChainService};
 use rheostat_observe::{LiveLine, Summary};
 use rheostat_run::Sample;
@@ -120,18 +121,40 @@ impl WithChain for Run {
         let socket = self.config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
         let assembly = Assembly::new(self.config, &chain)?;
         let writers = assembly.writers();
+        let checks = assembly.checks();
         let run = assembly.start(chain, layout)?;
         let instance = Instance {
             view: run.view(),
             interrupted: self.watch.interrupted.clone(),
-            board: self.board,
+            board: self.board.clone(),
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
-        let report = self.watch.follow(run, server)?;
+        let health = self.board.zip(checks).map(|(board, checks)| Health { board, checks });
+        let report = self.watch.follow(run, server, health)?;
         for writer in writers {
             writer.close()?;
         }
         Ok(report)
+    }
+}
+
+/// Health checks, and whom their outcome concerns.
+struct Health {
+    board: Arc<HealthBoard>,
+    checks: Arc<HealthChecks>,
+}
+
+impl Health {
+    /// Applies what the checks have found since the last time, and tells it.
+    fn follow(&self) {
+        for event in self.checks.take_events() {
+            self.board.note(event.service, event.backend, event.is_up());
+            let backend = format!("backend {} of `{}`", event.address, event.service_name);
+            match event.failure {
+                None => eprintln!("{backend} is up"),
+                Some(failure) => eprintln!("{backend} is down: {failure}"),
+            }
+        }
     }
 }
 
@@ -183,6 +206,7 @@ impl Watch {
         &self,
         mut run: Runtime<ChainService<C>>,
         server: Option<Server>,
+        health: Option<Health>,
     ) -> Result<RunReport, Failure> {
         let start = Instant::now();
         let mut stopped: Option<Instant> = None;
@@ -190,6 +214,9 @@ impl Watch {
         let mut next_line = start + self.interval;
         while !run.is_finished() {
             std::thread::sleep(TICK);
+            if let Some(health) = &health {
+                health.follow();
+            }
             let now = Instant::now();
             let time_is_up = self.duration.is_some_and(|duration| now >= start + duration);
             let ends = time_is_up || self.interrupted.load(Ordering::Relaxed);

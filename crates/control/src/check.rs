@@ -6,7 +6,7 @@ mod shadow;
 
 use rheostat_steer::Orientation;
 
-use crate::config::{Config, DeviceConfig};
+use crate::config::{Config, DeviceConfig, FunctionConfig};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 
@@ -15,7 +15,10 @@ use crate::findings::Findings;
 pub(crate) fn across_tables(config: &Config, findings: &mut Findings) {
     if findings.clean("device") {
         repeated_names(&config.devices, findings);
-        sides(&config.devices, findings);
+        // A router may have any number of devices, and knows no sides.
+        if !config.chain.contains(&FunctionConfig::Router) || config.devices.is_empty() {
+            sides(&config.devices, findings);
+        }
         captures::check(&config.devices, findings);
         network::check(config, findings);
     }

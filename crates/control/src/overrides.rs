@@ -247,10 +247,7 @@ impl DeviceOverride {
 fn join_devices(config: &mut Config) {
     let nat = config.chain.iter().find_map(|function| match function {
         FunctionConfig::Nat(nat) => Some(&nat.nat.inside),
-        FunctionConfig::Firewall(_)
-        | FunctionConfig::Policer(_)
-        | FunctionConfig::Lb(_)
-        | FunctionConfig::Monitor(_) => None,
+        _ => None,
     });
     let (Some(inside), [first, second]) =
         (nat.filter(|inside| !inside.is_empty()), &config.devices[..])

@@ -1,6 +1,6 @@
 //! Addresses, routes and neighbours that contradict each other.
 
-use crate::config::{Config, DeviceConfig};
+use crate::config::{Config, DeviceConfig, FunctionConfig};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 
@@ -47,6 +47,13 @@ fn addresses(devices: &[DeviceConfig], findings: &mut Findings) {
 
 fn routes(config: &Config, findings: &mut Findings) {
     let devices = &config.devices;
+    let has_router = config.chain.contains(&FunctionConfig::Router);
+    if has_router && devices.iter().all(|device| device.addresses.is_empty()) {
+        let finding = Finding::mistake("chain", "a router needs devices with addresses")
+            .at(findings.place("chain.functions"), "the chain is a router")
+            .help("give each device its `address`, such as \"192.0.2.1/24\"");
+        findings.push(finding);
+    }
     if devices.iter().all(|device| device.addresses.is_empty()) && !config.network.routes.is_empty()
     {
         let finding = Finding::mistake("route", "there are routes, but no device has an address")

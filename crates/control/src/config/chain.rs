@@ -26,6 +26,8 @@ pub enum FunctionConfig {
     Lb(LbConfig),
     /// The monitor.
     Monitor(MonitorFunction),
+    /// Nothing besides what every chain does whose devices have addresses: routing.
+    Router,
 }
 
 /// The functions there are.
@@ -36,14 +38,16 @@ enum FunctionName {
     Policer,
     Lb,
     Monitor,
+    Router,
 }
 
-const FUNCTIONS: [(&str, FunctionName); 5] = [
+const FUNCTIONS: [(&str, FunctionName); 6] = [
     ("firewall", FunctionName::Firewall),
     ("nat", FunctionName::Nat),
     ("policer", FunctionName::Policer),
     ("lb", FunctionName::Lb),
     ("monitor", FunctionName::Monitor),
+    ("router", FunctionName::Router),
 ];
 
 /// The chains that are compiled in, besides that of no function: one of each alone, and these.
@@ -134,6 +138,7 @@ pub(super) fn read(
         FunctionName::Monitor => {
             Some(FunctionConfig::Monitor(settings.monitor.clone().unwrap_or_default()))
         }
+        FunctionName::Router => Some(FunctionConfig::Router),
     };
     names.unwrap_or_default().into_iter().filter_map(config).collect()
 }

@@ -43,6 +43,7 @@ impl fmt::Display for Config {
                     write!(f, "chain     firewall: ")?;
                     describe_firewall(firewall, f)?;
                 }
+                FunctionConfig::Router => writeln!(f, "chain     router")?,
                 FunctionConfig::Policer(policer) => {
                     write!(f, "chain     policer: ")?;
                     policer::describe(policer, f)?;

@@ -1,8 +1,9 @@
-//! `[[route]]` and `[[neighbour]]`: where packets go that are addressed to no device.
+//! `[network]`, `[[route]]` and `[[neighbour]]`: where packets go that are addressed to no device.
 
 use std::net::IpAddr;
 
 use rheostat_base::DeviceId;
+use rheostat_ip::Policy;
 use rheostat_steer::Prefix;
 
 use super::DeviceConfig;
@@ -10,7 +11,8 @@ use super::device::{MacAddress, named};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::reader::Table;
-use crate::reader::convert::{parsed, prefix};
+use crate::reader::convert::number::{integer, packet_rate};
+use crate::reader::convert::{boolean, parsed, prefix};
 
 /// What is known of the network beyond the devices' own links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct NetworkConfig {
     pub routes: Vec<RouteConfig>,
     /// Neighbours that are known and not asked for.
     pub neighbours: Vec<NeighbourConfig>,
+    /// How often senders are told that their packets got nowhere, and how long packets wait.
+    pub policy: Policy,
 }
 
 /// Where packets to some destinations go.
@@ -86,10 +90,25 @@ impl NetworkConfig {
                 device.or_else(|| on_link(table, "address", address?, devices, findings))?;
             Some(NeighbourConfig { address: address?, mac: mac?, device })
         });
+        let policy = root.section("network", findings, read_policy);
         NetworkConfig {
+            policy: policy.unwrap_or_default(),
             routes: routes.into_iter().flatten().collect(),
             neighbours: neighbours.into_iter().flatten().collect(),
         }
+    }
+}
+
+fn read_policy(table: &mut Table<'_>, findings: &mut Findings) -> Policy {
+    let default = Policy::default();
+    let rate = table.read("error_rate", findings, packet_rate(0..=1_000_000));
+    let waiting = table.read("waiting", findings, integer(1..=4_096));
+    let announce = table.read("announce", findings, boolean);
+    Policy {
+        errors_per_second: rate.map_or(default.errors_per_second, |rate| rate as u32),
+        waiting: waiting.map_or(default.waiting, |waiting| waiting as usize),
+        announce: announce.unwrap_or(default.announce),
+        ..default
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use proptest::prelude::*;
+use rheostat_io::layer::capture::LaneTap;
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
 use rheostat_packet::wire::MacAddress;
 use rheostat_packet::{Mempool, MempoolConfig};
@@ -64,7 +65,7 @@ impl Bench {
         packet.meta.device = DeviceId(device);
         let (stack, counters) = &mut self.lanes[lane];
         counters.received.increment();
-        let turn = &mut Turn { now, pool: &mut self.cache, counters };
+        let turn = &mut Turn { now, pool: &mut self.cache, counters, tap: &mut LaneTap::default() };
         stack.refresh(turn);
         match stack.admit(&mut packet, turn) {
             Admission::Through(path) | Admission::Back(path) => stack.launch(packet, path, turn),
@@ -81,7 +82,8 @@ impl Bench {
     fn tick(&mut self, lane: usize, now: Time) -> Vec<(DeviceId, Vec<u8>)> {
         let (stack, counters) = &mut self.lanes[lane];
         if stack.next_deadline() <= now {
-            stack.tick(&mut Turn { now, pool: &mut self.cache, counters });
+            let tap = &mut LaneTap::default();
+            stack.tick(&mut Turn { now, pool: &mut self.cache, counters, tap });
         }
         self.sent(lane)
     }
@@ -112,7 +114,8 @@ impl Bench {
             let entered = sample.received + sample.originated;
             let left = sample.sent + sample.consumed + sample.waiting + sample.dropped_total();
             assert_eq!(entered, left, "{sample:?}");
-            stack.finish(&mut Turn { now: Time::ZERO, pool: &mut self.cache, counters });
+            let tap = &mut LaneTap::default();
+            stack.finish(&mut Turn { now: Time::ZERO, pool: &mut self.cache, counters, tap });
             assert_eq!(counters.waiting.get(), 0);
         }
         self.cache.flush();

@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_copy_holds_the_same_bytes_in_fewer_buffers() {
         let pool = pool(64);
-        let mut cache = PoolCache::new(pool.clone());
+        let mut cache = PoolCache::new(pool);
         for len in [0, 1, 128, 129, 500] {
             let bytes: Vec<u8> = (0..len).map(|i: u32| i as u8).collect();
             let mut original = cache.alloc_from(&[]).unwrap();
