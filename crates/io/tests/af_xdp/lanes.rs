@@ -9,6 +9,7 @@ use rheostat_base::{QueueId, Time};
 use rheostat_io::Device;
 use rheostat_packet::Headers;
 use rheostat_steer::{HashOptions, hash_packet};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::frames::{number, numbered};
 use super::isolation::isolated;
@@ -105,6 +106,16 @@ fn four_lanes_share_a_queue() {
     isolated("lanes::four_lanes_share_a_queue", || flows_arrive_in_order(4));
 }
 
+/// How many lanes could sleep on a descriptor, and would be woken now.
+fn readable(rig: &Rig) -> usize {
+    let mut polled: Vec<_> = rig
+        .queues
+        .iter()
+        .map(|pair| PollFd::from_borrowed_fd(pair.rx.wait_fd().unwrap(), PollFlags::IN))
+        .collect();
+    poll(&mut polled, Some(&Timespec::default())).unwrap()
+}
+
 #[test]
 fn two_lanes_poll_four_queues() {
     isolated("lanes::two_lanes_poll_four_queues", || {
@@ -121,9 +132,11 @@ fn two_lanes_poll_four_queues() {
                 let frames: Vec<_> = flows.map(|flow| numbered(flow, round, 100)).collect();
                 source.send_frames(lane, &frames);
             }
+            assert_eq!(readable(&sink), 2, "both lanes have packets to wake up for");
             let packets = sink.collect(32);
             assert_eq!(packets.len(), 32, "round {round}: {:?}", sink.monitor().counters());
             assert!(packets.iter().all(|(_, packet)| number(packet).unwrap().1 == round));
+            assert_eq!(readable(&sink), 0, "there is nothing to wake up for");
             sink.free(packets);
         }
         source.close();

@@ -108,6 +108,7 @@ fn an_interface_may_go_down_and_come_up_again() {
         // More than the ring holds: the rest stays with the sender.
         let waiting: usize = (0..40).map(|_| source.offer(0, 32, 1)).sum();
         assert!((32..=512).contains(&waiting), "{waiting} went into a ring of 512");
+        assert!(source.queues[0].rx.wait_fd().is_none(), "nothing would wake whoever sleeps on it");
         shell("ip link set rxdp0 up");
         // Nobody sends any more: polling alone gets out what waits in the ring.
         let mut arrived = 0;
@@ -123,6 +124,7 @@ fn an_interface_may_go_down_and_come_up_again() {
             }
         }
         assert_eq!(arrived, waiting);
+        assert!(source.queues[0].rx.wait_fd().is_some());
         sink.expect_from(&mut source);
         assert_eq!(source.monitor().warnings(), Vec::<String>::new());
         source.close();

@@ -194,9 +194,15 @@ impl RxQueue for XdpRx {
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        let lane = &self.attachment.lanes[self.lane];
+        let is_gone = self.attachment.counters.gone.load(Ordering::Relaxed);
+        if lane.transmit.is_waiting() && !is_gone {
+            // Nothing would wake the lane to send it.
+            return None;
+        }
         match &self.any {
             Some(any) => Some(any.as_fd()),
-            None => Some(self.attachment.lanes[self.lane].sockets.first()?.as_fd()),
+            None => lane.sockets.first().map(AsFd::as_fd),
         }
     }
 }

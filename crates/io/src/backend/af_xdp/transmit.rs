@@ -121,7 +121,7 @@ impl TxQueue for XdpTx {
         self.attachment.queues[self.queue].reap(pool);
         let mut left = Burst::new();
         let (mut sent, mut bytes, mut full) = (0, 0, false);
-        for packet in std::mem::take(burst) {
+        for packet in burst.drain(..) {
             if full {
                 left.push(packet);
                 continue;
@@ -139,7 +139,7 @@ impl TxQueue for XdpTx {
                 }
             }
         }
-        *burst = left;
+        burst.extend(left);
         if sent > 0 {
             self.ring.publish();
         }

@@ -61,6 +61,11 @@ impl TransmitState {
         }
     }
 
+    /// Whether packets may wait in the ring for the kernel to be told once more.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     /// Sends what was just put into the ring, and what may wait there.
     pub(super) fn kick(&self, socket: &XdpSocket, now: Time) -> Kicked {
         self.waiting.store(true, Ordering::Relaxed);
