@@ -134,11 +134,14 @@ fn ethertype(frame: &[u8]) -> u16 {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use rheostat_packet::build::{FrameBuilder, Payload, Transport};
+    use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 
     fn datagram(from: &str, to: &str, ports: (u16, u16)) -> Vec<u8> {
         let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
-        FrameBuilder::new(from, to, Transport::Udp { ports }, Payload::Bytes(b"hello")).to_vec()
+        let ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: Some(7) };
+        FrameBuilder::new(from, to, Transport::Udp { ports }, Payload::Bytes(b"hello"))
+            .with_ethernet(ethernet)
+            .to_vec()
     }
 
     #[test]
@@ -164,7 +167,7 @@ mod tests {
     #[test]
     fn malformed_packets_have_an_ethertype_at_most() {
         let mut frame = datagram("192.0.2.1", "198.51.100.7", (5_000, 53));
-        frame[14] = 0x35;
+        frame[18] = 0x35;
         let entry = |ethertype, protocol| Match { ethertype, protocol, ..Match::default() };
         let takes = |entry| Filter { take: vec![entry], leave: vec![] }.takes(&frame);
         assert!(takes(entry(Some(0x0800), None)));

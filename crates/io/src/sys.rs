@@ -10,4 +10,6 @@ pub(crate) mod ring_mapping;
 #[cfg(not(loom))]
 pub(crate) mod tap;
 #[cfg(not(loom))]
+pub(crate) mod xdp_attachment;
+#[cfg(not(loom))]
 pub(crate) mod xdp_socket;

@@ -10,9 +10,9 @@ use rheostat_io::{Device, Filter, Match, PacketConfig, PacketDevice, PacketOpenE
 use rheostat_packet::Mbuf;
 use rheostat_steer::{HashKey, HashOptions, Orientation, Steering};
 use support::live::{self, Open, forward, output, rounds, transfer};
-use support::steerings::expected;
+use support::steerings::{DEVICES, expected, steerings};
 use support::veth::{Host, VethPair, ip};
-use support::{flow, number, root, udp};
+use support::{flow, hostile, number, root, udp};
 
 fn steering() -> Arc<Steering> {
     let key: [u8; 40] = std::array::from_fn(|i| (i as u8).wrapping_mul(89).wrapping_add(7));
@@ -77,6 +77,36 @@ fn packets_arrive_once_in_order_on_the_lane_of_their_hash() {
         near.close();
         far.close();
     }
+}
+
+#[test]
+fn hostile_packets_are_placed_as_in_user_space() {
+    if !root::wanted() {
+        return;
+    }
+    let pair = VethPair::new("h");
+    let mut near = open(config(&pair.a, 1));
+    let (_, steering) = steerings(128).pop().unwrap();
+    let steering = Arc::new(steering);
+    let device = DEVICES[2];
+    let far = PacketConfig { steering: steering.clone(), device, ..config(&pair.b, 4) };
+    let mut far = open(far);
+    let frames = hostile::frames(1_000);
+    let mut got = 0;
+    for some in frames.chunks(16) {
+        near.send(some);
+        // The kernel drops frames whose tags are cut off.
+        let most = some.len();
+        got += far.poll_briefly(most, |lane, packet| {
+            let bytes = packet.to_vec();
+            let (hash, _) = expected(&steering, HashOptions::AddressesOnly, device, &bytes);
+            assert_eq!(steering.bucket_of_hash(hash) % 4, lane, "{bytes:02x?}");
+            assert!(some.contains(&bytes), "{bytes:02x?}");
+        });
+    }
+    assert!(got > 900, "{got}");
+    near.close();
+    far.close();
 }
 
 #[test]
@@ -318,6 +348,28 @@ fn a_full_ring_is_counted() {
     let counters = far.monitor.counters();
     assert_eq!((counters.queue_full[0], counters.arrived), (full, sent));
     assert_eq!(got as u64 + full, sent);
+    near.close();
+    far.close();
+}
+
+#[test]
+fn the_longest_filter_is_accepted() {
+    if !root::wanted() {
+        return;
+    }
+    let pair = VethPair::new("l");
+    let entry = |i: u8| Match {
+        ethertype: Some(0x0800),
+        protocol: Some(i),
+        address: Some("10.0.0.0/8".parse().unwrap()),
+        port: Some(53),
+    };
+    let filter =
+        Filter { take: (10..26).map(entry).collect(), leave: (0..16).map(entry).collect() };
+    let mut near = open(config(&pair.a, 1));
+    let mut far = open(PacketConfig { filter, ..config(&pair.b, 1) });
+    assert_eq!(near.send(&rounds(4, 0, 4)), 4);
+    assert_eq!(far.poll_for(4, |_, _| {}), 4);
     near.close();
     far.close();
 }

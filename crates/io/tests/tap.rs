@@ -7,13 +7,15 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 
 use rheostat_base::{DeviceId, QueueId, Time};
-use rheostat_io::{Device, Filter, Match, TapConfig, TapDevice, TapOpenError};
+use rheostat_io::{
+    Device, Filter, Match, PacketConfig, PacketDevice, TapConfig, TapDevice, TapOpenError,
+};
 use rheostat_packet::Mbuf;
 use rheostat_steer::{HashKey, HashOptions, Orientation, Steering};
 use support::live::{self, Open, forward, output, transfer};
-use support::steerings::expected;
+use support::steerings::{DEVICES, expected, steerings};
 use support::veth::{Host, ip};
-use support::{flow, number, root};
+use support::{flow, hostile, number, root};
 
 fn steering() -> Arc<Steering> {
     let key: [u8; 40] = std::array::from_fn(|i| (i as u8).wrapping_mul(89).wrapping_add(7));
@@ -106,6 +108,34 @@ fn packets_arrive_once_in_order_on_the_lane_of_their_hash() {
         assert_eq!(tap.monitor.counters(), counters);
         tap.close();
     }
+}
+
+#[test]
+fn hostile_packets_are_placed_as_in_user_space() {
+    if !root::wanted() {
+        return;
+    }
+    let (_, steering) = steerings(128).pop().unwrap();
+    let steering = Arc::new(steering);
+    let device = DEVICES[2];
+    let tap = TapConfig { steering: steering.clone(), device, ..config("rbpfh%d", 4) };
+    let mut tap = open(TapConfig { filter: Filter::default(), ..tap });
+    let cable = PacketConfig::new("cable", tap.device.interface(), 1, steering.clone());
+    let mut cable = Open::new(|pool| PacketDevice::open(cable, pool).unwrap());
+    let frames = hostile::frames(1_000);
+    let mut got = 0;
+    for some in frames.chunks(16) {
+        cable.send(some);
+        got += tap.poll_briefly(some.len(), |lane, packet| {
+            let bytes = packet.to_vec();
+            // What the host says by itself is placed likewise.
+            let (hash, _) = expected(&steering, HashOptions::AddressesOnly, device, &bytes);
+            assert_eq!(steering.bucket_of_hash(hash) % 4, lane, "{bytes:02x?}");
+        });
+    }
+    assert!(got > 900, "{got}");
+    cable.close();
+    tap.close();
 }
 
 #[test]

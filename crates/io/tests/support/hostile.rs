@@ -3,6 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 /// Protocols whose headers are looked at, and one that is not.
 const PROTOCOLS: [u8; 13] = [1, 6, 17, 33, 47, 50, 51, 58, 59, 89, 132, 136, 4];
@@ -133,4 +135,12 @@ pub(crate) fn frame() -> impl Strategy<Value = Vec<u8>> {
             frame
         },
     )
+}
+
+/// The same frames each time.
+pub(crate) fn frames(count: usize) -> Vec<Vec<u8>> {
+    let mut runner = TestRunner::deterministic();
+    let strategy = frame();
+    let mut one = || strategy.new_tree(&mut runner).expect("no value is refused").current();
+    (0..count).map(|_| one()).collect()
 }

@@ -72,6 +72,23 @@ impl<D: Device> Open<D> {
         seen
     }
 
+    /// As [`Open::poll_for`], for packets of which some may not come: waits for some milliseconds.
+    pub(crate) fn poll_briefly(
+        &mut self,
+        most: usize,
+        mut each: impl FnMut(usize, &Mbuf),
+    ) -> usize {
+        let mut seen = 0;
+        for _ in 0..20 {
+            seen += self.poll(&mut each);
+            if seen >= most {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        seen
+    }
+
     /// Sends frames on lane 0, as many as there is room for.
     pub(crate) fn send(&mut self, frames: &[Vec<u8>]) -> usize {
         let mut burst = Burst::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aya::Ebpf;
 use aya::maps::{MapData, XskMap};
-use aya::programs::{TestRun, TestRunOptions, Xdp, XdpMode};
+use aya::programs::{ProgramError, TestRun, TestRunOptions, Xdp, XdpMode, loaded_programs};
 use rheostat_packet::HashKind;
 use rheostat_steer::{Fence, IndirectionTable};
 
@@ -13,6 +13,7 @@ use super::counters::ProgramCounters;
 use super::error::{BpfError, os_error, whole};
 use super::fence::FenceMode;
 use super::object::{Object, ProgramConfig, take};
+use crate::sys::xdp_attachment;
 
 /// Receive queues of an interface that can have sockets.
 pub const HARDWARE_QUEUES: u32 = 128;
@@ -144,15 +145,18 @@ impl XdpProgram {
         flags: XdpMode,
         mode: &'static str,
     ) -> Result<(), BpfError> {
-        let Err(error) = program(&mut self.object.ebpf).attach_to_if_index(interface, flags) else {
-            return Ok(());
+        let mut attach = || program(&mut self.object.ebpf).attach_to_if_index(interface, flags);
+        let outcome = match attach() {
+            Err(error) if is_occupied(&error) && remove_stale(interface, flags) => attach(),
+            outcome => outcome,
         };
+        let Err(error) = outcome else { return Ok(()) };
         Err(match os_error(&error) {
             Some(libc::EPERM | libc::EACCES) => {
                 BpfError::Permission { doing: "attach programs to interfaces" }
             }
             Some(libc::ENODEV) => BpfError::NoInterface(interface),
-            Some(libc::EBUSY | libc::EEXIST) => BpfError::Occupied { interface },
+            _ if is_occupied(&error) => BpfError::Occupied { interface },
             _ => BpfError::Attach { interface, mode, reason: whole(&error) },
         })
     }
@@ -202,4 +206,19 @@ impl XdpProgram {
 fn program(ebpf: &mut Ebpf) -> &mut Xdp {
     let program = ebpf.program_mut(NAME).expect("the object has this program");
     program.try_into().expect("it is an XDP program")
+}
+
+fn is_occupied(error: &ProgramError) -> bool {
+    matches!(os_error(error), Some(libc::EBUSY | libc::EEXIST))
+}
+
+/// Takes a program of ours away from an interface that no process holds any more: kernels without links
+/// leave it there. `false` if there is none such.
+fn remove_stale(interface: u32, mode: XdpMode) -> bool {
+    let Ok(Some(attached)) = xdp_attachment::attached(interface) else { return false };
+    let is_ours = loaded_programs()
+        .flatten()
+        .any(|program| program.id() == attached && program.name_as_str() == Some(NAME));
+    // A program that a link holds, as another process of ours does, stays.
+    is_ours && xdp_attachment::detach(interface, mode == XdpMode::Skb).is_ok()
 }
