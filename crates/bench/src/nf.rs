@@ -7,6 +7,7 @@
 
 mod harness;
 mod measurement;
+mod network;
 mod row;
 mod runtime;
 mod spec;
@@ -58,6 +59,8 @@ impl NfBench {
         match spec.chain {
             ChainKind::Harness => harness::measure(spec, self),
             ChainKind::Empty => runtime::measure_empty(spec, self),
+            ChainKind::Router => runtime::measure_router(spec, self, 0),
+            ChainKind::RouterWide => runtime::measure_router(spec, self, 10_000),
             ChainKind::Firewall => runtime::measure_firewall(spec, self),
             ChainKind::Nat => runtime::measure_nat(spec, self, Mapping::EndpointIndependent),
             ChainKind::NatSymmetric => {

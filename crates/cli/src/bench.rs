@@ -103,6 +103,11 @@ enum ChainName {
     Harness,
     /// A chain without functions.
     Empty,
+    /// The router with a route to either side.
+    Router,
+    /// The router with ten thousand routes.
+    #[value(name = "router-10k")]
+    RouterWide,
     /// The stateful firewall.
     Firewall,
     /// The NAT, endpoint-independent mapping.
@@ -181,6 +186,8 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
     let chains = args.chains.iter().map(|chain| match chain {
         ChainName::Harness => ChainKind::Harness,
         ChainName::Empty => ChainKind::Empty,
+        ChainName::Router => ChainKind::Router,
+        ChainName::RouterWide => ChainKind::RouterWide,
         ChainName::Firewall => ChainKind::Firewall,
         ChainName::Nat => ChainKind::Nat,
         ChainName::NatApd => ChainKind::NatSymmetric,

@@ -8,7 +8,7 @@ use rheostat_steer::Steering;
 
 use super::endpoints::{Endpoints, FrameSize, Servers};
 use super::externals::Externals;
-use super::frame::{ACK, MARK, PSH, RST, SYN, Step, payload_len};
+use super::frame::{ACK, PSH, RST, SYN, Step, mark, payload_len};
 use super::pick::{LAG, Pick, Picks, Role};
 use super::{Load, device_hash};
 
@@ -48,12 +48,12 @@ impl Progress {
     #[inline]
     pub(super) fn passed(&self, frame: &[u8]) {
         if self.open.get() != 0 {
-            if self.externals.learns() && frame[MARK] == BRIEF_SYN {
+            if self.externals.learns() && mark(frame) == BRIEF_SYN {
                 self.externals.learn_brief(frame);
             }
             return;
         }
-        match frame[MARK] {
+        match mark(frame) {
             FIRST => {
                 self.externals.learn_flow(frame);
                 self.first.increment();

@@ -32,9 +32,10 @@ pub(super) struct Step {
     pub(super) len: u16,
     /// Whether the packet carries data up to the end of the frame; else the rest is padding.
     pub(super) has_data: bool,
-    /// Written into the last byte of the sender's link address, so that what leaves can be told apart.
+    /// Below 16. Written into the traffic class, which every chain leaves alone, so that what leaves can
+    /// be told apart.
     pub(super) mark: u8,
-    /// Written before the mark: which flow or connection it is.
+    /// Written into the sender's link address: which flow or connection it is. Routers overwrite it.
     pub(super) tag: u32,
 }
 
@@ -46,8 +47,12 @@ pub(super) fn payload_len(ends: &Endpoints) -> u32 {
     u32::from(ends.frame_len) - (ETHERNET + network + transport) as u32
 }
 
-/// Where [`Step::mark`] lies in a frame.
-pub(super) const MARK: usize = 11;
+/// The [`Step::mark`] of a frame, whichever version of IP it has.
+#[inline(always)]
+pub(super) fn mark(frame: &[u8]) -> u8 {
+    frame[ETHERNET + 1] >> 4
+}
+
 /// Where [`Step::tag`] lies.
 pub(super) const TAG: usize = 7;
 
@@ -59,7 +64,7 @@ pub(super) fn write(frame: &mut [u8], ends: &Endpoints, step: &Step) {
         if step.from_client { (ends.client, ends.server) } else { (ends.server, ends.client) };
     frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
     let [a, b, c, d] = step.tag.to_be_bytes();
-    frame[6..12].copy_from_slice(&[2, a, b, c, d, step.mark]);
+    frame[6..12].copy_from_slice(&[2, a, b, c, d, 0]);
     let protocol = if ends.is_udp { 17 } else { 6 };
     let network = if ends.is_v6 { IPV6 } else { IPV4 };
     let payload = match (step.has_data, ends.is_udp, step.flags & SYN != 0) {
@@ -73,9 +78,9 @@ pub(super) fn write(frame: &mut [u8], ends: &Endpoints, step: &Step) {
     sum.add_u16(protocol.into());
     sum.add_u16(payload);
     if ends.is_v6 {
-        write_ipv6(frame, protocol, payload, (from.0, to.0), &mut sum);
+        write_ipv6(frame, (protocol, step.mark), payload, (from.0, to.0), &mut sum);
     } else {
-        write_ipv4(frame, protocol, payload, (from.0, to.0), &mut sum);
+        write_ipv4(frame, (protocol, step.mark), payload, (from.0, to.0), &mut sum);
     }
     let transport = &mut frame[ETHERNET + network..];
     transport[..2].copy_from_slice(&from.1.to_be_bytes());
@@ -94,7 +99,7 @@ pub(super) fn write(frame: &mut [u8], ends: &Endpoints, step: &Step) {
 
 fn write_ipv4(
     frame: &mut [u8],
-    protocol: u8,
+    (protocol, mark): (u8, u8),
     payload: u16,
     (from, to): (Ipv4Addr, Ipv4Addr),
     sum: &mut Sum,
@@ -102,7 +107,7 @@ fn write_ipv4(
     let total = IPV4 as u16 + payload;
     frame[12..14].copy_from_slice(&[8, 0]);
     let header: &mut [u8; IPV4] = (&mut frame[ETHERNET..ETHERNET + IPV4]).try_into().expect("20");
-    *header = [0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    *header = [0x45, mark << 4, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     header[2..4].copy_from_slice(&total.to_be_bytes());
     header[12..16].copy_from_slice(&from.octets());
     header[16..20].copy_from_slice(&to.octets());
@@ -110,7 +115,7 @@ fn write_ipv4(
     addresses.add_u32(from.to_bits());
     addresses.add_u32(to.to_bits());
     sum.add_sum(addresses);
-    addresses.add_u32(0x4500_0000 | u32::from(total));
+    addresses.add_u32(0x4500_0000 | u32::from(mark) << 20 | u32::from(total));
     addresses.add_u32(0x4000);
     addresses.add_u16(64 << 8 | u16::from(protocol));
     header[10..12].copy_from_slice(&addresses.checksum().to_be_bytes());
@@ -118,14 +123,14 @@ fn write_ipv4(
 
 fn write_ipv6(
     frame: &mut [u8],
-    protocol: u8,
+    (protocol, mark): (u8, u8),
     payload: u16,
     (from, to): (Ipv4Addr, Ipv4Addr),
     sum: &mut Sum,
 ) {
     frame[12..14].copy_from_slice(&[0x86, 0xdd]);
     let header = &mut frame[ETHERNET..ETHERNET + IPV6];
-    header[..8].copy_from_slice(&[0x60, 0, 0, 0, 0, 0, protocol, 64]);
+    header[..8].copy_from_slice(&[0x60, mark << 4, 0, 0, 0, 0, protocol, 64]);
     header[4..6].copy_from_slice(&payload.to_be_bytes());
     for (place, address) in header[8..].chunks_exact_mut(16).zip([from, to]) {
         place.copy_from_slice(&(PREFIX | u128::from(address.to_bits())).to_be_bytes());
@@ -178,8 +183,9 @@ mod tests {
                 let mut packet = cache.alloc(ends.frame_len.into()).expect("a buffer");
                 packet.data_mut().fill(0);
                 let (seq, ack, len) = (7, 9, ends.frame_len);
-                let step = Step { from_client, seq, ack, flags, len, has_data, mark: 0, tag: 0 };
+                let step = Step { from_client, seq, ack, flags, len, has_data, mark: 5, tag: 0 };
                 write(packet.data_mut(), &ends, &step);
+                assert_eq!(mark(packet.data()), 5);
                 let headers = Headers::parse(&packet).expect("well-formed");
                 assert_eq!(judge_packet(&packet, &headers), Some(Validity::Valid), "{ends:?}");
                 let key = if from_client { ends.key() } else { ends.key().reversed() };

@@ -104,7 +104,7 @@ impl Table {
     /// The heading.
     pub fn heading() -> String {
         format!(
-            "{:<9} {:>10} {:<9} {:>5} {:>6} {:>5} {:>8} {:>15} {:>8} {:>8} {:>9}",
+            "{:<10} {:>10} {:<9} {:>5} {:>6} {:>5} {:>8} {:>15} {:>8} {:>8} {:>9}",
             "chain",
             "flows",
             "spread",
@@ -123,7 +123,7 @@ impl Table {
     pub fn line(row: &Row) -> impl fmt::Display {
         let range = format!("{:.2}-{:.2}", row.mpps_min, row.mpps_max);
         format!(
-            "{:<9} {:>10} {:<9} {:>5} {:>5}% {:>5} {:>8.2} {:>15} {:>8.1} {:>8.1} {:>9.6}",
+            "{:<10} {:>10} {:<9} {:>5} {:>5}% {:>5} {:>8.2} {:>15} {:>8.1} {:>8.1} {:>9.6}",
             row.chain,
             row.flows,
             row.distribution,

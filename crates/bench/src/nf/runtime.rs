@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rheostat_base::{Clock, CoreId, CoreSet, DropReason};
 use rheostat_io::Device;
+use rheostat_ip::Network;
 use rheostat_nf::function::firewall::{FirewallConfig, PortRange, Timeouts};
 use rheostat_nf::function::lb::{
     self, BackendConfig, Health, LbConfig, Mode, OnDown, ServiceConfig, Sides, TunnelConfig,
@@ -24,6 +25,7 @@ use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError, Whose};
 
 use super::measurement::{Figure, await_opening, measure};
+use super::network::network;
 use super::{NfBench, Spec};
 use crate::error::BenchError;
 use crate::memory::{self, CYCLE, LAN, Opening, Servers, WAN};
@@ -83,6 +85,15 @@ impl Bed {
 /// Measures the empty chain.
 pub(super) fn measure_empty(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
     run(spec, bench, Empty, StateLayout::new())
+}
+
+/// Measures the router, with `more` routes than a router needs here.
+pub(super) fn measure_router(
+    spec: &Spec,
+    bench: &NfBench,
+    more: usize,
+) -> Result<Figure, BenchError> {
+    run_on(spec, bench, Empty, StateLayout::new(), Some(network(more)))
 }
 
 /// Measures the firewall, which lets everything from inside out and only answers in.
@@ -214,6 +225,17 @@ fn run<C: Chain>(
     chain: C,
     layout: StateLayout,
 ) -> Result<Figure, BenchError> {
+    run_on(spec, bench, chain, layout, None)
+}
+
+/// Runs a chain on a network, if there is one, and between two devices otherwise.
+fn run_on<C: Chain>(
+    spec: &Spec,
+    bench: &NfBench,
+    chain: C,
+    layout: StateLayout,
+    network: Option<Arc<Network>>,
+) -> Result<Figure, BenchError> {
     let bed = Bed::new(spec, |steering| steering_for(&chain, steering))?;
     let hasher = FlowHasher::new(std::array::from_fn(|i| {
         (spec.load.seed + i as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95).rotate_left(29)
@@ -239,7 +261,13 @@ fn run<C: Chain>(
     };
     let chain = Arc::new(chain);
     let routes = Routes(vec![WAN, LAN]);
-    let service = |_| ChainService::new(chain.clone(), routes.clone());
+    let service = |_| {
+        let service = ChainService::new(chain.clone(), routes.clone());
+        match &network {
+            Some(network) => service.with_network(network.clone(), spec.lanes),
+            None => service,
+        }
+    };
     let shard = |id: rheostat_base::ShardId| {
         shards[id.index()].take().expect("each shard is asked for once")
     };

@@ -23,15 +23,21 @@ pub enum ChainKind {
     Policer,
     /// The monitor, with rankings and without a log.
     Monitor,
+    /// The router with a route to either side, each through one next hop.
+    Router,
+    /// The router with ten thousand routes through 32 next hops.
+    RouterWide,
     /// The load balancer: what clients send leaves with one more IP header, answers pass.
     Lb,
 }
 
 impl ChainKind {
     /// All of them, from the least to the most.
-    pub const ALL: [ChainKind; 9] = [
+    pub const ALL: [ChainKind; 11] = [
         ChainKind::Harness,
         ChainKind::Empty,
+        ChainKind::Router,
+        ChainKind::RouterWide,
         ChainKind::Policer,
         ChainKind::Monitor,
         ChainKind::Firewall,
@@ -52,6 +58,8 @@ impl ChainKind {
             ChainKind::FirewallNat => "fw-nat",
             ChainKind::Policer => "policer",
             ChainKind::Monitor => "monitor",
+            ChainKind::Router => "router",
+            ChainKind::RouterWide => "router-10k",
             ChainKind::Lb => "lb",
         }
     }
@@ -190,11 +198,11 @@ mod tests {
             seed: 1,
         };
         let specs = selection.specs();
-        assert_eq!(specs.len(), 9 * 3 * 2 * 2 * 3 * 2);
+        assert_eq!(specs.len(), 11 * 3 * 2 * 2 * 3 * 2);
         // Chains of one load stand together, so that they share a baseline: those that see clients as
         // they are, those that translate them, and those of one server.
         let loads: Vec<Load> = specs.iter().map(|spec| spec.load).collect();
-        assert_eq!(loads.chunk_by(|a, b| a == b).count() * 9, specs.len() * 3);
+        assert_eq!(loads.chunk_by(|a, b| a == b).count() * 11, specs.len() * 3);
     }
 
     #[test]

@@ -21,6 +21,10 @@ pub trait Address: Copy + Ord {
 
     /// The `count` bits from bit `at` on, zeros behind the last one.
     fn bits(self, at: u32, count: u32) -> usize;
+
+    /// The address with all but its first `length` bits zero.
+    #[must_use]
+    fn masked(self, length: u8) -> Self;
 }
 
 impl Address for u32 {
@@ -30,6 +34,10 @@ impl Address for u32 {
     fn bits(self, at: u32, count: u32) -> usize {
         ((u64::from(self) << 32 << at) >> (64 - count)) as usize
     }
+
+    fn masked(self, length: u8) -> u32 {
+        self & u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0)
+    }
 }
 
 impl Address for u128 {
@@ -38,6 +46,10 @@ impl Address for u128 {
     #[inline(always)]
     fn bits(self, at: u32, count: u32) -> usize {
         ((self << at) >> (128 - count)) as usize
+    }
+
+    fn masked(self, length: u8) -> u128 {
+        self & u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0)
     }
 }
 
@@ -68,9 +80,17 @@ const _: () = assert!(size_of::<Node>() == 24);
 pub(crate) type Entry<A> = (A, u8, u16);
 
 impl<A: Address> Lpm<A> {
-    /// The table of these prefixes, each given as its address, its length and its value. An address
-    /// that no prefix contains has the value 0. Of two entries for one prefix the later counts.
+    /// The table of these prefixes, each given as an address in it, its length, which is no longer than
+    /// an address, and its value. An address that no prefix contains has the value 0. Of two entries for
+    /// one prefix the later counts.
+    ///
+    /// # Panics
+    /// When a length is longer than an address.
     pub fn new(mut entries: Vec<(A, u8, u16)>) -> Lpm<A> {
+        for (address, length, _) in &mut entries {
+            assert!(u32::from(*length) <= A::BITS, "a prefix is no longer than an address");
+            *address = address.masked(*length);
+        }
         // A prefix stands before those inside it.
         entries.sort_by_key(|(address, length, _)| (*address, *length));
         let mut table = Lpm {
@@ -211,14 +231,6 @@ mod tests {
         best.map_or(0, |(_, value)| value)
     }
 
-    fn v4_mask(length: u8) -> u32 {
-        if length == 0 { 0 } else { u32::MAX << (32 - length) }
-    }
-
-    fn v6_mask(length: u8) -> u128 {
-        if length == 0 { 0 } else { u128::MAX << (128 - length) }
-    }
-
     #[test]
     fn a_table_without_prefixes_and_one_with_a_default() {
         assert_eq!(Lpm::<u32>::new(Vec::new()).lookup(0x0a00_0001), 0);
@@ -266,7 +278,7 @@ mod tests {
                 .map(|(value, (address, length, near))| {
                     // A few share their first bits, so that prefixes lie in one another.
                     let address = if *near > 0 { address & 0x0000_ffff | 0x0a01_0000 } else { *address };
-                    (address & v4_mask(*length), *length, value)
+                    (address, *length, value)
                 })
                 .collect();
             let table = Lpm::new(entries.clone());
@@ -288,7 +300,7 @@ mod tests {
                 .map(|(value, (address, length, keep))| {
                     let common = u128::MAX << (127 - keep) << 1;
                     let address = 0x2001_0db8_u128 << 96 & common | address & !common;
-                    (address & v6_mask(*length), *length, value)
+                    (address, *length, value)
                 })
                 .collect();
             let table = Lpm::new(entries.clone());
