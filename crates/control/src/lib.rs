@@ -1,7 +1,8 @@
 //! Configuration: TOML text becomes a checked [`Config`], or a [`Report`] of everything wrong with it,
 //! each mistake with its line, the offending text and the fix.
 //!
-//! Nothing here runs: a [`Config`] says what is to be run, and the caller builds it.
+//! A [`Config`] runs nothing: it says what is to be run, and the caller builds it. What runs is
+//! [`KernelFollower`], which keeps the routes of a network those of the kernel.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -17,6 +18,7 @@ pub mod config;
 pub mod diagnostic;
 mod document;
 mod findings;
+pub mod kernel_follower;
 pub mod overrides;
 mod quantity;
 mod reader;
@@ -24,4 +26,5 @@ mod suggestion;
 
 pub use config::{Config, LoadError, MissingInput};
 pub use diagnostic::{Finding, Report};
+pub use kernel_follower::KernelFollower;
 pub use overrides::{DeviceOverride, OverrideError, Overrides};

@@ -11,6 +11,8 @@ pub mod segmentation;
 pub mod settlement;
 pub mod sink;
 mod sys;
+#[cfg(not(loom))]
+pub use sys::netlink;
 
 #[cfg(not(loom))]
 pub use backend::af_packet::{PacketConfig, PacketDevice, PacketOpenError};

@@ -4,6 +4,8 @@
 pub(crate) mod interface;
 pub(crate) mod membarrier;
 #[cfg(not(loom))]
+pub mod netlink;
+#[cfg(not(loom))]
 pub(crate) mod packet_socket;
 #[cfg(not(loom))]
 pub(crate) mod ring_mapping;

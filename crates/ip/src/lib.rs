@@ -6,6 +6,7 @@ mod discovery;
 mod fragmentation;
 mod icmp_error;
 mod interface;
+pub mod kernel;
 mod link;
 pub mod neighbour;
 mod network;

@@ -1,0 +1,154 @@
+//! Follows the kernel's routes: what it knows of rheostat's interfaces becomes the routes of the network,
+//! and stays so while they change.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rheostat_base::{DeviceId, privileges};
+use rheostat_io::netlink::{LONGEST, NetlinkSocket, Received};
+use rheostat_ip::kernel::message::{GROUPS, Messages};
+use rheostat_ip::kernel::{KernelTables, Progress};
+use rheostat_ip::{Network, Route, RouteError};
+
+/// How long is waited for the kernel before it is looked whether the run is over.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How long after a failure the kernel is asked again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A thread that follows the kernel.
+#[derive(Debug)]
+pub struct KernelFollower {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl KernelFollower {
+    /// Begins to follow the kernel for the devices on interfaces of these names. `given` routes stay, and
+    /// go before the kernel's to the same prefix. What cannot be followed is told to `tell`.
+    ///
+    /// # Errors
+    /// [`io::Error`] when there can be no socket, or no thread.
+    pub fn start(
+        network: Arc<Network>,
+        devices: Vec<(String, DeviceId)>,
+        given: Vec<Route>,
+        tell: impl FnMut(&str) + Send + 'static,
+    ) -> io::Result<KernelFollower> {
+        let socket = NetlinkSocket::open(GROUPS)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let tables = KernelTables::new(devices);
+        let applied = BTreeSet::new();
+        let mut follower = Follower { socket, tables, network, given, tell, applied };
+        let stopped = stop.clone();
+        let follow = move || {
+            // What it could not give up is found when the run makes sure of it.
+            let _ = privileges::give_up();
+            // Relaxed: the flag publishes nothing.
+            while !stopped.load(Ordering::Relaxed) {
+                if let Err(error) = follower.follow(&stopped) {
+                    (follower.tell)(&format!("the kernel's routes are not followed: {error}"));
+                    thread::sleep(PAUSE);
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("rheo-kernel".into()).spawn(follow)?;
+        Ok(KernelFollower { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for KernelFollower {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic was printed by the thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Follower<T> {
+    socket: NetlinkSocket,
+    tables: KernelTables,
+    network: Arc<Network>,
+    given: Vec<Route>,
+    tell: T,
+    /// The kernel's neighbours that the network knows of.
+    applied: BTreeSet<(DeviceId, IpAddr, [u8; 6])>,
+}
+
+impl<T: FnMut(&str)> Follower<T> {
+    /// Asks for everything, and then follows, until `stop` is set or the socket fails.
+    fn follow(&mut self, stop: &AtomicBool) -> io::Result<()> {
+        let mut buffer = [0; LONGEST];
+        let first = self.tables.restart();
+        self.go_on(first)?;
+        while !stop.load(Ordering::Relaxed) {
+            match self.socket.receive(&mut buffer, PATIENCE)? {
+                Received::Nothing => {}
+                Received::Overrun => {
+                    let again = self.tables.restart();
+                    self.go_on(again)?;
+                }
+                Received::Messages(length) => {
+                    let mut has_changed = false;
+                    for event in Messages::new(&buffer[..length]) {
+                        let progress = self.tables.take(event);
+                        has_changed |= progress == Progress::Changed;
+                        self.go_on(progress)?;
+                    }
+                    if has_changed && self.tables.is_complete() {
+                        self.apply();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn go_on(&self, progress: Progress) -> io::Result<()> {
+        match progress {
+            Progress::Ask(request, sequence) => self.socket.send(&request.bytes(sequence)),
+            Progress::Wait | Progress::Changed => Ok(()),
+        }
+    }
+
+    /// Puts the kernel's routes and neighbours in force.
+    fn apply(&mut self) {
+        let is_given = |route: &Route| self.given.iter().any(|given| given.prefix == route.prefix);
+        let mut routes = self.given.clone();
+        routes.extend(self.tables.routes().into_iter().filter(|route| !is_given(route)));
+        while let Err(error) = self.network.set_routes(&routes) {
+            // One that the kernel can use and rheostat cannot is left out; the others count.
+            let wrong = prefix_of(&error);
+            let kept = routes.len();
+            routes.retain(|route| Some(route.prefix) != wrong || self.given.contains(route));
+            (self.tell)(&format!("a route of the kernel's is left out: {error}"));
+            if routes.len() == kept {
+                return;
+            }
+        }
+        for (device, address, mac) in self.tables.permanent_neighbours() {
+            if self.applied.insert((device, address, mac)) {
+                self.network.set_neighbour(device, address, mac);
+            }
+        }
+    }
+}
+
+/// The prefix of the route that an error is about.
+fn prefix_of(error: &RouteError) -> Option<rheostat_steer::Prefix> {
+    match error {
+        RouteError::Nowhere(prefix)
+        | RouteError::Family { prefix, .. }
+        | RouteError::OffLink { prefix, .. }
+        | RouteError::Own { prefix, .. }
+        | RouteError::Device { prefix, .. }
+        | RouteError::Twice(prefix) => Some(*prefix),
+        RouteError::TooManyHops => None,
+    }
+}
