@@ -6,6 +6,8 @@ pub mod core_set;
 pub mod counter;
 pub mod drop_reason;
 pub mod id;
+#[cfg(not(loom))]
+pub mod privileges;
 pub mod sync;
 pub mod time;
 pub mod unit;

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use rheostat_base::core_set::CoreError;
+use rheostat_base::privileges::PrivilegeError;
 use rheostat_control::{LoadError, MissingInput};
 use rheostat_io::{OpenError, WriteError};
 use rheostat_ip::NetworkError;
@@ -17,6 +18,7 @@ use rheostat_traffic::MixError;
 use thiserror::Error;
 
 use crate::control::{ClientError, SocketError};
+use crate::identity::UnknownName;
 
 /// Why a command failed; its text is for people.
 #[derive(Debug, Error)]
@@ -75,6 +77,10 @@ pub(crate) enum Failure {
          command"
     )]
     Terminal,
+    #[error("error: {0}")]
+    Name(#[from] UnknownName),
+    #[error("error: {0}")]
+    Privileges(#[from] PrivilegeError),
     #[error("error: {0}")]
     Socket(#[from] SocketError),
     #[error("error: {0}")]

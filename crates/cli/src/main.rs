@@ -12,6 +12,7 @@ mod control;
 mod devices;
 mod failure;
 mod generate;
+mod identity;
 mod interrupt;
 mod nat_host;
 mod network;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use rheostat_base::privileges::{self, Identity};
 use rheostat_control::{Config, DeviceOverride, Overrides};
 use rheostat_nf::function::lb::HealthBoard;
 use rheostat_nf::function::lb::check::HealthChecks;
@@ -22,6 +23,7 @@ use crate::assemble::Assembly;
 use crate::chains::{self, Logs, WithChain};
 use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;
+use crate::identity;
 
 /// How often the end of a run is looked for.
 const TICK: Duration = Duration::from_millis(5);
@@ -98,7 +100,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let chain = config.chain.clone();
     let watch = Watch::new(&config, args.json)?;
-    let report = chains::build(&chain, Logs::Written, Run { config, watch, board: None })?;
+    // Before any thread is started that is to become somebody else.
+    let identity = identity::find(config.run.user.as_deref(), config.run.group.as_deref())?;
+    if let Some(identity) = identity {
+        privileges::become_later(identity);
+    }
+    let run = Run { config, watch, identity, board: None };
+    let report = chains::build(&chain, Logs::Written, run)?;
     Ok(print(&report, args.json))
 }
 
@@ -106,6 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 struct Run {
     config: Config,
     watch: Watch,
+    identity: Option<Identity>,
     board: Option<Arc<HealthBoard>>,
 }
 
@@ -119,9 +128,15 @@ impl WithChain for Run {
     fn with<C: Chain>(self, chain: C, layout: StateLayout) -> Result<RunReport, Failure> {
         // Before anything costly: another instance may listen there.
         let socket = self.config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
+        if let (Some(socket), Some(identity)) = (&socket, self.identity) {
+            socket.give_to(identity)?;
+        }
         let assembly = Assembly::new(self.config, &chain)?;
         let writers = assembly.writers();
         let checks = assembly.checks();
+        // Devices are open; whatever is started from here on inherits what is left: nothing.
+        privileges::give_up()?;
+        privileges::check_all_threads()?;
         let run = assembly.start(chain, layout)?;
         let instance = Instance {
             view: run.view(),

@@ -73,7 +73,11 @@ impl LogWriter {
         let file = BufWriter::new(file);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let write = move || follow(&mut lines, file, &stopped);
+        let write = move || {
+            // The file is open. What it could not give up is found when the run makes sure of it.
+            let _ = rheostat_base::privileges::give_up();
+            follow(&mut lines, file, &stopped)
+        };
         let thread = thread::Builder::new().name("rheo-log".into()).spawn(write).map_err(wrong)?;
         Ok(LogWriter { path: path.to_owned(), stop, thread: Some(thread) })
     }

@@ -2,10 +2,11 @@
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use rheostat_base::privileges::Identity;
 use thiserror::Error;
 
 /// Why there can be no control socket.
@@ -44,6 +45,16 @@ pub(crate) struct ControlSocket {
 }
 
 impl ControlSocket {
+    /// Lets another user connect, in place of the one who made it.
+    ///
+    /// # Errors
+    /// [`SocketError::Make`] when the operating system refuses.
+    pub(crate) fn give_to(&self, identity: Identity) -> Result<(), SocketError> {
+        let (user, group) = (Some(identity.user), Some(identity.group));
+        chown(&self.path, user, group)
+            .map_err(|source| SocketError::Make { path: self.path.clone(), source })
+    }
+
     /// Listens at `path`. A socket file that nobody listens behind, left by a crash, is replaced. The
     /// folder is made if only it is missing.
     ///

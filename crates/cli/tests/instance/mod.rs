@@ -55,6 +55,10 @@ impl Instance {
         instance
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.as_ref().unwrap().path().join("x.sock")
     }

@@ -156,6 +156,9 @@ impl Config {
             Some(seed) => write!(f, ", seed {seed}")?,
             None => write!(f, ", random seed")?,
         }
+        if let Some(user) = &self.run.user {
+            write!(f, ", as {user} once devices are open")?;
+        }
         write!(f, ", figures every {}", Span(self.observe.interval))
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::findings::Findings;
 use crate::reader::Table;
+use crate::reader::convert::name;
 use crate::reader::convert::number::{duration, integer};
 
 /// The longest time any setting may have: what comes near it is a mistyped unit.
@@ -17,12 +18,26 @@ pub struct RunConfig {
     /// Seeds hash keys, table placement and generated traffic, which makes a run repeatable; random if
     /// absent, which is what keeps a run from being aimed at.
     pub seed: Option<u64>,
+    /// Who the process becomes once its devices are open, by name or number; without it, it stays who it is.
+    pub user: Option<String>,
+    /// The group it is in then; without it, the user's own.
+    pub group: Option<String>,
 }
 
 impl RunConfig {
     pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> RunConfig {
         let span = Duration::from_millis(1)..=YEAR;
+        let user = table.read("user", findings, name);
+        let group = match user.is_none() && !table.has("user") {
+            true => {
+                table.refuse(&["group"], "user = \"rheo\"", findings);
+                None
+            }
+            false => table.read("group", findings, name),
+        };
         RunConfig {
+            user,
+            group,
             duration: table.read("duration", findings, duration(span)),
             seed: table.read("seed", findings, integer(0..=i64::MAX as u64)),
         }

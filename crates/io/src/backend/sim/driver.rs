@@ -114,6 +114,9 @@ impl DriverThread {
         let quit = Arc::new(AtomicBool::new(false));
         let seen = quit.clone();
         let thread = thread::Builder::new().name(format!("nic {name}")).spawn(move || {
+            // It needs none. What it could not give up is found when the run makes sure of it.
+            #[cfg(not(loom))]
+            let _ = rheostat_base::privileges::give_up();
             let mut pool = PoolCache::new(pool);
             // Relaxed: the flag publishes nothing. After the source has ended the thread goes on
             // acknowledging rewritten tables.

@@ -1,0 +1,175 @@
+//! Giving up what a process may do beyond what it needs.
+//!
+//! On Linux, capabilities and user belong to a thread and are inherited by the threads it starts. So the main
+//! thread gives up all it has once devices are open and before workers are started, and a thread that is
+//! started before does so first of all. [`holders`] makes sure that none was forgotten.
+
+use std::fs;
+use std::io;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid, getgid, getuid};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
+};
+use thiserror::Error;
+
+/// A user and a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The user's number.
+    pub user: u32,
+    /// The group's number; there will be no other groups.
+    pub group: u32,
+}
+
+/// Privileges could not be given up.
+#[derive(Debug, Error)]
+pub enum PrivilegeError {
+    /// The user or the group could not be changed.
+    #[error(
+        "cannot become user {} and group {}: {source}; start as root, or leave `user` and `group` out",
+        identity.user, identity.group
+    )]
+    Identity {
+        /// Who was to be become.
+        identity: Identity,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The capabilities could not be dropped.
+    #[error("cannot drop capabilities: {0}")]
+    Capabilities(io::Error),
+    /// Some threads have kept what they had.
+    #[error("threads have kept their privileges: {0}")]
+    Kept(String),
+}
+
+/// Who all threads are to become.
+static IDENTITY: OnceLock<Identity> = OnceLock::new();
+
+/// Says who every thread becomes that gives up its privileges; once, before any does.
+///
+/// # Panics
+/// When it was said before.
+pub fn become_later(identity: Identity) {
+    IDENTITY.set(identity).expect("who to become is said once");
+}
+
+/// Takes everything from the calling thread, and so from those that it starts: the user if another one was
+/// named, all capabilities, and the means to get them back by running a program.
+///
+/// # Errors
+/// [`PrivilegeError`] when something is left.
+pub fn give_up() -> Result<(), PrivilegeError> {
+    // Needs a capability itself, so it comes first. Without it there is nothing to lose: what bounds the
+    // programs that are run counts for nothing below, where none may gain by being run.
+    for number in 0..u64::BITS {
+        match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
+            Ok(()) => {}
+            // Beyond the last one.
+            Err(Errno::INVAL | Errno::PERM) => break,
+            Err(error) => return Err(PrivilegeError::Capabilities(error.into())),
+        }
+    }
+    if let Some(&identity) = IDENTITY.get() {
+        change_to(identity)
+            .map_err(|error| PrivilegeError::Identity { identity, source: error.into() })?;
+    }
+    drop_capabilities().map_err(|error| PrivilegeError::Capabilities(error.into()))
+}
+
+fn change_to(identity: Identity) -> Result<(), Errno> {
+    let (user, group) = (Uid::from_raw(identity.user), Gid::from_raw(identity.group));
+    if (getuid(), getgid()) == (user, group) {
+        return Ok(());
+    }
+    // The user last: nobody else may change the groups.
+    set_thread_groups(&[])?;
+    set_thread_res_gid(group, group, group)?;
+    set_thread_res_uid(user, user, user)
+}
+
+fn drop_capabilities() -> Result<(), Errno> {
+    clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    set_no_new_privs(true)
+}
+
+/// How long threads that were just started may take to give up theirs.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Makes sure that no thread of the process is left with a capability. Waits for those that were started a
+/// moment ago.
+///
+/// # Errors
+/// [`PrivilegeError::Kept`] with the names of those that are. Where `/proc` cannot be read, nothing is
+/// known, and nothing said.
+pub fn check_all_threads() -> Result<(), PrivilegeError> {
+    let start = Instant::now();
+    loop {
+        match holders() {
+            Ok(names) if names.is_empty() => return Ok(()),
+            Ok(_) if start.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(1)),
+            Ok(names) => return Err(PrivilegeError::Kept(names.join(", "))),
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+/// The names of the process's threads that have capabilities.
+///
+/// # Errors
+/// Those of reading `/proc`.
+pub fn holders() -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for task in fs::read_dir("/proc/self/task")? {
+        // A thread may end meanwhile.
+        let Ok(status) = fs::read_to_string(task?.path().join("status")) else { continue };
+        let field = |name: &str| {
+            let mut lines = status.lines();
+            lines.find_map(|line| line.strip_prefix(name)).map_or("", str::trim)
+        };
+        let has = |name| field(name).bytes().any(|digit| digit != b'0');
+        if has("CapPrm:") || has("CapEff:") {
+            names.push(field("Name:").to_owned());
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_gives_up_has_nothing_and_the_others_keep_theirs() {
+        let before = holders().unwrap();
+        let name = "gives up";
+        let thread = std::thread::Builder::new().name(name.into()).spawn(|| {
+            give_up().unwrap();
+            let inherits = std::thread::spawn(|| fs::read_to_string("/proc/thread-self/status"));
+            (holders().unwrap(), inherits.join().unwrap().unwrap())
+        });
+        let (holders, status) = thread.unwrap().join().unwrap();
+        assert!(!holders.iter().any(|holder| holder == name), "{holders:?}");
+        for line in ["CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "NoNewPrivs:\t1"] {
+            assert!(status.contains(line), "{line} is missing:\n{status}");
+        }
+        if before.is_empty() {
+            println!("not run in full: without capabilities there are none to keep");
+            return;
+        }
+        assert!(
+            matches!(check_all_threads(), Err(PrivilegeError::Kept(_))),
+            "this one has its own"
+        );
+        assert!(status.contains("CapBnd:\t0000000000000000"), "{status}");
+    }
+}
