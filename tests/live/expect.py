@@ -32,5 +32,5 @@ def eventually(holds: Callable[[], bool], patience: float, otherwise: str) -> No
     """Waits until something holds."""
     deadline = time.monotonic() + patience
     while not holds():
-        expect(time.monotonic() < deadline, f"{otherwise} after {patience:g} s")
+        expect(time.monotonic() < deadline, f"{otherwise}, for {patience:g} s")
         time.sleep(0.05)

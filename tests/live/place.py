@@ -6,7 +6,7 @@ import re
 import subprocess
 from collections.abc import Callable
 
-from expect import expect, expect_success
+from expect import eventually, expect_success
 from host import Host
 from kernel import VIRTUAL
 from middle import Ground, Middle, Service
@@ -14,7 +14,7 @@ from network import NEIGHBOUR, OUTSIDE, Network
 from servers import HTTP_PORT, IPERF_PORT, ContentServer, EchoServer
 
 #: Until packets pass. Seconds.
-PATIENCE = 15
+PATIENCE = 60
 
 
 class Place:
@@ -55,11 +55,11 @@ class Place:
         self.wait_until_open()
 
     def wait_until_open(self) -> None:
-        # What answers echo requests: the server; the load balancer for its own address.
-        done = self.client.run(
-            "ping", "-c", "1", "-i", "0.2", "-W", "1", "-w", str(PATIENCE), self.address, patience=PATIENCE + 5
-        )  # fmt: skip
-        expect(done.returncode == 0, f"nothing passes after {PATIENCE} s: {self.middle.diagnosis()}")
+        eventually(self.is_open, PATIENCE, f"nothing passes: {self.middle.diagnosis()}")
+
+    def is_open(self) -> bool:
+        """Whether an echo request is answered, by the server or, for its own address, by the load balancer."""
+        return self.client.run("ping", "-c", "1", "-W", "1", self.address).returncode == 0
 
     def get(self, length: int, address: str | None = None) -> tuple[bytes, dict[str, str]]:
         """What curl gets from the server, and the headers of the answer."""

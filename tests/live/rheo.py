@@ -16,7 +16,7 @@ from middle import Ground, Middle
 from network import MIDDLE, Network
 
 #: How long it may take to end once it is told to. Seconds.
-PATIENCE = 20
+PATIENCE = 40
 
 
 class RheoMiddle(Middle):
@@ -80,7 +80,8 @@ class RheoMiddle(Middle):
         return self._process.poll() is None
 
     def rewrite_table(self, device: str, seed: int) -> None:
-        self.ask({"command": "table", "device": device, "shuffle": seed})
+        answer = self.ask({"command": "table", "device": device, "shuffle": {"seed": seed}})
+        expect(answer.get("rewrites") == 1, f"the table of {device} was not rewritten: {answer}")
 
     def ask(self, request: dict[str, object]) -> dict[str, object]:
         """One request to the control socket, and the first line of its answer."""
@@ -95,7 +96,7 @@ class RheoMiddle(Middle):
             control.sendall(json.dumps(request).encode() + b"\n")
             with control.makefile("rb") as lines:
                 answer = json.loads(lines.readline() or b"null")
-        expect(isinstance(answer, dict) and "error" not in answer, f"{request['command']}: {answer}")
+        expect(isinstance(answer, dict) and answer.get("reply") != "error", f"{request['command']}: {answer}")
         return answer
 
     def diagnosis(self) -> str:
