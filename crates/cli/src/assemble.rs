@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, CoreId, CoreSet, DeviceId};
-use rheostat_control::Config;
 use rheostat_control::config::PollingConfig;
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
 use rheostat_control::config::steering::HashKeyChoice;
+use rheostat_control::{Config, KernelFollower};
 use rheostat_io::{CaptureWriter, Device};
 use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
@@ -104,6 +104,11 @@ impl Assembly {
     /// The health checks of the run's load balancer, if there are any.
     pub(crate) fn checks(&self) -> Option<Arc<HealthChecks>> {
         self.wiring.as_ref()?.checks.clone()
+    }
+
+    /// What follows the kernel's routes, if anything does: until it is dropped.
+    pub(crate) fn follower(&mut self) -> Option<KernelFollower> {
+        self.wiring.as_mut()?.follower.take()
     }
 
     /// Starts a run of `chain`, whose functions have their places in `layout`.

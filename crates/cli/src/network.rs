@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rheostat_base::DeviceId;
-use rheostat_control::Config;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, MacAddress};
 use rheostat_control::config::{FunctionConfig, NetworkConfig};
+use rheostat_control::{Config, KernelFollower};
 use rheostat_io::InterfaceLink;
 use rheostat_ip::{Hop, Interface, InterfaceAddress, Network, Route};
 use rheostat_nf::function::lb::check::HealthChecks;
@@ -21,6 +21,8 @@ const USUAL_MTU: u16 = 1_500;
 pub(crate) struct Wiring {
     pub(crate) network: Arc<Network>,
     pub(crate) checks: Option<Arc<HealthChecks>>,
+    /// Keeps the routes as the kernel has them, where it is followed.
+    pub(crate) follower: Option<KernelFollower>,
 }
 
 /// The network that a configuration describes; `None` where devices have no addresses. Its devices must be
@@ -44,7 +46,7 @@ pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> 
         return Ok(None);
     }
     let interfaces = interfaces(config)?;
-    let NetworkConfig { routes, neighbours, policy } = &config.network;
+    let NetworkConfig { routes, neighbours, policy, follow_kernel } = &config.network;
     let routes: Vec<_> = routes
         .iter()
         .map(|route| Route { prefix: route.to, gateway: route.via, device: Some(route.device) })
@@ -57,7 +59,25 @@ pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> 
     if let Some(checks) = &checks {
         network = network.with_resident(checks.clone());
     }
-    Ok(Some(Wiring { network: Arc::new(network), checks }))
+    let network = Arc::new(network);
+    let follower = match follow_kernel {
+        true => Some(follow(config, network.clone(), routes)?),
+        false => None,
+    };
+    Ok(Some(Wiring { network, checks, follower }))
+}
+
+fn follow(
+    config: &Config,
+    network: Arc<Network>,
+    given: Vec<Route>,
+) -> Result<KernelFollower, Failure> {
+    let devices = config.devices.iter().enumerate().filter_map(|(number, device)| {
+        let DeviceKind::Live(live) = &device.kind else { return None };
+        Some((live.interface.clone()?, DeviceId(number as u8)))
+    });
+    let tell = |message: &str| eprintln!("warning: {message}");
+    Ok(KernelFollower::start(network, devices.collect(), given, tell)?)
 }
 
 /// The interface that speaks to a host: the one on its link, or that towards it.

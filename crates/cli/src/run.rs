@@ -131,9 +131,10 @@ impl WithChain for Run {
         if let (Some(socket), Some(identity)) = (&socket, self.identity) {
             socket.give_to(identity)?;
         }
-        let assembly = Assembly::new(self.config, &chain)?;
+        let mut assembly = Assembly::new(self.config, &chain)?;
         let writers = assembly.writers();
         let checks = assembly.checks();
+        let _follower = assembly.follower();
         // Devices are open; whatever is started from here on inherits what is left: nothing.
         privileges::give_up()?;
         privileges::check_all_threads()?;

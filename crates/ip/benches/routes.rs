@@ -40,8 +40,8 @@ fn main() {
     let alone = measure(|| questions.iter().fold(0, |sum, q| sum ^ black_box(*q) as u16));
     println!("{:<12} {:>9} {:>8.2} ns", "loop alone", "", alone);
     for count in sizes {
-        let entries = entries::<u32>(count, &LENGTHS_V4, |n| mix(n) as u32 & 0xdfff_ffff);
-        row("IPv4", count, entries, |n| mix(n) as u32);
+        let v4 = entries::<u32>(count, &LENGTHS_V4, |n| mix(n) as u32 & 0xdfff_ffff);
+        row("IPv4", count, v4, |n| mix(n) as u32);
         if count <= 200_000 {
             let address = |n| 0x2 << 124 | u128::from(mix(n) >> 3) << 61;
             let entries = entries::<u128>(count, &LENGTHS_V6, address);

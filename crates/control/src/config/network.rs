@@ -23,6 +23,8 @@ pub struct NetworkConfig {
     pub neighbours: Vec<NeighbourConfig>,
     /// How often senders are told that their packets got nowhere, and how long packets wait.
     pub policy: Policy,
+    /// Whether the kernel's routes for the devices' interfaces are used besides those given here.
+    pub follow_kernel: bool,
 }
 
 /// Where packets to some destinations go.
@@ -90,9 +92,14 @@ impl NetworkConfig {
                 device.or_else(|| on_link(table, "address", address?, devices, findings))?;
             Some(NeighbourConfig { address: address?, mac: mac?, device })
         });
-        let policy = root.section("network", findings, read_policy);
+        let network = root.section("network", findings, |table, findings| {
+            let follow_kernel = table.read("follow_kernel", findings, boolean);
+            (read_policy(table, findings), follow_kernel.unwrap_or(false))
+        });
+        let (policy, follow_kernel) = network.unwrap_or_default();
         NetworkConfig {
-            policy: policy.unwrap_or_default(),
+            policy,
+            follow_kernel,
             routes: routes.into_iter().flatten().collect(),
             neighbours: neighbours.into_iter().flatten().collect(),
         }

@@ -456,7 +456,7 @@ pub(super) mod tests {
 
         /// Whatever comes, reading ends.
         #[test]
-        fn any_bytes_are_read_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_read_to_an_end(bytes in prop::collection::vec(proptest::num::u8::ANY, 0..300)) {
             prop_assert!(Messages::new(&bytes).count() <= bytes.len() / HEADER);
         }
 
@@ -465,7 +465,7 @@ pub(super) mod tests {
         fn damaged_messages_are_read_to_an_end(
             kind in prop::sample::select(vec![2_u16, 3, 16, 17, 20, 21, 24, 25, 28, 29]),
             at in 0..64_usize,
-            with in any::<u8>(),
+            with in proptest::num::u8::ANY,
             cut in 0..64_usize,
         ) {
             let body = route_v4(([10, 0, 0, 0], 8), Some([192, 0, 2, 1]), 7, 100);

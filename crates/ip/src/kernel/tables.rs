@@ -256,7 +256,7 @@ mod tests {
     fn the_least_metric_counts_and_the_next_one_takes_over() {
         let mut tables = complete();
         let better = route(([0; 4], 0), [192, 168, 77, 9], 5, 10);
-        tables.take(better.clone());
+        tables.take(better);
         assert_eq!(told(&tables), ["0.0.0.0/0 via 192.168.77.9 on device 0"]);
         // Replaced in place: the kernel tells of the new one only.
         tables.take(route(([0; 4], 0), [192, 168, 77, 8], 5, 10));
