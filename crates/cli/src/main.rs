@@ -10,6 +10,7 @@ mod chains;
 mod check;
 mod control;
 mod devices;
+mod doctor;
 mod failure;
 mod generate;
 mod identity;
@@ -39,6 +40,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
   rheo run configs/demo.toml
   rheo run configs/firewall.toml --input in.pcap --output out.pcap --lanes 2 --json
   rheo check configs/firewall.toml
+  rheo doctor
   rheo status --control /run/rheo/nat.sock
   rheo gen --output mix.pcap --packets 1M --flows 64k
   rheo bench nf"
@@ -56,6 +58,8 @@ enum Command {
     Check(check::Args),
     /// Write generated traffic to a capture.
     Gen(generate::Args),
+    /// Say what this machine can do for rheostat, what it lacks, and what mends it.
+    Doctor(doctor::Args),
     /// Show the figures of a running instance.
     Status(control::StatusArgs),
     /// Show or rewrite the indirection table of a running instance's device.
@@ -79,6 +83,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Gen(args) => generate::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Status(args) => control::status(&args),
         Command::Table(args) => control::table(&args),
         Command::Backend(args) => control::backend(&args),

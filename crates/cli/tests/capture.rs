@@ -107,26 +107,42 @@ fn a_packet_is_followed_from_its_queue_to_its_end() {
     let mut arguments = vec!["table", "set", "--device", "wire"];
     arguments.extend(swapped.iter().map(String::as_str));
     instance.ask(&arguments);
-    let text = instance.ask(&["trace", "--filter", "tcp", "--count", "5", "--json"]);
-    let journeys: Vec<_> = text.lines().map(json).collect();
-    assert_eq!(journeys.len(), 5, "{text}");
-    for journey in &journeys {
-        let stations = journey["stations"].as_array().unwrap();
-        let stages: Vec<_> =
-            stations.iter().map(|station| station["stage"].as_str().unwrap()).collect();
-        let start = ["received", "placed", "handed_to", "taken", "looked", "function"];
-        assert_eq!(stages[..6], start, "{journey}");
-        assert!(matches!(*stages.last().unwrap(), "sent" | "dropped"), "{journey}");
-        let (here, owner) = (&stations[0]["lane"], &stations[1]["owner"]);
-        assert_ne!(here, owner);
-        assert_eq!(&stations[3]["lane"], owner);
-        assert_eq!(stations[5]["name"], "Firewall");
-        assert_eq!(stations[1]["shard"], stations[0]["bucket"]);
-        assert_eq!(journey["finished"], true);
+    // Packets that were in their queues by then stay on their lanes; those behind them do not.
+    let mut handed = 0;
+    for _ in 0..200 {
+        let text = instance.ask(&["trace", "--filter", "tcp", "--count", "5", "--json"]);
+        let journeys: Vec<_> = text.lines().map(json).collect();
+        assert_eq!(journeys.len(), 5, "{text}");
+        handed += journeys.iter().filter(|journey| was_handed_over(journey)).count();
+        if handed >= 5 {
+            break;
+        }
     }
+    assert!(handed >= 5, "{handed} packets were handed over");
     let text = instance.ask(&["trace", "--count", "1"]);
     assert!(text.starts_with("packet 1\n        0.0 us  lane "), "{text}");
     instance.stop();
+}
+
+/// Whether a packet was handed to another lane. Its way must be whole in either case.
+fn was_handed_over(journey: &serde_json::Value) -> bool {
+    let stations = journey["stations"].as_array().unwrap();
+    let stages: Vec<_> =
+        stations.iter().map(|station| station["stage"].as_str().unwrap()).collect();
+    let handed = stages.contains(&"handed_to");
+    let start: &[&str] = match handed {
+        true => &["received", "placed", "handed_to", "taken", "looked", "function"],
+        false => &["received", "placed", "looked", "function"],
+    };
+    assert_eq!(stages[..start.len()], *start, "{journey}");
+    assert!(matches!(*stages.last().unwrap(), "sent" | "dropped"), "{journey}");
+    let function = &stations[start.len() - 1];
+    assert_eq!(function["name"], "Firewall");
+    assert_eq!(function["lane"], stations[1]["owner"]);
+    assert_eq!(handed, stations[0]["lane"] != stations[1]["owner"]);
+    assert_eq!(stations[1]["shard"], stations[0]["bucket"]);
+    assert_eq!(journey["finished"], true);
+    handed
 }
 
 #[test]

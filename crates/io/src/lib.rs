@@ -33,3 +33,7 @@ pub use interface_link::InterfaceLink;
 pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
 pub use settlement::Settlement;
 pub use sink::{Collected, Collector, NullSink, Sink};
+#[cfg(not(loom))]
+pub use sys::ethtool::{Channels, Ethtool, Rings, Spreading};
+#[cfg(not(loom))]
+pub use sys::netdev::{XdpFeatures, xdp_features};

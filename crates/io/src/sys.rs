@@ -1,8 +1,12 @@
 //! What only the operating system can do.
 
 #[cfg(not(loom))]
+pub(crate) mod ethtool;
+#[cfg(not(loom))]
 pub(crate) mod interface;
 pub(crate) mod membarrier;
+#[cfg(not(loom))]
+pub(crate) mod netdev;
 #[cfg(not(loom))]
 pub mod netlink;
 #[cfg(not(loom))]

@@ -1,0 +1,46 @@
+//! `rheo doctor`: what this machine can do for rheostat, and what it lacks.
+
+mod machine;
+mod probe;
+
+use std::process::ExitCode;
+
+use rheostat_observe::doctor::examine;
+
+use crate::failure::Failure;
+use machine::ThisMachine;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo doctor
+  rheo doctor eth1 eth2
+  rheo doctor --probe veth1
+  rheo doctor --json | jq '.findings[] | select(.level != \"ok\")'
+
+Each line is ok, a warning (something works less well than it could) or a LACK (something does not work), with
+what it means for rheostat and the command that mends it. Without interfaces, all but the loopback are looked
+at. Nothing is changed, unless --probe is given: then a program that lets every packet pass is attached to each
+interface for a moment, which some drivers answer by resetting the link. The exit status is 0 if nothing
+lacks, 1 if something does.")]
+pub(crate) struct Args {
+    /// Interfaces to look at.
+    #[arg(value_name = "INTERFACE")]
+    interfaces: Vec<String>,
+    /// Find out whether XDP is native by attaching a program that lets all packets pass.
+    #[arg(long)]
+    probe: bool,
+    /// Print one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Looks, and says what was found.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let diagnosis = examine(&ThisMachine::new(args.probe)?, &args.interfaces);
+    if args.json {
+        out!("{}", serde_json::to_string(&diagnosis).expect("findings are always JSON"));
+    } else {
+        out!("{diagnosis}");
+    }
+    Ok(if diagnosis.lacks() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

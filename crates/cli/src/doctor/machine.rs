@@ -1,0 +1,53 @@
+//! The machine that the command runs on.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rheostat_io::{Ethtool, xdp_features};
+use rheostat_observe::doctor::{InterfaceFacts, Machine};
+
+use super::probe::attaches_natively;
+
+/// This machine.
+#[derive(Debug)]
+pub(super) struct ThisMachine {
+    ethtool: Ethtool,
+    probe: bool,
+}
+
+impl ThisMachine {
+    /// With `probe`, a program is attached to interfaces that are looked at.
+    pub(super) fn new(probe: bool) -> io::Result<ThisMachine> {
+        Ok(ThisMachine { ethtool: Ethtool::new()?, probe })
+    }
+}
+
+impl Machine for ThisMachine {
+    fn read(&self, path: &str) -> Option<String> {
+        fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+    }
+
+    fn list(&self, path: &str) -> Vec<String> {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        Path::new(path).exists()
+    }
+
+    fn interface(&self, name: &str) -> InterfaceFacts {
+        let index = self.read(&format!("/sys/class/net/{name}/ifindex"));
+        let index = index.and_then(|index| index.parse::<u32>().ok());
+        InterfaceFacts {
+            driver: self.ethtool.driver(name).ok(),
+            channels: self.ethtool.channels(name).ok(),
+            rings: self.ethtool.rings(name).ok(),
+            spreading: self.ethtool.spreading(name).ok(),
+            offloads: self.ethtool.offloads(name).ok(),
+            xdp: index.and_then(|index| xdp_features(index).ok()),
+            probe: index.filter(|_| self.probe).map(attaches_natively),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a machine can do for rheostat, what it lacks, and the command that mends each lack. The machine is
+//! whatever [`Machine`] shows of one: nothing here does I/O.
+
+mod interface;
+mod kernel;
+#[cfg(test)]
+mod machine;
+mod memory;
+mod privileges;
+mod processors;
+
+use std::fmt;
+
+use rheostat_io::{Channels, Rings, Spreading, XdpFeatures};
+use serde::Serialize;
+
+/// A machine, as far as it is looked at.
+pub trait Machine {
+    /// The text of a file of /proc or /sys, without blanks around it; `None` when there is none, or it may
+    /// not be read.
+    fn read(&self, path: &str) -> Option<String>;
+
+    /// The names in a folder; none when there is no such folder.
+    fn list(&self, path: &str) -> Vec<String>;
+
+    /// Whether there is such a file.
+    fn exists(&self, path: &str) -> bool;
+
+    /// What the driver of an interface says of it.
+    fn interface(&self, name: &str) -> InterfaceFacts;
+}
+
+/// What the driver of an interface, and the kernel, say of it. `None` where they do not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceFacts {
+    /// The driver.
+    pub driver: Option<String>,
+    /// Receive queues.
+    pub channels: Option<Channels>,
+    /// Receive rings.
+    pub rings: Option<Rings>,
+    /// Indirection table and key.
+    pub spreading: Option<Spreading>,
+    /// The offloads that are on.
+    pub offloads: Option<Vec<String>>,
+    /// What XDP can do.
+    pub xdp: Option<XdpFeatures>,
+    /// Whether a program could be attached natively, if that was tried; otherwise why not.
+    pub probe: Option<Result<(), String>>,
+}
+
+/// How a finding is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// As it should be.
+    Ok,
+    /// Something works less well than it could.
+    Warning,
+    /// Something does not work.
+    Lack,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What, in a word or two.
+    pub check: &'static str,
+    /// Of which interface, if of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// How to take it.
+    pub level: Level,
+    /// What was found.
+    pub found: String,
+    /// What that means for rheostat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub means: Option<&'static str>,
+    /// The command that mends it, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mend: Option<String>,
+}
+
+/// All that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Diagnosis {
+    /// In the order of the checks.
+    pub findings: Vec<Finding>,
+}
+
+impl Diagnosis {
+    /// Whether anything does not work.
+    pub fn lacks(&self) -> bool {
+        self.findings.iter().any(|finding| finding.level == Level::Lack)
+    }
+}
+
+/// Looks at a machine, and at these of its interfaces; without any, at all but the loopback.
+pub fn examine(machine: &dyn Machine, interfaces: &[String]) -> Diagnosis {
+    let mut findings = Vec::new();
+    kernel::examine(machine, &mut findings);
+    privileges::examine(machine, &mut findings);
+    memory::examine(machine, &mut findings);
+    processors::examine(machine, &mut findings);
+    let mut interfaces = interfaces.to_vec();
+    if interfaces.is_empty() {
+        interfaces = machine.list("/sys/class/net");
+        interfaces
+            .retain(|name| name != "lo" && machine.exists(&format!("/sys/class/net/{name}/mtu")));
+        interfaces.sort();
+    }
+    for name in interfaces {
+        interface::examine(machine, &name, &mut findings);
+    }
+    Diagnosis { findings }
+}
+
+impl Finding {
+    /// All is well.
+    fn ok(check: &'static str, found: impl Into<String>) -> Finding {
+        let found = found.into();
+        Finding { check, interface: None, level: Level::Ok, found, means: None, mend: None }
+    }
+
+    /// It works less well than it could.
+    fn warning(check: &'static str, found: impl Into<String>, means: &'static str) -> Finding {
+        Finding { level: Level::Warning, means: Some(means), ..Finding::ok(check, found) }
+    }
+
+    /// It does not work.
+    fn lack(check: &'static str, found: impl Into<String>, means: &'static str) -> Finding {
+        Finding { level: Level::Lack, means: Some(means), ..Finding::ok(check, found) }
+    }
+
+    fn mended_by(self, command: impl Into<String>) -> Finding {
+        Finding { mend: Some(command.into()), ..self }
+    }
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut of = None;
+        for finding in &self.findings {
+            if of != finding.interface.as_ref() {
+                of = finding.interface.as_ref();
+                writeln!(f, "\ninterface {}", of.map_or("", String::as_str))?;
+            }
+            writeln!(f, "{finding}")?;
+        }
+        let count = |level| self.findings.iter().filter(|finding| finding.level == level).count();
+        let (ok, warnings, lacks) = (count(Level::Ok), count(Level::Warning), count(Level::Lack));
+        write!(f, "\n{ok} ok, {warnings} warnings, {lacks} lacks")
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let level = match self.level {
+            Level::Ok => "ok",
+            Level::Warning => "warning",
+            Level::Lack => "LACK",
+        };
+        write!(f, "{level:<8} {:<18} {}", self.check, self.found)?;
+        if let Some(means) = self.means {
+            write!(f, "\n{:27} {means}", "")?;
+        }
+        match &self.mend {
+            Some(command) => write!(f, "\n{:27} $ {command}", ""),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! An interface: what XDP can do on it, its queues, and the offloads that stand in the way.
+
+use rheostat_io::{Channels, Rings, Spreading};
+
+use super::{Finding, InterfaceFacts, Machine};
+
+/// The longest packet that fits a page together with what native XDP needs around it; about, as drivers
+/// differ.
+const NATIVE_MTU: u32 = 3_498;
+/// Descriptors of a receive ring below which a burst of a millisecond at 1 Mpps does not fit.
+const DESCRIPTORS: u32 = 1_024;
+/// Offloads that put packets together on receipt: they are longer than what arrived, or than a buffer.
+const JOINING: [&str; 2] = ["rx-lro", "rx-gro-hw"];
+/// Offloads that leave checksums to hardware that a veth pair does not have.
+const CHECKSUMS: [&str; 3] = ["tx-checksum-ip-generic", "tx-checksum-ipv4", "tx-checksum-ipv6"];
+/// Offloads by which segments longer than packets are sent.
+const SEGMENTS: [&str; 3] = ["tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-udp-segmentation"];
+
+pub(super) fn examine(machine: &dyn Machine, name: &str, findings: &mut Vec<Finding>) {
+    let first = findings.len();
+    let Some(mtu) = machine.read(&format!("/sys/class/net/{name}/mtu")) else {
+        let means = "a run with it cannot start";
+        let lack = Finding::lack("interface", "there is none of this name", means);
+        findings.push(Finding { interface: Some(name.to_owned()), ..lack.mended_by("ip link") });
+        return;
+    };
+    let facts = machine.interface(name);
+    let state = machine.read(&format!("/sys/class/net/{name}/operstate")).unwrap_or_default();
+    findings.push(match state.as_str() {
+        "down" => Finding::warning("link", "down", "no packet comes or goes")
+            .mended_by(format!("ip link set {name} up")),
+        _ => Finding::ok("link", state),
+    });
+    xdp(&facts, findings);
+    if let Ok(mtu) = mtu.parse() {
+        length(name, mtu, &facts, findings);
+    }
+    queues(name, &facts, findings);
+    offloads(name, &facts, findings);
+    for finding in &mut findings[first..] {
+        finding.interface = Some(name.to_owned());
+    }
+}
+
+fn xdp(facts: &InterfaceFacts, findings: &mut Vec<Finding>) {
+    let driver = facts.driver.as_deref().unwrap_or("no driver that says its name");
+    let generic = "kind `af_xdp` works by generic XDP: every packet is copied, after the kernel has made \
+                   its own buffer for it";
+    findings.push(match (&facts.probe, facts.xdp) {
+        (Some(Ok(())), Some(xdp)) if xdp.zero_copy => {
+            Finding::ok("XDP", format!("{driver}: native, zero copy"))
+        }
+        (_, Some(xdp)) if xdp.native && xdp.zero_copy && facts.probe.is_none() => {
+            Finding::ok("XDP", format!("{driver}: native, zero copy, says the driver"))
+        }
+        (Some(Ok(())), _) => Finding::ok("XDP", format!("{driver}: native, packets are copied")),
+        (Some(Err(why)), _) => Finding::warning(
+            "XDP",
+            format!("{driver}: no native program can be attached: {why}"),
+            generic,
+        ),
+        (None, Some(xdp)) if xdp.native => {
+            Finding::ok("XDP", format!("{driver}: native, packets are copied, says the driver"))
+        }
+        (None, Some(_)) => Finding::warning("XDP", format!("{driver}: not native"), generic),
+        (None, None) => Finding::warning(
+            "XDP",
+            format!("{driver}: the kernel does not say"),
+            "whether it is native is found out by trying: --probe",
+        ),
+    });
+}
+
+fn length(name: &str, mtu: u32, facts: &InterfaceFacts, findings: &mut Vec<Finding>) {
+    let native = facts.xdp.is_some_and(|xdp| xdp.native);
+    let segments = facts.xdp.is_some_and(|xdp| xdp.segments);
+    findings.push(if native && mtu > NATIVE_MTU && !segments {
+        Finding::warning(
+            "MTU",
+            format!("{mtu} bytes"),
+            "native XDP takes packets of one page: the driver may refuse, and generic XDP is used",
+        )
+        .mended_by(format!("ip link set {name} mtu 3498"))
+    } else {
+        Finding::ok("MTU", format!("{mtu} bytes"))
+    });
+}
+
+fn queues(name: &str, facts: &InterfaceFacts, findings: &mut Vec<Finding>) {
+    match facts.channels {
+        Some(Channels { now, most }) if now > 1 || most > 1 => {
+            findings.push(Finding::ok("receive queues", format!("{now} of {most}")));
+            match facts.spreading {
+                Some(Spreading { entries, .. }) if entries > 0 => {
+                    findings.push(Finding::ok("spreading", format!("table of {entries} entries")));
+                }
+                _ => findings.push(Finding::warning(
+                    "spreading",
+                    "the driver's indirection table cannot be read",
+                    "packets are placed on lanes by the XDP program alone, within each queue",
+                )),
+            }
+        }
+        _ => findings.push(Finding::ok(
+            "receive queues",
+            "one; the XDP program spreads its packets over lanes",
+        )),
+    }
+    if let Some(Rings { now, most }) = facts.rings.filter(|rings| rings.now > 0) {
+        let found = format!("{now} descriptors of {most}");
+        findings.push(match now < DESCRIPTORS && now < most {
+            false => Finding::ok("receive ring", found),
+            true => Finding::warning("receive ring", found, "a burst of packets is dropped sooner")
+                .mended_by(format!("ethtool -G {name} rx {}", most.min(4_096))),
+        });
+    }
+}
+
+fn offloads(name: &str, facts: &InterfaceFacts, findings: &mut Vec<Finding>) {
+    let Some(on) = &facts.offloads else { return };
+    let among = |names: &[&str]| names.iter().any(|name| on.iter().any(|on| on == name));
+    if among(&JOINING) {
+        findings.push(
+            Finding::lack(
+                "joined packets",
+                "the interface puts TCP segments together",
+                "packets are longer than what arrived: they cannot be forwarded as they are, and drivers \
+                 refuse native XDP",
+            )
+            .mended_by(format!("ethtool -K {name} lro off rx-gro-hw off")),
+        );
+    }
+    if facts.driver.as_deref() == Some("veth") && (among(&CHECKSUMS) || among(&SEGMENTS)) {
+        findings.push(
+            Finding::warning(
+                "offloads of a veth",
+                "checksums and segments are left to the other end",
+                "packets that a local TCP sends into the pair come without checksums and up to 64 KiB long: \
+                 switch that off on the peer, where the sender is (or attach an XDP program there)",
+            )
+            .mended_by(format!("ethtool -K PEER tx off tso off gso off  # the other end of {name}")),
+        );
+    }
+}

@@ -1,0 +1,218 @@
+use super::machine::MadeUp;
+use super::*;
+
+/// What is found amiss on a machine: check, level and command.
+fn amiss(machine: &MadeUp) -> Vec<(&'static str, Level, String)> {
+    let Diagnosis { findings } = examine(machine, &[]);
+    let amiss = findings.into_iter().filter(|finding| finding.level != Level::Ok);
+    amiss
+        .map(|finding| {
+            assert!(finding.means.is_some(), "{finding} says nothing about rheostat");
+            (finding.check, finding.level, finding.mend.unwrap_or_default())
+        })
+        .collect()
+}
+
+/// The one thing that is amiss.
+fn only(machine: &MadeUp) -> (&'static str, Level, String) {
+    let amiss = amiss(machine);
+    assert_eq!(amiss.len(), 1, "{amiss:?}");
+    amiss.into_iter().next().unwrap()
+}
+
+fn fast_nic() -> InterfaceFacts {
+    InterfaceFacts {
+        driver: Some("ice".into()),
+        channels: Some(Channels { now: 8, most: 64 }),
+        rings: Some(Rings { now: 2_048, most: 8_160 }),
+        spreading: Some(Spreading { entries: 512, key: 52 }),
+        offloads: Some(vec!["rx-gro".into(), "tx-checksum-ip-generic".into()]),
+        xdp: Some(XdpFeatures { native: true, zero_copy: true, segments: true }),
+        probe: None,
+    }
+}
+
+#[test]
+fn a_sound_machine_has_nothing_amiss() {
+    let machine = MadeUp::sound().and("eth1", fast_nic());
+    assert_eq!(amiss(&machine), []);
+    let diagnosis = examine(&machine, &[]);
+    assert!(!diagnosis.lacks());
+    let text = diagnosis.to_string();
+    assert!(text.contains("\ninterface eth1\n") && text.ends_with("0 warnings, 0 lacks"), "{text}");
+}
+
+#[test]
+fn each_fault_is_found_alone_with_the_command_that_mends_it() {
+    use Level::{Lack, Warning};
+    let cpu = "/sys/devices/system/cpu";
+    let sound = MadeUp::sound;
+    let cases = [
+        (
+            sound().with("/proc/sys/kernel/osrelease", "5.10.0-30-amd64"),
+            "kernel",
+            Lack,
+            "apt install",
+        ),
+        (sound().with("/proc/sys/kernel/osrelease", "6.1.0"), "kernel", Warning, ""),
+        (sound().with("/proc/sys/kernel/osrelease", "custom"), "kernel", Warning, ""),
+        (sound().without("/sys/kernel/btf/vmlinux"), "BTF", Warning, ""),
+        (
+            sound().with("/proc/sys/net/core/bpf_jit_enable", "0"),
+            "BPF compiler",
+            Warning,
+            "sysctl -w net.core.bpf_jit_enable=1",
+        ),
+        (
+            sound().with("/proc/sys/kernel/unprivileged_bpf_disabled", "0"),
+            "unprivileged BPF",
+            Warning,
+            "sysctl -w kernel.unprivileged_bpf_disabled=1",
+        ),
+        (sound().without("/dev/net/tun"), "tun device", Warning, "modprobe tun"),
+        (
+            // All but CAP_NET_RAW.
+            sound().with("/proc/self/status", "CapEff:\t000001ffffffdfff"),
+            "CAP_NET_RAW",
+            Lack,
+            "run as root",
+        ),
+        (
+            // All but those that let a process lock what it likes.
+            sound()
+                .with("/proc/self/status", "CapEff:\t000001fffeffbfff")
+                .with("/proc/self/limits", "Max locked memory 8388608 8388608 bytes"),
+            "locked memory",
+            Lack,
+            "ulimit -l unlimited",
+        ),
+        (
+            sound().with("/proc/self/limits", "Max open files            256  4096 files"),
+            "open files",
+            Warning,
+            "ulimit -n 4096",
+        ),
+        (
+            sound().with("/proc/meminfo", "HugePages_Total: 64\nHugePages_Free: 0"),
+            "huge pages",
+            Warning,
+            "sysctl -w vm.nr_hugepages=576",
+        ),
+        (
+            sound().with("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]"),
+            "transparent pages",
+            Warning,
+            "echo madvise >",
+        ),
+        (sound().with(&format!("{cpu}/isolated"), ""), "isolated cores", Warning, "add isolcpus"),
+        (sound().with(&format!("{cpu}/smt/active"), "1"), "hyperthreads", Warning, "grep ."),
+        (
+            sound().with(&format!("{cpu}/cpu1/cpufreq/scaling_governor"), "powersave"),
+            "frequency",
+            Warning,
+            "cpupower",
+        ),
+        (
+            sound()
+                .with("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet"),
+            "clock",
+            Warning,
+            "echo tsc >",
+        ),
+        (sound().with("/proc/812/comm", "irqbalance"), "irqbalance", Warning, "systemctl disable"),
+        (
+            sound().with("/sys/fs/cgroup/system.slice/cpu.max", "150000 100000"),
+            "processor quota",
+            Warning,
+            "echo max > /sys/fs/cgroup/system.slice/cpu.max",
+        ),
+    ];
+    for (machine, check, level, mend) in cases {
+        let (found, as_level, command) = only(&machine);
+        assert_eq!((found, as_level), (check, level));
+        assert!(command.starts_with(mend) && command.is_empty() == mend.is_empty(), "{command}");
+    }
+}
+
+#[test]
+fn a_process_without_privileges_lacks_each_capability_and_admin_stands_for_some() {
+    let nobody = MadeUp::sound().with("/proc/self/status", "CapEff:\t0000000000000000");
+    let lacks: Vec<_> = amiss(&nobody).into_iter().map(|(check, ..)| check).collect();
+    assert_eq!(lacks, ["CAP_NET_RAW", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON"]);
+    assert!(examine(&nobody, &[]).lacks());
+    // CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW.
+    let old = MadeUp::sound().with("/proc/self/status", "CapEff:\t0000000000203000");
+    assert_eq!(amiss(&old), []);
+}
+
+#[test]
+fn each_fault_of_an_interface_is_found() {
+    use Level::{Lack, Warning};
+    let nic = fast_nic;
+    let with = |facts: InterfaceFacts| MadeUp::sound().and("eth1", facts);
+    let veth = || InterfaceFacts { driver: Some("veth".into()), ..nic() };
+    let none = XdpFeatures::default();
+    let one_page = XdpFeatures { native: true, ..none };
+    let mtu = "/sys/class/net/eth1/mtu";
+    let cases = [
+        (
+            with(nic()).with("/sys/class/net/eth1/operstate", "down"),
+            "link",
+            Warning,
+            "ip link set eth1 up",
+        ),
+        (with(InterfaceFacts { xdp: Some(none), ..nic() }), "XDP", Warning, ""),
+        (with(InterfaceFacts { xdp: None, ..nic() }), "XDP", Warning, ""),
+        (
+            with(InterfaceFacts { probe: Some(Err("Operation not supported".into())), ..nic() }),
+            "XDP",
+            Warning,
+            "",
+        ),
+        (
+            with(InterfaceFacts { xdp: Some(one_page), ..nic() }).with(mtu, "9000"),
+            "MTU",
+            Warning,
+            "ip link set eth1 mtu 3498",
+        ),
+        (with(InterfaceFacts { spreading: None, ..nic() }), "spreading", Warning, ""),
+        (
+            with(InterfaceFacts { rings: Some(Rings { now: 256, most: 8_160 }), ..nic() }),
+            "receive ring",
+            Warning,
+            "ethtool -G eth1 rx 4096",
+        ),
+        (
+            with(InterfaceFacts { offloads: Some(vec!["rx-lro".into()]), ..nic() }),
+            "joined packets",
+            Lack,
+            "ethtool -K eth1 lro off rx-gro-hw off",
+        ),
+        (with(veth()), "offloads of a veth", Warning, "ethtool -K PEER tx off"),
+    ];
+    for (machine, check, level, mend) in cases {
+        let (found, as_level, command) = only(&machine);
+        assert_eq!((found, as_level), (check, level));
+        assert!(command.starts_with(mend) && command.is_empty() == mend.is_empty(), "{command}");
+    }
+    let jumbo = with(InterfaceFacts { ..nic() }).with(mtu, "9000");
+    assert_eq!(amiss(&jumbo), [], "this one takes packets in several buffers");
+    let tried = with(InterfaceFacts { xdp: None, probe: Some(Ok(())), ..nic() });
+    assert_eq!(amiss(&tried), []);
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_a_lack() {
+    let Diagnosis { findings } = examine(&MadeUp::sound(), &["eth9".to_owned()]);
+    let last = findings.last().unwrap();
+    assert_eq!((last.level, last.interface.as_deref()), (Level::Lack, Some("eth9")));
+}
+
+#[test]
+fn a_machine_that_tells_nothing_is_examined_all_the_same() {
+    let diagnosis = examine(&MadeUp::default().and("eth0", InterfaceFacts::default()), &[]);
+    assert!(diagnosis.lacks());
+    let json = serde_json::to_value(&diagnosis).unwrap();
+    assert_eq!(json["findings"][0]["check"], "kernel");
+    assert_eq!(json["findings"][0]["level"], "warning");
+}
