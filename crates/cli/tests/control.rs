@@ -3,6 +3,10 @@
 
 mod instance;
 
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+
 use instance::{Instance, json, lb_config};
 
 #[test]
@@ -51,6 +55,19 @@ fn a_rewritten_table_leads_packets_to_other_lanes_and_they_are_handed_to_their_o
     assert!(share > 0.8, "{share} of the packets were handed over");
     let summary = instance.stop();
     assert_eq!(summary["invariants"], "ok");
+}
+
+#[test]
+fn a_program_that_has_said_all_it_has_to_say_is_still_answered() {
+    let instance = Instance::start(&[]);
+    let mut stream = UnixStream::connect(instance.socket()).unwrap();
+    let request = r#"{"command":"table","device":"wire","shuffle":{"times":5,"pause_ms":20}}"#;
+    writeln!(stream, "{request}").unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert_eq!(json(&answer)["rewrites"], 5, "{answer}");
+    instance.stop();
 }
 
 #[test]

@@ -132,7 +132,7 @@ impl Instance {
         let mut entries = self.view.table(device).map_err(|error| error.to_string())?;
         let pause = Duration::from_millis(shuffle.pause_ms).min(LONGEST_PAUSE);
         for time in 0..shuffle.times {
-            if peer.has_had_enough() || peer.run_is_over() {
+            if peer.has_gone() || peer.run_is_over() {
                 return Ok(time);
             }
             entries.shuffle(&mut rng);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rheostat_observe::control::{self, LONGEST_REQUEST, Reply};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, recv, sockopt::socket_peercred};
 use rustix::process::geteuid;
 
@@ -90,6 +91,15 @@ impl Peer {
             Ok((_, received)) => received == 0,
             Err(error) => error != rustix::io::Errno::AGAIN && error != rustix::io::Errno::INTR,
         }
+    }
+
+    /// Whether the client has closed its connection, so that nobody waits for the answer. One that has
+    /// merely said all it has to say still waits.
+    pub(super) fn has_gone(&self) -> bool {
+        let mut stream = [PollFd::new(self.reader.get_ref(), PollFlags::empty())];
+        let gone = PollFlags::HUP | PollFlags::ERR;
+        poll(&mut stream, Some(&Timespec::default())).is_ok()
+            && stream[0].revents().intersects(gone)
     }
 
     /// Whether the run has ended.
