@@ -12,6 +12,9 @@ from servers import ECHO_PORT
 
 REWRITES = 1_000
 CONNECTIONS = 8
+#: Of iperf3: what two lanes can do that hand over half of what they get. More would fill the rings between them,
+#: which lose packets as any queue does.
+RATE = "100M"
 #: Between two rewrites, so that packets are placed by each table. Seconds.
 PAUSE = 0.002
 
@@ -88,6 +91,6 @@ def stream(place: Place, stop: threading.Event, outcomes: list[object]) -> None:
     """iperf3 runs, one after the other: bytes, or what went wrong."""
     try:
         while not stop.is_set():
-            outcomes.append(iperf(place, "-t", "2")["end"]["sum_received"]["bytes"])
+            outcomes.append(iperf(place, "-t", "2", "-b", RATE)["end"]["sum_received"]["bytes"])
     except Exception as error:
         outcomes.append(error)

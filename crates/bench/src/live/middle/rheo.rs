@@ -12,8 +12,8 @@ use crate::live::error::LiveError;
 use crate::live::path::Path;
 use crate::live::wires::{LAN, SINK_ADDRESS, WAN, Wires};
 
-/// How long it may take to start and to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long it may take to start, for which the kernel verifies its programs, and to end.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running `rheo`, killed when dropped.
 #[derive(Debug)]
