@@ -61,6 +61,16 @@ fn the_gateway_is_one_capture_with_default_time_outs() {
 }
 
 #[test]
+fn the_router_says_what_are_the_defaults() {
+    let config = load("router.toml");
+    assert_eq!(config.chain, [FunctionConfig::Router]);
+    assert_eq!(config.network.policy, Default::default());
+    let routes: Vec<_> = config.network.routes.iter().map(|route| route.device.0).collect();
+    assert_eq!(routes, [1, 1, 0]);
+    assert_eq!(config.network.neighbours.len(), 1);
+}
+
+#[test]
 fn the_policer_holds_subscribers_to_what_comes_from_outside() {
     let config = load("policer.toml");
     let [FunctionConfig::Policer(policer)] = &config.chain[..] else { panic!("a policer") };

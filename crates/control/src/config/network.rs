@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use rheostat_base::DeviceId;
-use rheostat_ip::Policy;
+use rheostat_ip::{NeighbourLimits, Policy};
 use rheostat_steer::Prefix;
 
 use super::DeviceConfig;
@@ -11,7 +11,7 @@ use super::device::{MacAddress, named};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::reader::Table;
-use crate::reader::convert::number::{integer, packet_rate};
+use crate::reader::convert::number::integer;
 use crate::reader::convert::{boolean, parsed, prefix};
 
 /// What is known of the network beyond the devices' own links.
@@ -108,14 +108,22 @@ impl NetworkConfig {
 
 fn read_policy(table: &mut Table<'_>, findings: &mut Findings) -> Policy {
     let default = Policy::default();
-    let rate = table.read("error_rate", findings, packet_rate(0..=1_000_000));
-    let waiting = table.read("waiting", findings, integer(1..=4_096));
-    let announce = table.read("announce", findings, boolean);
+    let mut number = |key: &'static str, default: usize, least: u64, most: u64| {
+        let read = table.read(key, findings, integer(least..=most));
+        read.map_or(default, |count| count as usize)
+    };
+    let errors = number("errors_per_second", default.errors_per_second as usize, 0, 1_000_000);
+    let at_once = number("errors_at_once", default.errors_at_once as usize, 1, 1_000_000);
+    let each = number("waiting_per_neighbour", default.waiting_per_neighbour, 1, 64);
+    let waiting = number("waiting", default.waiting, 1, 65_536);
+    let neighbours = number("neighbours", default.neighbours.entries, 16, 1 << 20);
     Policy {
-        errors_per_second: rate.map_or(default.errors_per_second, |rate| rate as u32),
-        waiting: waiting.map_or(default.waiting, |waiting| waiting as usize),
-        announce: announce.unwrap_or(default.announce),
-        ..default
+        errors_per_second: errors as u32,
+        errors_at_once: at_once as u32,
+        waiting_per_neighbour: each,
+        waiting,
+        announce: table.read("announce", findings, boolean).unwrap_or(default.announce),
+        neighbours: NeighbourLimits { entries: neighbours, ..default.neighbours },
     }
 }
 
