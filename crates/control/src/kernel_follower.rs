@@ -17,6 +17,8 @@ use rheostat_ip::{Network, Route, RouteError};
 
 /// How long is waited for the kernel before it is looked whether the run is over.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// Changes that may wait for those behind them.
+const MOST_AT_ONCE: usize = 4_096;
 /// How long after a failure the kernel is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -87,22 +89,29 @@ impl<T: FnMut(&str)> Follower<T> {
         let mut buffer = [0; LONGEST];
         let first = self.tables.restart();
         self.go_on(first)?;
+        // Datagrams that have changed something that is not in force yet.
+        let mut changes = 0;
         while !stop.load(Ordering::Relaxed) {
-            match self.socket.receive(&mut buffer, PATIENCE)? {
+            // Whatever comes at once is put in force at once: thousands of routes, where a daemon starts.
+            let patience =
+                if changes > 0 && self.tables.is_complete() { Duration::ZERO } else { PATIENCE };
+            let received = self.socket.receive(&mut buffer, patience)?;
+            let is_over = matches!(received, Received::Nothing) || changes >= MOST_AT_ONCE;
+            if changes > 0 && is_over && self.tables.is_complete() {
+                self.apply();
+                changes = 0;
+            }
+            match received {
                 Received::Nothing => {}
                 Received::Overrun => {
                     let again = self.tables.restart();
                     self.go_on(again)?;
                 }
                 Received::Messages(length) => {
-                    let mut has_changed = false;
                     for event in Messages::new(&buffer[..length]) {
                         let progress = self.tables.take(event);
-                        has_changed |= progress == Progress::Changed;
+                        changes += usize::from(progress == Progress::Changed);
                         self.go_on(progress)?;
-                    }
-                    if has_changed && self.tables.is_complete() {
-                        self.apply();
                     }
                 }
             }
