@@ -173,7 +173,7 @@ impl Stack {
         let mut ports: Vec<Option<Port>> = Vec::new();
         ports.resize_with(last.map_or(0, |last| last + 1), || None);
         for interface in network.interfaces() {
-            ports[interface.device.index()] = Some(Port::of(interface));
+            ports[interface.device.index()] = Some(Port::of(interface, network.interfaces()));
         }
         let policy = network.policy();
         let share = |count: u32| count.div_ceil(lanes.max(1) as u32);
@@ -209,17 +209,14 @@ impl Stack {
         self.changes = self.network.changes();
         self.routes = self.network.routes();
         let Stack { network, neighbours, waiting, .. } = self;
-        let mut concerned: Vec<(NeighbourKey, bool)> = Vec::new();
-        network.with_neighbours(|table| {
-            neighbours.follow(table, |key, is_there| {
-                if waiting.is_waiting_for(&key) && !concerned.contains(&(key, is_there)) {
-                    concerned.push((key, is_there));
-                }
-            });
+        // Those that packets wait for and that have answered, or are given up.
+        let decided: Vec<NeighbourKey> = network.with_neighbours(|table| {
+            neighbours.follow(table);
+            waiting.keys().filter(|key| !table.is_asked(key)).copied().collect()
         });
         self.gateways = self.routes.hops().iter().map(|hop| self.seen_gateway(*hop)).collect();
-        for (key, is_there) in concerned {
-            self.settle(key, is_there, turn);
+        for key in decided {
+            self.settle(key, turn);
         }
     }
 

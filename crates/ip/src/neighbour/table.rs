@@ -267,6 +267,11 @@ impl Neighbours {
         self.entries.iter().map(|(key, entry)| (*key, entry.state, entry.mac))
     }
 
+    /// Whether a neighbour has been asked and has not answered yet.
+    pub(crate) fn is_asked(&self, key: &NeighbourKey) -> bool {
+        self.visible(key) == Visible::Asked
+    }
+
     /// A number that grows with each change that lanes can see.
     pub(crate) fn version(&self) -> u64 {
         self.version

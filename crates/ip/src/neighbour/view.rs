@@ -31,37 +31,27 @@ impl View {
         self.known.get(key).copied()
     }
 
-    /// Catches up with the table. `changed` is called with every neighbour that may have changed, and
-    /// whether it is in the table at all.
-    pub fn follow(&mut self, table: &Neighbours, mut changed: impl FnMut(NeighbourKey, bool)) {
+    /// Catches up with the table.
+    pub fn follow(&mut self, table: &Neighbours) {
         match table.changes_since(self.version) {
             Some(changes) => {
                 for key in changes {
-                    self.note(table, key, &mut changed);
+                    self.note(table, key);
                 }
             }
             None => {
-                let gone: Vec<_> = self.known.drain().map(|(key, _)| key).collect();
-                for key in gone.into_iter().chain(table.iter().map(|(key, ..)| key)) {
-                    self.note(table, key, &mut changed);
-                }
+                self.known.clear();
+                table.iter().for_each(|(key, ..)| self.note(table, key));
             }
         }
         self.version = table.version();
     }
 
-    fn note(
-        &mut self,
-        table: &Neighbours,
-        key: NeighbourKey,
-        changed: &mut impl FnMut(NeighbourKey, bool),
-    ) {
-        let visible = table.visible(&key);
-        match visible {
+    fn note(&mut self, table: &Neighbours, key: NeighbourKey) {
+        match table.visible(&key) {
             Visible::Known { mac, stale } => self.known.insert(key, Seen { mac, stale }),
             Visible::Asked | Visible::Nothing => self.known.remove(&key),
         };
-        changed(key, visible != Visible::Nothing);
     }
 }
 

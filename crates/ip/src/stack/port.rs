@@ -20,14 +20,16 @@ pub(super) struct Port {
     /// Where IP starts in its frames.
     pub(super) l3: u8,
     pub(super) vlan: Option<u16>,
-    /// Its own addresses, which nobody else may send from.
+    /// The machine's own addresses, which nobody else may send from.
     own_v4: Box<[Ipv4Addr]>,
     own_v6: Box<[Ipv6Addr]>,
 }
 
 impl Port {
-    pub(super) fn of(interface: &Interface) -> Port {
-        let addresses = || interface.addresses.iter().map(|own| own.address);
+    /// The port of an interface that is one of `all` of the machine.
+    pub(super) fn of(interface: &Interface, all: &[Interface]) -> Port {
+        let own = all.iter().flat_map(|interface| &interface.addresses);
+        let addresses = || own.clone().map(|own| own.address);
         let v4 = addresses().filter_map(|address| match address {
             std::net::IpAddr::V4(v4) => Some(v4),
             std::net::IpAddr::V6(_) => None,

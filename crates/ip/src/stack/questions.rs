@@ -21,7 +21,8 @@ impl Stack {
     #[cold]
     pub(super) fn take_arp(&mut self, packet: &Mbuf, l3: u8, turn: &mut Turn<'_>) -> Admission {
         let device = packet.meta.device;
-        let Some(interface) = self.network.interface(device).cloned() else {
+        let network = self.network.clone();
+        let Some(interface) = network.interface(device) else {
             return Admission::Drop(DropReason::NotOurs);
         };
         let bytes = packet.data().get(usize::from(l3)..).unwrap_or_default();
@@ -47,7 +48,7 @@ impl Stack {
             self.refresh(turn);
         }
         if operation == arp::REQUEST && is_for_us && sender_mac != interface.mac {
-            self.transmit(&interface, &frames::reply(&interface, &asked), turn);
+            self.transmit(interface, &frames::reply(interface, &asked), turn);
         }
         Admission::Consume
     }
@@ -62,7 +63,8 @@ impl Stack {
         turn: &mut Turn<'_>,
     ) -> Option<Admission> {
         let device = packet.meta.device;
-        let interface = self.network.interface(device).cloned()?;
+        let network = self.network.clone();
+        let interface = network.interface(device)?;
         let ip = Ipv6Packet::new(packet.data().get(usize::from(l3)..)?).ok()?;
         if ip.next_header() != 58 {
             return None;
@@ -83,8 +85,8 @@ impl Stack {
                     self.network.with_neighbours(|table| table.learn(key, mac, turn.now));
                     self.refresh(turn);
                 }
-                let answer = discovery::advertisement(&interface, target, asked_by);
-                self.transmit(&interface, &answer, turn);
+                let answer = discovery::advertisement(interface, target, asked_by);
+                self.transmit(interface, &answer, turn);
             }
             Message::Advertisement { target, target_mac: mac, solicited, overrides } => {
                 if !interface.answers_for(target.into()) {
@@ -101,25 +103,26 @@ impl Stack {
 
     /// Asks for link addresses.
     pub(super) fn ask_all(&mut self, questions: &[Solicitation], turn: &mut Turn<'_>) {
+        let network = self.network.clone();
         for Solicitation { device, target, to } in questions {
-            let Some(interface) = self.network.interface(*device).cloned() else { continue };
+            let Some(interface) = network.interface(*device) else { continue };
             let frame = match (*target, interface.address_towards(*target)) {
                 (IpAddr::V4(target), Some(IpAddr::V4(own))) => {
-                    frames::request(&interface, own, target, *to)
+                    frames::request(interface, own, target, *to)
                 }
                 (IpAddr::V6(target), own) => {
                     let own = match own {
                         Some(IpAddr::V6(own)) => own,
                         _ => interface.link_local(),
                     };
-                    discovery::solicitation(&interface, own, target, *to)
+                    discovery::solicitation(interface, own, target, *to)
                 }
                 // Without an address of its own, it asks as one that wants one (RFC 5227).
                 (IpAddr::V4(target), _) => {
-                    frames::request(&interface, std::net::Ipv4Addr::UNSPECIFIED, target, *to)
+                    frames::request(interface, std::net::Ipv4Addr::UNSPECIFIED, target, *to)
                 }
             };
-            self.transmit(&interface, &frame, turn);
+            self.transmit(interface, &frame, turn);
         }
     }
 

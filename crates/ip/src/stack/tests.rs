@@ -195,6 +195,28 @@ fn the_oldest_of_those_that_wait_goes_first() {
 }
 
 #[test]
+fn a_lane_that_is_far_behind_still_gives_up_what_waits() {
+    let mut bench = Bench::new(network(quiet()), 2);
+    // Nobody answers the second lane's question.
+    bench.receive(1, 0, &udp(LAN, "10.0.0.2", "8.8.8.8", 5), s(0));
+    for second in 1..=3 {
+        bench.tick(0, s(second));
+    }
+    // Much happens after that: the table no longer tells what it was.
+    for number in 0..3_000_u32 {
+        let mut request = arp_reply("192.0.2.9", "192.0.2.1");
+        request[21] = 1;
+        request[27] = number as u8;
+        bench.receive(0, 1, &request, s(4));
+    }
+    assert_eq!(bench.lanes[1].1.waiting.get(), 1);
+    bench.tick(1, s(4));
+    assert_eq!(bench.lanes[1].1.waiting.get(), 0);
+    assert_eq!(bench.dropped(DropReason::NeighbourUnresolved), 1);
+    bench.finish();
+}
+
+#[test]
 fn errors_are_few() {
     let policy = Policy { errors_per_second: 10, errors_at_once: 4, ..quiet() };
     let network = network(policy);

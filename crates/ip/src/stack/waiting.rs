@@ -38,6 +38,11 @@ impl WaitingRoom {
         self.queues.contains_key(key)
     }
 
+    /// Whom packets wait for.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &NeighbourKey> {
+        self.queues.keys()
+    }
+
     /// Takes out all packets.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (Mbuf, Path)> + '_ {
         self.count = 0;
@@ -104,12 +109,9 @@ impl Stack {
         self.count_waiting(turn);
     }
 
-    /// Something has become of a neighbour that packets wait for.
-    pub(super) fn settle(&mut self, key: NeighbourKey, is_there: bool, turn: &mut Turn<'_>) {
+    /// A neighbour that packets wait for has answered, or is given up.
+    pub(super) fn settle(&mut self, key: NeighbourKey, turn: &mut Turn<'_>) {
         let seen = self.neighbours.get(&key);
-        if seen.is_none() && is_there {
-            return;
-        }
         for (mut packet, path) in self.waiting.take(&key) {
             let departure = match seen {
                 Some(seen) => self.seal(&mut packet, path, key.device(), seen.mac, turn),
