@@ -89,11 +89,20 @@ impl KernelTables {
                 return self.next_request();
             }
             KernelEvent::Done { .. } | KernelEvent::Failed { .. } => return Progress::Wait,
-            KernelEvent::Link { interface, name } => match self.names.get(&name) {
-                Some(device) => self.devices.insert(interface, *device) != Some(*device),
-                // It was ours by another name.
-                None => self.devices.remove(&interface).is_some(),
-            },
+            KernelEvent::Link { interface, name, is_up } => {
+                let before = self.routes.len();
+                // Those of IPv6 are told one by one.
+                let stays = |route: &KernelRoute| {
+                    is_up || route.interface != interface || route.prefix.0.is_ipv6()
+                };
+                self.routes.retain(stays);
+                let is_news = match self.names.get(&name) {
+                    Some(device) => self.devices.insert(interface, *device) != Some(*device),
+                    // It was ours by another name.
+                    None => self.devices.remove(&interface).is_some(),
+                };
+                is_news || self.routes.len() != before
+            }
             KernelEvent::LinkGone(interface) => {
                 // The kernel says nothing of the routes that go with it (IPv4).
                 self.routes.retain(|route| route.interface != interface);
@@ -196,7 +205,7 @@ mod tests {
     }
 
     fn link(interface: u32, name: &str) -> KernelEvent {
-        KernelEvent::Link { interface, name: name.to_owned() }
+        KernelEvent::Link { interface, name: name.to_owned(), is_up: true }
     }
 
     fn done(tables: &mut KernelTables) -> Progress {
@@ -284,6 +293,20 @@ mod tests {
             done(&mut tables);
         }
         assert_eq!(done(&mut tables), Progress::Changed);
+    }
+
+    #[test]
+    fn routes_go_with_an_interface_that_goes_down() {
+        let mut tables = complete();
+        let down = |interface, name: &str| KernelEvent::Link {
+            interface,
+            name: name.to_owned(),
+            is_up: false,
+        };
+        assert_eq!(tables.take(down(5, "lan")), Progress::Wait);
+        assert_eq!(told(&tables).len(), 1);
+        assert_eq!(tables.take(down(6, "wan")), Progress::Changed);
+        assert_eq!(told(&tables), Vec::<String>::new());
     }
 
     #[test]
