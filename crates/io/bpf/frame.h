@@ -11,6 +11,12 @@
 /* No header we look at lies behind this. */
 #define MAX_OFFSET 0x7fff
 
+#ifdef XDP_FRAME
+#define CONTEXT struct xdp_md
+#else
+#define CONTEXT struct __sk_buff
+#endif
+
 struct frame {
 #ifdef XDP_FRAME
 	void *data;
@@ -23,6 +29,23 @@ struct frame {
 	/* Bytes on the wire, from the same first byte on. */
 	__u32 len;
 };
+
+/* The packet that a program is run for. */
+static __always_inline struct frame frame_of(CONTEXT *context)
+{
+	struct frame frame;
+
+#ifdef XDP_FRAME
+	frame.data = (void *)(long)context->data;
+	frame.end = (void *)(long)context->data_end;
+	frame.held = frame.end - frame.data;
+	frame.len = bpf_xdp_get_buff_len(context);
+#else
+	frame.skb = context;
+	frame.held = frame.len = context->len;
+#endif
+	return frame;
+}
 
 /* Copies `count` bytes, a constant, from `at` on; false if they are not there. */
 static __always_inline _Bool fetch(const struct frame *frame, __u32 at, void *to, const __u32 count)

@@ -31,12 +31,13 @@ int rheostat_fanout(struct __sk_buff *skb)
 
 	if (is_stopped())
 		return 0;
-	parse_network(skb, &frame, &packet);
+	parse_network(skb, &packet);
 	/* What no socket takes is not counted as theirs. */
 	if (!takes(&packet)) {
 		count_passed();
 		return 0;
 	}
+	frame = frame_of(skb);
 	placed = place(&frame, &packet);
 	count_in_bucket(placed.bucket, packets_in(skb), skb->len + ETHERNET_HEADER);
 	return lane_of(placed.bucket);
@@ -46,13 +47,12 @@ int rheostat_fanout(struct __sk_buff *skb)
 static __always_inline _Bool is_taken(struct __sk_buff *skb)
 {
 	struct packet packet = {};
-	struct frame frame;
 
 	if (is_stopped())
 		return 0;
 	if (!take_count && !leave_count)
 		return 1;
-	parse_link(skb, &frame, &packet);
+	parse_link(skb, &packet);
 	return takes(&packet);
 }
 

@@ -7,27 +7,15 @@
 #include "ethernet.h"
 #include "steer.h"
 
-/* Parses a buffer that starts with the Ethernet header. */
-static __always_inline void parse_link(struct __sk_buff *skb, struct frame *frame, struct packet *packet)
-{
-	__u32 l3;
-
-	frame->skb = skb;
-	frame->held = frame->len = skb->len;
-	if (link_layer(frame, &l3, &packet->ethertype))
-		parse(frame, l3, packet);
-}
-
 /* Parses a buffer that starts with the network layer. */
-static __always_inline void parse_network(struct __sk_buff *skb, struct frame *frame, struct packet *packet)
+static __always_inline void parse_network(struct __sk_buff *skb, struct packet *packet)
 {
+	struct frame frame = frame_of(skb);
 	__u32 l3 = 0;
 
-	frame->skb = skb;
-	frame->held = frame->len = skb->len;
 	packet->ethertype = bpf_ntohs(skb->protocol);
-	if (untag(frame, skb->vlan_present != 0, &l3, &packet->ethertype))
-		parse(frame, l3, packet);
+	if (untag(&frame, skb->vlan_present != 0, &l3, &packet->ethertype))
+		parse(skb, l3, packet);
 }
 
 /* Packets that the buffer will be cut into. */

@@ -18,17 +18,33 @@ struct placed {
 	__u32 bucket;
 };
 
-/* Reads the network and transport layers at `l3`. What is not IP, or malformed, has version 0. */
-static __always_inline void parse(const struct frame *frame, __u32 l3, struct packet *packet)
+/* Reads the network and transport layers at `l3`. What is not IP, or malformed, keeps version 0.
+ *
+ * Not inlined, and global: the verifier looks at it once, not for every number of VLAN tags. */
+__attribute__((noinline)) int parse(CONTEXT *context, __u32 l3, struct packet *packet)
 {
-	packet->version = 0;
+	struct frame frame = frame_of(context);
+
+	if (!packet)
+		return 0;
 	if (packet->ethertype == ETHERTYPE_IPV4) {
-		if (parse_ipv4(frame, l3, packet))
+		if (parse_ipv4(&frame, l3, packet))
 			packet->version = 4;
 	} else if (packet->ethertype == ETHERTYPE_IPV6) {
-		if (parse_ipv6(frame, l3, packet))
+		if (parse_ipv6(&frame, l3, packet))
 			packet->version = 6;
 	}
+	return 0;
+}
+
+/* The same from the Ethernet header on. */
+static __always_inline void parse_link(CONTEXT *context, struct packet *packet)
+{
+	struct frame frame = frame_of(context);
+	__u32 l3;
+
+	if (link_layer(&frame, &l3, &packet->ethertype))
+		parse(context, l3, packet);
 }
 
 /* What the hash of a packet must cover. Sets its ports as hashing takes them: fragments, ICMP errors

@@ -16,9 +16,9 @@
 static __always_inline _Bool place_taken(struct __sk_buff *skb, struct placed *placed)
 {
 	struct packet packet = {};
-	struct frame frame;
+	struct frame frame = frame_of(skb);
 
-	parse_link(skb, &frame, &packet);
+	parse_link(skb, &packet);
 	if (!takes(&packet))
 		return 0;
 	*placed = place(&frame, &packet);
@@ -43,7 +43,6 @@ int rheostat_gate(struct __sk_buff *skb)
 	struct control *control = control_words();
 	struct packet packet = {};
 	struct placed placed;
-	struct frame frame;
 	_Bool taken;
 
 	if (!control || *(volatile __u32 *)&control->stop)
@@ -51,7 +50,7 @@ int rheostat_gate(struct __sk_buff *skb)
 	if (queues == 1) {
 		taken = place_taken(skb, &placed);
 	} else if (take_count || leave_count) {
-		parse_link(skb, &frame, &packet);
+		parse_link(skb, &packet);
 		taken = takes(&packet);
 	} else {
 		taken = 1;

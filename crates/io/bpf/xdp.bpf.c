@@ -53,20 +53,16 @@ int rheostat_xdp(struct xdp_md *ctx)
 	struct packet packet = {};
 	struct placed placed;
 	struct frame frame;
-	__u32 l3, lane;
+	__u32 lane;
 
 	if (!control || *(volatile __u32 *)&control->stop)
 		return XDP_PASS;
-	frame.data = (void *)(long)ctx->data;
-	frame.end = (void *)(long)ctx->data_end;
-	frame.held = frame.end - frame.data;
-	frame.len = bpf_xdp_get_buff_len(ctx);
-	if (link_layer(&frame, &l3, &packet.ethertype))
-		parse(&frame, l3, &packet);
+	parse_link(ctx, &packet);
 	if (!takes(&packet)) {
 		count_passed();
 		return XDP_PASS;
 	}
+	frame = frame_of(ctx);
 	placed = place(&frame, &packet);
 	count_in_bucket(placed.bucket, 1, frame.len);
 	if (!tell(ctx, placed))
