@@ -23,8 +23,10 @@ pub use path::Path;
 pub use row::{Row, Table};
 
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
+use generator::{Generator, Window};
 use limits::ConntrackLimits;
 use middle::Middle;
 use row::Figure;
@@ -73,13 +75,24 @@ impl LiveBench {
     fn measure(&self, path: Path, flows: u32) -> Result<Figure, LiveError> {
         let wires = Wires::build()?;
         let middle = Middle::start(path, &wires, flows, &self.rheo)?;
-        let mut generator = generator::Generator::new(&wires, path.sink(), flows, middle::RING)?;
-        generator.warm_up(flows).map_err(|error| error.on(path))?;
-        let mut windows = Vec::new();
-        for _ in 0..self.windows {
-            windows.push(generator.measure(self.window, &middle.tasks())?);
-        }
+        // In a thread of its own, since it keeps to one core and what is started must not.
+        let windows = thread::scope(|scope| {
+            let running = scope.spawn(|| self.windows(path, &wires, flows, &middle));
+            running.join().expect("a generator that fails says so")
+        })?;
         middle.stop()?;
         Ok(Figure::of(windows))
+    }
+
+    fn windows(
+        &self,
+        path: Path,
+        wires: &Wires,
+        flows: u32,
+        middle: &Middle,
+    ) -> Result<Vec<Window>, LiveError> {
+        let mut generator = Generator::new(wires, path.sink(), flows, middle::RING)?;
+        generator.warm_up(flows).map_err(|error| error.on(path))?;
+        (0..self.windows).map(|_| generator.measure(self.window, &middle.tasks())).collect()
     }
 }

@@ -6,6 +6,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rheostat_base::CoreSet;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::live::error::LiveError;
@@ -115,6 +116,12 @@ impl Drop for Rheo {
     }
 }
 
+/// The core of the lane: the last, as the source has the first.
+fn core() -> u16 {
+    let available = CoreSet::available();
+    available.iter().flat_map(CoreSet::cores).last().map_or(0, |core| core.0)
+}
+
 /// One lane that sleeps when there is nothing to do, so that idle time is counted as idle. The NAT maps
 /// as Linux does, by remote endpoints, too.
 fn configuration(path: Path, flows: u32) -> String {
@@ -123,7 +130,11 @@ fn configuration(path: Path, flows: u32) -> String {
             "[[device]]\nname = \"{name}\"\nkind = \"af_xdp\"\ninterface = \"{name}\"\nside = \"{side}\"\n{address}\n"
         )
     };
-    let rest = format!("[state]\nflows = {}\n\n[polling]\npolicy = \"interrupt\"\n", 2 * flows);
+    let rest = format!(
+        "[workers]\ncores = \"{}\"\n\n[state]\nflows = {}\n\n[polling]\npolicy = \"interrupt\"\n",
+        core(),
+        2 * flows
+    );
     if path == Path::RheoForward {
         let devices = device(LAN, "inside", "") + &device(WAN, "outside", "");
         return format!("{devices}\n[chain]\nfunctions = []\n\n{rest}");
