@@ -79,9 +79,9 @@ impl LiveBench {
         let windows = thread::scope(|scope| {
             let running = scope.spawn(|| self.windows(path, &wires, flows, &middle));
             running.join().expect("a generator that fails says so")
-        })?;
-        middle.stop()?;
-        Ok(Figure::of(windows))
+        });
+        let said = middle.stop()?;
+        windows.map(Figure::of).map_err(|error| error.of(path, &said))
     }
 
     fn windows(
@@ -92,7 +92,7 @@ impl LiveBench {
         middle: &Middle,
     ) -> Result<Vec<Window>, LiveError> {
         let mut generator = Generator::new(wires, path.sink(), flows, middle::RING)?;
-        generator.warm_up(flows).map_err(|error| error.on(path))?;
+        generator.warm_up(flows)?;
         (0..self.windows).map(|_| generator.measure(self.window, &middle.tasks())).collect()
     }
 }

@@ -45,7 +45,9 @@ pub enum LiveError {
         error: io::Error,
     },
     /// Nothing comes out of the path.
-    #[error("{path} does not forward: {sent} packets were sent, {arrived} arrived")]
+    #[error(
+        "{path} does not forward: {sent} packets were sent, {arrived} arrived; it says: {said}"
+    )]
     Silent {
         /// The path.
         path: &'static str,
@@ -53,6 +55,8 @@ pub enum LiveError {
         sent: u64,
         /// Packets that reached the sink.
         arrived: u64,
+        /// What it says about that.
+        said: String,
     },
     /// `rheo` ended with a failure.
     #[error("rheo ended with {status}: {said}")]
@@ -65,10 +69,11 @@ pub enum LiveError {
 }
 
 impl LiveError {
-    /// Names the path, where the error is about one.
-    pub(super) fn on(mut self, measured: Path) -> LiveError {
-        if let LiveError::Silent { path, .. } = &mut self {
+    /// Names the path, and what it said at its end, where the error is about one.
+    pub(super) fn of(mut self, measured: Path, words: &str) -> LiveError {
+        if let LiveError::Silent { path, said, .. } = &mut self {
             *path = measured.name();
+            words.clone_into(said);
         }
         self
     }

@@ -80,7 +80,8 @@ impl<'a> Generator<'a> {
         }
         let arrived = self.settle()?;
         if arrived * 2 < self.sent {
-            return Err(LiveError::Silent { path: "the path", sent: self.sent, arrived });
+            let (path, said) = ("the path", String::new());
+            return Err(LiveError::Silent { path, sent: self.sent, arrived, said });
         }
         Ok(())
     }

@@ -67,9 +67,10 @@ impl Middle {
         }
     }
 
-    pub(super) fn stop(self) -> Result<(), LiveError> {
+    /// Ends it; what it says at its end, if it is one that says something.
+    pub(super) fn stop(self) -> Result<String, LiveError> {
         match self {
-            Middle::Kernel | Middle::Redirect { .. } | Middle::Bounce { .. } => Ok(()),
+            Middle::Kernel | Middle::Redirect { .. } | Middle::Bounce { .. } => Ok(String::new()),
             Middle::Rheo(rheo) => rheo.stop(),
         }
     }

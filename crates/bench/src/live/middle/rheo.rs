@@ -64,14 +64,15 @@ impl Rheo {
         self.child.id()
     }
 
-    pub(super) fn stop(mut self) -> Result<(), LiveError> {
+    /// Ends it; its summary.
+    pub(super) fn stop(mut self) -> Result<String, LiveError> {
         let pid = Pid::from_child(&self.child);
         let _ = kill_process(pid, Signal::TERM);
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
             if let Ok(Some(status)) = self.child.try_wait() {
                 if status.success() {
-                    return Ok(());
+                    return Ok(self.said("out"));
                 }
                 return Err(self.failed(&status.to_string()));
             }
@@ -99,10 +100,14 @@ impl Rheo {
         }
     }
 
+    /// What it wrote to one of its files.
+    fn said(&self, name: &str) -> String {
+        let said = fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
+        said.trim().to_owned()
+    }
+
     fn failed(&self, status: &str) -> LiveError {
-        let read =
-            |name: &str| fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
-        let said = format!("{}\n{}", read("log").trim(), read("out").trim());
+        let said = format!("{}\n{}", self.said("log"), self.said("out"));
         let tail: Vec<&str> = said.trim().lines().rev().take(8).collect();
         let said = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
         LiveError::Rheo { status: status.to_owned(), said }
