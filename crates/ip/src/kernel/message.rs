@@ -18,8 +18,6 @@ const DUMP_INTERRUPTED: u16 = 0x10;
 
 // <linux/rtnetlink.h>
 const NEW_LINK: u16 = 16;
-/// Of `ifi_flags` (`linux/if.h`).
-const IFF_UP: u32 = 1;
 const DELETE_LINK: u16 = 17;
 const NEW_ADDRESS: u16 = 20;
 const DELETE_ADDRESS: u16 = 21;
@@ -96,7 +94,7 @@ pub enum KernelEvent {
         interface: u32,
         /// Its name.
         name: String,
-        /// Whether it is up: the kernel says nothing of the IPv4 routes that go when it goes down.
+        /// Whether it was put up (`ip link set … up`), with or without a carrier.
         is_up: bool,
     },
     /// An interface has gone.
@@ -205,11 +203,12 @@ fn read(message: &[u8]) -> Option<KernelEvent> {
 /// `struct ifinfomsg`.
 fn read_link(body: &[u8]) -> Option<KernelEvent> {
     const NAME: u16 = 3;
-    let interface = u32_at(body, 4)?;
+    const UP: u32 = 1;
+    let (interface, flags) = (u32_at(body, 4)?, u32_at(body, 8)?);
     let name = attributes(body.get(16..)?).find(|(kind, _)| *kind == NAME)?.1;
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-    let is_up = u32_at(body, 8)? & IFF_UP != 0;
-    Some(KernelEvent::Link { interface, name: String::from_utf8_lossy(name).into_owned(), is_up })
+    let name = String::from_utf8_lossy(name).into_owned();
+    Some(KernelEvent::Link { interface, name, is_up: flags & UP != 0 })
 }
 
 /// `struct ifaddrmsg`.
@@ -411,14 +410,13 @@ pub(super) mod tests {
     fn links_addresses_and_neighbours_are_read() {
         let mut body = vec![0; 16];
         body[4] = 5;
-        body[8] = 1;
         body.extend(attribute(3, b"eth0\0"));
-        let name = "eth0".to_owned();
-        let up = KernelEvent::Link { interface: 5, name: name.clone(), is_up: true };
-        assert_eq!(only(&message(16, 0, &body)), Some(up));
-        body[8] = 0;
-        let down = KernelEvent::Link { interface: 5, name, is_up: false };
-        assert_eq!(only(&message(16, 0, &body)), Some(down));
+        for is_up in [false, true] {
+            let (interface, name) = (5, "eth0".to_owned());
+            body[8] = u8::from(is_up);
+            let link = KernelEvent::Link { interface, name, is_up };
+            assert_eq!(only(&message(16, 0, &body)), Some(link));
+        }
         assert_eq!(only(&message(17, 0, &body)), Some(KernelEvent::LinkGone(5)));
 
         let mut body = vec![AF_INET, 24, 0, 0, 5, 0, 0, 0];

@@ -30,6 +30,8 @@ pub struct KernelTables {
     /// Rheostat's devices by the names of their interfaces.
     names: HashMap<String, DeviceId>,
     devices: HashMap<u32, DeviceId>,
+    /// Which of their interfaces are up.
+    up: BTreeSet<u32>,
     addresses: BTreeSet<(u32, (IpAddr, u8))>,
     routes: BTreeSet<KernelRoute>,
     neighbours: BTreeMap<(u32, IpAddr), (MacAddress, bool)>,
@@ -46,6 +48,7 @@ impl KernelTables {
         KernelTables {
             names: devices.into_iter().collect(),
             devices: HashMap::new(),
+            up: BTreeSet::new(),
             addresses: BTreeSet::new(),
             routes: BTreeSet::new(),
             neighbours: BTreeMap::new(),
@@ -58,6 +61,7 @@ impl KernelTables {
     /// Forgets everything: the kernel is to tell it anew. At first, and when messages were lost.
     pub fn restart(&mut self) -> Progress {
         self.devices.clear();
+        self.up.clear();
         self.addresses.clear();
         self.routes.clear();
         self.neighbours.clear();
@@ -76,7 +80,8 @@ impl KernelTables {
         self.sequence > 0 && self.asking.is_none()
     }
 
-    /// Takes in what the kernel says.
+    /// Takes in what the kernel says. With an interface or an address, routes of IPv4 go of which it says
+    /// nothing: then everything is asked for anew, and what was known stays in force until all is told.
     pub fn take(&mut self, event: KernelEvent) -> Progress {
         let has_changed = match event {
             KernelEvent::Overrun => return self.restart(),
@@ -90,30 +95,36 @@ impl KernelTables {
             }
             KernelEvent::Done { .. } | KernelEvent::Failed { .. } => return Progress::Wait,
             KernelEvent::Link { interface, name, is_up } => {
-                let before = self.routes.len();
-                // Those of IPv6 are told one by one.
-                let stays = |route: &KernelRoute| {
-                    is_up || route.interface != interface || route.prefix.0.is_ipv6()
+                let device = self.names.get(&name).copied();
+                let was_up = match is_up {
+                    true => !self.up.insert(interface),
+                    false => self.up.remove(&interface),
                 };
-                self.routes.retain(stays);
-                let is_news = match self.names.get(&name) {
-                    Some(device) => self.devices.insert(interface, *device) != Some(*device),
-                    // It was ours by another name.
-                    None => self.devices.remove(&interface).is_some(),
+                let was = match device {
+                    Some(device) => self.devices.insert(interface, device),
+                    // If it was ours, then by another name.
+                    None => self.devices.remove(&interface),
                 };
-                is_news || self.routes.len() != before
+                if was_up && !is_up && was.is_some() {
+                    return self.restart();
+                }
+                was != device
             }
-            KernelEvent::LinkGone(interface) => {
-                // The kernel says nothing of the routes that go with it (IPv4).
-                self.routes.retain(|route| route.interface != interface);
-                self.neighbours.retain(|(of, _), _| *of != interface);
-                self.addresses.retain(|(of, _)| *of != interface);
-                self.devices.remove(&interface).is_some()
+            KernelEvent::LinkGone(interface) if self.devices.contains_key(&interface) => {
+                return self.restart();
             }
-            KernelEvent::Address { interface, address, is_there } => match is_there {
-                true => self.addresses.insert((interface, address)),
-                false => self.addresses.remove(&(interface, address)),
-            },
+            KernelEvent::LinkGone(_) => false,
+            KernelEvent::Address { interface, address, is_there: true } => {
+                self.addresses.insert((interface, address))
+            }
+            KernelEvent::Address { interface, address, is_there: false } => {
+                if self.addresses.remove(&(interface, address))
+                    && self.devices.contains_key(&interface)
+                {
+                    return self.restart();
+                }
+                false
+            }
             KernelEvent::Route { route, .. } if route.table != MAIN => false,
             KernelEvent::Route { route, is_there: true } => {
                 // The kernel replaces a route in place, and tells only of the new one.
@@ -270,8 +281,24 @@ mod tests {
         // Replaced in place: the kernel tells of the new one only.
         tables.take(route(([0; 4], 0), [192, 168, 77, 8], 5, 10));
         assert_eq!(told(&tables), ["0.0.0.0/0 via 192.168.77.8 on device 0"]);
-        tables.take(KernelEvent::LinkGone(5));
-        assert_eq!(told(&tables), ["0.0.0.0/0 via 192.0.2.1 on device 1"]);
+    }
+
+    #[test]
+    fn what_goes_with_an_interface_or_an_address_is_asked_for_again() {
+        let address = ([192, 0, 2, 1].into(), 24);
+        let down = KernelEvent::Link { interface: 5, name: "lan".to_owned(), is_up: false };
+        let gone = KernelEvent::Address { interface: 6, address, is_there: false };
+        for event in [KernelEvent::LinkGone(6), down, gone] {
+            let mut tables = complete();
+            tables.take(KernelEvent::Address { interface: 6, address, is_there: true });
+            assert_eq!(tables.take(event), Progress::Ask(Request::Links, 5));
+        }
+        // Others' are no matter, nor is one that was down before.
+        let mut tables = complete();
+        let other = KernelEvent::Link { interface: 1, name: "lo".to_owned(), is_up: false };
+        for event in [KernelEvent::LinkGone(9), other, link(5, "lan")] {
+            assert_eq!(tables.take(event), Progress::Wait);
+        }
     }
 
     #[test]
@@ -293,20 +320,6 @@ mod tests {
             done(&mut tables);
         }
         assert_eq!(done(&mut tables), Progress::Changed);
-    }
-
-    #[test]
-    fn routes_go_with_an_interface_that_goes_down() {
-        let mut tables = complete();
-        let down = |interface, name: &str| KernelEvent::Link {
-            interface,
-            name: name.to_owned(),
-            is_up: false,
-        };
-        assert_eq!(tables.take(down(5, "lan")), Progress::Wait);
-        assert_eq!(told(&tables).len(), 1);
-        assert_eq!(tables.take(down(6, "wan")), Progress::Changed);
-        assert_eq!(told(&tables), Vec::<String>::new());
     }
 
     #[test]
