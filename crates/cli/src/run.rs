@@ -1,7 +1,7 @@
 //! `rheo run`: runs a chain as a configuration says.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::privileges::{self, Identity};
+use rheostat_control::config::FunctionConfig;
 use rheostat_control::{Config, DeviceOverride, Overrides};
 use rheostat_nf::function::lb::HealthBoard;
-use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_nf::{Chain, ChainService};
-use rheostat_observe::{LiveLine, Summary};
+use rheostat_observe::{HealthLines, LiveLine, LogError, LogWriter, Summary};
 use rheostat_run::Sample;
 use rheostat_run::{RunReport, Runtime};
 use rheostat_state::StateLayout;
@@ -131,9 +131,17 @@ impl WithChain for Run {
         if let (Some(socket), Some(identity)) = (&socket, self.identity) {
             socket.give_to(identity)?;
         }
+        let health_log = self.config.chain.iter().find_map(|function| match function {
+            FunctionConfig::Lb(lb) => lb.log.clone(),
+            _ => None,
+        });
         let mut assembly = Assembly::new(self.config, &chain)?;
         let writers = assembly.writers();
-        let checks = assembly.checks();
+        let followed = assembly.checks().zip(self.board.clone());
+        let health = followed.map(|(checks, board)| {
+            start_health(HealthLines::new(checks, board), health_log.as_deref())
+        });
+        let health = health.transpose()?;
         let _follower = assembly.follower();
         // Devices are open; whatever is started from here on inherits what is left: nothing.
         privileges::give_up()?;
@@ -142,35 +150,23 @@ impl WithChain for Run {
         let instance = Instance {
             view: run.view(),
             interrupted: self.watch.interrupted.clone(),
-            board: self.board.clone(),
+            board: self.board,
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
-        let health = self.board.zip(checks).map(|(board, checks)| Health { board, checks });
-        let report = self.watch.follow(run, server, health)?;
+        let report = self.watch.follow(run, server)?;
         for writer in writers {
             writer.close()?;
         }
+        health.map_or(Ok(()), LogWriter::close)?;
         Ok(report)
     }
 }
 
-/// Health checks, and whom their outcome concerns.
-struct Health {
-    board: Arc<HealthBoard>,
-    checks: Arc<HealthChecks>,
-}
-
-impl Health {
-    /// Applies what the checks have found since the last time, and tells it.
-    fn follow(&self) {
-        for event in self.checks.take_events() {
-            self.board.note(event.service, event.backend, event.is_up());
-            let backend = format!("backend {} of `{}`", event.address, event.service_name);
-            match event.failure {
-                None => eprintln!("{backend} is up"),
-                Some(failure) => eprintln!("{backend} is down: {failure}"),
-            }
-        }
+/// Starts to put in force what checks find out, and to tell it.
+fn start_health(lines: HealthLines, log: Option<&Path>) -> Result<LogWriter, LogError> {
+    match log {
+        Some(path) => LogWriter::start(path, lines),
+        None => LogWriter::start_without_file(lines),
     }
 }
 
@@ -222,7 +218,6 @@ impl Watch {
         &self,
         mut run: Runtime<ChainService<C>>,
         server: Option<Server>,
-        health: Option<Health>,
     ) -> Result<RunReport, Failure> {
         let start = Instant::now();
         let mut stopped: Option<Instant> = None;
@@ -230,9 +225,6 @@ impl Watch {
         let mut next_line = start + self.interval;
         while !run.is_finished() {
             std::thread::sleep(TICK);
-            if let Some(health) = &health {
-                health.follow();
-            }
             let now = Instant::now();
             let time_is_up = self.duration.is_some_and(|duration| now >= start + duration);
             let ends = time_is_up || self.interrupted.load(Ordering::Relaxed);
