@@ -27,19 +27,15 @@ pub struct RunConfig {
 impl RunConfig {
     pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> RunConfig {
         let span = Duration::from_millis(1)..=YEAR;
+        let duration = table.read("duration", findings, duration(span));
+        let seed = table.read("seed", findings, integer(0..=i64::MAX as u64));
         let user = table.read("user", findings, name);
-        let group = match user.is_none() && !table.has("user") {
-            true => {
-                table.refuse(&["group"], "user = \"rheo\"", findings);
-                None
-            }
-            false => table.read("group", findings, name),
+        let group = if table.has("user") {
+            table.read("group", findings, name)
+        } else {
+            table.refuse(&["group"], "user = \"rheo\"", findings);
+            None
         };
-        RunConfig {
-            user,
-            group,
-            duration: table.read("duration", findings, duration(span)),
-            seed: table.read("seed", findings, integer(0..=i64::MAX as u64)),
-        }
+        RunConfig { duration, seed, user, group }
     }
 }
