@@ -187,7 +187,7 @@ fn read(message: &[u8]) -> Option<KernelEvent> {
         }
         ERROR => match u32_at(body, 0)? as i32 {
             0 => None,
-            error => Some(KernelEvent::Failed { sequence, error: -error }),
+            error => Some(KernelEvent::Failed { sequence, error: error.wrapping_neg() }),
         },
         OVERRUN => Some(KernelEvent::Overrun),
         // An inconsistent dump is told by its end; some kernels say it before, of each message.

@@ -12,6 +12,8 @@ use crate::route::Route;
 
 /// The kernel's main table.
 const MAIN: u32 = 254;
+/// `errno` of a request while another one is being answered on the socket (netlink(7)).
+const EBUSY: i32 = 16;
 
 /// What is to be done after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +90,12 @@ impl KernelTables {
             KernelEvent::Done { sequence, is_consistent } if sequence == self.sequence => {
                 self.is_consistent &= is_consistent;
                 return self.next_request();
+            }
+            // It still answers a question from before something was lost. Until that is over, this one is
+            // asked again; each answer is one step nearer.
+            KernelEvent::Failed { sequence, error: EBUSY } if sequence == self.sequence => {
+                let place = self.asking.unwrap_or_default();
+                return self.ask(place);
             }
             // Not to be told now: the next ones may be, and what is missing stays so.
             KernelEvent::Failed { sequence, .. } if sequence == self.sequence => {
@@ -320,6 +328,18 @@ mod tests {
             done(&mut tables);
         }
         assert_eq!(done(&mut tables), Progress::Changed);
+    }
+
+    #[test]
+    fn a_question_is_asked_again_while_the_kernel_still_answers_another() {
+        let mut tables = tables();
+        assert_eq!(tables.restart(), Progress::Ask(Request::Links, 1));
+        assert_eq!(tables.take(KernelEvent::Overrun), Progress::Ask(Request::Links, 2));
+        let busy = |sequence| KernelEvent::Failed { sequence, error: EBUSY };
+        assert_eq!(tables.take(busy(2)), Progress::Ask(Request::Links, 3));
+        assert_eq!(tables.take(busy(2)), Progress::Wait);
+        assert_eq!(done(&mut tables), Progress::Ask(Request::Addresses, 4));
+        assert_eq!(tables.take(busy(4)), Progress::Ask(Request::Addresses, 5));
     }
 
     #[test]
