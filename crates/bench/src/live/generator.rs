@@ -15,7 +15,9 @@ const CHUNK: u32 = 512;
 /// How long to wait when no more may be under way.
 const PAUSE: Duration = Duration::from_micros(20);
 /// After so long without arrivals, what is under way counts as lost.
-const LOST_AFTER: Duration = Duration::from_millis(50);
+const LOST_AFTER: Duration = Duration::from_millis(200);
+/// After so long without arrivals, nothing more is expected.
+const QUIET: Duration = Duration::from_millis(50);
 /// Bytes of a frame, without its check sequence: 64 on the wire with it.
 const FRAME: usize = 60;
 
@@ -124,7 +126,7 @@ impl<'a> Generator<'a> {
     fn settle(&self) -> Result<u64, LiveError> {
         let mut arrived = self.sink.count()?;
         loop {
-            std::thread::sleep(LOST_AFTER);
+            std::thread::sleep(QUIET);
             let now = self.sink.count()?;
             if now == arrived {
                 return Ok(now);
