@@ -3,6 +3,7 @@
 #[cfg(not(loom))]
 pub mod af_packet;
 pub mod af_xdp;
+#[cfg(not(loom))]
 pub mod bpf;
 #[cfg(not(loom))]
 mod intake;

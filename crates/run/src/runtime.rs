@@ -215,7 +215,7 @@ impl<S: Service> Runtime<S> {
         };
         let taps = Taps::new(lanes.len(), Arc::new(clock.clone()), epoch);
         for lane in &mut lanes {
-            lane.tap_by(taps.of_lane(lane.id()));
+            lane.tap_by(Taps::of_lane(&taps, lane.id()));
             lane.wake_by(of_lanes.clone());
         }
         let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();

@@ -4,6 +4,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
+use rheostat_io::layer::capture::Taps;
 use rheostat_observe::capture::PacketCopy;
 use rheostat_observe::control::{self, CaptureRequest, Reply, TraceRequest};
 use rheostat_observe::trace::Journal;
@@ -20,9 +21,9 @@ impl Instance {
     /// Sends copies of packets until there are enough, the client closes its side, or the run ends.
     pub(super) fn capture(&self, request: &CaptureRequest, peer: &mut Peer) -> io::Result<()> {
         let devices = self.view.devices();
-        let begun = request
-            .wanted(devices)
-            .and_then(|wanted| self.view.taps().capture(wanted).map_err(|error| error.to_string()));
+        let begun = request.wanted(devices).and_then(|wanted| {
+            Taps::capture(self.view.taps(), wanted).map_err(|error| error.to_string())
+        });
         let mut capture = match begun {
             Ok(capture) => capture,
             Err(message) => return peer.send(&Reply::Error { message }),
@@ -58,7 +59,7 @@ impl Instance {
     pub(super) fn trace(&self, request: &TraceRequest, peer: &mut Peer) -> io::Result<()> {
         let count = request.count();
         let begun = request.expression().and_then(|filter| {
-            self.view.taps().trace(filter, count).map_err(|error| error.to_string())
+            Taps::trace(self.view.taps(), filter, count).map_err(|error| error.to_string())
         });
         let mut trace = match begun {
             Ok(trace) => trace,

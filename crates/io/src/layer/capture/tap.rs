@@ -109,24 +109,24 @@ impl Taps {
     }
 
     /// The tap of one lane.
-    pub fn of_lane(self: &Arc<Taps>, lane: LaneId) -> LaneTap {
-        LaneTap::new(self.clone(), lane)
+    pub fn of_lane(taps: &Arc<Taps>, lane: LaneId) -> LaneTap {
+        LaneTap::new(taps.clone(), lane)
     }
 
     /// Begins to copy packets.
     ///
     /// # Errors
     /// [`TapBusy::Captures`] when too many do so.
-    pub fn capture(self: &Arc<Taps>, wanted: Wanted) -> Result<Capture, TapBusy> {
-        let mut shared = self.lock();
+    pub fn capture(taps: &Arc<Taps>, wanted: Wanted) -> Result<Capture, TapBusy> {
+        let mut shared = taps.lock();
         if shared.captures == CAPTURES {
             return Err(TapBusy::Captures);
         }
         shared.captures += 1;
         let look = Arc::new(Look::new(wanted));
-        let consumers = self.distribute(&mut shared, COPIES, |end| End::Capture(end, look.clone()));
+        let consumers = taps.distribute(&mut shared, COPIES, |end| End::Capture(end, look.clone()));
         drop(shared);
-        Ok(Capture::new(self.clone(), look, consumers))
+        Ok(Capture::new(taps.clone(), look, consumers))
     }
 
     /// Begins to follow up to `count` packets that `filter` matches, or any.
@@ -134,11 +134,11 @@ impl Taps {
     /// # Errors
     /// [`TapBusy::Trace`] when someone does so.
     pub fn trace(
-        self: &Arc<Taps>,
+        taps: &Arc<Taps>,
         filter: Option<Expression>,
         count: u8,
     ) -> Result<Trace, TapBusy> {
-        let mut shared = self.lock();
+        let mut shared = taps.lock();
         if shared.tracing {
             return Err(TapBusy::Trace);
         }
@@ -149,9 +149,9 @@ impl Taps {
         let marked = AtomicU32::new(0);
         let following = Following { filter, count: count.into(), first_mark, marked };
         let look = Arc::new(Look::new(following));
-        let consumers = self.distribute(&mut shared, NOTES, |end| End::Trace(end, look.clone()));
+        let consumers = taps.distribute(&mut shared, NOTES, |end| End::Trace(end, look.clone()));
         drop(shared);
-        Ok(Trace::new(self.clone(), look, consumers))
+        Ok(Trace::new(taps.clone(), look, consumers))
     }
 
     /// Leaves a ring for every lane and keeps the other ends.
@@ -225,7 +225,8 @@ mod models {
     fn a_mark_is_known_wherever_the_packet_goes() {
         loom::model(|| {
             let taps = taps();
-            let (mut one, mut other) = (taps.of_lane(LaneId(0)), taps.of_lane(LaneId(1)));
+            let (mut one, mut other) =
+                (Taps::of_lane(&taps, LaneId(0)), Taps::of_lane(&taps, LaneId(1)));
             let (mut out, mut over) = spsc::ring(1);
             let receiving = thread::spawn(move || {
                 one.refresh();
@@ -244,7 +245,7 @@ mod models {
                     assert!(other.is_armed(), "the note was lost");
                 }
             });
-            let trace = taps.trace(None, 1).unwrap();
+            let trace = Taps::trace(&taps, None, 1).unwrap();
             receiving.join().unwrap();
             owning.join().unwrap();
             drop(trace);

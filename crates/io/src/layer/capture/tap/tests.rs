@@ -55,10 +55,11 @@ fn copies(capture: &mut Capture) -> Vec<Copied> {
 #[test]
 fn a_tap_shows_packets_while_someone_looks_and_only_then() {
     let mut rig = rig(1);
-    let mut tap = rig.taps.of_lane(LaneId(0));
+    let mut tap = Taps::of_lane(&rig.taps, LaneId(0));
     rig.receive(&mut tap, 60);
     assert!(!tap.is_armed());
-    let mut capture = rig.taps.capture(Wanted { snaplen: 10, ..Wanted::default() }).unwrap();
+    let mut capture =
+        Taps::capture(&rig.taps, Wanted { snaplen: 10, ..Wanted::default() }).unwrap();
     rig.receive(&mut tap, 61);
     assert!(tap.is_armed());
     let seen = copies(&mut capture);
@@ -75,9 +76,9 @@ fn a_tap_shows_packets_while_someone_looks_and_only_then() {
 #[test]
 fn of_the_packets_offered_those_that_the_device_took_are_shown_as_sent() {
     let mut rig = rig(1);
-    let mut tap = rig.taps.of_lane(LaneId(0));
+    let mut tap = Taps::of_lane(&rig.taps, LaneId(0));
     let wanted = Wanted { dropped: true, ..Wanted::default() };
-    let mut capture = rig.taps.capture(wanted).unwrap();
+    let mut capture = Taps::capture(&rig.taps, wanted).unwrap();
     tap.refresh();
     rig.clock.advance_to(Time::from_nanos(500));
     let burst = [rig.packet(60), rig.packet(61), rig.packet(62)];
@@ -95,18 +96,21 @@ fn of_the_packets_offered_those_that_the_device_took_are_shown_as_sent() {
 #[test]
 fn only_what_is_wanted_is_copied() {
     let mut rig = rig(1);
-    let mut tap = rig.taps.of_lane(LaneId(0));
+    let mut tap = Taps::of_lane(&rig.taps, LaneId(0));
     let none = Wanted { before: false, after: false, ..Wanted::default() };
-    let mut denied = rig
-        .taps
-        .capture(Wanted { dropped: true, reason: Some(DropReason::Denied), ..none.clone() })
-        .unwrap();
+    let mut denied = Taps::capture(
+        &rig.taps,
+        Wanted { dropped: true, reason: Some(DropReason::Denied), ..none.clone() },
+    )
+    .unwrap();
     let mut other =
-        rig.taps.capture(Wanted { device: Some(DeviceId(3)), ..Wanted::default() }).unwrap();
-    let mut out = rig.taps.capture(Wanted { inbound: Some(false), ..Wanted::default() }).unwrap();
+        Taps::capture(&rig.taps, Wanted { device: Some(DeviceId(3)), ..Wanted::default() })
+            .unwrap();
+    let mut out =
+        Taps::capture(&rig.taps, Wanted { inbound: Some(false), ..Wanted::default() }).unwrap();
     let filter = Some("arp".parse().unwrap());
-    let mut arp = rig.taps.capture(Wanted { filter, ..Wanted::default() }).unwrap();
-    assert_eq!(rig.taps.capture(none).unwrap_err(), TapBusy::Captures);
+    let mut arp = Taps::capture(&rig.taps, Wanted { filter, ..Wanted::default() }).unwrap();
+    assert_eq!(Taps::capture(&rig.taps, none).unwrap_err(), TapBusy::Captures);
     let packet = rig.receive(&mut tap, 60);
     tap.dropped(DeviceId(0), &packet, DropReason::NotIp);
     tap.dropped(DeviceId(0), &packet, DropReason::Denied);
@@ -116,14 +120,17 @@ fn only_what_is_wanted_is_copied() {
         assert_eq!(copies(capture), []);
     }
     drop(other);
-    assert!(rig.taps.capture(Wanted::default()).is_ok(), "the place of one that ended is free");
+    assert!(
+        Taps::capture(&rig.taps, Wanted::default()).is_ok(),
+        "the place of one that ended is free"
+    );
 }
 
 #[test]
 fn what_a_slow_reader_leaves_no_room_for_is_counted() {
     let mut rig = rig(1);
-    let mut tap = rig.taps.of_lane(LaneId(0));
-    let mut capture = rig.taps.capture(Wanted::default()).unwrap();
+    let mut tap = Taps::of_lane(&rig.taps, LaneId(0));
+    let mut capture = Taps::capture(&rig.taps, Wanted::default()).unwrap();
     for _ in 0..COPIES + 7 {
         let packet = rig.receive(&mut tap, 60);
         rig.pool.free(packet);
@@ -136,10 +143,11 @@ fn what_a_slow_reader_leaves_no_room_for_is_counted() {
 #[test]
 fn a_packet_is_followed_from_lane_to_lane() {
     let mut rig = rig(2);
-    let (mut one, mut other) = (rig.taps.of_lane(LaneId(0)), rig.taps.of_lane(LaneId(1)));
+    let (mut one, mut other) =
+        (Taps::of_lane(&rig.taps, LaneId(0)), Taps::of_lane(&rig.taps, LaneId(1)));
     other.refresh();
-    let mut trace = rig.taps.trace(None, 2).unwrap();
-    assert_eq!(rig.taps.trace(None, 2).unwrap_err(), TapBusy::Trace);
+    let mut trace = Taps::trace(&rig.taps, None, 2).unwrap();
+    assert_eq!(Taps::trace(&rig.taps, None, 2).unwrap_err(), TapBusy::Trace);
     let packet = rig.receive(&mut one, 60);
     assert_eq!(packet.meta.mark(), 1);
     // The other lane has not polled since the trace began.
@@ -156,7 +164,7 @@ fn a_packet_is_followed_from_lane_to_lane() {
     let marks: Vec<_> = (0..3).map(|_| rig.receive(&mut one, 60).meta.mark()).collect();
     assert_eq!(marks, [2, 0, 0]);
     drop(trace);
-    let trace = rig.taps.trace(Some("not tcp".parse().unwrap()), 255).unwrap();
+    let trace = Taps::trace(&rig.taps, Some("not tcp".parse().unwrap()), 255).unwrap();
     let marks: Vec<_> = (0..256).map(|_| rig.receive(&mut one, 60).meta.mark()).collect();
     assert_eq!((marks[0], marks[252], marks[253], marks[255]), (3, 255, 1, 0));
     drop(trace);
