@@ -13,7 +13,7 @@ from place import Place
 
 @dataclass(frozen=True)
 class Fault:
-    """Rules for packets that arrive at the client or at either side of the middle, or a server that is itself at fault."""
+    """Rules for packets that arrive at the client or at either side of the middle, or a server at fault itself."""
 
     name: str
     rules: str = ""
@@ -35,7 +35,9 @@ LOST_ECHOES = Fault("every fifth answer lost", "icmp type echo-reply numgen inc 
 LOST_ECHOES6 = Fault("every fifth answer lost", "icmpv6 type echo-reply numgen inc mod 5 == 0 drop")
 LOST_FRAGMENTS = Fault("every tenth fragment lost", "ip frag-off & 0x3fff != 0 numgen inc mod 10 == 0 drop")
 #: Segments with data arrive with checksums that are wrong, so TCP takes none of them.
-WRONG_TCP = Fault("wrong checksums of long TCP segments", "tcp flags & (syn|rst) == 0 meta length > 200 tcp checksum set 0xbeef")
+WRONG_TCP = Fault(
+    "wrong checksums of long TCP segments", "tcp flags & (syn|rst) == 0 meta length > 200 tcp checksum set 0xbeef"
+)
 WRONG_DATA = Fault("one byte sent wrongly", damage=777)
 WRONG_DATA_LATE = Fault("one byte of a gigabyte sent wrongly", damage=900_000_000)
 LOST_DATAGRAMS = Fault("a tenth of datagrams lost", "meta l4proto udp numgen inc mod 10 == 9 drop")

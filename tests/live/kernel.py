@@ -74,7 +74,8 @@ class KernelMiddle(Middle):
         """The nearest thing that the kernel has: another processor for the packets of an interface."""
         middle = self.network.middle
         mask = 1 + seed % 2
-        run("ip", "netns", "exec", middle.name, "sh", "-c", f"echo {mask} > /sys/class/net/{device}/queues/rx-0/rps_cpus")
+        file = f"/sys/class/net/{device}/queues/rx-0/rps_cpus"
+        run("ip", "netns", "exec", middle.name, "sh", "-c", f"echo {mask} > {file}")
 
     def diagnosis(self) -> str:
         return ""

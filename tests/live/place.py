@@ -38,7 +38,8 @@ class Place:
                 self.client, self.server = self.network.client, self.network.outside
                 self._servers.append(ContentServer(self.server, damage=damage))
                 self._servers.append(EchoServer(self.server))
-                self.server.start("iperf3", "-s", "-p", str(IPERF_PORT), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+                self.server.start("iperf3", "-s", "-p", str(IPERF_PORT), **quiet)
                 self.address, self.address6 = OUTSIDE
                 self.port = HTTP_PORT
                 if service is Service.WIRE:
@@ -66,7 +67,8 @@ class Place:
         address = address or self.address
         place = f"[{address}]" if ":" in address else address
         done = self.client.run(
-            "curl", "-sS", "-i", "--noproxy", "*", "--max-time", str(self.patience), f"http://{place}:{self.port}/{length}",
+            "curl", "-sS", "-i", "--noproxy", "*", "--max-time", str(self.patience),
+            f"http://{place}:{self.port}/{length}",
             patience=self.patience + 5,
         )  # fmt: skip
         head, _, body = expect_success(done).partition(b"\r\n\r\n")

@@ -152,7 +152,9 @@ class Suite:
 def told(summary: dict) -> str:
     """The figures of a summary that say what kind of a run it was."""
     names = ("received", "sent", "handoff", "reordered")
-    dropped = sum(summary["dropped"].values()) if "dropped" in summary else 0
-    return ", ".join([f"{name} {summary[name]}" for name in names if name in summary] + [f"dropped {dropped}"] * bool(summary))
+    if not summary:
+        return ""
+    dropped = [f"dropped {count} {reason}" for reason, count in summary["dropped"].items()]
+    return ", ".join([f"{name} {summary[name]}" for name in names] + dropped)
 
 

@@ -1,1 +1,1 @@
-"""What is tried, one kind of thing in each file. Each scenario is a function that takes a place and raises `Failure`."""
+"""What is tried, one kind of thing in each file: functions that take a place and raise `Failure`."""
