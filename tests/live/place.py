@@ -58,9 +58,9 @@ class Place:
     def wait_until_open(self) -> None:
         eventually(self.is_open, PATIENCE, f"nothing passes: {self.middle.diagnosis()}")
 
-    def is_open(self) -> bool:
+    def is_open(self, address: str | None = None) -> bool:
         """Whether an echo request is answered, by the server or, for its own address, by the load balancer."""
-        return self.client.run("ping", "-c", "1", "-W", "1", self.address).returncode == 0
+        return self.client.run("ping", "-c", "1", "-W", "1", address or self.address).returncode == 0
 
     def get(self, length: int, address: str | None = None) -> tuple[bytes, dict[str, str]]:
         """What curl gets from the server, and the headers of the answer."""

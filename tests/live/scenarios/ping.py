@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from expect import expect, expect_success
+from expect import eventually, expect, expect_success
 from place import Place
 
 
@@ -22,6 +22,8 @@ def to_the_middle(place: Place) -> None:
 
 
 def version6(place: Place) -> None:
+    # Until neighbours have found each other, few packets wait and others are dropped.
+    eventually(lambda: place.is_open(place.address6), place.patience, "nothing passes by IPv6")
     for size in (56, 1452, 4000):
         ping(place, place.address6, size, count=10)
 
