@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import plan
+import spoiled_ends
 from expect import Failure, NotRun
 from faults import Fault
 from kernel import KernelMiddle
@@ -58,10 +59,16 @@ class Suite:
                 self._on(Ground(service), KernelMiddle)
 
     def sabotage(self) -> None:
-        """Each scenario once with its fault, between which and a sound kernel it must tell."""
+        """Each scenario once with its fault, between which and a sound kernel it must tell; and ends that are not
+        as they should be."""
         for scenario in plan.SCENARIOS:
             if self._only in scenario.name and scenario.fault is not None:
                 self._spoiled(Ground(scenario.services[0]), scenario, scenario.fault)
+        if self._only:
+            return
+        for name, complaint in spoiled_ends.checks():
+            verdict = OK if complaint else FAILED
+            self._note(Ground(Service.NAT), name, verdict, time.monotonic(), complaint or "nothing was noticed")
 
     def has_failed(self) -> bool:
         return not self._outcomes or any(outcome.verdict == FAILED for outcome in self._outcomes)
