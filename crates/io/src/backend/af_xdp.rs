@@ -2,7 +2,7 @@
 //! kernel's network stack (Documentation/networking/af_xdp.rst).
 //!
 //! The pool of packet buffers is the UMEM. Every lane has a socket on every hardware queue of the
-//! interface; the sockets of one hardware queue share its FILL and COMPLETION rings ([`frame_rings`]),
+//! interface; the sockets of one hardware queue share its FILL and COMPLETION rings (`frame_rings`),
 //! and a program in the kernel hashes packets and picks the socket ([`crate::backend::bpf`]).
 
 #[cfg(not(loom))]
