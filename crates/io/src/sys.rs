@@ -4,6 +4,7 @@
 pub(crate) mod ethtool;
 #[cfg(not(loom))]
 pub(crate) mod interface;
+#[cfg(not(loom))]
 pub(crate) mod membarrier;
 #[cfg(not(loom))]
 pub(crate) mod netdev;
