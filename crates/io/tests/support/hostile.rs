@@ -53,7 +53,8 @@ fn transport() -> impl Strategy<Value = (u8, Vec<u8>)> {
 }
 
 fn v4() -> impl Strategy<Value = Vec<u8>> {
-    let fragment = prop_oneof![8 => Just(0_u16), 1 => Just(0x4000), 1 => any::<u16>()];
+    let fragment =
+        prop_oneof![8 => Just(0_u16), 1 => Just(0x4000), 1 => Just(0x2000), 1 => any::<u16>()];
     let options = (0_usize..3).prop_map(|words| vec![1_u8; words * 4]);
     (v4_address(), v4_address(), transport(), fragment, options, any::<u8>()).prop_map(
         |(from, to, (protocol, payload), fragment, options, zero)| {
@@ -88,7 +89,12 @@ fn v6() -> impl Strategy<Value = Vec<u8>> {
                 let start = body.len();
                 body.extend([next, if *kind == 51 { units * 2 } else { *units }]);
                 // Whole packets more often than fragments.
-                body.extend(if calm % 4 > 0 { [0; 6] } else { *data });
+                body.extend(match calm % 8 {
+                    0 => *data,
+                    // A first fragment, where it is a fragment header.
+                    1 => [0, 1, 0, 0, 0, 9],
+                    _ => [0; 6],
+                });
                 let len = match kind {
                     44 => 8,
                     51 => (usize::from(*units) * 2 + 2) * 4,
