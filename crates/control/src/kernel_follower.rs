@@ -52,7 +52,8 @@ impl KernelFollower {
             let _ = privileges::give_up();
             // Relaxed: the flag publishes nothing.
             while !stopped.load(Ordering::Relaxed) {
-                if let Err(error) = follower.follow(&stopped) {
+                let ended = follower.follow(&stopped);
+                if let Err(error) = ended.and_then(|_| follower.begin_anew()) {
                     (follower.tell)(&format!("the kernel's routes are not followed: {error}"));
                     thread::sleep(PAUSE);
                 }
@@ -84,7 +85,14 @@ struct Follower<T> {
 }
 
 impl<T: FnMut(&str)> Follower<T> {
-    /// Asks for everything, and then follows, until `stop` is set or the socket fails.
+    /// Leaves everything unread. A socket that has overrun stays so until all in it was read, and what the
+    /// kernel answers meanwhile is lost without a sign; a question on a new one is answered.
+    fn begin_anew(&mut self) -> io::Result<()> {
+        self.socket = NetlinkSocket::open(GROUPS)?;
+        Ok(())
+    }
+
+    /// Asks for everything, and then follows, until `stop` is set, messages are lost, or the socket fails.
     fn follow(&mut self, stop: &AtomicBool) -> io::Result<()> {
         let mut buffer = [0; LONGEST];
         let first = self.tables.restart();
@@ -103,10 +111,7 @@ impl<T: FnMut(&str)> Follower<T> {
             }
             match received {
                 Received::Nothing => {}
-                Received::Overrun => {
-                    let again = self.tables.restart();
-                    self.go_on(again)?;
-                }
+                Received::Overrun => return Ok(()),
                 Received::Messages(length) => {
                     for event in Messages::new(&buffer[..length]) {
                         let progress = self.tables.take(event);
