@@ -32,7 +32,13 @@ pub(crate) struct Wiring {
 /// [`Failure`] when an interface has no link address, addresses and routes contradict each other, or there
 /// is no address to check backends from.
 pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> {
+    // Nobody answers on a link that is a capture: whoever is up there is so by the configuration.
+    let is_played = |device: &DeviceConfig| !matches!(device.kind, DeviceKind::Live(_));
+    let unanswered = config.devices.iter().find(|device| is_played(device));
     let checks = |source: &dyn Fn(IpAddr) -> Option<IpAddr>| {
+        if let Some(device) = unanswered {
+            return Ok(tell_unchecked(config, device));
+        }
         let lb = config.chain.iter().find_map(|function| match function {
             FunctionConfig::Lb(lb) => Some(lb),
             _ => None,
@@ -65,6 +71,21 @@ pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> 
         false => None,
     };
     Ok(Some(Wiring { network, checks, follower }))
+}
+
+/// Says that backends are not checked, if they should be.
+fn tell_unchecked(config: &Config, device: &DeviceConfig) -> Option<Arc<HealthChecks>> {
+    let is_checked = |function: &FunctionConfig| match function {
+        FunctionConfig::Lb(lb) => lb.services.iter().any(|service| service.check.is_some()),
+        _ => false,
+    };
+    if config.chain.iter().any(is_checked) {
+        let name = &device.name;
+        eprintln!(
+            "note: backends are not checked: on device `{name}`, which is none of this machine's interfaces, nobody answers"
+        );
+    }
+    None
 }
 
 fn follow(
@@ -132,6 +153,7 @@ fn interface(id: DeviceId, config: &DeviceConfig) -> Result<Interface, Failure> 
         addresses: addresses
             .map(|own| InterfaceAddress { address: own.address, length: own.length })
             .collect(),
+        is_played: !matches!(config.kind, DeviceKind::Live(_)),
         ..Interface::new(id, &config.name, mac)
     })
 }

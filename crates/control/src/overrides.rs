@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use rheostat_base::unit;
+use rheostat_base::{DeviceId, unit};
 use rheostat_steer::{Orientation, Prefix};
 use thiserror::Error;
 
 use crate::config::device::live::is_interface_name;
 use crate::config::device::{
-    DeviceKind, KINDS, KindName, LiveConfig, PLANNED_KINDS, PcapConfig, SimConfig,
+    DeviceKind, KINDS, KindName, LinkAddress, LiveConfig, PLANNED_KINDS, PcapConfig, SimConfig,
 };
 use crate::config::workers::MAX_LANES;
 use crate::config::{Config, DeviceConfig, FunctionConfig, NetworkConfig};
@@ -243,32 +243,44 @@ impl DeviceOverride {
 }
 
 /// Makes one device of one inside and one outside, where it is known who is inside: a capture of the link
-/// inside then stands for both.
+/// inside then stands for both. A chain without NAT that has addresses becomes a router on that one link.
 fn join_devices(config: &mut Config) {
-    let nat = config.chain.iter().find_map(|function| match function {
-        FunctionConfig::Nat(nat) => Some(&nat.nat.inside),
-        _ => None,
-    });
-    let (Some(inside), [first, second]) =
-        (nat.filter(|inside| !inside.is_empty()), &config.devices[..])
-    else {
-        return;
-    };
+    let [first, second] = &config.devices[..] else { return };
     let sides = [&first.orientation, &second.orientation];
     if !sides.contains(&&Orientation::Inside) || !sides.contains(&&Orientation::Outside) {
         return;
     }
-    let inside = inside.iter().copied().chain(local_v6()).collect();
-    config.network = NetworkConfig::default();
-    config.devices = vec![DeviceConfig {
+    let nat = config.chain.iter().find_map(|function| match function {
+        FunctionConfig::Nat(nat) => Some(&nat.nat.inside),
+        _ => None,
+    });
+    let (inside, addresses): (Vec<Prefix>, Vec<LinkAddress>) = match nat {
+        Some(inside) => (inside.iter().copied().chain(local_v6()).collect(), Vec::new()),
+        None => {
+            let is_inside = |device: &&DeviceConfig| device.orientation == Orientation::Inside;
+            let links =
+                config.devices.iter().filter(is_inside).flat_map(|device| &device.addresses);
+            let inside = links.map(|own| Prefix::containing(own.address, own.length)).collect();
+            (inside, config.devices.iter().flat_map(|device| device.addresses.clone()).collect())
+        }
+    };
+    if nat.map_or(inside.is_empty(), |known| known.is_empty()) {
+        return;
+    }
+    let one = DeviceConfig {
         name: "link".into(),
         kind: DeviceKind::Pcap(PcapConfig::default()),
-        orientation: Orientation::ByPrefix(inside),
+        orientation: Orientation::ByPrefix(inside.into_iter().collect()),
         hashing: first.hashing,
-        addresses: Vec::new(),
-        mac: None,
-        mtu: None,
-    }];
+        mac: first.mac,
+        mtu: first.mtu.into_iter().chain(second.mtu).min(),
+        addresses,
+    };
+    match one.addresses.is_empty() {
+        true => config.network = NetworkConfig::default(),
+        false => config.network.join(DeviceId(0)),
+    }
+    config.devices = vec![one];
 }
 
 /// The IPv6 addresses that are inside anywhere: unique local (RFC 4193) and link-local ones (RFC 4291).

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rheostat_base::DeviceId;
 use rheostat_control::config::device::Pace;
 use rheostat_control::config::{DeviceConfig, DeviceKind};
 use rheostat_control::overrides::KindOverride;
 use rheostat_control::{Config, DeviceOverride, OverrideError, Overrides, Report};
+use rheostat_steer::Orientation;
 
 const ONE: &str = r#"
 [[device]]
@@ -122,6 +124,20 @@ fn any_device_becomes_an_interface() {
         "device `wan` is an interface, but none is given: set `interface` in its `[[device]]` \
          table, or pass --device wan=af_packet:INTERFACE"
     );
+}
+
+#[test]
+fn a_router_is_tried_on_one_capture() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
+    let flags = Overrides { input: Some("in.pcap".into()), ..Overrides::default() };
+    let (config, _) = Config::load(&folder.join("router.toml"), &flags).unwrap();
+    let [link] = &config.devices[..] else { panic!("{:?}", config.devices) };
+    assert_eq!((link.name.as_str(), link.addresses.len()), ("link", 4));
+    let Orientation::ByPrefix(inside) = &link.orientation else { panic!("both sides") };
+    assert!(inside.contains("192.168.77.9".parse().unwrap()));
+    assert!(!inside.contains("203.0.113.9".parse().unwrap()));
+    assert!(config.network.routes.iter().all(|route| route.device == DeviceId(0)));
+    assert_eq!(config.network.routes.len(), 3);
 }
 
 #[test]

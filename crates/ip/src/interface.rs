@@ -30,6 +30,20 @@ pub struct Interface {
     /// Addresses that it answers ARP and neighbour solicitations for besides its own, and whose packets
     /// are for the chain: a NAT's external addresses, a load balancer's virtual ones.
     pub proxied: PrefixList,
+    /// Whether its frames are played to it, from a capture or a generator, and nobody is on its link. It then
+    /// takes frames to every station, and every neighbour is taken to be there: one that the configuration
+    /// does not name has a link address made of its IP address.
+    pub is_played: bool,
+}
+
+/// The link address that a neighbour is taken to have where nobody can be asked: administered locally, and
+/// ending in the last four bytes of the IP address.
+pub(crate) fn assumed_mac(address: IpAddr) -> MacAddress {
+    let [.., a, b, c, d] = match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    };
+    [2, 0, a, b, c, d]
 }
 
 /// An address of an interface, with how much of it is the same for everybody on the link.
@@ -86,6 +100,7 @@ impl Interface {
             vlan: None,
             addresses: Vec::new(),
             proxied: PrefixList::default(),
+            is_played: false,
         }
     }
 

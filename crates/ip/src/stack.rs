@@ -194,6 +194,11 @@ impl Stack {
         }
     }
 
+    /// The network that it is the layer of.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
     /// Catches up with what other lanes have learned. To be called before the packets of a poll, so that
     /// those that have waited leave before them.
     #[inline]

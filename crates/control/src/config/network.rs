@@ -61,6 +61,13 @@ impl RouteConfig {
 }
 
 impl NetworkConfig {
+    /// Lets one device lead everywhere. There is no interface of the kernel's to follow then.
+    pub(crate) fn join(&mut self, device: DeviceId) {
+        self.routes.iter_mut().for_each(|route| route.device = device);
+        self.neighbours.iter_mut().for_each(|neighbour| neighbour.device = device);
+        self.follow_kernel = false;
+    }
+
     /// Reads both lists. Routes and neighbours without a device belong to the one on whose link their
     /// address is.
     pub(super) fn read(

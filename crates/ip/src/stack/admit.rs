@@ -70,7 +70,7 @@ impl Stack {
             }
         }
         let is_for_many = link[0] & 1 != 0;
-        if !is_for_many && link[..6] != port.mac {
+        if !is_for_many && link[..6] != port.mac && !port.is_played {
             return Admission::Drop(DropReason::NotOurs);
         }
         let l3 = port.l3;

@@ -7,6 +7,7 @@ use rheostat_packet::wire::{Ipv4Packet, Ipv6Packet, MacAddress, ethernet, ipv6};
 use super::{Departure, Next, Origin, Path, Stack, Turn};
 use crate::fragmentation::fragments;
 use crate::icmp_error::Problem;
+use crate::interface::assumed_mac;
 use crate::neighbour::{NeighbourKey, Seen, mapped, mapped_v4};
 use crate::route::{Hop, HopId};
 
@@ -45,7 +46,7 @@ impl Stack {
             _ => return self.stray(way),
         };
         let Some(Seen { mac, stale }) = seen else {
-            return Departure::Hold(Next { key, path });
+            return self.depart_unknown(packet, Next { key, path }, turn);
         };
         if stale {
             self.note_use(key, turn);
@@ -72,6 +73,17 @@ impl Stack {
         match port.write_link(packet, path.l3, mac, leaving.ethertype) {
             true => Departure::Send(device),
             false => Departure::Drop(DropReason::Oversize),
+        }
+    }
+
+    /// A packet whose next hop has not said its link address yet.
+    #[cold]
+    #[inline(never)]
+    fn depart_unknown(&mut self, packet: &mut Mbuf, next: Next, turn: &mut Turn<'_>) -> Departure {
+        let device = next.key.device();
+        match self.port(device).is_some_and(|port| port.is_played) {
+            true => self.seal(packet, next.path, device, assumed_mac(next.key.address()), turn),
+            false => Departure::Hold(next),
         }
     }
 

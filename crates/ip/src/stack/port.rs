@@ -20,6 +20,7 @@ pub(super) struct Port {
     /// Where IP starts in its frames.
     pub(super) l3: u8,
     pub(super) vlan: Option<u16>,
+    pub(super) is_played: bool,
     /// The machine's own addresses, which nobody else may send from.
     own_v4: Box<[Ipv4Addr]>,
     own_v6: Box<[Ipv6Addr]>,
@@ -43,6 +44,7 @@ impl Port {
             mtu: interface.mtu,
             l3: if interface.vlan.is_some() { TAGGED } else { UNTAGGED },
             vlan: interface.vlan,
+            is_played: interface.is_played,
             own_v4: v4.collect(),
             own_v6: v6.chain([interface.link_local()]).collect(),
         }

@@ -34,8 +34,10 @@ impl Stack {
         let ArpAddresses { sender_mac, sender, target, .. } = asked;
         let key = NeighbourKey::new(device, sender.into());
         // Nobody else has this machine's addresses, and nobody not on the link is found there. A sender
-        // without an address is making sure that nobody has the one it wants (RFC 5227, section 2.1.1).
+        // without an address is making sure that nobody has the one it wants (RFC 5227, section 2.1.1). Where
+        // link addresses are assumed, none may change in the middle.
         let may_be_learned = interface.is_on_link(sender.into())
+            && !interface.is_played
             && !sender.is_unspecified()
             && !interface.answers_for(sender.into());
         let is_for_us = interface.answers_for(target.into());
@@ -78,8 +80,9 @@ impl Stack {
                 }
                 let asked_by = (!source.is_unspecified())
                     .then_some((source, source_mac.unwrap_or(sender_mac)));
-                let may_be_learned =
-                    interface.is_on_link(source.into()) && !interface.answers_for(source.into());
+                let may_be_learned = interface.is_on_link(source.into())
+                    && !interface.is_played
+                    && !interface.answers_for(source.into());
                 if let Some(mac) = source_mac.filter(|_| may_be_learned) {
                     let key = NeighbourKey::new(device, source.into());
                     self.network.with_neighbours(|table| table.learn(key, mac, turn.now));

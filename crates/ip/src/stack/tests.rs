@@ -157,6 +157,30 @@ fn arp_reply(sender: &str, to: &str) -> Vec<u8> {
 }
 
 #[test]
+fn where_nobody_answers_frames_to_anybody_are_taken_and_neighbours_assumed() {
+    let default = Route::via("0.0.0.0/0".parse().unwrap(), "192.0.2.254".parse().unwrap());
+    let played = interfaces().into_iter().map(|known| Interface { is_played: true, ..known });
+    let played = Network::new(played.collect(), &[default], quiet()).unwrap();
+    let elsewhere = udp([2, 0, 0, 0, 0, 0x77], "10.0.0.2", "10.0.0.9", 5);
+    let mut strict = Bench::new(network(quiet()), 1);
+    assert_eq!(strict.receive(0, 0, &elsewhere, s(0)), []);
+    assert_eq!(strict.dropped(DropReason::NotOurs), 1);
+    strict.finish();
+    let mut bench = Bench::new(played, 1);
+    let sent = bench.receive(0, 0, &elsewhere, s(0));
+    assert_eq!((sent.len(), &sent[0].1[..6]), (1, &[2, 0, 10, 0, 0, 9][..]));
+    // What a capture says of its own neighbours changes nothing in the middle of it.
+    assert_eq!(bench.receive(0, 1, &arp_reply("192.0.2.254", "192.0.2.1"), s(0)), []);
+    let sent = bench.receive(0, 0, &udp(LAN, "10.0.0.2", "8.8.8.8", 5), s(0));
+    assert_eq!((sent[0].0, &sent[0].1[..6]), (DeviceId(1), &[2, 0, 192, 0, 2, 254][..]));
+    // Entered ones count.
+    bench.lanes[0].0.network().set_neighbour(DeviceId(1), "192.0.2.254".parse().unwrap(), PEER);
+    let sent = bench.receive(0, 0, &udp(LAN, "10.0.0.2", "8.8.8.8", 5), s(0));
+    assert_eq!(sent[0].1[..6], PEER);
+    bench.finish();
+}
+
+#[test]
 fn what_one_lane_learns_frees_what_waits_on_another() {
     let mut bench = Bench::new(network(quiet()), 2);
     let asked = bench.receive(0, 0, &udp(LAN, "10.0.0.2", "8.8.8.8", 5), s(0));
