@@ -1,7 +1,7 @@
 //! What is noted about packets that are followed. None of it runs for others.
 
 use rheostat_io::layer::trace::Step;
-use rheostat_ip::{Admission, Departure};
+use rheostat_ip::{Admission, Departure, Stack};
 use rheostat_packet::Mbuf;
 use rheostat_packet::wire::EthernetFrame;
 use rheostat_run::{Arrival, Egress, LaneState};
@@ -73,17 +73,26 @@ pub(super) fn note_admission(packet: &Mbuf, admission: Admission, out: &mut Egre
 
 /// Notes where the network layer sends a packet.
 #[cold]
-pub(super) fn note_departure(packet: &Mbuf, departure: Departure, out: &mut Egress) {
+pub(super) fn note_departure(
+    packet: &Mbuf,
+    departure: Departure,
+    stack: Option<&Stack>,
+    out: &mut Egress,
+) {
     let decision = match departure {
-        Departure::Send(device) => match EthernetFrame::new(packet.data()) {
-            Ok(frame) => {
-                let [a, b, c, d, e, f] = frame.destination();
-                format!(
-                    "network: next hop {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x} on {device}"
-                )
+        Departure::Send(device) => {
+            let interface = stack.and_then(|stack| stack.network().interface(device));
+            let name = interface.map_or_else(|| device.to_string(), |known| known.name.clone());
+            match EthernetFrame::new(packet.data()) {
+                Ok(frame) => {
+                    let [a, b, c, d, e, f] = frame.destination();
+                    format!(
+                        "network: next hop {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x} on {name}"
+                    )
+                }
+                Err(_) => format!("network: out on {name}"),
             }
-            Err(_) => format!("network: out on {device}"),
-        },
+        }
         Departure::Hold(_) => "network: waits until its next hop has a link address".to_owned(),
         Departure::Consume => "network: other packets take its place".to_owned(),
         Departure::Drop(_) => return,

@@ -164,7 +164,7 @@ impl<C: Chain> ChainService<C> {
         now: Time,
     ) {
         if packet.meta.mark() != 0 {
-            note_departure(&packet, departure, out);
+            note_departure(&packet, departure, self.stack.as_deref(), out);
         }
         match departure {
             Departure::Send(device) => out.send(device, packet, lane.pool, lane.counters),
