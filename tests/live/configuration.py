@@ -20,9 +20,23 @@ side = "{side}"
 """
 
 
+#: Quick, so that tests are. No page is as short as none.
+_CHECK = """[function.lb.service.check]
+kind = "http"
+path = "/0"
+interval = "2s"
+timeout = "2s"
+fall = 2
+rise = 1
+
+"""
+
+
 def text(service: Service, control: Path) -> str:
     """The configuration for a service, with its control socket at `control`."""
     told = (FOLDER / SHIPPED[service]).read_text() if service in SHIPPED else own(service)
+    if service is Service.BALANCER:
+        told = told.replace("[[function.lb.service.backend]]", _CHECK + "[[function.lb.service.backend]]", 1)
     return with_control(told, control)
 
 

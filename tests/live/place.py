@@ -31,8 +31,8 @@ class Place:
             self.middle = make(self.network, ground)
             if service is Service.BALANCER:
                 self.client, self.server = self.network.outside, self.network.inside[0]
-                for n, host in enumerate(self.network.inside):
-                    self._servers.append(ContentServer(host, f"backend{n}", port=80, damage=damage))
+                for n in range(len(self.network.inside)):
+                    self._servers.append(self._backend(n, damage))
                 self.address, self.port = VIRTUAL, 80
             else:
                 self.client, self.server = self.network.client, self.network.outside
@@ -49,6 +49,16 @@ class Place:
         except BaseException:
             self.close()
             raise
+
+    def stop_backend(self, n: int) -> None:
+        """From now on the host refuses connections."""
+        self._servers[n].close()
+
+    def start_backend(self, n: int) -> None:
+        self._servers[n] = self._backend(n)
+
+    def _backend(self, n: int, damage: int | None = None) -> ContentServer:
+        return ContentServer(self.network.inside[n], f"backend{n}", port=80, damage=damage)
 
     def start_middle(self) -> None:
         """Starts the middle and waits until packets pass."""

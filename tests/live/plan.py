@@ -10,7 +10,8 @@ import faults
 from faults import Fault
 from middle import Ground, Service
 from place import Place
-from scenarios import balancing, fetch, flood, hops, jumbo, links, ping, restart, rewrites, throughput, transfer, vlan
+from scenarios import balancing, fetch, flood, health, hops, jumbo, links, ping, restart, rewrites, throughput, transfer
+from scenarios import vlan
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ SCENARIOS = (
     Scenario("the external address", (NAT,), fetch.translated, faults.WRONG_TCP),
     Scenario("three backends", (BALANCER,), balancing.all_backends_serve, faults.WRONG_TCP),
     Scenario("backends see clients", (BALANCER,), balancing.backends_see_clients, faults.NO_TCP),
+    Scenario("a backend fails", (BALANCER,), health.found_out, None, alone=True, process=True),
     Scenario("iperf3, TCP", (NAT, ROUTER), throughput.tcp, faults.CUT_OFF),
     Scenario("iperf3, UDP", (NAT, ROUTER), throughput.udp, faults.LOST_DATAGRAMS),
     Scenario("tagged frames", (WIRE,), vlan.tagged, faults.NO_VLANS),
