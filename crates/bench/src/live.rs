@@ -92,7 +92,7 @@ impl LiveBench {
         middle: &Middle,
     ) -> Result<Vec<Window>, LiveError> {
         let mut generator = Generator::new(wires, path.sink(), flows, middle::RING)?;
-        generator.warm_up(flows)?;
+        generator.warm_up(flows, generator::WARM_UP_PATIENCE)?;
         (0..self.windows).map(|_| generator.measure(self.window, &middle.tasks())).collect()
     }
 }

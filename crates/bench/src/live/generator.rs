@@ -20,6 +20,8 @@ const LOST_AFTER: Duration = Duration::from_millis(200);
 const QUIET: Duration = Duration::from_millis(50);
 /// Bytes of a frame, without its check sequence: 64 on the wire with it.
 const FRAME: usize = 60;
+/// Time enough for a million flows on the slowest path.
+pub(super) const WARM_UP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What was sent and arrived in a span, and what it cost.
 #[derive(Clone, Copy, Debug)]
@@ -70,13 +72,14 @@ impl<'a> Generator<'a> {
         })
     }
 
-    /// Sends every flow twice, so that the path knows them, and waits until all is quiet.
+    /// Sends every flow twice, so that the path knows them, and waits until all is quiet. A path too slow
+    /// for that has `patience` of time.
     ///
     /// # Errors
     /// [`LiveError::Silent`] when less than half arrives.
-    pub(super) fn warm_up(&mut self, flows: u32) -> Result<(), LiveError> {
+    pub(super) fn warm_up(&mut self, flows: u32, patience: Duration) -> Result<(), LiveError> {
         let least = u64::from(flows) * 2;
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + patience;
         while self.sent < least && Instant::now() < end {
             self.send_for(Duration::from_millis(100))?;
         }
@@ -169,7 +172,7 @@ mod tests {
         // Takes what comes, so that it can be sent, and sends nothing on.
         let _drops = Sink::attach(&wires.middle, LAN).expect("a program");
         let mut generator = Generator::new(&wires, SinkPlace::Far, 1024, RING).expect("programs");
-        let error = generator.warm_up(1024).expect_err("nothing arrives");
+        let error = generator.warm_up(1024, Duration::from_secs(1)).expect_err("nothing arrives");
         assert!(matches!(error, LiveError::Silent { arrived: 0, .. }), "{error}");
     }
 
@@ -183,7 +186,7 @@ mod tests {
             let wires = Wires::build().expect("namespaces");
             let _middle = Middle::start(path, &wires, 1024, "rheo".as_ref()).expect("a middle");
             let mut generator = Generator::new(&wires, path.sink(), 1024, RING).expect("programs");
-            generator.warm_up(1024).expect("packets pass");
+            generator.warm_up(1024, WARM_UP_PATIENCE).expect("packets pass");
             let window = generator.measure(Duration::from_millis(50), &[]).expect("a window");
             assert!(window.sent >= u64::from(CHUNK), "{}: {window:?}", path.name());
             assert!(window.arrived <= window.sent, "{}: {window:?}", path.name());
