@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 from expect import eventually, expect
@@ -11,6 +12,8 @@ from place import Place
 CONNECTIONS = 20
 #: Until checks have found out, several times what the configuration lets them take. Seconds.
 PATIENCE = 20.0
+#: Until lanes have taken over what checks have found out, at most. Seconds.
+TAKE_OVER = 0.6
 SECOND = BACKENDS[1][0]
 
 
@@ -24,10 +27,12 @@ def found_out(place: Place) -> None:
     expect(len(servers(place)) == 3, "not all backends served before")
     place.stop_backend(1)
     eventually(lambda: health(place, SECOND) == "down", PATIENCE, "nobody noticed that a backend was down")
+    time.sleep(TAKE_OVER)
     served = servers(place)
     expect("backend1" not in served and len(served) == 2, f"connections went to {dict(served)}")
     place.start_backend(1)
     eventually(lambda: health(place, SECOND) == "up", PATIENCE, "nobody noticed that a backend was up again")
+    time.sleep(TAKE_OVER)
     served = servers(place)
     expect("backend1" in served, f"connections went to {dict(served)}")
 
