@@ -22,6 +22,7 @@ pub use error::LiveError;
 pub use path::Path;
 pub use row::{Row, Table};
 
+use std::iter;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -29,10 +30,9 @@ use std::time::Duration;
 use generator::{Generator, Window};
 use limits::ConntrackLimits;
 use middle::Middle;
-use row::Figure;
 use wires::Wires;
 
-/// Runs rows one after the other.
+/// Measures paths side by side.
 #[derive(Clone, Debug)]
 pub struct LiveBench {
     /// The command `rheo` that is measured.
@@ -44,7 +44,7 @@ pub struct LiveBench {
 }
 
 impl LiveBench {
-    /// Measures each path with each number of flows (a power of two), and calls `done` after each row.
+    /// Measures all paths with each number of flows (a power of two), and calls `done` for each row.
     ///
     /// # Errors
     /// [`LiveError`] when the machine lacks something, or a path does not forward.
@@ -60,10 +60,25 @@ impl LiveBench {
         let mut rows = Vec::new();
         for &flows in flows {
             let _limits = ConntrackLimits::raise_for(flows)?;
-            for &path in paths {
-                let baseline = self.measure(Path::Nothing, flows)?;
-                let figure = self.measure(path, flows)?;
-                let row = Row::new(path, flows, &figure, &baseline);
+            let stations: Vec<Station> = iter::once(&Path::Nothing)
+                .chain(paths)
+                .map(|&path| Station::build(path, flows, &self.rheo))
+                .collect::<Result<_, _>>()?;
+            // In a thread of its own, since it keeps to one core and what is started must not.
+            let windows = thread::scope(|scope| {
+                let running = scope.spawn(|| self.windows(&stations, flows));
+                running.join().expect("a generator that fails says so")
+            });
+            let mut said = Vec::new();
+            for station in stations {
+                said.push((station.path, station.middle.stop()?));
+            }
+            let windows = windows.map_err(|(station, error)| {
+                let (path, said) = &said[station];
+                error.of(*path, said)
+            })?;
+            for ((path, _), measured) in said.iter().zip(&windows).skip(1) {
+                let row = Row::new(*path, flows, measured, &windows[0]);
                 done(&row);
                 rows.push(row);
             }
@@ -71,28 +86,48 @@ impl LiveBench {
         Ok(rows)
     }
 
-    /// Builds everything anew, sends every flow twice, and measures.
-    fn measure(&self, path: Path, flows: u32) -> Result<Figure, LiveError> {
-        let wires = Wires::build()?;
-        let middle = Middle::start(path, &wires, flows, &self.rheo)?;
-        // In a thread of its own, since it keeps to one core and what is started must not.
-        let windows = thread::scope(|scope| {
-            let running = scope.spawn(|| self.windows(path, &wires, flows, &middle));
-            running.join().expect("a generator that fails says so")
-        });
-        let said = middle.stop()?;
-        windows.map(Figure::of).map_err(|error| error.of(path, &said))
-    }
-
+    /// Sends every flow twice to each station, and then measures them in turn, so that whatever else the
+    /// machine does, and how fast it is at the moment, is the same for all. With an error comes the number
+    /// of the station.
     fn windows(
         &self,
-        path: Path,
-        wires: &Wires,
+        stations: &[Station],
         flows: u32,
-        middle: &Middle,
-    ) -> Result<Vec<Window>, LiveError> {
-        let mut generator = Generator::new(wires, path.sink(), flows, middle::RING)?;
-        generator.warm_up(flows, generator::WARM_UP_PATIENCE)?;
-        (0..self.windows).map(|_| generator.measure(self.window, &middle.tasks())).collect()
+    ) -> Result<Vec<Vec<Window>>, (usize, LiveError)> {
+        let mut generators = Vec::new();
+        for (number, station) in stations.iter().enumerate() {
+            let generator =
+                Generator::new(&station.wires, station.path.sink(), flows, middle::RING).and_then(
+                    |mut generator| {
+                        generator.warm_up(flows, generator::WARM_UP_PATIENCE)?;
+                        Ok(generator)
+                    },
+                );
+            generators.push(generator.map_err(|error| (number, error))?);
+        }
+        let mut windows = vec![Vec::with_capacity(self.windows); stations.len()];
+        for _ in 0..self.windows {
+            for (number, generator) in generators.iter_mut().enumerate() {
+                let measured = generator.measure(self.window, &stations[number].middle.tasks());
+                windows[number].push(measured.map_err(|error| (number, error))?);
+            }
+        }
+        Ok(windows)
+    }
+}
+
+/// A path with everything around it, waiting for packets.
+struct Station {
+    path: Path,
+    // Before what it stands on.
+    middle: Middle,
+    wires: Wires,
+}
+
+impl Station {
+    fn build(path: Path, flows: u32, rheo: &std::path::Path) -> Result<Station, LiveError> {
+        let wires = Wires::build()?;
+        let middle = Middle::start(path, &wires, flows, rheo)?;
+        Ok(Station { path, middle, wires })
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::cpu::CpuUse;
 use super::generator::Window;
 use super::path::Path;
 
@@ -36,39 +37,31 @@ pub struct Row {
     pub stolen: f64,
 }
 
-/// The windows of one measurement.
-#[derive(Clone, Debug)]
-pub(super) struct Figure {
-    windows: Vec<Window>,
+/// The values of all windows in order.
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
 }
 
-impl Figure {
-    pub(super) fn of(windows: Vec<Window>) -> Figure {
-        Figure { windows }
-    }
-
-    /// The values of all windows in order.
-    fn sorted(&self, value: impl Fn(&Window) -> f64) -> Vec<f64> {
-        let mut values: Vec<_> = self.windows.iter().map(value).collect();
-        values.sort_by(f64::total_cmp);
-        values
-    }
-
-    fn median(&self, value: impl Fn(&Window) -> f64) -> f64 {
-        let values = self.sorted(value);
-        values[values.len() / 2]
-    }
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let values = sorted(values);
+    values[values.len() / 2]
 }
 
 impl Row {
-    pub(super) fn new(path: Path, flows: u32, figure: &Figure, baseline: &Figure) -> Row {
+    /// The row of a path from its windows and those of the source alone, of which each was measured in
+    /// the same round.
+    pub(super) fn new(path: Path, flows: u32, windows: &[Window], source: &[Window]) -> Row {
         let per_sent = |seconds: f64, window: &Window| 1e9 * seconds / window.sent.max(1) as f64;
-        let source = baseline.median(|window| per_sent(window.cpu.busy, window));
-        let source_tasks = baseline.median(|window| per_sent(window.cpu.tasks, window));
-        let above = |seconds: f64, source: f64, window: &Window| {
-            (1e9 * seconds - source * window.sent as f64) / window.arrived.max(1) as f64
+        let above = |of: fn(&CpuUse) -> f64| {
+            windows.iter().zip(source).map(move |(window, source)| {
+                let source = per_sent(of(&source.cpu), source) * window.sent as f64;
+                (1e9 * of(&window.cpu) - source) / window.arrived.max(1) as f64
+            })
         };
-        let whole = figure.sorted(|window| above(window.cpu.busy, source, window));
+        let whole = sorted(above(|cpu| cpu.busy));
+        let of_windows = |value: fn(&Window) -> f64| rounded(median(windows.iter().map(value)));
         Row {
             path: path.name().into(),
             device: path.device().into(),
@@ -76,13 +69,13 @@ impl Row {
             cpu_ns_per_packet: rounded(whole[whole.len() / 2]),
             cpu_ns_min: rounded(whole[0]),
             cpu_ns_max: rounded(whole[whole.len() - 1]),
-            task_ns_per_packet: rounded(
-                figure.median(|window| above(window.cpu.tasks, source_tasks, window)),
-            ),
-            source_ns_per_packet: rounded(source),
-            mpps: rounded(figure.median(|w| w.arrived as f64 / w.cpu.elapsed / 1e6)),
-            loss: rounded(figure.median(|w| 1.0 - w.arrived as f64 / w.sent.max(1) as f64)),
-            stolen: rounded(figure.median(|w| w.cpu.stolen / w.cpu.elapsed)),
+            task_ns_per_packet: rounded(median(above(|cpu| cpu.tasks))),
+            source_ns_per_packet: rounded(median(
+                source.iter().map(|window| per_sent(window.cpu.busy, window)),
+            )),
+            mpps: of_windows(|window| window.arrived as f64 / window.cpu.elapsed / 1e6),
+            loss: of_windows(|window| 1.0 - window.arrived as f64 / window.sent.max(1) as f64),
+            stolen: of_windows(|window| window.cpu.stolen / window.cpu.elapsed),
         }
     }
 }
@@ -153,7 +146,6 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::cpu::CpuUse;
 
     fn window(sent: u64, arrived: u64, busy: f64) -> Window {
         let cpu = CpuUse { busy, stolen: 0.5, tasks: busy / 2.0, elapsed: 2.0 };
@@ -163,9 +155,10 @@ mod tests {
     #[test]
     fn the_source_is_taken_off_and_the_rest_shared_by_what_arrived() {
         // 100 ns for the source; 1,000 ns for the path, which loses a tenth.
-        let baseline = Figure::of(vec![window(1_000_000, 1_000_000, 0.1)]);
-        let windows = [0.9, 1.0, 1.3].map(|busy| window(1_000_000, 900_000, busy));
-        let row = Row::new(Path::RheoNat, 65_536, &Figure::of(windows.into()), &baseline);
+        // In the last round the machine is slower, for both.
+        let source = [0.1, 0.1, 0.2].map(|busy| window(1_000_000, 1_000_000, busy));
+        let windows = [0.9, 1.0, 1.4].map(|busy| window(1_000_000, 900_000, busy));
+        let row = Row::new(Path::RheoNat, 65_536, &windows, &source);
         assert_eq!(
             (row.path.as_str(), row.device.as_str(), row.flows),
             ("rheo-nat", "af_xdp", 65_536)
@@ -179,10 +172,9 @@ mod tests {
 
     #[test]
     fn ratios_are_between_rows_of_as_many_flows() {
-        let baseline = Figure::of(vec![window(1_000_000, 1_000_000, 0.0)]);
         let row = |path, flows, busy| {
-            let figure = Figure::of(vec![window(1_000_000, 1_000_000, busy)]);
-            Row::new(path, flows, &figure, &baseline)
+            let (measured, source) = (window(1_000_000, 1_000_000, busy), window(1, 1, 0.0));
+            Row::new(path, flows, &[measured], &[source])
         };
         let rows = [
             row(Path::RheoForward, 1024, 1.0),

@@ -27,10 +27,10 @@ pub(super) struct Args {
     #[arg(long, value_delimiter = ',', default_value = "64k,1M", value_parser = super::flows)]
     flows: Vec<u32>,
     /// Windows measured per row; the median counts.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=1000))]
     windows: u16,
     /// The length of a window.
-    #[arg(long, default_value = "1s", value_parser = parse_duration)]
+    #[arg(long, default_value = "500ms", value_parser = parse_duration)]
     window: Duration,
     /// Print rows as lines of JSON.
     #[arg(long)]
