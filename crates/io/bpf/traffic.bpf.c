@@ -6,6 +6,7 @@
 #include <linux/if_ether.h>
 #include <linux/in.h>
 #include <linux/ip.h>
+#include <linux/pkt_cls.h>
 #include <linux/udp.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -52,16 +53,30 @@ struct {
 	__type(value, __u32);
 } socket SEC(".maps");
 
-static __always_inline struct frame *discarded(struct xdp_md *ctx)
+static __always_inline struct frame *whole(void *start, void *end)
 {
-	struct frame *frame = (void *)(long)ctx->data;
+	struct frame *frame = start;
 
-	if ((void *)(frame + 1) > (void *)(long)ctx->data_end)
+	if ((void *)(frame + 1) > end)
 		return 0;
 	if (frame->ethernet.h_proto != bpf_htons(ETH_P_IP) || frame->ip.protocol != IPPROTO_UDP ||
 	    frame->udp.dest != bpf_htons(DISCARD))
 		return 0;
 	return frame;
+}
+
+static __always_inline struct frame *discarded(struct xdp_md *ctx)
+{
+	return whole((void *)(long)ctx->data, (void *)(long)ctx->data_end);
+}
+
+static __always_inline void count(void)
+{
+	__u32 first = 0;
+	__u64 *count = bpf_map_lookup_elem(&arrived, &first);
+
+	if (count)
+		*count += 1;
 }
 
 static __always_inline __u16 folded(__u32 sum)
@@ -114,15 +129,21 @@ int generate(struct xdp_md *ctx)
 SEC("xdp")
 int sink(struct xdp_md *ctx)
 {
-	__u32 first = 0;
-	__u64 *count;
-
 	if (!discarded(ctx))
 		return XDP_PASS;
-	count = bpf_map_lookup_elem(&arrived, &first);
-	if (count)
-		*count += 1;
+	count();
 	return XDP_DROP;
+}
+
+/* The same where the kernel's own packets arrive. A program for XDP would have each of them copied that
+ * has no room before it for what such programs may add, and no host has one on its interface. */
+SEC("classifier")
+int host(struct __sk_buff *packet)
+{
+	if (!whole((void *)(long)packet->data, (void *)(long)packet->data_end))
+		return TC_ACT_OK;
+	count();
+	return TC_ACT_SHOT;
 }
 
 /* Redirects the benchmark's frames to the one other interface. */

@@ -54,6 +54,7 @@ impl<'a> Generator<'a> {
         let sink = match place {
             SinkPlace::Middle => Sink::attach(&wires.middle, LAN)?,
             SinkPlace::Far => Sink::attach(&wires.sink, END)?,
+            SinkPlace::Host => Sink::attach_host(&wires.sink, END)?,
         };
         let source = Source::new(&wires.source, END, flows, frame())?;
         // On the first core; what is measured has the others.

@@ -47,7 +47,9 @@ impl Path {
     pub(super) fn sink(self) -> SinkPlace {
         match self {
             Path::Nothing => SinkPlace::Middle,
-            _ => SinkPlace::Far,
+            // Takes part in redirecting: without a program there, nothing would be sent.
+            Path::XdpRedirect => SinkPlace::Far,
+            _ => SinkPlace::Host,
         }
     }
 }
@@ -57,6 +59,8 @@ impl Path {
 pub(super) enum SinkPlace {
     /// As they reach the middle.
     Middle,
-    /// Behind it.
+    /// Behind it, by a program for XDP.
     Far,
+    /// Behind it, where a host would get them.
+    Host,
 }

@@ -4,7 +4,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use aya::maps::PerCpuArray;
 use aya::maps::xdp::{DevMap, XskMap};
-use aya::programs::{TestRun, TestRunAttrs, TestRunOptions, Xdp, XdpMode};
+use aya::programs::{
+    SchedClassifier, TcAttachType, TestRun, TestRunAttrs, TestRunOptions, Xdp, XdpMode,
+};
 use aya::{Ebpf, EbpfLoader};
 
 use super::error::LiveError;
@@ -25,6 +27,17 @@ impl Sink {
     pub(super) fn attach(namespace: &Namespace, interface: &str) -> Result<Sink, LiveError> {
         let mut object = load(0, Self::TASK)?;
         attach(&mut object, "sink", Self::TASK, namespace, interface)?;
+        Ok(Sink { object })
+    }
+
+    /// The same where the kernel's own packets arrive.
+    pub(super) fn attach_host(namespace: &Namespace, interface: &str) -> Result<Sink, LiveError> {
+        let failed = |error| LiveError::program(Self::TASK, error);
+        let mut object = load(0, Self::TASK)?;
+        let program = object.program_mut("host").expect("the object has it");
+        let program: &mut SchedClassifier = program.try_into().expect("it is a classifier");
+        program.load().map_err(failed)?;
+        namespace.enter(|| program.attach(interface, TcAttachType::Ingress))?.map_err(failed)?;
         Ok(Sink { object })
     }
 
@@ -161,7 +174,7 @@ fn attach(
 
 fn program<'a>(object: &'a mut Ebpf, name: &str) -> &'a mut Xdp {
     let program = object.program_mut(name).expect("the object has it");
-    program.try_into().expect("all its programs are for XDP")
+    program.try_into().expect("all but one of its programs are for XDP")
 }
 
 /// The number of an interface.
