@@ -1,9 +1,12 @@
 //! Which lane a packet belongs to: the hash over a packet set's fields, the bucket of the indirection
-//! table it falls into, and the shard that bucket belongs to.
+//! table it falls into, and the shard that bucket belongs to. And which lane a shard belongs to: the
+//! policies that move shards with the load, and the baselines that choose a lane for each packet.
 
 pub mod device_hash;
+pub mod dispatch;
 pub mod orientation;
 pub mod packet_set;
+pub mod policy;
 pub mod port_class;
 pub mod prefix;
 pub mod steering;
@@ -12,8 +15,10 @@ pub mod toeplitz;
 pub mod translation;
 
 pub use device_hash::{HashOptions, hash_packet};
+pub use dispatch::Dispatch;
 pub use orientation::{Orientation, Oriented, Side};
 pub use packet_set::{HashCapabilities, Infeasible, PacketSet, Whose};
+pub use policy::Policy;
 pub use port_class::PortClasses;
 pub use prefix::{Prefix, PrefixError, PrefixList};
 pub use steering::{Steering, SteeringError, has_ports};

@@ -1,0 +1,88 @@
+//! Who should own which shard: pure functions from a snapshot of the load to a plan.
+//!
+//! A policy sees figures and returns moves with their reasons; it does no I/O and reads no clock. So
+//! the runtime's controller, a simulator, benchmarks and tests all run the same code.
+//! All arithmetic that decides anything is on integers, and all orders are total with ties broken
+//! by number, so equal snapshots give equal plans on every machine.
+
+mod assignment;
+mod balancing;
+pub mod estimate;
+pub mod imbalance;
+pub mod load;
+pub mod local_search;
+pub mod pace;
+pub mod plan;
+pub mod rss;
+pub mod rsspp;
+pub mod scaling;
+pub mod snapshot;
+pub mod traffic_class;
+
+use std::time::Duration;
+
+use rheostat_base::Time;
+use thiserror::Error;
+
+pub use estimate::{CountsError, LaneCounts, LoadEstimator};
+pub use imbalance::{Imbalance, SquaredLoad};
+pub use load::Load;
+pub use local_search::LocalSearch;
+pub use pace::Pace;
+pub use plan::{Move, MoveReason, Plan, PlanError, Reason};
+pub use rss::Rss;
+pub use rsspp::Rsspp;
+pub use scaling::Scaling;
+pub use snapshot::{LaneBounds, LaneLoad, LaneState, LoadSnapshot, ShardLoad, SnapshotError};
+pub use traffic_class::TrafficClass;
+
+/// Decides, once per period, which shards should change lanes and which lanes should run.
+pub trait Policy: Send {
+    /// The name it has in a configuration.
+    fn name(&self) -> &'static str;
+
+    /// What should change, given the load as it was measured until `now`. The plan fits the
+    /// snapshot: [`LoadSnapshot::after`] accepts it.
+    fn plan(&mut self, now: Time, load: &LoadSnapshot) -> Plan;
+
+    /// How long to wait before the next plan. May change with every plan.
+    fn period(&self) -> Duration;
+}
+
+/// No policy has this name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no policy `{0}`; write one of {list}", list = NAMES.join(", "))]
+pub struct UnknownPolicy(pub String);
+
+/// The names that [`by_name`] knows.
+pub const NAMES: [&str; 4] = ["rss", "rsspp", "local-search", "traffic-class"];
+
+/// The policy of this name with its default parameters.
+///
+/// # Errors
+/// [`UnknownPolicy`], which lists the names there are.
+pub fn by_name(name: &str) -> Result<Box<dyn Policy>, UnknownPolicy> {
+    match name {
+        "rss" => Ok(Box::new(Rss)),
+        "rsspp" => Ok(Box::new(Rsspp::default())),
+        "local-search" => Ok(Box::new(LocalSearch::default())),
+        "traffic-class" => Ok(Box::new(TrafficClass::default())),
+        _ => Err(UnknownPolicy(name.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_found_by_the_names_they_have() {
+        for name in NAMES {
+            assert_eq!(by_name(name).unwrap().name(), name);
+        }
+        assert_eq!(
+            by_name("rss++").err().unwrap().to_string(),
+            "there is no policy `rss++`; write one of rss, rsspp, local-search, traffic-class"
+        );
+    }
+}

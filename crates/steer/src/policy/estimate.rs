@@ -1,0 +1,236 @@
+//! From raw counters to smoothed loads.
+
+use std::time::Duration;
+
+use rheostat_base::{LaneId, Time};
+use thiserror::Error;
+
+use super::{LaneBounds, LaneLoad, LaneState, Load, LoadSnapshot, ShardLoad, SnapshotError};
+
+/// What a lane has counted since it began; only ever grows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaneCounts {
+    /// Nanoseconds in polls that found work. Time that a hypervisor took away lies in busy and idle polls
+    /// alike, so it is left in both this and the elapsed time, and their quotient is what it would be without.
+    pub busy_ns: u64,
+    /// By shard, the work done for it: cycles, or packets where cycles are not counted. Work that another
+    /// core did for a lane's shard is counted for that shard.
+    pub shards: Vec<u64>,
+    /// Work done for no shard of the lane's own, in the same unit.
+    pub other: u64,
+}
+
+/// The counts do not match the lanes and shards there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "counts of {lanes} lanes, the first of other than {expected} shards being {odd:?}; give one \
+     count per lane and shard"
+)]
+pub struct CountsError {
+    /// How many lanes were counted.
+    pub lanes: usize,
+    /// The first lane with another number of shards.
+    pub odd: Option<LaneId>,
+    /// How many shards there are.
+    pub expected: usize,
+}
+
+/// Smoothed loads of shards and lanes.
+///
+/// A lane's load is its busy time over the elapsed time; a shard's is the part of it that the shard had of the lane's
+/// work (RSS++ 3.1, 4). Both are smoothed exponentially with a weight of t/(t + τ) for what was measured over a
+/// time t, so that longer periods count for more. A shard's load follows it when it moves, so after a
+/// migration a lane's load is already that of the shards it now has.
+#[derive(Clone, Debug)]
+pub struct LoadEstimator {
+    smoothing: Duration,
+    last: Time,
+    counts: Vec<LaneCounts>,
+    period: Duration,
+    shards: Vec<Load>,
+    others: Vec<Load>,
+}
+
+impl LoadEstimator {
+    /// The time constant τ to use where nothing speaks for another: with a period of 100 ms the last one
+    /// counts two thirds, as in the published code of RSS++.
+    pub const SMOOTHING: Duration = Duration::from_millis(50);
+
+    /// An estimator of `lanes` lanes and `shards` shards whose counters stand at zero at `now`.
+    pub fn new(lanes: usize, shards: usize, smoothing: Duration, now: Time) -> LoadEstimator {
+        let counts = LaneCounts { shards: vec![0; shards], ..LaneCounts::default() };
+        LoadEstimator {
+            smoothing,
+            last: now,
+            counts: vec![counts; lanes],
+            period: Duration::ZERO,
+            shards: vec![Load::ZERO; shards],
+            others: vec![Load::ZERO; lanes],
+        }
+    }
+
+    /// Takes in what the lanes have counted until `now`. The first time, nothing is smoothed; when no time has
+    /// passed, nothing happens.
+    ///
+    /// # Errors
+    /// [`CountsError`] when there are more or fewer lanes or shards than at first, and nothing is changed.
+    pub fn update(&mut self, now: Time, counts: Vec<LaneCounts>) -> Result<(), CountsError> {
+        let expected = self.shards.len();
+        let odd = counts.iter().position(|lane| lane.shards.len() != expected);
+        if odd.is_some() || counts.len() != self.counts.len() {
+            let odd = odd.map(|lane| LaneId(lane as u16));
+            return Err(CountsError { lanes: counts.len(), odd, expected });
+        }
+        let elapsed = now.since(self.last);
+        if elapsed.is_zero() {
+            return Ok(());
+        }
+        let first = self.period.is_zero();
+        let smooth = |old: Load, new: Load| match first {
+            true => new,
+            false => weigh(old, new, elapsed, self.smoothing),
+        };
+        let mut shards = vec![Load::ZERO; expected];
+        for ((before, after), other) in self.counts.iter().zip(&counts).zip(&mut self.others) {
+            let busy = Duration::from_nanos(after.busy_ns.saturating_sub(before.busy_ns));
+            let busy = Load::of(busy, elapsed);
+            *other = smooth(*other, share_out(busy, before, after, &mut shards));
+        }
+        for (old, new) in self.shards.iter_mut().zip(shards) {
+            *old = smooth(*old, new);
+        }
+        (self.last, self.counts, self.period) = (now, counts, elapsed);
+        Ok(())
+    }
+
+    /// A shard's load, by shard.
+    pub fn shards(&self) -> &[Load] {
+        &self.shards
+    }
+
+    /// The loads as a policy wants them: of shards that belong to `owners`, and of lanes that are in the
+    /// given states, each with the time it last was given a shard.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when owners, states and bounds contradict each other.
+    ///
+    /// # Panics
+    /// When there is not one owner per shard and one state per lane.
+    pub fn snapshot(
+        &self,
+        owners: &[LaneId],
+        lanes: &[(LaneState, Option<Time>)],
+        bounds: LaneBounds,
+    ) -> Result<LoadSnapshot, SnapshotError> {
+        assert_eq!(owners.len(), self.shards.len(), "one owner per shard");
+        assert_eq!(lanes.len(), self.others.len(), "one state per lane");
+        let lanes = lanes.iter().zip(&self.others).map(|((state, since), other)| match state {
+            LaneState::Active => LaneLoad { state: *state, other: *other, resting_since: *since },
+            LaneState::Parked => LaneLoad::PARKED,
+        });
+        let shards = owners.iter().zip(&self.shards);
+        let shards = shards.map(|(owner, load)| ShardLoad { owner: *owner, load: *load });
+        LoadSnapshot::new(lanes.collect(), shards.collect(), bounds, self.period)
+    }
+}
+
+/// Adds to each shard its part of a lane's busy time and returns what belongs to none, rounding included.
+fn share_out(busy: Load, before: &LaneCounts, after: &LaneCounts, shards: &mut [Load]) -> Load {
+    let done = || after.shards.iter().zip(&before.shards).map(|(a, b)| a.saturating_sub(*b));
+    let other = after.other.saturating_sub(before.other);
+    let all = done().fold(other, u64::saturating_add);
+    let mut rest = busy;
+    for (shard, work) in shards.iter_mut().zip(done()) {
+        let part = busy.part(work, all);
+        *shard += part;
+        rest = rest.saturating_sub(part);
+    }
+    rest
+}
+
+/// `new` with a weight of t/(t + τ), `old` with the rest.
+fn weigh(old: Load, new: Load, t: Duration, smoothing: Duration) -> Load {
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX) >> 1;
+    let (t, smoothing) = (nanos(t), nanos(smoothing));
+    if t + smoothing == 0 {
+        return new;
+    }
+    new.part(t, t + smoothing) + old.part(smoothing, t + smoothing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: LaneBounds = LaneBounds { min: 1, max: 2 };
+    const ACTIVE: (LaneState, Option<Time>) = (LaneState::Active, None);
+
+    fn counts(busy_ms: u64, shards: &[u64], other: u64) -> LaneCounts {
+        LaneCounts { busy_ns: busy_ms * 1_000_000, shards: shards.to_vec(), other }
+    }
+
+    fn percent(percent: u64) -> Load {
+        Load::from_percent(percent)
+    }
+
+    #[test]
+    fn a_shard_has_the_part_of_the_busy_time_that_it_had_of_the_work() {
+        let mut estimator = LoadEstimator::new(2, 3, LoadEstimator::SMOOTHING, Time::ZERO);
+        let lanes = vec![counts(80, &[300, 100, 0], 0), counts(50, &[0, 0, 4], 1)];
+        estimator.update(Time::from_millis(100), lanes).unwrap();
+        assert_eq!(estimator.shards(), [60, 20, 40].map(percent));
+        let owners = [0, 0, 1].map(LaneId);
+        let load = estimator.snapshot(&owners, &[ACTIVE; 2], BOUNDS).unwrap();
+        assert_eq!(load.load(LaneId(0)), percent(80));
+        assert_eq!(load.load(LaneId(1)), percent(50));
+        assert_eq!(load.lanes()[1].other, percent(10));
+        assert_eq!(load.period(), Duration::from_millis(100));
+    }
+
+    #[test]
+    fn a_load_follows_its_shard() {
+        let mut estimator = LoadEstimator::new(2, 2, LoadEstimator::SMOOTHING, Time::ZERO);
+        // Shard 1 moved in the middle: half of its work was done by either lane.
+        let lanes = vec![counts(60, &[20, 40], 0), counts(40, &[0, 40], 0)];
+        estimator.update(Time::from_millis(100), lanes).unwrap();
+        let load = estimator.snapshot(&[0, 1].map(LaneId), &[ACTIVE; 2], BOUNDS).unwrap();
+        assert_eq!(load.load(LaneId(0)), percent(20));
+        assert_eq!(load.load(LaneId(1)), percent(80));
+    }
+
+    #[test]
+    fn the_last_period_counts_two_thirds_and_a_long_one_more() {
+        let mut estimator = LoadEstimator::new(1, 1, LoadEstimator::SMOOTHING, Time::ZERO);
+        let at = Time::from_millis;
+        estimator.update(at(100), vec![counts(90, &[1], 0)]).unwrap();
+        estimator.update(at(200), vec![counts(120, &[2], 0)]).unwrap();
+        assert_eq!(estimator.shards()[0].to_string(), "50.0 %");
+        // 950 ms of nothing against a time constant of 50 ms.
+        estimator.update(at(1150), vec![counts(120, &[2], 0)]).unwrap();
+        assert_eq!(estimator.shards()[0].to_string(), "2.5 %");
+        let before = estimator.clone();
+        estimator.update(at(1150), vec![counts(999, &[99], 0)]).unwrap();
+        assert_eq!(estimator.shards(), before.shards(), "no time has passed");
+    }
+
+    #[test]
+    fn busy_time_without_any_work_belongs_to_no_shard() {
+        let mut estimator = LoadEstimator::new(1, 1, Duration::ZERO, Time::ZERO);
+        estimator.update(Time::from_millis(100), vec![counts(30, &[0], 0)]).unwrap();
+        let load = estimator.snapshot(&[LaneId(0)], &[ACTIVE], LaneBounds { min: 1, max: 1 });
+        assert_eq!(load.unwrap().lanes()[0].other, percent(30));
+        // Counters that start anew do not wrap around.
+        estimator.update(Time::from_millis(200), vec![counts(0, &[0], 0)]).unwrap();
+        assert_eq!(estimator.shards(), [Load::ZERO]);
+    }
+
+    #[test]
+    fn other_lanes_or_shards_than_at_first_are_refused() {
+        let mut estimator = LoadEstimator::new(2, 1, Duration::ZERO, Time::ZERO);
+        let at = Time::from_millis(100);
+        let error = estimator.update(at, vec![counts(0, &[0], 0)]).unwrap_err();
+        assert_eq!((error.lanes, error.odd), (1, None));
+        let error = estimator.update(at, vec![counts(0, &[0], 0), counts(0, &[], 0)]).unwrap_err();
+        assert_eq!((error.lanes, error.odd), (2, Some(LaneId(1))));
+    }
+}
