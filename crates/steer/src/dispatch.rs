@@ -1,8 +1,8 @@
 //! Baselines that choose a lane for each packet, to compare the policies with.
 //!
-//! A [`Policy`](crate::Policy) decides about shards once per period and keeps flows on their lanes. A dispatcher is
-//! asked for each packet; what that costs in order, locks and copies is what it is there to show
-//! (RSS++ section 2, Table 1, sections 5.4 and 5.5).
+//! A [`Policy`](crate::Policy) decides about shards once per period and keeps flows on their lanes.
+//! A dispatcher is asked for each packet; what that costs in order, locks and copies is what it is
+//! there to show (RSS++ section 2, Table 1, sections 5.4 and 5.5).
 
 mod round_robin;
 mod shared_queue;
@@ -22,12 +22,12 @@ pub trait Dispatch: Send {
     /// The name it has in a configuration.
     fn name(&self) -> &'static str;
 
-    /// Where a packet goes. `backlogs` are the packets waiting, by lane; there is at least one lane,
-    /// and always as many.
+    /// Where a packet goes. `backlogs` are the packets waiting, by lane; there is at least one
+    /// lane, and always as many.
     fn dispatch(&mut self, packet: &Arrival, backlogs: &[u32]) -> Choice;
 
-    /// Whether packets of a flow stay on one lane, as long as it remembers the flow. If not, flow state is reached
-    /// from several lanes and needs locks, and packets overtake each other.
+    /// Whether packets of a flow stay on one lane, as long as it remembers the flow. If not, flow
+    /// state is reached from several lanes and needs locks, and packets overtake each other.
     fn keeps_flows(&self) -> bool;
 
     /// Whether a NIC can do it. If not, a core of its own reads all packets and passes them on.

@@ -1,9 +1,9 @@
 //! Who should own which shard: pure functions from a snapshot of the load to a plan.
 //!
-//! A policy sees figures and returns moves with their reasons; it does no I/O and reads no clock. So
-//! the runtime's controller, a simulator, benchmarks and tests all run the same code.
-//! All arithmetic that decides anything is on integers, and all orders are total with ties broken
-//! by number, so equal snapshots give equal plans on every machine.
+//! A policy sees figures and returns moves with their reasons; it does no I/O and reads no clock.
+//! So the runtime's controller, a simulator, benchmarks and tests all run the same code. All
+//! arithmetic that decides anything is on integers, and all orders are total with ties broken by
+//! number, so equal snapshots give equal plans on every machine.
 
 mod assignment;
 mod balancing;
@@ -13,6 +13,7 @@ pub mod load;
 pub mod local_search;
 pub mod pace;
 pub mod plan;
+pub mod reason;
 pub mod rss;
 pub mod rsspp;
 pub mod scaling;
@@ -29,7 +30,8 @@ pub use imbalance::{Imbalance, SquaredLoad};
 pub use load::Load;
 pub use local_search::LocalSearch;
 pub use pace::Pace;
-pub use plan::{Move, MoveReason, Plan, PlanError, Reason};
+pub use plan::{Move, MoveReason, Plan, PlanError};
+pub use reason::Reason;
 pub use rss::Rss;
 pub use rsspp::Rsspp;
 pub use scaling::Scaling;

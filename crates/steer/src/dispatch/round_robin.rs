@@ -2,8 +2,8 @@
 
 use super::{Arrival, Choice, Dispatch, lane_of};
 
-/// A core reads all packets and gives them to the lanes in turn (RSS++ sections 2 and 5.4): the fairest
-/// there is, whatever the packets are.
+/// A core reads all packets and gives them to the lanes in turn (RSS++ sections 2 and 5.4): the
+/// fairest there is, whatever the packets are.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundRobin {
     next: u32,

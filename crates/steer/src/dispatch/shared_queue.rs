@@ -2,8 +2,9 @@
 
 use super::{Arrival, Choice, Dispatch};
 
-/// A core puts all packets into one queue, from which lanes that are free take the next (RSS++ sections 2 and
-/// 5.4, "SW Shared Queue"): no lane idles while a packet waits, and nothing keeps packets in order.
+/// A core puts all packets into one queue, from which lanes that are free take the next (RSS++
+/// sections 2 and 5.4, "SW Shared Queue"): no lane idles while a packet waits, and nothing keeps
+/// packets in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SharedQueue;
 

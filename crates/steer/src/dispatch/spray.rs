@@ -2,10 +2,10 @@
 
 use super::{Arrival, Choice, Dispatch, lane_of};
 
-/// Spreads packets by their transport checksum, which a NIC can do, and has each connection's state written by
-/// one designated lane: packets that open or end a connection are handed to it (Sadok et al., Sprayer, HotNets
-/// 2018, as in RSS++ sections 2 and 5.5). Packets whose checksums are alike, such as those of one size with
-/// an empty payload, are not spread.
+/// Spreads packets by their transport checksum, which a NIC can do, and has each connection's state
+/// written by one designated lane: packets that open or end a connection are handed to it (Sadok et
+/// al., Sprayer, HotNets 2018, as in RSS++ sections 2 and 5.5). Packets whose checksums are alike,
+/// such as those of one size with an empty payload, are not spread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spray;
 

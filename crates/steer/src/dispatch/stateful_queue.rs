@@ -7,15 +7,18 @@ use thiserror::Error;
 
 use super::{Arrival, Choice, Dispatch};
 
-/// A core looks every packet's flow up in a table; a flow that is not in it gets the lane with the shortest queue
-/// and keeps it (RSS++ section 2, "stateful queuing"). Balances as flows come, not as they grow.
+/// A core looks every packet's flow up in a table; a flow that is not in it gets the lane with the
+/// shortest queue and keeps it (RSS++ section 2, "stateful queuing"). Balances as flows come, not
+/// as they grow.
 ///
-/// Flows are known by their hash, so two with the same hash share a lane. The table is bounded: four places
-/// for each of its sets, in which the flow seen longest ago gives way.
+/// Flows are known by their hash, so two with the same hash share a lane. The table is bounded:
+/// four places for each of its sets, in which the flow seen longest ago gives way.
 #[derive(Clone, Debug)]
 pub struct StatefulQueue {
     sets: Vec<[Option<Place>; WAYS]>,
     idle: Duration,
+    /// Where the next search for the shortest queue begins, so that equals get flows in turn.
+    next: usize,
     forgotten: u64,
 }
 
@@ -34,7 +37,8 @@ struct Place {
 pub struct StatefulQueueError(pub usize);
 
 impl StatefulQueue {
-    /// How many flows the default table holds: those of the RSS++ paper's larger trace in a second (5.1: 80,000).
+    /// How many flows the default table holds: those of the RSS++ paper's larger trace in a second
+    /// (5.1: 80,000).
     pub const FLOWS: usize = 1 << 17;
     /// How long the default table remembers a flow without packets.
     pub const IDLE: Duration = Duration::from_secs(30);
@@ -47,10 +51,11 @@ impl StatefulQueue {
         if !flows.is_power_of_two() || !(WAYS..=1 << 26).contains(&flows) {
             return Err(StatefulQueueError(flows));
         }
-        Ok(StatefulQueue { sets: vec![[None; WAYS]; flows / WAYS], idle, forgotten: 0 })
+        Ok(StatefulQueue { sets: vec![[None; WAYS]; flows / WAYS], idle, next: 0, forgotten: 0 })
     }
 
-    /// How many flows gave way to others though their time was not up; if they go on, they may change lanes.
+    /// How many flows gave way to others though their time was not up; if they go on, they may
+    /// change lanes.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
@@ -77,11 +82,11 @@ impl Dispatch for StatefulQueue {
             known.seen = now.max(known.seen);
             return Choice::Lane(known.lane);
         }
-        let (lane, _) = (0..)
-            .map(LaneId)
-            .zip(backlogs)
-            .min_by_key(|(lane, backlog)| (**backlog, *lane))
-            .expect("there is a lane");
+        let lanes = backlogs.len();
+        let in_turn = (0..lanes).map(|turn| (self.next + turn) % lanes);
+        let shortest = in_turn.min_by_key(|lane| backlogs[*lane]).expect("there is a lane");
+        self.next = shortest + 1;
+        let lane = LaneId(shortest as u16);
         // Its own stale place, else an empty one, else the one seen longest ago.
         let age = |place: &Option<Place>| match place {
             Some(place) if place.hash == hash => (0, Time::ZERO),
@@ -116,7 +121,11 @@ mod tests {
         let mut dispatch = StatefulQueue::default();
         assert_eq!(dispatch.dispatch(&packet(7, 0), &[3, 1, 1]), Choice::Lane(LaneId(1)));
         assert_eq!(dispatch.dispatch(&packet(7, 1), &[0, 9, 0]), Choice::Lane(LaneId(1)));
-        assert_eq!(dispatch.dispatch(&packet(8, 1), &[0, 9, 0]), Choice::Lane(LaneId(0)));
+        assert_eq!(
+            dispatch.dispatch(&packet(8, 1), &[0, 9, 0]),
+            Choice::Lane(LaneId(2)),
+            "in turn"
+        );
         let late = StatefulQueue::IDLE.as_millis() as u64 + 2;
         assert_eq!(dispatch.dispatch(&packet(7, late), &[0, 9, 0]), Choice::Lane(LaneId(0)));
         assert_eq!(dispatch.forgotten(), 0);

@@ -39,9 +39,9 @@ impl<'a> Assignment<'a> {
         self.active.sort_unstable();
     }
 
-    /// Empties lanes and lets them take part no longer: their shards, the largest first, each to the least
-    /// loaded of the lanes that stay (RSS++ 3.2). Between equals, the one with fewer shards, so that shards
-    /// without load spread, too.
+    /// Empties lanes and lets them take part no longer: their shards, the largest first, each to
+    /// the least loaded of the lanes that stay (RSS++ 3.2). Between equals, the one with fewer
+    /// shards, so that shards without load spread, too.
     pub(super) fn park(&mut self, lanes: &[LaneId]) {
         self.active.retain(|lane| !lanes.contains(lane));
         let mut counts = vec![0_u32; self.loads.len()];

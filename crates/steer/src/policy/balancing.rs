@@ -1,4 +1,5 @@
-//! What the balancing policies share: scaling first, then moves that even the load out, then reasons.
+//! What the balancing policies share: scaling first, then moves that even the load out, then
+//! reasons.
 
 use rheostat_base::{LaneId, Time};
 
@@ -8,8 +9,8 @@ use super::{Load, LoadSnapshot, MoveReason, Plan, Reason, Scaling, SquaredLoad};
 
 /// Evens the load of lanes out.
 pub(super) trait Solver {
-    /// Shifts shards between the movable lanes so that the squared imbalance falls, or does nothing.
-    /// Returns how many attempts or steps it took.
+    /// Shifts shards between the movable lanes so that the squared imbalance falls, or does
+    /// nothing. Returns how many attempts or steps it took.
     fn solve(&self, assignment: &mut Assignment<'_>) -> usize;
 
     /// How far from the mean a lane may be and pass for balanced, as a share of the mean.

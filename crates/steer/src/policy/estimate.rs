@@ -10,11 +10,12 @@ use super::{LaneBounds, LaneLoad, LaneState, Load, LoadSnapshot, ShardLoad, Snap
 /// What a lane has counted since it began; only ever grows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneCounts {
-    /// Nanoseconds in polls that found work. Time that a hypervisor took away lies in busy and idle polls
-    /// alike, so it is left in both this and the elapsed time, and their quotient is what it would be without.
+    /// Nanoseconds in polls that found work. Time that a hypervisor took away lies in busy and idle
+    /// polls alike, so it is left in both this and the elapsed time, and their quotient is what it
+    /// would be without.
     pub busy_ns: u64,
-    /// By shard, the work done for it: cycles, or packets where cycles are not counted. Work that another
-    /// core did for a lane's shard is counted for that shard.
+    /// By shard, the work done for it: cycles, or packets where cycles are not counted. Work that
+    /// another core did for a lane's shard is counted for that shard.
     pub shards: Vec<u64>,
     /// Work done for no shard of the lane's own, in the same unit.
     pub other: u64,
@@ -37,10 +38,11 @@ pub struct CountsError {
 
 /// Smoothed loads of shards and lanes.
 ///
-/// A lane's load is its busy time over the elapsed time; a shard's is the part of it that the shard had of the lane's
-/// work (RSS++ 3.1, 4). Both are smoothed exponentially with a weight of t/(t + τ) for what was measured over a
-/// time t, so that longer periods count for more. A shard's load follows it when it moves, so after a
-/// migration a lane's load is already that of the shards it now has.
+/// A lane's load is its busy time over the elapsed time; a shard's is the part of it that the shard
+/// had of the lane's work (RSS++ 3.1, 4). Both are smoothed exponentially with a weight of t/(t +
+/// τ) for what was measured over a time t, so that longer periods count for more. A shard's load
+/// follows it when it moves, so after a migration a lane's load is already that of the shards it
+/// now has.
 #[derive(Clone, Debug)]
 pub struct LoadEstimator {
     smoothing: Duration,
@@ -52,8 +54,8 @@ pub struct LoadEstimator {
 }
 
 impl LoadEstimator {
-    /// The time constant τ to use where nothing speaks for another: with a period of 100 ms the last one
-    /// counts two thirds, as in the published code of RSS++.
+    /// The time constant τ to use where nothing speaks for another: with a period of 100 ms the
+    /// last one counts two thirds, as in the published code of RSS++.
     pub const SMOOTHING: Duration = Duration::from_millis(50);
 
     /// An estimator of `lanes` lanes and `shards` shards whose counters stand at zero at `now`.
@@ -69,11 +71,12 @@ impl LoadEstimator {
         }
     }
 
-    /// Takes in what the lanes have counted until `now`. The first time, nothing is smoothed; when no time has
-    /// passed, nothing happens.
+    /// Takes in what the lanes have counted until `now`. The first time, nothing is smoothed; when
+    /// no time has passed, nothing happens.
     ///
     /// # Errors
-    /// [`CountsError`] when there are more or fewer lanes or shards than at first, and nothing is changed.
+    /// [`CountsError`] when there are more or fewer lanes or shards than at first, and nothing is
+    /// changed.
     pub fn update(&mut self, now: Time, counts: Vec<LaneCounts>) -> Result<(), CountsError> {
         let expected = self.shards.len();
         let odd = counts.iter().position(|lane| lane.shards.len() != expected);
@@ -108,8 +111,8 @@ impl LoadEstimator {
         &self.shards
     }
 
-    /// The loads as a policy wants them: of shards that belong to `owners`, and of lanes that are in the
-    /// given states, each with the time it last was given a shard.
+    /// The loads as a policy wants them: of shards that belong to `owners`, and of lanes that are
+    /// in the given states, each with the time it last was given a shard.
     ///
     /// # Errors
     /// [`SnapshotError`] when owners, states and bounds contradict each other.
@@ -134,7 +137,8 @@ impl LoadEstimator {
     }
 }
 
-/// Adds to each shard its part of a lane's busy time and returns what belongs to none, rounding included.
+/// Adds to each shard its part of a lane's busy time and returns what belongs to none, rounding
+/// included.
 fn share_out(busy: Load, before: &LaneCounts, after: &LaneCounts, shards: &mut [Load]) -> Load {
     let done = || after.shards.iter().zip(&before.shards).map(|(a, b)| a.saturating_sub(*b));
     let other = after.other.saturating_sub(before.other);

@@ -26,6 +26,11 @@ impl SquaredLoad {
         SquaredLoad(u128::from(load.nanos_per_second()) * u128::from(share.nanos_per_second()))
     }
 
+    /// In (nanoseconds per second)².
+    pub(super) fn get(self) -> u128 {
+        self.0
+    }
+
     /// In lanes squared, for reports.
     pub fn share(self) -> f64 {
         self.0 as f64 / (Load::FULL.nanos_per_second() as f64).powi(2)
@@ -55,7 +60,8 @@ impl fmt::Debug for SquaredLoad {
 pub struct Imbalance {
     /// Sum over lanes of the squared distance from the mean.
     pub squared: SquaredLoad,
-    /// The most loaded lane over the least loaded (RSS++, Figure 12); `None` while that one is idle.
+    /// The most loaded lane over the least loaded (RSS++, Figure 12); `None` while that one is
+    /// idle.
     pub max_over_min: Option<f64>,
     /// The most loaded lane over the mean; 1 when all are idle.
     pub max_over_mean: f64,

@@ -6,8 +6,8 @@ use std::ops::{Add, AddAssign};
 use std::time::Duration;
 
 /// Work as a share of one lane's time, in nanoseconds per second: zero for an idle lane,
-/// [`Load::FULL`] for one that does nothing else. An integer, so that sums do not depend on their order and
-/// there is no value that compares with nothing.
+/// [`Load::FULL`] for one that does nothing else. An integer, so that sums do not depend on their
+/// order and there is no value that compares with nothing.
 ///
 /// A measured lane is never above `FULL`; one that a plan would overload is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -7,23 +7,31 @@ use rheostat_base::{LaneId, ShardId, Time};
 
 use super::assignment::Assignment;
 use super::balancing::{self, Solver};
-use super::{Load, LoadSnapshot, Pace, Plan, Policy, Scaling};
+use super::{Imbalance, Load, LoadSnapshot, Pace, Plan, Policy, Scaling, SquaredLoad};
 
 /// Local search: each step makes the move that lowers the squared imbalance most.
 ///
-/// To move load w from one lane to another that has d less lowers the sum of squares by 2·w·(d − w), most at
-/// w = d/2. So for each of the hottest lanes and each cooler one, the shard nearest half their difference is looked
-/// up. When no move gains enough, an exchange of two shards is looked for in the same way, with the
-/// difference of their loads as w. The search ends when neither gains enough: a step has to be worth its
-/// migrations (the second term of RSS++'s objective, 3.1).
+/// To move load w from one lane to another that has d less lowers the sum of squares by
+/// 2·w·(d − w), most at w = d/2. So for each of the hottest lanes and each cooler one, the shard
+/// nearest half their difference is looked up. When no move gains enough, an exchange of two
+/// shards is looked for in the same way, with the difference of their loads as w.
+///
+/// The search ends when no step is worth its migrations, each of which has a price as in the second
+/// term of RSS++'s objective (3.1). The price is a share of the imbalance there is at first, so a
+/// plan makes the coarse moves and leaves finer ones to the next plan, and it is never less
+/// than what the tolerance says is noise.
 ///
 /// The same scaling rules as [`Rsspp`](super::Rsspp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalSearch {
-    /// How far around the mean, as a share of it, a lane passes for balanced. A step has to gain, for each shard
-    /// that it moves, as much as to bring one lane by this much nearer another that is twice as far away.
+    /// How far around the mean, as a share of it, a lane passes for balanced. A migration has to
+    /// gain at least what it gains to even out two lanes this far above and below the mean.
     pub tolerance: Load,
-    /// How many of the most loaded lanes a step looks at.
+    /// A migration has to remove at least one part in so many of the squared imbalance there is
+    /// at first. 512 makes about as many moves per plan as RSS++ does (measured, see
+    /// `docs/policies.md`); more makes more moves and a better balance.
+    pub one_in: u32,
+    /// How many lanes a step looks at, the most loaded of those with more than one shard.
     pub hottest: usize,
     /// The most steps, per loaded shard.
     pub steps_per_shard: usize,
@@ -37,6 +45,7 @@ impl Default for LocalSearch {
     fn default() -> LocalSearch {
         LocalSearch {
             tolerance: Load::from_percent(1),
+            one_in: 512,
             hottest: 4,
             steps_per_shard: 2,
             scaling: Scaling::default(),
@@ -63,7 +72,7 @@ impl Policy for LocalSearch {
 
 impl Solver for LocalSearch {
     fn solve(&self, assignment: &mut Assignment<'_>) -> usize {
-        let mut descent = Descent::new(assignment, self.tolerance);
+        let mut descent = Descent::new(assignment, self);
         let loaded: usize = descent.lanes.iter().map(|lane| lane.shards.len()).sum();
         let mut steps = 0;
         while steps < loaded * self.steps_per_shard && descent.step(self.hottest) {
@@ -80,6 +89,15 @@ impl Solver for LocalSearch {
     fn tolerance(&self) -> Load {
         self.tolerance
     }
+}
+
+/// The squared imbalance among the lanes without those that are overloaded by a single shard: about
+/// them nothing can be done.
+fn changeable(lanes: &[Lane], mean: Load) -> SquaredLoad {
+    let stuck = |lane: &Lane| lane.shards.len() == 1 && lane.load > mean.nanos_per_second();
+    let loads = lanes.iter().filter(|lane| !stuck(lane));
+    let loads: Vec<Load> = loads.map(|lane| Load::from_nanos_per_second(lane.load)).collect();
+    Imbalance::of(&loads).squared
 }
 
 /// The state of the search. Loads are plain nanoseconds per second here; they are below 2⁶⁰, and
@@ -100,7 +118,8 @@ struct Lane {
     shards: Vec<(u64, ShardId)>,
 }
 
-/// A shard of `from` goes to `to`, and perhaps another one back: places in the lists of lanes and shards.
+/// A shard of `from` goes to `to`, and perhaps another one back: places in the lists of lanes and
+/// shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Step {
     from: usize,
@@ -125,13 +144,14 @@ impl Best {
     }
 }
 
-/// By how much it lowers the sum of squares to move `weight` between lanes that differ by `difference`.
+/// By how much it lowers the sum of squares to move `weight` between lanes that differ by
+/// `difference`.
 fn gain(weight: u64, difference: u64) -> u128 {
     2 * u128::from(weight) * u128::from(difference.saturating_sub(weight))
 }
 
 impl Descent {
-    fn new(assignment: &Assignment<'_>, tolerance: Load) -> Descent {
+    fn new(assignment: &Assignment<'_>, settings: &LocalSearch) -> Descent {
         let mut shards = assignment.loaded_shards();
         let lanes = assignment.movable().map(|id| {
             let shards = std::mem::take(&mut shards[id.index()]);
@@ -142,8 +162,10 @@ impl Descent {
         });
         let mut lanes: Vec<_> = lanes.collect();
         lanes.sort_unstable_by_key(|lane| (Reverse(lane.load), lane.id));
-        let near = assignment.mean().times(tolerance).nanos_per_second();
-        Descent { lanes, worthwhile: gain(near, 2 * near) }
+        let mean = assignment.mean();
+        let near = mean.times(settings.tolerance).nanos_per_second();
+        let share = changeable(&lanes, mean).get() / u128::from(settings.one_in.max(1));
+        Descent { lanes, worthwhile: gain(near, 2 * near).max(share) }
     }
 
     /// Makes the best step; false if none is worth it.
@@ -165,11 +187,9 @@ impl Descent {
 
     /// Calls `look` with each of the hottest lanes that has a shard to give and each cooler lane.
     fn pairs(&self, hottest: usize, mut look: impl FnMut(usize, usize)) {
-        for from in 0..hottest.min(self.lanes.len()) {
-            // A lane with a single loaded shard can only swap its trouble for another's.
-            if self.lanes[from].shards.len() < 2 {
-                continue;
-            }
+        // A lane with a single loaded shard can only pass its trouble on.
+        let giving = (0..self.lanes.len()).filter(|from| self.lanes[*from].shards.len() > 1);
+        for from in giving.take(hottest) {
             let cooler = (from + 1..self.lanes.len()).rev();
             for to in cooler.filter(|to| self.lanes[*to].load < self.lanes[from].load) {
                 look(from, to);
@@ -194,7 +214,8 @@ impl Descent {
         let difference = hot.load - cool.load;
         let mut back = 0;
         for (there, (weight, _)) in hot.shards.iter().enumerate() {
-            // The first that is heavy enough to leave no more than half the difference, and the one before.
+            // The first that is heavy enough to leave no more than half the difference, and the one
+            // before.
             let heavy = |other: u64| weight.saturating_sub(other) <= difference / 2;
             while back < cool.shards.len() && !heavy(cool.shards[back].0) {
                 back += 1;

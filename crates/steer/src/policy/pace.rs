@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::{Load, LoadSnapshot, Plan, SquaredLoad};
 
 /// Plans at the shortest period while there is something to do, and doubles the period up to the
-/// longest while both load and imbalance are low and nothing changes (RSS++ 4: "exponential backoff …
-/// when the average load and the imbalance are lower than a threshold"; 1-10 Hz). Any other plan brings the
-/// shortest period back.
+/// longest while both load and imbalance are low and nothing changes (RSS++ 4: "exponential backoff
+/// … when the average load and the imbalance are lower than a threshold"; 1-10 Hz). Any other plan
+/// brings the shortest period back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     shortest: Duration,
@@ -46,8 +46,9 @@ impl Pace {
 }
 
 impl Default for Pace {
-    /// 100 ms to 1 s (RSS++ 3.1). The paper does not tell its thresholds; half the target load, so that
-    /// the load can double within the longest period, and the imbalance that the solver takes for balanced.
+    /// 100 ms to 1 s (RSS++ 3.1). The paper does not tell its thresholds; half the target load, so
+    /// that the load can double within the longest period, and the imbalance that the solver takes
+    /// for balanced.
     fn default() -> Pace {
         Pace::new(
             Duration::from_millis(100),

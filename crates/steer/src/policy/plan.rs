@@ -5,10 +5,10 @@ use std::fmt;
 use rheostat_base::{LaneId, ShardId};
 use thiserror::Error;
 
-use super::{Load, SquaredLoad};
+use super::{Load, Reason};
 
-/// What should change. Lanes to wake come first, then the moves, then lanes to park, which own nothing
-/// any more by then.
+/// What should change. Lanes to wake come first, then the moves, then lanes to park, which own
+/// nothing any more by then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Shards that change lanes, each at most once.
@@ -97,188 +97,6 @@ pub enum MoveReason {
     },
 }
 
-/// Why a plan is as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// The policy never changes anything.
-    Static,
-    /// Nothing needs to change.
-    Balanced {
-        /// The mean load of the active lanes.
-        mean: Load,
-        /// Their squared imbalance.
-        squared: SquaredLoad,
-    },
-    /// Shards move to even the load out.
-    Rebalanced {
-        /// The mean load, over the lanes that will be active.
-        mean: Load,
-        /// Squared imbalance before, over the lanes that will be active.
-        before: SquaredLoad,
-        /// Squared imbalance to expect.
-        after: SquaredLoad,
-        /// How many attempts or steps it took to find the moves.
-        steps: usize,
-    },
-    /// No move would make the load more even.
-    NoBetter {
-        /// The squared imbalance that remains.
-        squared: SquaredLoad,
-    },
-    /// A lane stays overloaded because of one shard, which cannot be divided: often a single flow.
-    OneShard {
-        /// The lane.
-        lane: LaneId,
-        /// Its load.
-        load: Load,
-        /// The shard.
-        shard: ShardId,
-        /// The shard's load.
-        weight: Load,
-        /// The mean that the lane should have.
-        mean: Load,
-    },
-    /// Lanes are left alone because they were given shards less than a period ago.
-    Resting {
-        /// How many.
-        lanes: usize,
-    },
-    /// The mean load is above the target, so one lane is added.
-    ScaleOut {
-        /// The mean load of the lanes that are active now.
-        mean: Load,
-        /// The target.
-        target: Load,
-    },
-    /// The mean load is above the target, but there is no lane to add, or none that could help.
-    CannotScaleOut {
-        /// The mean load.
-        mean: Load,
-        /// The target.
-        target: Load,
-    },
-    /// The lanes have more than a lane's load to spare below the target, so one is parked.
-    ScaleIn {
-        /// The lane.
-        lane: LaneId,
-        /// What all of them together could take before they reach the target.
-        spare: Load,
-        /// How much that has to exceed.
-        needed: Load,
-    },
-    /// The lanes have enough to spare to park one, but its shards do not fit the others.
-    CannotScaleIn {
-        /// The lane that would be parked.
-        lane: LaneId,
-        /// What the most loaded lane would have.
-        highest: Load,
-        /// The target.
-        target: Load,
-    },
-    /// Fewer lanes are active than must be.
-    TooFewLanes {
-        /// Active lanes.
-        active: usize,
-        /// The least there must be.
-        min: usize,
-    },
-    /// More lanes are active than may be.
-    TooManyLanes {
-        /// Active lanes.
-        active: usize,
-        /// The most there may be.
-        max: usize,
-    },
-    /// A lane is above the threshold and gives half of its shards away.
-    Split {
-        /// The lane.
-        lane: LaneId,
-        /// Its load.
-        load: Load,
-        /// The threshold.
-        above: Load,
-    },
-    /// A lane is above the threshold, but has no second shard, or nobody could take half.
-    CannotSplit {
-        /// The lane.
-        lane: LaneId,
-        /// Its load.
-        load: Load,
-        /// The threshold.
-        above: Load,
-    },
-    /// Two lanes are below the threshold and become one.
-    Merge {
-        /// The lane that stays.
-        into: LaneId,
-        /// The lane that is parked.
-        lane: LaneId,
-        /// What the lane that stays will have.
-        load: Load,
-        /// The threshold.
-        below: Load,
-    },
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::Static => write!(f, "the table never changes"),
-            Reason::Balanced { mean, squared } => {
-                write!(f, "balanced: the mean is {mean}, the squared imbalance {squared}")
-            }
-            Reason::Rebalanced { mean, before, after, steps } => write!(
-                f,
-                "towards a mean of {mean}: squared imbalance {before} becomes {after} \
-                 ({steps} steps)"
-            ),
-            Reason::NoBetter { squared } => {
-                write!(f, "no move lowers the squared imbalance of {squared}")
-            }
-            Reason::OneShard { lane, load, shard, weight, mean } => write!(
-                f,
-                "limited by one shard, perhaps one flow: {shard} alone is {weight} of {lane}'s \
-                 {load}, and the mean is {mean}"
-            ),
-            Reason::Resting { lanes } => {
-                write!(f, "{lanes} lanes were given shards and rest for one period")
-            }
-            Reason::ScaleOut { mean, target } => {
-                write!(f, "a lane is added: the mean of {mean} is above the target of {target}")
-            }
-            Reason::CannotScaleOut { mean, target } => write!(
-                f,
-                "the mean of {mean} is above the target of {target}, but no further lane could help"
-            ),
-            Reason::ScaleIn { lane, spare, needed } => {
-                write!(f, "{lane} is parked: {spare} is to spare below the target, {needed} enough")
-            }
-            Reason::CannotScaleIn { lane, highest, target } => write!(
-                f,
-                "{lane} is not parked: its shards would bring another to {highest}, above the \
-                 target of {target}"
-            ),
-            Reason::TooFewLanes { active, min } => {
-                write!(f, "{active} lanes are active, at least {min} must be")
-            }
-            Reason::TooManyLanes { active, max } => {
-                write!(f, "{active} lanes are active, at most {max} may be")
-            }
-            Reason::Split { lane, load, above } => {
-                write!(f, "{lane} is split: {load} is above {above}")
-            }
-            Reason::CannotSplit { lane, load, above } => write!(
-                f,
-                "{lane} cannot be split, though {load} is above {above}: it has one shard, or no \
-                 lane is free for half of them"
-            ),
-            Reason::Merge { into, lane, load, below } => {
-                write!(f, "{lane} is merged into {into}, both below {below}: together {load}")
-            }
-        }
-    }
-}
-
 /// Why a plan does not fit a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
@@ -330,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_read_as_sentences() {
+    fn a_move_reads_as_a_sentence() {
         let [from, to] = [0, 2].map(LaneId);
         let load = Load::from_percent(93);
         let why = MoveReason::Overloaded { load, mean: Load::from_percent(75) };
@@ -338,18 +156,6 @@ mod tests {
         assert_eq!(
             moved.to_string(),
             "shard 5 from lane 0 to lane 2: lane 0 is at 93.0 %, 24.0 % above the mean of 75.0 %"
-        );
-        let reason = Reason::OneShard {
-            lane: LaneId(0),
-            load,
-            shard: ShardId(5),
-            weight: Load::from_percent(90),
-            mean: Load::from_percent(40),
-        };
-        assert_eq!(
-            reason.to_string(),
-            "limited by one shard, perhaps one flow: shard 5 alone is 90.0 % of lane 0's 93.0 %, \
-             and the mean is 40.0 %"
         );
     }
 }

@@ -6,8 +6,8 @@ use rheostat_base::Time;
 
 use super::{LoadSnapshot, Plan, Policy, Reason};
 
-/// The indirection table stays as it is (RSS++ 2). Flows keep their lanes, the load falls where the hash
-/// puts it, and lanes are neither added nor parked.
+/// The indirection table stays as it is (RSS++ 2). Flows keep their lanes, the load falls where the
+/// hash puts it, and lanes are neither added nor parked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rss;
 

@@ -12,19 +12,19 @@ use super::{Load, LoadSnapshot, Pace, Plan, Policy, Scaling, SquaredLoad};
 
 /// The policy of RSS++ (Barbette et al., CoNEXT 2019, sections 3.1 and 3.2).
 ///
-/// Lanes beyond the tolerance around the mean give (above) or take (below). An attempt repeatedly takes the
-/// heaviest shard of the most loaded giver to the least loaded taker, if that one can take it. The first attempt
-/// lets nobody overshoot, so it moves too little; further ones allow overshooting by as much as was left to move,
-/// until too much is moved; the rest bisect between too little and too much (the paper's Figure 7). The best
-/// attempt counts, among equals the one with fewer moves, and none at all is better than one that would
-/// worsen the imbalance.
+/// Lanes beyond the tolerance around the mean give (above) or take (below). An attempt repeatedly
+/// takes the heaviest shard of the most loaded giver to the least loaded taker, if that one can
+/// take it. The first attempt lets nobody overshoot, so it moves too little; further ones allow
+/// overshooting by as much as was left to move, until too much is moved; the rest bisect between
+/// too little and too much (the paper's Figure 7). The best attempt counts, among equals the one
+/// with fewer moves, and none at all is better than one that would worsen the imbalance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rsspp {
-    /// How far around the mean, as a share of it, a lane passes for balanced (paper: 1 %; its published code:
-    /// 2 %, of a lane).
+    /// How far around the mean, as a share of it, a lane passes for balanced (paper: 1 %; its
+    /// published code: 2 %, of a lane).
     pub tolerance: Load,
-    /// An attempt that leaves less squared imbalance than this among givers and takers ends the search
-    /// (paper: 1 %).
+    /// An attempt that leaves less squared imbalance than this among givers and takers ends the
+    /// search (paper: 1 %).
     pub enough: SquaredLoad,
     /// The most attempts (paper: 10).
     pub attempts: usize,
@@ -75,10 +75,11 @@ impl Solver for Rsspp {
             attempts += 1;
             let outcome = problem.attempt(overshoot.next);
             let (moved, left, squared) = (outcome.moved, outcome.left, outcome.squared);
+            let too_much = squared >= best.squared || moved >= problem.excess;
             if (squared, outcome.transfers.len()) < (best.squared, best.transfers.len()) {
                 best = outcome;
             }
-            if squared < self.enough || !overshoot.advance(moved >= problem.excess, left) {
+            if squared < self.enough || !overshoot.advance(too_much, left) {
                 break;
             }
         }
@@ -102,7 +103,8 @@ struct Bracket {
 }
 
 impl Bracket {
-    /// Narrows the bracket, given what came of `next`; false when there is nothing between its ends.
+    /// Narrows the bracket, given what came of `next`; false when there is nothing between its
+    /// ends.
     fn advance(&mut self, too_much: bool, left: Load) -> bool {
         if too_much {
             self.too_much = Some(self.next);

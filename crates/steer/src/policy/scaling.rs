@@ -7,12 +7,13 @@ use super::{Load, LoadSnapshot, Reason};
 
 /// When lanes are added and parked, one at a time.
 ///
-/// A lane is added when the mean load is above the target. One is parked when the others can take its
-/// load: when what all N lanes together have to spare below the target exceeds one lane and α·N, and there are more
-/// than two. After that the mean is at most target − α, so the next plan does not take it back.
+/// A lane is added when the mean load is above the target. One is parked when the others can take
+/// its load: when what all N lanes together have to spare below the target exceeds one lane and
+/// α·N, and there are more than two. After that the mean is at most target − α, so the next plan
+/// does not take it back.
 ///
-/// RSS++ looks at sums only. With shards that do not divide well, that can put two heavy ones on one lane, so
-/// here a lane stays if parking it would raise another above the target.
+/// RSS++ looks at sums only. With shards that do not divide well, that can put two heavy ones on
+/// one lane, so here a lane stays if parking it would raise another above the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scaling {
     /// The mean load that the lanes should not exceed (RSS++ 3.2: 80 %, by its tail latency).
@@ -163,7 +164,8 @@ mod tests {
 
     #[test]
     fn a_lane_is_not_parked_onto_one_that_cannot_take_it() {
-        // 10 lanes of one shard each have 1.6 to spare, but two of these shards are more than a lane.
+        // 10 lanes of one shard each have 1.6 to spare, but two of these shards are more than a
+        // lane.
         let change = change(&of_shards(&vec![vec![64]; 10], 0, (1, 10)));
         assert!(change.park.is_empty());
         assert!(matches!(change.why, Some(Reason::CannotScaleIn { .. })));

@@ -9,16 +9,18 @@ use super::balancing::parking;
 use super::scaling::within_bounds;
 use super::{Load, LoadSnapshot, Move, MoveReason, Plan, Policy, Reason};
 
-/// Dispatching by traffic class as Metron does it (Katsikas et al., NSDI 2018), as far as RSS++ describes it
-/// (sections 2 and 5.3), with shards for traffic classes.
+/// Dispatching by traffic class as Metron does it (Katsikas et al., NSDI 2018), as far as RSS++
+/// describes it (sections 2 and 5.3), with shards for traffic classes.
 ///
-/// A lane above the upper threshold gives half of its shards, counted and not weighed, to a new lane, or when there
-/// is none, to the least loaded lane below the lower threshold. Two lanes below the lower threshold
-/// become one, unless that one would be above the upper. A lane takes part in one pair per plan. The load of single
-/// shards is not looked at, so half of the shards may carry next to nothing or everything.
+/// A lane above the upper threshold gives half of its shards, counted and not weighed, to a new
+/// lane, or when there is none, to the least loaded lane below the lower threshold. Two lanes below
+/// the lower threshold become one, unless that one would be above the upper. A lane takes part in
+/// one pair per plan. The load of single shards is not looked at, so half of the shards may carry
+/// next to nothing or everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrafficClass {
-    /// Lanes above this are split (75 %, the default of Metron's data plane, FastClick's `OVERLOAD`).
+    /// Lanes above this are split (75 %, the default of Metron's data plane, FastClick's
+    /// `OVERLOAD`).
     pub overload: Load,
     /// Lanes below this are merged (25 %, `UNDERLOAD`).
     pub underload: Load,
@@ -168,7 +170,11 @@ mod tests {
         assert_eq!(moves(&plan), [(2, 0, 3)]);
         assert!(matches!(plan.why[1], Reason::CannotSplit { lane: LaneId(2), .. }));
         let after = load.after(&plan).unwrap();
-        assert_eq!(after.load(LaneId(0)), Load::from_percent(91), "half of them was next to nothing");
+        assert_eq!(
+            after.load(LaneId(0)),
+            Load::from_percent(91),
+            "half of them was next to nothing"
+        );
     }
 
     #[test]

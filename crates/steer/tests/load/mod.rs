@@ -8,10 +8,10 @@ use rand::{Rng, SeedableRng};
 use rheostat_base::LaneId;
 use rheostat_steer::policy::{LaneBounds, LaneLoad, Load, LoadSnapshot, ShardLoad};
 
-/// `shards` shards on `lanes` active lanes, dealt out in turn as plain RSS does, with a mean lane load of 60 %.
-/// The shard of rank r weighs r^-s, with s drawn from 0.3 to 0.9 for the instance, give or take a
-/// half; ranks are shuffled.
-pub fn zipf_like(seed: u64, lanes: usize, shards: usize) -> LoadSnapshot {
+/// `shards` shards on `lanes` active lanes, dealt out in turn as plain RSS does, with a mean lane
+/// load of 60 %. The shard of rank r weighs r^-s, with s drawn from 0.3 to 0.9 for the instance,
+/// give or take a half; ranks are shuffled.
+pub(crate) fn zipf_like(seed: u64, lanes: usize, shards: usize) -> LoadSnapshot {
     let mut random = StdRng::seed_from_u64(seed);
     let exponent: f64 = random.random_range(0.3..0.9);
     let rank = |rank: usize| (rank as f64).powf(-exponent);
