@@ -40,9 +40,9 @@ impl<'a> Assignment<'a> {
     }
 
     /// Empties lanes and lets them take part no longer: their shards, the largest first, each to
-    /// the least loaded of the lanes that stay (RSS++ 3.2). Between equals, the one with fewer
-    /// shards, so that shards without load spread, too.
-    pub(super) fn park(&mut self, lanes: &[LaneId]) {
+    /// the least loaded of the takers, at least one of which there must be (RSS++ 3.2). Between
+    /// equals, the one with fewer shards, so that shards without load spread, too.
+    pub(super) fn park(&mut self, lanes: &[LaneId], takers: &[LaneId]) {
         self.active.retain(|lane| !lanes.contains(lane));
         let mut counts = vec![0_u32; self.loads.len()];
         let mut leaving = Vec::new();
@@ -54,9 +54,9 @@ impl<'a> Assignment<'a> {
         }
         leaving.sort_unstable();
         let entry = |lane: LaneId| Reverse((self.loads[lane.index()], counts[lane.index()], lane));
-        let mut takers: BinaryHeap<_> = self.active.iter().copied().map(entry).collect();
+        let mut takers: BinaryHeap<_> = takers.iter().copied().map(entry).collect();
         for (Reverse(weight), shard) in leaving {
-            let mut taker = takers.peek_mut().expect("a lane stays active");
+            let mut taker = takers.peek_mut().expect("a lane takes");
             let Reverse((load, count, lane)) = &mut *taker;
             (*load, *count) = (*load + weight, *count + 1);
             self.shift(shard, *lane);

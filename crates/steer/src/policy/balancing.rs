@@ -42,7 +42,7 @@ pub(super) fn plan(
 /// Parks the lanes of `change`.
 pub(super) fn parking(now: Time, load: &LoadSnapshot, change: Change) -> Plan {
     let mut assignment = Assignment::new(now, load);
-    assignment.park(&change.park);
+    assignment.park(&change.park, &change.takers);
     Plan {
         moves: assignment.moves(|_| MoveReason::Parking),
         park: change.park,

@@ -35,6 +35,8 @@ impl Default for Scaling {
 pub(super) struct Change {
     pub(super) wake: Vec<LaneId>,
     pub(super) park: Vec<LaneId>,
+    /// Who gets what the parked lanes had.
+    pub(super) takers: Vec<LaneId>,
     /// Whether the bounds demand it, wanted or not.
     pub(super) forced: bool,
     pub(super) why: Option<Reason>,
@@ -67,8 +69,7 @@ impl Scaling {
 
     fn scale_in(&self, now: Time, load: &LoadSnapshot) -> Option<Change> {
         let active = load.active().count();
-        // The figures of lanes that were just given shards do not tell what is to spare.
-        if active <= self.keep.max(load.bounds().min) || load.active().any(|l| load.rests(l, now)) {
+        if active <= self.keep.max(load.bounds().min) {
             return None;
         }
         let sum = |load: Load, times: usize| load.part(times as u64, 1);
@@ -78,17 +79,24 @@ impl Scaling {
         if spare <= needed {
             return None;
         }
-        let lane = least_loaded(load, 1)[0];
+        // Lanes that rest neither go nor take. Waiting until none rests could last for ever, since
+        // balancing gives some lane a shard in almost every period.
         let mut assignment = Assignment::new(now, load);
+        let awake: Vec<LaneId> = assignment.movable().collect();
+        let lane = *least_loaded(load, awake.iter().copied()).first()?;
+        let takers: Vec<LaneId> = awake.into_iter().filter(|taker| *taker != lane).collect();
+        if takers.is_empty() {
+            return None;
+        }
         let before = assignment.highest();
-        assignment.park(&[lane]);
+        assignment.park(&[lane], &takers);
         if assignment.highest() > self.target.max(before) {
             let (highest, target) = (assignment.highest(), self.target);
             let why = Some(Reason::CannotScaleIn { lane, highest, target });
             return Some(Change { why, ..Change::default() });
         }
         let why = Some(Reason::ScaleIn { lane, spare, needed });
-        Some(Change { park: vec![lane], why, ..Change::default() })
+        Some(Change { park: vec![lane], takers, why, ..Change::default() })
     }
 }
 
@@ -101,18 +109,19 @@ pub(super) fn within_bounds(load: &LoadSnapshot) -> Option<Change> {
         return Some(Change { wake, forced: true, why, ..Change::default() });
     }
     if active > bounds.max {
-        let park = least_loaded(load, active - bounds.max);
+        let mut park = least_loaded(load, load.active());
+        let takers = park.split_off(active - bounds.max);
         let why = Some(Reason::TooManyLanes { active, max: bounds.max });
-        return Some(Change { park, forced: true, why, ..Change::default() });
+        return Some(Change { park, takers, forced: true, why, ..Change::default() });
     }
     None
 }
 
-/// The `count` least loaded lanes; between equals the higher number, so that the low ones stay.
-fn least_loaded(load: &LoadSnapshot, count: usize) -> Vec<LaneId> {
-    let mut lanes: Vec<LaneId> = load.active().collect();
+/// Lanes in ascending order of load; between equals the higher number first, so that the low ones
+/// stay.
+fn least_loaded(load: &LoadSnapshot, lanes: impl Iterator<Item = LaneId>) -> Vec<LaneId> {
+    let mut lanes: Vec<LaneId> = lanes.collect();
     lanes.sort_unstable_by_key(|lane| (load.load(*lane), std::cmp::Reverse(*lane)));
-    lanes.truncate(count);
     lanes
 }
 
@@ -172,12 +181,20 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_just_given_a_shard_is_waited_for() {
-        let of = lanes(&[10, 10, 10], 0, (1, 3));
-        let mut figures = of.lanes().to_vec();
-        figures[1].resting_since = Some(Time::from_millis(950));
-        let of = LoadSnapshot::new(figures, of.shards().to_vec(), of.bounds(), of.period());
-        assert_eq!(change(&of.unwrap()), Change::default());
+    fn a_lane_just_given_a_shard_neither_goes_nor_takes() {
+        let of = lanes(&[10, 20, 30], 0, (1, 3));
+        let resting = |lanes: &[usize]| {
+            let mut figures = of.lanes().to_vec();
+            for lane in lanes {
+                figures[*lane].resting_since = Some(Time::from_millis(950));
+            }
+            let (shards, bounds) = (of.shards().to_vec(), of.bounds());
+            change(&LoadSnapshot::new(figures, shards, bounds, of.period()).unwrap())
+        };
+        assert_eq!(resting(&[]).park, [LaneId(0)]);
+        let one = resting(&[0]);
+        assert_eq!((one.park, one.takers), (vec![LaneId(1)], vec![LaneId(2)]));
+        assert_eq!(resting(&[0, 1]), Change::default(), "nobody could take its shards");
     }
 
     #[test]
