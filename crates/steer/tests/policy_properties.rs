@@ -84,7 +84,7 @@ fn highest(load: &LoadSnapshot) -> Load {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
     fn plans_fit_and_conserve_shards(load in snapshot()) {
