@@ -21,19 +21,29 @@ pub struct LaneCounts {
     pub other: u64,
 }
 
-/// The counts do not match the lanes and shards there are.
+/// Why counts were not taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "counts of {lanes} lanes, the first of other than {expected} shards being {odd:?}; give one \
-     count per lane and shard"
-)]
-pub struct CountsError {
-    /// How many lanes were counted.
-    pub lanes: usize,
-    /// The first lane with another number of shards.
-    pub odd: Option<LaneId>,
-    /// How many shards there are.
-    pub expected: usize,
+pub enum CountsError {
+    /// There are more or fewer lanes than at first.
+    #[error("{given} lanes were counted, not {expected}; give one count for each, parked or not")]
+    Lanes {
+        /// Lanes counted.
+        given: usize,
+        /// Lanes there are.
+        expected: usize,
+    },
+    /// A lane has counted more or fewer shards than there are.
+    #[error(
+        "{lane} counted {given} shards, not {expected}; give one figure for each, owned or not"
+    )]
+    Shards {
+        /// The lane.
+        lane: LaneId,
+        /// Shards it counted.
+        given: usize,
+        /// Shards there are.
+        expected: usize,
+    },
 }
 
 /// Smoothed loads of shards and lanes.
@@ -78,11 +88,14 @@ impl LoadEstimator {
     /// [`CountsError`] when there are more or fewer lanes or shards than at first, and nothing is
     /// changed.
     pub fn update(&mut self, now: Time, counts: Vec<LaneCounts>) -> Result<(), CountsError> {
+        if counts.len() != self.counts.len() {
+            let (given, expected) = (counts.len(), self.counts.len());
+            return Err(CountsError::Lanes { given, expected });
+        }
         let expected = self.shards.len();
-        let odd = counts.iter().position(|lane| lane.shards.len() != expected);
-        if odd.is_some() || counts.len() != self.counts.len() {
-            let odd = odd.map(|lane| LaneId(lane as u16));
-            return Err(CountsError { lanes: counts.len(), odd, expected });
+        let mut lanes = (0..).map(LaneId).zip(&counts);
+        if let Some((lane, counts)) = lanes.find(|(_, lane)| lane.shards.len() != expected) {
+            return Err(CountsError::Shards { lane, given: counts.shards.len(), expected });
         }
         let elapsed = now.since(self.last);
         if elapsed.is_zero() {
@@ -233,8 +246,9 @@ mod tests {
         let mut estimator = LoadEstimator::new(2, 1, Duration::ZERO, Time::ZERO);
         let at = Time::from_millis(100);
         let error = estimator.update(at, vec![counts(0, &[0], 0)]).unwrap_err();
-        assert_eq!((error.lanes, error.odd), (1, None));
+        assert_eq!(error, CountsError::Lanes { given: 1, expected: 2 });
         let error = estimator.update(at, vec![counts(0, &[0], 0), counts(0, &[], 0)]).unwrap_err();
-        assert_eq!((error.lanes, error.odd), (2, Some(LaneId(1))));
+        let lane = LaneId(1);
+        assert_eq!(error, CountsError::Shards { lane, given: 0, expected: 1 });
     }
 }

@@ -76,6 +76,13 @@ fn a_lane_with_a_single_loaded_shard_is_never_a_source() {
 }
 
 #[test]
+fn a_lane_keeps_a_loaded_shard_whatever_may_overshoot() {
+    let load = lanes(&[&[20, 20, 20, 0], &[1], &[2], &[3]], 4, 0);
+    let problem = Problem::new(&Assignment::new(NOW, &load), percent(1));
+    assert_eq!(problem.attempt(Load::FULL).transfers.len(), 2);
+}
+
+#[test]
 fn nothing_moves_that_would_worsen_the_imbalance() {
     // The heavy shard fits into the idle lane's place only by trading places.
     let load = lanes(&[&[60, 1], &[20, 20]], 2, 0);
