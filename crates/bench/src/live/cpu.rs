@@ -46,8 +46,8 @@ impl CpuTime {
             total.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
         let column = |at: usize| columns.get(at).copied().unwrap_or(0.0) / TICKS_PER_SECOND;
         let processors = lines.take_while(|line| line.starts_with("cpu")).count();
-        let mut seconds = 0.0;
-        for &process in tasks.iter().chain(&softirq_threads()?).chain([&std::process::id()]) {
+        let mut seconds = own_seconds();
+        for &process in tasks.iter().chain(&softirq_threads()?) {
             seconds += task_seconds(process);
         }
         Ok(CpuTime {
@@ -84,7 +84,13 @@ fn softirq_threads() -> Result<Vec<u32>, LiveError> {
     Ok(processes.filter(is_softirq).collect())
 }
 
-/// Seconds that a process has run, all its threads; none where it is gone.
+/// Seconds that this process has run, threads included that have ended.
+fn own_seconds() -> f64 {
+    let run = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    run.tv_sec as f64 + run.tv_nsec as f64 / 1e9
+}
+
+/// Seconds that a process has run, all its threads that are still there; none where it is gone.
 fn task_seconds(process: u32) -> f64 {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return 0.0 };
     let nanoseconds = threads.flatten().filter_map(|thread| {
