@@ -209,7 +209,8 @@ impl Nat {
 
     /// Lets a flow through as it is.
     fn pass(&self, cx: &mut Cx<'_, NatShard>, packet: &Packet<'_>) -> Admission<FlowState> {
-        let state = FlowState::opened_by(packet, None);
+        let mut state = FlowState::opened_by(packet, None);
+        state.note(packet, packet.is_forward());
         cx.expire_in(self.lifetime(&state));
         Admission::Admit(state, Verdict::Forward)
     }
@@ -315,6 +316,9 @@ impl NetworkFunction for Nat {
         let outbound = packet.is_forward();
         let Some(translated) = &mut state.translated else {
             if !packet.is_icmp_error() {
+                // Its lifetime holds for the functions before and behind, too: a connection that is let
+                // through as it is may be silent as long as one that is translated.
+                state.note(packet, outbound);
                 cx.expire_in(self.lifetime(state));
             }
             return Ok(Verdict::Forward);
@@ -342,13 +346,8 @@ impl NetworkFunction for Nat {
             }
         }
         let ends = translated.ends;
-        let mut refreshes = outbound;
-        if state.protocol == TCP
-            && let Some(segment) = packet.tcp()
-        {
-            state.session.note(outbound, segment.flags().0);
-            refreshes = true;
-        }
+        // Of what comes from outside, only what TCP shows to be wanted (RFC 4787, REQ-6).
+        let refreshes = state.note(packet, outbound) || outbound;
         if !state.answered && outbound != state.opened_inside {
             state.answered = true;
             cx.set_evictable(false);
@@ -356,7 +355,6 @@ impl NetworkFunction for Nat {
         if let Err(reason) = ends.translate(packet, outbound) {
             return Ok(Verdict::Drop(reason));
         }
-        // Of what comes from outside, only what TCP shows to be wanted (RFC 4787, REQ-6).
         if refreshes {
             cx.expire_in(self.lifetime(state));
         }

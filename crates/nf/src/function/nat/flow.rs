@@ -8,6 +8,7 @@ use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::wire::RewriteError;
 use rheostat_steer::Side;
 
+use super::TCP;
 use super::mapping::MappingId;
 use super::session::Session;
 use crate::packet::Packet;
@@ -70,6 +71,16 @@ impl FlowState {
             answered: false,
             opened_inside: packet.side() == Side::Inside,
         }
+    }
+
+    /// Notes a packet of a connection, and whether it is one.
+    #[inline]
+    pub(super) fn note(&mut self, packet: &Packet<'_>, outbound: bool) -> bool {
+        let segment = if self.protocol == TCP { packet.tcp() } else { None };
+        if let Some(segment) = &segment {
+            self.session.note(outbound, segment.flags().0);
+        }
+        segment.is_some()
     }
 }
 
