@@ -36,6 +36,8 @@ drop_reasons! {
     Oversize = "oversize",
     /// The ring to the lane that owns the packet's shard was full.
     HandoffFull = "handoff_full",
+    /// Too many packets waited for their shard to come from another lane.
+    HoldFull = "hold_full",
     /// A transmit queue did not take the packet.
     TransmitFull = "transmit_full",
     /// The shard's flow table was full and nothing in it could be evicted.

@@ -5,6 +5,7 @@ pub mod clock;
 pub mod core_set;
 pub mod counter;
 pub mod drop_reason;
+pub mod histogram;
 pub mod id;
 #[cfg(not(loom))]
 pub mod privileges;
@@ -16,5 +17,6 @@ pub use clock::{Clock, ClockSource, Cycles, VirtualClock};
 pub use core_set::CoreSet;
 pub use counter::Counter;
 pub use drop_reason::{DropCounters, DropReason};
+pub use histogram::Histogram;
 pub use id::{CoreId, DeviceId, LaneId, QueueId, ShardId, WorkerId};
 pub use time::Time;

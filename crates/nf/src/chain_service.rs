@@ -215,11 +215,7 @@ impl<C: Chain> ChainService<C> {
                 shard.table.end_burst();
             }
         }
-        let counters = lane.counters;
-        let live = counters.flows_created.get() - counters.flows_ended.get();
-        if live > counters.flows_peak.get() {
-            counters.flows_peak.set(live);
-        }
+        lane.counters.note_flows();
     }
 }
 

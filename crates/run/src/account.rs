@@ -70,12 +70,22 @@ lane_counters! {
     handoff_in,
     /// Packets given to other lanes.
     handoff_out,
+    /// Packets that a device placed here by an old table, after their shard was given to another lane.
+    late_handoff,
+    /// Shards that came from other lanes.
+    shards_in,
+    /// Shards given to other lanes.
+    shards_out,
     /// Packets processed after a younger packet of the same direction of their flow.
     reordered,
     /// Flows created.
     flows_created,
     /// Flows ended, for whatever reason.
     flows_ended,
+    /// Flows that came with their shards from other lanes.
+    flows_in,
+    /// Flows that went with their shards to other lanes.
+    flows_out,
     /// Nanoseconds in polls that found work.
     busy_ns,
     /// Nanoseconds in all polls.
@@ -84,12 +94,25 @@ lane_counters! {
     held,
     /// Packets now waiting for the link address of their next hop; a gauge.
     waiting,
+    /// Packets now waiting for their shard to come from another lane; a gauge.
+    on_hold,
     /// The most flows the lane has held at once; a gauge.
     flows_peak,
 }
 
+impl LaneCounters {
+    /// Notes how many flows are alive in the lane, when that is more than ever before.
+    pub fn note_flows(&self) {
+        let ended = self.flows_ended.get() + self.flows_out.get();
+        let live = (self.flows_created.get() + self.flows_in.get()).saturating_sub(ended);
+        if live > self.flows_peak.get() {
+            self.flows_peak.set(live);
+        }
+    }
+}
+
 /// Counters that may fall.
-const GAUGES: [&str; 3] = ["held", "waiting", "flows_peak"];
+const GAUGES: [&str; 4] = ["held", "waiting", "on_hold", "flows_peak"];
 
 impl LaneSample {
     /// Packets dropped for any reason.
@@ -99,12 +122,13 @@ impl LaneSample {
 
     /// Packets that stay in the lane for now.
     pub fn held_total(&self) -> u64 {
-        self.held + self.waiting
+        self.held + self.waiting + self.on_hold
     }
 
     /// Flows alive.
     pub fn flows_live(&self) -> u64 {
-        self.flows_created.saturating_sub(self.flows_ended)
+        let ended = self.flows_ended + self.flows_out;
+        (self.flows_created + self.flows_in).saturating_sub(ended)
     }
 
     /// Busy time ÷ time spent polling this lane, between 0 and 1.
@@ -124,8 +148,8 @@ impl LaneSample {
     #[must_use]
     pub fn since(&self, earlier: &LaneSample) -> LaneSample {
         let difference = self.combine(earlier, u64::wrapping_sub);
-        let LaneSample { held, waiting, flows_peak, .. } = *self;
-        LaneSample { held, waiting, flows_peak, ..difference }
+        let LaneSample { held, waiting, on_hold, flows_peak, .. } = *self;
+        LaneSample { held, waiting, on_hold, flows_peak, ..difference }
     }
 
     /// The counters that may only grow, to compare two samples of a running lane.
@@ -135,7 +159,8 @@ impl LaneSample {
     }
 }
 
-/// How many packets lanes have received, if all of them are done with: sent, consumed, dropped or held.
+/// How many packets lanes have received, if all of them are done with: sent, consumed, dropped, or held for
+/// the first of their datagram. Packets on hold for their shard are not done with.
 pub(crate) fn received_and_done(lanes: &[Arc<LaneCounters>]) -> Option<u64> {
     // What leaves is read before what enters: both only grow, and what has left has entered, so when
     // they are equal nothing was under way in between.
@@ -144,7 +169,8 @@ pub(crate) fn received_and_done(lanes: &[Arc<LaneCounters>]) -> Option<u64> {
     let after = LaneSample::sum(&lanes.iter().map(|lane| lane.sample()).collect::<Vec<_>>());
     let left = before.sent
         + before.consumed
-        + before.held_total()
+        + before.held
+        + before.waiting
         + before.dropped_total()
         + before.handoff_out;
     let entered = after.received + after.originated + after.copied + after.handoff_in;

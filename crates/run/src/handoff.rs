@@ -1,21 +1,34 @@
-//! The rings on which packets go to the lane that owns their shard: one from each lane to each other,
-//! each with a single producer and a single consumer, so that a packet of one flow keeps its order.
+//! What passes between lanes: packets to the lane that owns their shard, and, when shards move, the
+//! shards. One link from each lane to each other, each with a single sender and a single receiver, so that
+//! packets of one flow keep their order, also against the shard that they belong to.
+
+pub(crate) mod link;
 
 use std::sync::Arc;
 
-use rheostat_base::LaneId;
-use rheostat_base::sync::spsc::{self, Consumer, Producer};
+use rheostat_base::{LaneId, ShardId};
+use rheostat_state::Shard;
 
+use self::link::{Delivery, Receiver, Sender};
 use crate::lane::Placed;
 use crate::waker::Waker;
 
-/// The ends of the rings that one lane holds.
+/// What passes between lanes beside packets.
 #[derive(Debug)]
-pub struct Handoff {
+pub(crate) enum Parcel<L> {
+    /// The sender hands packets of this shard to the receiver no more.
+    Switched(ShardId),
+    /// The shard, which is the receiver's from now on.
+    Shard(Box<Shard<L>>),
+}
+
+/// The ends of the links that one lane holds. `L` is the state per shard of the lanes' service.
+#[derive(Debug)]
+pub struct Handoff<L> {
     /// To every other lane; none to itself.
-    outbound: Vec<Option<Outbound>>,
+    outbound: Vec<Option<Outbound<L>>>,
     /// From every other lane; none from itself.
-    inbound: Vec<Option<Consumer<Placed>>>,
+    inbound: Vec<Option<Receiver<Placed, Parcel<L>>>>,
     /// One per lane, of the worker that runs it; none before the workers are known.
     wakers: Vec<Arc<Waker>>,
     /// Where the next round of taking starts, so that no sender is always last.
@@ -23,16 +36,21 @@ pub struct Handoff {
 }
 
 #[derive(Debug)]
-struct Outbound {
-    ring: Producer<Placed>,
+struct Outbound<L> {
+    link: Sender<Placed, Parcel<L>>,
     /// Packets of this poll, published together.
     staged: Vec<Placed>,
 }
 
-impl Handoff {
-    /// Connects `lanes` lanes, each pair by a ring for at least `capacity` packets each way.
-    pub fn mesh(lanes: usize, capacity: usize) -> Vec<Handoff> {
-        let mut ends: Vec<Handoff> = (0..lanes)
+impl<L> Handoff<L> {
+    /// Connects `lanes` lanes of a run with `shards` shards, each pair by a ring for at least
+    /// `capacity` packets each way.
+    ///
+    /// There is room for a parcel per shard. More are never under way between two lanes: moving a
+    /// shard takes one parcel from any lane to any other at most, and a shard moves again only when
+    /// all of them have arrived.
+    pub fn mesh(lanes: usize, capacity: usize, shards: usize) -> Vec<Handoff<L>> {
+        let mut ends: Vec<Handoff<L>> = (0..lanes)
             .map(|_| Handoff {
                 outbound: Vec::new(),
                 inbound: Vec::new(),
@@ -46,9 +64,9 @@ impl Handoff {
                     ends[from].outbound.push(None);
                     ends[to].inbound.push(None);
                 } else {
-                    let (ring, consumer) = spsc::ring(capacity);
-                    ends[from].outbound.push(Some(Outbound { ring, staged: Vec::new() }));
-                    ends[to].inbound.push(Some(consumer));
+                    let (link, receiver) = link::link(capacity, shards);
+                    ends[from].outbound.push(Some(Outbound { link, staged: Vec::new() }));
+                    ends[to].inbound.push(Some(receiver));
                 }
             }
         }
@@ -74,12 +92,13 @@ impl Handoff {
     pub fn publish(&mut self, mut refused: impl FnMut(Placed)) -> usize {
         let mut sent = 0;
         for (to, outbound) in self.outbound.iter_mut().enumerate() {
-            let Some(outbound) = outbound.as_mut().filter(|out| !out.staged.is_empty()) else {
+            let Some(Outbound { link, staged }) = outbound else { continue };
+            if staged.is_empty() {
                 continue;
-            };
-            let mut staged = outbound.staged.drain(..);
-            sent += outbound.ring.push_all(&mut staged);
-            staged.for_each(&mut refused);
+            }
+            let mut packets = staged.drain(..);
+            sent += link.push_all(&mut packets);
+            packets.for_each(&mut refused);
             if let Some(waker) = self.wakers.get(to) {
                 waker.wake();
             }
@@ -87,21 +106,30 @@ impl Handoff {
         sent
     }
 
-    /// Takes up to `limit` packets from each sender, in order per sender. Returns how many.
-    pub fn take(&mut self, limit: usize, mut f: impl FnMut(Placed)) -> usize {
-        let lanes = self.inbound.len();
-        self.start = (self.start + 1) % lanes.max(1);
-        let mut taken = 0;
-        for step in 0..lanes {
-            if let Some(ring) = &mut self.inbound[(self.start + step) % lanes] {
-                taken += ring.pop_each(limit, &mut f);
-            }
+    /// Sends a parcel to lane `to`, behind the packets published so far. Those laid aside come later,
+    /// so there should be none.
+    pub(crate) fn post(&mut self, to: LaneId, parcel: Parcel<L>) {
+        let outbound = self.outbound[to.index()].as_mut().expect("a parcel is for another lane");
+        debug_assert!(outbound.staged.is_empty(), "a parcel overtakes no packet");
+        outbound.link.post(parcel);
+        if let Some(waker) = self.wakers.get(to.index()) {
+            waker.wake();
         }
-        taken
     }
 
-    /// Packets waiting to be taken by this lane.
+    /// Takes up to `limit` packets from each sender, and the parcels between them, in order per sender.
+    pub(crate) fn take(&mut self, limit: usize, mut f: impl FnMut(Delivery<Placed, Parcel<L>>)) {
+        let lanes = self.inbound.len();
+        self.start = (self.start + 1) % lanes.max(1);
+        for step in 0..lanes {
+            if let Some(link) = &mut self.inbound[(self.start + step) % lanes] {
+                link.take(limit, &mut f);
+            }
+        }
+    }
+
+    /// Packets and parcels waiting to be taken by this lane.
     pub fn waiting(&self) -> usize {
-        self.inbound.iter().flatten().map(Consumer::len).sum()
+        self.inbound.iter().flatten().map(Receiver::waiting).sum()
     }
 }

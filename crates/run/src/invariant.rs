@@ -67,6 +67,14 @@ pub enum Violation {
         /// Lanes that hold it.
         owners: usize,
     },
+    /// Packets still wait for a shard that never came.
+    #[error("lane {lane}: {packets} packets wait for shards that did not come")]
+    Stranded {
+        /// The lane.
+        lane: usize,
+        /// How many.
+        packets: u64,
+    },
     /// Flows were lost or doubled.
     #[error("{created} flows were created and {ended} ended, but {live} are in the tables")]
     Flows {
@@ -132,6 +140,7 @@ impl Remains {
             let entered = c.received + c.originated + c.copied + c.handoff_in;
             let left = c.sent + c.consumed + c.held_total() + c.dropped_total() + c.handoff_out;
             expect(entered == left, Violation::LaneUnbalanced { lane, entered, left });
+            expect(c.on_hold == 0, Violation::Stranded { lane, packets: c.on_hold });
         }
         let all = LaneSample::sum(&self.lanes);
         let delivered = self.devices.iter().map(delivered).sum::<u64>();
@@ -246,6 +255,12 @@ mod tests {
         assert!(matches!(found(|r| r.owners[1] = 0)[..], [V::Ownership { owners: 0, .. }]));
         assert!(matches!(found(|r| r.owners[0] = 2)[..], [V::Ownership { owners: 2, .. }]));
         assert!(matches!(found(|r| r.flows_live += 1)[..], [V::Flows { .. }]));
+        let stranded = found(|r| {
+            r.lanes[0].sent -= 1;
+            r.lanes[0].on_hold = 1;
+            r.devices[0].sent -= 1;
+        });
+        assert!(matches!(stranded[..], [V::Stranded { lane: 0, packets: 1 }]));
     }
 
     #[test]

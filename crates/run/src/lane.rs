@@ -5,10 +5,12 @@ mod arrival;
 mod egress;
 mod fragments;
 mod hairpin;
+mod migration;
 mod tap;
 
 pub use arrival::{Arrival, ArrivalKind, Arrivals, Placed};
 pub use egress::Egress;
+pub use migration::LaneTimes;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -18,13 +20,16 @@ use rheostat_io::layer::capture::LaneTap;
 use rheostat_io::layer::trace::Step;
 use rheostat_io::{QueuePair, RxQueue};
 use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
-use rheostat_state::FlowHasher;
+use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
 use self::tap::note_place;
 use crate::account::LaneCounters;
 use crate::figures::Figures;
-use crate::handoff::Handoff;
+use crate::handoff::link::Delivery;
+use crate::handoff::{Handoff, Parcel};
+use crate::load::ShardLoads;
+use crate::migrate::{Hold, LaneMailbox, Ownership, Place};
 use crate::poll::PollOutcome;
 use crate::service::{LaneState, Service};
 use crate::shard_set::ShardSet;
@@ -65,8 +70,10 @@ pub struct LaneConfig<S: Service> {
     pub steering: Arc<Steering>,
     /// Hashes keys for the flow tables.
     pub hasher: FlowHasher,
-    /// The lane's ends of the rings between lanes.
-    pub handoff: Handoff,
+    /// The lane's ends of the links between lanes.
+    pub handoff: Handoff<S::Local>,
+    /// Packets of one shard that may wait until the shard comes.
+    pub hold_capacity: usize,
     /// The lane's stock of buffers.
     pub pool: PoolCache,
     /// What the lane runs.
@@ -80,15 +87,26 @@ pub struct Lane<S: Service> {
     id: LaneId,
     receivers: Vec<Box<dyn RxQueue>>,
     egress: Egress,
+    /// Packets received from each device.
+    received_by: Vec<u64>,
     shards: ShardSet<S::Local>,
-    owners: Vec<LaneId>,
+    ownership: Ownership,
+    /// Where the mover's commands come from, if shards move in this run.
+    mailbox: Option<LaneMailbox>,
+    /// Shards that have come in this poll.
+    delivered: Vec<Box<Shard<S::Local>>>,
+    hold: Hold,
     steering: Arc<Steering>,
     hasher: FlowHasher,
-    handoff: Handoff,
+    handoff: Handoff<S::Local>,
     pool: PoolCache,
     counters: Arc<LaneCounters>,
+    loads: ShardLoads,
+    times: Arc<LaneTimes>,
     service: S,
     time: TimeSource,
+    /// When the last poll began.
+    polled: Time,
     /// The latest time of any packet, which is what timers go by when packets carry the time.
     latest: Time,
     burst: Burst,
@@ -99,20 +117,29 @@ pub struct Lane<S: Service> {
 impl<S: Service> Lane<S> {
     /// Assembles a lane.
     pub fn new(config: LaneConfig<S>) -> Lane<S> {
-        let (receivers, senders) = config.queues.into_iter().map(|pair| (pair.rx, pair.tx)).unzip();
+        let (receivers, senders): (Vec<_>, Vec<_>) =
+            config.queues.into_iter().map(|pair| (pair.rx, pair.tx)).unzip();
+        let shards = config.owners.len();
         Lane {
             id: config.id,
+            received_by: vec![0; receivers.len()],
             receivers,
             egress: Egress::new(senders),
             shards: config.shards,
-            owners: config.owners,
+            ownership: Ownership::new(config.id, config.owners),
+            mailbox: None,
+            delivered: Vec::new(),
+            hold: Hold::new(shards, config.hold_capacity),
             steering: config.steering,
             hasher: config.hasher,
             handoff: config.handoff,
             pool: config.pool,
             counters: Arc::default(),
+            loads: ShardLoads::new(shards),
+            times: Arc::default(),
             service: config.service,
             time: config.time,
+            polled: Time::ZERO,
             latest: Time::ZERO,
             burst: Burst::new(),
             arrivals: Arrivals::with_capacity(2 * BURST),
@@ -130,6 +157,16 @@ impl<S: Service> Lane<S> {
         self.counters.clone()
     }
 
+    /// What each shard has cost the lane, to read while it runs.
+    pub fn loads(&self) -> ShardLoads {
+        self.loads.clone()
+    }
+
+    /// How long things take in the lane, to read while it runs.
+    pub fn times(&self) -> Arc<LaneTimes> {
+        self.times.clone()
+    }
+
     /// Lets the lane wake other lanes' workers, of which `wakers` has one per lane.
     pub(crate) fn wake_by(&mut self, wakers: Vec<Arc<Waker>>) {
         self.handoff.wake_by(wakers);
@@ -140,9 +177,11 @@ impl<S: Service> Lane<S> {
         self.egress.tap_by(tap);
     }
 
-    /// Whether no packet waits for the lane, as far as can be told without polling.
+    /// Whether neither packets nor commands wait for the lane, as far as can be told without polling.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.handoff.waiting() == 0 && self.receivers.iter().all(|queue| queue.backlog() == 0)
+        self.handoff.waiting() == 0
+            && self.mailbox.as_ref().is_none_or(LaneMailbox::is_empty)
+            && self.receivers.iter().all(|queue| queue.backlog() == 0)
     }
 
     /// What polls readable when packets wait, for each of the lane's devices.
@@ -152,7 +191,8 @@ impl<S: Service> Lane<S> {
 
     /// When the lane next has work without a packet arriving.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.service.next_deadline()
+        // Timers are part of shards.
+        self.service.next_deadline().filter(|_| !self.ownership.is_parked())
     }
 
     /// The shards the lane owns.
@@ -172,7 +212,7 @@ impl<S: Service> Lane<S> {
         self.latest
     }
 
-    /// Packets on the rings to this lane.
+    /// Packets, and other things that lanes send each other, on the way to this lane.
     pub fn handoff_waiting(&self) -> usize {
         self.handoff.waiting()
     }
@@ -181,11 +221,13 @@ impl<S: Service> Lane<S> {
     /// rest to its owners, does what timers ask for, and sends. Nothing stays behind but fragments
     /// that wait for the first of their datagram.
     pub fn poll(&mut self, now: Time) -> PollOutcome {
+        self.polled = now;
         self.egress.start_poll(now);
         self.egress.tap().refresh();
         if self.time == TimeSource::Poll {
             self.latest = now;
         }
+        self.heed_commands();
         // Other lanes' packets first: they have waited longer.
         let taken = self.take_handed_off();
         let received = self.receive(now);
@@ -208,7 +250,8 @@ impl<S: Service> Lane<S> {
         }
         self.publish();
         self.egress.flush(&mut self.pool, &self.counters);
-        PollOutcome { packets: taken + received, next_deadline: self.service.next_deadline() }
+        self.give_away_shards();
+        PollOutcome { packets: taken + received, next_deadline: self.next_deadline() }
     }
 
     /// Ends the run: drops the fragments whose first never came, lets everything due at `now` expire,
@@ -229,20 +272,40 @@ impl<S: Service> Lane<S> {
     }
 
     fn take_handed_off(&mut self) -> usize {
-        let Lane { handoff, arrivals, fragments, latest, egress, .. } = self;
-        let taken = handoff.take(BURST, |placed| {
-            *latest = (*latest).max(placed.arrival.now);
-            if placed.packet.meta.mark() != 0 {
-                egress.tap().note(&placed.packet, Step::Taken);
+        let Lane {
+            handoff, arrivals, fragments, latest, ownership, loads, delivered, egress, ..
+        } = self;
+        let mut taken = 0;
+        let mut others = Vec::new();
+        handoff.take(BURST, |delivery| match delivery {
+            Delivery::Packet(placed) => {
+                taken += 1;
+                *latest = (*latest).max(placed.arrival.now);
+                if placed.packet.meta.mark() != 0 {
+                    egress.tap().note(&placed.packet, Step::Taken);
+                }
+                if ownership.place(placed.arrival.shard) != Place::Here {
+                    return others.push(placed);
+                }
+                loads.count(placed.arrival.shard, placed.packet.len());
+                match placed.arrival.kind {
+                    ArrivalKind::Fragment => fragments.push(placed),
+                    _ => arrivals.push(placed),
+                }
             }
-            match placed.arrival.kind {
-                ArrivalKind::Fragment => fragments.push(placed),
-                _ => arrivals.push(placed),
-            }
+            Delivery::Parcel(Parcel::Switched(shard)) => ownership.switch(shard),
+            Delivery::Parcel(Parcel::Shard(shard)) => delivered.push(shard),
         });
         if taken > 0 {
             self.counters.handoff_in.add(taken as u64);
             self.process();
+        }
+        for placed in others {
+            self.bring_home(placed);
+        }
+        // Behind the packets that came before the shard, and were held.
+        if !self.delivered.is_empty() {
+            self.install_shards();
         }
         taken
     }
@@ -255,6 +318,7 @@ impl<S: Service> Lane<S> {
                 continue;
             }
             received += count;
+            self.received_by[device] += count as u64;
             self.counters.received.add(count as u64);
             if self.egress.tap().is_armed() {
                 let device = DeviceId(device as u8);
@@ -286,13 +350,17 @@ impl<S: Service> Lane<S> {
                 continue;
             }
             self.latest = self.latest.max(now);
-            let owner = self.owners[arrival.shard.index()];
             if packet.meta.mark() != 0 {
+                let owner = self.ownership.destination(arrival.shard);
                 note_place(self.egress.tap(), &packet, arrival, (self.id, owner));
             }
-            if owner != self.id {
-                self.handoff.stage(owner, Placed { packet, arrival: *arrival });
-            } else if arrival.kind == ArrivalKind::Fragment {
+            if self.ownership.place(arrival.shard) != Place::Here {
+                let placed = Placed { packet, arrival: *arrival };
+                self.bring_received_home(placed);
+                continue;
+            }
+            self.loads.count(arrival.shard, packet.len());
+            if arrival.kind == ArrivalKind::Fragment {
                 self.fragments.push(Placed { packet, arrival: *arrival });
             } else {
                 self.arrivals.commit(packet);

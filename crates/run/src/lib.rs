@@ -6,6 +6,8 @@ pub mod figures;
 pub mod handoff;
 pub mod invariant;
 pub mod lane;
+pub mod load;
+pub mod migrate;
 pub mod poll;
 pub mod runtime;
 pub mod service;
@@ -18,10 +20,12 @@ pub use account::{LaneCounters, LaneSample};
 pub use figures::{Estimate, Figures, Ranking};
 pub use invariant::Violation;
 pub use lane::{
-    Arrival, ArrivalKind, Arrivals, Egress, Lane, LaneConfig, Placed, Routes, TimeSource,
+    Arrival, ArrivalKind, Arrivals, Egress, Lane, LaneConfig, LaneTimes, Placed, Routes, TimeSource,
 };
+pub use load::ShardLoads;
+pub use migrate::{Move, MoveError, Mover};
 pub use poll::{Next, PollOutcome, PollPolicy};
-pub use runtime::{Polling, RunReport, Runtime, RuntimeConfig, StartError};
+pub use runtime::{MigrationTimes, Polling, RunReport, Runtime, RuntimeConfig, StartError};
 pub use service::{LaneState, Service};
 pub use shard_set::ShardSet;
 pub use view::{RunView, Sample, TableError};

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rheostat_base::core_set::{CoreError, pin_current_thread};
-use rheostat_base::{Clock, ClockSource, CoreId, LaneId, QueueId, ShardId, Time};
+use rheostat_base::{Clock, ClockSource, CoreId, Histogram, LaneId, QueueId, ShardId, Time};
 use rheostat_io::layer::capture::{Epoch, Taps};
 use rheostat_io::{Device, DeviceCounters, Settlement};
 use rheostat_packet::{Mempool, PoolCache};
@@ -18,7 +18,9 @@ use crate::account::{LaneSample, received_and_done};
 use crate::figures::Figures;
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation, check_monotone};
-use crate::lane::{Lane, LaneConfig, TimeSource};
+use crate::lane::{Lane, LaneConfig, LaneTimes, TimeSource};
+use crate::migrate::{Move, MoveError, Mover};
+use crate::load::ShardLoads;
 use crate::poll::{Busy, Interrupt, PollPolicy};
 use crate::service::Service;
 use crate::shard_set::ShardSet;
@@ -34,7 +36,8 @@ pub struct RuntimeConfig {
     pub workers: Vec<Option<CoreId>>,
     /// What an idle worker does.
     pub polling: Polling,
-    /// Packets each ring between two lanes holds.
+    /// Packets each ring between two lanes holds, and each queue of packets that wait for a shard which
+    /// is moving.
     pub handoff_capacity: usize,
     /// What counts as time.
     pub time: TimeSource,
@@ -103,6 +106,9 @@ pub struct Runtime<S: Service> {
     stop: Arc<AtomicBool>,
     wakers: Vec<Arc<Waker>>,
     view: Arc<RunView>,
+    times: Vec<Arc<LaneTimes>>,
+    loads: Vec<ShardLoads>,
+    mover: Mover,
     devices: Vec<Box<dyn Device>>,
     pool: Mempool,
     shards: usize,
@@ -110,8 +116,19 @@ pub struct Runtime<S: Service> {
     violations: Vec<Violation>,
 }
 
+/// How long moving shards took in a run, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub struct MigrationTimes {
+    /// From the start of a move to the shard's arrival.
+    pub moved: Histogram,
+    /// How long each packet waited for its shard.
+    pub held: Histogram,
+    /// From the command that gave a parked lane a shard to the poll that heeded it.
+    pub woken: Histogram,
+}
+
 /// What a run came to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RunReport {
     /// The figures at the end.
     pub last: Sample,
@@ -123,6 +140,8 @@ pub struct RunReport {
     pub violations: Vec<Violation>,
     /// What the service has counted.
     pub figures: Figures,
+    /// How long moving shards took.
+    pub migration: MigrationTimes,
 }
 
 /// Builds the lanes of a run without starting them, for those who poll them themselves: tests, the
@@ -160,7 +179,7 @@ pub fn build_lanes<S: Service>(
             lane.push(pair);
         }
     }
-    let handoffs = Handoff::mesh(config.lanes, config.handoff_capacity);
+    let handoffs = Handoff::mesh(config.lanes, config.handoff_capacity, shards);
     let lanes: Vec<_> = queues
         .into_iter()
         .zip(handoffs)
@@ -179,6 +198,7 @@ pub fn build_lanes<S: Service>(
                 steering: config.steering.clone(),
                 hasher: config.hasher,
                 handoff,
+                hold_capacity: config.handoff_capacity,
                 pool: PoolCache::new(config.pool.clone()),
                 service: service(id),
                 time: config.time,
@@ -206,6 +226,8 @@ impl<S: Service> Runtime<S> {
         shard: impl FnMut(ShardId) -> Box<Shard<S::Local>>,
     ) -> Result<Runtime<S>, StartError> {
         let mut lanes = build_lanes(&config, &mut devices, service, shard)?;
+        let tables = devices.iter().filter_map(|device| device.table()).collect();
+        let mut mover = Mover::new(&mut lanes, tables);
         let wakers: Vec<_> =
             config.workers.iter().map(|_| Waker::new().map(Arc::new)).collect::<Result<_, _>>()?;
         let of_lanes: Vec<_> = wakers.iter().cycle().take(lanes.len()).cloned().collect();
@@ -218,7 +240,10 @@ impl<S: Service> Runtime<S> {
             lane.tap_by(Taps::of_lane(&taps, lane.id()));
             lane.wake_by(of_lanes.clone());
         }
+        mover.wake_by(of_lanes);
         let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();
+        let times = lanes.iter().map(Lane::times).collect();
+        let loads = lanes.iter().map(Lane::loads).collect();
         let stop = Arc::new(AtomicBool::new(false));
         let count = config.workers.len();
         let mut assigned: Vec<Vec<Lane<S>>> = (0..count).map(|_| Vec::new()).collect();
@@ -231,6 +256,9 @@ impl<S: Service> Runtime<S> {
             wakers: wakers.clone(),
             last_sample: vec![LaneSample::default(); counters.len()],
             view: Arc::new(RunView::new(counters, &devices, taps, clock.clone())),
+            times,
+            loads,
+            mover,
             devices,
             pool: config.pool,
             shards: config.steering.shards(),
@@ -278,6 +306,31 @@ impl<S: Service> Runtime<S> {
         self.view.clone()
     }
 
+    /// Begins to move shards between lanes, all together.
+    ///
+    /// # Errors
+    /// [`MoveError`], and nothing is moved.
+    pub fn migrate(&mut self, moves: &[Move]) -> Result<(), MoveError> {
+        self.mover.start(moves, self.view.clock.now())
+    }
+
+    /// Does what can be done now for shards that are moving; to be called again and again while
+    /// [`Mover::is_idle`] says that some are.
+    pub fn step_mover(&mut self) -> &Mover {
+        self.mover.step(self.view.clock.now());
+        &self.mover
+    }
+
+    /// Who moves shards, to ask where they are.
+    pub fn mover(&self) -> &Mover {
+        &self.mover
+    }
+
+    /// What each shard has cost each lane since the start, in the order of lanes.
+    pub fn loads(&self) -> &[ShardLoads] {
+        &self.loads
+    }
+
     /// How much of the input has been read, where it has a known size: that of the slowest device.
     pub fn progress(&self) -> Option<f64> {
         self.view.monitors.iter().filter_map(|monitor| monitor.progress()).reduce(f64::min)
@@ -288,6 +341,16 @@ impl<S: Service> Runtime<S> {
         for monitor in &self.view.monitors {
             monitor.stop();
         }
+    }
+
+    fn migration_times(&self) -> MigrationTimes {
+        let times = MigrationTimes::default();
+        times.moved.add(self.mover.durations());
+        for lane in &self.times {
+            times.held.add(&lane.held);
+            times.woken.add(&lane.woken);
+        }
+        times
     }
 
     fn stop_workers(&self) {
@@ -328,12 +391,16 @@ impl<S: Service> Runtime<S> {
             }
         }
         lanes.sort_by_key(Lane::id);
+        if lanes.len() == self.view.lanes() {
+            settle(&mut lanes, &mut self.mover, &self.view.clock);
+        }
         run_dry(&mut lanes, self.view.clock.now());
         let mut last = self.sample();
         let remains = remains(&lanes, &last.devices, self.shards);
         last.lanes = self.view.counters.iter().map(|counters| counters.sample()).collect();
         let mut figures = Figures::default();
         lanes.iter().for_each(|lane| lane.add_figures(&mut figures));
+        let migration = self.migration_times();
         drop(lanes);
         let warnings = self.view.monitors.iter().flat_map(|monitor| monitor.warnings()).collect();
         let device_names = self.devices.iter().map(|device| device.name().to_owned()).collect();
@@ -348,11 +415,28 @@ impl<S: Service> Runtime<S> {
         };
         let mut violations = std::mem::take(&mut self.violations);
         violations.extend(remains.check());
-        Ok(RunReport { last, device_names, warnings, violations, figures })
+        Ok(RunReport { last, device_names, warnings, violations, figures, migration })
     }
 }
 
-/// Polls lanes in turn until a whole round finds nothing, then ends each of them.
+/// How long shards that are moving when a run ends may take to arrive. Tables' fences are all there is
+/// to wait for.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// Polls lanes in turn until no shard is moving. Whatever has not arrived in the end is named in the
+/// account.
+fn settle<S: Service>(lanes: &mut [Lane<S>], mover: &mut Mover, clock: &Clock) {
+    let last = clock.now() + SETTLE;
+    while !mover.is_idle() && clock.now() < last {
+        mover.step(clock.now());
+        lanes.iter_mut().for_each(|lane| {
+            lane.poll(clock.now());
+        });
+    }
+}
+
+/// Polls lanes in turn until a whole round finds nothing, then ends each of them. Shards that are moving
+/// must have arrived.
 pub fn run_dry<S: Service>(lanes: &mut [Lane<S>], now: Time) {
     loop {
         let packets: usize = lanes.iter_mut().map(|lane| lane.poll(now).packets).sum();

@@ -23,6 +23,11 @@ impl<L> ShardSet<L> {
         *place = Some(shard);
     }
 
+    /// Takes a shard out of the set, if it is there.
+    pub fn remove(&mut self, id: ShardId) -> Option<Box<Shard<L>>> {
+        self.shards.get_mut(id.index())?.take()
+    }
+
     /// The shard, if this lane owns it.
     #[inline]
     pub fn get(&self, id: ShardId) -> Option<&Shard<L>> {

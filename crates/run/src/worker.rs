@@ -35,7 +35,7 @@ impl<S: Service> Worker<S> {
         let mut before = self.clock.cycles();
         // Relaxed: the flag publishes nothing; the lanes go back through the thread's join.
         while !self.stop.load(Ordering::Relaxed) {
-            match self.policy.next(outcome, self.clock.now()) {
+            let idle = match self.policy.next(outcome, self.clock.now()) {
                 Next::Run(index) => {
                     outcome = self.lanes[index].poll(self.clock.now());
                     let after = self.clock.cycles();
@@ -44,11 +44,18 @@ impl<S: Service> Worker<S> {
                     counters[index].total_ns.add(spent);
                     if outcome.packets > 0 {
                         counters[index].busy_ns.add(spent);
+                        continue;
                     }
-                    continue;
+                    // Lanes without shards get no packets, so polling for them is of no use, whatever
+                    // the policy.
+                    self.lanes.iter().all(Lane::is_parked).then_some(Next::Wait)
                 }
-                Next::Sleep(duration) => std::thread::sleep(duration),
-                Next::Wait => self.wait(),
+                next => Some(next),
+            };
+            match idle {
+                None | Some(Next::Run(_)) => continue,
+                Some(Next::Sleep(duration)) => std::thread::sleep(duration),
+                Some(Next::Wait) => self.wait(),
             }
             // Time asleep is every lane's idle time.
             let after = self.clock.cycles();
@@ -59,7 +66,8 @@ impl<S: Service> Worker<S> {
         self.lanes
     }
 
-    /// Blocks until a device has packets, another lane has handed some over, or a timer is due.
+    /// Blocks until a device has packets, another lane has handed some over, the mover has a command, or
+    /// a timer is due.
     fn wait(&self) {
         self.waker.lie_down();
         let quiet = self.lanes.iter().all(Lane::is_quiet) && !self.stop.load(Ordering::Relaxed);
@@ -70,10 +78,17 @@ impl<S: Service> Worker<S> {
     }
 
     fn block(&self) {
-        let queues = self.lanes.iter().flat_map(Lane::wait_descriptors);
-        let Some(descriptors) = queues.collect::<Option<Vec<_>>>() else {
-            return std::thread::sleep(NAP);
-        };
+        let mut descriptors = Vec::new();
+        for lane in &self.lanes {
+            for descriptor in lane.wait_descriptors() {
+                match descriptor {
+                    Some(descriptor) => descriptors.push(descriptor),
+                    // No table leads packets there, and whoever is about to change this rings.
+                    None if lane.is_parked() => {}
+                    None => return std::thread::sleep(NAP),
+                }
+            }
+        }
         let due = self.lanes.iter().filter_map(Lane::next_deadline).min();
         let now = self.clock.now();
         let longest = due.map_or(LONGEST, |due| due.since(now).min(LONGEST));

@@ -1,7 +1,7 @@
 //! Fragments on their way to their flow: first to the home shard of their datagram, which learns the
 //! flow's key from the first fragment, then to the owner of the flow.
 
-use rheostat_base::{DropReason, LaneId};
+use rheostat_base::DropReason;
 use rheostat_io::layer::trace::Step;
 use rheostat_packet::{FlowKey, Headers, Mbuf, Tuple};
 use rheostat_state::{DatagramId, Tracked};
@@ -77,22 +77,18 @@ impl<S: Service> Lane<S> {
         let now = self.time_of(&packet, self.latest);
         let (steering, hasher) = (&self.steering, &self.hasher);
         let arrival = Arrival::of_known_fragment(&packet, headers, key, steering, hasher, now);
-        let owner: LaneId = self.owners[arrival.shard.index()];
         if packet.meta.mark() != 0 {
+            let owner = self.ownership.destination(arrival.shard);
             note_place(self.egress.tap(), &packet, &arrival, (self.id, owner));
         }
-        if owner == self.id {
-            self.arrivals.push(Placed { packet, arrival });
-        } else {
-            self.handoff.stage(owner, Placed { packet, arrival });
-        }
+        self.bring_home(Placed { packet, arrival });
     }
 
     fn discard(&mut self, packet: Mbuf, reason: DropReason) {
         self.egress.discard(packet, reason, &mut self.pool, &self.counters);
     }
 
-    fn count_held(&mut self) {
+    pub(super) fn count_held(&mut self) {
         let held: usize = self.shards.iter().map(|shard| shard.fragments.held()).sum();
         self.counters.held.set(held as u64);
     }

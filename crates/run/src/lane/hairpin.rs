@@ -4,7 +4,7 @@
 use rheostat_packet::HashKind;
 
 use super::tap::note_place;
-use super::{Arrival, ArrivalKind, Lane, Placed};
+use super::{Arrival, Lane, Placed};
 use crate::service::Service;
 
 impl<S: Service> Lane<S> {
@@ -20,18 +20,11 @@ impl<S: Service> Lane<S> {
                 self.egress.discard(packet, reason, &mut self.pool, &self.counters);
                 continue;
             }
-            let owner = self.owners[arrival.shard.index()];
             if packet.meta.mark() != 0 {
+                let owner = self.ownership.destination(arrival.shard);
                 note_place(self.egress.tap(), &packet, &arrival, (self.id, owner));
             }
-            let placed = Placed { packet, arrival };
-            if owner != self.id {
-                self.handoff.stage(owner, placed);
-            } else if arrival.kind == ArrivalKind::Fragment {
-                self.fragments.push(placed);
-            } else {
-                self.arrivals.push(placed);
-            }
+            self.bring_home(Placed { packet, arrival });
         }
     }
 }

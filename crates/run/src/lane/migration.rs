@@ -1,0 +1,167 @@
+//! The lane's part when shards change lanes: see [`crate::migrate`].
+
+use rheostat_base::{DropReason, Histogram, LaneId};
+use rheostat_packet::{BURST, HashKind};
+use rheostat_state::Shard;
+
+use super::{ArrivalKind, Lane, Placed};
+use crate::handoff::Parcel;
+use crate::migrate::{Command, LaneMailbox, Place, Report, Watermark};
+use crate::service::Service;
+
+/// Times that a lane takes, in nanoseconds.
+#[derive(Debug, Default)]
+pub struct LaneTimes {
+    /// How long each packet was on hold.
+    pub held: Histogram,
+    /// From a command that gives a parked lane a shard to the poll that heeds it.
+    pub woken: Histogram,
+}
+
+impl<S: Service> Lane<S> {
+    /// Connects the lane to a mover.
+    pub(crate) fn take_orders_from(&mut self, mailbox: LaneMailbox) {
+        self.mailbox = Some(mailbox);
+    }
+
+    /// The owner of each shard, as far as the lane knows.
+    pub(crate) fn owners(&self) -> &[LaneId] {
+        self.ownership.owners()
+    }
+
+    /// Whether the lane has nothing to do until it is given a shard.
+    #[inline]
+    pub(crate) fn is_parked(&self) -> bool {
+        self.ownership.is_parked()
+    }
+
+    /// Carries out what the mover has commanded. At the start of a poll: everything of earlier polls
+    /// is on its way, so what is told to other lanes comes behind it.
+    #[inline]
+    pub(super) fn heed_commands(&mut self) {
+        while let Some(command) = self.mailbox.as_mut().and_then(LaneMailbox::next) {
+            self.heed(command);
+        }
+    }
+
+    #[cold]
+    fn heed(&mut self, command: Command) {
+        match command {
+            Command::Expect { shard, from, sent } => {
+                if self.is_parked() {
+                    self.times.woken.record(self.polled.since(sent).as_nanos() as u64);
+                }
+                self.ownership.expect(shard);
+                self.handoff.post(from, Parcel::Switched(shard));
+                self.report(Report::Ready(shard));
+            }
+            Command::Redirect { shard, from, to } => {
+                self.ownership.redirect(shard, to);
+                self.handoff.post(from, Parcel::Switched(shard));
+            }
+            Command::Release { shard, to, switches } => {
+                let backlog = |queue: usize| self.receivers[queue].backlog();
+                let watermark = Watermark::new(&self.received_by, backlog);
+                self.ownership.release(shard, to, switches, watermark);
+            }
+        }
+    }
+
+    /// Takes the shards that have come, and processes what was held for them.
+    #[cold]
+    pub(super) fn install_shards(&mut self) {
+        let mut delivered = std::mem::take(&mut self.delivered);
+        for shard in delivered.drain(..) {
+            self.install(shard);
+        }
+        self.delivered = delivered;
+    }
+
+    fn install(&mut self, shard: Box<Shard<S::Local>>) {
+        let id = shard.id;
+        // Fragments that wait in the shard for the first of their datagram come along.
+        self.counters.handoff_in.add(shard.fragments.held() as u64);
+        self.counters.flows_in.add(shard.table.counts().live);
+        self.counters.shards_in.increment();
+        self.shards.install(shard);
+        self.ownership.arrive(id);
+        self.count_held();
+        let mut held = self.hold.take(id);
+        for (placed, since) in held.drain(..) {
+            self.times.held.record(self.polled.since(since).as_nanos() as u64);
+            self.keep(placed);
+            if self.arrivals.len() >= BURST {
+                self.process();
+            }
+        }
+        self.hold.recycle(id, held);
+        self.counters.on_hold.set(self.hold.len() as u64);
+        self.process();
+        self.report(Report::Arrived(id));
+    }
+
+    /// Gives away the shards of which nothing is under way to this lane any more. At the end of a poll:
+    /// what the lane has sent of them has left.
+    #[inline]
+    pub(super) fn give_away_shards(&mut self) {
+        loop {
+            let Lane { ownership, receivers, received_by, .. } = self;
+            let backlog = |queue: usize| receivers[queue].backlog();
+            let due = ownership.next_due(|mark| mark.has_passed(received_by, backlog));
+            let Some((id, to)) = due else { return };
+            let shard = self.shards.remove(id).expect("its owner has it");
+            self.counters.flows_out.add(shard.table.counts().live);
+            self.counters.shards_out.increment();
+            // Before they are counted as handed over, so that nobody takes them for done with.
+            self.count_held();
+            self.counters.handoff_out.add(shard.fragments.held() as u64);
+            self.handoff.post(to, Parcel::Shard(shard));
+        }
+    }
+
+    /// Brings a packet where its shard is, or will be.
+    pub(super) fn bring_home(&mut self, placed: Placed) {
+        match self.ownership.place(placed.arrival.shard) {
+            Place::Here => self.keep(placed),
+            Place::Arriving => self.hold(placed),
+            Place::Elsewhere(owner) => self.handoff.stage(owner, placed),
+        }
+    }
+
+    /// Lays a packet of a shard that is here aside for processing.
+    pub(super) fn keep(&mut self, placed: Placed) {
+        self.loads.count(placed.arrival.shard, placed.packet.len());
+        match placed.arrival.kind {
+            ArrivalKind::Fragment => self.fragments.push(placed),
+            _ => self.arrivals.push(placed),
+        }
+    }
+
+    /// Lets a packet wait for its shard.
+    #[cold]
+    fn hold(&mut self, placed: Placed) {
+        if let Some(Placed { packet, .. }) = self.hold.push(placed, self.polled) {
+            let Lane { egress, pool, counters, .. } = self;
+            egress.discard(packet, DropReason::HoldFull, pool, counters);
+        }
+        self.counters.on_hold.set(self.hold.len() as u64);
+    }
+
+    /// Disposes of a received packet whose shard is not here.
+    #[inline(never)]
+    pub(super) fn bring_received_home(&mut self, placed: Placed) {
+        let Placed { packet, arrival } = &placed;
+        let was_placed_here = arrival.kind == ArrivalKind::Flow
+            && packet.meta.hash_kind() != HashKind::None
+            && self.steering.shard_of_hash(packet.meta.hash) == arrival.shard;
+        if was_placed_here && self.ownership.was_given_away(arrival.shard) {
+            self.counters.late_handoff.increment();
+        }
+        self.bring_home(placed);
+    }
+
+    fn report(&mut self, report: Report) {
+        let mailbox = self.mailbox.as_mut().expect("only a mover makes shards move");
+        mailbox.report(report);
+    }
+}

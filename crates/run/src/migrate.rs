@@ -1,0 +1,32 @@
+//! Moving shards between lanes while packets arrive: nothing is lost or doubled, flows keep their order,
+//! and no lane waits for another. `docs/migration.md` tells why it works.
+//!
+//! Shard s moves from lane A to lane B:
+//!
+//! | step | who | what |
+//! |---|---|---|
+//! | 1 | B | on [`Command::Expect`], holds packets of s from now on, and tells A so by a `Switched` parcel |
+//! | 2 | mover | rewrites the devices' tables and waits until no packet is placed by the old ones |
+//! | 3 | every other lane C | on [`Command::Redirect`], hands packets of s to B from now on, and tells A so by a `Switched` parcel |
+//! | 4 | A | on [`Command::Release`], goes on until all of these parcels have come and all that waited in its queues is processed, then sends B the box |
+//! | 5 | B | on the box, processes what it has held, in order |
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `ownership` | what one lane believes and awaits: the protocol, without packets |
+//! | `hold` | packets that wait for their shard |
+//! | `mailbox` | commands from the mover to a lane, and what the lane reports |
+//! | `mover` | the steps above, for many shards at once |
+
+mod hold;
+mod mailbox;
+#[cfg(all(test, loom))]
+mod models;
+mod mover;
+mod ownership;
+
+pub(crate) use hold::Hold;
+pub(crate) use mailbox::{LaneMailbox, MoverMailbox, mailbox};
+pub use mailbox::{Command, Report};
+pub use mover::{Move, MoveError, Mover};
+pub(crate) use ownership::{Ownership, Place, Watermark};

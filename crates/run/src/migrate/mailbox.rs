@@ -1,0 +1,102 @@
+//! What passes between the mover and a lane: commands one way, reports the other.
+
+use rheostat_base::sync::spsc::{self, Consumer, Producer};
+use rheostat_base::{LaneId, ShardId, Time};
+
+/// What the mover tells a lane to do. It takes effect at the start of the lane's next poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// The lane will own the shard: it holds the shard's packets, says so to the owner by a parcel, and
+    /// reports that it is ready.
+    Expect {
+        /// The shard.
+        shard: ShardId,
+        /// Its owner.
+        from: LaneId,
+        /// When the command was given.
+        sent: Time,
+    },
+    /// The shard will have another owner: the lane hands the shard's packets to it, and says so to the
+    /// present owner by a parcel.
+    Redirect {
+        /// The shard.
+        shard: ShardId,
+        /// Its present owner.
+        from: LaneId,
+        /// Its next owner.
+        to: LaneId,
+    },
+    /// The lane, which owns the shard, gives it away once nothing of the shard is under way to it.
+    Release {
+        /// The shard.
+        shard: ShardId,
+        /// Its next owner.
+        to: LaneId,
+        /// How many lanes will say that they have switched.
+        switches: u16,
+    },
+}
+
+/// What a lane tells the mover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The lane holds packets of this shard.
+    Ready(ShardId),
+    /// The shard is the lane's.
+    Arrived(ShardId),
+}
+
+/// The lane's end.
+#[derive(Debug)]
+pub(crate) struct LaneMailbox {
+    commands: Consumer<Command>,
+    reports: Producer<Report>,
+}
+
+/// The mover's end.
+#[derive(Debug)]
+pub(crate) struct MoverMailbox {
+    commands: Producer<Command>,
+    reports: Consumer<Report>,
+}
+
+/// Connects the mover and a lane of a run with `shards` shards. Neither ring can be full: a shard that
+/// moves means one command to each lane, and a shard moves again only after its last report was read.
+pub(crate) fn mailbox(shards: usize) -> (MoverMailbox, LaneMailbox) {
+    let (commands_in, commands_out) = spsc::ring(shards);
+    let (reports_in, reports_out) = spsc::ring(shards);
+    (
+        MoverMailbox { commands: commands_in, reports: reports_out },
+        LaneMailbox { commands: commands_out, reports: reports_in },
+    )
+}
+
+impl LaneMailbox {
+    /// The next command.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Command> {
+        self.commands.pop()
+    }
+
+    /// Whether no command waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    /// Tells the mover.
+    pub(crate) fn report(&mut self, report: Report) {
+        assert!(self.reports.push(report).is_ok(), "the mover reads a shard's reports before it moves on");
+    }
+}
+
+impl MoverMailbox {
+    /// Gives a command.
+    pub(crate) fn send(&mut self, command: Command) {
+        assert!(self.commands.push(command).is_ok(), "a shard moves once at a time");
+    }
+
+    /// The next report.
+    pub(crate) fn next(&mut self) -> Option<Report> {
+        self.reports.pop()
+    }
+}

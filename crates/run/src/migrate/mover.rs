@@ -1,0 +1,283 @@
+//! Moves shards: tells lanes what to do, rewrites tables, and waits for what must be waited for. It
+//! never blocks: [`Mover::step`] does what can be done now.
+
+use std::sync::Arc;
+
+use rheostat_base::{Histogram, LaneId, QueueId, ShardId, Time};
+use rheostat_steer::{Fence, IndirectionTable};
+use thiserror::Error;
+
+use super::{Command, MoverMailbox, Report, mailbox};
+use crate::lane::Lane;
+use crate::service::Service;
+use crate::waker::Waker;
+
+/// A shard that is to change lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Move {
+    /// The shard.
+    pub shard: ShardId,
+    /// The lane that owns it.
+    pub from: LaneId,
+    /// The lane that shall own it.
+    pub to: LaneId,
+}
+
+/// Why shards are not moved. None of those that were asked for together is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum MoveError {
+    /// There is no such shard.
+    #[error("there is no {0}: the run has fewer")]
+    UnknownShard(ShardId),
+    /// There is no such lane.
+    #[error("there is no {0}: the run has fewer")]
+    UnknownLane(LaneId),
+    /// The shard is where it should go.
+    #[error("{shard} is on {lane} already: leave it out of the plan")]
+    AtHome {
+        /// The shard.
+        shard: ShardId,
+        /// Its owner.
+        lane: LaneId,
+    },
+    /// The shard has another owner: the plan is older than the last moves.
+    #[error("{shard} is on {owner}, not on {from}: plan again with the present owners")]
+    NotOwner {
+        /// The shard.
+        shard: ShardId,
+        /// The lane that was said to own it.
+        from: LaneId,
+        /// The lane that owns it.
+        owner: LaneId,
+    },
+    /// The shard is moving, or is named twice.
+    #[error("{0} is moving already: try again when it has arrived")]
+    UnderWay(ShardId),
+}
+
+/// Moves shards between the lanes of a run.
+#[derive(Debug)]
+pub struct Mover {
+    lanes: Vec<MoverMailbox>,
+    /// One per lane, of the worker that runs it; none where nobody sleeps.
+    wakers: Vec<Arc<Waker>>,
+    tables: Vec<Table>,
+    /// Where each shard is, or goes.
+    owners: Vec<LaneId>,
+    /// Where the tables lead each shard's packets.
+    placed: Vec<LaneId>,
+    /// Per shard, whether it is moving.
+    moving: Vec<bool>,
+    batches: Vec<Batch>,
+    moved: u64,
+    durations: Histogram,
+}
+
+struct Table(Arc<dyn IndirectionTable>);
+
+/// Shards that move together.
+#[derive(Debug)]
+struct Batch {
+    moves: Vec<Move>,
+    stage: Stage,
+    started: Time,
+}
+
+/// What a batch waits for.
+#[derive(Debug)]
+enum Stage {
+    /// So many shards' next owners are not yet ready to hold packets.
+    Ready(usize),
+    /// Packets may still be placed by the tables as they were.
+    Fenced(Arc<[Fence]>),
+    /// So many shards have not yet arrived.
+    Arrived(usize),
+}
+
+impl Mover {
+    /// Connects a mover to the lanes of a run, before any of them was polled, and to the tables of its
+    /// devices, which lead to the shards' owners.
+    pub fn new<S: Service>(
+        lanes: &mut [Lane<S>],
+        tables: Vec<Arc<dyn IndirectionTable>>,
+    ) -> Mover {
+        let owners = lanes.first().map_or_else(Vec::new, |lane| lane.owners().to_vec());
+        let connect = |lane: &mut Lane<S>| {
+            let (mine, theirs) = mailbox(owners.len());
+            lane.take_orders_from(theirs);
+            mine
+        };
+        Mover {
+            lanes: lanes.iter_mut().map(connect).collect(),
+            wakers: Vec::new(),
+            tables: tables.into_iter().map(Table).collect(),
+            placed: owners.clone(),
+            moving: vec![false; owners.len()],
+            owners,
+            batches: Vec::new(),
+            moved: 0,
+            durations: Histogram::new(),
+        }
+    }
+
+    /// Lets the mover wake the lanes' workers, of which `wakers` has one per lane.
+    pub(crate) fn wake_by(&mut self, wakers: Vec<Arc<Waker>>) {
+        self.wakers = wakers;
+    }
+
+    /// The owner of each shard, or of one that is moving, its next.
+    pub fn owners(&self) -> &[LaneId] {
+        &self.owners
+    }
+
+    /// Whether a shard is moving.
+    pub fn is_moving(&self, shard: ShardId) -> bool {
+        self.moving.get(shard.index()).copied().unwrap_or(false)
+    }
+
+    /// Whether no shard is moving.
+    pub fn is_idle(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    /// Shards that have been moved so far.
+    pub fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// Nanoseconds from the start of a move to the shard's arrival.
+    pub fn durations(&self) -> &Histogram {
+        &self.durations
+    }
+
+    /// Begins to move shards, all together: the tables are rewritten once. Other moves may be under
+    /// way.
+    ///
+    /// # Errors
+    /// [`MoveError`], and nothing is moved.
+    pub fn start(&mut self, moves: &[Move], now: Time) -> Result<(), MoveError> {
+        for (index, one) in moves.iter().enumerate() {
+            self.check(one)?;
+            if moves[..index].iter().any(|earlier| earlier.shard == one.shard) {
+                return Err(MoveError::UnderWay(one.shard));
+            }
+        }
+        if moves.is_empty() {
+            return Ok(());
+        }
+        for &Move { shard, from, to } in moves {
+            self.owners[shard.index()] = to;
+            self.moving[shard.index()] = true;
+            self.send(to, Command::Expect { shard, from, sent: now });
+        }
+        let stage = Stage::Ready(moves.len());
+        self.batches.push(Batch { moves: moves.to_vec(), stage, started: now });
+        Ok(())
+    }
+
+    fn check(&self, &Move { shard, from, to }: &Move) -> Result<(), MoveError> {
+        let owner = *self.owners.get(shard.index()).ok_or(MoveError::UnknownShard(shard))?;
+        if let Some(lane) = [from, to].into_iter().find(|lane| lane.index() >= self.lanes.len()) {
+            return Err(MoveError::UnknownLane(lane));
+        }
+        if self.moving[shard.index()] {
+            return Err(MoveError::UnderWay(shard));
+        }
+        if owner != from {
+            return Err(MoveError::NotOwner { shard, from, owner });
+        }
+        if from == to {
+            return Err(MoveError::AtHome { shard, lane: to });
+        }
+        Ok(())
+    }
+
+    /// Does what can be done now: reads what lanes report, rewrites tables, and gives the commands that
+    /// are due. To be called again and again while a shard is moving.
+    pub fn step(&mut self, now: Time) {
+        for lane in 0..self.lanes.len() {
+            while let Some(report) = self.lanes[lane].next() {
+                self.hear(report, now);
+            }
+        }
+        self.batches.retain(|batch| !matches!(batch.stage, Stage::Arrived(0)));
+        self.rewrite_tables();
+        self.switch_fenced();
+    }
+
+    fn hear(&mut self, report: Report, now: Time) {
+        let (Report::Ready(shard) | Report::Arrived(shard)) = report;
+        let has_shard = |batch: &&mut Batch| batch.moves.iter().any(|one| one.shard == shard);
+        let batch = self.batches.iter_mut().find(has_shard).expect("a shard that reports is moving");
+        match (report, &mut batch.stage) {
+            (Report::Ready(_), Stage::Ready(missing)) => *missing -= 1,
+            (Report::Arrived(_), Stage::Arrived(missing)) => {
+                *missing -= 1;
+                self.moving[shard.index()] = false;
+                self.moved += 1;
+                self.durations.record(now.since(batch.started).as_nanos() as u64);
+            }
+            (report, stage) => unreachable!("{report:?} in {stage:?}"),
+        }
+    }
+
+    /// Leads the packets of all shards whose next owners are ready to these.
+    fn rewrite_tables(&mut self) {
+        let is_ready = |batch: &Batch| matches!(batch.stage, Stage::Ready(0));
+        if !self.batches.iter().any(is_ready) {
+            return;
+        }
+        for one in self.batches.iter().filter(|batch| is_ready(batch)).flat_map(|b| &b.moves) {
+            self.placed[one.shard.index()] = one.to;
+        }
+        let fences: Arc<[Fence]> =
+            self.tables.iter().map(|table| table.lead_to(&self.placed)).collect();
+        for batch in self.batches.iter_mut().filter(|batch| is_ready(batch)) {
+            batch.stage = Stage::Fenced(fences.clone());
+        }
+    }
+
+    /// Lets shards go whose packets no table leads to their owners any more.
+    fn switch_fenced(&mut self) {
+        let mut batches = std::mem::take(&mut self.batches);
+        for batch in &mut batches {
+            let Stage::Fenced(fences) = &batch.stage else { continue };
+            if fences.iter().all(Fence::passed) {
+                batch.moves.iter().for_each(|one| self.switch(one));
+                batch.stage = Stage::Arrived(batch.moves.len());
+            }
+        }
+        self.batches = batches;
+    }
+
+    fn switch(&mut self, &Move { shard, from, to }: &Move) {
+        let lanes = self.lanes.len() as u16;
+        for lane in (0..lanes).map(LaneId).filter(|lane| ![from, to].contains(lane)) {
+            self.send(lane, Command::Redirect { shard, from, to });
+        }
+        // Everybody but the owner: the next owner has switched when it began to hold.
+        self.send(from, Command::Release { shard, to, switches: lanes - 1 });
+    }
+
+    fn send(&mut self, lane: LaneId, command: Command) {
+        self.lanes[lane.index()].send(command);
+        if let Some(waker) = self.wakers.get(lane.index()) {
+            waker.wake();
+        }
+    }
+}
+
+impl Table {
+    /// Rewrites the table so that it leads each shard's packets to this lane's queue.
+    fn lead_to(&self, lanes: &[LaneId]) -> Fence {
+        let queue = |bucket: usize| QueueId(lanes[bucket % lanes.len()].0);
+        let entries: Vec<_> = (0..self.0.len()).map(queue).collect();
+        self.0.rewrite(&entries).expect("a table that took one entry per bucket takes another")
+    }
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Table").field(&self.0.len()).finish()
+    }
+}

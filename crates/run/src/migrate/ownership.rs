@@ -1,0 +1,241 @@
+//! What one lane believes about the owners of shards, and what it waits for before it gives one away.
+
+use rheostat_base::{LaneId, ShardId};
+
+/// What a lane does with a packet of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The shard is here: it processes the packet.
+    Here,
+    /// The shard is on its way here: it holds the packet until then.
+    Arriving,
+    /// The shard is this other lane's, who gets the packet.
+    Elsewhere(LaneId),
+}
+
+/// Stands for the owner of a shard that is on its way here.
+const ARRIVING: LaneId = LaneId(u16::MAX);
+
+/// One lane's part in the moving of shards. A state machine: commands and parcels go in, and what the
+/// lane is to do comes out.
+#[derive(Debug)]
+pub(crate) struct Ownership {
+    me: LaneId,
+    /// Per shard, so that one comparison with `me` decides about most packets.
+    owners: Vec<LaneId>,
+    /// Per shard, lanes that have said they hand its packets to its next owner.
+    switched: Vec<u16>,
+    /// Per shard, whether it was here and was given away.
+    given_away: Vec<bool>,
+    releases: Vec<Release>,
+    here: usize,
+    arriving: usize,
+}
+
+/// A shard that is to be given away.
+#[derive(Debug)]
+struct Release {
+    shard: ShardId,
+    to: LaneId,
+    /// How many lanes must have switched.
+    switches: u16,
+    watermark: Watermark,
+}
+
+/// How many packets each queue of a lane has brought once everything that waited there, when the mark
+/// was made, has been received.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Watermark(Vec<u64>);
+
+impl Watermark {
+    /// The mark of queues which have brought as many packets as `received` says and in which as many
+    /// wait as `backlog` says.
+    pub(crate) fn new(received: &[u64], backlog: impl Fn(usize) -> usize) -> Watermark {
+        let mark = |(queue, received): (usize, &u64)| received + backlog(queue) as u64;
+        Watermark(received.iter().enumerate().map(mark).collect())
+    }
+
+    /// Whether all that waited has been received. A queue found empty has brought it, whatever the
+    /// figures say: what waits below a device may be lost on the way up.
+    pub(crate) fn has_passed(&self, received: &[u64], backlog: impl Fn(usize) -> usize) -> bool {
+        let mut queues = self.0.iter().zip(received).enumerate();
+        queues.all(|(queue, (mark, received))| received >= mark || backlog(queue) == 0)
+    }
+}
+
+impl Ownership {
+    /// The beliefs of lane `me` when the shards belong to `owners`.
+    pub(crate) fn new(me: LaneId, owners: Vec<LaneId>) -> Ownership {
+        Ownership {
+            me,
+            here: owners.iter().filter(|owner| **owner == me).count(),
+            switched: vec![0; owners.len()],
+            given_away: vec![false; owners.len()],
+            owners,
+            releases: Vec::new(),
+            arriving: 0,
+        }
+    }
+
+    /// The owners of all shards, as far as the lane knows them.
+    pub(crate) fn owners(&self) -> &[LaneId] {
+        &self.owners
+    }
+
+    /// What to do with a packet of `shard`.
+    #[inline(always)]
+    pub(crate) fn place(&self, shard: ShardId) -> Place {
+        match self.owners[shard.index()] {
+            owner if owner == self.me => Place::Here,
+            ARRIVING => Place::Arriving,
+            owner => Place::Elsewhere(owner),
+        }
+    }
+
+    /// The lane that processes packets of `shard`, as far as this one knows.
+    pub(crate) fn destination(&self, shard: ShardId) -> LaneId {
+        match self.place(shard) {
+            Place::Here | Place::Arriving => self.me,
+            Place::Elsewhere(owner) => owner,
+        }
+    }
+
+    /// Whether the lane has neither shards nor the prospect of one.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.here == 0 && self.arriving == 0
+    }
+
+    /// Whether devices that placed a packet of `shard` here did so by an old table.
+    pub(crate) fn was_given_away(&self, shard: ShardId) -> bool {
+        self.given_away[shard.index()]
+    }
+
+    /// The shard will come here. The lane now tells its owner that it has switched.
+    pub(crate) fn expect(&mut self, shard: ShardId) {
+        debug_assert!(matches!(self.place(shard), Place::Elsewhere(_)), "{shard} is here already");
+        self.owners[shard.index()] = ARRIVING;
+        self.given_away[shard.index()] = false;
+        self.arriving += 1;
+    }
+
+    /// The shard has come.
+    ///
+    /// # Panics
+    /// When it was not expected: then two lanes would have it.
+    pub(crate) fn arrive(&mut self, shard: ShardId) {
+        assert_eq!(self.place(shard), Place::Arriving, "{shard} comes to a lane that awaits it");
+        self.owners[shard.index()] = self.me;
+        self.arriving -= 1;
+        self.here += 1;
+    }
+
+    /// The shard goes from one other lane to another. The lane now tells its owner that it has switched.
+    pub(crate) fn redirect(&mut self, shard: ShardId, to: LaneId) {
+        debug_assert!(matches!(self.place(shard), Place::Elsewhere(_)), "{shard} is here");
+        self.owners[shard.index()] = to;
+    }
+
+    /// The shard is to go to lane `to` once `switches` lanes have said that they have switched, and the
+    /// watermark has been passed.
+    pub(crate) fn release(
+        &mut self,
+        shard: ShardId,
+        to: LaneId,
+        switches: u16,
+        watermark: Watermark,
+    ) {
+        debug_assert_eq!(self.place(shard), Place::Here, "{shard} is not here to be given away");
+        self.releases.push(Release { shard, to, switches, watermark });
+    }
+
+    /// Another lane hands packets of the shard to its next owner from now on; all before were taken.
+    /// The word may come before the command to release the shard.
+    pub(crate) fn switch(&mut self, shard: ShardId) {
+        self.switched[shard.index()] += 1;
+    }
+
+    /// A shard that may now be given away, and to whom: from here on it is theirs. `has_passed` tells
+    /// whether all that waited at a watermark has been processed.
+    pub(crate) fn next_due(
+        &mut self,
+        has_passed: impl Fn(&Watermark) -> bool,
+    ) -> Option<(ShardId, LaneId)> {
+        let due = self.releases.iter().position(|release| {
+            let switched = self.switched[release.shard.index()];
+            switched >= release.switches && has_passed(&release.watermark)
+        })?;
+        let Release { shard, to, switches, .. } = self.releases.swap_remove(due);
+        self.switched[shard.index()] -= switches;
+        self.owners[shard.index()] = to;
+        self.given_away[shard.index()] = true;
+        self.here -= 1;
+        Some((shard, to))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const S: ShardId = ShardId(0);
+    const A: LaneId = LaneId(0);
+    const B: LaneId = LaneId(1);
+
+    fn lane(me: LaneId) -> Ownership {
+        Ownership::new(me, vec![A, B])
+    }
+
+    #[test]
+    fn a_shard_waits_for_every_lane_and_for_the_queues() {
+        let mut a = lane(A);
+        // One lane is faster than the mover.
+        a.switch(S);
+        a.release(S, B, 2, Watermark::new(&[10], |_| 5));
+        let received = |n: u64| move |mark: &Watermark| mark.has_passed(&[n], |_| 1);
+        assert_eq!(a.next_due(received(15)), None);
+        a.switch(S);
+        assert_eq!(a.next_due(received(14)), None);
+        assert_eq!(a.place(S), Place::Here);
+        assert_eq!(a.next_due(received(15)), Some((S, B)));
+        assert_eq!((a.place(S), a.was_given_away(S)), (Place::Elsewhere(B), true));
+        assert!(a.is_parked());
+    }
+
+    #[test]
+    fn a_shard_that_comes_back_waits_anew() {
+        let mut a = lane(A);
+        let empty = || Watermark::new(&[], |_| 0);
+        a.switch(S);
+        a.release(S, B, 1, empty());
+        assert_eq!(a.next_due(|_| true), Some((S, B)));
+        a.expect(S);
+        assert_eq!((a.place(S), a.is_parked(), a.was_given_away(S)), (Place::Arriving, false, false));
+        a.arrive(S);
+        assert_eq!(a.place(S), Place::Here);
+        a.release(S, B, 1, empty());
+        assert_eq!(a.next_due(|_| true), None);
+    }
+
+    #[test]
+    fn bystanders_only_change_their_mind() {
+        let mut c = lane(LaneId(2));
+        assert_eq!(c.place(S), Place::Elsewhere(A));
+        c.redirect(S, B);
+        assert_eq!((c.place(S), c.was_given_away(S)), (Place::Elsewhere(B), false));
+    }
+
+    #[test]
+    fn an_empty_queue_has_brought_everything() {
+        let mark = Watermark::new(&[3, 4], |queue| [2, 0][queue]);
+        assert!(!mark.has_passed(&[4, 4], |_| 1));
+        assert!(mark.has_passed(&[5, 4], |_| 1));
+        // A packet was lost below.
+        assert!(mark.has_passed(&[4, 4], |_| 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "shard 0 comes to a lane that awaits it")]
+    fn a_shard_comes_to_no_lane_unawaited() {
+        lane(B).arrive(S);
+    }
+}
