@@ -38,6 +38,7 @@ fn run(seed: u64) -> Outcome {
         time: TimeSource::Poll,
         faults: None,
         pickup: rng.random(),
+        around: None,
     };
     let mix = MixConfig {
         seed,

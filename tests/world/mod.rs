@@ -21,7 +21,7 @@ use rheostat_run::{
     Lane, LaneSample, Polling, Routes, RuntimeConfig, Service, TimeSource, Violation,
 };
 use rheostat_state::{FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
-use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
+use rheostat_steer::{HashKey, IndirectionTable, Orientation, PrefixList, Steering};
 use rheostat_traffic::Source;
 
 /// The service of every world.
@@ -60,6 +60,8 @@ pub(crate) struct Setup {
     pub(crate) faults: Option<FaultConfig>,
     /// Whether connections may be entered in the middle, as captures need.
     pub(crate) pickup: bool,
+    /// Puts something around the NIC.
+    pub(crate) around: Option<fn(Box<dyn Device>) -> Box<dyn Device>>,
 }
 
 impl Setup {
@@ -76,6 +78,7 @@ impl Setup {
             time: TimeSource::Packet,
             faults: None,
             pickup: true,
+            around: None,
         }
     }
 }
@@ -147,6 +150,10 @@ impl<S: Service<Local = Limits>> World<S> {
             device = Box::new(FaultyDevice::new(device, faults));
         }
 
+        if let Some(around) = setup.around {
+            device = around(device);
+        }
+
         let tcp = TcpOptions { pickup: setup.pickup, ..TcpOptions::default() };
         let firewall = Firewall::new(FirewallConfig { tcp, ..FirewallConfig::default() });
         let mut layout = StateLayout::new();
@@ -195,6 +202,16 @@ impl<S: Service<Local = Limits>> World<S> {
     pub(crate) fn poll(&mut self, lane: usize) -> usize {
         let now = self.now;
         self.lanes[lane].poll(now).packets
+    }
+
+    /// The table of the NIC.
+    pub(crate) fn table(&self) -> Arc<dyn IndirectionTable> {
+        self.device.table().expect("the NIC has one")
+    }
+
+    /// Takes what has left since this was asked last.
+    pub(crate) fn take_sent(&self) -> Vec<Collected> {
+        self.collector.drain()
     }
 
     /// Delivers and polls lanes in turn until nothing is left, and draws up the account.

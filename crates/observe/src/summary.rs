@@ -241,6 +241,7 @@ mod tests {
             warnings: vec![],
             violations: vec![],
             figures,
+            ..RunReport::default()
         }
     }
 

@@ -165,3 +165,6 @@ impl<S: Service> Lane<S> {
         mailbox.report(report);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod sabotage;

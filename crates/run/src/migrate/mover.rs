@@ -208,7 +208,8 @@ impl Mover {
     fn hear(&mut self, report: Report, now: Time) {
         let (Report::Ready(shard) | Report::Arrived(shard)) = report;
         let has_shard = |batch: &&mut Batch| batch.moves.iter().any(|one| one.shard == shard);
-        let batch = self.batches.iter_mut().find(has_shard).expect("a shard that reports is moving");
+        // The youngest: a shard may move again before all that it once moved with have arrived.
+        let batch = self.batches.iter_mut().rfind(has_shard).expect("who reports is moving");
         match (report, &mut batch.stage) {
             (Report::Ready(_), Stage::Ready(missing)) => *missing -= 1,
             (Report::Arrived(_), Stage::Arrived(missing)) => {

@@ -1,0 +1,151 @@
+//! The protocol under every interleaving: one lane gives a shard away on a thread of its own; the lane
+//! that gets it and the mover take turns on another. Packets are numbers, and a shard is the list of those
+//! that were processed.
+
+use loom::thread;
+use rheostat_base::{LaneId, ShardId, Time};
+
+use super::{Command, LaneMailbox, MoverMailbox, Ownership, Place, Report, Watermark, mailbox};
+use crate::handoff::link::{Delivery, Receiver, Sender, link};
+
+const SHARD: ShardId = ShardId(0);
+const A: LaneId = LaneId(0);
+const B: LaneId = LaneId(1);
+
+type Processed = Box<Vec<u32>>;
+
+enum Parcel {
+    Switched,
+    Shard(Processed),
+}
+
+/// The lane that has the shard and gives it away.
+struct Owner {
+    ownership: Ownership,
+    shard: Option<Processed>,
+    mailbox: LaneMailbox,
+    inbound: Receiver<u32, Parcel>,
+    outbound: Sender<u32, Parcel>,
+}
+
+impl Owner {
+    /// As `Lane::poll`: commands, what other lanes sent, and last what may be given away.
+    fn poll(&mut self) {
+        while let Some(Command::Release { shard, to, switches }) = self.mailbox.next() {
+            self.ownership.release(shard, to, switches, Watermark::default());
+        }
+        let Owner { ownership, shard, inbound, outbound, .. } = self;
+        inbound.take(2, |delivery| match delivery {
+            Delivery::Packet(number) => match (ownership.place(SHARD), shard.as_mut()) {
+                (Place::Here, Some(shard)) => shard.push(number),
+                _ => drop(outbound.push_all(&mut [number].into_iter())),
+            },
+            Delivery::Parcel(_) => ownership.switch(SHARD),
+        });
+        if ownership.next_due(|_| true).is_some() {
+            let shard = shard.take().expect("the owner has it");
+            outbound.post(Parcel::Shard(shard));
+        }
+    }
+}
+
+/// The lane that gets the shard, and the mover beside it.
+struct Heir {
+    ownership: Ownership,
+    held: Vec<u32>,
+    shard: Option<Processed>,
+    mailbox: LaneMailbox,
+    mover: MoverMailbox,
+    inbound: Receiver<u32, Parcel>,
+    outbound: Sender<u32, Parcel>,
+}
+
+impl Heir {
+    /// A packet of the shard reaches the lane by a detour.
+    fn receive(&mut self, number: u32) {
+        match self.ownership.place(SHARD) {
+            Place::Here => self.shard.as_mut().expect("it is here").push(number),
+            Place::Arriving => self.held.push(number),
+            Place::Elsewhere(_) => {
+                assert_eq!(self.outbound.push_all(&mut [number].into_iter()), 1);
+            }
+        }
+    }
+
+    fn poll(&mut self) {
+        while let Some(Command::Expect { shard, .. }) = self.mailbox.next() {
+            self.ownership.expect(shard);
+            self.outbound.post(Parcel::Switched);
+            self.mailbox.report(Report::Ready(shard));
+        }
+        let Heir { ownership, held, shard, inbound, .. } = self;
+        inbound.take(2, |delivery| match delivery {
+            // Whatever the owner sends back was late.
+            Delivery::Packet(number) => held.push(number),
+            Delivery::Parcel(Parcel::Shard(mut came)) => {
+                ownership.arrive(SHARD);
+                came.append(held);
+                *shard = Some(came);
+            }
+            Delivery::Parcel(Parcel::Switched) => unreachable!("the owner does not switch"),
+        });
+    }
+}
+
+fn lanes() -> (Owner, Heir, MoverMailbox) {
+    let (outbound, to_heir) = link(2, 1);
+    let (to_owner, inbound) = link(2, 1);
+    let (owner_orders, owner_mailbox) = mailbox(1);
+    let (heir_orders, heir_mailbox) = mailbox(1);
+    let owner = Owner {
+        ownership: Ownership::new(A, vec![A]),
+        shard: Some(Box::default()),
+        mailbox: owner_mailbox,
+        inbound,
+        outbound,
+    };
+    let heir = Heir {
+        ownership: Ownership::new(B, vec![A]),
+        held: Vec::new(),
+        shard: None,
+        mailbox: heir_mailbox,
+        mover: heir_orders,
+        inbound: to_heir,
+        outbound: to_owner,
+    };
+    (owner, heir, owner_orders)
+}
+
+/// Packets that reach the next owner before, while and after the shard moves are processed once and in
+/// order. Fails when the owner does not wait for the other lane to switch, when a parcel may overtake
+/// packets, and when an ordering of the ring is weakened.
+#[test]
+fn a_shard_moves_between_two_packets() {
+    loom::model(|| {
+        let (mut owner, mut heir, mut owner_orders) = lanes();
+        let owner = thread::spawn(move || {
+            while owner.shard.is_some() {
+                owner.poll();
+                if owner.shard.is_some() {
+                    thread::yield_now();
+                }
+            }
+            owner
+        });
+        heir.receive(1);
+        heir.mover.send(Command::Expect { shard: SHARD, from: A, sent: Time::ZERO });
+        heir.poll();
+        heir.receive(2);
+        assert_eq!(heir.mover.next(), Some(Report::Ready(SHARD)));
+        owner_orders.send(Command::Release { shard: SHARD, to: B, switches: 1 });
+        while heir.shard.is_none() {
+            heir.poll();
+            if heir.shard.is_none() {
+                thread::yield_now();
+            }
+        }
+        heir.receive(3);
+        assert_eq!(heir.shard.as_deref(), Some(&vec![1, 2, 3]));
+        drop(owner.join().unwrap());
+    });
+}
