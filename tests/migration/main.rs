@@ -6,5 +6,6 @@ mod world;
 
 mod journal;
 mod late_table;
+mod pauses;
 mod schedule;
 mod simulation;

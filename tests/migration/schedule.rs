@@ -13,6 +13,7 @@ use rheostat_traffic::{Mix, MixConfig};
 
 use crate::journal::Journal;
 use crate::late_table::{Fences, LateTable};
+use crate::pauses::{Pause, Pauses};
 use crate::world::spliced::Spliced;
 use crate::world::{Outcome, Setup, World};
 
@@ -36,6 +37,7 @@ pub(crate) struct Schedule {
     pub(crate) rng: StdRng,
     stalled: Vec<u32>,
     latest_table: u32,
+    pause: Pause,
     seen: Seen,
 }
 
@@ -75,13 +77,14 @@ impl Schedule {
             packets_per_second: *[20_000, 200_000, 1_000_000].choose(&mut rng).expect("one"),
             ..MixConfig::default()
         };
-        let source = Spliced::new(Mix::new(mix).expect("a mix"));
+        let (source, pause) = Pauses::new(Mix::new(mix).expect("a mix"));
+        let source = Spliced::new(source);
         let mut world = World::open(&setup, Box::new(source));
         let table = LateTable::new(world.table(), fences);
         let mover = Mover::new(&mut world.lanes, vec![table.clone()]);
         let latest_table = *[0, 2, 20].choose(&mut rng).expect("one");
         let stalled = vec![0; setup.lanes];
-        Schedule { world, mover, table, rng, stalled, latest_table, seen: Seen::default() }
+        Schedule { world, mover, table, rng, stalled, latest_table, pause, seen: Seen::default() }
     }
 
     /// Runs until so many shards have moved, and to the end.
@@ -104,8 +107,11 @@ impl Schedule {
     pub(crate) fn step(&mut self) {
         let rng = &mut self.rng;
         self.world.now += match rng.random_range(0..2_000) {
-            // Now and then time jumps, so that flows and fragments expire in the middle.
-            0 => Duration::from_secs(rng.random_range(1..400)),
+            0 => {
+                let jump = Duration::from_secs(rng.random_range(1..400));
+                self.pause.pause(jump);
+                jump
+            }
             1..20 => Duration::from_micros(rng.random_range(1..200)),
             _ => Duration::from_nanos(rng.random_range(1..3_000)),
         };

@@ -43,6 +43,22 @@ pub enum BenchError {
         /// Reasons, with how many each.
         reasons: String,
     },
+    /// The time is up.
+    #[error("only {done} of {asked} shards were moved in {limit:?}: ask for fewer, or for less load")]
+    Slow {
+        /// Shards moved.
+        done: u64,
+        /// Shards that were to be moved.
+        asked: u64,
+        /// The time there was.
+        limit: std::time::Duration,
+    },
+    /// The traffic could not be made.
+    #[error(transparent)]
+    Mix(#[from] rheostat_traffic::MixError),
+    /// The device could not be opened.
+    #[error(transparent)]
+    Open(#[from] rheostat_io::OpenError),
     /// An invariant did not hold during the measurement.
     #[error("broken invariant: {0}")]
     Violated(Violation),

@@ -7,6 +7,7 @@ pub mod error;
 pub mod live;
 pub mod machine;
 pub mod memory;
+pub mod migrate;
 pub mod nf;
 
 pub use error::BenchError;

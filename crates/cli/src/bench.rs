@@ -11,6 +11,7 @@ use rheostat_base::unit::{parse_count, parse_duration};
 use rheostat_bench::ab::Comparison;
 use rheostat_bench::machine::Machine;
 use rheostat_bench::memory::FrameSize;
+use rheostat_bench::migrate::MigrateBench;
 use rheostat_bench::nf::{ChainKind, Effort, NfBench, Selection, Table};
 use rheostat_traffic::Distribution;
 
@@ -33,6 +34,36 @@ enum Scenario {
     Live(live::Args),
     /// Run two benchmark commands in turn and print their ratios.
     Ab(AbArgs),
+    /// Move shards between lanes under load, and look for packets lost, doubled or out of order.
+    Migrate(MigrateArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo bench migrate
+  rheo bench migrate --migrations 100k --lanes 8 --json
+
+The firewall runs on the synthetic mix from a simulated NIC. Lost and doubled packets are told from what
+leaves, not from what lanes say. The exit status is 2 when an invariant broke.")]
+struct MigrateArgs {
+    /// How many shards to move.
+    #[arg(long, default_value = "10k", value_name = "N", value_parser = moves)]
+    migrations: u64,
+    /// Between how many lanes.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=64))]
+    lanes: u16,
+    /// Packets that arrive per second.
+    #[arg(long, default_value = "200k", value_name = "N", value_parser = moves)]
+    rate: u64,
+    /// Decides about the packets, and which shards move where.
+    #[arg(long, default_value_t = SEED)]
+    seed: u64,
+    /// Give up after this long.
+    #[arg(long, default_value = "55s", value_parser = parse_duration)]
+    limit: Duration,
+    /// Print one line of JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -139,6 +170,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Nf(args) => nf(args),
         Scenario::Live(args) => live::run(args),
         Scenario::Ab(args) => ab(args),
+        Scenario::Migrate(args) => migrate(args),
     }
 }
 
@@ -244,10 +276,27 @@ fn ab(args: &AbArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn migrate(args: &MigrateArgs) -> Result<ExitCode, Failure> {
+    let &MigrateArgs { migrations, lanes, rate, seed, limit, json } = args;
+    let bench = MigrateBench { migrations, lanes, packets_per_second: rate, seed, limit };
+    let row = bench.run()?;
+    if json {
+        out!("{}", serde_json::to_string(&row).expect("a row is plain data"));
+    } else {
+        out!("{}\n{row}", Machine::this());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Calls of the allocator by this process so far.
 fn allocations() -> u64 {
     let stats = crate::ALLOCATOR.stats();
     (stats.allocations + stats.reallocations) as u64
+}
+
+fn moves(text: &str) -> Result<u64, String> {
+    let count = parse_count(text).map_err(|error| error.to_string())?;
+    if count == 0 { Err("at least 1".into()) } else { Ok(count) }
 }
 
 fn flows(text: &str) -> Result<u32, String> {

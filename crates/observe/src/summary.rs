@@ -27,6 +27,10 @@ pub struct Summary {
     pub dropped: BTreeMap<Cow<'static, str>, u64>,
     /// Packets that changed lanes.
     pub handoff: u64,
+    /// Shards that changed lanes.
+    pub migrations: u64,
+    /// Packets that came to a shard's former owner after the shard had left.
+    pub late_handoff: u64,
     /// Flows.
     pub flows: Flows,
     /// Packets processed after a younger packet of their flow.
@@ -131,6 +135,8 @@ impl Summary {
             held: all.held_total(),
             dropped,
             handoff: all.handoff_out,
+            migrations: all.shards_in,
+            late_handoff: all.late_handoff,
             flows: Flows {
                 created: all.flows_created,
                 expired: all.flows_ended,
@@ -206,7 +212,11 @@ impl fmt::Display for Summary {
                 lane.load * 100.0
             )?;
         }
-        writeln!(f, "hand-offs {}, reordered {}", self.handoff, self.reordered)?;
+        writeln!(
+            f,
+            "hand-offs {}, of them late {}, shards moved {}, reordered {}",
+            self.handoff, self.late_handoff, self.migrations, self.reordered
+        )?;
         write!(f, "invariants {}", self.invariants)
     }
 }
@@ -219,6 +229,7 @@ mod tests {
 
     fn report() -> RunReport {
         let mut lane = LaneSample {
+            shards_in: 2,
             received: 8,
             sent: 5,
             flows_created: 4,
@@ -271,6 +282,8 @@ mod tests {
             "held",
             "dropped",
             "handoff",
+            "migrations",
+            "late_handoff",
             "flows",
             "reordered",
             "lanes",
@@ -280,6 +293,7 @@ mod tests {
         ] {
             assert!(json.get(field).is_some(), "{field} is missing");
         }
+        assert_eq!(json["migrations"], 2);
         assert_eq!(json["invariants"], "ok");
         assert_eq!(json["lanes"][0]["packets"], 8);
         assert_eq!(json["functions"]["ports_preserved"], 3);

@@ -140,6 +140,11 @@ impl Mover {
         self.batches.is_empty()
     }
 
+    /// How many shards are moving.
+    pub fn moving(&self) -> usize {
+        self.moving.iter().filter(|moving| **moving).count()
+    }
+
     /// Shards that have been moved so far.
     pub fn moved(&self) -> u64 {
         self.moved

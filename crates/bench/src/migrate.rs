@@ -1,0 +1,250 @@
+//! Shards that move between lanes under load: what it costs packets, and that it costs no packet.
+
+mod witness;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use rheostat_base::{Clock, CoreSet, DeviceId, DropReason, LaneId, ShardId};
+use rheostat_io::{Device, SimConfig, SimNic};
+use rheostat_nf::function::Firewall;
+use rheostat_nf::function::firewall::{FirewallConfig, TcpOptions};
+use rheostat_nf::{Chain, ChainService, Seeds, Stage, make_shards};
+use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_run::{
+    LaneSample, Move, Polling, Routes, RunReport, Runtime, RuntimeConfig, TimeSource,
+};
+use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
+use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
+use rheostat_traffic::{Mix, MixConfig};
+use serde::Serialize;
+
+use self::witness::Witness;
+use crate::error::BenchError;
+
+/// Entries of the indirection table, and shards: those of a run by default.
+const BUCKETS: usize = 512;
+const SHARDS: usize = 128;
+/// Shards that move together, and at once.
+const TOGETHER: usize = 32;
+const AT_ONCE: usize = 2 * TOGETHER;
+/// How often the mover looks after shards that are moving.
+const STEP: Duration = Duration::from_micros(50);
+/// Wide enough that a worker which the operating system suspends for a while loses nothing.
+const BUFFERS: u32 = 1 << 16;
+const DESCRIPTORS: u32 = 1 << 14;
+const HANDOFF: usize = 1 << 13;
+/// Packets that can be told apart.
+const MOST_PACKETS: u64 = 1 << 26;
+
+/// What is to be moved, and under what load.
+#[derive(Clone, Debug)]
+pub struct MigrateBench {
+    /// How many shards to move, at least.
+    pub migrations: u64,
+    /// Between how many lanes.
+    pub lanes: u16,
+    /// Packets that arrive per second.
+    pub packets_per_second: u64,
+    /// Decides which shards move where, and the packets.
+    pub seed: u64,
+    /// When to give up.
+    pub limit: Duration,
+}
+
+/// What came of it. The fields are those of the JSON output.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MigrateRow {
+    /// Shards moved.
+    pub migrations: u64,
+    /// Packets that arrived and neither left nor were dropped by the firewall, seen from outside: full
+    /// queues, rings and hold queues included.
+    pub lost: u64,
+    /// Packets that left more than once, seen from outside.
+    pub duplicated: u64,
+    /// Packets processed after a younger packet of the same direction of their flow.
+    pub reordered: u64,
+    /// Packets that came to a shard's former owner after the shard had left.
+    pub late_handoff: u64,
+    /// How long half of the packets that had to wait for their shard waited, in microseconds; `null` if
+    /// none had to.
+    pub held_us_p50: Option<f64>,
+    /// How long all but one in a hundred of them waited.
+    pub held_us_p99: Option<f64>,
+    /// Packets that had to wait.
+    pub held: u64,
+    /// From the start of a move to the shard's arrival, in microseconds; half of them.
+    pub moved_us_p50: Option<f64>,
+    /// All but one in a hundred of them.
+    pub moved_us_p99: Option<f64>,
+    /// Packets that arrived.
+    pub packets: u64,
+    /// Packets that changed lanes.
+    pub handoff: u64,
+    /// Lanes.
+    pub lanes: u16,
+    /// How long the run took.
+    pub seconds: f64,
+}
+
+impl MigrateBench {
+    /// Runs the firewall on the synthetic mix, and moves shards about at random meanwhile.
+    ///
+    /// # Errors
+    /// [`BenchError`] when the run cannot start, an invariant breaks, or the time is up.
+    pub fn run(&self) -> Result<MigrateRow, BenchError> {
+        let witness = Witness::new(MOST_PACKETS);
+        let mut runtime = self.start(&witness)?;
+        let last = Instant::now() + self.limit;
+        let mut rng = StdRng::seed_from_u64(self.seed);
+        while runtime.mover().moved() < self.migrations {
+            if Instant::now() > last {
+                let (done, asked) = (runtime.mover().moved(), self.migrations);
+                return Err(BenchError::Slow { done, asked, limit: self.limit });
+            }
+            if runtime.mover().moving() + TOGETHER <= AT_ONCE {
+                let moves = self.choose(runtime.mover(), &mut rng);
+                runtime.migrate(&moves).expect("a plan with the present owners");
+            }
+            runtime.step_mover();
+            std::thread::sleep(STEP);
+        }
+        let report = runtime.join()?;
+        let row = self.row(&report, &witness);
+        match report.violations.into_iter().next() {
+            Some(violation) => Err(BenchError::Violated(violation)),
+            None => Ok(row),
+        }
+    }
+
+    fn choose(&self, mover: &rheostat_run::Mover, rng: &mut StdRng) -> Vec<Move> {
+        let mut shards: Vec<_> = (0..SHARDS as u16)
+            .map(ShardId)
+            .filter(|shard| !mover.is_moving(*shard))
+            .collect();
+        shards.shuffle(rng);
+        shards.truncate(TOGETHER);
+        let away = |shard: ShardId| {
+            let from = mover.owners()[shard.index()];
+            let to = LaneId((from.0 + rng.random_range(1..self.lanes)) % self.lanes);
+            Move { shard, from, to }
+        };
+        shards.into_iter().map(away).collect()
+    }
+
+    fn start(
+        &self,
+        witness: &Witness,
+    ) -> Result<Runtime<ChainService<Stage<Firewall>>>, BenchError> {
+        let pool =
+            Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
+        let inside: PrefixList =
+            ["10.0.0.0/8", "fd00::/8"].iter().filter_map(|text| text.parse().ok()).collect();
+        let orientations = vec![Orientation::ByPrefix(inside)];
+        let steering = Steering::new(&HashKey::MICROSOFT, BUCKETS, SHARDS, orientations)?;
+        let steering = Arc::new(steering);
+
+        let mix = MixConfig {
+            seed: self.seed,
+            flows: 16_384,
+            packets_per_second: self.packets_per_second,
+            packets: Some(MOST_PACKETS),
+            ..MixConfig::default()
+        };
+        let mix = Mix::new(mix)?;
+        let mut nic = SimConfig::new("load", self.lanes, steering.clone());
+        nic.descriptors = DESCRIPTORS;
+        let nic = SimNic::open(nic, Box::new(mix), |_| witness.sink(), &pool)?;
+        let devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
+
+        let tcp = TcpOptions { pickup: true, ..TcpOptions::default() };
+        let firewall = Firewall::new(FirewallConfig { tcp, ..FirewallConfig::default() });
+        let mut layout = StateLayout::new();
+        let chain = Arc::new(Stage::new(firewall, &mut layout)?);
+        let hasher = FlowHasher::new(StdRng::seed_from_u64(self.seed).random());
+        let table = TableConfig { capacity: 4_096, aliases: false };
+        let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: self.seed });
+        let shards =
+            make_shards(&*chain, &steering, table, Arc::new(layout), hasher, fragments, seeds)?;
+        let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
+        let cores = CoreSet::available()?.cores().len();
+        let config = RuntimeConfig {
+            polling: Polling::Busy,
+            lanes: self.lanes.into(),
+            workers: vec![None; cores.clamp(2, self.lanes.into())],
+            handoff_capacity: HANDOFF,
+            time: TimeSource::Poll,
+            pool,
+            steering,
+            hasher,
+        };
+        let routes = Routes(vec![DeviceId(0)]);
+        let service = |_| ChainService::new(chain.clone(), routes.clone());
+        let shard = |id: ShardId| shards[id.index()].take().expect("each is asked for once");
+        Ok(Runtime::start(config, devices, Clock::new(), service, shard)?)
+    }
+
+    fn row(&self, report: &RunReport, witness: &Witness) -> MigrateRow {
+        let sum = LaneSample::sum(&report.last.lanes);
+        let packets: u64 = report.last.devices.iter().map(|device| device.arrived).sum();
+        let way_lost = [
+            DropReason::QueueFull,
+            DropReason::NoBuffer,
+            DropReason::HandoffFull,
+            DropReason::HoldFull,
+            DropReason::TransmitFull,
+        ];
+        let lost_on_the_way: u64 = way_lost.iter().map(|&reason| sum.dropped[reason as usize]).sum();
+        let refused = sum.dropped_total() - lost_on_the_way;
+        let us = |nanos: Option<u64>| nanos.map(|nanos| nanos as f64 / 1e3);
+        let times = &report.migration;
+        MigrateRow {
+            migrations: sum.shards_in,
+            lost: packets.saturating_sub(refused + witness.seen()),
+            duplicated: witness.doubled(),
+            reordered: sum.reordered,
+            late_handoff: sum.late_handoff,
+            held_us_p50: us(times.held.quantile(0.5)),
+            held_us_p99: us(times.held.quantile(0.99)),
+            held: times.held.count(),
+            moved_us_p50: us(times.moved.quantile(0.5)),
+            moved_us_p99: us(times.moved.quantile(0.99)),
+            packets,
+            handoff: sum.handoff_out,
+            lanes: self.lanes,
+            seconds: report.last.seconds,
+        }
+    }
+}
+
+impl std::fmt::Display for MigrateRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let us = |value: Option<f64>| value.map_or("-".into(), |us| format!("{us:.0} us"));
+        writeln!(
+            f,
+            "{} shards moved between {} lanes in {:.1} s, {} packets meanwhile",
+            self.migrations, self.lanes, self.seconds, self.packets
+        )?;
+        writeln!(
+            f,
+            "lost {}, duplicated {}, reordered {}, late hand-offs {}",
+            self.lost, self.duplicated, self.reordered, self.late_handoff
+        )?;
+        writeln!(
+            f,
+            "a move takes {} (99 %: {})",
+            us(self.moved_us_p50),
+            us(self.moved_us_p99)
+        )?;
+        write!(
+            f,
+            "{} packets waited for their shard, {} (99 %: {})",
+            self.held,
+            us(self.held_us_p50),
+            us(self.held_us_p99)
+        )
+    }
+}

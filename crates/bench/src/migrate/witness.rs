@@ -1,0 +1,73 @@
+//! Sees every packet leave, and tells those that leave twice from those that leave once. It does not ask
+//! the lanes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rheostat_io::Sink;
+use rheostat_packet::Mbuf;
+
+/// What has left, shared by all queues of one device.
+#[derive(Clone, Debug)]
+pub(super) struct Witness(Arc<Seen>);
+
+#[derive(Debug)]
+struct Seen {
+    /// A bit per packet, by the order of arrival.
+    left: Vec<AtomicU64>,
+    doubled: AtomicU64,
+}
+
+struct End(Witness);
+
+impl Witness {
+    /// Tells the first `packets` packets apart.
+    pub(super) fn new(packets: u64) -> Witness {
+        let words = packets.div_ceil(64);
+        let left = (0..words).map(|_| AtomicU64::new(0)).collect();
+        Witness(Arc::new(Seen { left, doubled: AtomicU64::new(0) }))
+    }
+
+    /// The end of one transmit queue.
+    pub(super) fn sink(&self) -> Box<dyn Sink> {
+        Box::new(End(self.clone()))
+    }
+
+    /// Packets that have left, each counted once.
+    pub(super) fn seen(&self) -> u64 {
+        let bits = |word: &AtomicU64| u64::from(word.load(Ordering::Relaxed).count_ones());
+        self.0.left.iter().map(bits).sum()
+    }
+
+    /// Times that a packet left which had left before.
+    pub(super) fn doubled(&self) -> u64 {
+        self.0.doubled.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, stamp: u32) {
+        let bit = 1 << (stamp % 64);
+        // Relaxed: read once all lanes have been joined.
+        let before = self.0.left[stamp as usize / 64].fetch_or(bit, Ordering::Relaxed);
+        if before & bit != 0 {
+            self.0.doubled.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Sink for End {
+    fn take(&mut self, packets: &[Mbuf]) {
+        packets.iter().for_each(|packet| self.0.note(packet.meta.stamp));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_that_leaves_twice_is_seen_once_and_doubled_once() {
+        let witness = Witness::new(128);
+        [3, 64, 127, 3].into_iter().for_each(|stamp| witness.note(stamp));
+        assert_eq!((witness.seen(), witness.doubled()), (3, 1));
+    }
+}

@@ -1,0 +1,218 @@
+//! Shards that move between lanes on running workers, up to the end of the run, and workers whose lanes
+//! have none.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rheostat_base::{Clock, DeviceId, LaneId, ShardId, Time};
+use rheostat_io::{Device, DeviceMonitor, NullSink, Pacing, QueuePair, RxQueue, SimConfig, SimNic};
+use rheostat_packet::build::{FrameBuilder, Payload, Transport};
+use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig, PoolCache};
+use rheostat_run::{
+    Arrivals, Egress, LaneSample, LaneState, Move, Polling, Runtime, RuntimeConfig, Service,
+    TimeSource,
+};
+use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
+use rheostat_state::{StateLayout, TableConfig};
+use rheostat_steer::{HashKey, IndirectionTable, Orientation, Steering};
+use rheostat_traffic::{Arrival, Source};
+
+const LANES: usize = 3;
+const SHARDS: usize = 32;
+const FLOWS: u64 = 256;
+
+/// Datagrams of a number of flows in turn, without end.
+struct Datagrams(u64);
+
+impl Source for Datagrams {
+    fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
+        let (from, to) = ([10, 0, 0, 1].into(), [192, 0, 2, 1].into());
+        let udp = Transport::Udp { ports: (1_000 + (self.0 % FLOWS) as u16, 53) };
+        self.0 += 1;
+        *frame = FrameBuilder::new(from, to, udp, Payload::Pattern(8)).to_vec();
+        let len = frame.len();
+        Some(Arrival { time: Time::ZERO, len, wire_len: len as u32, link: LinkType::Raw })
+    }
+}
+
+/// Sends everything on, and notes whether flows keep their order.
+struct Ordered;
+
+impl Service for Ordered {
+    type Local = ();
+
+    const STATEFUL: bool = true;
+
+    fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
+        arrivals.drain(|packet, arrival| {
+            let shard = lane.shards.get_mut(arrival.shard).expect("a packet meets its shard");
+            if shard.table.find_now(arrival.hash, &arrival.key).is_none() {
+                shard.table.insert(arrival.hash, &arrival.key, arrival.now).expect("room");
+                lane.counters.flows_created.increment();
+            }
+            let flow = shard.table.find_now(arrival.hash, &arrival.key).expect("there now");
+            let mut flow = shard.table.flow(flow).expect("there now");
+            if flow.note_arrival(arrival.forward, packet.meta.device, packet.meta.stamp) {
+                lane.counters.reordered.increment();
+            }
+            out.send(DeviceId(0), packet, lane.pool, lane.counters);
+        });
+    }
+
+    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress) {
+        unreachable!("a service with state is given arrivals")
+    }
+
+    fn tick(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+
+    fn finish(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+}
+
+/// A device that counts how often each of its queues is polled.
+struct Counted(Box<dyn Device>, Vec<Arc<AtomicU64>>);
+
+struct CountedRx(Box<dyn RxQueue>, Arc<AtomicU64>);
+
+impl RxQueue for CountedRx {
+    fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.recv(burst, pool, now)
+    }
+
+    fn backlog(&self) -> usize {
+        self.0.backlog()
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.0.wait_fd()
+    }
+}
+
+impl Device for Counted {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn queues(&mut self) -> Vec<QueuePair> {
+        let counted = |(pair, polls): (QueuePair, &Arc<AtomicU64>)| QueuePair {
+            rx: Box::new(CountedRx(pair.rx, polls.clone())),
+            tx: pair.tx,
+        };
+        self.0.queues().into_iter().zip(&self.1).map(counted).collect()
+    }
+
+    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
+        self.0.table()
+    }
+
+    fn monitor(&self) -> Arc<dyn DeviceMonitor> {
+        self.0.monitor()
+    }
+}
+
+/// Lanes on a worker each, and how often each of them polls its device.
+fn start() -> (Runtime<Ordered>, Vec<Arc<AtomicU64>>) {
+    let pool = MempoolConfig { buffers: 2_048, ..MempoolConfig::default() };
+    let pool = Mempool::new(&pool).unwrap();
+    let steering =
+        Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, vec![Orientation::Inside]).unwrap();
+    let steering = Arc::new(steering);
+    let mut nic = SimConfig::new("nic", LANES as u16, steering.clone());
+    nic.pacing = Pacing::Lossless;
+    let nic = SimNic::open(nic, Box::new(Datagrams(0)), |_| Box::new(NullSink), &pool).unwrap();
+    let polls: Vec<_> = (0..LANES).map(|_| Arc::default()).collect();
+    let device: Box<dyn Device> = Box::new(Counted(Box::new(nic), polls.clone()));
+    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+    let config = RuntimeConfig {
+        polling: Polling::Busy,
+        lanes: LANES,
+        workers: vec![None; LANES],
+        handoff_capacity: pool.capacity(),
+        time: TimeSource::Poll,
+        pool,
+        steering,
+        hasher,
+    };
+    let shard = |id: ShardId| {
+        let table = TableConfig { capacity: FLOWS as usize, aliases: false };
+        let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).unwrap();
+        let fragments = FragmentTracker::new(FragmentConfig::default());
+        Box::new(Shard { id, table, fragments, local: () })
+    };
+    (Runtime::start(config, vec![device], Clock::new(), |_| Ordered, shard).unwrap(), polls)
+}
+
+/// Moves every shard that `to` gives another lane to that lane.
+fn plan(runtime: &Runtime<Ordered>, mut to: impl FnMut(ShardId) -> LaneId) -> Vec<Move> {
+    let owners = runtime.mover().owners().iter().enumerate();
+    owners
+        .map(|(shard, &from)| (ShardId(shard as u16), from))
+        .map(|(shard, from)| Move { shard, from, to: to(shard) })
+        .filter(|one| one.from != one.to)
+        .collect()
+}
+
+/// Waits until no shard is moving.
+fn arrive(runtime: &mut Runtime<Ordered>) {
+    let last = Instant::now() + Duration::from_secs(120);
+    while !runtime.step_mover().is_idle() {
+        assert!(Instant::now() < last, "shards do not arrive");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+#[test]
+fn shards_move_between_running_lanes_until_the_run_ends() {
+    let (mut runtime, _) = start();
+    let mut rng = StdRng::seed_from_u64(7);
+    let mut anywhere = move |_| LaneId(rng.random_range(0..LANES as u16));
+    while runtime.mover().moved() < 1_000 {
+        let moves = plan(&runtime, &mut anywhere);
+        runtime.migrate(&moves).unwrap();
+        arrive(&mut runtime);
+    }
+    // The end comes upon more of them.
+    let moves = plan(&runtime, &mut anywhere);
+    let moved = runtime.mover().moved() + moves.len() as u64;
+    runtime.migrate(&moves).unwrap();
+    let report = runtime.join().unwrap();
+    assert_eq!(report.violations, []);
+    let sum = LaneSample::sum(&report.last.lanes);
+    assert_eq!((sum.shards_in, sum.shards_out, sum.dropped_total()), (moved, moved, 0));
+    assert_eq!(sum.late_handoff, 0);
+    assert!(sum.received > 10_000);
+    assert_eq!(report.migration.moved.count(), moved);
+}
+
+#[test]
+fn a_lane_without_shards_sleeps_until_it_is_given_one() {
+    let (mut runtime, polls) = start();
+    let polled = |lane: usize| polls[lane].load(Ordering::Relaxed);
+    let last = LaneId(LANES as u16 - 1);
+    let moves = plan(&runtime, |shard| LaneId(shard.0 % last.0));
+    runtime.migrate(&moves).unwrap();
+    arrive(&mut runtime);
+    // Nothing else happens to it in the whole of a window in which its neighbour polls without end.
+    let asleep = (0..100).any(|_| {
+        let before = (polled(0), polled(last.index()));
+        std::thread::sleep(Duration::from_millis(100));
+        polled(0) - before.0 > 50 && polled(last.index()) - before.1 <= 2
+    });
+    assert!(asleep, "the lane goes on polling");
+
+    let moves = plan(&runtime, |shard| if shard.0 < 4 { last } else { LaneId(shard.0 % last.0) });
+    runtime.migrate(&moves).unwrap();
+    arrive(&mut runtime);
+    let report = runtime.join().unwrap();
+    assert_eq!(report.violations, []);
+    assert_eq!(report.migration.woken.count(), 4);
+    assert!(report.last.lanes[last.index()].received > 0);
+}
