@@ -38,7 +38,6 @@ fn run(seed: u64) -> Outcome {
         time: TimeSource::Poll,
         faults: None,
         pickup: rng.random(),
-        around: None,
     };
     let mix = MixConfig {
         seed,

@@ -4,6 +4,7 @@
 #[path = "../world/mod.rs"]
 mod world;
 
+mod equivalence;
 mod journal;
 mod late_table;
 mod pauses;

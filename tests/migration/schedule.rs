@@ -61,7 +61,6 @@ pub(crate) fn setup(rng: &mut StdRng) -> Setup {
         time: TimeSource::Poll,
         faults: None,
         pickup: true,
-        around: None,
     }
 }
 

@@ -79,9 +79,10 @@ fn without_waiting_for_fences_packets_come_late_and_none_is_lost() {
     for seed in seeds {
         let moved = Schedule::new(seed, Fences::Fast, |_| ()).run(migrations);
         let replay = check(seed, &moved, migrations);
-        let others = moved.outcome.violations.iter().filter(|violation| {
-            !matches!(violation, rheostat_run::Violation::Reordered { .. })
-        });
+        let others =
+            moved.outcome.violations.iter().filter(|violation| {
+                !matches!(violation, rheostat_run::Violation::Reordered { .. })
+            });
         assert_eq!(others.count(), 0, "{:?} {replay}", moved.outcome.violations);
         // What the lanes count is what can be seen, but for packets of flows that ended in between and
         // those that functions dropped.

@@ -60,8 +60,6 @@ pub(crate) struct Setup {
     pub(crate) faults: Option<FaultConfig>,
     /// Whether connections may be entered in the middle, as captures need.
     pub(crate) pickup: bool,
-    /// Puts something around the NIC.
-    pub(crate) around: Option<fn(Box<dyn Device>) -> Box<dyn Device>>,
 }
 
 impl Setup {
@@ -78,7 +76,6 @@ impl Setup {
             time: TimeSource::Packet,
             faults: None,
             pickup: true,
-            around: None,
         }
     }
 }
@@ -148,10 +145,6 @@ impl<S: Service<Local = Limits>> World<S> {
         let mut device: Box<dyn Device> = Box::new(nic);
         if let Some(faults) = &setup.faults {
             device = Box::new(FaultyDevice::new(device, faults));
-        }
-
-        if let Some(around) = setup.around {
-            device = around(device);
         }
 
         let tcp = TcpOptions { pickup: setup.pickup, ..TcpOptions::default() };

@@ -1,13 +1,20 @@
 //! The synchronisation facade: the standard library's primitives, or loom's when the crate is built
-//! with `--cfg loom`, so that lock-free code is model-checked as it stands.
+//! with `--cfg loom`, so that lock-free code is model-checked as it stands, or shuttle's with `--cfg
+//! shuttle`, which tries schedules of whole protocols with many threads, too many for loom. Shuttle takes
+//! every ordering for the strongest.
 
 pub mod doorbell;
 pub mod spsc;
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use std::{hint, sync::atomic, thread};
+
+#[cfg(shuttle)]
+pub use shuttle::sync::{Arc, Mutex, MutexGuard, TryLockError, atomic};
+#[cfg(shuttle)]
+pub use shuttle::{hint, thread};
 
 #[cfg(loom)]
 pub use loom::sync::{Arc, Mutex, MutexGuard, atomic};

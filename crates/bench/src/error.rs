@@ -44,7 +44,9 @@ pub enum BenchError {
         reasons: String,
     },
     /// The time is up.
-    #[error("only {done} of {asked} shards were moved in {limit:?}: ask for fewer, or for less load")]
+    #[error(
+        "only {done} of {asked} shards were moved in {limit:?}: ask for fewer, or for less load"
+    )]
     Slow {
         /// Shards moved.
         done: u64,

@@ -12,7 +12,7 @@ use rheostat_base::{Clock, CoreSet, DeviceId, DropReason, LaneId, ShardId};
 use rheostat_io::{Device, SimConfig, SimNic};
 use rheostat_nf::function::Firewall;
 use rheostat_nf::function::firewall::{FirewallConfig, TcpOptions};
-use rheostat_nf::{Chain, ChainService, Seeds, Stage, make_shards};
+use rheostat_nf::{ChainService, Seeds, Stage, make_shards};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
     LaneSample, Move, Polling, Routes, RunReport, Runtime, RuntimeConfig, TimeSource,
@@ -121,10 +121,8 @@ impl MigrateBench {
     }
 
     fn choose(&self, mover: &rheostat_run::Mover, rng: &mut StdRng) -> Vec<Move> {
-        let mut shards: Vec<_> = (0..SHARDS as u16)
-            .map(ShardId)
-            .filter(|shard| !mover.is_moving(*shard))
-            .collect();
+        let mut shards: Vec<_> =
+            (0..SHARDS as u16).map(ShardId).filter(|shard| !mover.is_moving(*shard)).collect();
         shards.shuffle(rng);
         shards.truncate(TOGETHER);
         let away = |shard: ShardId| {
@@ -139,8 +137,7 @@ impl MigrateBench {
         &self,
         witness: &Witness,
     ) -> Result<Runtime<ChainService<Stage<Firewall>>>, BenchError> {
-        let pool =
-            Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
+        let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
         let inside: PrefixList =
             ["10.0.0.0/8", "fd00::/8"].iter().filter_map(|text| text.parse().ok()).collect();
         let orientations = vec![Orientation::ByPrefix(inside)];
@@ -197,7 +194,8 @@ impl MigrateBench {
             DropReason::HoldFull,
             DropReason::TransmitFull,
         ];
-        let lost_on_the_way: u64 = way_lost.iter().map(|&reason| sum.dropped[reason as usize]).sum();
+        let lost_on_the_way: u64 =
+            way_lost.iter().map(|&reason| sum.dropped[reason as usize]).sum();
         let refused = sum.dropped_total() - lost_on_the_way;
         let us = |nanos: Option<u64>| nanos.map(|nanos| nanos as f64 / 1e3);
         let times = &report.migration;
@@ -233,12 +231,7 @@ impl std::fmt::Display for MigrateRow {
             "lost {}, duplicated {}, reordered {}, late hand-offs {}",
             self.lost, self.duplicated, self.reordered, self.late_handoff
         )?;
-        writeln!(
-            f,
-            "a move takes {} (99 %: {})",
-            us(self.moved_us_p50),
-            us(self.moved_us_p99)
-        )?;
+        writeln!(f, "a move takes {} (99 %: {})", us(self.moved_us_p50), us(self.moved_us_p99))?;
         write!(
             f,
             "{} packets waited for their shard, {} (99 %: {})",

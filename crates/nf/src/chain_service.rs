@@ -282,7 +282,11 @@ impl<C: Chain> Service for ChainService<C> {
                 return;
             }
         }
-        let Some(id) = lane.shards.next_owned(self.next_shard) else { return };
+        let Some(id) = lane.shards.next_owned(self.next_shard) else {
+            // A lane without shards has no timers but those of the network layer.
+            self.next_tick = now + ROUND;
+            return;
+        };
         let complete = self.visit(id, lane, now, RECLAIM);
         self.send_originated(lane, out, now);
         if complete {

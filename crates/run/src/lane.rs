@@ -191,8 +191,7 @@ impl<S: Service> Lane<S> {
 
     /// When the lane next has work without a packet arriving.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        // Timers are part of shards.
-        self.service.next_deadline().filter(|_| !self.ownership.is_parked())
+        self.service.next_deadline()
     }
 
     /// The shards the lane owns.

@@ -26,7 +26,7 @@ mod mover;
 mod ownership;
 
 pub(crate) use hold::Hold;
-pub(crate) use mailbox::{LaneMailbox, MoverMailbox, mailbox};
 pub use mailbox::{Command, Report};
+pub(crate) use mailbox::{LaneMailbox, MoverMailbox, mailbox};
 pub use mover::{Move, MoveError, Mover};
 pub(crate) use ownership::{Ownership, Place, Watermark};

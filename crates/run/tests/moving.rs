@@ -63,7 +63,7 @@ impl Service for Ordered {
         });
     }
 
-    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress) {
+    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {
         unreachable!("a service with state is given arrivals")
     }
 
@@ -213,6 +213,7 @@ fn a_lane_without_shards_sleeps_until_it_is_given_one() {
     arrive(&mut runtime);
     let report = runtime.join().unwrap();
     assert_eq!(report.violations, []);
-    assert_eq!(report.migration.woken.count(), 4);
+    // The first of the four woke it.
+    assert_eq!(report.migration.woken.count(), 1);
     assert!(report.last.lanes[last.index()].received > 0);
 }

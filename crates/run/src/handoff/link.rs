@@ -69,7 +69,10 @@ impl<T, P> Sender<T, P> {
     /// When more parcels are under way than the link was made for.
     pub(crate) fn post(&mut self, parcel: P) {
         let parcel = Positioned { after: self.sent, parcel };
-        assert!(self.parcels.push(parcel).is_ok(), "fewer parcels are under way than there is room for");
+        assert!(
+            self.parcels.push(parcel).is_ok(),
+            "fewer parcels are under way than there is room for"
+        );
     }
 }
 

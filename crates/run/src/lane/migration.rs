@@ -166,5 +166,9 @@ impl<S: Service> Lane<S> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, shuttle))]
+mod exploration;
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod sabotage;
+#[cfg(all(test, not(loom)))]
+mod scene;

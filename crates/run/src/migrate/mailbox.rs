@@ -85,7 +85,10 @@ impl LaneMailbox {
 
     /// Tells the mover.
     pub(crate) fn report(&mut self, report: Report) {
-        assert!(self.reports.push(report).is_ok(), "the mover reads a shard's reports before it moves on");
+        assert!(
+            self.reports.push(report).is_ok(),
+            "the mover reads a shard's reports before it moves on"
+        );
     }
 }
 

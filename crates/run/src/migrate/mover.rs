@@ -97,10 +97,7 @@ enum Stage {
 impl Mover {
     /// Connects a mover to the lanes of a run, before any of them was polled, and to the tables of its
     /// devices, which lead to the shards' owners.
-    pub fn new<S: Service>(
-        lanes: &mut [Lane<S>],
-        tables: Vec<Arc<dyn IndirectionTable>>,
-    ) -> Mover {
+    pub fn new<S: Service>(lanes: &mut [Lane<S>], tables: Vec<Arc<dyn IndirectionTable>>) -> Mover {
         let owners = lanes.first().map_or_else(Vec::new, |lane| lane.owners().to_vec());
         let connect = |lane: &mut Lane<S>| {
             let (mine, theirs) = mailbox(owners.len());

@@ -209,7 +209,10 @@ mod tests {
         a.release(S, B, 1, empty());
         assert_eq!(a.next_due(|_| true), Some((S, B)));
         a.expect(S);
-        assert_eq!((a.place(S), a.is_parked(), a.was_given_away(S)), (Place::Arriving, false, false));
+        assert_eq!(
+            (a.place(S), a.is_parked(), a.was_given_away(S)),
+            (Place::Arriving, false, false)
+        );
         a.arrive(S);
         assert_eq!(a.place(S), Place::Here);
         a.release(S, B, 1, empty());

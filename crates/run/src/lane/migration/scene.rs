@@ -1,0 +1,222 @@
+//! Three lanes and packets of one flow, for tests of how its shard moves.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex};
+
+use rheostat_base::{DeviceId, LaneId, ShardId, Time};
+use rheostat_io::{DeviceCounters, QueuePair, RxQueue, TxQueue};
+use rheostat_packet::build::{FrameBuilder, Payload, Transport};
+use rheostat_packet::{Burst, HashKind, LinkType, Mempool, MempoolConfig, PoolCache};
+use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
+use rheostat_state::{StateLayout, TableConfig};
+use rheostat_steer::{HashKey, Orientation, Steering};
+
+use crate::handoff::Handoff;
+use crate::invariant::{Remains, Violation};
+use crate::lane::{Arrival, Lane, LaneConfig, TimeSource};
+use crate::lane::{Arrivals, Egress};
+use crate::migrate::{Command, MoverMailbox, mailbox};
+use crate::runtime::{remains, run_dry};
+use crate::service::{LaneState, Service};
+use crate::shard_set::ShardSet;
+
+pub(super) const A: usize = 0;
+pub(super) const B: usize = 1;
+pub(super) const C: usize = 2;
+fn hasher() -> FlowHasher {
+    FlowHasher::new([1, 2, 3, 4, 5, 6, 7])
+}
+const BUFFERS: u32 = 128;
+
+/// Sends everything on, and notes whether flows keep their order.
+pub(super) struct Ordered;
+
+impl Service for Ordered {
+    type Local = ();
+
+    const STATEFUL: bool = true;
+
+    fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
+        arrivals.drain(|packet, arrival| {
+            let shard = lane.shards.get_mut(arrival.shard).expect("a packet meets its shard");
+            if shard.table.find_now(arrival.hash, &arrival.key).is_none() {
+                shard.table.insert(arrival.hash, &arrival.key, arrival.now).expect("room");
+                lane.counters.flows_created.increment();
+            }
+            let flow = shard.table.find_now(arrival.hash, &arrival.key).expect("there now");
+            let mut flow = shard.table.flow(flow).expect("there now");
+            if flow.note_arrival(arrival.forward, packet.meta.device, packet.meta.stamp) {
+                lane.counters.reordered.increment();
+            }
+            out.send(DeviceId(0), packet, lane.pool, lane.counters);
+        });
+    }
+
+    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {
+        unreachable!("a service with state is given arrivals")
+    }
+
+    fn tick(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+
+    fn finish(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+}
+
+/// A queue into which a test puts packets of one flow, by their stamps.
+#[derive(Clone, Default)]
+pub(super) struct Queue {
+    pub(super) stamps: Arc<Mutex<VecDeque<u32>>>,
+    pub(super) sent: Arc<Mutex<u64>>,
+    /// Says that nothing waits, whatever does.
+    lies: bool,
+    pub(super) hash: u32,
+}
+
+fn flow() -> Vec<u8> {
+    let udp = Transport::Udp { ports: (1_000, 53) };
+    FrameBuilder::new([10, 0, 0, 1].into(), [192, 0, 2, 1].into(), udp, Payload::Pattern(8))
+        .to_vec()
+}
+
+impl RxQueue for Queue {
+    fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, _: Time) -> usize {
+        let mut stamps = self.stamps.lock().unwrap();
+        let count = stamps.len().min(burst.remaining_capacity());
+        for stamp in stamps.drain(..count) {
+            let mut packet = pool.alloc_from(&flow()).unwrap();
+            packet.meta.stamp = stamp;
+            packet.meta.set_link(LinkType::Raw);
+            packet.meta.set_hash(self.hash, HashKind::Ports);
+            burst.push(packet);
+        }
+        count
+    }
+
+    fn backlog(&self) -> usize {
+        if self.lies { 0 } else { self.stamps.lock().unwrap().len() }
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+impl TxQueue for Queue {
+    fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, _: Time) -> usize {
+        let count = burst.len();
+        burst.drain(..).for_each(|packet| pool.free(packet));
+        *self.sent.lock().unwrap() += count as u64;
+        count
+    }
+}
+
+/// Three lanes; the first has the flow's shard.
+pub(super) struct Scene {
+    pub(super) lanes: Vec<Lane<Ordered>>,
+    pub(super) queues: Vec<Queue>,
+    orders: Vec<MoverMailbox>,
+    pub(super) shard: ShardId,
+    pub(super) pool: Mempool,
+    pub(super) arrived: u64,
+}
+
+pub(super) fn shard(id: ShardId) -> Box<Shard<()>> {
+    let table = TableConfig { capacity: 8, aliases: false };
+    let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher()).unwrap();
+    Box::new(Shard {
+        id,
+        table,
+        fragments: FragmentTracker::new(FragmentConfig::default()),
+        local: (),
+    })
+}
+
+impl Scene {
+    pub(super) fn new(lies: bool) -> Scene {
+        let pool = MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() };
+        let pool = Mempool::new(&pool).unwrap();
+        let steering = Steering::new(&HashKey::MICROSOFT, 4, 4, vec![Orientation::Inside]).unwrap();
+        let steering = Arc::new(steering);
+        // What a device would say, and where it belongs.
+        let mut cache = PoolCache::new(pool.clone());
+        let mut packet = cache.alloc_from(&flow()).unwrap();
+        packet.meta.set_link(LinkType::Raw);
+        let mut arrival = Arrival::default();
+        arrival.classify(&packet, &steering, &hasher(), Time::ZERO).unwrap();
+        let (shard_id, hash) = (arrival.shard, steering.hash(&arrival.key, HashKind::Ports));
+        cache.free(packet);
+        drop(cache);
+
+        let queues: Vec<_> = (0..3).map(|_| Queue { lies, hash, ..Queue::default() }).collect();
+        let handoffs = Handoff::mesh(3, 64, 4);
+        let (mut lanes, mut orders) = (Vec::new(), Vec::new());
+        for ((index, queue), handoff) in queues.iter().enumerate().zip(handoffs) {
+            let mut shards = ShardSet::new(4);
+            if index == A {
+                (0..4).for_each(|id| shards.install(shard(ShardId(id))));
+            }
+            let pair = QueuePair { rx: Box::new(queue.clone()), tx: Box::new(queue.clone()) };
+            let mut lane = Lane::new(LaneConfig {
+                id: LaneId(index as u16),
+                queues: vec![pair],
+                shards,
+                owners: vec![LaneId(A as u16); 4],
+                steering: steering.clone(),
+                hasher: hasher(),
+                handoff,
+                hold_capacity: 64,
+                pool: PoolCache::new(pool.clone()),
+                service: Ordered,
+                time: TimeSource::Poll,
+            });
+            let (mover, mine) = mailbox(4);
+            lane.take_orders_from(mine);
+            lanes.push(lane);
+            orders.push(mover);
+        }
+        Scene { lanes, queues, orders, shard: shard_id, pool, arrived: 0 }
+    }
+
+    /// Packets of the flow arrive at the queue of a lane, the next so many.
+    pub(super) fn arrive(&mut self, lane: usize, count: u32) {
+        let first = self.arrived as u32;
+        self.queues[lane].stamps.lock().unwrap().extend(first..first + count);
+        self.arrived += u64::from(count);
+    }
+
+    pub(super) fn poll(&mut self, lane: usize) {
+        self.lanes[lane].poll(Time::from_millis(1));
+    }
+
+    fn order(&mut self, lane: usize, command: Command) {
+        self.orders[lane].send(command);
+    }
+
+    pub(super) fn expect(&mut self) {
+        let from = LaneId(A as u16);
+        self.order(B, Command::Expect { shard: self.shard, from, sent: Time::ZERO });
+    }
+
+    pub(super) fn redirect(&mut self) {
+        let (from, to) = (LaneId(A as u16), LaneId(B as u16));
+        self.order(C, Command::Redirect { shard: self.shard, from, to });
+    }
+
+    pub(super) fn release(&mut self, switches: u16) {
+        self.order(A, Command::Release { shard: self.shard, to: LaneId(B as u16), switches });
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Violation> {
+        run_dry(&mut self.lanes, Time::from_millis(2));
+        let sent = self.queues.iter().map(|queue| *queue.sent.lock().unwrap()).sum();
+        let device = DeviceCounters { arrived: self.arrived, sent, ..DeviceCounters::default() };
+        let found = remains(&self.lanes, &[device], 4);
+        drop(self.lanes);
+        let (buffers, buffers_home) = (self.pool.capacity(), self.pool.available());
+        Remains { buffers, buffers_home, ..found }.check()
+    }
+}

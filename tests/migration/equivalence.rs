@@ -1,0 +1,70 @@
+//! What comes of a run does not depend on where its shards are, or that they move: each flow's packets
+//! and all figures are those of one lane that keeps everything.
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rheostat_base::{LaneId, ShardId};
+use rheostat_packet::LinkType;
+use rheostat_run::{Move, Mover};
+use rheostat_traffic::{Mix, MixConfig, Source};
+
+use crate::schedule::poll_all;
+use crate::world::flows::{Flows, difference};
+use crate::world::spliced::Spliced;
+use crate::world::{Outcome, Setup, World};
+
+const SEEDS: u64 = 6;
+
+/// A mix with fragments and ICMP errors, which take other ways than the rest of their flows.
+fn mix(seed: u64) -> Box<dyn Source> {
+    let mix = MixConfig { seed, flows: 300, packets: Some(6_000), ..MixConfig::default() };
+    Box::new(Spliced::new(Mix::new(mix).expect("a mix")))
+}
+
+/// Without loss, on so many lanes, between which shards move all the time. Returns how many did.
+fn moving(lanes: u16, seed: u64) -> (Outcome, u64) {
+    let mut world = World::open(&Setup::lossless(lanes.into()), mix(seed));
+    let table = world.table();
+    let mut mover = Mover::new(&mut world.lanes, vec![table]);
+    let mut rng = StdRng::seed_from_u64(seed);
+    loop {
+        let delivered = world.deliver();
+        for lane in 0..lanes {
+            if rng.random_ratio(2, 3) {
+                world.poll(lane.into());
+            }
+        }
+        mover.step(world.now);
+        let shard = ShardId(rng.random_range(0..mover.owners().len() as u16));
+        let to = LaneId(rng.random_range(0..lanes));
+        let from = mover.owners()[shard.index()];
+        if !mover.is_moving(shard) && from != to {
+            mover.start(&[Move { shard, from, to }], world.now).expect("a plan with the owners");
+        }
+        if delivered == 0 && world.next_arrival().is_none() {
+            break;
+        }
+    }
+    while !mover.is_idle() {
+        world.deliver();
+        mover.step(world.now);
+        poll_all(&mut world.lanes, world.now);
+    }
+    (world.finish(), mover.moved())
+}
+
+#[test]
+fn where_shards_are_makes_no_difference() {
+    for seed in 0..SEEDS {
+        let one = World::open(&Setup::lossless(1), mix(seed)).run();
+        assert_eq!(one.violations, []);
+        for lanes in [2, 5] {
+            let (many, moved) = moving(lanes, seed);
+            assert_eq!(many.violations, [], "seed {seed}, {lanes} lanes");
+            assert!(moved > 100 && many.sum.flows_in > 100, "{moved} moved: nothing was shown");
+            let difference = difference(&one, &many, LinkType::Ethernet);
+            assert_eq!(difference, None, "seed {seed}, {lanes} lanes");
+            assert_eq!(Flows::overtaken(&many.packets, LinkType::Ethernet), 0);
+        }
+    }
+}
