@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rheostat_base::Time;
-use rheostat_packet::{Burst, PoolCache};
+use rheostat_packet::{Burst, Mbuf, PoolCache};
 use rheostat_steer::IndirectionTable;
 
 use crate::settlement::Settlement;
@@ -47,6 +47,33 @@ pub trait RxQueue: Send {
 
     /// A descriptor that polls readable when packets wait, where there is one to block on.
     fn wait_fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Where what waits now ends, so that it can be told when all of it has been received. By default
+    /// after [`RxQueue::backlog`] packets; a queue of several rings, or of items that are no packets,
+    /// says more.
+    fn end(&self) -> QueueEnd {
+        QueueEnd::Packets(self.backlog() as u64)
+    }
+
+    /// Whether each ring has been read as far as [`QueueEnd::Rings`] said.
+    fn has_read(&self, _rings: &[u64]) -> bool {
+        false
+    }
+
+    /// Gives a packet from this device, received some time ago, the stamp of one that is received now. A
+    /// lane that kept the packet until another lane was done with those before it asks for this: some
+    /// devices can only stamp packets in the order in which lanes receive them. Others, by default, stamp
+    /// them as they arrive, and such stamps stay.
+    fn restamp(&self, _packet: &mut Mbuf) {}
+}
+
+/// Where what waits in a receive queue ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueueEnd {
+    /// After so many packets more.
+    Packets(u64),
+    /// Where [`RxQueue::has_read`] says so of these figures, one per ring.
+    Rings(Vec<u64>),
 }
 
 /// A transmit queue. One lane sends through it.

@@ -68,6 +68,12 @@ impl Intake {
         Intake { device, stamps, arrivals, done: 0, tagged: room(), packet: room() }
     }
 
+    /// The stamp of a packet that is received now.
+    pub(super) fn next_stamp(&self) -> u32 {
+        // Relaxed: the order of packets within a lane is all there is to it.
+        self.stamps.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Appends the packets that `frame` consists of to `burst`, which is not full.
     pub(super) fn take(
         &mut self,
@@ -164,7 +170,7 @@ impl Intake {
         };
         packet.meta.timestamp = now;
         // Relaxed: the order of what one queue receives is all there is to it.
-        packet.meta.stamp = self.stamps.fetch_add(1, Ordering::Relaxed);
+        packet.meta.stamp = self.next_stamp();
         packet.meta.device = self.device;
         self.count(bytes.len(), None);
         burst.push(packet);

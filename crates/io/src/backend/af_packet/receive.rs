@@ -4,12 +4,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rheostat_base::Time;
-use rheostat_packet::{Burst, PoolCache};
+use rheostat_packet::{Burst, Mbuf, PoolCache};
 
 use super::device::Attachment;
 use super::ring::BlockRing;
 use crate::backend::intake::{Intake, Taken};
-use crate::device::RxQueue;
+use crate::device::{QueueEnd, RxQueue};
 
 /// Polls without a packet after which a waiting error is taken from the socket, so that it does not poll
 /// readable for ever: the interface went down.
@@ -56,6 +56,18 @@ impl RxQueue for PacketRx {
     /// Frames, each of which may be several packets.
     fn backlog(&self) -> usize {
         self.ring.memory().backlog()
+    }
+
+    fn end(&self) -> QueueEnd {
+        QueueEnd::Rings(vec![self.ring.taken() + self.backlog() as u64])
+    }
+
+    fn has_read(&self, rings: &[u64]) -> bool {
+        rings.iter().all(|end| self.ring.taken() >= *end)
+    }
+
+    fn restamp(&self, packet: &mut Mbuf) {
+        packet.meta.stamp = self.intake.next_stamp();
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -52,6 +52,8 @@ pub(super) struct BlockRing {
     shared: Arc<RingMemory>,
     /// Where the next frame of the current block starts, while the block is ours.
     next: Option<usize>,
+    /// Frames that are done, of all blocks.
+    taken: u64,
 }
 
 impl RingMemory {
@@ -100,7 +102,7 @@ impl RingMemory {
 impl BlockRing {
     /// The one reader of a ring.
     pub(super) fn new(shared: Arc<RingMemory>) -> BlockRing {
-        BlockRing { shared, next: None }
+        BlockRing { shared, next: None, taken: 0 }
     }
 
     pub(super) fn memory(&self) -> &RingMemory {
@@ -125,8 +127,14 @@ impl BlockRing {
         frame_at(self.bytes(block), at)
     }
 
+    /// Frames that are done since the start.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
     /// Is done with the frame.
     pub(super) fn advance(&mut self) {
+        self.taken += 1;
         let block = self.shared.current.load(Ordering::Relaxed) as usize;
         let Some(at) = self.next else { return };
         let distance = u32_at(self.bytes(block), at + NEXT).unwrap_or(0) as usize;

@@ -13,7 +13,7 @@ use super::open::PacketRing;
 use super::ring::{Consumer, Gauge};
 use super::transmit_state::Kicked;
 use crate::backend::bpf::{METADATA, PacketHash};
-use crate::device::RxQueue;
+use crate::device::{QueueEnd, RxQueue};
 use crate::sys::xdp_socket::CONTINUED;
 
 /// The receive queue of a lane.
@@ -191,6 +191,19 @@ impl RxQueue for XdpRx {
 
     fn backlog(&self) -> usize {
         self.rings.iter().map(|ring| ring.waiting.waiting() as usize).sum()
+    }
+
+    /// One figure per ring: of several, some may be read while others wait.
+    fn end(&self) -> QueueEnd {
+        QueueEnd::Rings(self.rings.iter().map(|ring| ring.waiting.produced().into()).collect())
+    }
+
+    fn has_read(&self, rings: &[u64]) -> bool {
+        self.rings.iter().zip(rings).all(|(ring, end)| ring.waiting.has_consumed(*end as u32))
+    }
+
+    fn restamp(&self, packet: &mut Mbuf) {
+        packet.meta.stamp = self.attachment.stamps.fetch_add(1, Ordering::Relaxed);
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {

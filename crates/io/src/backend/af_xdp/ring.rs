@@ -161,6 +161,19 @@ impl<M: RingMemory> Gauge<M> {
         produced.wrapping_sub(consumed).min(self.0.size())
     }
 
+    /// Entries produced since the start, modulo 2^32.
+    pub(super) fn produced(&self) -> u32 {
+        // Acquire: pairs with the producer's Release.
+        self.0.producer().load(Ordering::Acquire)
+    }
+
+    /// Whether all entries have been consumed of which `produced` were produced.
+    pub(super) fn has_consumed(&self, produced: u32) -> bool {
+        // Acquire: pairs with the consumer's Release, as above.
+        let consumed = self.0.consumer().load(Ordering::Acquire);
+        consumed.wrapping_sub(produced) as i32 >= 0
+    }
+
     /// Whether the kernel waits to be told to go on.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {

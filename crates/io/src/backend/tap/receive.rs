@@ -5,15 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rheostat_base::Time;
-use rheostat_packet::{Burst, PoolCache};
+use rheostat_packet::{Burst, Mbuf, PoolCache};
 
 use super::device::Attachment;
 use crate::backend::intake::{Frame, Intake, Taken};
-use crate::device::RxQueue;
+use crate::device::{QueueEnd, RxQueue};
 use crate::segmentation::{Offload, OffloadError, VNET_HEADER};
 
 /// Bytes of the longest frame with its header: 64 KiB of IP, an Ethernet header and tags.
 const LONGEST: usize = VNET_HEADER + 65_536 + 32;
+
+/// Frames that a queue of the kernel's holds (`TUN_READQ_SIZE` in drivers/net/tun.c), unless somebody has
+/// changed the interface's `txqueuelen`.
+const KERNEL_QUEUE: u64 = 500;
 
 /// The receive queue of a lane.
 pub(super) struct TapRx {
@@ -21,13 +25,15 @@ pub(super) struct TapRx {
     /// The frame at hand with its header, and how long it is; zero when it is done.
     buffer: Vec<u8>,
     held: usize,
+    /// Frames that are done since the start.
+    taken: u64,
     lane: usize,
     attachment: Arc<Attachment>,
 }
 
 impl TapRx {
     pub(super) fn new(intake: Intake, lane: usize, attachment: Arc<Attachment>) -> TapRx {
-        TapRx { intake, buffer: vec![0; LONGEST], held: 0, lane, attachment }
+        TapRx { intake, buffer: vec![0; LONGEST], held: 0, taken: 0, lane, attachment }
     }
 
     /// Reads a frame, if there is one and the last is done.
@@ -66,6 +72,7 @@ impl RxQueue for TapRx {
             let frame = frame(&self.buffer[..self.held]);
             if self.intake.take(&frame, burst, pool, now) == Taken::Whole {
                 self.held = 0;
+                self.taken += 1;
             }
         }
         burst.len() - first
@@ -74,6 +81,20 @@ impl RxQueue for TapRx {
     /// Whether there is any: the kernel does not tell how many.
     fn backlog(&self) -> usize {
         usize::from(self.attachment.waits(self.lane))
+    }
+
+    /// The kernel does not tell how many frames wait, but no more than its queue holds.
+    fn end(&self) -> QueueEnd {
+        let waiting = if self.backlog() > 0 { KERNEL_QUEUE } else { 0 };
+        QueueEnd::Rings(vec![self.taken + waiting])
+    }
+
+    fn has_read(&self, rings: &[u64]) -> bool {
+        rings.iter().all(|end| self.taken >= *end)
+    }
+
+    fn restamp(&self, packet: &mut Mbuf) {
+        packet.meta.stamp = self.intake.next_stamp();
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -161,6 +161,10 @@ impl RxQueue for FaultyRx {
         self.inner.backlog() + self.ready.len() + usize::from(self.overtaken.is_some())
     }
 
+    fn restamp(&self, packet: &mut Mbuf) {
+        self.inner.restamp(packet);
+    }
+
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         self.inner.wait_fd()
     }
