@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `ownership` | what one lane believes and awaits: the protocol, without packets |
 //! | `hold` | packets that wait for their shard |
+//! | `watermark` | whether everything has been received that waited at some moment |
 //! | `mailbox` | commands from the mover to a lane, and what the lane reports |
 //! | `mover` | the steps above, for many shards at once |
 
@@ -24,9 +25,11 @@ mod mailbox;
 mod models;
 mod mover;
 mod ownership;
+mod watermark;
 
 pub(crate) use hold::Hold;
 pub use mailbox::{Command, Report};
 pub(crate) use mailbox::{LaneMailbox, MoverMailbox, mailbox};
 pub use mover::{Move, MoveError, Mover};
-pub(crate) use ownership::{Ownership, Place, Watermark};
+pub(crate) use ownership::{Ownership, Place};
+pub(crate) use watermark::Watermark;

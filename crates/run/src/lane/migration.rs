@@ -60,8 +60,7 @@ impl<S: Service> Lane<S> {
                 self.handoff.post(from, Parcel::Switched(shard));
             }
             Command::Release { shard, to, switches } => {
-                let backlog = |queue: usize| self.receivers[queue].backlog();
-                let watermark = Watermark::new(&self.received_by, backlog);
+                let watermark = Watermark::new(&self.receivers, &self.received_by);
                 self.ownership.release(shard, to, switches, watermark);
             }
         }
@@ -87,7 +86,9 @@ impl<S: Service> Lane<S> {
         self.ownership.arrive(id);
         self.count_held();
         let mut held = self.hold.take(id);
-        for (placed, since) in held.drain(..) {
+        for (mut placed, since) in held.drain(..) {
+            let device = placed.packet.meta.device;
+            self.receivers[device.index()].restamp(&mut placed.packet);
             self.times.held.record(self.polled.since(since).as_nanos() as u64);
             self.keep(placed);
             if self.arrivals.len() >= BURST {
@@ -106,8 +107,7 @@ impl<S: Service> Lane<S> {
     pub(super) fn give_away_shards(&mut self) {
         loop {
             let Lane { ownership, receivers, received_by, .. } = self;
-            let backlog = |queue: usize| receivers[queue].backlog();
-            let due = ownership.next_due(|mark| mark.has_passed(received_by, backlog));
+            let due = ownership.next_due(|mark| mark.has_passed(receivers, received_by));
             let Some((id, to)) = due else { return };
             let shard = self.shards.remove(id).expect("its owner has it");
             self.counters.flows_out.add(shard.table.counts().live);

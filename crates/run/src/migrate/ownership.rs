@@ -2,6 +2,8 @@
 
 use rheostat_base::{LaneId, ShardId};
 
+use super::Watermark;
+
 /// What a lane does with a packet of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -40,27 +42,6 @@ struct Release {
     /// How many lanes must have switched.
     switches: u16,
     watermark: Watermark,
-}
-
-/// How many packets each queue of a lane has brought once everything that waited there, when the mark
-/// was made, has been received.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Watermark(Vec<u64>);
-
-impl Watermark {
-    /// The mark of queues which have brought as many packets as `received` says and in which as many
-    /// wait as `backlog` says.
-    pub(crate) fn new(received: &[u64], backlog: impl Fn(usize) -> usize) -> Watermark {
-        let mark = |(queue, received): (usize, &u64)| received + backlog(queue) as u64;
-        Watermark(received.iter().enumerate().map(mark).collect())
-    }
-
-    /// Whether all that waited has been received. A queue found empty has brought it, whatever the
-    /// figures say: what waits below a device may be lost on the way up.
-    pub(crate) fn has_passed(&self, received: &[u64], backlog: impl Fn(usize) -> usize) -> bool {
-        let mut queues = self.0.iter().zip(received).enumerate();
-        queues.all(|(queue, (mark, received))| received >= mark || backlog(queue) == 0)
-    }
 }
 
 impl Ownership {
@@ -190,13 +171,12 @@ mod tests {
         let mut a = lane(A);
         // One lane is faster than the mover.
         a.switch(S);
-        a.release(S, B, 2, Watermark::new(&[10], |_| 5));
-        let received = |n: u64| move |mark: &Watermark| mark.has_passed(&[n], |_| 1);
-        assert_eq!(a.next_due(received(15)), None);
+        a.release(S, B, 2, Watermark::default());
+        assert_eq!(a.next_due(|_| true), None);
         a.switch(S);
-        assert_eq!(a.next_due(received(14)), None);
+        assert_eq!(a.next_due(|_| false), None);
         assert_eq!(a.place(S), Place::Here);
-        assert_eq!(a.next_due(received(15)), Some((S, B)));
+        assert_eq!(a.next_due(|_| true), Some((S, B)));
         assert_eq!((a.place(S), a.was_given_away(S)), (Place::Elsewhere(B), true));
         assert!(a.is_parked());
     }
@@ -204,9 +184,8 @@ mod tests {
     #[test]
     fn a_shard_that_comes_back_waits_anew() {
         let mut a = lane(A);
-        let empty = || Watermark::new(&[], |_| 0);
         a.switch(S);
-        a.release(S, B, 1, empty());
+        a.release(S, B, 1, Watermark::default());
         assert_eq!(a.next_due(|_| true), Some((S, B)));
         a.expect(S);
         assert_eq!(
@@ -215,7 +194,7 @@ mod tests {
         );
         a.arrive(S);
         assert_eq!(a.place(S), Place::Here);
-        a.release(S, B, 1, empty());
+        a.release(S, B, 1, Watermark::default());
         assert_eq!(a.next_due(|_| true), None);
     }
 
@@ -225,15 +204,6 @@ mod tests {
         assert_eq!(c.place(S), Place::Elsewhere(A));
         c.redirect(S, B);
         assert_eq!((c.place(S), c.was_given_away(S)), (Place::Elsewhere(B), false));
-    }
-
-    #[test]
-    fn an_empty_queue_has_brought_everything() {
-        let mark = Watermark::new(&[3, 4], |queue| [2, 0][queue]);
-        assert!(!mark.has_passed(&[4, 4], |_| 1));
-        assert!(mark.has_passed(&[5, 4], |_| 1));
-        // A packet was lost below.
-        assert!(mark.has_passed(&[4, 4], |_| 0));
     }
 
     #[test]
