@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rheostat_base::Time;
-use rheostat_packet::{Burst, Mbuf, PoolCache};
+use rheostat_packet::{Burst, PoolCache};
 use rheostat_steer::IndirectionTable;
 
 use crate::settlement::Settlement;
@@ -19,6 +19,12 @@ pub trait Device: Send {
 
     /// The table that places buckets on receive queues, where the device has one.
     fn table(&self) -> Option<Arc<dyn IndirectionTable>>;
+
+    /// Whether packets may still reach a lane by old entries of the table when the fence of a rewriting
+    /// has passed.
+    fn may_place_late(&self) -> bool {
+        self.table().is_some_and(|table| !table.is_strict())
+    }
 
     /// Gives the device what it needs to keep packets in order that take a detour, or that come from
     /// several captures, where it can hold packets back (see [`Settlement`]). Others ignore it.
@@ -60,11 +66,12 @@ pub trait RxQueue: Send {
         false
     }
 
-    /// Gives a packet from this device, received some time ago, the stamp of one that is received now. A
-    /// lane that kept the packet until another lane was done with those before it asks for this: some
-    /// devices can only stamp packets in the order in which lanes receive them. Others, by default, stamp
-    /// them as they arrive, and such stamps stay.
-    fn restamp(&self, _packet: &mut Mbuf) {}
+    /// The stamp of a packet received now, where the device can only stamp packets in the order in which
+    /// lanes receive them: then a lane that knows better when a packet arrived changes its stamp. `None`
+    /// where packets are stamped as they arrive.
+    fn stamp_now(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// Where what waits in a receive queue ends.

@@ -29,7 +29,7 @@ use crate::figures::Figures;
 use crate::handoff::link::Delivery;
 use crate::handoff::{Handoff, Parcel};
 use crate::load::ShardLoads;
-use crate::migrate::{Hold, LaneMailbox, Ownership, Place};
+use crate::migrate::{Departures, Hold, LaneMailbox, Ownership, Place};
 use crate::poll::PollOutcome;
 use crate::service::{LaneState, Service};
 use crate::shard_set::ShardSet;
@@ -96,6 +96,7 @@ pub struct Lane<S: Service> {
     /// Shards that have come in this poll.
     delivered: Vec<Box<Shard<S::Local>>>,
     hold: Hold,
+    departures: Departures,
     steering: Arc<Steering>,
     hasher: FlowHasher,
     handoff: Handoff<S::Local>,
@@ -130,6 +131,7 @@ impl<S: Service> Lane<S> {
             mailbox: None,
             delivered: Vec::new(),
             hold: Hold::new(shards, config.hold_capacity),
+            departures: Departures::default(),
             steering: config.steering,
             hasher: config.hasher,
             handoff: config.handoff,

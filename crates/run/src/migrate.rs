@@ -14,11 +14,13 @@
 //! | file | what it does |
 //! |---|---|
 //! | `ownership` | what one lane believes and awaits: the protocol, without packets |
+//! | `departures` | when shards left, in the stamps of devices |
 //! | `hold` | packets that wait for their shard |
 //! | `watermark` | whether everything has been received that waited at some moment |
 //! | `mailbox` | commands from the mover to a lane, and what the lane reports |
 //! | `mover` | the steps above, for many shards at once |
 
+mod departures;
 mod hold;
 mod mailbox;
 #[cfg(all(test, loom))]
@@ -27,6 +29,7 @@ mod mover;
 mod ownership;
 mod watermark;
 
+pub(crate) use departures::Departures;
 pub(crate) use hold::Hold;
 pub use mailbox::{Command, Report};
 pub(crate) use mailbox::{LaneMailbox, MoverMailbox, mailbox};

@@ -404,6 +404,7 @@ impl<S: Service> Runtime<S> {
         drop(lanes);
         let warnings = self.view.monitors.iter().flat_map(|monitor| monitor.warnings()).collect();
         let device_names = self.devices.iter().map(|device| device.name().to_owned()).collect();
+        let may_place_late = self.devices.iter().any(|device| device.may_place_late());
         drop(std::mem::take(&mut self.devices));
         let (buffers, buffers_home) = (self.pool.capacity(), self.pool.available());
         let remains = Remains {
@@ -411,6 +412,7 @@ impl<S: Service> Runtime<S> {
             buffers,
             buffers_home,
             rewrites: self.view.rewrites(),
+            may_place_late,
             ..remains
         };
         let mut violations = std::mem::take(&mut self.violations);

@@ -21,6 +21,11 @@ pub trait IndirectionTable: Send + Sync {
     /// # Errors
     /// [`RewriteError`], and nothing is changed.
     fn rewrite(&self, entries: &[QueueId]) -> Result<Fence, RewriteError>;
+
+    /// Whether fences keep what they promise. Those of some tables pass at once on request.
+    fn is_strict(&self) -> bool {
+        true
+    }
 }
 
 /// Why a table was not rewritten.

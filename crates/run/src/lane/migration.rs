@@ -88,7 +88,10 @@ impl<S: Service> Lane<S> {
         let mut held = self.hold.take(id);
         for (mut placed, since) in held.drain(..) {
             let device = placed.packet.meta.device;
-            self.receivers[device.index()].restamp(&mut placed.packet);
+            // Behind those that its former owner has received meanwhile.
+            if let Some(stamp) = self.receivers[device.index()].stamp_now() {
+                placed.packet.meta.stamp = stamp;
+            }
             self.times.held.record(self.polled.since(since).as_nanos() as u64);
             self.keep(placed);
             if self.arrivals.len() >= BURST {
@@ -110,6 +113,7 @@ impl<S: Service> Lane<S> {
             let due = ownership.next_due(|mark| mark.has_passed(receivers, received_by));
             let Some((id, to)) = due else { return };
             let shard = self.shards.remove(id).expect("its owner has it");
+            self.departures.note(id, &self.receivers);
             self.counters.flows_out.add(shard.table.counts().live);
             self.counters.shards_out.increment();
             // Before they are counted as handed over, so that nobody takes them for done with.
@@ -149,13 +153,17 @@ impl<S: Service> Lane<S> {
 
     /// Disposes of a received packet whose shard is not here.
     #[inline(never)]
-    pub(super) fn bring_received_home(&mut self, placed: Placed) {
-        let Placed { packet, arrival } = &placed;
+    pub(super) fn bring_received_home(&mut self, mut placed: Placed) {
+        let Placed { packet, arrival } = &mut placed;
         let was_placed_here = arrival.kind == ArrivalKind::Flow
             && packet.meta.hash_kind() != HashKind::None
             && self.steering.shard_of_hash(packet.meta.hash) == arrival.shard;
         if was_placed_here && self.ownership.was_given_away(arrival.shard) {
             self.counters.late_handoff.increment();
+            // It is older than all that came by the new entries.
+            if let Some(stamp) = self.departures.stamp(arrival.shard, packet.meta.device) {
+                packet.meta.stamp = stamp;
+            }
         }
         self.bring_home(placed);
     }

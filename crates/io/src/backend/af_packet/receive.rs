@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rheostat_base::Time;
-use rheostat_packet::{Burst, Mbuf, PoolCache};
+use rheostat_packet::{Burst, PoolCache};
 
 use super::device::Attachment;
 use super::ring::BlockRing;
@@ -66,8 +66,8 @@ impl RxQueue for PacketRx {
         rings.iter().all(|end| self.ring.taken() >= *end)
     }
 
-    fn restamp(&self, packet: &mut Mbuf) {
-        packet.meta.stamp = self.intake.next_stamp();
+    fn stamp_now(&self) -> Option<u32> {
+        Some(self.intake.next_stamp())
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -202,8 +202,8 @@ impl RxQueue for XdpRx {
         self.rings.iter().zip(rings).all(|(ring, end)| ring.waiting.has_consumed(*end as u32))
     }
 
-    fn restamp(&self, packet: &mut Mbuf) {
-        packet.meta.stamp = self.attachment.stamps.fetch_add(1, Ordering::Relaxed);
+    fn stamp_now(&self) -> Option<u32> {
+        Some(self.attachment.stamps.fetch_add(1, Ordering::Relaxed))
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -61,4 +61,8 @@ impl IndirectionTable for KernelTable {
         }
         Ok(self.fence())
     }
+
+    fn is_strict(&self) -> bool {
+        self.mode == FenceMode::Strict
+    }
 }

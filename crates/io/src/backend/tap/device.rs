@@ -153,6 +153,12 @@ impl Device for TapDevice {
         Some(self.attachment.programs.table())
     }
 
+    /// The kernel looks the queue up before a frame waits in the interface's queueing discipline, and nothing
+    /// tells when it has left that.
+    fn may_place_late(&self) -> bool {
+        true
+    }
+
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
         self.monitor.clone()
     }

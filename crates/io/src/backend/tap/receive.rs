@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rheostat_base::Time;
-use rheostat_packet::{Burst, Mbuf, PoolCache};
+use rheostat_packet::{Burst, PoolCache};
 
 use super::device::Attachment;
 use crate::backend::intake::{Frame, Intake, Taken};
@@ -93,8 +93,8 @@ impl RxQueue for TapRx {
         rings.iter().all(|end| self.taken >= *end)
     }
 
-    fn restamp(&self, packet: &mut Mbuf) {
-        packet.meta.stamp = self.intake.next_stamp();
+    fn stamp_now(&self) -> Option<u32> {
+        Some(self.intake.next_stamp())
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {

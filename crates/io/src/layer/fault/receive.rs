@@ -161,8 +161,8 @@ impl RxQueue for FaultyRx {
         self.inner.backlog() + self.ready.len() + usize::from(self.overtaken.is_some())
     }
 
-    fn restamp(&self, packet: &mut Mbuf) {
-        self.inner.restamp(packet);
+    fn stamp_now(&self) -> Option<u32> {
+        self.inner.stamp_now()
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -56,6 +56,36 @@ fn an_owner_that_does_not_wait_for_its_queue_lets_packets_pass() {
     assert_eq!(with_a_backlog(true), (vec![Violation::Reordered { packets: 8 }], 8));
 }
 
+/// The shard moves while packets of it wait on both lanes, on a device that stamps packets as lanes receive
+/// them; then `meddle` has its way.
+fn on_a_live_device(meddle: impl FnOnce(&mut Scene)) -> Vec<Violation> {
+    let mut scene = Scene::live();
+    scene.expect();
+    scene.poll(B);
+    scene.redirect();
+    scene.poll(C);
+    // One more for the owner, then the table leads to B, who is the first to receive.
+    scene.arrive(A, 1);
+    scene.arrive(B, 1);
+    scene.poll(B);
+    scene.release(2);
+    scene.poll(A);
+    scene.poll(B);
+    meddle(&mut scene);
+    scene.finish()
+}
+
+#[test]
+fn stamps_given_at_receipt_do_not_hide_what_comes_late() {
+    assert_eq!(on_a_live_device(|_| ()), []);
+    let late = on_a_live_device(|scene| {
+        scene.arrive(A, 1);
+        scene.poll(A);
+        scene.poll(B);
+    });
+    assert_eq!(late, [Violation::Reordered { packets: 1 }]);
+}
+
 /// A shard moves while a packet is on hold for it, and `meddle` has its way in between.
 fn with_a_packet_on_hold(meddle: impl FnOnce(&mut Scene)) -> Vec<Violation> {
     let mut scene = Scene::new(false);

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rheostat_base::{DeviceId, LaneId, ShardId, Time};
@@ -73,6 +74,8 @@ pub(super) struct Queue {
     pub(super) sent: Arc<Mutex<u64>>,
     /// Says that nothing waits, whatever does.
     lies: bool,
+    /// Where all queues get their stamps from, if packets have none before they are received.
+    receipts: Option<Arc<AtomicU32>>,
     pub(super) hash: u32,
 }
 
@@ -88,7 +91,7 @@ impl RxQueue for Queue {
         let count = stamps.len().min(burst.remaining_capacity());
         for stamp in stamps.drain(..count) {
             let mut packet = pool.alloc_from(&flow()).unwrap();
-            packet.meta.stamp = stamp;
+            packet.meta.stamp = self.stamp_now().unwrap_or(stamp);
             packet.meta.set_link(LinkType::Raw);
             packet.meta.set_hash(self.hash, HashKind::Ports);
             burst.push(packet);
@@ -102,6 +105,10 @@ impl RxQueue for Queue {
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+
+    fn stamp_now(&self) -> Option<u32> {
+        self.receipts.as_ref().map(|next| next.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -137,6 +144,16 @@ pub(super) fn shard(id: ShardId) -> Box<Shard<()>> {
 
 impl Scene {
     pub(super) fn new(lies: bool) -> Scene {
+        Scene::with(Queue { lies, ..Queue::default() })
+    }
+
+    /// A scene whose device stamps packets as lanes receive them.
+    pub(super) fn live() -> Scene {
+        Scene::with(Queue { receipts: Some(Arc::default()), ..Queue::default() })
+    }
+
+    /// A scene of queues like `queue`, each with packets of its own.
+    fn with(queue: Queue) -> Scene {
         let pool = MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() };
         let pool = Mempool::new(&pool).unwrap();
         let steering = Steering::new(&HashKey::MICROSOFT, 4, 4, vec![Orientation::Inside]).unwrap();
@@ -151,7 +168,9 @@ impl Scene {
         cache.free(packet);
         drop(cache);
 
-        let queues: Vec<_> = (0..3).map(|_| Queue { lies, hash, ..Queue::default() }).collect();
+        let Queue { lies, receipts, .. } = queue;
+        let queue = || Queue { lies, hash, receipts: receipts.clone(), ..Queue::default() };
+        let queues: Vec<_> = (0..3).map(|_| queue()).collect();
         let handoffs = Handoff::mesh(3, 64, 4);
         let (mut lanes, mut orders) = (Vec::new(), Vec::new());
         for ((index, queue), handoff) in queues.iter().enumerate().zip(handoffs) {
