@@ -97,7 +97,7 @@ impl MigrateBench {
     /// [`BenchError`] when the run cannot start, an invariant breaks, or the time is up.
     pub fn run(&self) -> Result<MigrateRow, BenchError> {
         let witness = Witness::new(MOST_PACKETS);
-        let mut runtime = self.start(&witness)?;
+        let runtime = self.start(&witness)?;
         let last = Instant::now() + self.limit;
         let mut rng = StdRng::seed_from_u64(self.seed);
         while runtime.mover().moved() < self.migrations {
@@ -106,7 +106,7 @@ impl MigrateBench {
                 return Err(BenchError::Slow { done, asked, limit: self.limit });
             }
             if runtime.mover().moving() + TOGETHER <= AT_ONCE {
-                let moves = self.choose(runtime.mover(), &mut rng);
+                let moves = self.choose(&runtime.mover(), &mut rng);
                 runtime.migrate(&moves).expect("a plan with the present owners");
             }
             runtime.step_mover();

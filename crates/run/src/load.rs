@@ -31,6 +31,11 @@ impl ShardLoads {
         &self.0[shard.index()]
     }
 
+    /// What each shard has cost, in the order of shards.
+    pub fn iter(&self) -> impl Iterator<Item = &ShardLoad> {
+        self.0.iter()
+    }
+
     /// Counts a packet of `bytes` bytes.
     #[inline(always)]
     pub(crate) fn count(&self, shard: ShardId, bytes: usize) {

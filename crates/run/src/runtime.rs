@@ -1,7 +1,7 @@
 //! A run: lanes on worker threads from start to the last account.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,12 +19,11 @@ use crate::figures::Figures;
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation, check_monotone};
 use crate::lane::{Lane, LaneConfig, LaneTimes, TimeSource};
-use crate::load::ShardLoads;
 use crate::migrate::{Move, MoveError, Mover};
 use crate::poll::{Busy, Interrupt, PollPolicy};
 use crate::service::Service;
 use crate::shard_set::ShardSet;
-use crate::view::{RunView, Sample};
+use crate::view::{LaneFigures, RunView, Sample};
 use crate::waker::Waker;
 use crate::worker::Worker;
 
@@ -107,8 +106,6 @@ pub struct Runtime<S: Service> {
     wakers: Vec<Arc<Waker>>,
     view: Arc<RunView>,
     times: Vec<Arc<LaneTimes>>,
-    loads: Vec<ShardLoads>,
-    mover: Mover,
     devices: Vec<Box<dyn Device>>,
     pool: Mempool,
     shards: usize,
@@ -241,9 +238,11 @@ impl<S: Service> Runtime<S> {
             lane.wake_by(of_lanes.clone());
         }
         mover.wake_by(of_lanes);
-        let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();
+        let figures = LaneFigures {
+            counters: lanes.iter().map(Lane::counters).collect(),
+            loads: lanes.iter().map(Lane::loads).collect(),
+        };
         let times = lanes.iter().map(Lane::times).collect();
-        let loads = lanes.iter().map(Lane::loads).collect();
         let stop = Arc::new(AtomicBool::new(false));
         let count = config.workers.len();
         let mut assigned: Vec<Vec<Lane<S>>> = (0..count).map(|_| Vec::new()).collect();
@@ -254,11 +253,9 @@ impl<S: Service> Runtime<S> {
             workers: Vec::new(),
             stop: stop.clone(),
             wakers: wakers.clone(),
-            last_sample: vec![LaneSample::default(); counters.len()],
-            view: Arc::new(RunView::new(counters, &devices, taps, clock.clone())),
+            last_sample: vec![LaneSample::default(); figures.counters.len()],
+            view: Arc::new(RunView::new(figures, mover, &devices, taps, clock.clone())),
             times,
-            loads,
-            mover,
             devices,
             pool: config.pool,
             shards: config.steering.shards(),
@@ -310,25 +307,21 @@ impl<S: Service> Runtime<S> {
     ///
     /// # Errors
     /// [`MoveError`], and nothing is moved.
-    pub fn migrate(&mut self, moves: &[Move]) -> Result<(), MoveError> {
-        self.mover.start(moves, self.view.clock.now())
+    pub fn migrate(&self, moves: &[Move]) -> Result<(), MoveError> {
+        self.mover().start(moves, self.view.now())
     }
 
-    /// Does what can be done now for shards that are moving; to be called again and again while
-    /// [`Mover::is_idle`] says that some are.
-    pub fn step_mover(&mut self) -> &Mover {
-        self.mover.step(self.view.clock.now());
-        &self.mover
+    /// Does what can be done now for shards that are moving, and says whether all have arrived; to be
+    /// called again and again until then.
+    pub fn step_mover(&self) -> bool {
+        let mut mover = self.mover();
+        mover.step(self.view.now());
+        mover.is_idle()
     }
 
     /// Who moves shards, to ask where they are.
-    pub fn mover(&self) -> &Mover {
-        &self.mover
-    }
-
-    /// What each shard has cost each lane since the start, in the order of lanes.
-    pub fn loads(&self) -> &[ShardLoads] {
-        &self.loads
+    pub fn mover(&self) -> MutexGuard<'_, Mover> {
+        self.view.mover()
     }
 
     /// How much of the input has been read, where it has a known size: that of the slowest device.
@@ -345,7 +338,7 @@ impl<S: Service> Runtime<S> {
 
     fn migration_times(&self) -> MigrationTimes {
         let times = MigrationTimes::default();
-        times.moved.add(self.mover.durations());
+        times.moved.add(self.mover().durations());
         for lane in &self.times {
             times.held.add(&lane.held);
             times.woken.add(&lane.woken);
@@ -392,7 +385,7 @@ impl<S: Service> Runtime<S> {
         }
         lanes.sort_by_key(Lane::id);
         if lanes.len() == self.view.lanes() {
-            settle(&mut lanes, &mut self.mover, &self.view.clock);
+            settle(&mut lanes, &mut self.view.mover(), &self.view.clock);
         }
         run_dry(&mut lanes, self.view.clock.now());
         let mut last = self.sample();

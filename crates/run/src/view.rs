@@ -1,7 +1,7 @@
 //! What others see of a run while it goes on, and the little they can change.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rheostat_base::{Clock, ClockSource, QueueId, Time};
 use rheostat_io::layer::capture::{Epoch, Taps};
@@ -10,6 +10,8 @@ use rheostat_steer::{Fence, IndirectionTable, RewriteError};
 use thiserror::Error;
 
 use crate::account::{LaneCounters, LaneSample};
+use crate::load::ShardLoads;
+use crate::migrate::Mover;
 
 /// The figures of a run at one moment.
 #[derive(Clone, Debug, Default)]
@@ -27,11 +29,20 @@ pub struct RunView {
     pub(crate) counters: Vec<Arc<LaneCounters>>,
     pub(crate) monitors: Vec<Arc<dyn DeviceMonitor>>,
     pub(crate) clock: Clock,
+    loads: Vec<ShardLoads>,
+    mover: Mutex<Mover>,
     names: Vec<String>,
     tables: Vec<Option<Arc<dyn IndirectionTable>>>,
     taps: Arc<Taps>,
     started: Time,
     rewrites: AtomicU64,
+}
+
+/// What lanes count, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct LaneFigures {
+    pub(crate) counters: Vec<Arc<LaneCounters>>,
+    pub(crate) loads: Vec<ShardLoads>,
 }
 
 /// Why a device's table was not rewritten.
@@ -55,13 +66,16 @@ pub enum TableError {
 
 impl RunView {
     pub(crate) fn new(
-        counters: Vec<Arc<LaneCounters>>,
+        lanes: LaneFigures,
+        mover: Mover,
         devices: &[Box<dyn Device>],
         taps: Arc<Taps>,
         clock: Clock,
     ) -> RunView {
         RunView {
-            counters,
+            counters: lanes.counters,
+            loads: lanes.loads,
+            mover: Mutex::new(mover),
             monitors: devices.iter().map(|device| device.monitor()).collect(),
             names: devices.iter().map(|device| device.name().to_owned()).collect(),
             tables: devices.iter().map(|device| device.table()).collect(),
@@ -76,7 +90,24 @@ impl RunView {
     pub fn empty() -> RunView {
         let clock = Clock::new();
         let taps = Taps::new(0, Arc::new(clock.clone()), Epoch::Clock(0));
-        RunView::new(Vec::new(), &[], taps, clock)
+        RunView::new(LaneFigures::default(), Mover::default(), &[], taps, clock)
+    }
+
+    /// The time of the run's clock.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Who moves shards, to be stepped while some are moving. Whoever else wants it waits meanwhile, so
+    /// it is to be kept for moments only.
+    pub fn mover(&self) -> MutexGuard<'_, Mover> {
+        // Its own bugs apart, nothing in it panics; and whatever is wrong then, the account tells.
+        self.mover.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What each shard has cost each lane since the start, in the order of lanes.
+    pub fn loads(&self) -> &[ShardLoads] {
+        &self.loads
     }
 
     /// The figures now.

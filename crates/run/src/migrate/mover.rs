@@ -55,8 +55,8 @@ pub enum MoveError {
     UnderWay(ShardId),
 }
 
-/// Moves shards between the lanes of a run.
-#[derive(Debug)]
+/// Moves shards between the lanes of a run. By default, of one without lanes.
+#[derive(Debug, Default)]
 pub struct Mover {
     lanes: Vec<MoverMailbox>,
     /// One per lane, of the worker that runs it; none where nobody sleeps.

@@ -1,0 +1,315 @@
+//! Shards that move between running lanes while packets arrive on real interfaces. Needs root, and is only
+//! run when `RHEO_ROOT_TESTS=1` says so; says itself when it is not.
+
+#[path = "../../io/tests/af_xdp/frames.rs"]
+#[allow(dead_code, reason = "only what tells packets apart is used")]
+mod frames;
+#[path = "../../io/tests/af_xdp/isolation.rs"]
+#[allow(dead_code, reason = "no process is killed here")]
+mod isolation;
+
+use std::collections::HashSet;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rheostat_base::{Clock, LaneId, ShardId, Time};
+use rheostat_io::backend::bpf::FenceMode;
+use rheostat_io::{Device, PacketConfig, PacketDevice, TapConfig, TapDevice, XdpConfig, XdpDevice};
+use rheostat_packet::{Burst, Mempool, MempoolConfig};
+use rheostat_run::{
+    Arrivals, Egress, LaneSample, LaneState, Move, Polling, RunReport, Runtime, RuntimeConfig,
+    Service, TimeSource,
+};
+use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
+use rheostat_state::{StateLayout, TableConfig};
+use rheostat_steer::{HashKey, Orientation, Steering};
+
+use frames::number;
+use isolation::{isolated, shell};
+
+const LANES: u16 = 3;
+const SHARDS: usize = 32;
+const FLOWS: u16 = 64;
+/// Shards to move, and packets to arrive meanwhile, at least. Strict fences take some ten milliseconds, so a run
+/// takes seconds.
+const MOVES: u64 = 1_000;
+const PACKETS: u64 = 10_000;
+/// Packets sent at once, and the pause after them: far less than lanes can take, even where they share one
+/// core with everything else.
+const BURST: usize = 16;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What numbered packets tell, whatever stamps say.
+#[derive(Default)]
+struct Witness {
+    seen: AtomicU64,
+    doubled: AtomicU64,
+    overtaken: AtomicU64,
+}
+
+/// Takes packets and looks at their numbers.
+struct Counting(Arc<Witness>);
+
+/// Numbers seen of each flow, and the highest of them.
+type Seen = Vec<(HashSet<u32>, Option<u32>)>;
+
+impl Service for Counting {
+    type Local = Seen;
+
+    const STATEFUL: bool = true;
+
+    fn process(
+        &mut self,
+        arrivals: &mut Arrivals,
+        lane: &mut LaneState<'_, Seen>,
+        out: &mut Egress,
+    ) {
+        arrivals.drain(|packet, arrival| {
+            let shard = lane.shards.get_mut(arrival.shard).expect("a packet meets its shard");
+            if let Some((flow, sequence)) = number(&packet) {
+                let (seen, highest) = &mut shard.local[flow as usize];
+                self.0.seen.fetch_add(1, Ordering::Relaxed);
+                let doubled = !seen.insert(sequence);
+                self.0.doubled.fetch_add(doubled.into(), Ordering::Relaxed);
+                let overtaken = highest.is_some_and(|highest| sequence < highest);
+                self.0.overtaken.fetch_add(overtaken.into(), Ordering::Relaxed);
+                *highest = (*highest).max(Some(sequence));
+            }
+            if shard.table.find_now(arrival.hash, &arrival.key).is_none() {
+                shard.table.insert(arrival.hash, &arrival.key, arrival.now).expect("room");
+                lane.counters.flows_created.increment();
+            }
+            let flow = shard.table.find_now(arrival.hash, &arrival.key).expect("there now");
+            let mut flow = shard.table.flow(flow).expect("there now");
+            if flow.note_arrival(arrival.forward, packet.meta.device, packet.meta.stamp) {
+                lane.counters.reordered.increment();
+            }
+            out.consume(packet, lane.pool, lane.counters);
+        });
+    }
+
+    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, Seen>, _: &mut Egress, _: Time) {
+        unreachable!("a service with state is given arrivals")
+    }
+
+    fn tick(&mut self, _: &mut LaneState<'_, Seen>, _: &mut Egress, _: Time) {}
+
+    fn finish(&mut self, _: &mut LaneState<'_, Seen>, _: &mut Egress, _: Time) {}
+
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+}
+
+/// Sends numbered datagrams of all flows until told to stop.
+struct Sender {
+    thread: JoinHandle<u64>,
+    over: Arc<AtomicBool>,
+}
+
+impl Sender {
+    fn start() -> Sender {
+        let over = Arc::new(AtomicBool::new(false));
+        let told = over.clone();
+        let socket = |flow| {
+            let socket = UdpSocket::bind(("10.9.0.2", 1_000 + flow)).expect("the address is ours");
+            socket.connect(("10.9.0.1", 9_999)).expect("there is a route");
+            socket
+        };
+        let body = move || {
+            let sockets: Vec<_> = (0..FLOWS).map(socket).collect();
+            let mut rng = StdRng::seed_from_u64(3);
+            let mut sequences = vec![0_u32; sockets.len()];
+            while !told.load(Ordering::Relaxed) {
+                for _ in 0..BURST {
+                    let flow = rng.random_range(0..sockets.len());
+                    let (name, sequence) =
+                        ((flow as u32).to_be_bytes(), sequences[flow].to_be_bytes());
+                    sockets[flow].send(&[name, sequence].concat()).expect("the link is up");
+                    sequences[flow] += 1;
+                }
+                thread::sleep(PAUSE);
+            }
+            sequences.into_iter().map(u64::from).sum()
+        };
+        Sender { thread: thread::spawn(body), over }
+    }
+
+    /// Stops it. Returns how many packets it has sent.
+    fn stop(self) -> u64 {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.join().expect("it sends")
+    }
+}
+
+fn start(
+    device: impl FnOnce(Arc<Steering>, &Mempool) -> Box<dyn Device>,
+    witness: &Arc<Witness>,
+) -> Runtime<Counting> {
+    let pool = Mempool::new(&MempoolConfig::umem(8_192)).unwrap();
+    let steering =
+        Steering::new(&HashKey::MICROSOFT, 128, SHARDS, vec![Orientation::Inside]).unwrap();
+    let steering = Arc::new(steering);
+    let device = device(steering.clone(), &pool);
+    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+    let config = RuntimeConfig {
+        polling: Polling::Interrupt(Duration::from_micros(20)),
+        lanes: LANES.into(),
+        workers: vec![None; LANES.into()],
+        handoff_capacity: 1_024,
+        time: TimeSource::Poll,
+        pool,
+        steering,
+        hasher,
+    };
+    let shard = |id: ShardId| {
+        let table = TableConfig { capacity: FLOWS.into(), aliases: false };
+        let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).unwrap();
+        let fragments = FragmentTracker::new(FragmentConfig::default());
+        Box::new(Shard { id, table, fragments, local: vec![Default::default(); FLOWS.into()] })
+    };
+    let service = |_| Counting(witness.clone());
+    Runtime::start(config, vec![device], Clock::new(), service, shard).unwrap()
+}
+
+/// Moves shards about at random until enough have moved and enough packets have arrived.
+fn move_about(runtime: &Runtime<Counting>, witness: &Witness) {
+    let mut rng = StdRng::seed_from_u64(7);
+    let last = Instant::now() + Duration::from_secs(120);
+    let is_enough =
+        || witness.seen.load(Ordering::Relaxed) >= PACKETS && runtime.mover().moved() >= MOVES;
+    while !is_enough() {
+        let owners = runtime.mover().owners().to_vec();
+        let anywhere = owners.into_iter().enumerate().map(|(shard, from)| Move {
+            shard: ShardId(shard as u16),
+            from,
+            to: LaneId(rng.random_range(0..LANES)),
+        });
+        let moves: Vec<_> = anywhere.filter(|one| one.from != one.to).collect();
+        runtime.migrate(&moves).unwrap();
+        while !runtime.step_mover() {
+            assert!(Instant::now() < last, "shards do not arrive");
+            thread::sleep(Duration::from_micros(100));
+        }
+    }
+}
+
+/// What came of a run.
+struct Outcome {
+    report: RunReport,
+    lanes: LaneSample,
+    witness: Arc<Witness>,
+}
+
+/// Moves shards under traffic to the device's interface, and checks that no packet is lost or doubled.
+fn moved(device: impl FnOnce(Arc<Steering>, &Mempool) -> Box<dyn Device>) -> Outcome {
+    let witness = Arc::default();
+    let runtime = start(device, &witness);
+    shell(
+        "ip addr add 10.9.0.2/24 dev rmig0
+         ip neigh replace 10.9.0.1 lladdr 02:00:00:00:00:02 dev rmig0 nud permanent",
+    );
+    let sender = Sender::start();
+    move_about(&runtime, &witness);
+    let sent = sender.stop();
+    // What was sent last is on its way.
+    let last = Instant::now() + Duration::from_secs(10);
+    while witness.seen.load(Ordering::Relaxed) < sent && Instant::now() < last {
+        thread::sleep(Duration::from_millis(1));
+    }
+    runtime.stop_sources();
+    let report = runtime.join().unwrap();
+    let lanes = LaneSample::sum(&report.last.lanes);
+    let (seen, doubled) = (&witness.seen, &witness.doubled);
+    let told = format!("{lanes:?} {:?}", report.last.devices);
+    assert_eq!(report.violations, [], "{told}");
+    assert_eq!(
+        (seen.load(Ordering::Relaxed), doubled.load(Ordering::Relaxed)),
+        (sent, 0),
+        "{told}"
+    );
+    // Whatever numbers tell, stamps tell as well.
+    assert_eq!(witness.overtaken.load(Ordering::Relaxed), lanes.reordered, "{told}");
+    Outcome { report, lanes, witness }
+}
+
+fn veth() {
+    shell(
+        "ip link add rmig0 type veth peer name rmig1
+         for each in rmig0 rmig1; do
+           sysctl -qw net.ipv6.conf.$each.disable_ipv6=1
+           ip link set $each up
+         done",
+    );
+}
+
+fn on_xdp(fence: FenceMode) -> Outcome {
+    veth();
+    moved(|steering, pool| {
+        let config = XdpConfig { fence, ..XdpConfig::new("live", "rmig1", LANES, steering) };
+        Box::new(XdpDevice::open(config, pool).unwrap())
+    })
+}
+
+fn on_packet_sockets(fence: FenceMode) -> Outcome {
+    veth();
+    moved(|steering, pool| {
+        let config = PacketConfig { fence, ..PacketConfig::new("live", "rmig1", LANES, steering) };
+        Box::new(PacketDevice::open(config, pool).unwrap())
+    })
+}
+
+/// Nothing comes late behind strict fences, and packets had to wait for their shards.
+fn expect_strict(Outcome { report, lanes, witness }: &Outcome) {
+    assert_eq!((lanes.late_handoff, lanes.reordered), (0, 0));
+    assert_eq!(witness.overtaken.load(Ordering::Relaxed), 0);
+    assert!(report.migration.held.count() > 0, "nobody waited: moves met no packet");
+}
+
+#[test]
+fn af_xdp_loses_doubles_and_reorders_nothing() {
+    let test = "af_xdp_loses_doubles_and_reorders_nothing";
+    isolated(test, || expect_strict(&on_xdp(FenceMode::Strict)));
+}
+
+#[test]
+fn af_packet_loses_doubles_and_reorders_nothing() {
+    let test = "af_packet_loses_doubles_and_reorders_nothing";
+    isolated(test, || expect_strict(&on_packet_sockets(FenceMode::Strict)));
+}
+
+#[test]
+fn af_xdp_with_fast_fences_loses_nothing_and_counts_what_comes_late() {
+    let test = "af_xdp_with_fast_fences_loses_nothing_and_counts_what_comes_late";
+    isolated(test, || {
+        let lanes = on_xdp(FenceMode::Fast).lanes;
+        assert!(lanes.reordered <= lanes.late_handoff);
+    });
+}
+
+#[test]
+fn af_packet_with_fast_fences_loses_nothing_and_counts_what_comes_late() {
+    let test = "af_packet_with_fast_fences_loses_nothing_and_counts_what_comes_late";
+    isolated(test, || {
+        let lanes = on_packet_sockets(FenceMode::Fast).lanes;
+        assert!(lanes.reordered <= lanes.late_handoff);
+    });
+}
+
+#[test]
+fn tap_loses_nothing_and_counts_what_comes_late() {
+    isolated("tap_loses_nothing_and_counts_what_comes_late", || {
+        let outcome = moved(|steering, pool| {
+            let config = TapConfig::new("live", "rmig0", LANES, steering);
+            let device = TapDevice::open(config, pool).unwrap();
+            shell("sysctl -qw net.ipv6.conf.rmig0.disable_ipv6=1; ip link set rmig0 up");
+            Box::new(device)
+        });
+        assert!(outcome.lanes.reordered <= outcome.lanes.late_handoff);
+    });
+}
