@@ -4,6 +4,7 @@
 mod out;
 
 mod assemble;
+mod balancing;
 mod bench;
 mod capture;
 mod chains;

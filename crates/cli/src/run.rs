@@ -10,16 +10,18 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::privileges::{self, Identity};
 use rheostat_control::config::FunctionConfig;
-use rheostat_control::{Config, DeviceOverride, Overrides};
+use rheostat_control::{Balance, Balancer, Config, DeviceOverride, Overrides};
 use rheostat_nf::function::lb::HealthBoard;
 use rheostat_nf::{Chain, ChainService};
 use rheostat_observe::{HealthLines, LiveLine, LogError, LogWriter, Summary};
 use rheostat_run::Sample;
 use rheostat_run::{RunReport, Runtime};
 use rheostat_state::StateLayout;
+use rheostat_steer::policy::{Policy, Rss};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::assemble::Assembly;
+use crate::balancing::Balancing;
 use crate::chains::{self, Logs, WithChain};
 use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;
@@ -64,6 +66,10 @@ pub(crate) struct OverrideArgs {
     /// Write what is sent to this capture.
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Move shards between lanes as this policy says: rss (not at all), rsspp, local-search or
+    /// traffic-class.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
     /// How many lanes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) lanes: Option<u16>,
@@ -82,6 +88,7 @@ impl OverrideArgs {
             devices: self.devices.clone(),
             input: self.input.clone(),
             output: self.output.clone(),
+            policy: self.policy.clone(),
             lanes: self.lanes,
             duration: self.duration,
             seed: self.seed,
@@ -106,8 +113,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         privileges::become_later(identity);
     }
     let run = Run { config, watch, identity, board: None };
-    let report = chains::build(&chain, Logs::Written, run)?;
-    Ok(print(&report, args.json))
+    let (report, balance) = chains::build(&chain, Logs::Written, run)?;
+    Ok(print(&report, &balance, args.json))
 }
 
 /// A run once its chain is known.
@@ -119,13 +126,17 @@ struct Run {
 }
 
 impl WithChain for Run {
-    type Output = RunReport;
+    type Output = (RunReport, Balance);
 
     fn balances(&mut self, board: Arc<HealthBoard>) {
         self.board = Some(board);
     }
 
-    fn with<C: Chain>(self, chain: C, layout: StateLayout) -> Result<RunReport, Failure> {
+    fn with<C: Chain>(
+        self,
+        chain: C,
+        layout: StateLayout,
+    ) -> Result<(RunReport, Balance), Failure> {
         // Before anything costly: another instance may listen there.
         let socket = self.config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
         if let (Some(socket), Some(identity)) = (&socket, self.identity) {
@@ -135,6 +146,8 @@ impl WithChain for Run {
             FunctionConfig::Lb(lb) => lb.log.clone(),
             _ => None,
         });
+        let (policy, interval) = (policy::<C>(&self.config), self.config.balance.interval);
+        let shards = self.config.state.shards;
         let mut assembly = Assembly::new(self.config, &chain)?;
         let writers = assembly.writers();
         let followed = assembly.checks().zip(self.board.clone());
@@ -153,13 +166,30 @@ impl WithChain for Run {
             board: self.board,
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
-        let report = self.watch.follow(run, server)?;
+        let view = run.view();
+        let balancer = Balancer::new(policy, interval, (view.lanes(), shards), view.now());
+        let balancing = Balancing::start(balancer, view)?;
+        let outcome = self.watch.follow(run, server, balancing)?;
         for writer in writers {
             writer.close()?;
         }
         health.map_or(Ok(()), LogWriter::close)?;
-        Ok(report)
+        Ok(outcome)
     }
+}
+
+/// Who decides which lane owns which shard. Without state there are no shards to speak of.
+fn policy<C: Chain>(config: &Config) -> Box<dyn Policy> {
+    let policy = config.balance.policy();
+    if C::STATEFUL || policy.name() == Rss.name() {
+        return policy;
+    }
+    eprintln!(
+        "warning: policy {} moves nothing here: no function of the chain keeps state, so packets are not \
+         told apart by shards",
+        policy.name()
+    );
+    Box::new(Rss)
 }
 
 /// Starts to put in force what checks find out, and to tell it.
@@ -170,11 +200,11 @@ fn start_health(lines: HealthLines, log: Option<&Path>) -> Result<LogWriter, Log
     }
 }
 
-fn print(report: &RunReport, json: bool) -> ExitCode {
+fn print(report: &RunReport, balance: &Balance, json: bool) -> ExitCode {
     for warning in &report.warnings {
         eprintln!("warning: {warning}");
     }
-    let summary = Summary::of(report);
+    let summary = Summary { imbalance: balance.imbalance, ..Summary::of(report) };
     if json {
         out!("{}", summary.to_json());
     } else {
@@ -218,7 +248,8 @@ impl Watch {
         &self,
         mut run: Runtime<ChainService<C>>,
         server: Option<Server>,
-    ) -> Result<RunReport, Failure> {
+        balancing: Balancing,
+    ) -> Result<(RunReport, Balance), Failure> {
         let start = Instant::now();
         let mut stopped: Option<Instant> = None;
         let mut last = run.sample();
@@ -248,7 +279,8 @@ impl Watch {
         }
         // While the lanes still stand, so that nobody is told about half a run.
         drop(server);
-        Ok(run.join()?)
+        let balance = balancing.stop();
+        Ok((run.join()?, balance))
     }
 
     fn show(&self, earlier: &Sample, later: &Sample, progress: Option<f64>) {

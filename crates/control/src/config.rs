@@ -1,5 +1,6 @@
 //! A configuration: what is to be run, read from TOML and checked.
 
+pub mod balance;
 pub mod chain;
 mod describe;
 pub mod device;
@@ -23,6 +24,7 @@ use std::path::Path;
 
 use thiserror::Error;
 
+pub use balance::BalanceConfig;
 pub use chain::FunctionConfig;
 pub use device::{DeviceConfig, DeviceKind};
 pub use network::NetworkConfig;
@@ -61,6 +63,8 @@ pub struct Config {
     pub state: StateConfig,
     /// How packets find their lane.
     pub steering: SteeringConfig,
+    /// Who decides which lane owns which shard.
+    pub balance: BalanceConfig,
     /// What a worker does when it has no packets.
     pub polling: PollingConfig,
     /// What is told while the run goes on.
@@ -175,6 +179,7 @@ impl Config {
         let chain = chain::read(root, &devices, findings);
         let state = root.section("state", findings, StateConfig::read);
         let steering = root.section("steering", findings, SteeringConfig::read);
+        let balance = root.section("balance", findings, BalanceConfig::read);
         let polling = root.section("polling", findings, PollingConfig::read);
         let observe = root.section("observe", findings, ObserveConfig::read);
         Config {
@@ -186,6 +191,7 @@ impl Config {
             chain,
             state: state.unwrap_or_default(),
             steering: steering.unwrap_or_default(),
+            balance: balance.unwrap_or_default(),
             polling: polling.unwrap_or_default(),
             observe: observe.unwrap_or_default(),
         }

@@ -1,18 +1,21 @@
 //! Configuration: TOML text becomes a checked [`Config`], or a [`Report`] of everything wrong with it,
 //! each mistake with its line, the offending text and the fix.
 //!
-//! A [`Config`] runs nothing: it says what is to be run, and the caller builds it. What runs is
-//! [`KernelFollower`], which keeps the routes of a network those of the kernel.
+//! A [`Config`] runs nothing: it says what is to be run, and the caller builds it. What goes on during a run
+//! is [`KernelFollower`], which keeps the routes of a network those of the kernel, and [`Balancer`], which
+//! moves shards between lanes as a policy says.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `document` | text to a TOML document, with all errors of syntax |
 //! | `reader` | a document's keys to typed values, with all that do not fit |
+//! | `balance` | monitor, plan, apply: which lane owns which shard while a run goes on |
 //! | `config` | one file per table: its settings, defaults and ranges |
 //! | `overrides` | the command line's flags in place of what the file says |
 //! | `check` | contradictions between tables |
 //! | `diagnostic` | what is said about all of it |
 
+pub mod balance;
 mod check;
 pub mod config;
 pub mod diagnostic;
@@ -24,6 +27,7 @@ mod quantity;
 mod reader;
 mod suggestion;
 
+pub use balance::{Balance, Balancer};
 pub use config::{Config, LoadError, MissingInput};
 pub use diagnostic::{Finding, Report};
 pub use kernel_follower::KernelFollower;

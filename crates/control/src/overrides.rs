@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, unit};
-use rheostat_steer::{Orientation, Prefix};
+use rheostat_steer::{Orientation, Prefix, policy};
 use thiserror::Error;
 
 use crate::config::device::live::is_interface_name;
@@ -17,7 +17,7 @@ use crate::config::workers::MAX_LANES;
 use crate::config::{Config, DeviceConfig, FunctionConfig, NetworkConfig};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
-use crate::suggestion::{enumerate, nearest};
+use crate::suggestion::{enumerate, nearest, one_of};
 
 /// Flags that take the place of settings.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +28,8 @@ pub struct Overrides {
     pub input: Option<PathBuf>,
     /// `--output FILE`: the one device writes this capture.
     pub output: Option<PathBuf>,
+    /// `--policy NAME`: this policy moves shards.
+    pub policy: Option<String>,
     /// `--lanes N`.
     pub lanes: Option<u16>,
     /// `--duration TIME`.
@@ -158,6 +160,19 @@ impl Overrides {
             join_devices(config);
         }
         self.apply_captures(&mut config.devices, findings);
+        if let Some(name) = &self.policy {
+            findings.forget_place("balance.policy");
+            match policy::NAMES.into_iter().find(|known| known == name) {
+                Some(name) => config.balance.policy = name,
+                None => {
+                    let message = format!("--policy `{name}` is no policy");
+                    let meant = nearest(name, policy::NAMES)
+                        .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
+                    let help = format!("{meant}write {}", one_of(policy::NAMES.into_iter()));
+                    findings.push(Finding::mistake("--policy", message).help(help));
+                }
+            }
+        }
         if let Some(lanes) = self.lanes {
             findings.forget_place("workers.lanes");
             config.workers.lanes = Some(lanes);

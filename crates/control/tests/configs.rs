@@ -126,6 +126,7 @@ chain     firewall: no rules, else from inside allowed, from outside denied; 512
 workers   every core the process may use, polling busy
 lanes     one per worker, handing off through rings of 1024 packets
 steering  128 buckets, random key
+balance   rss
 state     1M flows in 128 shards of 7813, up to 137 MiB
 pool      16384 buffers, 35.0 MiB
 run       for 10s, random seed, figures every 1s"

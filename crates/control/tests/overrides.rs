@@ -202,3 +202,18 @@ fn device_flags_read_and_say_what_is_wrong() {
     );
     assert!(matches!(error("lan=sim:0pps"), OverrideError::Rate { .. }));
 }
+
+#[test]
+fn a_policy_on_the_command_line_takes_the_place_of_the_files() {
+    let text = format!("{ONE}\n[balance]\npolicy = \"rsspp\"\ninterval = \"200ms\"\n");
+    let policy = |flags: &Overrides| Config::parse_with(&text, "one.toml", flags);
+    let (file, _) = policy(&Overrides::default()).unwrap();
+    assert_eq!(file.balance.policy().name(), "rsspp");
+    let flags = Overrides { policy: Some("local-search".into()), ..Overrides::default() };
+    let (flagged, _) = policy(&flags).unwrap();
+    assert_eq!(flagged.balance.policy, "local-search");
+    assert_eq!(flagged.balance.interval, Some(Duration::from_millis(200)));
+    let flags = Overrides { policy: Some("local search".into()), ..Overrides::default() };
+    let refused = policy(&flags).unwrap_err().render(false);
+    assert!(refused.contains("--policy") && refused.contains("did you mean"), "{refused}");
+}

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use rheostat_base::DropReason;
-use rheostat_run::{Estimate, LaneSample, Ranking, RunReport, Sample};
+use rheostat_base::{DropReason, Histogram};
+use rheostat_run::{Estimate, LaneSample, MigrationTimes, Ranking, RunReport, Sample};
 use serde::{Deserialize, Serialize};
 
 /// What a run came to. The fields are those of the JSON summary.
@@ -29,6 +29,12 @@ pub struct Summary {
     pub handoff: u64,
     /// Shards that changed lanes.
     pub migrations: u64,
+    /// How long moving them took; left out while nothing has moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub migration: Option<MigrationFigures>,
+    /// How much more the busiest lane worked than a fair share: 1 when all worked alike; `null` when there
+    /// was no work. Over the whole run, unless the controller has measured it interval by interval.
+    pub imbalance: Option<f64>,
     /// Packets that came to a shard's former owner after the shard had left.
     pub late_handoff: u64,
     /// Flows.
@@ -49,6 +55,39 @@ pub struct Summary {
     pub mpps: f64,
     /// "ok", or what did not hold.
     pub invariants: String,
+}
+
+/// How long moving shards took, in microseconds: of half of them, and of all but one in a hundred. `null`
+/// where nothing was to be measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MigrationFigures {
+    /// From the start of a move to the shard's arrival.
+    pub moved_us_p50: Option<f64>,
+    /// The same.
+    pub moved_us_p99: Option<f64>,
+    /// How long packets waited for their shard.
+    pub held_us_p50: Option<f64>,
+    /// The same.
+    pub held_us_p99: Option<f64>,
+    /// From the command that gave a parked lane a shard to the poll that heeded it.
+    pub woken_us_p50: Option<f64>,
+    /// The same.
+    pub woken_us_p99: Option<f64>,
+}
+
+impl MigrationFigures {
+    /// The figures of a run, if any shard moved.
+    fn of(times: &MigrationTimes) -> Option<MigrationFigures> {
+        let us = |times: &Histogram, share| times.quantile(share).map(|nanos| nanos as f64 / 1e3);
+        (times.moved.count() > 0).then(|| MigrationFigures {
+            moved_us_p50: us(&times.moved, 0.5),
+            moved_us_p99: us(&times.moved, 0.99),
+            held_us_p50: us(&times.held, 0.5),
+            held_us_p99: us(&times.held, 0.99),
+            woken_us_p50: us(&times.woken, 0.5),
+            woken_us_p99: us(&times.woken, 0.99),
+        })
+    }
 }
 
 /// How many flows there were.
@@ -105,7 +144,8 @@ impl Summary {
         let functions = report.figures.iter().map(|(name, count)| (name.into(), count)).collect();
         let rankings = report.figures.rankings();
         let top = rankings.map(|(name, ranking)| (name.into(), TopLine::of(ranking))).collect();
-        Summary { functions, top, invariants, ..Summary::so_far(&report.last) }
+        let migration = MigrationFigures::of(&report.migration);
+        Summary { functions, top, invariants, migration, ..Summary::so_far(&report.last) }
     }
 
     /// Sums up what has happened until `sample`. What the functions counted and whether the invariants
@@ -136,6 +176,8 @@ impl Summary {
             dropped,
             handoff: all.handoff_out,
             migrations: all.shards_in,
+            migration: None,
+            imbalance: imbalance(&sample.lanes),
             late_handoff: all.late_handoff,
             flows: Flows {
                 created: all.flows_created,
@@ -164,6 +206,13 @@ impl Summary {
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and names are always JSON")
     }
+}
+
+/// The busiest lane's time ÷ the mean.
+fn imbalance(lanes: &[LaneSample]) -> Option<f64> {
+    let busy = || lanes.iter().map(|lane| lane.busy_ns);
+    let (busiest, all) = (busy().max()?, busy().sum::<u64>());
+    (all > 0).then(|| busiest as f64 * lanes.len() as f64 / all as f64)
 }
 
 impl fmt::Display for Summary {
@@ -217,6 +266,9 @@ impl fmt::Display for Summary {
             "hand-offs {}, of them late {}, shards moved {}, reordered {}",
             self.handoff, self.late_handoff, self.migrations, self.reordered
         )?;
+        if let Some(imbalance) = self.imbalance {
+            writeln!(f, "imbalance {imbalance:.2}: the busiest lane's work by a fair share")?;
+        }
         write!(f, "invariants {}", self.invariants)
     }
 }
@@ -283,6 +335,7 @@ mod tests {
             "dropped",
             "handoff",
             "migrations",
+            "imbalance",
             "late_handoff",
             "flows",
             "reordered",
@@ -294,6 +347,12 @@ mod tests {
             assert!(json.get(field).is_some(), "{field} is missing");
         }
         assert_eq!(json["migrations"], 2);
+        assert_eq!(json.get("migration"), None, "no times were taken");
+        let moved = report();
+        moved.migration.moved.record(2_000_000);
+        let times = Summary::of(&moved).migration.unwrap();
+        assert!(times.moved_us_p99.is_some_and(|us| (1_900.0..2_100.0).contains(&us)), "{times:?}");
+        assert_eq!((times.held_us_p50, times.woken_us_p50), (None, None));
         assert_eq!(json["invariants"], "ok");
         assert_eq!(json["lanes"][0]["packets"], 8);
         assert_eq!(json["functions"]["ports_preserved"], 3);

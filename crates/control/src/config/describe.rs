@@ -133,6 +133,7 @@ impl Config {
     fn describe_memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (shards, buckets) = (self.state.shards, self.steering.buckets);
         writeln!(f, "steering  {buckets} buckets, {} key", self.steering.key)?;
+        writeln!(f, "balance   {}", self.balance)?;
         let (flows, each) = (self.state.flows, self.state.flows_per_shard());
         let bytes = Bytes((each * shards as u64).saturating_mul(bytes_per_flow(&self.chain)));
         writeln!(

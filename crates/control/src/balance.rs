@@ -1,0 +1,164 @@
+//! Monitor, plan, apply: while a run goes on, looks at what lanes and shards cost, asks a policy which lane
+//! should own which shard, and has the shards moved.
+
+mod imbalance;
+
+use std::time::Duration;
+
+use rheostat_base::{LaneId, Time};
+use rheostat_run::{LaneSample, Move, Mover, RunView, ShardLoads};
+use rheostat_steer::policy::{
+    LaneBounds, LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Plan, Policy,
+};
+
+use self::imbalance::ImbalanceMeter;
+
+/// How often shards that are moving are looked after.
+const GLANCE: Duration = Duration::from_micros(100);
+
+/// The controller of a run. It reads no clock and sleeps nowhere: whoever drives it, a thread or a
+/// simulation, calls [`Balancer::step`] at the times that it asks for.
+///
+/// Nothing is planned while shards are moving, so a plan never meets its predecessor's moves.
+pub struct Balancer {
+    policy: Box<dyn Policy>,
+    /// In place of the policy's own pace.
+    interval: Option<Duration>,
+    estimator: LoadEstimator,
+    imbalance: ImbalanceMeter,
+    lanes: Vec<Lane>,
+    /// Lanes that the last plan gives shards, until these have arrived.
+    receiving: Vec<LaneId>,
+    /// When to plan.
+    due: Time,
+    plans: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Lane {
+    state: LaneState,
+    /// When it was last given a shard.
+    given: Option<Time>,
+}
+
+/// What a controller saw and did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Balance {
+    /// The policy's name.
+    pub policy: &'static str,
+    /// How many times it was asked.
+    pub plans: u64,
+    /// How much more the busiest lane worked than a fair share, all intervals between plans taken
+    /// together: 1 when all lanes worked alike in each, the number of lanes when always one did all the
+    /// work. `None` when there was no work.
+    pub imbalance: Option<f64>,
+}
+
+/// What each lane of a run has done so far, as a policy wants it: a lane's time goes to shards by the packets
+/// it processed for them, and what it handed to other lanes is its own work.
+pub fn counts(view: &RunView) -> Vec<LaneCounts> {
+    let lanes = view.sample().lanes.into_iter().zip(view.loads());
+    let count = |(lane, loads): (LaneSample, &ShardLoads)| LaneCounts {
+        busy_ns: lane.busy_ns,
+        shards: loads.iter().map(|load| load.packets.get()).collect(),
+        other: lane.handoff_out,
+    };
+    lanes.map(count).collect()
+}
+
+impl Balancer {
+    /// A controller for a run of `lanes` lanes and `shards` shards that starts at `now`, with its counters
+    /// at zero. It plans every `interval`, or as often as the policy wants.
+    pub fn new(
+        policy: Box<dyn Policy>,
+        interval: Option<Duration>,
+        (lanes, shards): (usize, usize),
+        now: Time,
+    ) -> Balancer {
+        Balancer {
+            due: now + interval.unwrap_or_else(|| policy.period()),
+            policy,
+            interval,
+            estimator: LoadEstimator::new(lanes, shards, LoadEstimator::SMOOTHING, now),
+            imbalance: ImbalanceMeter::new(lanes),
+            lanes: vec![Lane { state: LaneState::Active, given: None }; lanes],
+            receiving: Vec::new(),
+            plans: 0,
+        }
+    }
+
+    /// Looks after shards that are moving and plans when it is time to, from what `counts` says. Returns
+    /// when it wants to be called again.
+    ///
+    /// # Panics
+    /// When lanes and shards are not those it was made for, or somebody else has moved shards to a lane
+    /// that it had parked.
+    pub fn step(
+        &mut self,
+        now: Time,
+        mover: &mut Mover,
+        counts: impl FnOnce() -> Vec<LaneCounts>,
+    ) -> Time {
+        mover.step(now);
+        if mover.is_idle() {
+            for lane in self.receiving.drain(..) {
+                self.lanes[lane.index()].given = Some(now);
+            }
+            if now >= self.due {
+                self.plan(now, mover, counts());
+                self.due = now + self.interval.unwrap_or_else(|| self.policy.period());
+            }
+        }
+        if mover.is_idle() { self.due } else { now + GLANCE }
+    }
+
+    /// The end: takes in what lanes have done since the last plan.
+    pub fn finish(mut self, counts: &[LaneCounts]) -> Balance {
+        self.note_imbalance(counts);
+        Balance {
+            policy: self.policy.name(),
+            plans: self.plans,
+            imbalance: self.imbalance.of_all(),
+        }
+    }
+
+    fn plan(&mut self, now: Time, mover: &mut Mover, counts: Vec<LaneCounts>) {
+        self.note_imbalance(&counts);
+        self.estimator.update(now, counts).expect("a run's lanes and shards stay the same");
+        let plan = self.policy.plan(now, &self.snapshot(mover));
+        self.plans += 1;
+        self.apply(now, plan, mover);
+    }
+
+    fn note_imbalance(&mut self, counts: &[LaneCounts]) {
+        let lanes = counts.iter().zip(&self.lanes);
+        self.imbalance.note(lanes.map(|(lane, known)| (lane.busy_ns, known.state)));
+    }
+
+    fn snapshot(&self, mover: &Mover) -> LoadSnapshot {
+        let lanes: Vec<_> = self.lanes.iter().map(|lane| (lane.state, lane.given)).collect();
+        let bounds = LaneBounds { min: 1, max: lanes.len() };
+        let load = self.estimator.snapshot(mover.owners(), &lanes, bounds);
+        load.expect("parked lanes own nothing, and one lane is active")
+    }
+
+    fn apply(&mut self, now: Time, plan: Plan, mover: &mut Mover) {
+        for lane in plan.wake {
+            self.lanes[lane.index()].state = LaneState::Active;
+        }
+        for lane in plan.park {
+            self.lanes[lane.index()].state = LaneState::Parked;
+        }
+        let moves =
+            plan.moves.iter().map(|one| Move { shard: one.shard, from: one.from, to: one.to });
+        let moves: Vec<_> = moves.collect();
+        mover.start(&moves, now).expect("a plan fits the owners it was made for");
+        self.receiving = moves.iter().map(|one| one.to).collect();
+    }
+}
+
+impl std::fmt::Debug for Balancer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Balancer").field("policy", &self.policy.name()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,216 @@
+//! The controller over lanes that the test polls, with loads that the test makes up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rheostat_base::{LaneId, ShardId, Time};
+use rheostat_control::{Balance, Balancer};
+use rheostat_packet::{Burst, Mempool, MempoolConfig};
+use rheostat_run::runtime::build_lanes;
+use rheostat_run::{
+    Arrivals, Egress, Lane, LaneState, Mover, Polling, RuntimeConfig, Service, TimeSource,
+};
+use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
+use rheostat_state::{StateLayout, TableConfig};
+use rheostat_steer::policy::{LaneCounts, LoadSnapshot, Plan, Policy, by_name};
+use rheostat_steer::{HashKey, Orientation, Steering};
+
+const SHARDS: usize = 128;
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Gets no packets.
+struct Idle;
+
+impl Service for Idle {
+    type Local = ();
+
+    const STATEFUL: bool = true;
+
+    fn process(&mut self, _: &mut Arrivals, _: &mut LaneState<'_, ()>, _: &mut Egress) {}
+
+    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+
+    fn tick(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+
+    fn finish(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+}
+
+fn lanes(count: usize) -> Vec<Lane<Idle>> {
+    let pool = Mempool::new(&MempoolConfig { buffers: 256, ..MempoolConfig::default() }).unwrap();
+    let steering =
+        Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, vec![Orientation::Inside]).unwrap();
+    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+    let config = RuntimeConfig {
+        polling: Polling::Busy,
+        lanes: count,
+        workers: vec![None; count],
+        handoff_capacity: 64,
+        time: TimeSource::Poll,
+        pool,
+        steering: Arc::new(steering),
+        hasher,
+    };
+    let shard = |id: ShardId| {
+        let table = TableConfig { capacity: 8, aliases: false };
+        let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).unwrap();
+        let fragments = FragmentTracker::new(FragmentConfig::default());
+        Box::new(Shard { id, table, fragments, local: () })
+    };
+    build_lanes(&config, &mut [], |_| Idle, shard).unwrap()
+}
+
+/// A run in virtual time. Each shard makes its owner busy for a part of each second.
+struct World {
+    lanes: Vec<Lane<Idle>>,
+    mover: Mover,
+    balancer: Balancer,
+    /// Of each shard, the part of a lane's time that it takes, in percent.
+    weights: Vec<f64>,
+    counts: Vec<LaneCounts>,
+    now: Time,
+}
+
+impl World {
+    fn new(count: usize, policy: Box<dyn Policy>, weights: Vec<f64>) -> World {
+        let mut lanes = lanes(count);
+        let mover = Mover::new(&mut lanes, Vec::new());
+        let balancer = Balancer::new(policy, Some(PERIOD), (count, SHARDS), Time::ZERO);
+        let counts = LaneCounts { shards: vec![0; SHARDS], ..LaneCounts::default() };
+        World { lanes, mover, balancer, weights, counts: vec![counts; count], now: Time::ZERO }
+    }
+
+    fn named(count: usize, policy: &str, weights: Vec<f64>) -> World {
+        World::new(count, by_name(policy).unwrap(), weights)
+    }
+
+    /// Works on until `now + time`, stepping as the controller asks; lanes are polled if `polled`.
+    fn run(&mut self, time: Duration, polled: bool) {
+        let end = self.now + time;
+        while self.now < end {
+            let World { balancer, mover, counts, .. } = self;
+            let next = balancer.step(self.now, mover, || counts.clone());
+            assert!(next > self.now, "the controller gets on");
+            if polled {
+                self.lanes.iter_mut().for_each(|lane| {
+                    lane.poll(self.now);
+                });
+            }
+            let next = next.min(end);
+            self.work(next.since(self.now));
+            self.now = next;
+        }
+    }
+
+    fn work(&mut self, time: Duration) {
+        for (shard, weight) in self.weights.iter().enumerate() {
+            let owner = &mut self.counts[self.mover.owners()[shard].index()];
+            let nanos = (time.as_nanos() as f64 * weight / 100.0) as u64;
+            owner.busy_ns += nanos;
+            owner.shards[shard] += nanos;
+        }
+    }
+
+    /// How much of its time each lane is busy at present, in percent.
+    fn loads(&self) -> Vec<f64> {
+        let mut loads = vec![0.0; self.lanes.len()];
+        for (owner, weight) in self.mover.owners().iter().zip(&self.weights) {
+            loads[owner.index()] += weight;
+        }
+        loads
+    }
+
+    fn finish(self) -> Balance {
+        self.balancer.finish(&self.counts)
+    }
+}
+
+/// Of two lanes, the first has nine tenths of the work.
+fn uneven() -> Vec<f64> {
+    (0..SHARDS).map(|shard| if shard % 2 == 0 { 90.0 } else { 10.0 } / 64.0).collect()
+}
+
+#[test]
+fn shards_move_until_lanes_work_alike() {
+    for policy in ["rsspp", "local-search"] {
+        let mut world = World::named(2, policy, uneven());
+        assert_eq!(world.loads().iter().map(|load| load.round()).collect::<Vec<_>>(), [90.0, 10.0]);
+        world.run(Duration::from_secs(2), true);
+        let loads = world.loads();
+        assert!((loads[0] - loads[1]).abs() < 3.0, "{policy}: {loads:?}");
+        assert!(world.mover.is_idle() && world.mover.moved() > 0);
+        // Every lane has the shards that the mover says, and each is there once.
+        for (lane, shards) in world.lanes.iter().map(|lane| (lane.id(), lane.shards())) {
+            let owned = world.mover.owners().iter().filter(|owner| **owner == lane).count();
+            assert_eq!(shards.iter().count(), owned);
+        }
+        let balance = world.finish();
+        assert_eq!((balance.policy, balance.plans > 10), (policy, true));
+        // A twentieth of the time at 1.8, the rest near 1.
+        let imbalance = balance.imbalance.unwrap();
+        assert!((1.0..1.2).contains(&imbalance), "{policy}: {imbalance}");
+    }
+}
+
+#[test]
+fn nothing_moves_without_a_policy_that_says_so() {
+    let mut world = World::named(2, "rss", uneven());
+    world.run(Duration::from_secs(2), true);
+    assert_eq!(world.mover.moved(), 0);
+    let imbalance = world.finish().imbalance.unwrap();
+    assert!((imbalance - 1.8).abs() < 1e-3, "{imbalance}");
+}
+
+#[test]
+fn lanes_are_parked_when_there_is_little_to_do_and_woken_when_there_is_more() {
+    let mut world = World::named(4, "rsspp", vec![20.0 / SHARDS as f64; SHARDS]);
+    world.run(Duration::from_secs(3), true);
+    let working = |world: &World| world.loads().iter().filter(|load| **load > 0.0).count();
+    assert_eq!(working(&world), 2, "{:?}", world.loads());
+    world.weights = vec![300.0 / SHARDS as f64; SHARDS];
+    world.run(Duration::from_secs(3), true);
+    assert_eq!(working(&world), 4, "{:?}", world.loads());
+    let loads = world.loads();
+    assert!(loads.iter().all(|load| (70.0..80.0).contains(load)), "{loads:?}");
+}
+
+/// Moves the first shard to the other of two lanes whenever it is asked.
+struct ToAndFro(Arc<AtomicUsize>);
+
+impl Policy for ToAndFro {
+    fn name(&self) -> &'static str {
+        "to-and-fro"
+    }
+
+    fn plan(&mut self, _: Time, load: &LoadSnapshot) -> Plan {
+        use rheostat_steer::policy::{Load, Move, MoveReason};
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let (shard, from) = (ShardId(0), load.shards()[0].owner);
+        let why = MoveReason::Exchange { load: Load::ZERO };
+        let moves = vec![Move { shard, from, to: LaneId(1 - from.0), why }];
+        Plan { moves, ..Plan::default() }
+    }
+
+    fn period(&self) -> Duration {
+        unreachable!("an interval is set")
+    }
+}
+
+#[test]
+fn nothing_is_planned_while_shards_are_moving() {
+    let plans = Arc::new(AtomicUsize::new(0));
+    let asked = || plans.load(Ordering::Relaxed);
+    let mut world = World::new(2, Box::new(ToAndFro(plans.clone())), uneven());
+    world.run(10 * PERIOD, false);
+    assert_eq!((asked(), world.mover.moving()), (1, 1), "the lanes do not get on");
+    // Once they do, the next plan is made at once, and then one in each interval.
+    world.run(PERIOD / 2, true);
+    assert_eq!(asked(), 2);
+    world.run(10 * PERIOD, true);
+    assert_eq!(asked(), 12);
+    assert!(world.mover.moved() >= 11);
+}
