@@ -144,6 +144,6 @@ mod tests {
         other.record(3);
         other.record(u64::MAX);
         sum.add(&other);
-        assert_eq!((sum.count(), sum.clone().quantile(1.0)), (3, Some(u64::MAX)));
+        assert_eq!((sum.count(), sum.quantile(1.0)), (3, Some(u64::MAX)));
     }
 }
