@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rheostat_base::{Clock, ClockSource, QueueId, Time};
+use rheostat_base::{Clock, ClockSource, QueueId, Time, sync};
 use rheostat_io::layer::capture::{Epoch, Taps};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor};
 use rheostat_steer::{Fence, IndirectionTable, RewriteError};
@@ -33,7 +33,7 @@ pub struct RunView {
     mover: Mutex<Mover>,
     names: Vec<String>,
     tables: Vec<Option<Arc<dyn IndirectionTable>>>,
-    taps: Arc<Taps>,
+    taps: sync::Arc<Taps>,
     started: Time,
     rewrites: AtomicU64,
 }
@@ -69,7 +69,7 @@ impl RunView {
         lanes: LaneFigures,
         mover: Mover,
         devices: &[Box<dyn Device>],
-        taps: Arc<Taps>,
+        taps: sync::Arc<Taps>,
         clock: Clock,
     ) -> RunView {
         RunView {
@@ -120,7 +120,7 @@ impl RunView {
     }
 
     /// Where to look at the packets of the run.
-    pub fn taps(&self) -> &Arc<Taps> {
+    pub fn taps(&self) -> &sync::Arc<Taps> {
         &self.taps
     }
 
