@@ -4,9 +4,16 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle, park_timeout};
+use std::time::Duration;
 
+use rheostat_base::{CoreSet, Time};
 use rheostat_control::balance::{Balance, Balancer, counts};
+use rheostat_control::config::BalanceConfig;
 use rheostat_run::RunView;
+use rheostat_steer::policy::LaneBounds;
+
+/// How often the quota of the process's cgroup is looked at.
+const QUOTA: Duration = Duration::from_secs(1);
 
 /// The running controller.
 #[derive(Debug)]
@@ -16,15 +23,25 @@ pub(crate) struct Balancing {
 }
 
 impl Balancing {
-    /// Starts to drive `balancer` over the run.
-    pub(crate) fn start(mut balancer: Balancer, view: Arc<RunView>) -> io::Result<Balancing> {
+    /// Starts to drive `balancer` over the run, within the bounds of `config` and of the cgroup.
+    pub(crate) fn start(
+        mut balancer: Balancer,
+        config: BalanceConfig,
+        view: Arc<RunView>,
+    ) -> io::Result<Balancing> {
         let over = Arc::new(AtomicBool::new(false));
         let told = over.clone();
         let body = move || {
+            let mut look = Time::ZERO;
             // Relaxed: the flag publishes nothing.
             while !told.load(Ordering::Relaxed) {
-                let next = balancer.step(view.now(), &mut view.mover(), || counts(&view));
-                park_timeout(next.since(view.now()));
+                let now = view.now();
+                if now >= look {
+                    balancer.set_bounds(within_quota(config.bounds(view.lanes()), quota()));
+                    look = now + QUOTA;
+                }
+                let next = balancer.step(now, &mut view.mover(), || counts(&view));
+                park_timeout(next.min(look).since(view.now()));
             }
             balancer.finish(&counts(&view))
         };
@@ -36,5 +53,36 @@ impl Balancing {
         self.over.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// Processors' worth of time that the cgroup grants at present, where it sets a limit.
+fn quota() -> Option<f64> {
+    CoreSet::available().ok()?.quota()
+}
+
+/// No more lanes than the quota lets run at full speed: one more would have all of them stopped for the
+/// rest of each period.
+fn within_quota(bounds: LaneBounds, quota: Option<f64>) -> LaneBounds {
+    let most = quota.map_or(usize::MAX, |quota| (quota.floor() as usize).max(1));
+    let max = bounds.max.min(most);
+    LaneBounds { min: bounds.min.min(max), max }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_lowers_the_bounds_and_leaves_one_lane() {
+        let bounds = LaneBounds { min: 2, max: 8 };
+        let within = |quota| {
+            let LaneBounds { min, max } = within_quota(bounds, quota);
+            (min, max)
+        };
+        assert_eq!(within(None), (2, 8));
+        assert_eq!(within(Some(4.9)), (2, 4));
+        assert_eq!(within(Some(1.5)), (1, 1));
+        assert_eq!(within(Some(0.2)), (1, 1));
     }
 }

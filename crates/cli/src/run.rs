@@ -146,7 +146,8 @@ impl WithChain for Run {
             FunctionConfig::Lb(lb) => lb.log.clone(),
             _ => None,
         });
-        let (policy, interval) = (policy::<C>(&self.config), self.config.balance.interval);
+        let policy = policy::<C>(&self.config);
+        let balance = self.config.balance.clone();
         let shards = self.config.state.shards;
         let mut assembly = Assembly::new(self.config, &chain)?;
         let writers = assembly.writers();
@@ -167,8 +168,9 @@ impl WithChain for Run {
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
         let view = run.view();
-        let balancer = Balancer::new(policy, interval, (view.lanes(), shards), view.now());
-        let balancing = Balancing::start(balancer, view)?;
+        let sizes = (view.lanes(), shards);
+        let balancer = Balancer::new(policy, balance.interval, sizes, view.now());
+        let balancing = Balancing::start(balancer, balance, view)?;
         let outcome = self.watch.follow(run, server, balancing)?;
         for writer in writers {
             writer.close()?;

@@ -26,6 +26,7 @@ pub struct Balancer {
     interval: Option<Duration>,
     estimator: LoadEstimator,
     imbalance: ImbalanceMeter,
+    bounds: LaneBounds,
     lanes: Vec<Lane>,
     /// Lanes that the last plan gives shards, until these have arrived.
     receiving: Vec<LaneId>,
@@ -81,10 +82,22 @@ impl Balancer {
             interval,
             estimator: LoadEstimator::new(lanes, shards, LoadEstimator::SMOOTHING, now),
             imbalance: ImbalanceMeter::new(lanes),
+            bounds: LaneBounds { min: 1, max: lanes },
             lanes: vec![Lane { state: LaneState::Active, given: None }; lanes],
             receiving: Vec::new(),
             plans: 0,
         }
+    }
+
+    /// From the next plan on, so many lanes may be active; they are parked and woken to fit, whatever
+    /// their load.
+    ///
+    /// # Panics
+    /// Unless 1 <= `min` <= `max` <= the number of lanes.
+    pub fn set_bounds(&mut self, bounds: LaneBounds) {
+        let LaneBounds { min, max } = bounds;
+        assert!(1 <= min && min <= max && max <= self.lanes.len(), "{min} to {max} lanes");
+        self.bounds = bounds;
     }
 
     /// Looks after shards that are moving and plans when it is time to, from what `counts` says. Returns
@@ -137,8 +150,7 @@ impl Balancer {
 
     fn snapshot(&self, mover: &Mover) -> LoadSnapshot {
         let lanes: Vec<_> = self.lanes.iter().map(|lane| (lane.state, lane.given)).collect();
-        let bounds = LaneBounds { min: 1, max: lanes.len() };
-        let load = self.estimator.snapshot(mover.owners(), &lanes, bounds);
+        let load = self.estimator.snapshot(mover.owners(), &lanes, self.bounds);
         load.expect("parked lanes own nothing, and one lane is active")
     }
 

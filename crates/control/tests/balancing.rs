@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rheostat_base::{LaneId, ShardId, Time};
+use rheostat_control::config::BalanceConfig;
 use rheostat_control::{Balance, Balancer};
 use rheostat_packet::{Burst, Mempool, MempoolConfig};
 use rheostat_run::runtime::build_lanes;
@@ -13,7 +14,7 @@ use rheostat_run::{
 };
 use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
 use rheostat_state::{StateLayout, TableConfig};
-use rheostat_steer::policy::{LaneCounts, LoadSnapshot, Plan, Policy, by_name};
+use rheostat_steer::policy::{LaneBounds, LaneCounts, Load, LoadSnapshot, Plan, Policy, by_name};
 use rheostat_steer::{HashKey, Orientation, Steering};
 
 const SHARDS: usize = 128;
@@ -124,6 +125,11 @@ impl World {
         loads
     }
 
+    /// Lanes with work.
+    fn active(&self) -> usize {
+        self.loads().iter().filter(|load| **load > 0.0).count()
+    }
+
     fn finish(self) -> Balance {
         self.balancer.finish(&self.counts)
     }
@@ -213,4 +219,35 @@ fn nothing_is_planned_while_shards_are_moving() {
     world.run(10 * PERIOD, true);
     assert_eq!(asked(), 12);
     assert!(world.mover.moved() >= 11);
+}
+
+#[test]
+fn lanes_are_parked_and_woken_to_fit_bounds_that_change() {
+    // As with a cgroup's quota that is lowered and raised while the run goes on.
+    let mut world = World::named(4, "rsspp", vec![1.6; SHARDS]);
+    world.run(Duration::from_secs(1), true);
+    assert_eq!(world.active(), 4, "51 % each are not enough to spare");
+    world.balancer.set_bounds(LaneBounds { min: 1, max: 2 });
+    world.run(Duration::from_secs(1), true);
+    assert_eq!(world.active(), 2);
+    world.balancer.set_bounds(LaneBounds { min: 1, max: 4 });
+    world.run(Duration::from_secs(2), true);
+    assert_eq!(world.active(), 3, "two are more than full, 68 % is not too much for three");
+    world.balancer.set_bounds(LaneBounds { min: 4, max: 4 });
+    world.run(Duration::from_secs(2), true);
+    assert_eq!(world.active(), 4);
+}
+
+#[test]
+fn no_lane_is_parked_below_what_the_target_allows() {
+    for (target, lanes) in [(0.5, 4), (0.6, 3), (0.8, 2)] {
+        let config = BalanceConfig {
+            policy: "rsspp",
+            target: Load::from_share(target).unwrap(),
+            ..BalanceConfig::default()
+        };
+        let mut world = World::new(4, config.policy(), vec![0.9; SHARDS]);
+        world.run(Duration::from_secs(3), true);
+        assert_eq!(world.active(), lanes, "target {target}: {:?}", world.loads());
+    }
 }

@@ -64,10 +64,19 @@ pub const NAMES: [&str; 4] = ["rss", "rsspp", "local-search", "traffic-class"];
 /// # Errors
 /// [`UnknownPolicy`], which lists the names there are.
 pub fn by_name(name: &str) -> Result<Box<dyn Policy>, UnknownPolicy> {
+    with_scaling(name, Scaling::default())
+}
+
+/// The policy of this name, which adds and parks lanes as `scaling` says. `rss` does neither, and
+/// `traffic-class` has thresholds of its own.
+///
+/// # Errors
+/// As [`by_name`].
+pub fn with_scaling(name: &str, scaling: Scaling) -> Result<Box<dyn Policy>, UnknownPolicy> {
     match name {
         "rss" => Ok(Box::new(Rss)),
-        "rsspp" => Ok(Box::new(Rsspp::default())),
-        "local-search" => Ok(Box::new(LocalSearch::default())),
+        "rsspp" => Ok(Box::new(Rsspp { scaling, ..Rsspp::default() })),
+        "local-search" => Ok(Box::new(LocalSearch { scaling, ..LocalSearch::default() })),
         "traffic-class" => Ok(Box::new(TrafficClass::default())),
         _ => Err(UnknownPolicy(name.to_owned())),
     }

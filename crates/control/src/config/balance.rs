@@ -3,53 +3,107 @@
 use std::fmt;
 use std::time::Duration;
 
-use rheostat_steer::policy::{self, Policy};
+use rheostat_steer::policy::{self, LaneBounds, Load, Policy, Scaling};
 
+use super::workers::MAX_LANES;
+use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::quantity::Span;
 use crate::reader::Table;
 use crate::reader::convert::choice;
-use crate::reader::convert::number::duration;
+use crate::reader::convert::number::{duration, integer, number};
 
-/// Which policy moves shards between lanes, and how often it plans.
+/// Which policy moves shards between lanes, how often it plans, and how many lanes it may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BalanceConfig {
     /// One of [`policy::NAMES`].
     pub policy: &'static str,
     /// The time between two plans; the policy's own pace without it.
     pub interval: Option<Duration>,
+    /// No lane is parked while so many or fewer are active. From 1 to [`MAX_LANES`].
+    pub min_lanes: usize,
+    /// So many lanes are active at most; without it, all there are.
+    pub max_lanes: Option<usize>,
+    /// The mean load that lanes should not exceed: above it a lane is added, and none is parked if
+    /// that would bring another above it.
+    pub target: Load,
 }
 
 impl Default for BalanceConfig {
     fn default() -> BalanceConfig {
-        BalanceConfig { policy: "rss", interval: None }
+        BalanceConfig {
+            policy: "rss",
+            interval: None,
+            min_lanes: Scaling::default().keep,
+            max_lanes: None,
+            target: Scaling::default().target,
+        }
     }
 }
 
 impl fmt::Display for BalanceConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.policy)?;
-        match self.interval {
-            Some(interval) => write!(f, " every {}", Span(interval)),
-            None => Ok(()),
+        if let Some(interval) = self.interval {
+            write!(f, " every {}", Span(interval))?;
         }
+        if self.policy == "rss" {
+            return Ok(());
+        }
+        match self.max_lanes {
+            Some(max) => write!(f, ", on {} to {max} lanes", self.min_lanes.min(max))?,
+            None => write!(f, ", on {} lanes or more", self.min_lanes)?,
+        }
+        write!(f, ", for a mean load of {} at most", self.target)
     }
 }
 
 impl BalanceConfig {
-    /// The policy, with its default parameters.
+    /// The policy.
     pub fn policy(&self) -> Box<dyn Policy> {
-        policy::by_name(self.policy).expect("the configuration takes known names only")
+        self.policy_named(self.policy).expect("the configuration takes known names only")
+    }
+
+    /// Another policy, with the target that is set.
+    ///
+    /// # Errors
+    /// [`policy::UnknownPolicy`], which lists the names there are.
+    pub fn policy_named(&self, name: &str) -> Result<Box<dyn Policy>, policy::UnknownPolicy> {
+        let scaling = Scaling { target: self.target, keep: self.min_lanes, ..Scaling::default() };
+        policy::with_scaling(name, scaling)
+    }
+
+    /// How many of `lanes` lanes may be active.
+    pub fn bounds(&self, lanes: usize) -> LaneBounds {
+        let max = self.max_lanes.map_or(lanes, |max| max.min(lanes));
+        LaneBounds { min: self.min_lanes.min(max), max }
     }
 
     pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> BalanceConfig {
         let names = policy::NAMES.map(|name| (name, name));
         let span = Duration::from_millis(1)..=Duration::from_secs(60);
+        let default = BalanceConfig::default();
+        let policy = table.read("policy", findings, choice(&names)).unwrap_or(default.policy);
+        let interval = table.read("interval", findings, duration(span));
+        let lanes = || integer(1..=u64::from(MAX_LANES));
+        let min = table.read("min_lanes", findings, lanes()).map(|min| min as usize);
+        let max = table.read("max_lanes", findings, lanes()).map(|max| max as usize);
+        let target = table.read("target", findings, number(0.1..=1.0)).and_then(Load::from_share);
+        if let (Some(min), Some(max)) = (min, max)
+            && max < min
+        {
+            let mistake = Finding::mistake("balance.max_lanes", "no number of lanes is both")
+                .at(findings.place("balance.min_lanes"), "at least so many")
+                .at(findings.place("balance.max_lanes"), "at most so many")
+                .help("raise `max_lanes`, or lower `min_lanes`");
+            findings.push(mistake);
+        }
         BalanceConfig {
-            policy: table
-                .read("policy", findings, choice(&names))
-                .unwrap_or(BalanceConfig::default().policy),
-            interval: table.read("interval", findings, duration(span)),
+            policy,
+            interval,
+            min_lanes: min.unwrap_or(default.min_lanes),
+            max_lanes: max,
+            target: target.unwrap_or(default.target),
         }
     }
 }
