@@ -50,12 +50,9 @@ impl Assembly {
     /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
     pub(crate) fn new<C: Chain>(config: Config, chain: &C) -> Result<Assembly, Failure> {
         config.check_inputs()?;
-        let mut rng = match config.run.seed {
-            Some(seed) => StdRng::seed_from_u64(seed),
-            None => StdRng::from_os_rng(),
-        };
+        let mut rng = randomness(&config);
         let cores = choose_cores(&config)?;
-        let lanes = config.workers.lanes.map_or(cores.len(), usize::from);
+        let lanes = lanes(&config, &cores);
         let captures =
             config.devices.iter().all(|device| matches!(device.kind, DeviceKind::Pcap(_)));
         let buffers = match captures && lanes > WIDE {
@@ -167,6 +164,32 @@ impl Assembly {
         };
         Ok(Runtime::start(config, self.devices, self.clock, service, shard)?)
     }
+}
+
+/// Where a run would put packets.
+pub(crate) struct Layout {
+    pub(crate) steering: Steering,
+    pub(crate) lanes: usize,
+}
+
+/// Where a run of `config`, whose chain is `chain`, would put packets; with a seed, the same as the run.
+///
+/// # Errors
+/// [`Failure`] when packets cannot be placed so, or cores are lacking.
+pub(crate) fn lay_out<C: Chain>(config: &Config, chain: &C) -> Result<Layout, Failure> {
+    let lanes = lanes(config, &choose_cores(config)?);
+    Ok(Layout { steering: steering(config, chain, &mut randomness(config))?, lanes })
+}
+
+fn randomness(config: &Config) -> StdRng {
+    match config.run.seed {
+        Some(seed) => StdRng::seed_from_u64(seed),
+        None => StdRng::from_os_rng(),
+    }
+}
+
+fn lanes(config: &Config, cores: &[CoreId]) -> usize {
+    config.workers.lanes.map_or(cores.len(), usize::from)
 }
 
 /// How packets are placed. A function that chooses ports gets a hash key under which each shard has its

@@ -2,6 +2,7 @@
 
 mod backend;
 mod client;
+mod explain;
 mod instance;
 mod peer;
 mod server;

@@ -85,6 +85,15 @@ pub(crate) enum Failure {
     Socket(#[from] SocketError),
     #[error("error: {0}")]
     Client(#[from] ClientError),
+    #[error(
+        "error: --load must be above 0 and at most 1000: 0.7 stands for 70 % of each lane's time"
+    )]
+    Load,
+    #[error(
+        "error: device `{device}` reads no capture, so there is nothing to explain: give --input FILE, or ask \
+         a running instance, without a configuration"
+    )]
+    NoCapture { device: String },
     #[error("error: {0}")]
     Live(#[from] rheostat_bench::live::LiveError),
     #[error("error: {0}")]

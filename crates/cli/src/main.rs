@@ -12,6 +12,7 @@ mod check;
 mod control;
 mod devices;
 mod doctor;
+mod explain;
 mod failure;
 mod generate;
 mod identity;
@@ -43,6 +44,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
   rheo check configs/firewall.toml
   rheo doctor
   rheo status --control /run/rheo/nat.sock
+  rheo explain configs/nat.toml --input in.pcap --lanes 4
   rheo gen --output mix.pcap --packets 1M --flows 64k
   rheo bench nf"
 )]
@@ -65,6 +67,8 @@ enum Command {
     Status(control::StatusArgs),
     /// Show or rewrite the indirection table of a running instance's device.
     Table(control::TableArgs),
+    /// Say what a policy would do with the load of a running instance, or of a capture, and why.
+    Explain(explain::Args),
     /// Take a load balancer's backend out of service, or back in.
     Backend(control::BackendArgs),
     /// Copy packets of a running instance into a file.
@@ -87,6 +91,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Status(args) => control::status(&args),
         Command::Table(args) => control::table(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Backend(args) => control::backend(&args),
         Command::Capture(args) => capture::run(&args),
         Command::Trace(args) => trace::run(&args),

@@ -165,6 +165,7 @@ impl WithChain for Run {
             view: run.view(),
             interrupted: self.watch.interrupted.clone(),
             board: self.board,
+            balance: balance.clone(),
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
         let view = run.view();

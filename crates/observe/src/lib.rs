@@ -4,6 +4,7 @@
 pub mod capture;
 pub mod control;
 pub mod doctor;
+pub mod explain;
 pub mod flow_lines;
 pub mod health_lines;
 pub mod live;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rheostat_base::{Clock, ClockSource, QueueId, Time, sync};
 use rheostat_io::layer::capture::{Epoch, Taps};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor};
-use rheostat_steer::{Fence, IndirectionTable, RewriteError};
+use rheostat_steer::{Fence, HashKey, IndirectionTable, RewriteError, Steering};
 use thiserror::Error;
 
 use crate::account::{LaneCounters, LaneSample};
@@ -34,6 +34,7 @@ pub struct RunView {
     names: Vec<String>,
     tables: Vec<Option<Arc<dyn IndirectionTable>>>,
     taps: sync::Arc<Taps>,
+    steering: Arc<Steering>,
     started: Time,
     rewrites: AtomicU64,
 }
@@ -70,6 +71,7 @@ impl RunView {
         mover: Mover,
         devices: &[Box<dyn Device>],
         taps: sync::Arc<Taps>,
+        steering: Arc<Steering>,
         clock: Clock,
     ) -> RunView {
         RunView {
@@ -80,6 +82,7 @@ impl RunView {
             names: devices.iter().map(|device| device.name().to_owned()).collect(),
             tables: devices.iter().map(|device| device.table()).collect(),
             taps,
+            steering,
             started: clock.now(),
             clock,
             rewrites: AtomicU64::new(0),
@@ -90,7 +93,9 @@ impl RunView {
     pub fn empty() -> RunView {
         let clock = Clock::new();
         let taps = Taps::new(0, Arc::new(clock.clone()), Epoch::Clock(0));
-        RunView::new(LaneFigures::default(), Mover::default(), &[], taps, clock)
+        let steering = Steering::new(&HashKey::symmetric(), 1, 1, Vec::new());
+        let steering = Arc::new(steering.expect("one bucket and one shard"));
+        RunView::new(LaneFigures::default(), Mover::default(), &[], taps, steering, clock)
     }
 
     /// The time of the run's clock.
@@ -122,6 +127,11 @@ impl RunView {
     /// Where to look at the packets of the run.
     pub fn taps(&self) -> &sync::Arc<Taps> {
         &self.taps
+    }
+
+    /// How packets are placed.
+    pub fn steering(&self) -> &Arc<Steering> {
+        &self.steering
     }
 
     /// How many lanes the run has.

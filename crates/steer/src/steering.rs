@@ -274,9 +274,19 @@ impl Steering {
     /// The shard of an oriented key.
     #[inline]
     pub fn shard_of_key(&self, key: &FlowKey) -> ShardId {
+        self.shard_of_hash(self.hash_of_key(key))
+    }
+
+    /// The table entry of an oriented key.
+    pub fn bucket_of_key(&self, key: &FlowKey) -> usize {
+        self.bucket_of_hash(self.hash_of_key(key))
+    }
+
+    #[inline]
+    fn hash_of_key(&self, key: &FlowKey) -> u32 {
         match self.translated(key) {
-            None => self.shard_of_hash(self.hash(key, self.kind_of(key))),
-            Some(key) => self.shard_of_hash(self.hash(&key, self.kind_of(&key))),
+            None => self.hash(key, self.kind_of(key)),
+            Some(key) => self.hash(&key, self.kind_of(&key)),
         }
     }
 

@@ -10,6 +10,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rheostat_base::QueueId;
+use rheostat_control::config::BalanceConfig;
 use rheostat_nf::function::lb::HealthBoard;
 use rheostat_observe::Summary;
 use rheostat_observe::control::{
@@ -36,6 +37,8 @@ pub(crate) struct Instance {
     pub(crate) interrupted: Arc<AtomicBool>,
     /// Where the health of backends is changed, if the chain has a load balancer.
     pub(crate) board: Option<Arc<HealthBoard>>,
+    /// Who decides which lane owns which shard.
+    pub(crate) balance: BalanceConfig,
 }
 
 impl Instance {
@@ -54,6 +57,7 @@ impl Instance {
             }
             Request::Capture(request) => return self.capture(&request, peer),
             Request::Trace(request) => return self.trace(&request, peer),
+            Request::Explain(request) => self.explain(&request, peer),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);
                 Ok(Reply::Stopping)

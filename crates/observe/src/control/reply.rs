@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::HealthWord;
 use crate::capture::PacketCopy;
+use crate::explain::Explanation;
 use crate::summary::Summary;
 use crate::trace::Journey;
 
@@ -50,6 +51,8 @@ pub enum Reply {
         /// Packets not copied, or notes not kept, because they were not read in time.
         lost: u64,
     },
+    /// What a policy would do.
+    Explanation(Box<Explanation>),
     /// The run ends.
     Stopping,
     /// The request could not be fulfilled.

@@ -37,8 +37,26 @@ pub enum Request {
     /// The way of single packets through the run, until `count` is reached or the client closes its
     /// side.
     Trace(TraceRequest),
+    /// What a policy would do with the load there is; answered once it has been looked at for long
+    /// enough.
+    Explain(ExplainRequest),
     /// Ends the run in good order.
     Stop,
+}
+
+/// What to explain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExplainRequest {
+    /// The policy to ask; without it that of the run, or `rsspp` where that one moves nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// For how many milliseconds to look at the load; a second without it, a minute at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over_ms: Option<u64>,
+    /// How many packets to look at, to tell flows apart; 20,000 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<u64>,
 }
 
 /// New entries of a table by chance: the old ones in another order.

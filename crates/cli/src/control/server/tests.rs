@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rheostat_control::config::BalanceConfig;
 use rheostat_observe::control::LONGEST_REQUEST;
 use rheostat_run::RunView;
 use tempfile::TempDir;
@@ -20,6 +21,7 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         view: Arc::new(RunView::empty()),
         interrupted: interrupted.clone(),
         board: None,
+        balance: BalanceConfig::default(),
     };
     let server = Server::start(ControlSocket::bind(&path).unwrap(), instance).unwrap();
     (server, interrupted, path, folder)

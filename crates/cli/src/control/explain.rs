@@ -1,0 +1,123 @@
+//! What a running instance says when it is asked what a policy would do.
+
+use std::thread;
+use std::time::Duration;
+
+use rheostat_base::LaneId;
+use rheostat_control::balance::counts;
+use rheostat_io::layer::capture::{Taps, Wanted};
+use rheostat_observe::control::{ExplainRequest, Reply};
+use rheostat_observe::explain::{Census, Explanation};
+use rheostat_steer::policy::{LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Policy, Rss};
+
+use super::instance::Instance;
+use super::peer::Peer;
+
+/// How long the load is looked at, and how long at most.
+const OVER: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(60);
+/// Packets that are looked at.
+const SAMPLE: u64 = 20_000;
+/// Into how many parts the time is divided. Packets are looked at at the beginning of each, so that the sample is
+/// not that of one moment.
+const PARTS: u32 = 10;
+/// Bytes of a packet that tell its flow, extension headers and the packet in an ICMP error included.
+const HEADERS: usize = 256;
+/// How long to wait when nothing was there.
+const PAUSE: Duration = Duration::from_millis(1);
+
+impl Instance {
+    /// Looks at the load for a while, and at some of the packets, and asks a policy.
+    pub(super) fn explain(&self, request: &ExplainRequest, peer: &Peer) -> Result<Reply, String> {
+        let over = request.over_ms.map_or(OVER, Duration::from_millis).min(LONGEST);
+        let mut policy = self.policy_to_ask(request.policy.as_deref())?;
+        let start = self.view.now();
+        let before = counts(&self.view);
+        let mut census = Census::new(self.view.steering().clone());
+        self.sample(&mut census, over, request.sample.unwrap_or(SAMPLE), peer)?;
+        let now = self.view.now();
+        let since: Vec<_> = counts(&self.view).iter().zip(&before).map(difference).collect();
+        let shards = self.view.steering().shards();
+        let mut estimator =
+            LoadEstimator::new(since.len(), shards, LoadEstimator::SMOOTHING, start);
+        estimator.update(now, since).expect("a run's lanes and shards stay the same");
+        let load = self.snapshot(&estimator);
+        let plan = policy.plan(now, &load);
+        let explanation = Explanation::of(policy.name(), &load, &plan, &census);
+        Ok(Reply::Explanation(Box::new(explanation.expect("a plan fits the load it is made for"))))
+    }
+
+    /// The policy of this name, that of the run, or one that moves something.
+    fn policy_to_ask(&self, name: Option<&str>) -> Result<Box<dyn Policy>, String> {
+        let own = self.balance.policy;
+        let default = if own == Rss.name() { "rsspp" } else { own };
+        self.balance.policy_named(name.unwrap_or(default)).map_err(|error| error.to_string())
+    }
+
+    /// Counts up to `most` packets, spread over the time.
+    fn sample(
+        &self,
+        census: &mut Census,
+        over: Duration,
+        most: u64,
+        peer: &Peer,
+    ) -> Result<(), String> {
+        let start = self.view.now();
+        for part in 1..=PARTS {
+            let end = start + over * part / PARTS;
+            let wanted = Wanted { after: false, snaplen: HEADERS, ..Wanted::default() };
+            let capture = Taps::capture(self.view.taps(), wanted);
+            let mut capture = capture.map_err(|error| error.to_string())?;
+            let enough = most * u64::from(part) / u64::from(PARTS);
+            while self.view.now() < end && census.packets() < enough {
+                let taken = capture.take(usize::MAX, |copied| {
+                    if census.packets() < enough {
+                        let wire_len = copied.wire_len as usize;
+                        census.count(copied.device, copied.link, wire_len, &copied.bytes);
+                    }
+                });
+                if taken == 0 {
+                    thread::sleep(PAUSE);
+                }
+                if peer.has_gone() || peer.run_is_over() {
+                    return Err("the run is over".to_owned());
+                }
+            }
+            drop(capture);
+            while self.view.now() < end {
+                if peer.has_gone() || peer.run_is_over() {
+                    return Err("the run is over".to_owned());
+                }
+                thread::sleep(PAUSE.max(end.since(self.view.now()).min(Duration::from_millis(50))));
+            }
+        }
+        Ok(())
+    }
+
+    /// The load as a policy wants it. Lanes without a shard are taken to be parked.
+    fn snapshot(&self, estimator: &LoadEstimator) -> LoadSnapshot {
+        let owners = self.view.mover().owners().to_vec();
+        let state = |lane: LaneId| match owners.contains(&lane) {
+            true => (LaneState::Active, None),
+            false => (LaneState::Parked, None),
+        };
+        let count = self.view.lanes();
+        let lanes: Vec<_> = (0..count as u16).map(LaneId).map(state).collect();
+        let load = estimator.snapshot(&owners, &lanes, self.balance.bounds(count));
+        load.expect("every shard has an owner, which is active")
+    }
+}
+
+/// What a lane has done meanwhile.
+fn difference((after, before): (&LaneCounts, &LaneCounts)) -> LaneCounts {
+    LaneCounts {
+        busy_ns: after.busy_ns - before.busy_ns,
+        shards: after
+            .shards
+            .iter()
+            .zip(&before.shards)
+            .map(|(after, before)| after - before)
+            .collect(),
+        other: after.other - before.other,
+    }
+}

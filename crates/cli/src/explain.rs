@@ -1,0 +1,79 @@
+//! `rheo explain`: what a policy would do, and why.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rheostat_observe::control::{ExplainRequest, Reply, Request};
+use rheostat_observe::explain::Explanation;
+
+use crate::control::Target;
+use crate::failure::Failure;
+use crate::run::OverrideArgs;
+
+mod capture;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo explain                                                   # the instance that runs
+  rheo explain --control /run/rheo/nat.sock --policy local-search --over 10s
+  rheo explain configs/firewall.toml --input in.pcap --lanes 8   # a capture
+  rheo explain configs/firewall.toml --input in.pcap --lanes 8 --load 0.9 --buckets
+
+Nothing is moved. Of a running instance, the load is looked at for a while, and some of its packets, to tell
+flows apart. A capture tells how the load is spread, and not what it is: every packet is taken to cost the
+same, and the lanes to be loaded to 70 % on average, unless --load says otherwise.")]
+pub(crate) struct Args {
+    /// The configuration that places the packets of a capture; without it, a running instance is asked.
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    overrides: OverrideArgs,
+    /// Look at the load for this long, up to 1min.
+    #[arg(long, value_name = "TIME", default_value = "1s", conflicts_with = "config",
+          value_parser = rheostat_base::unit::parse_duration)]
+    over: Duration,
+    /// Look at so many packets to tell flows apart.
+    #[arg(long, value_name = "N", default_value_t = 20_000, conflicts_with = "config")]
+    sample: u64,
+    /// Take a capture to load lanes to this share of their time, on average.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.7, requires = "config")]
+    load: f64,
+    /// Show the share of packets of each bucket, too.
+    #[arg(long)]
+    buckets: bool,
+    /// Print one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Looks, asks and prints.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let explanation = match &args.config {
+        Some(config) => capture::explain(config, &args.overrides, args.load)?,
+        None => ask(args)?,
+    };
+    if args.json {
+        out!("{}", serde_json::to_string(&explanation).expect("figures are always JSON"));
+    } else {
+        out!("{explanation}");
+        if args.buckets {
+            out!("{}", explanation.buckets_as_text());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ask(args: &Args) -> Result<Explanation, Failure> {
+    let over_ms = args.over.as_millis().try_into().unwrap_or(u64::MAX);
+    let request = ExplainRequest {
+        policy: args.overrides.policy.clone(),
+        over_ms: Some(over_ms),
+        sample: Some(args.sample),
+    };
+    match args.target.ask(&Request::Explain(request))? {
+        Reply::Explanation(explanation) => Ok(*explanation),
+        reply => unreachable!("an explanation was asked for, not {reply:?}"),
+    }
+}

@@ -1,0 +1,136 @@
+//! What a policy would do with the packets of a capture.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rheostat_base::{DeviceId, LaneId, Time};
+use rheostat_control::Config;
+use rheostat_control::config::BalanceConfig;
+use rheostat_control::config::device::{DeviceConfig, DeviceKind};
+use rheostat_io::{CaptureReader, OpenError, ReadError};
+use rheostat_nf::Chain;
+use rheostat_observe::explain::{Census, Explanation};
+use rheostat_state::StateLayout;
+use rheostat_steer::policy::{LaneLoad, Load, LoadSnapshot, Policy, Rss, ShardLoad};
+
+use crate::assemble::{self, Layout};
+use crate::chains::{self, Logs, WithChain};
+use crate::failure::Failure;
+use crate::run::OverrideArgs;
+
+/// Explains what the policy of a configuration would do with the captures of its devices.
+pub(super) fn explain(
+    config: &Path,
+    overrides: &OverrideArgs,
+    load: f64,
+) -> Result<Explanation, Failure> {
+    let (config, _) = Config::load(config, &overrides.to_overrides())?;
+    let load = Load::from_share(load).filter(|load| *load > Load::ZERO).ok_or(Failure::Load)?;
+    config.check_inputs()?;
+    let inputs = config.devices.iter().map(input).collect::<Result<Vec<_>, _>>()?;
+    let Layout { steering, lanes } =
+        chains::build(&config.chain, Logs::LeftAlone, LayOut(&config))?;
+    let mut census = Census::new(Arc::new(steering));
+    let mut span = Span::default();
+    for (device, input) in (0..).map(DeviceId).zip(inputs) {
+        count(device, input, &mut census, &mut span)?;
+    }
+    let snapshot = snapshot(&census, lanes, load, span.length(), &config.balance);
+    let mut policy = match config.balance.policy {
+        // Nothing would be explained.
+        name if name == Rss.name() && overrides.policy.is_none() => {
+            config.balance.policy_named("rsspp").expect("a known name")
+        }
+        _ => config.balance.policy(),
+    };
+    let plan = policy.plan(Time::ZERO, &snapshot);
+    let explanation = Explanation::of(policy.name(), &snapshot, &plan, &census);
+    Ok(explanation.expect("a plan fits the load it is made for").assuming(load))
+}
+
+/// The capture that a device reads.
+fn input(device: &DeviceConfig) -> Result<&Path, Failure> {
+    match &device.kind {
+        DeviceKind::Pcap(pcap) => Ok(pcap.input.as_deref().expect("inputs are checked")),
+        DeviceKind::Sim(_) | DeviceKind::Live(_) => {
+            Err(Failure::NoCapture { device: device.name.clone() })
+        }
+    }
+}
+
+/// Finds out how the packets of a chain are placed.
+struct LayOut<'a>(&'a Config);
+
+impl WithChain for LayOut<'_> {
+    type Output = Layout;
+
+    fn with<C: Chain>(self, chain: C, _: StateLayout) -> Result<Layout, Failure> {
+        assemble::lay_out(self.0, &chain)
+    }
+}
+
+/// From the first packet to the last.
+#[derive(Debug, Default)]
+struct Span(Option<(Time, Time)>);
+
+impl Span {
+    fn include(&mut self, time: Time) {
+        let (first, last) = self.0.unwrap_or((time, time));
+        self.0 = Some((first.min(time), last.max(time)));
+    }
+
+    /// At least a nanosecond, so that there is a time in which the work was done.
+    fn length(&self) -> Duration {
+        let length = self.0.map_or(Duration::ZERO, |(first, last)| last.since(first));
+        length.max(Duration::from_nanos(1))
+    }
+}
+
+/// Counts the packets of a capture. What cannot be read is left out with a warning, as in a run.
+fn count(
+    device: DeviceId,
+    input: &Path,
+    census: &mut Census,
+    span: &mut Span,
+) -> Result<(), Failure> {
+    let file = std::fs::File::open(input)
+        .map_err(|source| OpenError::File { path: input.to_owned(), source })?;
+    let mut reader = CaptureReader::new(file)
+        .map_err(|source| OpenError::Format { path: input.to_owned(), source })?;
+    loop {
+        match reader.next_record() {
+            Ok(Some(record)) => {
+                span.include(record.time);
+                census.count(device, record.link, record.wire_len as usize, record.bytes);
+            }
+            Ok(None) => return Ok(()),
+            Err(error @ ReadError::UnsupportedLink { .. }) => {
+                eprintln!("warning: {}: {error}", input.display());
+            }
+            Err(error) => {
+                eprintln!("warning: {}: {error}", input.display());
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The load if every packet costs the same, all lanes work, and each begins with its share of shards.
+fn snapshot(
+    census: &Census,
+    lanes: usize,
+    mean: Load,
+    length: Duration,
+    balance: &BalanceConfig,
+) -> LoadSnapshot {
+    let whole = mean.part(lanes as u64, 1);
+    let all = census.packets().max(1);
+    let shards = census.shards().into_iter().enumerate().map(|(shard, packets)| ShardLoad {
+        owner: LaneId((shard % lanes) as u16),
+        load: whole.part(packets, all),
+    });
+    let bounds = balance.bounds(lanes);
+    let load = LoadSnapshot::new(vec![LaneLoad::ACTIVE; lanes], shards.collect(), bounds, length);
+    load.expect("every shard has one of the lanes for its owner")
+}

@@ -1,0 +1,192 @@
+//! An explanation, for programs.
+
+use rheostat_base::LaneId;
+use rheostat_steer::policy::{Imbalance, LaneState, Load, LoadSnapshot, Plan, PlanError};
+use serde::{Deserialize, Serialize};
+
+use super::{Census, Limit};
+
+/// Flows that are listed.
+const FLOWS: usize = 10;
+
+/// What a policy would do, and why. Loads are shares of one lane's time: 1 when it does nothing else.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The policy.
+    pub policy: String,
+    /// Seconds of load that it judges by; of a capture, its length.
+    pub seconds: f64,
+    /// The mean load of a lane that was taken for granted, where the load itself is not known: a capture tells
+    /// how it is spread, and not what it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumed: Option<f64>,
+    /// The lanes, by number.
+    pub lanes: Vec<LaneFigures>,
+    /// The shards, by number.
+    pub shards: Vec<ShardFigures>,
+    /// Packets that `buckets` and `flows` count: of a capture all, of a running instance a sample.
+    pub sampled: u64,
+    /// Packets by bucket.
+    pub buckets: Vec<u64>,
+    /// The heaviest flows.
+    pub flows: Vec<FlowFigures>,
+    /// What would move.
+    pub moves: Vec<MoveFigures>,
+    /// Lanes that would be woken.
+    pub wake: Vec<u16>,
+    /// Lanes that would be parked.
+    pub park: Vec<u16>,
+    /// Why this, and why not more.
+    pub why: Vec<String>,
+    /// How uneven the active lanes are, and would be.
+    pub imbalance: Prediction,
+    /// What keeps them from being even.
+    pub limit: Option<Limit>,
+}
+
+/// A lane now and after the plan; `None` where it is parked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LaneFigures {
+    /// Its number.
+    pub lane: u16,
+    /// Its load now.
+    pub load: Option<f64>,
+    /// Of that, what belongs to no shard: handing packets over.
+    pub other: f64,
+    /// Its load to expect.
+    pub after: Option<f64>,
+}
+
+/// A shard now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ShardFigures {
+    /// Its number.
+    pub shard: u16,
+    /// Its owner.
+    pub lane: u16,
+    /// What it takes of its owner's time.
+    pub load: f64,
+    /// Packets sampled.
+    pub sampled: u64,
+    /// Flows among them.
+    pub flows: usize,
+}
+
+/// A flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowFigures {
+    /// Protocol and endpoints, the inner one first.
+    pub flow: String,
+    /// The shard it belongs to.
+    pub shard: u16,
+    /// Packets sampled.
+    pub packets: u64,
+}
+
+/// A shard that would change lanes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MoveFigures {
+    /// The shard.
+    pub shard: u16,
+    /// Its owner.
+    pub from: u16,
+    /// Its next owner.
+    pub to: u16,
+    /// The move and its reason, as a sentence.
+    pub why: String,
+}
+
+/// How uneven active lanes are: the busiest one's load over the mean.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Now.
+    pub before: f64,
+    /// To expect.
+    pub after: f64,
+    /// The squared imbalance that RSS++ minimises (section 3.1).
+    pub squared: Squared,
+}
+
+/// Sums of squared distances from the mean.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Squared {
+    /// Now.
+    pub before: f64,
+    /// To expect.
+    pub after: f64,
+}
+
+impl Explanation {
+    /// Explains what `policy` made of a load.
+    ///
+    /// # Errors
+    /// [`PlanError`] when the plan does not fit the load it was made for.
+    pub fn of(
+        policy: &str,
+        load: &LoadSnapshot,
+        plan: &Plan,
+        census: &Census,
+    ) -> Result<Explanation, PlanError> {
+        let after = load.after(plan)?;
+        let share = |of: &LoadSnapshot, lane: LaneId| match of.lanes()[lane.index()].state {
+            LaneState::Active => Some(of.load(lane).share()),
+            LaneState::Parked => None,
+        };
+        let lanes = (0..).map(LaneId).zip(load.lanes()).map(|(id, lane)| LaneFigures {
+            lane: id.0,
+            load: share(load, id),
+            other: lane.other.share(),
+            after: share(&after, id),
+        });
+        let (sampled, flows) = (census.shards(), census.flows_by_shard());
+        let shards = load.shards().iter().enumerate().map(|(number, shard)| ShardFigures {
+            shard: number as u16,
+            lane: shard.owner.0,
+            load: shard.load.share(),
+            sampled: sampled[number],
+            flows: flows[number],
+        });
+        let heaviest = census.heaviest(FLOWS).into_iter();
+        let moves = plan.moves.iter().map(|each| MoveFigures {
+            shard: each.shard.0,
+            from: each.from.0,
+            to: each.to.0,
+            why: each.to_string(),
+        });
+        let numbers = |lanes: &[LaneId]| lanes.iter().map(|lane| lane.0).collect();
+        let (before, expected) = (load.imbalance(), after.imbalance());
+        let squared = |of: &Imbalance| of.squared.share();
+        Ok(Explanation {
+            policy: policy.to_owned(),
+            seconds: load.period().as_secs_f64(),
+            assumed: None,
+            lanes: lanes.collect(),
+            shards: shards.collect(),
+            sampled: census.packets(),
+            buckets: census.buckets().to_vec(),
+            flows: heaviest
+                .map(|(key, shard, packets)| FlowFigures {
+                    flow: key.to_string(),
+                    shard: shard.0,
+                    packets,
+                })
+                .collect(),
+            moves: moves.collect(),
+            wake: numbers(&plan.wake),
+            park: numbers(&plan.park),
+            why: plan.why.iter().map(ToString::to_string).collect(),
+            imbalance: Prediction {
+                before: before.max_over_mean,
+                after: expected.max_over_mean,
+                squared: Squared { before: squared(&before), after: squared(&expected) },
+            },
+            limit: if load.lanes().len() > 1 { Limit::of(&after, census) } else { None },
+        })
+    }
+
+    /// Notes that the mean load was taken for granted.
+    #[must_use]
+    pub fn assuming(self, mean: Load) -> Explanation {
+        Explanation { assumed: Some(mean.share()), ..self }
+    }
+}
