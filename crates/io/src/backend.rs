@@ -1,13 +1,13 @@
 //! The kinds of device.
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub mod af_packet;
 pub mod af_xdp;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub mod bpf;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod intake;
 pub mod pcap;
 pub mod sim;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub mod tap;

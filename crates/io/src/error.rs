@@ -51,7 +51,7 @@ pub enum OpenError {
         what: &'static str,
     },
     /// An interface cannot be used by packet sockets.
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     #[error("device `{device}`: {source}")]
     Packet {
         /// The device.
@@ -60,7 +60,7 @@ pub enum OpenError {
         source: crate::backend::af_packet::PacketOpenError,
     },
     /// A tap interface cannot be had.
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     #[error("device `{device}`: {source}")]
     Tap {
         /// The device.
@@ -69,7 +69,7 @@ pub enum OpenError {
         source: crate::backend::tap::TapOpenError,
     },
     /// An interface cannot be used by AF_XDP.
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     #[error("device `{device}`: {source}")]
     Xdp {
         /// The device.

@@ -4,36 +4,36 @@ pub mod backend;
 pub mod device;
 pub mod error;
 pub mod filter;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub mod interface_link;
 pub mod layer;
 pub mod segmentation;
 pub mod settlement;
 pub mod sink;
 mod sys;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use sys::netlink;
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use backend::af_packet::{PacketConfig, PacketDevice, PacketOpenError};
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use backend::af_xdp::{CopyMode, XdpConfig, XdpDevice, XdpOpenError};
 pub use backend::pcap::{
     CaptureReader, CaptureSource, CaptureStatus, CaptureWriter, FormatError, PcapConfig,
     PcapDevice, ReadError, WriteError, WriteSummary,
 };
 pub use backend::sim::{Driver, Pacing, SimConfig, SimNic, Stepper};
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use backend::tap::{TapConfig, TapDevice, TapOpenError};
 pub use device::{Device, DeviceCounters, DeviceMonitor, QueueEnd, QueuePair, RxQueue, TxQueue};
 pub use error::OpenError;
 pub use filter::{Filter, FilterError, Match};
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use interface_link::InterfaceLink;
 pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
 pub use settlement::Settlement;
 pub use sink::{Collected, Collector, NullSink, Sink};
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use sys::ethtool::{Channels, Ethtool, Rings, Spreading};
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use sys::netdev::{XdpFeatures, xdp_features};

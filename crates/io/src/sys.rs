@@ -1,22 +1,22 @@
 //! What only the operating system can do.
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) mod ethtool;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) mod interface;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) mod membarrier;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) mod netdev;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub mod netlink;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) mod packet_socket;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) mod ring_mapping;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) mod tap;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) mod xdp_attachment;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) mod xdp_socket;

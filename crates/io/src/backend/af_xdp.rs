@@ -5,38 +5,38 @@
 //! interface; the sockets of one hardware queue share its FILL and COMPLETION rings (`frame_rings`),
 //! and a program in the kernel hashes packets and picks the socket ([`crate::backend::bpf`]).
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod attachment;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod bounce;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod config;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod counters;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod device;
 mod frame_rings;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod monitor;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod open;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod open_error;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod receive;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod release;
 mod ring;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod transmit;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod transmit_state;
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use bounce::Bounce;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use config::{CopyMode, XdpConfig};
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use device::XdpDevice;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use open_error::XdpOpenError;

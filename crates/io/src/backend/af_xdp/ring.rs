@@ -8,9 +8,9 @@
 
 use rheostat_base::sync::atomic::{AtomicU32, Ordering};
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 use crate::sys::ring_mapping::RingMapping;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 use rheostat_base::sync::Arc;
 
 /// Where a ring lies: memory shared with the kernel, or in models memory of the process.
@@ -182,7 +182,7 @@ impl<M: RingMemory> Gauge<M> {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 impl<T: Copy> RingMemory for Arc<RingMapping<T>> {
     type Entry = T;
 
@@ -252,7 +252,7 @@ pub(super) mod heap {
         }
 
         /// Overwrites a word as only a broken kernel would.
-        #[cfg(not(loom))]
+        #[cfg(not(any(loom, shuttle)))]
         pub(crate) fn spoil_producer(&self, value: u32) {
             self.0.producer.store(value, Ordering::Release);
         }

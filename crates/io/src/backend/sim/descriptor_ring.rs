@@ -25,7 +25,7 @@ struct Descriptor<T> {
     packet: UnsafeCell<MaybeUninit<T>>,
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 const _: () = assert!(size_of::<Descriptor<rheostat_packet::Mbuf>>() == 64);
 
 struct Ring<T> {

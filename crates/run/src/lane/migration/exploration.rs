@@ -14,6 +14,8 @@ use crate::migrate::{Move, Mover};
 
 const SCHEDULES: usize = 500;
 const PACKETS: u32 = 12;
+/// Turns of others while a slow packet is on its way.
+const SLOW: usize = 40;
 const NOW: Time = Time::from_millis(1);
 
 /// A table whose fences pass as they should, or at once.
@@ -54,8 +56,9 @@ fn round_trip(is_hasty: bool) {
                 table.inner.acknowledge();
                 if let Some(stamp) = stamps.next() {
                     let queue = table.inner.lookup(bucket);
-                    // The packet is on its way to its queue.
-                    thread::yield_now();
+                    // The packet is on its way to its queue, now and then for as long as a shard moves.
+                    let turns = if stamp.is_multiple_of(4) { SLOW } else { 1 };
+                    (0..turns).for_each(|_| thread::yield_now());
                     queues[queue.index()].stamps.lock().unwrap().push_back(stamp);
                 }
                 thread::yield_now();
