@@ -20,6 +20,16 @@ pub(crate) enum Parcel<L> {
     Switched(ShardId),
     /// The shard, which is the receiver's from now on.
     Shard(Box<Shard<L>>),
+    /// The sender has given this shard away: what it handed to the receiver because its device placed it by
+    /// the shard's buckets was sent before.
+    Gone {
+        /// The shard.
+        shard: ShardId,
+        /// Its owner from now on.
+        to: LaneId,
+    },
+    /// The sender has taken what the former owner of this shard, the receiver's from now on, had handed to it.
+    Taken(ShardId),
 }
 
 /// The ends of the links that one lane holds. `L` is the state per shard of the lanes' service.
@@ -71,6 +81,11 @@ impl<L> Handoff<L> {
             }
         }
         ends
+    }
+
+    /// How many lanes there are.
+    pub(crate) fn lanes(&self) -> usize {
+        self.outbound.len()
     }
 
     /// Lets the lane wake the workers of others, of which `wakers` has one per lane.

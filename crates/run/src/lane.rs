@@ -15,7 +15,7 @@ pub use migration::LaneTimes;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rheostat_base::{DeviceId, DropReason, LaneId, Time};
+use rheostat_base::{DeviceId, DropReason, LaneId, ShardId, Time};
 use rheostat_io::layer::capture::LaneTap;
 use rheostat_io::layer::trace::Step;
 use rheostat_io::{QueuePair, RxQueue};
@@ -93,8 +93,10 @@ pub struct Lane<S: Service> {
     ownership: Ownership,
     /// Where the mover's commands come from, if shards move in this run.
     mailbox: Option<LaneMailbox>,
-    /// Shards that have come in this poll.
+    /// Shards that have come, and wait for other lanes' word before they are put in their place.
     delivered: Vec<Box<Shard<S::Local>>>,
+    /// Shards that have other owners now, to whom this lane has to say that it has taken everything.
+    witnessed: Vec<(ShardId, LaneId)>,
     hold: Hold,
     departures: Departures,
     steering: Arc<Steering>,
@@ -115,6 +117,14 @@ pub struct Lane<S: Service> {
     fragments: Vec<Placed>,
 }
 
+/// What other lanes sent, to be looked at in this order behind the packets of shards that are here.
+enum Other<L> {
+    /// A packet of a shard that is not.
+    Packet(Placed),
+    /// A shard.
+    Shard(Box<Shard<L>>),
+}
+
 impl<S: Service> Lane<S> {
     /// Assembles a lane.
     pub fn new(config: LaneConfig<S>) -> Lane<S> {
@@ -130,6 +140,7 @@ impl<S: Service> Lane<S> {
             ownership: Ownership::new(config.id, config.owners),
             mailbox: None,
             delivered: Vec::new(),
+            witnessed: Vec::new(),
             hold: Hold::new(shards, config.hold_capacity),
             departures: Departures::default(),
             steering: config.steering,
@@ -274,7 +285,7 @@ impl<S: Service> Lane<S> {
 
     fn take_handed_off(&mut self) -> usize {
         let Lane {
-            handoff, arrivals, fragments, latest, ownership, loads, delivered, egress, ..
+            handoff, arrivals, fragments, latest, ownership, loads, witnessed, egress, ..
         } = self;
         let mut taken = 0;
         let mut others = Vec::new();
@@ -286,7 +297,7 @@ impl<S: Service> Lane<S> {
                     egress.tap().note(&placed.packet, Step::Taken);
                 }
                 if ownership.place(placed.arrival.shard) != Place::Here {
-                    return others.push(placed);
+                    return others.push(Other::Packet(placed));
                 }
                 loads.count(placed.arrival.shard, placed.packet.len());
                 match placed.arrival.kind {
@@ -295,14 +306,22 @@ impl<S: Service> Lane<S> {
                 }
             }
             Delivery::Parcel(Parcel::Switched(shard)) => ownership.switch(shard),
-            Delivery::Parcel(Parcel::Shard(shard)) => delivered.push(shard),
+            Delivery::Parcel(Parcel::Shard(shard)) => others.push(Other::Shard(shard)),
+            Delivery::Parcel(Parcel::Gone { shard, to }) => witnessed.push((shard, to)),
+            Delivery::Parcel(Parcel::Taken(shard)) => ownership.witness(shard),
         });
+        if !self.witnessed.is_empty() {
+            self.bear_witness();
+        }
         if taken > 0 {
             self.counters.handoff_in.add(taken as u64);
             self.process();
         }
-        for placed in others {
-            self.bring_home(placed);
+        for other in others {
+            match other {
+                Other::Packet(placed) => self.bring_home(placed),
+                Other::Shard(shard) => self.accept(shard),
+            }
         }
         // Behind the packets that came before the shard, and were held.
         if !self.delivered.is_empty() {
@@ -345,6 +364,10 @@ impl<S: Service> Lane<S> {
         for packet in burst.drain(..) {
             bytes += packet.len() as u64;
             let now = self.time_of(&packet, now);
+            let waits_for = match self.ownership.is_expecting() {
+                true => self.shard_to_wait_for(&packet),
+                false => None,
+            };
             let arrival = self.arrivals.next();
             if let Err(reason) = arrival.classify(&packet, &self.steering, &self.hasher, now) {
                 self.egress.discard(packet, reason, &mut self.pool, &self.counters);
@@ -354,6 +377,11 @@ impl<S: Service> Lane<S> {
             if packet.meta.mark() != 0 {
                 let owner = self.ownership.destination(arrival.shard);
                 note_place(self.egress.tap(), &packet, arrival, (self.id, owner));
+            }
+            if let Some(shard) = waits_for {
+                let placed = Placed { packet, arrival: *arrival };
+                self.hold(shard, placed);
+                continue;
             }
             if self.ownership.place(arrival.shard) != Place::Here {
                 let placed = Placed { packet, arrival: *arrival };

@@ -29,6 +29,8 @@ pub(crate) fn isolated(test: &str, body: impl FnOnce()) {
     assert!(output.status.success(), "{text}\n{errors}");
     // Also when the name is wrong, the harness reports success.
     assert!(text.contains("1 passed"), "`{test}` was not found: {text}");
+    // What it measured, for `--nocapture`.
+    print!("{text}");
 }
 
 /// Starts `test` once more, in this namespace, as a process to be killed. It finds `RHEO_TEST_VICTIM` in

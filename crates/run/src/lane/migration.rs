@@ -1,7 +1,7 @@
 //! The lane's part when shards change lanes: see [`crate::migrate`].
 
-use rheostat_base::{DropReason, Histogram, LaneId};
-use rheostat_packet::{BURST, HashKind};
+use rheostat_base::{DropReason, Histogram, LaneId, ShardId};
+use rheostat_packet::{BURST, HashKind, Mbuf};
 use rheostat_state::Shard;
 
 use super::{ArrivalKind, Lane, Placed};
@@ -47,11 +47,11 @@ impl<S: Service> Lane<S> {
     #[cold]
     fn heed(&mut self, command: Command) {
         match command {
-            Command::Expect { shard, from, sent } => {
+            Command::Expect { shard, from, witnesses, sent } => {
                 if self.is_parked() {
                     self.times.woken.record(self.polled.since(sent).as_nanos() as u64);
                 }
-                self.ownership.expect(shard);
+                self.ownership.expect(shard, witnesses);
                 self.handoff.post(from, Parcel::Switched(shard));
                 self.report(Report::Ready(shard));
             }
@@ -66,14 +66,35 @@ impl<S: Service> Lane<S> {
         }
     }
 
-    /// Takes the shards that have come, and processes what was held for them.
+    /// Says to the new owners of shards that what the former ones had handed to this lane was taken.
+    #[cold]
+    pub(super) fn bear_witness(&mut self) {
+        for (shard, to) in self.witnessed.drain(..) {
+            self.handoff.post(to, Parcel::Taken(shard));
+        }
+    }
+
+    /// A shard has come.
+    #[cold]
+    pub(super) fn accept(&mut self, shard: Box<Shard<S::Local>>) {
+        let Lane { hold, receivers, .. } = self;
+        for Placed { packet, .. } in hold.waiting_for(shard.id) {
+            // Behind those that its former owner received until it gave the shard away. What comes from now on is
+            // younger anyhow, or late.
+            if let Some(stamp) = receivers[packet.meta.device.index()].stamp_now() {
+                packet.meta.stamp = stamp;
+            }
+        }
+        self.delivered.push(shard);
+    }
+
+    /// Takes the shards that have come and may, and processes what was held for them.
     #[cold]
     pub(super) fn install_shards(&mut self) {
-        let mut delivered = std::mem::take(&mut self.delivered);
-        for shard in delivered.drain(..) {
-            self.install(shard);
-        }
-        self.delivered = delivered;
+        let Lane { delivered, ownership, .. } = self;
+        let may_arrive = |shard: &mut Box<Shard<_>>| ownership.may_arrive(shard.id);
+        let arrived: Vec<_> = delivered.extract_if(.., may_arrive).collect();
+        arrived.into_iter().for_each(|shard| self.install(shard));
     }
 
     fn install(&mut self, shard: Box<Shard<S::Local>>) {
@@ -86,14 +107,9 @@ impl<S: Service> Lane<S> {
         self.ownership.arrive(id);
         self.count_held();
         let mut held = self.hold.take(id);
-        for (mut placed, since) in held.drain(..) {
-            let device = placed.packet.meta.device;
-            // Behind those that its former owner has received meanwhile.
-            if let Some(stamp) = self.receivers[device.index()].stamp_now() {
-                placed.packet.meta.stamp = stamp;
-            }
+        for (placed, since) in held.drain(..) {
             self.times.held.record(self.polled.since(since).as_nanos() as u64);
-            self.keep(placed);
+            self.bring_home(placed);
             if self.arrivals.len() >= BURST {
                 self.process();
             }
@@ -120,6 +136,11 @@ impl<S: Service> Lane<S> {
             self.count_held();
             self.counters.handoff_out.add(shard.fragments.held() as u64);
             self.handoff.post(to, Parcel::Shard(shard));
+            for witness in (0..self.handoff.lanes()).map(|lane| LaneId(lane as u16)) {
+                if ![self.id, to].contains(&witness) {
+                    self.handoff.post(witness, Parcel::Gone { shard: id, to });
+                }
+            }
         }
     }
 
@@ -127,7 +148,7 @@ impl<S: Service> Lane<S> {
     pub(super) fn bring_home(&mut self, placed: Placed) {
         match self.ownership.place(placed.arrival.shard) {
             Place::Here => self.keep(placed),
-            Place::Arriving => self.hold(placed),
+            Place::Arriving => self.hold(placed.arrival.shard, placed),
             Place::Elsewhere(owner) => self.handoff.stage(owner, placed),
         }
     }
@@ -141,10 +162,20 @@ impl<S: Service> Lane<S> {
         }
     }
 
-    /// Lets a packet wait for its shard.
+    /// The shard that a received packet waits for if it is on its way here: that by whose bucket the device
+    /// placed it, also when the packet belongs to another. Older ones of its flow came by the same bucket to
+    /// the shard's former owner, and may wait there still.
+    #[inline]
+    pub(super) fn shard_to_wait_for(&self, packet: &Mbuf) -> Option<ShardId> {
+        let shard = self.steering.shard_of_hash(packet.meta.hash);
+        let is_known = packet.meta.hash_kind() != HashKind::None;
+        (is_known && self.ownership.place(shard) == Place::Arriving).then_some(shard)
+    }
+
+    /// Lets a packet wait for a shard.
     #[cold]
-    fn hold(&mut self, placed: Placed) {
-        if let Some(Placed { packet, .. }) = self.hold.push(placed, self.polled) {
+    pub(super) fn hold(&mut self, shard: ShardId, placed: Placed) {
+        if let Some(Placed { packet, .. }) = self.hold.push(shard, placed, self.polled) {
             let Lane { egress, pool, counters, .. } = self;
             egress.discard(packet, DropReason::HoldFull, pool, counters);
         }

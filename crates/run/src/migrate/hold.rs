@@ -1,4 +1,4 @@
-//! Packets that wait for their shard to come.
+//! Packets that wait for a shard to come.
 
 use rheostat_base::{ShardId, Time};
 
@@ -27,9 +27,9 @@ impl Hold {
         self.len
     }
 
-    /// Appends a packet, which waits since `now`; gives it back when the queue of its shard is full.
-    pub(crate) fn push(&mut self, placed: Placed, now: Time) -> Option<Placed> {
-        let queue = &mut self.queues[placed.arrival.shard.index()];
+    /// Appends a packet, which waits for `shard` since `now`; gives it back when the queue is full.
+    pub(crate) fn push(&mut self, shard: ShardId, placed: Placed, now: Time) -> Option<Placed> {
+        let queue = &mut self.queues[shard.index()];
         if queue.len() >= self.capacity {
             return Some(placed);
         }
@@ -38,7 +38,12 @@ impl Hold {
         None
     }
 
-    /// Takes the packets of a shard out, in order.
+    /// The packets that wait for a shard, in order.
+    pub(crate) fn waiting_for(&mut self, shard: ShardId) -> impl Iterator<Item = &mut Placed> {
+        self.queues[shard.index()].iter_mut().map(|(placed, _)| placed)
+    }
+
+    /// Takes out, in order, the packets that wait for a shard.
     pub(crate) fn take(&mut self, shard: ShardId) -> Vec<Held> {
         let packets = std::mem::take(&mut self.queues[shard.index()]);
         self.len -= packets.len();

@@ -13,6 +13,8 @@ pub enum Command {
         shard: ShardId,
         /// Its owner.
         from: LaneId,
+        /// How many lanes will say that they have taken what its owner had handed to them.
+        witnesses: u16,
         /// When the command was given.
         sent: Time,
     },

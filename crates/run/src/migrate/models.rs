@@ -74,7 +74,7 @@ impl Heir {
 
     fn poll(&mut self) {
         while let Some(Command::Expect { shard, .. }) = self.mailbox.next() {
-            self.ownership.expect(shard);
+            self.ownership.expect(shard, 0);
             self.outbound.post(Parcel::Switched);
             self.mailbox.report(Report::Ready(shard));
         }
@@ -133,7 +133,7 @@ fn a_shard_moves_between_two_packets() {
             owner
         });
         heir.receive(1);
-        heir.mover.send(Command::Expect { shard: SHARD, from: A, sent: Time::ZERO });
+        heir.mover.send(Command::Expect { shard: SHARD, from: A, witnesses: 0, sent: Time::ZERO });
         heir.poll();
         heir.receive(2);
         assert_eq!(heir.mover.next(), Some(Report::Ready(SHARD)));

@@ -167,10 +167,11 @@ impl Mover {
         if moves.is_empty() {
             return Ok(());
         }
+        let witnesses = self.lanes.len() as u16 - 2;
         for &Move { shard, from, to } in moves {
             self.owners[shard.index()] = to;
             self.moving[shard.index()] = true;
-            self.send(to, Command::Expect { shard, from, sent: now });
+            self.send(to, Command::Expect { shard, from, witnesses, sent: now });
         }
         let stage = Stage::Ready(moves.len());
         self.batches.push(Batch { moves: moves.to_vec(), stage, started: now });

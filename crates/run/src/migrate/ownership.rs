@@ -27,6 +27,8 @@ pub(crate) struct Ownership {
     owners: Vec<LaneId>,
     /// Per shard, lanes that have said they hand its packets to its next owner.
     switched: Vec<u16>,
+    /// Per shard, lanes that have yet to say that they have taken what its former owner had handed to them.
+    witnesses: Vec<u16>,
     /// Per shard, whether it was here and was given away.
     given_away: Vec<bool>,
     releases: Vec<Release>,
@@ -51,6 +53,7 @@ impl Ownership {
             me,
             here: owners.iter().filter(|owner| **owner == me).count(),
             switched: vec![0; owners.len()],
+            witnesses: vec![0; owners.len()],
             given_away: vec![false; owners.len()],
             owners,
             releases: Vec::new(),
@@ -91,12 +94,30 @@ impl Ownership {
         self.given_away[shard.index()]
     }
 
-    /// The shard will come here. The lane now tells its owner that it has switched.
-    pub(crate) fn expect(&mut self, shard: ShardId) {
+    /// Whether shards are on their way here.
+    #[inline(always)]
+    pub(crate) fn is_expecting(&self) -> bool {
+        self.arriving > 0
+    }
+
+    /// The shard will come here, and so many lanes will say that they have taken what its owner had handed to
+    /// them. The lane now tells its owner that it has switched.
+    pub(crate) fn expect(&mut self, shard: ShardId, witnesses: u16) {
         debug_assert!(matches!(self.place(shard), Place::Elsewhere(_)), "{shard} is here already");
         self.owners[shard.index()] = ARRIVING;
+        self.witnesses[shard.index()] = witnesses;
         self.given_away[shard.index()] = false;
         self.arriving += 1;
+    }
+
+    /// Another lane has taken what the shard's former owner had handed to it.
+    pub(crate) fn witness(&mut self, shard: ShardId) {
+        self.witnesses[shard.index()] -= 1;
+    }
+
+    /// Whether the shard may be put in its place once it has come: every lane has said what it had to.
+    pub(crate) fn may_arrive(&self, shard: ShardId) -> bool {
+        self.witnesses[shard.index()] == 0
     }
 
     /// The shard has come.
@@ -187,7 +208,7 @@ mod tests {
         a.switch(S);
         a.release(S, B, 1, Watermark::default());
         assert_eq!(a.next_due(|_| true), Some((S, B)));
-        a.expect(S);
+        a.expect(S, 0);
         assert_eq!(
             (a.place(S), a.is_parked(), a.was_given_away(S)),
             (Place::Arriving, false, false)
@@ -196,6 +217,19 @@ mod tests {
         assert_eq!(a.place(S), Place::Here);
         a.release(S, B, 1, Watermark::default());
         assert_eq!(a.next_due(|_| true), None);
+    }
+
+    #[test]
+    fn a_shard_waits_for_those_to_whom_its_owner_handed_packets() {
+        let mut b = lane(B);
+        b.expect(S, 2);
+        assert_eq!((b.place(S), b.is_expecting(), b.may_arrive(S)), (Place::Arriving, true, false));
+        b.witness(S);
+        assert!(!b.may_arrive(S));
+        b.witness(S);
+        assert!(b.may_arrive(S));
+        b.arrive(S);
+        assert_eq!((b.place(S), b.is_expecting()), (Place::Here, false));
     }
 
     #[test]

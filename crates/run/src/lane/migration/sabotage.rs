@@ -2,6 +2,7 @@
 //! with nothing left out are sound.
 
 use rheostat_base::{LaneId, ShardId};
+use rheostat_packet::HashKind;
 
 use super::scene::{A, B, C, Scene, shard};
 use crate::handoff::Parcel;
@@ -54,6 +55,49 @@ fn with_a_backlog(lies: bool) -> (Vec<Violation>, u64) {
 fn an_owner_that_does_not_wait_for_its_queue_lets_packets_pass() {
     assert_eq!(with_a_backlog(false), (vec![], 0));
     assert_eq!(with_a_backlog(true), (vec![Violation::Reordered { packets: 8 }], 8));
+}
+
+/// Packets reach their owner, A, by way of C, since the device places them by the buckets of another shard; then
+/// that one moves from C to B, and A is slow. Before B looks whether the shard has come, `meddle` has its way.
+fn over_a_bucket_that_moves(kind: HashKind, meddle: impl FnOnce(&mut Scene)) -> Vec<Violation> {
+    let mut scene = Scene::by_detour(kind);
+    // More than A takes at once.
+    scene.arrive(C, 40);
+    scene.expect_detour();
+    scene.poll(B);
+    // The table leads to B now.
+    scene.arrive(B, 1);
+    scene.poll(B);
+    scene.release_detour();
+    scene.lanes[A].heed_commands();
+    scene.poll(C);
+    scene.poll(C);
+    meddle(&mut scene);
+    scene.poll(B);
+    scene.poll(A);
+    scene.poll(A);
+    scene.finish()
+}
+
+#[test]
+fn a_device_whose_packets_do_not_tell_their_bucket_lets_them_pass() {
+    assert_eq!(over_a_bucket_that_moves(HashKind::Addresses, |_| ()), []);
+    let passed = over_a_bucket_that_moves(HashKind::None, |_| ());
+    assert_eq!(passed, [Violation::Reordered { packets: 40 }]);
+}
+
+#[test]
+fn an_heir_that_does_not_wait_for_those_between_lets_packets_pass() {
+    let passed = over_a_bucket_that_moves(HashKind::Addresses, |scene| {
+        // The word of A, before A has taken anything; its own comes to nobody.
+        let detour = scene.detour;
+        scene.lanes[C].handoff.post(LaneId(B as u16), Parcel::Taken(detour));
+        scene.poll(B);
+        scene.poll(A);
+        scene.poll(A);
+        scene.lanes[B].handoff.take(8, |_| ());
+    });
+    assert_eq!(passed, [Violation::Reordered { packets: 40 }]);
 }
 
 /// The shard moves while packets of it wait on both lanes, on a device that stamps packets as lanes receive

@@ -77,6 +77,8 @@ pub(super) struct Queue {
     /// Where all queues get their stamps from, if packets have none before they are received.
     receipts: Option<Arc<AtomicU32>>,
     pub(super) hash: u32,
+    /// What the device says that its hash covers.
+    kind: Option<HashKind>,
 }
 
 fn flow() -> Vec<u8> {
@@ -93,7 +95,7 @@ impl RxQueue for Queue {
             let mut packet = pool.alloc_from(&flow()).unwrap();
             packet.meta.stamp = self.stamp_now().unwrap_or(stamp);
             packet.meta.set_link(LinkType::Raw);
-            packet.meta.set_hash(self.hash, HashKind::Ports);
+            packet.meta.set_hash(self.hash, self.kind.unwrap_or(HashKind::Ports));
             burst.push(packet);
         }
         count
@@ -121,12 +123,13 @@ impl TxQueue for Queue {
     }
 }
 
-/// Three lanes; the first has the flow's shard.
+/// Three lanes; the first has the flow's shard, and all others unless packets take a detour.
 pub(super) struct Scene {
     pub(super) lanes: Vec<Lane<Ordered>>,
     pub(super) queues: Vec<Queue>,
     orders: Vec<MoverMailbox>,
     pub(super) shard: ShardId,
+    pub(super) detour: ShardId,
     pub(super) pool: Mempool,
     pub(super) arrived: u64,
 }
@@ -152,6 +155,12 @@ impl Scene {
         Scene::with(Queue { receipts: Some(Arc::default()), ..Queue::default() })
     }
 
+    /// A scene whose device places the packets by the buckets of another shard, [`Scene::detour`], which lane C
+    /// has, and says that its hash covers `kind`.
+    pub(super) fn by_detour(kind: HashKind) -> Scene {
+        Scene::with(Queue { kind: Some(kind), ..Queue::default() })
+    }
+
     /// A scene of queues like `queue`, each with packets of its own.
     fn with(queue: Queue) -> Scene {
         let pool = MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() };
@@ -168,22 +177,28 @@ impl Scene {
         cache.free(packet);
         drop(cache);
 
-        let Queue { lies, receipts, .. } = queue;
-        let queue = || Queue { lies, hash, receipts: receipts.clone(), ..Queue::default() };
+        let detour = ShardId(shard_id.0 ^ 1);
+        let (hash, owner_of_detour) = match queue.kind {
+            Some(_) => (u32::from(detour.0), C),
+            None => (hash, A),
+        };
+        let mut owners = vec![LaneId(A as u16); 4];
+        owners[detour.index()] = LaneId(owner_of_detour as u16);
+        let Queue { lies, receipts, kind, .. } = queue;
+        let queue = || Queue { lies, hash, kind, receipts: receipts.clone(), ..Queue::default() };
         let queues: Vec<_> = (0..3).map(|_| queue()).collect();
         let handoffs = Handoff::mesh(3, 64, 4);
         let (mut lanes, mut orders) = (Vec::new(), Vec::new());
         for ((index, queue), handoff) in queues.iter().enumerate().zip(handoffs) {
             let mut shards = ShardSet::new(4);
-            if index == A {
-                (0..4).for_each(|id| shards.install(shard(ShardId(id))));
-            }
+            let own = (0..4).map(ShardId).filter(|id| owners[id.index()].index() == index);
+            own.for_each(|id| shards.install(shard(id)));
             let pair = QueuePair { rx: Box::new(queue.clone()), tx: Box::new(queue.clone()) };
             let mut lane = Lane::new(LaneConfig {
                 id: LaneId(index as u16),
                 queues: vec![pair],
                 shards,
-                owners: vec![LaneId(A as u16); 4],
+                owners: owners.clone(),
                 steering: steering.clone(),
                 hasher: hasher(),
                 handoff,
@@ -197,7 +212,7 @@ impl Scene {
             lanes.push(lane);
             orders.push(mover);
         }
-        Scene { lanes, queues, orders, shard: shard_id, pool, arrived: 0 }
+        Scene { lanes, queues, orders, shard: shard_id, detour, pool, arrived: 0 }
     }
 
     /// Packets of the flow arrive at the queue of a lane, the next so many.
@@ -217,7 +232,20 @@ impl Scene {
 
     pub(super) fn expect(&mut self) {
         let from = LaneId(A as u16);
-        self.order(B, Command::Expect { shard: self.shard, from, sent: Time::ZERO });
+        let (shard, sent) = (self.shard, Time::ZERO);
+        self.order(B, Command::Expect { shard, from, witnesses: 1, sent });
+    }
+
+    /// The shard by whose buckets packets come is to move from C to B.
+    pub(super) fn expect_detour(&mut self) {
+        let (shard, from, sent) = (self.detour, LaneId(C as u16), Time::ZERO);
+        self.order(B, Command::Expect { shard, from, witnesses: 1, sent });
+    }
+
+    pub(super) fn release_detour(&mut self) {
+        let (shard, from, to) = (self.detour, LaneId(C as u16), LaneId(B as u16));
+        self.order(A, Command::Redirect { shard, from, to });
+        self.order(C, Command::Release { shard, to, switches: 2 });
     }
 
     pub(super) fn redirect(&mut self) {
