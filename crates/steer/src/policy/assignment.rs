@@ -117,11 +117,6 @@ impl<'a> Assignment<'a> {
         self.active.iter().map(|lane| SquaredLoad::distance(self.load(*lane), mean)).sum()
     }
 
-    /// The highest load of a lane that takes part.
-    pub(super) fn highest(&self) -> Load {
-        self.active_loads().into_iter().max().unwrap_or_default()
-    }
-
     fn active_loads(&self) -> Vec<Load> {
         self.active.iter().map(|lane| self.load(*lane)).collect()
     }

@@ -79,7 +79,7 @@ pub enum Reason {
     CannotScaleIn {
         /// The lane that would be parked.
         lane: LaneId,
-        /// What the most loaded lane would have.
+        /// What the most loaded of those that take its shards would have.
         highest: Load,
         /// The target.
         target: Load,

@@ -75,7 +75,9 @@ impl Solver for Rsspp {
             attempts += 1;
             let outcome = problem.attempt(overshoot.next);
             let (moved, left, squared) = (outcome.moved, outcome.left, outcome.squared);
-            let too_much = squared >= best.squared || moved >= problem.excess;
+            // An attempt that is as good as the best, such as a first one that moves nothing because
+            // nothing fits, has moved too little.
+            let too_much = squared > best.squared || moved >= problem.excess;
             if (squared, outcome.transfers.len()) < (best.squared, best.transfers.len()) {
                 best = outcome;
             }

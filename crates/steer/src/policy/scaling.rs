@@ -88,10 +88,11 @@ impl Scaling {
         if takers.is_empty() {
             return None;
         }
-        let before = assignment.highest();
         assignment.park(&[lane], &takers);
-        if assignment.highest() > self.target.max(before) {
-            let (highest, target) = (assignment.highest(), self.target);
+        let raised = takers.iter().filter(|taker| assignment.load(**taker) > load.load(**taker));
+        let highest = raised.map(|taker| assignment.load(*taker)).max().unwrap_or_default();
+        if highest > self.target {
+            let target = self.target;
             let why = Some(Reason::CannotScaleIn { lane, highest, target });
             return Some(Change { why, ..Change::default() });
         }
@@ -178,6 +179,17 @@ mod tests {
         let change = change(&of_shards(&vec![vec![64]; 10], 0, (1, 10)));
         assert!(change.park.is_empty());
         assert!(matches!(change.why, Some(Reason::CannotScaleIn { .. })));
+    }
+
+    #[test]
+    fn an_overloaded_lane_is_no_licence_to_overload_another() {
+        // Lane 5 parked, its 42 would come upon 42: less than lane 0 has, and above the target.
+        let shards = [95, 42, 42, 42, 42, 42].map(|percent| vec![percent]);
+        let change = change(&of_shards(&shards, 0, (1, 6)));
+        assert!(change.park.is_empty());
+        let [highest, target] = [84, 80].map(Load::from_percent);
+        let why = Reason::CannotScaleIn { lane: LaneId(5), highest, target };
+        assert_eq!(change.why, Some(why));
     }
 
     #[test]

@@ -19,8 +19,8 @@ use super::{Load, LoadSnapshot, Move, MoveReason, Plan, Policy, Reason};
 /// next to nothing or everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrafficClass {
-    /// Lanes above this are split (75 %, the default of Metron's data plane, FastClick's
-    /// `OVERLOAD`).
+    /// Lanes above this are split (75 %, the default `OVERLOAD` of the device balancer in
+    /// FastClick, on which Metron and RSS++ were built).
     pub overload: Load,
     /// Lanes below this are merged (25 %, `UNDERLOAD`).
     pub underload: Load,

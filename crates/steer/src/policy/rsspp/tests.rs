@@ -83,6 +83,16 @@ fn a_lane_keeps_a_loaded_shard_whatever_may_overshoot() {
 }
 
 #[test]
+fn a_shard_that_fits_only_by_overshooting_moves_all_the_same() {
+    // The first attempt moves nothing: either shard would bring lane 1 to 50, the mean is 40.
+    let load = lanes(&[&[30, 30], &[20]], 2, 0);
+    let plan = Rsspp::default().plan(NOW, &load);
+    assert_eq!(moves(&plan), [(0, 1)]);
+    let loads = [0, 1].map(|lane| load.after(&plan).unwrap().load(LaneId(lane)));
+    assert_eq!(loads, [30, 50].map(percent));
+}
+
+#[test]
 fn nothing_moves_that_would_worsen_the_imbalance() {
     // The heavy shard fits into the idle lane's place only by trading places.
     let load = lanes(&[&[60, 1], &[20, 20]], 2, 0);
