@@ -61,6 +61,18 @@ pub enum BenchError {
     /// The device could not be opened.
     #[error(transparent)]
     Open(#[from] rheostat_io::OpenError),
+    /// Flows' packets were lost or counted twice: the lanes got in each other's way.
+    #[error(
+        "{system}: {counted} of {passed} packets were counted; the tables are not safe to share"
+    )]
+    Miscounted {
+        /// How the tables were shared.
+        system: &'static str,
+        /// Packets counted by all flows.
+        counted: u64,
+        /// Packets that passed.
+        passed: u64,
+    },
     /// An invariant did not hold during the measurement.
     #[error("broken invariant: {0}")]
     Violated(Violation),

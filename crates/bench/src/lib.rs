@@ -9,5 +9,6 @@ pub mod machine;
 pub mod memory;
 pub mod migrate;
 pub mod nf;
+pub mod sharing;
 
 pub use error::BenchError;

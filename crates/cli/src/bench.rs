@@ -1,6 +1,7 @@
 //! `rheo bench`: measures, and compares measurements.
 
 mod live;
+mod sharing;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ enum Scenario {
     Nf(NfArgs),
     /// Measure what forwarding costs on real interfaces, the whole machine counted.
     Live(live::Args),
+    /// Measure what it costs to share flow state between lanes, and to spray packets.
+    Sharing(sharing::Args),
     /// Run two benchmark commands in turn and print their ratios.
     Ab(AbArgs),
     /// Move shards between lanes under load, and look for packets lost, doubled or out of order.
@@ -169,6 +172,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.scenario {
         Scenario::Nf(args) => nf(args),
         Scenario::Live(args) => live::run(args),
+        Scenario::Sharing(args) => sharing::run(args),
         Scenario::Ab(args) => ab(args),
         Scenario::Migrate(args) => migrate(args),
     }
@@ -202,11 +206,7 @@ fn nf(args: &NfArgs) -> Result<ExitCode, Failure> {
 
 /// The rows to measure: the usual ones, unless something narrower or wider was asked for.
 fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
-    let cores = rheostat_base::CoreSet::available().map_or(1, |set| set.cores().len());
-    let lanes: Vec<usize> = match args.lanes.as_slice() {
-        [] => [1, 2].into_iter().filter(|&lanes| lanes <= cores).collect(),
-        lanes => lanes.iter().map(|&lanes| lanes.into()).collect(),
-    };
+    let lanes = lanes(&args.lanes);
     let is_narrowed = !(args.chains.is_empty()
         && args.flows.is_empty()
         && args.spread.is_empty()
@@ -248,6 +248,15 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
         seed: SEED,
     };
     selection.specs()
+}
+
+/// The numbers of lanes: one and two as far as there are cores, unless others were asked for.
+fn lanes(asked: &[u16]) -> Vec<usize> {
+    let cores = rheostat_base::CoreSet::available().map_or(1, |set| set.cores().len());
+    match asked {
+        [] => [1, 2].into_iter().filter(|&lanes| lanes <= cores).collect(),
+        lanes => lanes.iter().map(|&lanes| lanes.into()).collect(),
+    }
 }
 
 fn given<T: Copy>(given: Vec<T>, default: &[T], most: usize) -> Vec<T> {
