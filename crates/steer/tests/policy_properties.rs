@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rheostat_base::{LaneId, Time};
 use rheostat_steer::policy::{
-    self, LaneBounds, LaneLoad, LaneState, Load, LoadSnapshot, Plan, Reason, Scaling, ShardLoad,
-    TrafficClass,
+    self, LaneBounds, LaneLoad, LaneState, Load, LoadSnapshot, Plan, Reason, Rsspp, Scaling,
+    ShardLoad, TrafficClass,
 };
 
 const NOW: Time = Time::from_secs(10);
@@ -81,8 +81,16 @@ fn within_bounds(load: &LoadSnapshot) -> bool {
     (load.bounds().min..=load.bounds().max).contains(&load.active().count())
 }
 
+/// 1,000 loads per property, or as many as `PROPTEST_CASES` says.
+fn cases() -> u32 {
+    match std::env::var("PROPTEST_CASES") {
+        Ok(text) => text.parse().expect("PROPTEST_CASES is a number"),
+        Err(_) => 1_000,
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn plans_fit_and_conserve_shards(load in snapshot()) {
@@ -208,8 +216,11 @@ proptest! {
         }
     }
 
-    /// A lone shard move that RSS++ considers and that lowers the imbalance is never passed over for
-    /// nothing: the heaviest shard of the only giver to the only taker.
+    /// RSS++ leaves things as they are only where little is amiss or nothing helps: with one giver and
+    /// one taker, the giver's heaviest shard moves if that lowers the imbalance and nothing better is
+    /// found. Below [`Rsspp::enough`] the search may end with nothing moved: an assignment that even is
+    /// what it looks for (RSS++ 3.1: it stops at 1 % squared imbalance), and 1 % of a lane squared is two
+    /// lanes 14 % apart.
     #[test]
     fn rsspp_does_something_when_its_first_move_helps(
         shards in vec(1_000_000..300_000_000_u64, 2..20),
@@ -226,9 +237,13 @@ proptest! {
         let period = Duration::from_millis(100);
         let load = LoadSnapshot::new(vec![LaneLoad::ACTIVE; 2], all, bounds, period);
         let load = load.expect("consistent");
-        // By more than a tenth, which is beyond the tolerance.
-        if heaviest < difference && difference > (load.mean().nanos_per_second() / 10) {
-            prop_assert!(!plan("rsspp", &load).is_empty());
+        let plan = plan("rsspp", &load);
+        if heaviest < difference && load.imbalance().squared >= Rsspp::default().enough {
+            prop_assert!(!plan.is_empty());
+        }
+        if !plan.is_empty() {
+            let after = load.after(&plan).expect("it fits").imbalance().squared;
+            prop_assert!(after < load.imbalance().squared);
         }
     }
 

@@ -29,7 +29,8 @@ pub enum Reason {
         /// How many attempts or steps it took to find the moves.
         steps: usize,
     },
-    /// No move would make the load more even.
+    /// Lanes are above the mean, but no move was found that is worth it: none makes the load more even,
+    /// or the policy takes it for even enough.
     NoBetter {
         /// The squared imbalance that remains.
         squared: SquaredLoad,
@@ -142,7 +143,7 @@ impl fmt::Display for Reason {
                  ({steps} steps)"
             ),
             Reason::NoBetter { squared } => {
-                write!(f, "no move lowers the squared imbalance of {squared}")
+                write!(f, "nothing is moved for a squared imbalance of {squared}")
             }
             Reason::OneShard { lane, load, shard, weight, mean } => write!(
                 f,

@@ -24,7 +24,7 @@ pub struct Rsspp {
     /// published code: 2 %, of a lane).
     pub tolerance: Load,
     /// An attempt that leaves less squared imbalance than this among givers and takers ends the
-    /// search (paper: 1 %).
+    /// search (paper: 1 %). It need not have moved anything.
     pub enough: SquaredLoad,
     /// The most attempts (paper: 10).
     pub attempts: usize,

@@ -93,6 +93,18 @@ fn a_shard_that_fits_only_by_overshooting_moves_all_the_same() {
 }
 
 #[test]
+fn lanes_that_are_even_enough_stay_though_a_move_would_help_by_overshooting() {
+    // Either shard would bring lane 1 to 19, the mean is 14.5; after that, the lanes would be 9 apart
+    // in place of 11. But what the first attempt leaves is 0.006 of a lane squared.
+    let load = lanes(&[&[10, 10], &[9]], 2, 0);
+    let plan = Rsspp::default().plan(NOW, &load);
+    assert!(plan.is_empty());
+    assert_eq!(plan.why, [Reason::NoBetter { squared: load.imbalance().squared }]);
+    let exact = Rsspp { enough: SquaredLoad::default(), ..Rsspp::default() }.plan(NOW, &load);
+    assert_eq!(moves(&exact), [(0, 1)]);
+}
+
+#[test]
 fn nothing_moves_that_would_worsen_the_imbalance() {
     // The heavy shard fits into the idle lane's place only by trading places.
     let load = lanes(&[&[60, 1], &[20, 20]], 2, 0);
