@@ -11,7 +11,9 @@ use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{LaneSample, Polling, Routes, RuntimeConfig, StartError, TimeSource, Violation};
+use rheostat_run::{
+    LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, StartError, TimeSource, Violation,
+};
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering, SteeringError};
 use rheostat_traffic::Source;
@@ -125,6 +127,7 @@ impl<C: Chain> Trial<C> {
             pool: pool.clone(),
             steering,
             hasher,
+            reporting: LoadReporting::Shards,
         };
         let (chain, routes) = (Arc::new(self.chain), Routes(vec![DeviceId(0)]));
         let service = |_| ChainService::new(chain.clone(), routes.clone());

@@ -16,7 +16,7 @@ use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{Lane, LaneSample, Polling, Routes, RuntimeConfig, TimeSource};
+use rheostat_run::{Lane, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_traffic::{Arrival, Source};
@@ -344,6 +344,7 @@ impl<C: Chain> Rig<C> {
             pool: pool.clone(),
             steering,
             hasher,
+            reporting: LoadReporting::Shards,
         };
         let routes = Routes(vec![DeviceId(1), DeviceId(0)]);
         let service = |_| {

@@ -18,7 +18,7 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    Lane, LaneSample, Polling, Routes, RuntimeConfig, Service, TimeSource, Violation,
+    Lane, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, Service, TimeSource, Violation,
 };
 use rheostat_state::{FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, IndirectionTable, Orientation, PrefixList, Steering};
@@ -169,6 +169,7 @@ impl<S: Service<Local = Limits>> World<S> {
             pool: pool.clone(),
             steering,
             hasher,
+            reporting: LoadReporting::Shards,
         };
         let routes = Routes(vec![DeviceId(0)]);
         let mut devices = vec![device];

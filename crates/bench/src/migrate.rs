@@ -15,7 +15,7 @@ use rheostat_nf::function::firewall::{FirewallConfig, TcpOptions};
 use rheostat_nf::{ChainService, Seeds, Stage, make_shards};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
-    LaneSample, Move, Polling, Routes, RunReport, Runtime, RuntimeConfig, TimeSource,
+    LaneSample, LoadReporting, Move, Polling, Routes, RunReport, Runtime, RuntimeConfig, TimeSource,
 };
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
@@ -177,6 +177,7 @@ impl MigrateBench {
             pool,
             steering,
             hasher,
+            reporting: LoadReporting::Shards,
         };
         let routes = Routes(vec![DeviceId(0)]);
         let service = |_| ChainService::new(chain.clone(), routes.clone());

@@ -14,7 +14,7 @@ use rheostat_io::{CaptureWriter, Device};
 use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{Polling, Routes, Runtime, RuntimeConfig, TimeSource};
+use rheostat_run::{LoadReporting, Polling, Routes, Runtime, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
 
@@ -147,6 +147,10 @@ impl Assembly {
             pool: self.pool,
             steering: self.steering,
             hasher,
+            reporting: match self.config.balance.is_static() {
+                true => LoadReporting::Lanes,
+                false => LoadReporting::Shards,
+            },
         };
         let chain = Arc::new(chain);
         let routes = routes(&self.config.devices);

@@ -10,7 +10,8 @@ use rheostat_control::{Balance, Balancer};
 use rheostat_packet::{Burst, Mempool, MempoolConfig};
 use rheostat_run::runtime::build_lanes;
 use rheostat_run::{
-    Arrivals, Egress, Lane, LaneState, Mover, Polling, RuntimeConfig, Service, TimeSource,
+    Arrivals, Egress, Lane, LaneState, LoadReporting, Mover, Polling, RuntimeConfig, Service,
+    TimeSource,
 };
 use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
 use rheostat_state::{StateLayout, TableConfig};
@@ -55,6 +56,7 @@ fn lanes(count: usize) -> Vec<Lane<Idle>> {
         pool,
         steering: Arc::new(steering),
         hasher,
+        reporting: LoadReporting::Shards,
     };
     let shard = |id: ShardId| {
         let table = TableConfig { capacity: 8, aliases: false };

@@ -28,7 +28,7 @@ use crate::account::LaneCounters;
 use crate::figures::Figures;
 use crate::handoff::link::Delivery;
 use crate::handoff::{Handoff, Parcel};
-use crate::load::ShardLoads;
+use crate::load::{LoadReporting, ShardLoads};
 use crate::migrate::{Departures, Hold, LaneMailbox, Ownership, Place};
 use crate::poll::PollOutcome;
 use crate::service::{LaneState, Service};
@@ -80,6 +80,8 @@ pub struct LaneConfig<S: Service> {
     pub service: S,
     /// What counts as time.
     pub time: TimeSource,
+    /// What the lane tells of its load.
+    pub reporting: LoadReporting,
 }
 
 /// One lane.
@@ -148,7 +150,7 @@ impl<S: Service> Lane<S> {
             handoff: config.handoff,
             pool: config.pool,
             counters: Arc::default(),
-            loads: ShardLoads::new(shards),
+            loads: ShardLoads::new(shards, config.reporting),
             times: Arc::default(),
             service: config.service,
             time: config.time,

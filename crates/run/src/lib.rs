@@ -22,7 +22,7 @@ pub use invariant::Violation;
 pub use lane::{
     Arrival, ArrivalKind, Arrivals, Egress, Lane, LaneConfig, LaneTimes, Placed, Routes, TimeSource,
 };
-pub use load::ShardLoads;
+pub use load::{LoadReporting, ShardLoads};
 pub use migrate::{Move, MoveError, Mover};
 pub use poll::{Next, PollOutcome, PollPolicy};
 pub use runtime::{MigrationTimes, Polling, RunReport, Runtime, RuntimeConfig, StartError};

@@ -1,8 +1,20 @@
-//! What each shard costs the lane that has it.
+//! What lanes tell of their load.
 
 use std::sync::Arc;
 
 use rheostat_base::{Counter, ShardId};
+
+/// What lanes tell of their load while a run goes on. Decided once per run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LoadReporting {
+    /// Nothing, so that live figures show no load: to measure what the rest costs.
+    Nothing,
+    /// How busy lanes are, as people want to see it.
+    Lanes,
+    /// That, and what each shard has cost, as a policy that moves shards needs it.
+    #[default]
+    Shards,
+}
 
 /// Packets of each shard that one lane has processed. The lane is the only writer; anyone may read while
 /// it runs, and sees what each shard has cost this lane since the start of the run.
@@ -21,26 +33,24 @@ pub struct ShardLoad {
 }
 
 impl ShardLoads {
-    /// Counts for `shards` shards.
-    pub fn new(shards: usize) -> ShardLoads {
-        ShardLoads((0..shards).map(|_| ShardLoad::default()).collect())
+    /// Counts for `shards` shards, if a run reports so much.
+    pub fn new(shards: usize, reporting: LoadReporting) -> ShardLoads {
+        let counted = if reporting == LoadReporting::Shards { shards } else { 0 };
+        ShardLoads((0..counted).map(|_| ShardLoad::default()).collect())
     }
 
-    /// What a shard has cost.
-    pub fn get(&self, shard: ShardId) -> &ShardLoad {
-        &self.0[shard.index()]
-    }
-
-    /// What each shard has cost, in the order of shards.
+    /// What each shard has cost, in the order of shards; nothing if shards are not counted.
     pub fn iter(&self) -> impl Iterator<Item = &ShardLoad> {
         self.0.iter()
     }
 
-    /// Counts a packet of `bytes` bytes.
+    /// Counts a packet of `bytes` bytes, if shards are counted: whether they are costs no more to ask than
+    /// whether the shard's number is in range.
     #[inline(always)]
     pub(crate) fn count(&self, shard: ShardId, bytes: usize) {
-        let load = &self.0[shard.index()];
-        load.packets.increment();
-        load.bytes.add(bytes as u64);
+        if let Some(load) = self.0.get(shard.index()) {
+            load.packets.increment();
+            load.bytes.add(bytes as u64);
+        }
     }
 }

@@ -19,6 +19,7 @@ use crate::figures::Figures;
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation, check_monotone};
 use crate::lane::{Lane, LaneConfig, LaneTimes, TimeSource};
+use crate::load::LoadReporting;
 use crate::migrate::{Move, MoveError, Mover};
 use crate::poll::{Busy, Interrupt, PollPolicy};
 use crate::service::Service;
@@ -46,6 +47,9 @@ pub struct RuntimeConfig {
     pub steering: Arc<Steering>,
     /// Hashes keys for the flow tables.
     pub hasher: FlowHasher,
+    /// What lanes tell of their load. Without [`LoadReporting::Shards`], a policy that moves shards sees
+    /// no shard that it could move.
+    pub reporting: LoadReporting,
 }
 
 /// What a worker does that finds no packets.
@@ -199,6 +203,7 @@ pub fn build_lanes<S: Service>(
                 pool: PoolCache::new(config.pool.clone()),
                 service: service(id),
                 time: config.time,
+                reporting: config.reporting,
             })
         })
         .collect();
@@ -278,6 +283,7 @@ impl<S: Service> Runtime<S> {
                 clock: clock.clone(),
                 stop: stop.clone(),
                 waker: wakers[index].clone(),
+                reporting: config.reporting,
             };
             let thread = thread::Builder::new().name(format!("rheo-worker-{index}"));
             let body = move || {

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rheostat_base::clock::Cycles;
 use rheostat_base::{Clock, ClockSource};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::account::LaneCounters;
 use crate::lane::Lane;
+use crate::load::LoadReporting;
 use crate::poll::{Next, PollOutcome, PollPolicy};
 use crate::service::Service;
 use crate::waker::Waker;
@@ -25,25 +28,60 @@ pub(crate) struct Worker<S: Service> {
     pub(crate) clock: Clock,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) waker: Arc<Waker>,
+    pub(crate) reporting: LoadReporting,
+}
+
+/// Tells lanes what time they take of a worker.
+struct TimeMeter {
+    clock: Clock,
+    counters: Vec<Arc<LaneCounters>>,
+    /// When the last of them was told.
+    told: Cycles,
+}
+
+impl TimeMeter {
+    fn elapsed(&mut self) -> u64 {
+        let now = self.clock.cycles();
+        let elapsed = self.clock.nanos_between(self.told, now);
+        self.told = now;
+        elapsed
+    }
+
+    /// A lane was polled, and had work or not.
+    fn polled(&mut self, lane: usize, worked: bool) {
+        let spent = self.elapsed();
+        self.counters[lane].total_ns.add(spent);
+        if worked {
+            self.counters[lane].busy_ns.add(spent);
+        }
+    }
+
+    /// The worker slept, which is every lane's idle time.
+    fn slept(&mut self) {
+        let slept = self.elapsed();
+        self.counters.iter().for_each(|counters| counters.total_ns.add(slept));
+    }
 }
 
 impl<S: Service> Worker<S> {
     /// Polls lanes as the policy says until told to stop, and returns them.
     pub(crate) fn run(mut self) -> Vec<Lane<S>> {
-        let counters: Vec<_> = self.lanes.iter().map(Lane::counters).collect();
+        let mut meter = (self.reporting >= LoadReporting::Lanes).then(|| TimeMeter {
+            clock: self.clock.clone(),
+            counters: self.lanes.iter().map(Lane::counters).collect(),
+            told: self.clock.cycles(),
+        });
         let mut outcome = PollOutcome::default();
-        let mut before = self.clock.cycles();
         // Relaxed: the flag publishes nothing; the lanes go back through the thread's join.
         while !self.stop.load(Ordering::Relaxed) {
             let idle = match self.policy.next(outcome, self.clock.now()) {
                 Next::Run(index) => {
                     outcome = self.lanes[index].poll(self.clock.now());
-                    let after = self.clock.cycles();
-                    let spent = self.clock.nanos_between(before, after);
-                    before = after;
-                    counters[index].total_ns.add(spent);
-                    if outcome.packets > 0 {
-                        counters[index].busy_ns.add(spent);
+                    let worked = outcome.packets > 0;
+                    if let Some(meter) = &mut meter {
+                        meter.polled(index, worked);
+                    }
+                    if worked {
                         continue;
                     }
                     // Lanes without shards get no packets, so polling for them is of no use, whatever
@@ -57,11 +95,9 @@ impl<S: Service> Worker<S> {
                 Some(Next::Sleep(duration)) => std::thread::sleep(duration),
                 Some(Next::Wait) => self.wait(),
             }
-            // Time asleep is every lane's idle time.
-            let after = self.clock.cycles();
-            let slept = self.clock.nanos_between(before, after);
-            before = after;
-            counters.iter().for_each(|counters| counters.total_ns.add(slept));
+            if let Some(meter) = &mut meter {
+                meter.slept();
+            }
         }
         self.lanes
     }

@@ -8,8 +8,8 @@ use rheostat_io::{Device, DeviceMonitor, NullSink, QueuePair, SimConfig, SimNic,
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
 use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::{
-    Arrivals, Egress, LaneState, Polling, RunReport, Runtime, RuntimeConfig, Service, TimeSource,
-    Violation,
+    Arrivals, Egress, LaneState, LoadReporting, Polling, RunReport, Runtime, RuntimeConfig,
+    Service, TimeSource, Violation,
 };
 use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
 use rheostat_state::{StateLayout, TableConfig};
@@ -120,6 +120,7 @@ fn run(panics_at: u64, is_lossy: bool) -> RunReport {
         pool,
         steering,
         hasher,
+        reporting: LoadReporting::Shards,
     };
     let shard = |id: ShardId| {
         let table = TableConfig { capacity: 8, aliases: false };

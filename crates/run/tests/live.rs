@@ -24,8 +24,8 @@ use rheostat_io::{
 };
 use rheostat_packet::{Burst, Mempool, MempoolConfig};
 use rheostat_run::{
-    Arrivals, Egress, LaneSample, LaneState, Move, Polling, RunReport, Runtime, RuntimeConfig,
-    Service, TimeSource,
+    Arrivals, Egress, LaneSample, LaneState, LoadReporting, Move, Polling, RunReport, Runtime,
+    RuntimeConfig, Service, TimeSource,
 };
 use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
 use rheostat_state::{StateLayout, TableConfig};
@@ -181,6 +181,7 @@ fn start(
         pool,
         steering,
         hasher,
+        reporting: LoadReporting::Shards,
     };
     let shard = |id: ShardId| {
         let table = TableConfig { capacity: FLOWS.into(), aliases: false };

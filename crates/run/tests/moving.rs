@@ -13,8 +13,8 @@ use rheostat_io::{Device, DeviceMonitor, NullSink, Pacing, QueuePair, RxQueue, S
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
 use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::{
-    Arrivals, Egress, LaneSample, LaneState, Move, Polling, Runtime, RuntimeConfig, Service,
-    TimeSource,
+    Arrivals, Egress, LaneSample, LaneState, LoadReporting, Move, Polling, Runtime, RuntimeConfig,
+    Service, TimeSource,
 };
 use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
 use rheostat_state::{StateLayout, TableConfig};
@@ -140,6 +140,7 @@ fn start() -> (Runtime<Ordered>, Vec<Arc<AtomicU64>>) {
         pool,
         steering,
         hasher,
+        reporting: LoadReporting::Shards,
     };
     let shard = |id: ShardId| {
         let table = TableConfig { capacity: FLOWS as usize, aliases: false };

@@ -11,7 +11,8 @@ use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQ
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
 use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::{
-    Arrivals, Egress, LaneState, Polling, Runtime, RuntimeConfig, Service, TimeSource,
+    Arrivals, Egress, LaneState, LoadReporting, Polling, Runtime, RuntimeConfig, Service,
+    TimeSource,
 };
 use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
 use rheostat_state::{StateLayout, TableConfig};
@@ -170,6 +171,7 @@ fn hand_offs_wake_their_owner() {
         pool,
         steering: Arc::new(steering),
         hasher,
+        reporting: LoadReporting::Shards,
     };
     let shard = |id: ShardId| {
         let table = TableConfig { capacity: 8, aliases: false };

@@ -20,7 +20,7 @@ use rheostat_nf::function::{Firewall, Lb, Monitor, Nat, Policer};
 use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, Then, make_shards, steering_for};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::account::LaneSample;
-use rheostat_run::{Polling, Routes, RunReport, Runtime, RuntimeConfig, TimeSource};
+use rheostat_run::{LoadReporting, Polling, Routes, RunReport, Runtime, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError, Whose};
 
@@ -258,6 +258,7 @@ fn run_on<C: Chain>(
         pool: bed.pool,
         steering: bed.steering,
         hasher,
+        reporting: LoadReporting::Lanes,
     };
     let chain = Arc::new(chain);
     let routes = Routes(vec![WAN, LAN]);

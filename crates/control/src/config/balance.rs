@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use rheostat_steer::policy::{self, LaneBounds, Load, Policy, Scaling};
+use rheostat_steer::policy::{self, LaneBounds, Load, Policy, Rss, Scaling};
 
 use super::workers::MAX_LANES;
 use crate::diagnostic::Finding;
@@ -47,7 +47,7 @@ impl fmt::Display for BalanceConfig {
         if let Some(interval) = self.interval {
             write!(f, " every {}", Span(interval))?;
         }
-        if self.policy == "rss" {
+        if self.is_static() {
             return Ok(());
         }
         match self.max_lanes {
@@ -59,6 +59,11 @@ impl fmt::Display for BalanceConfig {
 }
 
 impl BalanceConfig {
+    /// Whether the policy never moves anything, whatever the load.
+    pub fn is_static(&self) -> bool {
+        self.policy == Rss.name()
+    }
+
     /// The policy.
     pub fn policy(&self) -> Box<dyn Policy> {
         self.policy_named(self.policy).expect("the configuration takes known names only")

@@ -15,7 +15,8 @@ pub struct LaneCounts {
     /// would be without.
     pub busy_ns: u64,
     /// By shard, the work done for it: cycles, or packets where cycles are not counted. Work that
-    /// another core did for a lane's shard is counted for that shard.
+    /// another core did for a lane's shard is counted for that shard. Empty where shards are not told
+    /// apart: then all of the lane's work is its own.
     pub shards: Vec<u64>,
     /// Work done for no shard of the lane's own, in the same unit.
     pub other: u64,
@@ -94,7 +95,8 @@ impl LoadEstimator {
         }
         let expected = self.shards.len();
         let mut lanes = (0..).map(LaneId).zip(&counts);
-        if let Some((lane, counts)) = lanes.find(|(_, lane)| lane.shards.len() != expected) {
+        let fits = |lane: &LaneCounts| lane.shards.is_empty() || lane.shards.len() == expected;
+        if let Some((lane, counts)) = lanes.find(|(_, lane)| !fits(lane)) {
             return Err(CountsError::Shards { lane, given: counts.shards.len(), expected });
         }
         let elapsed = now.since(self.last);
@@ -242,13 +244,26 @@ mod tests {
     }
 
     #[test]
+    fn where_shards_are_not_told_apart_a_lanes_work_is_its_own() {
+        let mut estimator = LoadEstimator::new(2, 2, Duration::ZERO, Time::ZERO);
+        for (millis, busy) in [(100, 30), (200, 60)] {
+            let lanes = vec![counts(busy, &[], 0), counts(busy / 3, &[], 0)];
+            estimator.update(Time::from_millis(millis), lanes).unwrap();
+            let load = estimator.snapshot(&[0, 1].map(LaneId), &[ACTIVE; 2], BOUNDS).unwrap();
+            assert_eq!([0, 1].map(|lane| load.load(LaneId(lane))), [30, 10].map(percent));
+            assert_eq!(estimator.shards(), [Load::ZERO; 2]);
+        }
+    }
+
+    #[test]
     fn other_lanes_or_shards_than_at_first_are_refused() {
         let mut estimator = LoadEstimator::new(2, 1, Duration::ZERO, Time::ZERO);
         let at = Time::from_millis(100);
         let error = estimator.update(at, vec![counts(0, &[0], 0)]).unwrap_err();
         assert_eq!(error, CountsError::Lanes { given: 1, expected: 2 });
-        let error = estimator.update(at, vec![counts(0, &[0], 0), counts(0, &[], 0)]).unwrap_err();
+        let error =
+            estimator.update(at, vec![counts(0, &[0], 0), counts(0, &[0, 0], 0)]).unwrap_err();
         let lane = LaneId(1);
-        assert_eq!(error, CountsError::Shards { lane, given: 0, expected: 1 });
+        assert_eq!(error, CountsError::Shards { lane, given: 2, expected: 1 });
     }
 }

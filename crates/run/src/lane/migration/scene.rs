@@ -17,6 +17,7 @@ use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation};
 use crate::lane::{Arrival, Lane, LaneConfig, TimeSource};
 use crate::lane::{Arrivals, Egress};
+use crate::load::LoadReporting;
 use crate::migrate::{Command, MoverMailbox, mailbox};
 use crate::runtime::{remains, run_dry};
 use crate::service::{LaneState, Service};
@@ -206,6 +207,7 @@ impl Scene {
                 pool: PoolCache::new(pool.clone()),
                 service: Ordered,
                 time: TimeSource::Poll,
+                reporting: LoadReporting::Shards,
             });
             let (mover, mine) = mailbox(4);
             lane.take_orders_from(mine);
