@@ -10,7 +10,7 @@ use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
 use rheostat_packet::{LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{LaneSample, Routes, RuntimeConfig, TimeSource};
+use rheostat_run::{LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
 use rheostat_traffic::{Arrival, Source};
@@ -87,6 +87,7 @@ pub fn run<C: Chain>(
     let shards = make_shards(&**chain, steering, table, layout, hasher, fragments, seeds);
     let mut shards: Vec<_> = shards.unwrap().into_iter().map(Some).collect();
     let config = RuntimeConfig {
+        polling: Polling::Busy,
         lanes: 2,
         workers: vec![None::<CoreId>],
         handoff_capacity: 128,
@@ -94,6 +95,7 @@ pub fn run<C: Chain>(
         pool: pool.clone(),
         steering: steering.clone(),
         hasher,
+        reporting: LoadReporting::Shards,
     };
     let routes = Routes(vec![DeviceId(0)]);
     let service = |_| ChainService::new(chain.clone(), routes.clone());
