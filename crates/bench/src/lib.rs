@@ -3,7 +3,9 @@
 //! Every figure stands beside that of the same loop without the thing measured: see [`nf`].
 
 pub mod ab;
+mod confidence;
 pub mod error;
+pub mod idle;
 pub mod live;
 pub mod machine;
 pub mod memory;

@@ -5,21 +5,26 @@
 //! sink, polled in the same bursts, with nothing between them. Every invariant of a run is checked
 //! after every row, and a row whose chain dropped packets gives no figure.
 
+mod bed;
+mod control;
 mod harness;
 mod measurement;
 mod network;
+mod placed;
 mod row;
 mod runtime;
 mod spec;
 
+pub use control::Control;
+pub(crate) use control::Controlled;
 pub use measurement::Effort;
+pub(crate) use measurement::Figure;
 pub use row::{Row, Table};
 pub use spec::{ChainKind, Selection, Spec};
 
 use rheostat_nf::function::nat::Mapping;
 
 use crate::error::BenchError;
-use measurement::Figure;
 
 /// Runs rows one after the other.
 #[derive(Debug)]
@@ -28,6 +33,8 @@ pub struct NfBench {
     pub effort: Effort,
     /// The allocations of this process so far, all threads together.
     pub allocations: fn() -> u64,
+    /// Who looks after the lanes.
+    pub control: Control,
 }
 
 impl NfBench {
@@ -55,10 +62,12 @@ impl NfBench {
         Ok(rows)
     }
 
-    fn measure(&self, spec: &Spec) -> Result<Figure, BenchError> {
+    /// Measures a row by itself.
+    pub(crate) fn measure(&self, spec: &Spec) -> Result<Figure, BenchError> {
         match spec.chain {
             ChainKind::Harness => harness::measure(spec, self),
             ChainKind::Empty => runtime::measure_empty(spec, self),
+            ChainKind::Placed => runtime::measure_placed(spec, self),
             ChainKind::Router => runtime::measure_router(spec, self, 0),
             ChainKind::RouterWide => runtime::measure_router(spec, self, 10_000),
             ChainKind::Firewall => runtime::measure_firewall(spec, self),

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use rheostat_bench::memory::FrameSize;
-use rheostat_bench::nf::{ChainKind, Effort, NfBench, Selection};
+use rheostat_bench::nf::{ChainKind, Control, Effort, NfBench, Selection};
 use rheostat_traffic::Distribution;
 
 #[test]
@@ -25,7 +25,7 @@ fn every_kind_of_row_has_a_sound_run() {
         ..plain.clone()
     };
     let effort = Effort { windows: 1, window: Duration::from_millis(30) };
-    let bench = NfBench { effort, allocations: || 0 };
+    let bench = NfBench { effort, allocations: || 0, control: Control::Watched };
     let specs = [plain.specs(), new.specs()].concat();
     let mut shown = 0;
     let rows = bench.run(&specs, |_| shown += 1).expect("sound runs");
@@ -48,7 +48,7 @@ fn a_row_with_more_lanes_than_cores_is_refused() {
         lanes: vec![10_000],
         seed: 3,
     };
-    let bench = NfBench { effort: Effort::default(), allocations: || 0 };
+    let bench = NfBench { effort: Effort::default(), allocations: || 0, control: Control::Watched };
     let error = bench.run(&selection.specs(), |_| {}).expect_err("nobody has so many cores");
     assert!(error.to_string().starts_with("10000 lanes need 10000 cores"), "{error}");
 }

@@ -147,9 +147,10 @@ impl Assembly {
             pool: self.pool,
             steering: self.steering,
             hasher,
-            reporting: match self.config.balance.is_static() {
-                true => LoadReporting::Lanes,
-                false => LoadReporting::Shards,
+            // Who has a control socket may ask what another policy would do.
+            reporting: match (self.config.balance.is_static(), &self.config.observe.control) {
+                (true, None) => LoadReporting::Lanes,
+                _ => LoadReporting::Shards,
             },
         };
         let chain = Arc::new(chain);

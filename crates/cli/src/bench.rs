@@ -1,5 +1,6 @@
 //! `rheo bench`: measures, and compares measurements.
 
+mod idle;
 mod live;
 mod sharing;
 
@@ -13,7 +14,7 @@ use rheostat_bench::ab::Comparison;
 use rheostat_bench::machine::Machine;
 use rheostat_bench::memory::FrameSize;
 use rheostat_bench::migrate::MigrateBench;
-use rheostat_bench::nf::{ChainKind, Effort, NfBench, Selection, Table};
+use rheostat_bench::nf::{ChainKind, Control, Effort, NfBench, Selection, Table};
 use rheostat_traffic::Distribution;
 
 use crate::failure::Failure;
@@ -35,6 +36,8 @@ enum Scenario {
     Live(live::Args),
     /// Measure what it costs to share flow state between lanes, and to spray packets.
     Sharing(sharing::Args),
+    /// Measure what balancing costs while there is nothing to balance.
+    Idle(idle::Args),
     /// Run two benchmark commands in turn and print their ratios.
     Ab(AbArgs),
     /// Move shards between lanes under load, and look for packets lost, doubled or out of order.
@@ -137,6 +140,8 @@ enum ChainName {
     Harness,
     /// A chain without functions.
     Empty,
+    /// Packets placed in shards, and nothing looked up.
+    Placed,
     /// The router with a route to either side.
     Router,
     /// The router with ten thousand routes.
@@ -158,6 +163,25 @@ enum ChainName {
     Lb,
 }
 
+impl ChainName {
+    fn kind(self) -> ChainKind {
+        match self {
+            ChainName::Harness => ChainKind::Harness,
+            ChainName::Empty => ChainKind::Empty,
+            ChainName::Placed => ChainKind::Placed,
+            ChainName::Router => ChainKind::Router,
+            ChainName::RouterWide => ChainKind::RouterWide,
+            ChainName::Firewall => ChainKind::Firewall,
+            ChainName::Nat => ChainKind::Nat,
+            ChainName::NatApd => ChainKind::NatSymmetric,
+            ChainName::FwNat => ChainKind::FirewallNat,
+            ChainName::Policer => ChainKind::Policer,
+            ChainName::Monitor => ChainKind::Monitor,
+            ChainName::Lb => ChainKind::Lb,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum SizeName {
     /// 64 bytes on the wire.
@@ -173,6 +197,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Nf(args) => nf(args),
         Scenario::Live(args) => live::run(args),
         Scenario::Sharing(args) => sharing::run(args),
+        Scenario::Idle(args) => idle::run(args),
         Scenario::Ab(args) => ab(args),
         Scenario::Migrate(args) => migrate(args),
     }
@@ -180,7 +205,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 fn nf(args: &NfArgs) -> Result<ExitCode, Failure> {
     let effort = Effort { windows: args.windows.into(), window: args.window };
-    let bench = NfBench { effort, allocations };
+    let bench = NfBench { effort, allocations, control: Control::default() };
     let specs = selection(args);
     if !args.json {
         out!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
@@ -215,19 +240,7 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
     if !is_narrowed && !args.all {
         return Selection::usual(SEED, &lanes);
     }
-    let chains = args.chains.iter().map(|chain| match chain {
-        ChainName::Harness => ChainKind::Harness,
-        ChainName::Empty => ChainKind::Empty,
-        ChainName::Router => ChainKind::Router,
-        ChainName::RouterWide => ChainKind::RouterWide,
-        ChainName::Firewall => ChainKind::Firewall,
-        ChainName::Nat => ChainKind::Nat,
-        ChainName::NatApd => ChainKind::NatSymmetric,
-        ChainName::FwNat => ChainKind::FirewallNat,
-        ChainName::Policer => ChainKind::Policer,
-        ChainName::Monitor => ChainKind::Monitor,
-        ChainName::Lb => ChainKind::Lb,
-    });
+    let chains = args.chains.iter().map(|chain| chain.kind());
     let sizes = args.sizes.iter().map(|size| match size {
         SizeName::Smallest => FrameSize::Smallest,
         SizeName::Mix => FrameSize::Mix,

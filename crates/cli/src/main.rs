@@ -4,7 +4,6 @@
 mod out;
 
 mod assemble;
-mod balancing;
 mod bench;
 mod capture;
 mod chains;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::privileges::{self, Identity};
 use rheostat_control::config::FunctionConfig;
-use rheostat_control::{Balance, Balancer, Config, DeviceOverride, Overrides};
+use rheostat_control::{Balance, Balancer, Balancing, Config, DeviceOverride, Overrides};
 use rheostat_nf::function::lb::HealthBoard;
 use rheostat_nf::{Chain, ChainService};
 use rheostat_observe::{HealthLines, LiveLine, LogError, LogWriter, Summary};
@@ -21,7 +21,6 @@ use rheostat_steer::policy::{Policy, Rss};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::assemble::Assembly;
-use crate::balancing::Balancing;
 use crate::chains::{self, Logs, WithChain};
 use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;

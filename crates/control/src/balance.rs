@@ -1,6 +1,7 @@
 //! Monitor, plan, apply: while a run goes on, looks at what lanes and shards cost, asks a policy which lane
 //! should own which shard, and has the shards moved.
 
+mod balancing;
 mod imbalance;
 
 use std::time::Duration;
@@ -10,6 +11,8 @@ use rheostat_run::{LaneSample, Move, Mover, RunView, ShardLoads};
 use rheostat_steer::policy::{
     LaneBounds, LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Plan, Policy,
 };
+
+pub use self::balancing::Balancing;
 
 use self::imbalance::ImbalanceMeter;
 

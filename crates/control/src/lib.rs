@@ -3,7 +3,7 @@
 //!
 //! A [`Config`] runs nothing: it says what is to be run, and the caller builds it. What goes on during a run
 //! is [`KernelFollower`], which keeps the routes of a network those of the kernel, and [`Balancer`], which
-//! moves shards between lanes as a policy says.
+//! moves shards between lanes as a policy says, and is driven by a thread, [`Balancing`].
 //!
 //! | file | what it does |
 //! |---|---|
@@ -27,7 +27,7 @@ mod quantity;
 mod reader;
 mod suggestion;
 
-pub use balance::{Balance, Balancer};
+pub use balance::{Balance, Balancer, Balancing};
 pub use config::{Config, LoadError, MissingInput};
 pub use diagnostic::{Finding, Report};
 pub use kernel_follower::KernelFollower;

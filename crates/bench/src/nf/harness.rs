@@ -8,8 +8,8 @@ use rheostat_base::{Clock, ClockSource, CoreId, Counter};
 use rheostat_io::QueuePair;
 use rheostat_packet::{Burst, Mempool, PoolCache};
 
+use super::bed::Bed;
 use super::measurement::{Figure, await_opening, measure as take};
-use super::runtime::Bed;
 use super::{NfBench, Spec};
 use crate::error::BenchError;
 

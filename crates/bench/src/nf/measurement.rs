@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::error::BenchError;
 use crate::memory::Opening;
 
-use super::NfBench;
+use super::{Controlled, NfBench};
 
 /// How long rows run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,12 +25,14 @@ impl Default for Effort {
 
 /// What a row came to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Figure {
+pub(crate) struct Figure {
     /// Packets per second through all lanes, in millions: the median window.
-    pub(super) mpps: f64,
+    pub(crate) mpps: f64,
     /// The slowest and the fastest window.
     pub(super) range: (f64, f64),
     pub(super) allocations_per_packet: f64,
+    /// What the controller did from the start to the end of the run, if there was one.
+    pub(crate) controlled: Controlled,
 }
 
 /// How long no flow may be opened before the chain is taken to refuse them.
@@ -79,5 +81,6 @@ pub(super) fn measure(
         mpps: rates[rates.len() / 2],
         range: (rates[0], rates[rates.len() - 1]),
         allocations_per_packet: allocations as f64 / (latest - first).max(1) as f64,
+        controlled: Controlled::default(),
     }
 }

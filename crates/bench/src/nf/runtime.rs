@@ -4,8 +4,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_base::{Clock, CoreId, CoreSet, DropReason};
-use rheostat_io::Device;
 use rheostat_ip::Network;
 use rheostat_nf::function::firewall::{FirewallConfig, PortRange, Timeouts};
 use rheostat_nf::function::lb::{
@@ -18,73 +16,33 @@ use rheostat_nf::function::policer::{
 };
 use rheostat_nf::function::{Firewall, Lb, Monitor, Nat, Policer};
 use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, Then, make_shards, steering_for};
-use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::account::LaneSample;
-use rheostat_run::{LoadReporting, Polling, Routes, RunReport, Runtime, RuntimeConfig, TimeSource};
-use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
-use rheostat_steer::{HashKey, Orientation, Steering, SteeringError, Whose};
+use rheostat_run::Routes;
+use rheostat_state::{FragmentConfig, Shard, StateLayout, TableConfig};
+use rheostat_steer::Whose;
 
-use super::measurement::{Figure, await_opening, measure};
+use super::bed::{Bed, RECLAIMED_AFTER, SHARDS};
+use super::measurement::Figure;
 use super::network::network;
+use super::placed::Placed;
 use super::{NfBench, Spec};
 use crate::error::BenchError;
-use crate::memory::{self, CYCLE, LAN, Opening, Servers, WAN};
+use crate::memory::{self, LAN, WAN};
 
-/// Entries of the indirection table, and shards: those of a run by default.
-const BUCKETS: usize = 512;
-const SHARDS: usize = 128;
 /// How long a connection that was reset is remembered. Shorter than by default, so that within a row
 /// as many flows end as begin.
 const CLOSED: Duration = Duration::from_millis(100);
 /// New flows per second and lane for which there is room besides the flows that stay, with a share of one.
 const FRESH: f64 = 15e6;
-/// How long an ended flow may stay until it is reclaimed: its time-out, a tick of the timer wheel and
-/// a round of the shards, rounded up.
-const RECLAIMED_AFTER: f64 = 1.6;
-
-/// What a row is measured on.
-pub(super) struct Bed {
-    pub(super) cores: Vec<CoreId>,
-    pub(super) pool: Mempool,
-    pub(super) devices: Vec<Box<dyn Device>>,
-    pub(super) opening: Opening,
-    pub(super) warm_up: Duration,
-    steering: Arc<Steering>,
-}
-
-impl Bed {
-    /// `adapt` makes the steering what the chain needs.
-    pub(super) fn new(
-        spec: &Spec,
-        adapt: impl FnOnce(Steering) -> Result<Steering, SteeringError>,
-    ) -> Result<Bed, BenchError> {
-        let cores = CoreSet::available()?.cores().to_vec();
-        if cores.len() < spec.lanes {
-            return Err(BenchError::TooFewCores { lanes: spec.lanes, cores: cores.len() });
-        }
-        // Both devices' buffers, and as many again for what a lane holds.
-        let buffers = (4 * CYCLE * spec.lanes) as u32;
-        let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
-        // The first device has the clients.
-        let orientations = match spec.load.servers {
-            Servers::Many => vec![Orientation::Inside, Orientation::Outside],
-            Servers::One => vec![Orientation::Outside, Orientation::Inside],
-        };
-        let key = HashKey::new(std::array::from_fn(|i| {
-            // Any key will do, as long as every run has the same.
-            (0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(i as u64 + 1) >> 56) as u8
-        }));
-        let steering = Arc::new(adapt(Steering::new(&key, BUCKETS, SHARDS, orientations)?)?);
-        let (devices, opening) = memory::devices(&spec.load, &steering, spec.lanes);
-        let settle = if spec.load.new_flow_share > 0.0 { RECLAIMED_AFTER } else { 0.3 };
-        let warm_up = Duration::from_secs_f64(settle);
-        Ok(Bed { cores, pool, devices, opening, warm_up, steering })
-    }
-}
-
 /// Measures the empty chain.
 pub(super) fn measure_empty(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
     run(spec, bench, Empty, StateLayout::new())
+}
+
+/// Measures what every stateful chain pays before its first function.
+pub(super) fn measure_placed(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
+    let bed = Bed::new(spec, |steering| steering_for(&Empty, steering))?;
+    let shards = shards(spec, &bed, &Empty, StateLayout::new())?;
+    bed.drive(spec, bench, |_| Placed, shards)
 }
 
 /// Measures the router, with `more` routes than a router needs here.
@@ -237,29 +195,7 @@ fn run_on<C: Chain>(
     network: Option<Arc<Network>>,
 ) -> Result<Figure, BenchError> {
     let bed = Bed::new(spec, |steering| steering_for(&chain, steering))?;
-    let hasher = FlowHasher::new(std::array::from_fn(|i| {
-        (spec.load.seed + i as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95).rotate_left(29)
-    }));
-    // Flows fall into shards by chance: six standard deviations above the mean.
-    let mean = flows(spec) / SHARDS as f64;
-    let capacity = if C::STATEFUL { mean + 6.0 * mean.sqrt() + 64.0 } else { 1.0 };
-    let table = TableConfig { capacity: capacity as usize, aliases: false };
-    let fragments = FragmentConfig::default();
-    let seeds = Seeds { shards: spec.load.seed };
-    let shards =
-        make_shards(&chain, &bed.steering, table, Arc::new(layout), hasher, fragments, seeds)?;
-    let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
-    let config = RuntimeConfig {
-        polling: Polling::Busy,
-        lanes: spec.lanes,
-        workers: bed.cores.iter().take(spec.lanes).copied().map(Some).collect(),
-        handoff_capacity: 1_024,
-        time: TimeSource::Poll,
-        pool: bed.pool,
-        steering: bed.steering,
-        hasher,
-        reporting: LoadReporting::Lanes,
-    };
+    let shards = shards(spec, &bed, &chain, layout)?;
     let chain = Arc::new(chain);
     let routes = Routes(vec![WAN, LAN]);
     let service = |_| {
@@ -269,46 +205,21 @@ fn run_on<C: Chain>(
             None => service,
         }
     };
-    let shard = |id: rheostat_base::ShardId| {
-        shards[id.index()].take().expect("each shard is asked for once")
-    };
-    let mut runtime = Runtime::start(config, bed.devices, Clock::new(), service, shard)?;
-    let opened = await_opening(&bed.opening, spec.load.flows.into());
-    let figure = opened.map(|()| {
-        measure(bench, bed.warm_up, || {
-            let sample = runtime.sample();
-            (sample.lanes.iter().map(|lane| lane.received).sum(), sample.seconds)
-        })
-    });
-    let report = runtime.join()?;
-    let sum = LaneSample::sum(&report.last.lanes);
-    let figure = figure.map_err(|error| error.because(&reasons(&sum)))?;
-    check(spec, &report)?;
-    Ok(figure)
+    bed.drive(spec, bench, service, shards)
 }
 
-/// Makes sure that the run was sound, and that the chain did what it was measured for.
-fn check(spec: &Spec, report: &RunReport) -> Result<(), BenchError> {
-    if let Some(violation) = report.violations.first() {
-        return Err(BenchError::Violated(violation.clone()));
-    }
-    let sum = LaneSample::sum(&report.last.lanes);
-    let dropped = sum.dropped_total();
-    // At the edges of a round, a few packets of short connections come alone.
-    if dropped * 1_000 > sum.received {
-        let (chain, received, reasons) = (spec.chain.name(), sum.received, reasons(&sum));
-        return Err(BenchError::Dropped { chain, dropped, received, reasons });
-    }
-    Ok(())
-}
-
-/// Why packets were dropped, with how many each.
-fn reasons(sum: &LaneSample) -> String {
-    let count = |reason: &DropReason| sum.dropped[*reason as usize];
-    let reasons: Vec<_> = DropReason::ALL
-        .iter()
-        .filter(|reason| count(reason) > 0)
-        .map(|reason| format!("{} {}", reason.name(), count(reason)))
-        .collect();
-    if reasons.is_empty() { "none dropped".into() } else { reasons.join(", ") }
+/// Shards with room for the row's flows.
+fn shards<C: Chain>(
+    spec: &Spec,
+    bed: &Bed,
+    chain: &C,
+    layout: StateLayout,
+) -> Result<Vec<Box<Shard<C::Local>>>, BenchError> {
+    // Flows fall into shards by chance: six standard deviations above the mean.
+    let mean = flows(spec) / SHARDS as f64;
+    let capacity = if C::STATEFUL { mean + 6.0 * mean.sqrt() + 64.0 } else { 1.0 };
+    let table = TableConfig { capacity: capacity as usize, aliases: false };
+    let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: spec.load.seed });
+    let layout = Arc::new(layout);
+    Ok(make_shards(chain, &bed.steering, table, layout, bed.hasher, fragments, seeds)?)
 }

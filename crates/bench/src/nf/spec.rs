@@ -11,6 +11,9 @@ pub enum ChainKind {
     Harness,
     /// A chain without functions: receive, parse, steer, send.
     Empty,
+    /// What every stateful chain pays before its first function: packets are placed in shards, but no flow
+    /// is looked up.
+    Placed,
     /// The stateful firewall.
     Firewall,
     /// The NAT, with endpoint-independent mapping.
@@ -33,9 +36,10 @@ pub enum ChainKind {
 
 impl ChainKind {
     /// All of them, from the least to the most.
-    pub const ALL: [ChainKind; 11] = [
+    pub const ALL: [ChainKind; 12] = [
         ChainKind::Harness,
         ChainKind::Empty,
+        ChainKind::Placed,
         ChainKind::Router,
         ChainKind::RouterWide,
         ChainKind::Policer,
@@ -52,6 +56,7 @@ impl ChainKind {
         match self {
             ChainKind::Harness => "harness",
             ChainKind::Empty => "empty",
+            ChainKind::Placed => "placed",
             ChainKind::Firewall => "firewall",
             ChainKind::Nat => "nat",
             ChainKind::NatSymmetric => "nat-apd",
@@ -198,11 +203,12 @@ mod tests {
             seed: 1,
         };
         let specs = selection.specs();
-        assert_eq!(specs.len(), 11 * 3 * 2 * 2 * 3 * 2);
+        let chains = ChainKind::ALL.len();
+        assert_eq!(specs.len(), chains * 3 * 2 * 2 * 3 * 2);
         // Chains of one load stand together, so that they share a baseline: those that see clients as
         // they are, those that translate them, and those of one server.
         let loads: Vec<Load> = specs.iter().map(|spec| spec.load).collect();
-        assert_eq!(loads.chunk_by(|a, b| a == b).count() * 11, specs.len() * 3);
+        assert_eq!(loads.chunk_by(|a, b| a == b).count() * chains, specs.len() * 3);
     }
 
     #[test]

@@ -7,24 +7,28 @@ use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::Duration;
 
 use rheostat_base::{CoreSet, Time};
-use rheostat_control::balance::{Balance, Balancer, counts};
-use rheostat_control::config::BalanceConfig;
 use rheostat_run::RunView;
 use rheostat_steer::policy::LaneBounds;
+
+use super::{Balance, Balancer, counts};
+use crate::config::BalanceConfig;
 
 /// How often the quota of the process's cgroup is looked at.
 const QUOTA: Duration = Duration::from_secs(1);
 
 /// The running controller.
 #[derive(Debug)]
-pub(crate) struct Balancing {
+pub struct Balancing {
     thread: JoinHandle<Balance>,
     over: Arc<AtomicBool>,
 }
 
 impl Balancing {
     /// Starts to drive `balancer` over the run, within the bounds of `config` and of the cgroup.
-    pub(crate) fn start(
+    ///
+    /// # Errors
+    /// [`io::Error`] when there can be no thread.
+    pub fn start(
         mut balancer: Balancer,
         config: BalanceConfig,
         view: Arc<RunView>,
@@ -49,7 +53,7 @@ impl Balancing {
     }
 
     /// Ends it, and says what it came to. Shards that are moving are left to the end of the run.
-    pub(crate) fn stop(self) -> Balance {
+    pub fn stop(self) -> Balance {
         self.over.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

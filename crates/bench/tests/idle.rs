@@ -1,0 +1,25 @@
+//! What balancing costs can be measured: runs of both kinds are sound, nothing moves, and the interval holds
+//! the median. How much it is, is not for a test to say.
+
+use std::time::Duration;
+
+use rheostat_bench::idle::IdleBench;
+use rheostat_bench::nf::ChainKind;
+
+#[test]
+fn rows_tell_the_cost_of_balancing_what_is_even() {
+    let window = Duration::from_millis(150);
+    let bench = IdleBench { windows: 2, window, flows: 1_000, seed: 1 };
+    let mut shown = 0;
+    let chains = [ChainKind::Placed, ChainKind::Firewall];
+    let rows = bench.run(&chains, &[1], |_| shown += 1).expect("sound runs");
+    assert_eq!((rows.len(), shown), (2, 2));
+    for (row, chain) in rows.iter().zip(chains) {
+        assert_eq!((row.chain.as_str(), row.lanes, row.windows), (chain.name(), 1, 2));
+        assert!(row.ns_static > 0.0 && row.ns_balanced > 0.0, "{row:?}");
+        assert!(row.cost_low <= row.cost && row.cost <= row.cost_high && row.cost < 1.0, "{row:?}");
+        // In each run that has a controller there is time for one plan at least.
+        assert!(row.plans >= 2, "{row:?}");
+        assert_eq!(row.withheld, 0, "a single lane has nobody to give shards to");
+    }
+}

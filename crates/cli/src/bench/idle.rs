@@ -1,0 +1,68 @@
+//! `rheo bench idle`: balancing with nothing to balance.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rheostat_base::unit::parse_duration;
+use rheostat_bench::idle::{IdleBench, Table};
+use rheostat_bench::machine::Machine;
+use rheostat_bench::nf::ChainKind;
+
+use super::{ChainName, SEED};
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo bench idle                         no state, the least with state, the firewall
+  rheo bench idle --chain firewall --lanes 2 --windows 101
+  rheo bench idle --chain harness         the same twice: what it shows is chance
+  rheo bench idle --json > rows.json
+
+Pairs of runs of one load, which is even: static RSS without any count of the load, and RSS++
+with all that it needs. A row's cost is the share of the throughput that the second lacks, and
+between what it lies with a confidence of 95 %. Packets come from memory as fast as lanes take
+them, 64 bytes each. Plans that would have moved shards are withheld; there are none if every
+lane has a core of its own: leave the machine alone meanwhile.")]
+pub(super) struct Args {
+    /// What lanes do.
+    #[arg(long = "chain", value_enum, value_delimiter = ',')]
+    chains: Vec<ChainName>,
+    /// Flows that are open throughout.
+    #[arg(long, default_value = "64k", value_parser = super::flows)]
+    flows: u32,
+    /// Numbers of lanes; one and two where there are two cores.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=64))]
+    lanes: Vec<u16>,
+    /// Pairs of runs per row; the median counts.
+    #[arg(long, default_value_t = 31, value_parser = clap::value_parser!(u16).range(LEAST..=1000))]
+    windows: u16,
+    /// How long each run is measured, once it has come into its stride.
+    #[arg(long, default_value = "300ms", value_parser = parse_duration)]
+    window: Duration,
+    /// Print rows as lines of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+const LEAST: i64 = IdleBench::LEAST_WINDOWS as i64;
+
+/// Measures.
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let windows = args.windows.into();
+    let bench = IdleBench { windows, window: args.window, flows: args.flows, seed: SEED };
+    let chains = args.chains.iter().map(|chain| chain.kind()).collect();
+    let usual = [ChainKind::Empty, ChainKind::Placed, ChainKind::Firewall];
+    let chains = super::given(chains, &usual, usize::MAX);
+    if !args.json {
+        out!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
+        out!("{}", Table::heading());
+    }
+    bench.run(&chains, &super::lanes(&args.lanes), |row| {
+        if args.json {
+            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
+        } else {
+            out!("{}", Table::line(row));
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
