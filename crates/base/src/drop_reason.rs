@@ -38,6 +38,8 @@ drop_reasons! {
     HandoffFull = "handoff_full",
     /// Too many packets waited for their shard to come from another lane.
     HoldFull = "hold_full",
+    /// The pool that was to work for the packet has as much to do as it may.
+    PoolFull = "pool_full",
     /// A transmit queue did not take the packet.
     TransmitFull = "transmit_full",
     /// The shard's flow table was full and nothing in it could be evicted.

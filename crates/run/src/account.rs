@@ -96,6 +96,8 @@ lane_counters! {
     waiting,
     /// Packets now waiting for their shard to come from another lane; a gauge.
     on_hold,
+    /// Packets for which a pool now works; a gauge.
+    at_pool,
     /// The most flows the lane has held at once; a gauge.
     flows_peak,
 }
@@ -112,7 +114,7 @@ impl LaneCounters {
 }
 
 /// Counters that may fall.
-const GAUGES: [&str; 4] = ["held", "waiting", "on_hold", "flows_peak"];
+const GAUGES: [&str; 5] = ["held", "waiting", "on_hold", "at_pool", "flows_peak"];
 
 impl LaneSample {
     /// Packets dropped for any reason.
@@ -122,7 +124,7 @@ impl LaneSample {
 
     /// Packets that stay in the lane for now.
     pub fn held_total(&self) -> u64 {
-        self.held + self.waiting + self.on_hold
+        self.held + self.waiting + self.on_hold + self.at_pool
     }
 
     /// Flows alive.
@@ -148,8 +150,8 @@ impl LaneSample {
     #[must_use]
     pub fn since(&self, earlier: &LaneSample) -> LaneSample {
         let difference = self.combine(earlier, u64::wrapping_sub);
-        let LaneSample { held, waiting, on_hold, flows_peak, .. } = *self;
-        LaneSample { held, waiting, on_hold, flows_peak, ..difference }
+        let LaneSample { held, waiting, on_hold, at_pool, flows_peak, .. } = *self;
+        LaneSample { held, waiting, on_hold, at_pool, flows_peak, ..difference }
     }
 
     /// The counters that may only grow, to compare two samples of a running lane.
@@ -160,7 +162,7 @@ impl LaneSample {
 }
 
 /// How many packets lanes have received, if all of them are done with: sent, consumed, dropped, or held for
-/// the first of their datagram. Packets on hold for their shard are not done with.
+/// the first of their datagram. Packets on hold for their shard, or at a pool, are not done with.
 pub(crate) fn received_and_done(lanes: &[Arc<LaneCounters>]) -> Option<u64> {
     // What leaves is read before what enters: both only grow, and what has left has entered, so when
     // they are equal nothing was under way in between.

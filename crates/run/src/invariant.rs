@@ -75,6 +75,14 @@ pub enum Violation {
         /// How many.
         packets: u64,
     },
+    /// Packets still wait for replies of a pool.
+    #[error("lane {lane}: {packets} packets wait for a pool that did not reply")]
+    Unanswered {
+        /// The lane.
+        lane: usize,
+        /// How many.
+        packets: u64,
+    },
     /// Flows were lost or doubled.
     #[error("{created} flows were created and {ended} ended, but {live} are in the tables")]
     Flows {
@@ -144,6 +152,7 @@ impl Remains {
             let left = c.sent + c.consumed + c.held_total() + c.dropped_total() + c.handoff_out;
             expect(entered == left, Violation::LaneUnbalanced { lane, entered, left });
             expect(c.on_hold == 0, Violation::Stranded { lane, packets: c.on_hold });
+            expect(c.at_pool == 0, Violation::Unanswered { lane, packets: c.at_pool });
         }
         let all = LaneSample::sum(&self.lanes);
         let delivered = self.devices.iter().map(delivered).sum::<u64>();
@@ -266,6 +275,11 @@ mod tests {
             r.devices[0].sent -= 1;
         });
         assert!(matches!(stranded[..], [V::Stranded { lane: 0, packets: 1 }]));
+        let unanswered = found(|r| {
+            r.lanes[1].consumed -= 1;
+            r.lanes[1].at_pool = 1;
+        });
+        assert!(matches!(unanswered[..], [V::Unanswered { lane: 1, packets: 1 }]));
     }
 
     #[test]

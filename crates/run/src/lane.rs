@@ -2,6 +2,7 @@
 //! transmit queues. A lane is data; whoever calls [`Lane::poll`] runs it.
 
 mod arrival;
+mod completion;
 mod egress;
 mod fragments;
 mod hairpin;
@@ -184,6 +185,9 @@ impl<S: Service> Lane<S> {
 
     /// Lets the lane wake other lanes' workers, of which `wakers` has one per lane.
     pub(crate) fn wake_by(&mut self, wakers: Vec<Arc<Waker>>) {
+        if let Some(desk) = self.service.desk() {
+            desk.wake_by(wakers[self.id.index()].clone());
+        }
         self.handoff.wake_by(wakers);
     }
 
@@ -193,8 +197,9 @@ impl<S: Service> Lane<S> {
     }
 
     /// Whether neither packets nor commands wait for the lane, as far as can be told without polling.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.handoff.waiting() == 0
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        self.service.desk().is_none_or(|desk| !desk.has_replies())
+            && self.handoff.waiting() == 0
             && self.mailbox.as_ref().is_none_or(LaneMailbox::is_empty)
             && self.receivers.iter().all(|queue| queue.backlog() == 0)
     }
@@ -232,8 +237,9 @@ impl<S: Service> Lane<S> {
     }
 
     /// Takes up to a burst from every ring and every device, processes what this lane owns, hands the
-    /// rest to its owners, does what timers ask for, and sends. Nothing stays behind but fragments
-    /// that wait for the first of their datagram.
+    /// rest to its owners, goes on with what a pool has done, does what timers ask for, and sends.
+    /// Nothing stays behind but fragments that wait for the first of their datagram, packets that wait
+    /// for their shard, and those for which a pool works.
     pub fn poll(&mut self, now: Time) -> PollOutcome {
         self.polled = now;
         self.egress.start_poll(now);
@@ -249,6 +255,7 @@ impl<S: Service> Lane<S> {
         while !self.fragments.is_empty() {
             self.track_fragments();
         }
+        let completed = self.complete();
         let mut state =
             LaneState { shards: &mut self.shards, pool: &mut self.pool, counters: &self.counters };
         if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
@@ -263,13 +270,15 @@ impl<S: Service> Lane<S> {
             }
         }
         self.publish();
+        self.ring_desk();
         self.egress.flush(&mut self.pool, &self.counters);
         self.give_away_shards();
-        PollOutcome { packets: taken + received, next_deadline: self.next_deadline() }
+        let packets = taken + received + completed;
+        PollOutcome { packets, next_deadline: self.next_deadline() }
     }
 
     /// Ends the run: drops the fragments whose first never came, lets everything due at `now` expire,
-    /// and returns the lane's buffers to the pool. All rings must be empty.
+    /// and returns the lane's buffers to the pool. All rings must be empty, and all tasks done.
     pub fn finish(&mut self, now: Time) {
         for shard in self.shards.iter_mut() {
             for packet in shard.fragments.drain() {

@@ -1,5 +1,5 @@
-//! Lanes, the workers that run them, the rings on which packets change lanes, and the accounts that
-//! prove no packet was lost on the way.
+//! Lanes, the workers that run them, the rings on which packets change lanes, pools that work for lanes,
+//! and the accounts that prove no packet was lost on the way.
 
 pub mod account;
 pub mod figures;
@@ -9,6 +9,7 @@ pub mod lane;
 pub mod load;
 pub mod migrate;
 pub mod poll;
+pub mod pool;
 pub mod runtime;
 pub mod service;
 pub mod shard_set;
@@ -25,7 +26,9 @@ pub use lane::{
 pub use load::{LoadReporting, ShardLoads};
 pub use migrate::{Move, MoveError, Mover};
 pub use poll::{Next, PollOutcome, PollPolicy};
+pub use pool::{AnyDesk, Desk, Lost, Pool, PoolConfig, PoolError, PoolReport, Reply, Stepped};
 pub use runtime::{MigrationTimes, Polling, RunReport, Runtime, RuntimeConfig, StartError};
 pub use service::{LaneState, Service};
 pub use shard_set::ShardSet;
 pub use view::{RunView, Sample, TableError};
+pub use waker::Waker;

@@ -13,7 +13,7 @@ use rheostat_base::Time;
 /// What came of polling a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PollOutcome {
-    /// Packets received from devices and taken from other lanes.
+    /// Packets received from devices, taken from other lanes, and come back from a pool.
     pub packets: usize,
     /// When the lane next has work without a packet arriving.
     pub next_deadline: Option<Time>,

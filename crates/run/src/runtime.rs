@@ -375,7 +375,7 @@ impl<S: Service> Runtime<S> {
         }
         let lanes: Vec<_> = self.view.counters.iter().map(|counters| counters.sample()).collect();
         let sum = LaneSample::sum(&lanes);
-        sum.handoff_in == sum.handoff_out
+        sum.handoff_in == sum.handoff_out && sum.at_pool == 0
     }
 
     /// Stops the workers, lets the lanes run dry on this thread, and draws up the account.
@@ -427,15 +427,18 @@ impl<S: Service> Runtime<S> {
     }
 }
 
-/// How long shards that are moving when a run ends may take to arrive. Tables' fences are all there is
-/// to wait for.
+/// How long shards that are moving when a run ends may take to arrive, once no pool works for a lane.
+/// Tables' fences are all there is to wait for then.
 const SETTLE: Duration = Duration::from_secs(2);
 
 /// Polls lanes in turn until no shard is moving. Whatever has not arrived in the end is named in the
 /// account.
 fn settle<S: Service>(lanes: &mut [Lane<S>], mover: &mut Mover, clock: &Clock) {
-    let last = clock.now() + SETTLE;
+    let mut last = clock.now() + SETTLE;
     while !mover.is_idle() && clock.now() < last {
+        if lanes.iter().any(|lane| lane.at_pool() > 0) {
+            last = clock.now() + SETTLE;
+        }
         mover.step(clock.now());
         lanes.iter_mut().for_each(|lane| {
             lane.poll(clock.now());
@@ -443,13 +446,17 @@ fn settle<S: Service>(lanes: &mut [Lane<S>], mover: &mut Mover, clock: &Clock) {
     }
 }
 
-/// Polls lanes in turn until a whole round finds nothing, then ends each of them. Shards that are moving
-/// must have arrived.
+/// Polls lanes in turn until a whole round finds nothing and no pool works for them, then ends each of
+/// them. Shards that are moving must have arrived.
 pub fn run_dry<S: Service>(lanes: &mut [Lane<S>], now: Time) {
     loop {
         let packets: usize = lanes.iter_mut().map(|lane| lane.poll(now).packets).sum();
-        if packets == 0 && lanes.iter().all(|lane| lane.handoff_waiting() == 0) {
+        let awaits_pool = lanes.iter().any(|lane| lane.at_pool() > 0);
+        if packets == 0 && !awaits_pool && lanes.iter().all(|lane| lane.handoff_waiting() == 0) {
             break;
+        }
+        if packets == 0 && awaits_pool {
+            thread::yield_now();
         }
     }
     let latest = lanes.iter().map(Lane::latest).max().unwrap_or(now);

@@ -1,4 +1,4 @@
-//! What a lane runs: a chain of network functions, or a TCP service.
+//! What a lane runs: a chain of network functions, or a service of one's own.
 
 use rheostat_base::Time;
 use rheostat_packet::{Burst, PoolCache};
@@ -6,6 +6,7 @@ use rheostat_packet::{Burst, PoolCache};
 use crate::account::LaneCounters;
 use crate::figures::Figures;
 use crate::lane::{Arrivals, Egress};
+use crate::pool::AnyDesk;
 use crate::shard_set::ShardSet;
 
 /// The parts of a lane that a service works on.
@@ -29,13 +30,23 @@ pub trait Service: Send + 'static {
     const STATEFUL: bool;
 
     /// Processes packets of shards that the lane owns, in order, and leaves `arrivals` empty: each
-    /// packet goes to `out`, or is freed and counted as consumed or dropped.
+    /// packet goes to `out`, or to the service's desk, or is freed and counted as consumed or dropped.
     fn process(
         &mut self,
         arrivals: &mut Arrivals,
         lane: &mut LaneState<'_, Self::Local>,
         out: &mut Egress,
     );
+
+    /// The service's desk at a [`crate::Pool`], if it has one.
+    #[inline(always)]
+    fn desk(&mut self) -> Option<&mut dyn AnyDesk> {
+        None
+    }
+
+    /// Goes on with the packets whose replies have come, in the order in which the desk gives them, and
+    /// leaves none of those there. Called once per poll, when there are any.
+    fn complete(&mut self, _lane: &mut LaneState<'_, Self::Local>, _out: &mut Egress, _now: Time) {}
 
     /// Sends on the packets that a poll at `now` received, all from one device, and leaves `burst` empty.
     /// Only called for a service that keeps no state.

@@ -1,14 +1,15 @@
-//! Waking a worker that sleeps until its devices have packets.
+//! Waking a thread that sleeps because it has nothing to do.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rheostat_base::sync::doorbell::Doorbell;
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-/// What other threads wake a worker by.
+/// What other threads wake a worker, or a member of a pool, by.
 #[derive(Debug)]
-pub(crate) struct Waker {
+pub struct Waker {
     bell: Doorbell,
     event: OwnedFd,
 }
@@ -40,6 +41,13 @@ impl Waker {
     /// Says that the worker is about to sleep; it must then look for work once more.
     pub(crate) fn lie_down(&self) {
         self.bell.lie_down();
+    }
+
+    /// Blocks until somebody rings, but no longer than `longest`, which is less than a second.
+    pub(crate) fn block(&self, longest: Duration) {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
+        // Interrupted, it looks for work a little early.
+        let _ = poll(&mut [PollFd::new(&self.event, PollFlags::IN)], Some(&timeout));
     }
 
     /// Says that the worker is awake, and forgets rings.

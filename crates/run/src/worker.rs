@@ -102,11 +102,11 @@ impl<S: Service> Worker<S> {
         self.lanes
     }
 
-    /// Blocks until a device has packets, another lane has handed some over, the mover has a command, or
-    /// a timer is due.
-    fn wait(&self) {
+    /// Blocks until a device has packets, another lane has handed some over, a pool has replied, the mover
+    /// has a command, or a timer is due.
+    fn wait(&mut self) {
         self.waker.lie_down();
-        let quiet = self.lanes.iter().all(Lane::is_quiet) && !self.stop.load(Ordering::Relaxed);
+        let quiet = self.lanes.iter_mut().all(Lane::is_quiet) && !self.stop.load(Ordering::Relaxed);
         if quiet {
             self.block();
         }

@@ -125,8 +125,12 @@ impl<S: Service> Lane<S> {
     #[inline]
     pub(super) fn give_away_shards(&mut self) {
         loop {
-            let Lane { ownership, receivers, received_by, .. } = self;
-            let due = ownership.next_due(|mark| mark.has_passed(receivers, received_by));
+            let Lane { ownership, receivers, received_by, service, .. } = self;
+            let due = ownership.next_due(|shard, mark| {
+                // What a pool does for the shard comes back to this lane, and nothing is added to it.
+                mark.has_passed(receivers, received_by)
+                    && service.desk().is_none_or(|desk| desk.outstanding(shard) == 0)
+            });
             let Some((id, to)) = due else { return };
             let shard = self.shards.remove(id).expect("its owner has it");
             self.departures.note(id, &self.receivers);
@@ -207,6 +211,8 @@ impl<S: Service> Lane<S> {
 
 #[cfg(all(test, shuttle))]
 mod exploration;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod pooled;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod sabotage;
 #[cfg(all(test, not(loom)))]

@@ -42,7 +42,7 @@ impl Owner {
             },
             Delivery::Parcel(_) => ownership.switch(SHARD),
         });
-        if ownership.next_due(|_| true).is_some() {
+        if ownership.next_due(|_, _| true).is_some() {
             let shard = shard.take().expect("the owner has it");
             outbound.post(Parcel::Shard(shard));
         }

@@ -156,15 +156,15 @@ impl Ownership {
         self.switched[shard.index()] += 1;
     }
 
-    /// A shard that may now be given away, and to whom: from here on it is theirs. `has_passed` tells
-    /// whether all that waited at a watermark has been processed.
+    /// A shard that may now be given away, and to whom: from here on it is theirs. `is_done_with` tells
+    /// whether all packets of the shard that waited at a watermark have been processed to the end.
     pub(crate) fn next_due(
         &mut self,
-        has_passed: impl Fn(&Watermark) -> bool,
+        mut is_done_with: impl FnMut(ShardId, &Watermark) -> bool,
     ) -> Option<(ShardId, LaneId)> {
         let due = self.releases.iter().position(|release| {
             let switched = self.switched[release.shard.index()];
-            switched >= release.switches && has_passed(&release.watermark)
+            switched >= release.switches && is_done_with(release.shard, &release.watermark)
         })?;
         let Release { shard, to, switches, .. } = self.releases.swap_remove(due);
         self.switched[shard.index()] -= switches;
@@ -193,11 +193,11 @@ mod tests {
         // One lane is faster than the mover.
         a.switch(S);
         a.release(S, B, 2, Watermark::default());
-        assert_eq!(a.next_due(|_| true), None);
+        assert_eq!(a.next_due(|_, _| true), None);
         a.switch(S);
-        assert_eq!(a.next_due(|_| false), None);
+        assert_eq!(a.next_due(|_, _| false), None);
         assert_eq!(a.place(S), Place::Here);
-        assert_eq!(a.next_due(|_| true), Some((S, B)));
+        assert_eq!(a.next_due(|_, _| true), Some((S, B)));
         assert_eq!((a.place(S), a.was_given_away(S)), (Place::Elsewhere(B), true));
         assert!(a.is_parked());
     }
@@ -207,7 +207,7 @@ mod tests {
         let mut a = lane(A);
         a.switch(S);
         a.release(S, B, 1, Watermark::default());
-        assert_eq!(a.next_due(|_| true), Some((S, B)));
+        assert_eq!(a.next_due(|_, _| true), Some((S, B)));
         a.expect(S, 0);
         assert_eq!(
             (a.place(S), a.is_parked(), a.was_given_away(S)),
@@ -216,7 +216,7 @@ mod tests {
         a.arrive(S);
         assert_eq!(a.place(S), Place::Here);
         a.release(S, B, 1, Watermark::default());
-        assert_eq!(a.next_due(|_| true), None);
+        assert_eq!(a.next_due(|_, _| true), None);
     }
 
     #[test]

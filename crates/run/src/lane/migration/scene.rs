@@ -16,7 +16,7 @@ use rheostat_steer::{HashKey, Orientation, Steering};
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation};
 use crate::lane::{Arrival, Lane, LaneConfig, TimeSource};
-use crate::lane::{Arrivals, Egress};
+use crate::lane::{Arrivals, Egress, Placed};
 use crate::load::LoadReporting;
 use crate::migrate::{Command, MoverMailbox, mailbox};
 use crate::runtime::{remains, run_dry};
@@ -40,19 +40,7 @@ impl Service for Ordered {
     const STATEFUL: bool = true;
 
     fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
-        arrivals.drain(|packet, arrival| {
-            let shard = lane.shards.get_mut(arrival.shard).expect("a packet meets its shard");
-            if shard.table.find_now(arrival.hash, &arrival.key).is_none() {
-                shard.table.insert(arrival.hash, &arrival.key, arrival.now).expect("room");
-                lane.counters.flows_created.increment();
-            }
-            let flow = shard.table.find_now(arrival.hash, &arrival.key).expect("there now");
-            let mut flow = shard.table.flow(flow).expect("there now");
-            if flow.note_arrival(arrival.forward, packet.meta.device, packet.meta.stamp) {
-                lane.counters.reordered.increment();
-            }
-            out.send(DeviceId(0), packet, lane.pool, lane.counters);
-        });
+        arrivals.drain(|packet, arrival| send_on(Placed { packet, arrival: *arrival }, lane, out));
     }
 
     fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {
@@ -66,6 +54,25 @@ impl Service for Ordered {
     fn next_deadline(&self) -> Option<Time> {
         None
     }
+}
+
+/// Sends a packet on, and notes whether its flow keeps its order.
+pub(super) fn send_on(
+    Placed { packet, arrival }: Placed,
+    lane: &mut LaneState<'_, ()>,
+    out: &mut Egress,
+) {
+    let shard = lane.shards.get_mut(arrival.shard).expect("a packet meets its shard");
+    if shard.table.find_now(arrival.hash, &arrival.key).is_none() {
+        shard.table.insert(arrival.hash, &arrival.key, arrival.now).expect("room");
+        lane.counters.flows_created.increment();
+    }
+    let flow = shard.table.find_now(arrival.hash, &arrival.key).expect("there now");
+    let mut flow = shard.table.flow(flow).expect("there now");
+    if flow.note_arrival(arrival.forward, packet.meta.device, packet.meta.stamp) {
+        lane.counters.reordered.increment();
+    }
+    out.send(DeviceId(0), packet, lane.pool, lane.counters);
 }
 
 /// A queue into which a test puts packets of one flow, by their stamps.
@@ -125,8 +132,8 @@ impl TxQueue for Queue {
 }
 
 /// Three lanes; the first has the flow's shard, and all others unless packets take a detour.
-pub(super) struct Scene {
-    pub(super) lanes: Vec<Lane<Ordered>>,
+pub(super) struct Scene<S: Service = Ordered> {
+    pub(super) lanes: Vec<Lane<S>>,
     pub(super) queues: Vec<Queue>,
     orders: Vec<MoverMailbox>,
     pub(super) shard: ShardId,
@@ -148,22 +155,24 @@ pub(super) fn shard(id: ShardId) -> Box<Shard<()>> {
 
 impl Scene {
     pub(super) fn new(lies: bool) -> Scene {
-        Scene::with(Queue { lies, ..Queue::default() })
+        Scene::with(Queue { lies, ..Queue::default() }, |_| Ordered)
     }
 
     /// A scene whose device stamps packets as lanes receive them.
     pub(super) fn live() -> Scene {
-        Scene::with(Queue { receipts: Some(Arc::default()), ..Queue::default() })
+        Scene::with(Queue { receipts: Some(Arc::default()), ..Queue::default() }, |_| Ordered)
     }
 
     /// A scene whose device places the packets by the buckets of another shard, [`Scene::detour`], which lane C
     /// has, and says that its hash covers `kind`.
     pub(super) fn by_detour(kind: HashKind) -> Scene {
-        Scene::with(Queue { kind: Some(kind), ..Queue::default() })
+        Scene::with(Queue { kind: Some(kind), ..Queue::default() }, |_| Ordered)
     }
+}
 
-    /// A scene of queues like `queue`, each with packets of its own.
-    fn with(queue: Queue) -> Scene {
+impl<S: Service<Local = ()>> Scene<S> {
+    /// A scene of queues like `queue`, each with packets of its own, and of a service per lane.
+    pub(super) fn with(queue: Queue, mut service: impl FnMut(usize) -> S) -> Scene<S> {
         let pool = MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() };
         let pool = Mempool::new(&pool).unwrap();
         let steering = Steering::new(&HashKey::MICROSOFT, 4, 4, vec![Orientation::Inside]).unwrap();
@@ -205,7 +214,7 @@ impl Scene {
                 handoff,
                 hold_capacity: 64,
                 pool: PoolCache::new(pool.clone()),
-                service: Ordered,
+                service: service(index),
                 time: TimeSource::Poll,
                 reporting: LoadReporting::Shards,
             });
@@ -261,6 +270,11 @@ impl Scene {
 
     pub(super) fn finish(mut self) -> Vec<Violation> {
         run_dry(&mut self.lanes, Time::from_millis(2));
+        self.account()
+    }
+
+    /// The account of the lanes as they are.
+    pub(super) fn account(self) -> Vec<Violation> {
         let sent = self.queues.iter().map(|queue| *queue.sent.lock().unwrap()).sum();
         let device = DeviceCounters { arrived: self.arrived, sent, ..DeviceCounters::default() };
         let found = remains(&self.lanes, &[device], 4);

@@ -1,0 +1,38 @@
+//! The lane's part when a pool works for its service: see [`crate::pool`].
+
+use super::Lane;
+use crate::service::{LaneState, Service};
+
+impl<S: Service> Lane<S> {
+    /// Packets for which a pool works.
+    pub(crate) fn at_pool(&self) -> u64 {
+        self.counters.at_pool.get()
+    }
+
+    /// Lets the service go on with the packets whose replies have come. Returns how many.
+    #[inline]
+    pub(super) fn complete(&mut self) -> usize {
+        let Some(desk) = self.service.desk() else { return 0 };
+        let ready = desk.collect();
+        if ready == 0 {
+            return 0;
+        }
+        let mut state =
+            LaneState { shards: &mut self.shards, pool: &mut self.pool, counters: &self.counters };
+        self.service.complete(&mut state, &mut self.egress, self.latest);
+        if self.egress.has_returning() {
+            self.take_back();
+            self.process();
+        }
+        ready
+    }
+
+    /// Lets the pool know of the tasks that this poll gave it.
+    #[inline]
+    pub(super) fn ring_desk(&mut self) {
+        if let Some(desk) = self.service.desk() {
+            desk.ring();
+            self.counters.at_pool.set(desk.len() as u64);
+        }
+    }
+}

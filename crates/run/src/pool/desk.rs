@@ -1,0 +1,138 @@
+//! Where a lane gives its tasks away and gets the replies, in order.
+
+use std::sync::Arc;
+
+use rheostat_base::ShardId;
+
+use super::line::{Front, LaneWaker, Lost};
+use super::order::Order;
+use crate::lane::Placed;
+use crate::waker::Waker;
+
+/// A packet that a pool has worked for.
+#[derive(Debug)]
+pub struct Reply<R> {
+    /// The packet.
+    pub placed: Placed,
+    /// What came of its task.
+    pub outcome: Result<R, Lost>,
+}
+
+/// A lane's place at a [`super::Pool`]: tasks of type `T` go out, results of type `R` come back. A packet
+/// waits here for the reply to its task, and replies come out in the order in which the packets of their
+/// shard went in, whichever member was faster.
+///
+/// A service owns the desks of its lane and shows them to it by [`crate::Service::desk`].
+#[derive(Debug)]
+pub struct Desk<T, R> {
+    /// One per member.
+    lines: Vec<Front<T, R>>,
+    order: Order<Placed, Result<R, Lost>>,
+    waker: LaneWaker,
+    /// Which member is looked at first, so that none is always last.
+    start: usize,
+}
+
+/// What a lane asks of a desk, whatever its tasks are.
+pub trait AnyDesk {
+    /// Takes the replies that have come, and returns how many packets may go on now.
+    fn collect(&mut self) -> usize;
+
+    /// Wakes the members that were given tasks since this was called last.
+    fn ring(&mut self);
+
+    /// Packets at the desk.
+    fn len(&self) -> usize;
+
+    /// Packets of a shard at the desk. As long as there are any, the shard stays where it is.
+    fn outstanding(&self, shard: ShardId) -> usize;
+
+    /// Whether [`AnyDesk::collect`] would find something.
+    fn has_replies(&self) -> bool;
+
+    /// Lets members wake the lane's worker.
+    fn wake_by(&mut self, waker: Arc<Waker>);
+
+    /// Whether no packet is at the desk.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<T, R> Desk<T, R> {
+    /// A desk with a line for `depth` tasks to each member, for a run with `shards` shards.
+    pub(super) fn new(
+        lines: Vec<Front<T, R>>,
+        depth: usize,
+        shards: usize,
+        waker: LaneWaker,
+    ) -> Desk<T, R> {
+        let order = Order::new(shards, lines.len() * depth);
+        Desk { lines, order, waker, start: 0 }
+    }
+
+    /// Gives a packet's task to the member with the fewest of this lane's. Gives the packet back when all
+    /// have as many as they may: it is the caller's to drop, or to refuse.
+    #[must_use = "a packet that is given back is still somebody's"]
+    pub fn give(&mut self, placed: Placed, task: T) -> Option<Placed> {
+        let count = self.lines.len();
+        self.start = (self.start + 1) % count;
+        let members = (self.start..count).chain(0..self.start);
+        let loads = members.filter_map(|member| Some((self.lines[member].load()?, member)));
+        // The first of equals.
+        let Some((_, member)) = loads.min_by_key(|(load, _)| *load) else { return Some(placed) };
+        match self.order.enter(placed.arrival.shard, placed) {
+            Ok(ticket) => self.lines[member].give(ticket, task),
+            Err(placed) => return Some(placed),
+        }
+        None
+    }
+
+    /// Lets a packet that needs no work wait for its turn behind those of its shard that do; `outcome` is
+    /// its reply. Gives it back when there is no room.
+    #[must_use = "a packet that is given back is still somebody's"]
+    pub fn pass(&mut self, placed: Placed, outcome: R) -> Option<Placed> {
+        match self.order.enter(placed.arrival.shard, placed) {
+            Ok(ticket) => self.order.answer(ticket, Ok(outcome)),
+            Err(placed) => return Some(placed),
+        }
+        None
+    }
+
+    /// The next packet whose turn has come.
+    pub fn next_reply(&mut self) -> Option<Reply<R>> {
+        self.order.next().map(|(placed, outcome)| Reply { placed, outcome })
+    }
+}
+
+impl<T, R> AnyDesk for Desk<T, R> {
+    fn collect(&mut self) -> usize {
+        let Desk { lines, order, .. } = self;
+        for line in lines {
+            line.collect(|ticket, outcome| order.answer(ticket, outcome));
+        }
+        order.ready()
+    }
+
+    fn ring(&mut self) {
+        self.lines.iter_mut().for_each(Front::ring);
+    }
+
+    fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    fn outstanding(&self, shard: ShardId) -> usize {
+        self.order.count(shard)
+    }
+
+    fn has_replies(&self) -> bool {
+        self.order.ready() > 0 || self.lines.iter().any(Front::has_replies)
+    }
+
+    fn wake_by(&mut self, waker: Arc<Waker>) {
+        // Before any task is given, so members see it: the rings of tasks order the two.
+        let is_first = self.waker.set(waker).is_ok();
+        debug_assert!(is_first, "a lane has one worker");
+    }
+}

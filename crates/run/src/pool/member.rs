@@ -1,0 +1,90 @@
+//! A member of a pool: it takes tasks of lanes in turn and does them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rheostat_base::sync::Arc;
+
+use super::PoolReport;
+use super::line::{Back, Lost, MemberState};
+
+/// Tasks of one lane that a member does before it looks at the next.
+const TURN: usize = 32;
+/// How long a member sleeps at most: whatever else goes wrong, it looks again after this.
+const LONGEST: Duration = Duration::from_millis(500);
+
+/// One member, for whoever lets it work: a thread, or a test.
+pub(super) struct Member<T, R, F> {
+    /// One per lane.
+    lines: Vec<Back<T, R>>,
+    state: Arc<MemberState>,
+    work: F,
+    report: PoolReport,
+}
+
+impl<T, R, F: Fn(T) -> R> Member<T, R, F> {
+    pub(super) fn new(lines: Vec<Back<T, R>>, state: Arc<MemberState>, work: F) -> Member<T, R, F> {
+        Member { lines, state, work, report: PoolReport::default() }
+    }
+
+    /// What lanes know of it.
+    pub(super) fn state(&self) -> Arc<MemberState> {
+        self.state.clone()
+    }
+
+    /// Works, and sleeps when there is nothing to do, until told to stop and all tasks are done.
+    pub(super) fn run(mut self, stop: &AtomicBool) -> PoolReport {
+        loop {
+            // Acquire: pairs with the Release store of whoever stops the pool; the tasks that were given
+            // before are seen below.
+            let stops = stop.load(Ordering::Acquire);
+            if self.round() > 0 {
+                continue;
+            }
+            if stops {
+                return self.report;
+            }
+            self.sleep(stop);
+        }
+    }
+
+    /// Some tasks of each lane. Returns how many were done.
+    fn round(&mut self) -> usize {
+        let lanes = self.lines.len();
+        (0..lanes).map(|lane| (0..TURN).take_while(|_| self.work_for(lane)).count()).sum()
+    }
+
+    /// Does the oldest task of a lane, if there is one. A task that panics takes nobody with it.
+    pub(super) fn work_for(&mut self, lane: usize) -> bool {
+        let Some(task) = self.lines[lane].next() else { return false };
+        // What a task leaves half done is its own, or behind the shared reference that `work` is.
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.work)(task)));
+        self.report.tasks += 1;
+        self.report.panicked += u64::from(outcome.is_err());
+        self.lines[lane].reply(outcome.map_err(|_| Lost::Panicked));
+        true
+    }
+
+    /// The lanes that have tasks for this member.
+    pub(super) fn lanes_with_tasks(&self) -> impl Iterator<Item = usize> {
+        (0..self.lines.len()).filter(|lane| self.lines[*lane].has_tasks())
+    }
+
+    fn sleep(&self, stop: &AtomicBool) {
+        let waker = self.state.waker().expect("a member with a thread can be woken");
+        waker.lie_down();
+        if self.lanes_with_tasks().next().is_none() && !stop.load(Ordering::Relaxed) {
+            waker.block(LONGEST);
+        }
+        waker.get_up();
+    }
+}
+
+impl<T, R, F> Drop for Member<T, R, F> {
+    /// Says so to the lanes: what they have given since will not be done.
+    fn drop(&mut self) {
+        self.state.end();
+        self.lines.iter().for_each(Back::wake_lane);
+    }
+}

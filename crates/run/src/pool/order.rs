@@ -1,0 +1,174 @@
+//! The order in which replies leave: per shard, that in which their packets came.
+
+use std::collections::VecDeque;
+
+use rheostat_base::ShardId;
+
+/// Names a packet whose reply is awaited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket(u32);
+
+/// Packets of type `C` that wait for replies of type `R`. Replies come in any order; a packet's turn
+/// comes when it has its reply and all older ones of its shard have had theirs.
+#[derive(Debug)]
+pub(crate) struct Order<C, R> {
+    /// By ticket.
+    places: Vec<Option<Place<C, R>>>,
+    free: Vec<Ticket>,
+    /// Per shard, the packets whose turn has not come, oldest first.
+    queues: Vec<VecDeque<Ticket>>,
+    /// Those whose turn has come.
+    ready: VecDeque<Ticket>,
+    /// Per shard, packets that are here.
+    counts: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Place<C, R> {
+    shard: ShardId,
+    packet: C,
+    reply: Option<R>,
+}
+
+impl<C, R> Order<C, R> {
+    /// Room for `capacity` packets of `shards` shards.
+    pub(crate) fn new(shards: usize, capacity: usize) -> Order<C, R> {
+        Order {
+            places: (0..capacity).map(|_| None).collect(),
+            free: (0..capacity as u32).rev().map(Ticket).collect(),
+            queues: (0..shards).map(|_| VecDeque::new()).collect(),
+            ready: VecDeque::new(),
+            counts: vec![0; shards],
+        }
+    }
+
+    /// Packets that are here, those included whose turn has come.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Packets of a shard that are here, those included whose turn has come.
+    pub(crate) fn count(&self, shard: ShardId) -> usize {
+        self.counts[shard.index()]
+    }
+
+    /// How many packets may be taken out.
+    pub(crate) fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Lines up a packet behind those of its shard; gives it back when there is no room.
+    pub(crate) fn enter(&mut self, shard: ShardId, packet: C) -> Result<Ticket, C> {
+        let Some(ticket) = self.free.pop() else { return Err(packet) };
+        self.places[ticket.index()] = Some(Place { shard, packet, reply: None });
+        self.queues[shard.index()].push_back(ticket);
+        self.counts[shard.index()] += 1;
+        Ok(ticket)
+    }
+
+    /// Notes the reply to a packet.
+    ///
+    /// # Panics
+    /// When the ticket names no packet, or one that has its reply.
+    pub(crate) fn answer(&mut self, ticket: Ticket, reply: R) {
+        let place = self.places[ticket.index()].as_mut().expect("a packet waits for its reply");
+        assert!(place.reply.is_none(), "a packet has one reply");
+        place.reply = Some(reply);
+        let queue = &mut self.queues[place.shard.index()];
+        while let Some(&front) = queue.front() {
+            if self.places[front.index()].as_ref().is_none_or(|place| place.reply.is_none()) {
+                break;
+            }
+            queue.pop_front();
+            self.ready.push_back(front);
+        }
+    }
+
+    /// Takes out the next packet whose turn has come, with its reply.
+    pub(crate) fn next(&mut self) -> Option<(C, R)> {
+        let ticket = self.ready.pop_front()?;
+        let Place { packet, reply, .. } = self.leave(ticket);
+        Some((packet, reply.expect("its turn comes with its reply")))
+    }
+
+    fn leave(&mut self, ticket: Ticket) -> Place<C, R> {
+        let place = self.places[ticket.index()].take().expect("a ticket names a packet");
+        self.free.push(ticket);
+        self.counts[place.shard.index()] -= 1;
+        place
+    }
+}
+
+impl Ticket {
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SHARDS: u16 = 3;
+
+    /// Takes out what may be, per shard.
+    fn take(order: &mut Order<(u16, u32), u32>, taken: &mut [Vec<u32>]) {
+        while let Some(((shard, number), reply)) = order.next() {
+            assert_eq!(reply, number * 10, "a packet gets its own reply");
+            taken[usize::from(shard)].push(number);
+        }
+    }
+
+    proptest! {
+        /// Whatever order replies come in, packets of a shard leave in theirs, each once, and as soon as
+        /// the replies to all older ones are there.
+        #[test]
+        fn packets_of_a_shard_leave_in_their_order(
+            steps in proptest::collection::vec((any::<bool>(), 0..SHARDS, any::<prop::sample::Index>()), 1..200),
+        ) {
+            let mut order = Order::new(SHARDS.into(), 8);
+            let mut waiting: Vec<(Ticket, u16, u32)> = Vec::new();
+            let mut entered = vec![Vec::new(); SHARDS.into()];
+            let mut taken = vec![Vec::new(); SHARDS.into()];
+            let mut next = 0;
+            for (enters, shard, which) in steps {
+                if enters || waiting.is_empty() {
+                    match order.enter(ShardId(shard), (shard, next)) {
+                        Ok(ticket) => {
+                            waiting.push((ticket, shard, next));
+                            entered[usize::from(shard)].push(next);
+                        }
+                        Err(refused) => {
+                            prop_assert_eq!(refused, (shard, next));
+                            prop_assert_eq!(order.len(), 8);
+                        }
+                    }
+                    next += 1;
+                } else {
+                    let (ticket, _, number) = waiting.remove(which.index(waiting.len()));
+                    order.answer(ticket, number * 10);
+                    take(&mut order, &mut taken);
+                }
+                for shard in 0..SHARDS {
+                    let (entered, taken) = (&entered[usize::from(shard)], &taken[usize::from(shard)]);
+                    let oldest = waiting.iter().filter(|w| w.1 == shard).map(|w| w.2).min();
+                    let due = entered.iter().take_while(|n| oldest.is_none_or(|oldest| **n < oldest));
+                    prop_assert!(due.eq(taken.iter()), "{entered:?} {taken:?}");
+                    prop_assert_eq!(order.count(ShardId(shard)), entered.len() - taken.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a packet has one reply")]
+    fn a_second_reply_is_refused() {
+        let mut order = Order::new(1, 2);
+        order.enter(ShardId(0), 'a').unwrap();
+        let second = order.enter(ShardId(0), 'b').unwrap();
+        order.answer(second, 1);
+        order.answer(second, 2);
+    }
+}
