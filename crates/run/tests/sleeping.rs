@@ -1,4 +1,5 @@
-//! Workers that sleep: a packet wakes the worker of its queue, and a hand-off that of its owner.
+//! Workers that sleep: a packet wakes the worker of its queue, a hand-off that of its owner, and a reply of
+//! a pool that of its lane.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,10 +10,10 @@ use std::time::{Duration, Instant};
 use rheostat_base::{Clock, DeviceId, LaneId, ShardId, Time};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
-use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig, PoolCache};
+use rheostat_packet::{Burst, LinkType, Mbuf, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::{
-    Arrivals, Egress, LaneState, LoadReporting, Polling, Runtime, RuntimeConfig, Service,
-    TimeSource,
+    AnyDesk, Arrivals, Desk, Egress, LaneState, LoadReporting, Placed, Polling, Pool, PoolConfig,
+    Runtime, RuntimeConfig, Service, TimeSource,
 };
 use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
 use rheostat_state::{StateLayout, TableConfig};
@@ -123,9 +124,18 @@ impl DeviceMonitor for Wires {
     }
 }
 
+/// Sends everything back, after a pool had its way with it if there is one.
 struct Echo {
     lane: LaneId,
     processed: Arc<[AtomicU64; LANES]>,
+    desk: Option<Desk<(), ()>>,
+}
+
+impl Echo {
+    fn send(&self, packet: Mbuf, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
+        out.send(DeviceId(0), packet, lane.pool, lane.counters);
+        self.processed[self.lane.index()].fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Service for Echo {
@@ -134,10 +144,21 @@ impl Service for Echo {
     const STATEFUL: bool = true;
 
     fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
-        arrivals.drain(|packet, _| {
-            out.send(DeviceId(0), packet, lane.pool, lane.counters);
-            self.processed[self.lane.index()].fetch_add(1, Ordering::Relaxed);
+        arrivals.drain(|packet, arrival| {
+            let Some(desk) = &mut self.desk else { return self.send(packet, lane, out) };
+            let placed = Placed { packet, arrival: *arrival };
+            assert!(desk.give(placed, ()).is_none(), "one packet at a time");
         });
+    }
+
+    fn desk(&mut self) -> Option<&mut dyn AnyDesk> {
+        self.desk.as_mut().map(|desk| desk as &mut dyn AnyDesk)
+    }
+
+    fn complete(&mut self, lane: &mut LaneState<'_, ()>, out: &mut Egress, _: Time) {
+        while let Some(reply) = self.desk.as_mut().and_then(Desk::next_reply) {
+            self.send(reply.placed.packet, lane, out);
+        }
     }
 
     fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {
@@ -153,11 +174,10 @@ impl Service for Echo {
     }
 }
 
-/// Frames one by one on the first lane's wire, each sent once the one before is through. Without being
-/// woken, the second lane would see each of its own half a second later, and the whole would take more
-/// than four times as long as it may.
-#[test]
-fn hand_offs_wake_their_owner() {
+/// Frames one by one on the first lane's wire, each sent once the one before is through. Whoever is not
+/// woken sees each of its own half a second later, and the whole takes more than four times as long as
+/// it may.
+fn one_by_one(mut desks: impl Iterator<Item = Desk<(), ()>>) {
     const FRAMES: u64 = 500;
     let pool = Mempool::new(&MempoolConfig { buffers: 512, ..MempoolConfig::default() }).unwrap();
     let steering = Steering::new(&HashKey::MICROSOFT, 2, 2, vec![Orientation::Inside]).unwrap();
@@ -180,7 +200,7 @@ fn hand_offs_wake_their_owner() {
         Box::new(Shard { id, table, fragments, local: () })
     };
     let processed: Arc<[AtomicU64; LANES]> = Arc::default();
-    let service = |lane| Echo { lane, processed: processed.clone() };
+    let service = |lane| Echo { lane, processed: processed.clone(), desk: desks.next() };
     let wires: Vec<_> = (0..LANES).map(|_| Wire::new()).collect();
     let device = Box::new(Wires(wires.clone()));
     let runtime = Runtime::start(config, vec![device], Clock::new(), service, shard).unwrap();
@@ -199,4 +219,17 @@ fn hand_offs_wake_their_owner() {
     assert_eq!(report.violations, []);
     let second = processed[1].load(Ordering::Relaxed);
     assert!((FRAMES / 4..FRAMES * 3 / 4).contains(&second), "{second} went to the second lane");
+}
+
+#[test]
+fn hand_offs_wake_their_owner() {
+    one_by_one(std::iter::empty());
+}
+
+#[test]
+fn tasks_wake_members_of_a_pool_and_replies_wake_lanes() {
+    let config = PoolConfig { members: vec![None; 2], lanes: LANES, shards: 2, depth: 1 };
+    let (pool, desks) = Pool::start(&config, |()| ()).unwrap();
+    one_by_one(desks.into_iter());
+    assert_eq!(pool.stop().unwrap().tasks, 500);
 }

@@ -192,6 +192,19 @@ fn replies_whose_order_is_not_restored_are_found_out() {
 }
 
 #[test]
+fn a_lane_does_not_sleep_over_replies() {
+    let (mut scene, mut pool) = scene(Sabotage::default());
+    scene.arrive(A, 1);
+    scene.poll(A);
+    assert!(scene.lanes[A].is_quiet(), "the pool has it");
+    assert!(pool.step(0));
+    assert!(!scene.lanes[A].is_quiet());
+    scene.poll(A);
+    assert!(scene.lanes[A].is_quiet());
+    assert_eq!(scene.finish(), []);
+}
+
+#[test]
 fn a_pool_that_does_not_reply_is_named() {
     let (mut scene, _pool) = scene(Sabotage::default());
     scene.arrive(A, 2);
