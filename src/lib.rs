@@ -1,4 +1,5 @@
-//! The face of rheostat: what the author of a network function imports.
+//! The face of rheostat: what the author of a network function imports. For services of one's own, see
+//! [`service`].
 //!
 //! A network function is sequential code that sees one packet at a time. rheostat looks the packet's
 //! flow up, hands the function its state as plain `&mut`, and runs it on every core, each flow on one of
@@ -48,6 +49,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod service;
 pub mod trial;
 
 /// The guide's code, compiled and run with the tests of the documentation.

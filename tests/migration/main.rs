@@ -4,9 +4,19 @@
 #[path = "../world/mod.rs"]
 mod world;
 
+/// The service of the example, with its clients, who know what each answer must be.
+#[path = "../../examples/key_value"]
+mod key_value {
+    pub(crate) mod client;
+    pub(crate) mod request;
+    pub(crate) mod service;
+}
+
 mod equivalence;
 mod journal;
 mod late_table;
 mod pauses;
 mod schedule;
+mod service;
+mod service_on_threads;
 mod simulation;

@@ -17,7 +17,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// The seeds to run, and moves for each.
-fn effort() -> (Vec<u64>, u64) {
+pub(crate) fn effort() -> (Vec<u64>, u64) {
     let seeds = match number("RHEO_SEED") {
         Some(seed) => vec![seed],
         None => (0..number("RHEO_SEEDS").unwrap_or(SEEDS)).collect(),

@@ -1,0 +1,104 @@
+//! A store of keys and values over UDP, written as a service: what takes a while is done by a pool, answers
+//! leave in the order of each client's requests, and all that while shards move between lanes.
+//!
+//!     cargo run --release --example key_value
+
+mod client;
+mod request;
+mod service;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rheostat::service::*;
+use rheostat::{ShardId, StateLayout};
+use rheostat_base::{Clock, LaneId};
+use rheostat_io::{Device, Pacing, SimConfig, SimNic};
+use rheostat_state::{FlowTable, FragmentConfig, FragmentTracker, TableConfig};
+
+use client::{Book, Load};
+use service::{KeyValue, Store, work};
+
+const LANES: usize = 2;
+const MEMBERS: usize = 2;
+const SHARDS: usize = 64;
+const BUFFERS: u32 = 512;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut rng = StdRng::from_os_rng();
+    // Both directions of a flow belong to the same shard, and its key has the client first.
+    let orientations = vec![Orientation::Inside];
+    let steering = Arc::new(Steering::new(&HashKey::MICROSOFT, 128, SHARDS, orientations)?);
+    let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
+    // An interface in this process, with clients on its link that ask as fast as they are answered.
+    let load = Load { seed: 1, clients: 200, requests: 100_000, gap: Duration::ZERO };
+    let book = Book::default();
+    let mut nic = SimConfig::new("nic", LANES as u16, steering.clone());
+    nic.pacing = Pacing::Lossless;
+    let nic = SimNic::open(nic, Box::new(book.clients(load)), |_| book.sink(), &pool)?;
+    let device: Box<dyn Device> = Box::new(nic);
+
+    // Room for every packet there may be: nothing is refused.
+    let depth = pool.capacity();
+    let config = PoolConfig { members: vec![None; MEMBERS], lanes: LANES, shards: SHARDS, depth };
+    let (members, desks) = Pool::start(&config, work)?;
+    let mut desks = desks.into_iter();
+    let service = |_| KeyValue { desk: desks.next().expect("a desk per lane") };
+    let hasher = FlowHasher::new(rng.random());
+    let config = RuntimeConfig {
+        lanes: LANES,
+        workers: vec![None; LANES],
+        polling: Polling::Interrupt(Duration::from_micros(50)),
+        handoff_capacity: depth,
+        time: TimeSource::Poll,
+        pool,
+        steering,
+        hasher,
+        reporting: LoadReporting::Shards,
+    };
+    let runtime =
+        Runtime::start(config, vec![device], Clock::new(), service, |id| shard(id, hasher))?;
+
+    while !runtime.is_finished() {
+        let shard = ShardId(rng.random_range(0..SHARDS as u16));
+        let to = LaneId(rng.random_range(0..LANES as u16));
+        let (from, is_moving) = {
+            let mover = runtime.mover();
+            (mover.owners()[shard.index()], mover.is_moving(shard))
+        };
+        if from != to && !is_moving {
+            runtime.migrate(&[Move { shard, from, to }])?;
+        }
+        runtime.step_mover();
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    let report = runtime.join()?;
+    let done = members.stop()?;
+
+    let (sum, tally) = (LaneSample::sum(&report.last.lanes), book.tally());
+    println!(
+        "{} requests, {} answered in order, {} dropped",
+        tally.asked,
+        tally.answered,
+        sum.dropped_total()
+    );
+    println!("{} digests by {MEMBERS} members of the pool", done.tasks);
+    println!("{} shards moved between {LANES} lanes", sum.shards_in);
+    tally.wrong.iter().for_each(|wrong| println!("wrong: {wrong}"));
+    report.violations.iter().for_each(|violation| println!("account: {violation}"));
+    if !report.violations.is_empty() || tally.answered + sum.dropped_total() != tally.asked {
+        return Err("the store is not sound".into());
+    }
+    println!("account ok");
+    Ok(())
+}
+
+/// A shard without clients. The store needs no table of flows.
+fn shard(id: ShardId, hasher: FlowHasher) -> Box<Shard<Store>> {
+    let table = TableConfig { capacity: 1, aliases: false };
+    let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).expect("memory");
+    let fragments = FragmentTracker::new(FragmentConfig::default());
+    Box::new(Shard { id, table, fragments, local: Store::new() })
+}

@@ -1,0 +1,15 @@
+//! What the author of a service imports, who wants the packets of a lane himself: see `docs/services.md`.
+
+pub use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
+pub use rheostat_packet::checksum::{Validity, judge_packet};
+pub use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig};
+pub use rheostat_run::{
+    AnyDesk, Arrival, ArrivalKind, Arrivals, Desk, Egress, LaneState, Lost, Placed, Pool,
+    PoolConfig, PoolError, PoolReport, Reply, Service, Stepped,
+};
+pub use rheostat_run::{
+    LaneSample, LoadReporting, Move, Polling, RunReport, Runtime, RuntimeConfig, StartError,
+    TimeSource,
+};
+pub use rheostat_state::{FlowHasher, Shard};
+pub use rheostat_steer::{HashKey, Orientation, Steering};

@@ -1,0 +1,303 @@
+//! A service whose work a pool does, while its shards move: every request that is not counted as dropped is
+//! answered once, in the order of its client, as if one lane had done all of it by itself.
+//!
+//! Everything is stepped: which lane is polled, which member of the pool does a task and when, what moves and
+//! how late tables are follows from a seed. See `simulation.rs` for how to repeat one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use rheostat::service::*;
+use rheostat_base::{DropReason, LaneId, ShardId, Time};
+use rheostat_io::{Device, DeviceCounters, Driver, Pacing, SimConfig, SimNic, Stepper};
+use rheostat_packet::PoolCache;
+use rheostat_run::invariant::Remains;
+use rheostat_run::runtime::{build_lanes, remains, run_dry};
+use rheostat_run::{Lane, Mover, Violation};
+use rheostat_state::{FlowTable, FragmentConfig, FragmentTracker, StateLayout, TableConfig};
+
+use crate::key_value::client::{Book, Load, Tally};
+use crate::key_value::request::Request;
+use crate::key_value::service::{KeyValue, Store, Work, work};
+use crate::late_table::{Fences, LateTable};
+use crate::schedule::poll_all;
+use crate::simulation::effort;
+
+pub(crate) fn hasher() -> FlowHasher {
+    FlowHasher::new([11, 22, 33, 44, 55, 66, 77])
+}
+
+/// A shard without clients.
+pub(crate) fn shard(id: ShardId) -> Box<Shard<Store>> {
+    let table = TableConfig { capacity: 1, aliases: false };
+    let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher()).expect("memory");
+    let fragments = FragmentTracker::new(FragmentConfig::default());
+    Box::new(Shard { id, table, fragments, local: Store::new() })
+}
+
+/// What a run came to.
+#[derive(Debug, PartialEq)]
+struct Served {
+    sum: LaneSample,
+    device: DeviceCounters,
+    violations: Vec<Violation>,
+    tally: Tally,
+    moved: u64,
+    /// Times that a shard was moving while a pool worked for some lane.
+    worked_while_moving: u64,
+}
+
+/// Everything in motion.
+struct Rig<S: Service> {
+    lanes: Vec<Lane<S>>,
+    members: Stepped<Request, Work, fn(Request) -> Work>,
+    mover: Mover,
+    table: Arc<LateTable>,
+    stepper: Stepper,
+    device: Box<dyn Device>,
+    pool: Mempool,
+    cache: PoolCache,
+    book: Book,
+    rng: StdRng,
+    now: Time,
+    worked_while_moving: u64,
+}
+
+impl<S: Service<Local = Store>> Rig<S> {
+    /// The run that follows from a seed, of services that a test may wrap.
+    fn new(seed: u64, wrap: impl Fn(KeyValue) -> S) -> Rig<S> {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut one_of = |numbers: &[usize]| *numbers.choose(&mut rng).expect("one");
+        let (lanes, shards) = (one_of(&[2, 3, 5]), one_of(&[8, 32, 128]));
+        let (buffers, descriptors) = (one_of(&[128, 1_024]), one_of(&[8, 128]));
+        let (members, depth) = (one_of(&[1, 2, 4]), one_of(&[1, 4, 64]));
+        let (handoff, clients) = (one_of(&[2, 16, 1_024]), one_of(&[3, 40, 300]));
+        let gap = one_of(&[300, 1_000, 3_000]);
+
+        let pool = MempoolConfig { buffers: buffers as u32, ..MempoolConfig::default() };
+        let pool = Mempool::new(&pool).expect("memory");
+        let orientations = vec![Orientation::Inside];
+        let steering = Steering::new(&HashKey::MICROSOFT, 128, shards, orientations);
+        let steering = Arc::new(steering.expect("sizes that fit"));
+        let (book, gap) = (Book::default(), Duration::from_nanos(gap as u64));
+        let load = Load { seed, clients: clients as u16, requests: u32::MAX, gap };
+        let mut nic = SimConfig::new("nic", lanes as u16, steering.clone());
+        nic.descriptors = descriptors as u32;
+        nic.pacing = Pacing::OpenLoop { origin: Some(Time::ZERO) };
+        nic.driver = Driver::Stepped;
+        let nic = SimNic::open(nic, Box::new(book.clients(load)), |_| book.sink(), &pool);
+        let mut nic = nic.expect("a NIC");
+        let stepper = nic.stepper().expect("a stepped NIC has a stepper");
+        let mut devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
+
+        let config = PoolConfig { members: vec![None; members], lanes, shards, depth };
+        let (members, desks) = Stepped::new(&config, work as fn(Request) -> Work).expect("a pool");
+        let mut desks = desks.into_iter();
+        let service = |_| wrap(KeyValue { desk: desks.next().expect("one per lane") });
+        let config = RuntimeConfig {
+            polling: Polling::Busy,
+            lanes,
+            workers: vec![None],
+            handoff_capacity: handoff,
+            time: TimeSource::Poll,
+            pool: pool.clone(),
+            steering,
+            hasher: hasher(),
+            reporting: LoadReporting::Shards,
+        };
+        let mut lanes = build_lanes(&config, &mut devices, service, shard).expect("lanes fit");
+        let device = devices.pop().expect("one device");
+        let table = LateTable::new(device.table().expect("the NIC has one"), Fences::Strict);
+        let mover = Mover::new(&mut lanes, vec![table.clone()]);
+        let (cache, now) = (PoolCache::new(pool.clone()), Time::ZERO);
+        let worked_while_moving = 0;
+        Rig {
+            lanes,
+            members,
+            mover,
+            table,
+            stepper,
+            device,
+            pool,
+            cache,
+            book,
+            rng,
+            now,
+            worked_while_moving,
+        }
+    }
+
+    /// Runs until so many shards have moved, and to the end.
+    fn run(mut self, migrations: u64) -> Served {
+        let mut steps = 0_u64;
+        while self.mover.moved() < migrations {
+            self.step();
+            steps += 1;
+            assert!(steps < 1_000 * migrations, "shards do not arrive");
+        }
+        self.finish()
+    }
+
+    /// A little of everything.
+    fn step(&mut self) {
+        let rng = &mut self.rng;
+        self.now += Duration::from_nanos(rng.random_range(1..3_000));
+        if rng.random_ratio(2, 3) {
+            self.stepper.deliver_until(self.now, &mut self.cache);
+        }
+        for lane in &mut self.lanes {
+            if rng.random_ratio(1, 2) {
+                lane.poll(self.now);
+            }
+        }
+        for _ in 0..rng.random_range(0..4) {
+            self.members.step(rng.random());
+        }
+        self.table.step(rng.random_range(0..4));
+        if rng.random_ratio(2, 3) {
+            self.mover.step(self.now);
+        }
+        if rng.random_ratio(1, 4) {
+            self.begin_moves();
+        }
+        self.worked_while_moving += u64::from(!self.mover.is_idle() && self.at_pool() > 0);
+    }
+
+    /// Sets some shards moving that are not, to anywhere.
+    fn begin_moves(&mut self) {
+        let Rig { rng, mover, lanes, .. } = self;
+        let share = rng.random_range(0.0..0.5);
+        let mut moves = Vec::new();
+        for (shard, from) in (0..).map(ShardId).zip(mover.owners().to_vec()) {
+            let to = LaneId(rng.random_range(0..lanes.len() as u16));
+            if rng.random_bool(share) && !mover.is_moving(shard) && from != to {
+                moves.push(Move { shard, from, to });
+            }
+        }
+        mover.start(&moves, self.now).expect("a plan with the present owners");
+    }
+
+    fn at_pool(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.counters().at_pool.get()).sum()
+    }
+
+    /// Lets shards arrive that are moving, and everything be answered.
+    fn finish(mut self) -> Served {
+        for _ in 0..10_000 {
+            self.table.step(0);
+            self.stepper.deliver_until(self.now, &mut self.cache);
+            self.mover.step(self.now);
+            poll_all(&mut self.lanes, self.now);
+            self.members.step(self.rng.random());
+            if self.mover.is_idle() && self.at_pool() == 0 {
+                break;
+            }
+        }
+        assert!(self.mover.is_idle(), "shards do not arrive");
+        while self.members.step(self.rng.random()) || self.at_pool() > 0 {
+            poll_all(&mut self.lanes, self.now);
+        }
+        run_dry(&mut self.lanes, self.now);
+        let Rig { lanes, mover, device, stepper, pool, cache, book, worked_while_moving, .. } =
+            self;
+        let counters = device.monitor().counters();
+        let found = remains(&lanes, std::slice::from_ref(&counters), mover.owners().len());
+        let sum = LaneSample::sum(&found.lanes);
+        drop((lanes, device, stepper, cache));
+        let (buffers, buffers_home) = (pool.capacity(), pool.available());
+        let violations = Remains { buffers, buffers_home, ..found }.check();
+        let (tally, moved) = (book.tally(), mover.moved());
+        Served { sum, device: counters, violations, tally, moved, worked_while_moving }
+    }
+}
+
+#[test]
+fn every_request_is_answered_once_and_in_order_while_shards_move() {
+    let (seeds, migrations) = effort();
+    let several = seeds.len() > 8;
+    let mut met = [0; DropReason::COUNT];
+    let mut worked_while_moving = 0;
+    for seed in seeds {
+        let replay = format!("RHEO_SEED={seed} RHEO_MIGRATIONS={migrations} repeats it");
+        let served = Rig::new(seed, |service| service).run(migrations);
+        assert_eq!(served.violations, [], "{replay}");
+        assert_eq!(served.tally.wrong, Vec::<String>::new(), "{replay}");
+        let (device, sum) = (&served.device, &served.sum);
+        let lost = device.queue_full.iter().sum::<u64>() + device.no_buffer + sum.dropped_total();
+        assert_eq!(served.tally.answered + lost, device.arrived, "{replay}");
+        assert!(served.tally.answered > 100, "{replay}");
+        assert_eq!((sum.shards_in, sum.shards_out), (served.moved, served.moved), "{replay}");
+        for (met, dropped) in met.iter_mut().zip(sum.dropped) {
+            *met += dropped;
+        }
+        met[DropReason::QueueFull as usize] += device.queue_full.iter().sum::<u64>();
+        worked_while_moving += served.worked_while_moving;
+    }
+    if several {
+        // The narrow places were met, or nothing was shown.
+        for reason in [DropReason::PoolFull, DropReason::HoldFull, DropReason::QueueFull] {
+            assert!(met[reason as usize] > 0, "no packet was dropped as {}", reason.name());
+        }
+        assert!(worked_while_moving > 1_000, "{worked_while_moving}");
+    }
+    assert_eq!(met[DropReason::HandlerAbort as usize], 0, "no task was lost");
+}
+
+#[test]
+fn a_seed_of_the_service_repeats_itself() {
+    let run = |seed| Rig::new(seed, |service| service).run(100);
+    assert_eq!(run(3), run(3));
+    assert_ne!(run(3), run(4));
+}
+
+/// The store, but for the order of the requests that come together.
+struct Backwards(KeyValue);
+
+impl Service for Backwards {
+    type Local = Store;
+
+    const STATEFUL: bool = true;
+
+    fn process(
+        &mut self,
+        arrivals: &mut Arrivals,
+        lane: &mut LaneState<'_, Store>,
+        out: &mut Egress,
+    ) {
+        let mut placed = Vec::new();
+        arrivals.drain(|packet, arrival| placed.push(Placed { packet, arrival: *arrival }));
+        placed.into_iter().rev().for_each(|placed| arrivals.push(placed));
+        self.0.process(arrivals, lane, out);
+    }
+
+    fn desk(&mut self) -> Option<&mut dyn AnyDesk> {
+        self.0.desk()
+    }
+
+    fn complete(&mut self, lane: &mut LaneState<'_, Store>, out: &mut Egress, now: Time) {
+        self.0.complete(lane, out, now);
+    }
+
+    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, Store>, _: &mut Egress, _: Time) {
+        unreachable!("a service with state is given arrivals")
+    }
+
+    fn tick(&mut self, _: &mut LaneState<'_, Store>, _: &mut Egress, _: Time) {}
+
+    fn finish(&mut self, _: &mut LaneState<'_, Store>, _: &mut Egress, _: Time) {}
+
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+}
+
+#[test]
+fn clients_notice_requests_that_change_places() {
+    let served = Rig::new(1, Backwards).run(100);
+    assert!(served.tally.wrong[0].contains("expected"), "{:?}", served.tally);
+    // The lanes' account knows nothing of it.
+    assert_eq!(served.violations, []);
+}

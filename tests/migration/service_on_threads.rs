@@ -1,0 +1,92 @@
+//! The same service on threads: workers that sleep, members of a pool that sleep, and a mover that does
+//! not wait for either.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rheostat::service::*;
+use rheostat_base::{Clock, LaneId, ShardId};
+use rheostat_io::{Device, Pacing, SimConfig, SimNic};
+
+use crate::key_value::client::{Book, Load};
+use crate::key_value::service::{KeyValue, work};
+use crate::service::{hasher, shard};
+
+const LANES: usize = 3;
+const MEMBERS: usize = 2;
+const SHARDS: usize = 32;
+const MIGRATIONS: u64 = 1_000;
+
+/// Runs until enough shards have moved. `depth` is that of the pool. Returns what was dropped.
+fn serve(polling: Polling, depth: usize) -> u64 {
+    let pool = MempoolConfig { buffers: 1_024, ..MempoolConfig::default() };
+    let pool = Mempool::new(&pool).unwrap();
+    let orientations = vec![Orientation::Inside];
+    let steering = Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, orientations).unwrap();
+    let steering = Arc::new(steering);
+    let book = Book::default();
+    let load = Load { seed: 5, clients: 100, requests: u32::MAX, gap: Duration::ZERO };
+    let mut nic = SimConfig::new("nic", LANES as u16, steering.clone());
+    nic.pacing = Pacing::Lossless;
+    let nic = SimNic::open(nic, Box::new(book.clients(load)), |_| book.sink(), &pool).unwrap();
+    let device: Box<dyn Device> = Box::new(nic);
+    let config = PoolConfig { members: vec![None; MEMBERS], lanes: LANES, shards: SHARDS, depth };
+    let (members, desks) = Pool::start(&config, work).unwrap();
+    let mut desks = desks.into_iter();
+    let service = |_| KeyValue { desk: desks.next().unwrap() };
+    let config = RuntimeConfig {
+        polling,
+        lanes: LANES,
+        workers: vec![None; LANES],
+        handoff_capacity: pool.capacity(),
+        time: TimeSource::Poll,
+        pool,
+        steering,
+        hasher: hasher(),
+        reporting: LoadReporting::Shards,
+    };
+    let runtime = Runtime::start(config, vec![device], Clock::new(), service, shard).unwrap();
+
+    let mut rng = StdRng::seed_from_u64(7);
+    let last = Instant::now() + Duration::from_secs(300);
+    // The end comes upon more of them, and upon tasks.
+    let mut begun = 0;
+    while runtime.mover().moved() < MIGRATIONS {
+        let moves: Vec<_> = {
+            let mover = runtime.mover();
+            let owners = (0..).map(ShardId).zip(mover.owners().to_vec());
+            let to =
+                |(shard, from)| Move { shard, from, to: LaneId(rng.random_range(0..LANES as u16)) };
+            let moves = owners.filter(|(shard, _)| !mover.is_moving(*shard)).map(to);
+            moves.filter(|one| one.from != one.to).take(8).collect()
+        };
+        begun += moves.len() as u64;
+        runtime.migrate(&moves).unwrap();
+        runtime.step_mover();
+        assert!(!runtime.is_finished(), "a worker has ended");
+        assert!(Instant::now() < last, "shards do not arrive");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    let report = runtime.join().unwrap();
+    let done = members.stop().unwrap();
+
+    assert_eq!(report.violations, []);
+    let (sum, tally) = (LaneSample::sum(&report.last.lanes), book.tally());
+    assert_eq!(tally.wrong, Vec::<String>::new());
+    assert_eq!(tally.answered + sum.dropped_total(), sum.received);
+    assert!(tally.answered > 100 && done.tasks > 0, "{tally:?} {done:?}");
+    assert_eq!((sum.shards_in, done.panicked), (begun, 0));
+    sum.dropped_total()
+}
+
+#[test]
+fn lanes_that_poll_and_a_deep_pool() {
+    assert_eq!(serve(Polling::Busy, 1_024), 0, "there is room for all");
+}
+
+#[test]
+fn lanes_that_sleep_and_a_narrow_pool() {
+    assert!(serve(Polling::Interrupt(Duration::ZERO), 2) > 0, "nothing was refused");
+}
