@@ -47,19 +47,19 @@ enum Scenario {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rheo bench migrate
-  rheo bench migrate --migrations 100k --lanes 8 --json
+  rheo bench migrate --migrations 2M --rate 1M --lanes 8 --json
 
 The firewall runs on the synthetic mix from a simulated NIC. Lost and doubled packets are told from what
 leaves, not from what lanes say. The exit status is 2 when an invariant broke.")]
 struct MigrateArgs {
     /// How many shards to move.
-    #[arg(long, default_value = "10k", value_name = "N", value_parser = moves)]
+    #[arg(long, default_value = "200k", value_name = "N", value_parser = moves)]
     migrations: u64,
     /// Between how many lanes.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=64))]
     lanes: u16,
     /// Packets that arrive per second.
-    #[arg(long, default_value = "200k", value_name = "N", value_parser = moves)]
+    #[arg(long, default_value = "500k", value_name = "N", value_parser = moves)]
     rate: u64,
     /// Decides about the packets, and which shards move where.
     #[arg(long, default_value_t = SEED)]
