@@ -104,7 +104,9 @@ fn parks_a_lane_of(kind: &str) {
     let summary = parks_a_lane(instance);
     let lanes = summary["lanes"].as_array().unwrap();
     assert!(lanes.iter().all(|lane| lane["packets"].as_u64() > Some(0)), "{summary}");
-    assert_eq!(summary["dropped"], Value::Object(Default::default()), "{summary}");
+    // A lane that shares its core with everything else may have a full queue for a moment.
+    let dropped = summary["dropped"].as_object().unwrap();
+    assert!(dropped.keys().all(|reason| reason == "queue_full"), "{summary}");
 }
 
 /// Sends datagrams of many flows from behind the other end of the link, without end.
