@@ -194,6 +194,13 @@ impl<T> Consumer<T> {
     }
 }
 
+impl<T> Drop for Consumer<T> {
+    /// Whoever was given items by [`Consumer::pop_each`] may have panicked: what was taken is not the ring's to drop.
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
         // Relaxed: both handles are gone, and the last `Arc` decrement ordered their accesses.
