@@ -19,7 +19,12 @@ pub(crate) enum Parcel<L> {
     /// The sender hands packets of this shard to the receiver no more.
     Switched(ShardId),
     /// The shard, which is the receiver's from now on.
-    Shard(Box<Shard<L>>),
+    Shard {
+        /// The shard.
+        shard: Box<Shard<L>>,
+        /// How many shards the sender had switched by then.
+        heeded: u64,
+    },
     /// The sender has given this shard away: what it handed to the receiver because its device placed it by
     /// the shard's buckets was sent before.
     Gone {

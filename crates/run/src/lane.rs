@@ -96,8 +96,9 @@ pub struct Lane<S: Service> {
     ownership: Ownership,
     /// Where the mover's commands come from, if shards move in this run.
     mailbox: Option<LaneMailbox>,
-    /// Shards that have come, and wait for other lanes' word before they are put in their place.
-    delivered: Vec<Box<Shard<S::Local>>>,
+    /// Shards that have come, each with the shards that its former owner had switched, and wait until they may be put
+    /// in their place.
+    delivered: Vec<(Box<Shard<S::Local>>, u64)>,
     /// Shards that have other owners now, to whom this lane has to say that it has taken everything.
     witnessed: Vec<(ShardId, LaneId)>,
     hold: Hold,
@@ -124,8 +125,8 @@ pub struct Lane<S: Service> {
 enum Other<L> {
     /// A packet of a shard that is not.
     Packet(Placed),
-    /// A shard.
-    Shard(Box<Shard<L>>),
+    /// A shard, from a lane that had switched so many.
+    Shard(Box<Shard<L>>, u64),
 }
 
 impl<S: Service> Lane<S> {
@@ -317,7 +318,9 @@ impl<S: Service> Lane<S> {
                 }
             }
             Delivery::Parcel(Parcel::Switched(shard)) => ownership.switch(shard),
-            Delivery::Parcel(Parcel::Shard(shard)) => others.push(Other::Shard(shard)),
+            Delivery::Parcel(Parcel::Shard { shard, heeded }) => {
+                others.push(Other::Shard(shard, heeded));
+            }
             Delivery::Parcel(Parcel::Gone { shard, to }) => witnessed.push((shard, to)),
             Delivery::Parcel(Parcel::Taken(shard)) => ownership.witness(shard),
         });
@@ -331,7 +334,7 @@ impl<S: Service> Lane<S> {
         for other in others {
             match other {
                 Other::Packet(placed) => self.bring_home(placed),
-                Other::Shard(shard) => self.accept(shard),
+                Other::Shard(shard, heeded) => self.accept(shard, heeded),
             }
         }
         // Behind the packets that came before the shard, and were held.
@@ -375,33 +378,26 @@ impl<S: Service> Lane<S> {
         for packet in burst.drain(..) {
             bytes += packet.len() as u64;
             let now = self.time_of(&packet, now);
-            let waits_for = match self.ownership.is_expecting() {
-                true => self.shard_to_wait_for(&packet),
-                false => None,
-            };
             let arrival = self.arrivals.next();
             if let Err(reason) = arrival.classify(&packet, &self.steering, &self.hasher, now) {
                 self.egress.discard(packet, reason, &mut self.pool, &self.counters);
                 continue;
             }
+            let (shard, kind) = (arrival.shard, arrival.kind);
             self.latest = self.latest.max(now);
             if packet.meta.mark() != 0 {
-                let owner = self.ownership.destination(arrival.shard);
+                let owner = self.ownership.destination(shard);
                 note_place(self.egress.tap(), &packet, arrival, (self.id, owner));
             }
-            if let Some(shard) = waits_for {
-                let placed = Placed { packet, arrival: *arrival };
-                self.hold(shard, placed);
+            if self.ownership.place(shard) != Place::Here || self.took_detour(&packet, shard) {
+                let arrival = *self.arrivals.next();
+                self.bring_received_home(Placed { packet, arrival });
                 continue;
             }
-            if self.ownership.place(arrival.shard) != Place::Here {
-                let placed = Placed { packet, arrival: *arrival };
-                self.bring_received_home(placed);
-                continue;
-            }
-            self.loads.count(arrival.shard, packet.len());
-            if arrival.kind == ArrivalKind::Fragment {
-                self.fragments.push(Placed { packet, arrival: *arrival });
+            self.loads.count(shard, packet.len());
+            if kind == ArrivalKind::Fragment {
+                let arrival = *self.arrivals.next();
+                self.fragments.push(Placed { packet, arrival });
             } else {
                 self.arrivals.commit(packet);
             }

@@ -5,11 +5,12 @@
 //!
 //! | step | who | what |
 //! |---|---|---|
-//! | 1 | B | on [`Command::Expect`], holds packets of s from now on, and tells A so by a `Switched` parcel |
+//! | 1 | B | on [`Command::Expect`], holds from now on what devices place by the buckets of s |
 //! | 2 | mover | rewrites the devices' tables and waits until no packet is placed by the old ones |
-//! | 3 | every other lane C | on [`Command::Redirect`], hands packets of s to B from now on, and tells A so by a `Switched` parcel |
-//! | 4 | A | on [`Command::Release`], goes on until all of these parcels have come and all that waited in its queues is processed, then sends B the box |
-//! | 5 | B | on the box, processes what it has held, in order |
+//! | 3 | B and every other lane C | on [`Command::Redirect`], holds all packets of s from now on, or hands them to B, and tells A so by a `Switched` parcel |
+//! | 4 | A | on [`Command::Release`], goes on until all of these parcels have come and all that waited in its queues is processed, then sends B the box, and every C a `Gone` parcel |
+//! | 5 | C | on this parcel, tells B by a `Taken` parcel that it has what A had handed to it |
+//! | 6 | B | on the box and all of these, processes what it has held, in order |
 //!
 //! | file | what it does |
 //! |---|---|

@@ -18,6 +18,8 @@ const OVER: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 /// Packets that are looked at.
 const SAMPLE: u64 = 20_000;
+/// Packets that are looked at at most: what is remembered of flows stays small.
+const MOST: u64 = 1_000_000;
 /// Into how many parts the time is divided. Packets are looked at at the beginning of each, so that the sample is
 /// not that of one moment.
 const PARTS: u32 = 10;
@@ -34,7 +36,7 @@ impl Instance {
         let start = self.view.now();
         let before = counts(&self.view);
         let mut census = Census::new(self.view.steering().clone());
-        self.sample(&mut census, over, request.sample.unwrap_or(SAMPLE), peer)?;
+        self.sample(&mut census, over, request.sample.unwrap_or(SAMPLE).min(MOST), peer)?;
         let now = self.view.now();
         let since: Vec<_> = counts(&self.view).iter().zip(&before).map(difference).collect();
         let shards = self.view.steering().shards();
@@ -111,13 +113,13 @@ impl Instance {
 /// What a lane has done meanwhile.
 fn difference((after, before): (&LaneCounts, &LaneCounts)) -> LaneCounts {
     LaneCounts {
-        busy_ns: after.busy_ns - before.busy_ns,
+        busy_ns: after.busy_ns.saturating_sub(before.busy_ns),
         shards: after
             .shards
             .iter()
             .zip(&before.shards)
-            .map(|(after, before)| after - before)
+            .map(|(after, before)| after.saturating_sub(*before))
             .collect(),
-        other: after.other - before.other,
+        other: after.other.saturating_sub(before.other),
     }
 }

@@ -54,7 +54,7 @@ pub struct ExplainRequest {
     /// For how many milliseconds to look at the load; a second without it, a minute at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub over_ms: Option<u64>,
-    /// How many packets to look at, to tell flows apart; 20,000 without it.
+    /// How many packets to look at, to tell flows apart; 20,000 without it, a million at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<u64>,
 }

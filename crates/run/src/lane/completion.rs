@@ -23,6 +23,9 @@ impl<S: Service> Lane<S> {
         if self.egress.has_returning() {
             self.take_back();
             self.process();
+            while !self.fragments.is_empty() {
+                self.track_fragments();
+            }
         }
         ready
     }

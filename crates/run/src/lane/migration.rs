@@ -3,6 +3,7 @@
 use rheostat_base::{DropReason, Histogram, LaneId, ShardId};
 use rheostat_packet::{BURST, HashKind, Mbuf};
 use rheostat_state::Shard;
+use rheostat_steer::Steering;
 
 use super::{ArrivalKind, Lane, Placed};
 use crate::handoff::Parcel;
@@ -47,12 +48,11 @@ impl<S: Service> Lane<S> {
     #[cold]
     fn heed(&mut self, command: Command) {
         match command {
-            Command::Expect { shard, from, witnesses, sent } => {
+            Command::Expect { shard, witnesses, sent } => {
                 if self.is_parked() {
                     self.times.woken.record(self.polled.since(sent).as_nanos() as u64);
                 }
                 self.ownership.expect(shard, witnesses);
-                self.handoff.post(from, Parcel::Switched(shard));
                 self.report(Report::Ready(shard));
             }
             Command::Redirect { shard, from, to } => {
@@ -76,25 +76,29 @@ impl<S: Service> Lane<S> {
 
     /// A shard has come.
     #[cold]
-    pub(super) fn accept(&mut self, shard: Box<Shard<S::Local>>) {
-        let Lane { hold, receivers, .. } = self;
+    pub(super) fn accept(&mut self, shard: Box<Shard<S::Local>>, heeded: u64) {
+        let Lane { hold, receivers, steering, .. } = self;
         for Placed { packet, .. } in hold.waiting_for(shard.id) {
-            // Behind those that its former owner received until it gave the shard away. What comes from now on is
-            // younger anyhow, or late.
-            if let Some(stamp) = receivers[packet.meta.device.index()].stamp_now() {
+            // Received here by the shard's buckets: behind those that its former owner received by them until it gave
+            // the shard away. What comes from now on is younger anyhow, or late. What other lanes handed over keeps
+            // the order of those who received it.
+            if bucket_shard(steering, packet).is_none_or(|bucket| bucket == shard.id)
+                && let Some(stamp) = receivers[packet.meta.device.index()].stamp_now()
+            {
                 packet.meta.stamp = stamp;
             }
         }
-        self.delivered.push(shard);
+        self.delivered.push((shard, heeded));
     }
 
     /// Takes the shards that have come and may, and processes what was held for them.
     #[cold]
     pub(super) fn install_shards(&mut self) {
         let Lane { delivered, ownership, .. } = self;
-        let may_arrive = |shard: &mut Box<Shard<_>>| ownership.may_arrive(shard.id);
+        let may_arrive =
+            |(shard, heeded): &mut (Box<Shard<_>>, u64)| ownership.may_arrive(shard.id, *heeded);
         let arrived: Vec<_> = delivered.extract_if(.., may_arrive).collect();
-        arrived.into_iter().for_each(|shard| self.install(shard));
+        arrived.into_iter().for_each(|(shard, _)| self.install(shard));
     }
 
     fn install(&mut self, shard: Box<Shard<S::Local>>) {
@@ -139,7 +143,8 @@ impl<S: Service> Lane<S> {
             // Before they are counted as handed over, so that nobody takes them for done with.
             self.count_held();
             self.counters.handoff_out.add(shard.fragments.held() as u64);
-            self.handoff.post(to, Parcel::Shard(shard));
+            let heeded = self.ownership.heeded();
+            self.handoff.post(to, Parcel::Shard { shard, heeded });
             for witness in (0..self.handoff.lanes()).map(|lane| LaneId(lane as u16)) {
                 if ![self.id, to].contains(&witness) {
                     self.handoff.post(witness, Parcel::Gone { shard: id, to });
@@ -166,16 +171,6 @@ impl<S: Service> Lane<S> {
         }
     }
 
-    /// The shard that a received packet waits for if it is on its way here: that by whose bucket the device
-    /// placed it, also when the packet belongs to another. Older ones of its flow came by the same bucket to
-    /// the shard's former owner, and may wait there still.
-    #[inline]
-    pub(super) fn shard_to_wait_for(&self, packet: &Mbuf) -> Option<ShardId> {
-        let shard = self.steering.shard_of_hash(packet.meta.hash);
-        let is_known = packet.meta.hash_kind() != HashKind::None;
-        (is_known && self.ownership.place(shard) == Place::Arriving).then_some(shard)
-    }
-
     /// Lets a packet wait for a shard.
     #[cold]
     pub(super) fn hold(&mut self, shard: ShardId, placed: Placed) {
@@ -186,17 +181,30 @@ impl<S: Service> Lane<S> {
         self.counters.on_hold.set(self.hold.len() as u64);
     }
 
-    /// Disposes of a received packet whose shard is not here.
+    /// Whether a device placed a packet of `shard` by the bucket of another.
+    #[inline(always)]
+    pub(super) fn took_detour(&self, packet: &Mbuf, shard: ShardId) -> bool {
+        bucket_shard(&self.steering, packet).is_some_and(|bucket| bucket != shard)
+    }
+
+    /// Disposes of a received packet whose shard is not here, or which took a detour.
     #[inline(never)]
     pub(super) fn bring_received_home(&mut self, mut placed: Placed) {
         let Placed { packet, arrival } = &mut placed;
-        let was_placed_here = arrival.kind == ArrivalKind::Flow
-            && packet.meta.hash_kind() != HashKind::None
-            && self.steering.shard_of_hash(packet.meta.hash) == arrival.shard;
-        if was_placed_here && self.ownership.was_given_away(arrival.shard) {
+        let is_flow = arrival.kind == ArrivalKind::Flow;
+        // Of a device that does not say where it saw a packet belong: where it belongs.
+        let bucket = bucket_shard(&self.steering, packet);
+        if let Some(by) = bucket.or(is_flow.then_some(arrival.shard))
+            && self.ownership.is_expected(by)
+        {
+            // Older ones of its flow came by the same bucket to the former owner of that bucket's shard, and may wait
+            // there still, also when the packet belongs to another shard.
+            return self.hold(by, placed);
+        }
+        if let Some(by) = bucket.filter(|by| is_flow && self.ownership.was_given_away(*by)) {
             self.counters.late_handoff.increment();
             // It is older than all that came by the new entries.
-            if let Some(stamp) = self.departures.stamp(arrival.shard, packet.meta.device) {
+            if let Some(stamp) = self.departures.stamp(by, packet.meta.device) {
                 packet.meta.stamp = stamp;
             }
         }
@@ -207,6 +215,13 @@ impl<S: Service> Lane<S> {
         let mailbox = self.mailbox.as_mut().expect("only a mover makes shards move");
         mailbox.report(report);
     }
+}
+
+/// The shard by whose bucket a device placed a packet, if it says so.
+#[inline(always)]
+fn bucket_shard(steering: &Steering, packet: &Mbuf) -> Option<ShardId> {
+    let is_known = packet.meta.hash_kind() != HashKind::None;
+    is_known.then(|| steering.shard_of_hash(packet.meta.hash))
 }
 
 #[cfg(all(test, shuttle))]

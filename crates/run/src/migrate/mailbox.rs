@@ -6,20 +6,18 @@ use rheostat_base::{LaneId, ShardId, Time};
 /// What the mover tells a lane to do. It takes effect at the start of the lane's next poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// The lane will own the shard: it holds the shard's packets, says so to the owner by a parcel, and
-    /// reports that it is ready.
+    /// The lane will own the shard: it holds what devices place here by the shard's buckets, and reports that it is
+    /// ready.
     Expect {
         /// The shard.
         shard: ShardId,
-        /// Its owner.
-        from: LaneId,
         /// How many lanes will say that they have taken what its owner had handed to them.
         witnesses: u16,
         /// When the command was given.
         sent: Time,
     },
-    /// The shard will have another owner: the lane hands the shard's packets to it, and says so to the
-    /// present owner by a parcel.
+    /// The shard will have another owner, or be the lane's own: the lane hands the shard's packets to it, or holds
+    /// them all, and says so to the present owner by a parcel.
     Redirect {
         /// The shard.
         shard: ShardId,

@@ -73,10 +73,18 @@ impl Heir {
     }
 
     fn poll(&mut self) {
-        while let Some(Command::Expect { shard, .. }) = self.mailbox.next() {
-            self.ownership.expect(shard, 0);
-            self.outbound.post(Parcel::Switched);
-            self.mailbox.report(Report::Ready(shard));
+        while let Some(command) = self.mailbox.next() {
+            match command {
+                Command::Expect { shard, witnesses, .. } => {
+                    self.ownership.expect(shard, witnesses);
+                    self.mailbox.report(Report::Ready(shard));
+                }
+                Command::Redirect { shard, to, .. } => {
+                    self.ownership.redirect(shard, to);
+                    self.outbound.post(Parcel::Switched);
+                }
+                Command::Release { .. } => unreachable!("it has no shard"),
+            }
         }
         let Heir { ownership, held, shard, inbound, .. } = self;
         inbound.take(2, |delivery| match delivery {
@@ -133,19 +141,22 @@ fn a_shard_moves_between_two_packets() {
             owner
         });
         heir.receive(1);
-        heir.mover.send(Command::Expect { shard: SHARD, from: A, witnesses: 0, sent: Time::ZERO });
+        heir.mover.send(Command::Expect { shard: SHARD, witnesses: 0, sent: Time::ZERO });
         heir.poll();
         heir.receive(2);
         assert_eq!(heir.mover.next(), Some(Report::Ready(SHARD)));
+        heir.mover.send(Command::Redirect { shard: SHARD, from: A, to: B });
         owner_orders.send(Command::Release { shard: SHARD, to: B, switches: 1 });
+        heir.poll();
+        heir.receive(3);
         while heir.shard.is_none() {
             heir.poll();
             if heir.shard.is_none() {
                 thread::yield_now();
             }
         }
-        heir.receive(3);
-        assert_eq!(heir.shard.as_deref(), Some(&vec![1, 2, 3]));
+        heir.receive(4);
+        assert_eq!(heir.shard.as_deref(), Some(&vec![1, 2, 3, 4]));
         drop(owner.join().unwrap());
     });
 }

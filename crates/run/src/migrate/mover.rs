@@ -168,10 +168,10 @@ impl Mover {
             return Ok(());
         }
         let witnesses = self.lanes.len() as u16 - 2;
-        for &Move { shard, from, to } in moves {
+        for &Move { shard, to, .. } in moves {
             self.owners[shard.index()] = to;
             self.moving[shard.index()] = true;
-            self.send(to, Command::Expect { shard, from, witnesses, sent: now });
+            self.send(to, Command::Expect { shard, witnesses, sent: now });
         }
         let stage = Stage::Ready(moves.len());
         self.batches.push(Batch { moves: moves.to_vec(), stage, started: now });
@@ -256,10 +256,10 @@ impl Mover {
 
     fn switch(&mut self, &Move { shard, from, to }: &Move) {
         let lanes = self.lanes.len() as u16;
-        for lane in (0..lanes).map(LaneId).filter(|lane| ![from, to].contains(lane)) {
+        for lane in (0..lanes).map(LaneId).filter(|lane| *lane != from) {
             self.send(lane, Command::Redirect { shard, from, to });
         }
-        // Everybody but the owner: the next owner has switched when it began to hold.
+        // Everybody but the owner.
         self.send(from, Command::Release { shard, to, switches: lanes - 1 });
     }
 

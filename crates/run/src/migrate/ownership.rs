@@ -27,6 +27,8 @@ pub(crate) struct Ownership {
     owners: Vec<LaneId>,
     /// Per shard, lanes that have said they hand its packets to its next owner.
     switched: Vec<u16>,
+    /// Per shard, whether it is on its way here, or will be.
+    expected: Vec<bool>,
     /// Per shard, lanes that have yet to say that they have taken what its former owner had handed to them.
     witnesses: Vec<u16>,
     /// Per shard, whether it was here and was given away.
@@ -34,6 +36,8 @@ pub(crate) struct Ownership {
     releases: Vec<Release>,
     here: usize,
     arriving: usize,
+    /// Shards switched so far, whoever had them: the mover lets all lanes switch them in the same order.
+    heeded: u64,
 }
 
 /// A shard that is to be given away.
@@ -53,11 +57,13 @@ impl Ownership {
             me,
             here: owners.iter().filter(|owner| **owner == me).count(),
             switched: vec![0; owners.len()],
+            expected: vec![false; owners.len()],
             witnesses: vec![0; owners.len()],
             given_away: vec![false; owners.len()],
             owners,
             releases: Vec::new(),
             arriving: 0,
+            heeded: 0,
         }
     }
 
@@ -94,17 +100,16 @@ impl Ownership {
         self.given_away[shard.index()]
     }
 
-    /// Whether shards are on their way here.
-    #[inline(always)]
-    pub(crate) fn is_expecting(&self) -> bool {
-        self.arriving > 0
+    /// Whether what devices place here by the shard's buckets has to wait for it.
+    pub(crate) fn is_expected(&self, shard: ShardId) -> bool {
+        self.expected[shard.index()]
     }
 
     /// The shard will come here, and so many lanes will say that they have taken what its owner had handed to
-    /// them. The lane now tells its owner that it has switched.
+    /// them. What comes by its buckets waits from now on; its other packets go to its owner until all lanes switch.
     pub(crate) fn expect(&mut self, shard: ShardId, witnesses: u16) {
         debug_assert!(matches!(self.place(shard), Place::Elsewhere(_)), "{shard} is here already");
-        self.owners[shard.index()] = ARRIVING;
+        self.expected[shard.index()] = true;
         self.witnesses[shard.index()] = witnesses;
         self.given_away[shard.index()] = false;
         self.arriving += 1;
@@ -115,9 +120,22 @@ impl Ownership {
         self.witnesses[shard.index()] -= 1;
     }
 
-    /// Whether the shard may be put in its place once it has come: every lane has said what it had to.
-    pub(crate) fn may_arrive(&self, shard: ShardId) -> bool {
+    /// Whether the shard may be put in its place once it has come from a lane that had switched `heeded` shards.
+    /// Packets that came by its buckets, and belong to another shard, then go to where this lane thinks that is. Older
+    /// ones went to where its former owner thought it was, so:
+    ///
+    /// - every lane has taken what the former owner handed to it,
+    /// - this lane knows at least what that one knew,
+    /// - and it has no shard of which others think that it is elsewhere.
+    pub(crate) fn may_arrive(&self, shard: ShardId, heeded: u64) -> bool {
         self.witnesses[shard.index()] == 0
+            && self.heeded >= heeded
+            && self.switched.iter().all(|switched| *switched == 0)
+    }
+
+    /// Shards switched so far.
+    pub(crate) fn heeded(&self) -> u64 {
+        self.heeded
     }
 
     /// The shard has come.
@@ -127,14 +145,18 @@ impl Ownership {
     pub(crate) fn arrive(&mut self, shard: ShardId) {
         assert_eq!(self.place(shard), Place::Arriving, "{shard} comes to a lane that awaits it");
         self.owners[shard.index()] = self.me;
+        self.expected[shard.index()] = false;
         self.arriving -= 1;
         self.here += 1;
     }
 
-    /// The shard goes from one other lane to another. The lane now tells its owner that it has switched.
+    /// The shard goes from another lane to `to`, which may be this one. The lane now tells its owner that it has
+    /// switched.
     pub(crate) fn redirect(&mut self, shard: ShardId, to: LaneId) {
         debug_assert!(matches!(self.place(shard), Place::Elsewhere(_)), "{shard} is here");
-        self.owners[shard.index()] = to;
+        debug_assert_eq!(to == self.me, self.is_expected(shard), "{shard} comes unexpected");
+        self.owners[shard.index()] = if to == self.me { ARRIVING } else { to };
+        self.heeded += 1;
     }
 
     /// The shard is to go to lane `to` once `switches` lanes have said that they have switched, and the
@@ -148,6 +170,7 @@ impl Ownership {
     ) {
         debug_assert_eq!(self.place(shard), Place::Here, "{shard} is not here to be given away");
         self.releases.push(Release { shard, to, switches, watermark });
+        self.heeded += 1;
     }
 
     /// Another lane hands packets of the shard to its next owner from now on; all before were taken.
@@ -209,27 +232,33 @@ mod tests {
         a.release(S, B, 1, Watermark::default());
         assert_eq!(a.next_due(|_, _| true), Some((S, B)));
         a.expect(S, 0);
-        assert_eq!(
-            (a.place(S), a.is_parked(), a.was_given_away(S)),
-            (Place::Arriving, false, false)
-        );
+        // What does not come by its buckets still goes to its owner.
+        assert_eq!((a.place(S), a.is_expected(S)), (Place::Elsewhere(B), true));
+        assert_eq!((a.is_parked(), a.was_given_away(S)), (false, false));
+        a.redirect(S, A);
+        assert_eq!(a.place(S), Place::Arriving);
         a.arrive(S);
-        assert_eq!(a.place(S), Place::Here);
+        assert_eq!((a.place(S), a.is_expected(S)), (Place::Here, false));
         a.release(S, B, 1, Watermark::default());
         assert_eq!(a.next_due(|_, _| true), None);
     }
 
     #[test]
-    fn a_shard_waits_for_those_to_whom_its_owner_handed_packets() {
+    fn a_shard_waits_for_what_its_owner_knew() {
+        let other = ShardId(1);
         let mut b = lane(B);
-        b.expect(S, 2);
-        assert_eq!((b.place(S), b.is_expecting(), b.may_arrive(S)), (Place::Arriving, true, false));
+        b.expect(S, 1);
+        b.redirect(S, B);
+        assert!(!b.may_arrive(S, 1), "a lane has yet to take what it was handed");
         b.witness(S);
-        assert!(!b.may_arrive(S));
-        b.witness(S);
-        assert!(b.may_arrive(S));
-        b.arrive(S);
-        assert_eq!((b.place(S), b.is_expecting()), (Place::Here, false));
+        assert!(b.may_arrive(S, 1));
+        assert!(!b.may_arrive(S, 2), "the former owner knew of one more shard that moves");
+        b.release(other, A, 1, Watermark::default());
+        assert!(b.may_arrive(S, 2));
+        b.switch(other);
+        assert!(!b.may_arrive(S, 2), "others hold packets for a shard that is still here");
+        assert_eq!(b.next_due(|_, _| true), Some((other, A)));
+        assert!(b.may_arrive(S, 2));
     }
 
     #[test]

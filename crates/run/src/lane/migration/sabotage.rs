@@ -100,6 +100,41 @@ fn an_heir_that_does_not_wait_for_those_between_lets_packets_pass() {
     assert_eq!(passed, [Violation::Reordered { packets: 40 }]);
 }
 
+/// The flow's shard changes places with that by whose buckets its packets come. The oldest packet comes to C, before
+/// C has switched or after; younger ones to A, more than it takes at once, so that the flow's shard leaves it last.
+fn two_that_change_places(has_switched: bool) -> Vec<Violation> {
+    let mut scene = Scene::by_detour(HashKind::Addresses);
+    scene.expect_swap();
+    scene.poll(A);
+    scene.poll(C);
+    if has_switched {
+        scene.switch_swap(C);
+        scene.lanes[C].heed_commands();
+    }
+    scene.arrive(C, 1);
+    scene.poll(C);
+    scene.arrive(A, 40);
+    if !has_switched {
+        scene.switch_swap(C);
+    }
+    scene.switch_swap(A);
+    scene.switch_swap(B);
+    scene.poll(B);
+    scene.poll(C);
+    scene.poll(A);
+    // Now C knows that all have switched, and lets the one shard go; A has the other still.
+    scene.poll(C);
+    scene.poll(B);
+    scene.poll(A);
+    scene.finish()
+}
+
+#[test]
+fn shards_that_change_places_keep_the_order_of_packets_between_them() {
+    assert_eq!(two_that_change_places(false), []);
+    assert_eq!(two_that_change_places(true), []);
+}
+
 /// The shard moves while packets of it wait on both lanes, on a device that stamps packets as lanes receive
 /// them; then `meddle` has its way.
 fn on_a_live_device(meddle: impl FnOnce(&mut Scene)) -> Vec<Violation> {
@@ -186,7 +221,7 @@ fn a_second_box_is_named() {
 fn a_second_box_is_not_taken() {
     with_a_packet_on_hold(|scene| {
         let second = shard(scene.shard);
-        scene.lanes[A].handoff.post(LaneId(C as u16), Parcel::Shard(second));
+        scene.lanes[A].handoff.post(LaneId(C as u16), Parcel::Shard { shard: second, heeded: 0 });
         scene.poll(C);
     });
 }

@@ -244,13 +244,35 @@ impl<S: Service<Local = ()>> Scene<S> {
     pub(super) fn expect(&mut self) {
         let from = LaneId(A as u16);
         let (shard, sent) = (self.shard, Time::ZERO);
-        self.order(B, Command::Expect { shard, from, witnesses: 1, sent });
+        self.order(B, Command::Expect { shard, witnesses: 1, sent });
+        self.order(B, Command::Redirect { shard, from, to: LaneId(B as u16) });
     }
 
     /// The shard by whose buckets packets come is to move from C to B.
     pub(super) fn expect_detour(&mut self) {
         let (shard, from, sent) = (self.detour, LaneId(C as u16), Time::ZERO);
-        self.order(B, Command::Expect { shard, from, witnesses: 1, sent });
+        self.order(B, Command::Expect { shard, witnesses: 1, sent });
+        self.order(B, Command::Redirect { shard, from, to: LaneId(B as u16) });
+    }
+
+    /// The shard by whose buckets packets come, and the flow's own, are to change places: one goes from C to A, the
+    /// other from A to C.
+    pub(super) fn expect_swap(&mut self) {
+        let (witnesses, sent) = (1, Time::ZERO);
+        self.order(A, Command::Expect { shard: self.detour, witnesses, sent });
+        self.order(C, Command::Expect { shard: self.shard, witnesses, sent });
+    }
+
+    /// What lane `lane` is told once no packet can be placed by the old entries.
+    pub(super) fn switch_swap(&mut self, lane: usize) {
+        let [a, c] = [A, C].map(|lane| LaneId(lane as u16));
+        for (shard, from, to) in [(self.detour, c, a), (self.shard, a, c)] {
+            let command = match from.index() == lane {
+                true => Command::Release { shard, to, switches: 2 },
+                false => Command::Redirect { shard, from, to },
+            };
+            self.order(lane, command);
+        }
     }
 
     pub(super) fn release_detour(&mut self) {
