@@ -274,7 +274,9 @@ fn a_full_queue_is_counted() {
     assert!(full > 0);
     let got = tap.poll_for(2_000 - full as usize, |_, _| {}) as u64;
     let counters = tap.monitor.counters();
-    assert_eq!((counters.arrived, got + full), (2_000, 2_000), "{counters:?}");
+    assert_eq!(counters.arrived, got + counters.queue_full[0], "{counters:?}");
+    // The kernel may have a word or two of its own for the link.
+    assert!((2_000..2_010).contains(&counters.arrived), "{counters:?}");
     tap.close();
 }
 
