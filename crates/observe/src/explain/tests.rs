@@ -143,7 +143,7 @@ fn what_goes_over_the_socket_comes_back() {
     let reply = Reply::Explanation(Box::new(explain(&mut Rsspp::default(), &census)));
     let line = serde_json::to_string(&reply).unwrap();
     assert_eq!(serde_json::from_str::<Reply>(&line).unwrap(), reply);
-    let Reply::Explanation(explanation) = reply else { unreachable!() };
+    let Reply::Explanation(explanation) = reply else { panic!("another reply: {reply:?}") };
     let text = explanation.buckets_as_text();
     // A heading and 512 buckets, sixteen on a line.
     assert_eq!(text.lines().count(), 33);
