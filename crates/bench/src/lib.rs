@@ -11,6 +11,9 @@ pub mod machine;
 pub mod memory;
 pub mod migrate;
 pub mod nf;
+pub mod noise;
+pub mod record;
+pub mod scenario;
 pub mod sharing;
 
 pub use error::BenchError;

@@ -1,0 +1,13 @@
+//! What was measured, as it is kept: one file per command, a line of JSON per run, written as they come.
+
+mod file;
+mod preface;
+mod row;
+mod run;
+mod series;
+
+pub use file::{RecordError, Recorder, Results, read};
+pub use preface::Preface;
+pub use row::{Row, Span, rows};
+pub use run::{Plans, Run};
+pub use series::Series;

@@ -1,0 +1,188 @@
+//! What all runs of one policy, number of lanes and load come to.
+
+use serde::{Deserialize, Serialize};
+
+use super::Run;
+use crate::confidence::Median;
+use crate::noise::Noise;
+
+/// A row of a comparison: medians over the seeds. The fields are those of the JSON output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The policy.
+    pub policy: String,
+    /// Lanes there were.
+    pub lanes: u16,
+    /// The load, as a share of what all lanes can do together.
+    pub load: f64,
+    /// Latency that half of the packets did not exceed, in microseconds; `null` if none left.
+    pub p50_us: Option<f64>,
+    /// 95 of 100.
+    pub p95_us: Option<f64>,
+    /// 99 of 100.
+    pub p99_us: Option<f64>,
+    /// Between what `p95_us` lies.
+    pub p95_span: Option<Span>,
+    /// Between what `p99_us` lies.
+    pub p99_span: Option<Span>,
+    /// Which of `p50_us`, `p95_us`, `p99_us` lie below twice what the machine alone does to them: they say
+    /// nothing about the policy. Empty for simulated runs.
+    pub noise_limited: Vec<String>,
+    /// Packets dropped for want of room, in all runs.
+    pub dropped: u64,
+    /// As a share of all packets.
+    pub drop_share: f64,
+    /// The busiest lane's work ÷ the mean.
+    pub imbalance: f64,
+    /// Between what it lies.
+    pub imbalance_span: Span,
+    /// The busiest lane's packets beyond the least busy one's, as a share of the latter (RSS++ Figure 12).
+    pub spread: Option<f64>,
+    /// Shards that changed lanes, in all runs.
+    pub migrations: u64,
+    /// Lanes that owned shards, on average.
+    pub active: f64,
+    /// Packets per second that left.
+    pub delivered_pps: f64,
+    /// Packets missing, in all runs.
+    pub lost: u64,
+    /// Packets that left twice, in all runs.
+    pub duplicated: u64,
+    /// Packets overtaken within their flow, in all runs.
+    pub reordered: u64,
+    /// Runs.
+    pub runs: usize,
+    /// Whether they are simulated.
+    pub simulated: bool,
+}
+
+/// Between what a median lies with a confidence of 95 %; with fewer than six runs, the range of all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// The least.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
+}
+
+/// A row for each policy, number of lanes and load, in the order in which they first came.
+pub fn rows(runs: &[Run], noise: Option<&Noise>) -> Vec<Row> {
+    let mut groups: Vec<Vec<&Run>> = Vec::new();
+    for run in runs {
+        let same = |group: &&mut Vec<&Run>| {
+            let first = group[0];
+            (&first.scenario, &first.policy, first.lanes, first.simulated)
+                == (&run.scenario, &run.policy, run.lanes, run.simulated)
+                && first.load.to_bits() == run.load.to_bits()
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(run),
+            None => groups.push(vec![run]),
+        }
+    }
+    groups.iter().map(|group| Row::of(group, noise)).collect()
+}
+
+impl Row {
+    fn of(runs: &[&Run], noise: Option<&Noise>) -> Row {
+        let first = runs[0];
+        let median = |of: &dyn Fn(&Run) -> Option<f64>| {
+            let values: Vec<f64> = runs.iter().filter_map(|run| of(run)).collect();
+            (!values.is_empty()).then(|| Median::of(values))
+        };
+        let latency = |share: f64| median(&|run| run.latency(share));
+        let (p50, p95, p99) = (latency(0.5), latency(0.95), latency(0.99));
+        let imbalance = median(&|run| Some(run.imbalance)).expect("a group has a run");
+        let sum = |of: fn(&Run) -> u64| runs.iter().map(|run| of(run)).sum::<u64>();
+        let mean = |of: &dyn Fn(&Run) -> f64| {
+            runs.iter().map(|run| of(run)).sum::<f64>() / runs.len() as f64
+        };
+        let limited = |(name, share, value): (&str, f64, Option<Median>)| {
+            let floor = noise.filter(|_| !first.simulated)?.floor_us(share);
+            (value?.value < 2.0 * floor).then(|| name.to_owned())
+        };
+        let figures = [("p50_us", 0.5, p50), ("p95_us", 0.95, p95), ("p99_us", 0.99, p99)];
+        Row {
+            scenario: first.scenario.clone(),
+            policy: first.policy.clone(),
+            lanes: first.lanes,
+            load: first.load,
+            p50_us: p50.map(|median| rounded(median.value)),
+            p95_us: p95.map(|median| rounded(median.value)),
+            p99_us: p99.map(|median| rounded(median.value)),
+            p95_span: p95.map(Span::of),
+            p99_span: p99.map(Span::of),
+            noise_limited: figures.into_iter().filter_map(limited).collect(),
+            dropped: sum(|run| run.dropped),
+            drop_share: sum(|run| run.dropped) as f64 / sum(|run| run.packets).max(1) as f64,
+            imbalance: rounded(imbalance.value),
+            imbalance_span: Span::of(imbalance),
+            spread: median(&|run| run.spread).map(|median| rounded(median.value)),
+            migrations: sum(|run| run.migrations),
+            active: rounded(mean(&|run| run.active)),
+            delivered_pps: mean(&|run| run.delivered as f64 / run.seconds).round(),
+            lost: sum(|run| run.lost),
+            duplicated: sum(|run| run.duplicated),
+            reordered: sum(|run| run.reordered),
+            runs: runs.len(),
+            simulated: first.simulated,
+        }
+    }
+}
+
+impl Span {
+    fn of(median: Median) -> Span {
+        Span { low: rounded(median.low), high: rounded(median.high) }
+    }
+}
+
+/// Four digits are more than such figures are good for.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(policy: &str, load: f64, seed: u64, p95: f64) -> Run {
+        Run {
+            policy: policy.into(),
+            load,
+            seed,
+            lanes: 2,
+            seconds: 1.0,
+            packets: 100,
+            dropped: seed,
+            imbalance: 1.0 + seed as f64 / 10.0,
+            latency_us: vec![(0.5, 1.0), (0.95, p95)],
+            ..Run::default()
+        }
+    }
+
+    #[test]
+    fn runs_that_differ_in_their_seed_alone_make_a_row() {
+        let mut runs: Vec<_> = (1..=6).map(|seed| run("rss", 0.8, seed, seed as f64)).collect();
+        runs.push(run("rss", 0.9, 1, 7.0));
+        runs.insert(3, run("rsspp", 0.8, 1, 7.0));
+        let rows = rows(&runs, None);
+        let named: Vec<_> =
+            rows.iter().map(|row| (row.policy.as_str(), row.load, row.runs)).collect();
+        assert_eq!(named, [("rss", 0.8, 6), ("rsspp", 0.8, 1), ("rss", 0.9, 1)]);
+        assert_eq!((rows[0].p95_us, rows[0].p99_us), (Some(3.5), None));
+        assert_eq!(rows[0].p95_span, Some(Span { low: 1.0, high: 6.0 }));
+        assert_eq!((rows[0].dropped, rows[0].drop_share), (21, 21.0 / 600.0));
+        assert_eq!(rows[0].imbalance, 1.35);
+    }
+
+    #[test]
+    fn what_the_machine_alone_does_is_marked() {
+        // Half of the time in gaps of 100 us: the floor of p95 is above 40 us.
+        let noise = Noise::of_gaps(&[100_000; 5], 1_000_000, 0);
+        let rows = rows(&[run("rss", 0.8, 1, 50.0), run("rss", 0.9, 1, 500.0)], Some(&noise));
+        assert_eq!(rows[0].noise_limited, ["p95_us"]);
+        assert!(rows[1].noise_limited.is_empty());
+    }
+}

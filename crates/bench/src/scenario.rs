@@ -1,0 +1,271 @@
+//! What is measured, as data: a scenario is a TOML file that the benchmark on real lanes and the simulator
+//! read alike.
+
+mod quantity;
+mod traffic;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rheostat_steer::{dispatch, policy};
+use serde::Deserialize;
+use thiserror::Error;
+
+pub use traffic::Traffic;
+
+/// Traffic, chain, policies, lanes and load of a comparison, and how long and how often it runs.
+///
+/// Every policy is run on every number of lanes, under every load, with every seed. Runs that differ in the
+/// policy alone see the same packets at the same times.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// The name of its file, without the ending.
+    #[serde(skip)]
+    pub name: String,
+    /// The text it was read from, kept with its results.
+    #[serde(skip)]
+    pub text: String,
+    /// What it is about, in a few words.
+    pub title: String,
+    /// What it is to find out, in a sentence.
+    pub question: String,
+    /// The packets.
+    pub traffic: Traffic,
+    /// What lanes do with a packet, beside [`work`](Self::work).
+    #[serde(default)]
+    pub chain: ChainName,
+    /// Policies, by the names of [`policy::NAMES`]; the simulator also knows those of [`dispatch::NAMES`].
+    pub policies: Vec<String>,
+    /// Numbers of lanes.
+    pub lanes: Vec<u16>,
+    /// Loads, each as a share of what all lanes can do together. Either these or
+    /// [`demands`](Self::demands).
+    #[serde(default)]
+    pub loads: Vec<f64>,
+    /// Loads as the number of lanes that could just do it, however many there are: 4.5 keeps four lanes
+    /// and a half busy.
+    #[serde(default)]
+    pub demands: Vec<f64>,
+    /// Time that a lane spends on every packet beside the chain, the same for all (RSS++ 5.2: "a fixed
+    /// per-packet workload"). Either this or [`rate`](Self::rate).
+    #[serde(default, with = "quantity::optional_duration")]
+    pub work: Option<Duration>,
+    /// Packets per second, whatever the number of lanes: work per packet grows with the lanes (RSS++
+    /// Figure 12b: W proportional to the number of cores).
+    #[serde(default, with = "quantity::optional_packet_rate")]
+    pub rate: Option<u64>,
+    /// How the load changes while the run goes on; constant without any.
+    #[serde(default, rename = "step")]
+    pub steps: Vec<Step>,
+    /// What is not measured at the start of each run.
+    #[serde(with = "quantity::duration")]
+    pub warm_up: Duration,
+    /// How long each run is measured after that.
+    #[serde(with = "quantity::duration")]
+    pub duration: Duration,
+    /// One run per seed; what is random is drawn from it.
+    pub seeds: Vec<u64>,
+    /// The least number of lanes that a policy may keep active; all of them without it.
+    #[serde(default)]
+    pub min_lanes: Option<u16>,
+    /// Packets that a lane's receive queue holds (RSS++ 5.2: 4096).
+    #[serde(default = "queue")]
+    pub queue: u32,
+    /// Entries of the indirection table.
+    #[serde(default = "buckets")]
+    pub buckets: usize,
+    /// Shards, a power of two and at most as many as buckets.
+    #[serde(default = "shards")]
+    pub shards: usize,
+}
+
+/// What lanes run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChainName {
+    /// The stateful firewall, which lets everything from inside out and picks connections up midway.
+    #[default]
+    Firewall,
+    /// No function but the fixed work.
+    Empty,
+}
+
+/// From a moment on, the load is another.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Counted from the start of the measurement, after the warm-up.
+    #[serde(with = "quantity::duration")]
+    pub at: Duration,
+    /// By what the load of the scenario is multiplied from then on.
+    pub factor: f64,
+}
+
+fn queue() -> u32 {
+    4_096
+}
+
+fn buckets() -> usize {
+    512
+}
+
+fn shards() -> usize {
+    128
+}
+
+/// Why there is no such scenario.
+#[derive(Debug, Error)]
+pub enum ScenarioError {
+    /// Neither a name nor a file.
+    #[error("there is no scenario `{0}`; name a file that ends in .toml, or one of {list}", list = names().join(", "))]
+    Unknown(String),
+    /// The file cannot be read.
+    #[error("{}: {source}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not a scenario; the message shows the line.
+    #[error("{file}: {source}")]
+    Parse {
+        /// The file.
+        file: String,
+        /// Line, column and what is wrong.
+        source: Box<toml::de::Error>,
+    },
+    /// A value makes no sense.
+    #[error("{file}: `{key}`: {problem}")]
+    Value {
+        /// The file.
+        file: String,
+        /// The key.
+        key: &'static str,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+}
+
+/// The scenarios that come with rheostat, by name.
+const BUILT_IN: &[(&str, &str)] = &[("balance", include_str!("../scenarios/balance.toml"))];
+
+/// The names of the scenarios that come with rheostat.
+pub fn names() -> Vec<&'static str> {
+    BUILT_IN.iter().map(|(name, _)| *name).collect()
+}
+
+impl Scenario {
+    /// The scenario of this name, or in this file.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] when there is none, or it is wrong.
+    pub fn open(name: &str) -> Result<Scenario, ScenarioError> {
+        if let Some((name, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
+            return Scenario::parse(name, text);
+        }
+        let file = Path::new(name);
+        if file.extension().is_none_or(|extension| extension != "toml") {
+            return Err(ScenarioError::Unknown(name.to_owned()));
+        }
+        let text = std::fs::read_to_string(file)
+            .map_err(|source| ScenarioError::Read { file: file.to_owned(), source })?;
+        let mut scenario = Scenario::parse(name, &text)?;
+        scenario.name =
+            file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());
+        scenario.traffic.resolve(file.parent().unwrap_or(Path::new("")));
+        Ok(scenario)
+    }
+
+    /// Reads a scenario from its text.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Parse`] and [`ScenarioError::Value`].
+    pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
+        let mut scenario: Scenario = toml::from_str(text).map_err(|source| {
+            ScenarioError::Parse { file: name.to_owned(), source: Box::new(source) }
+        })?;
+        scenario.name = name.to_owned();
+        scenario.text = text.to_owned();
+        match scenario.problem() {
+            None => Ok(scenario),
+            Some((key, problem)) => {
+                Err(ScenarioError::Value { file: name.to_owned(), key, problem })
+            }
+        }
+    }
+
+    fn problem(&self) -> Option<(&'static str, String)> {
+        let known: Vec<&str> = policy::NAMES.into_iter().chain(dispatch::NAMES).collect();
+        if let Some(name) = self.policies.iter().find(|name| !known.contains(&name.as_str())) {
+            return Some((
+                "policies",
+                format!("there is no `{name}`; write any of {}", known.join(", ")),
+            ));
+        }
+        let empty = |what: &str| format!("needs at least one {what}");
+        if self.policies.is_empty() {
+            return Some(("policies", empty("policy")));
+        }
+        if self.lanes.is_empty() || self.lanes.iter().any(|&lanes| !(1..=256).contains(&lanes)) {
+            return Some(("lanes", "needs numbers from 1 to 256".into()));
+        }
+        if self.seeds.is_empty() {
+            return Some(("seeds", empty("seed")));
+        }
+        if self.loads.is_empty() == self.demands.is_empty() {
+            return Some(("loads", "write either `loads` or `demands`, and not both".into()));
+        }
+        let positive = |value: &f64| value.is_finite() && *value > 0.0;
+        if !self.loads.iter().all(|load| positive(load) && *load <= 10.0) {
+            return Some((
+                "loads",
+                "a load is a share of what all lanes can do: above 0, at most 10".into(),
+            ));
+        }
+        if !self.demands.iter().all(positive) {
+            return Some(("demands", "a demand is a number of lanes above 0".into()));
+        }
+        if self.work.is_some() == self.rate.is_some() {
+            return Some(("work", "write either `work` or `rate`, and not both".into()));
+        }
+        if self.duration.is_zero() {
+            return Some(("duration", "has to be longer than nothing".into()));
+        }
+        if !self.shards.is_power_of_two()
+            || !self.buckets.is_power_of_two()
+            || self.shards > self.buckets
+        {
+            return Some((
+                "shards",
+                "shards and buckets are powers of two, and there are no more shards than buckets"
+                    .into(),
+            ));
+        }
+        if !(1..=1 << 20).contains(&self.queue) {
+            return Some(("queue", "holds from 1 to 1048576 packets".into()));
+        }
+        if self.min_lanes.is_some_and(|min| min == 0 || self.lanes.iter().any(|&lanes| lanes < min))
+        {
+            return Some(("min_lanes", "lies between 1 and the least of `lanes`".into()));
+        }
+        let rising = self.steps.windows(2).all(|pair| pair[0].at < pair[1].at);
+        if !rising || !self.steps.iter().all(|step| step.factor.is_finite() && step.factor >= 0.0) {
+            return Some((
+                "step",
+                "steps follow each other in time, and factors are not negative".into(),
+            ));
+        }
+        self.traffic.problem()
+    }
+
+    /// The loads to run `lanes` lanes under, each as a share of what all of them can do.
+    pub fn loads_on(&self, lanes: u16) -> Vec<f64> {
+        let of_demands = self.demands.iter().map(|demand| demand / f64::from(lanes));
+        self.loads.iter().copied().chain(of_demands).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
