@@ -43,6 +43,19 @@ pub enum BenchError {
         /// Reasons, with how many each.
         reasons: String,
     },
+    /// A policy of a scenario exists in the simulator only.
+    #[error("`{0}` can be simulated only: use `rheo sim`, or leave it out with --policy")]
+    OnlySimulated(String),
+    /// At the rate of the scenario, packets load lanes more than they should even without any work.
+    #[error(
+        "at this rate lanes are loaded to {least:.2} by the chain alone, so not to {load}: lower `rate`"
+    )]
+    RateTooHigh {
+        /// The load asked for.
+        load: f64,
+        /// The load without work.
+        least: f64,
+    },
     /// The time is up.
     #[error(
         "only {done} of {asked} shards were moved in {limit:?}: ask for fewer, or for less load"

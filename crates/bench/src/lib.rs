@@ -12,8 +12,11 @@ pub mod memory;
 pub mod migrate;
 pub mod nf;
 pub mod noise;
+mod plans;
+pub mod real;
 pub mod record;
 pub mod scenario;
 pub mod sharing;
+mod witness;
 
 pub use error::BenchError;

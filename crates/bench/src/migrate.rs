@@ -1,7 +1,5 @@
 //! Shards that move between lanes under load: what it costs packets, and that it costs no packet.
 
-mod witness;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,8 +20,8 @@ use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
 use rheostat_traffic::{Mix, MixConfig};
 use serde::Serialize;
 
-use self::witness::Witness;
 use crate::error::BenchError;
+use crate::witness::Witness;
 
 /// Entries of the indirection table, and shards: those of a run by default.
 const BUCKETS: usize = 512;

@@ -5,9 +5,11 @@ mod preface;
 mod row;
 mod run;
 mod series;
+mod table;
 
 pub use file::{RecordError, Recorder, Results, read};
 pub use preface::Preface;
 pub use row::{Row, Span, rows};
 pub use run::{Plans, Run};
 pub use series::Series;
+pub use table::Table;

@@ -7,7 +7,7 @@ mod traffic;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rheostat_steer::{dispatch, policy};
+use rheostat_steer::{HashKey, Orientation, Steering, SteeringError, dispatch, policy};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -188,10 +188,18 @@ impl Scenario {
         })?;
         scenario.name = name.to_owned();
         scenario.text = text.to_owned();
-        match scenario.problem() {
-            None => Ok(scenario),
+        scenario.check().map(|()| scenario)
+    }
+
+    /// Whether it still makes sense, to whoever has changed it.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Value`].
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        match self.problem() {
+            None => Ok(()),
             Some((key, problem)) => {
-                Err(ScenarioError::Value { file: name.to_owned(), key, problem })
+                Err(ScenarioError::Value { file: self.name.clone(), key, problem })
             }
         }
     }
@@ -258,6 +266,17 @@ impl Scenario {
             ));
         }
         self.traffic.problem()
+    }
+
+    /// How its packets are placed: clients are in 10.0.0.0/8 and fd00::/8.
+    ///
+    /// # Errors
+    /// [`SteeringError`] when buckets and shards do not fit.
+    pub fn steering(&self) -> Result<Steering, SteeringError> {
+        let inside =
+            ["10.0.0.0/8", "fd00::/8"].iter().filter_map(|text| text.parse().ok()).collect();
+        let orientations = vec![Orientation::ByPrefix(inside)];
+        Steering::new(&HashKey::MICROSOFT, self.buckets, self.shards, orientations)
     }
 
     /// The loads to run `lanes` lanes under, each as a share of what all of them can do.

@@ -2,6 +2,7 @@
 
 mod idle;
 mod live;
+mod scenario;
 mod sharing;
 
 use std::io::{self, IsTerminal};
@@ -32,6 +33,10 @@ pub(crate) struct Args {
 enum Scenario {
     /// Measure what chains of network functions cost per packet, packets from memory.
     Nf(NfArgs),
+    /// Compare policies on real lanes near full load: latency, drops, imbalance.
+    Balance(scenario::Args),
+    /// Run another scenario on real lanes.
+    Run(scenario::Named),
     /// Measure what forwarding costs on real interfaces, the whole machine counted.
     Live(live::Args),
     /// Measure what it costs to share flow state between lanes, and to spray packets.
@@ -195,6 +200,8 @@ enum SizeName {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.scenario {
         Scenario::Nf(args) => nf(args),
+        Scenario::Balance(args) => scenario::run("balance", args),
+        Scenario::Run(named) => scenario::run(&named.scenario, &named.args),
         Scenario::Live(args) => live::run(args),
         Scenario::Sharing(args) => sharing::run(args),
         Scenario::Idle(args) => idle::run(args),

@@ -98,6 +98,10 @@ pub(crate) enum Failure {
     Live(#[from] rheostat_bench::live::LiveError),
     #[error("error: {0}")]
     Bench(#[from] rheostat_bench::BenchError),
+    #[error("error: {0}")]
+    Scenario(#[from] rheostat_bench::scenario::ScenarioError),
+    #[error("error: {0}")]
+    Results(#[from] rheostat_bench::record::RecordError),
 }
 
 fn render(error: &LoadError) -> String {

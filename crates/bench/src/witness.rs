@@ -9,7 +9,7 @@ use rheostat_packet::Mbuf;
 
 /// What has left, shared by all queues of one device.
 #[derive(Clone, Debug)]
-pub(super) struct Witness(Arc<Seen>);
+pub(crate) struct Witness(Arc<Seen>);
 
 #[derive(Debug)]
 struct Seen {
@@ -22,29 +22,30 @@ struct End(Witness);
 
 impl Witness {
     /// Tells the first `packets` packets apart.
-    pub(super) fn new(packets: u64) -> Witness {
+    pub(crate) fn new(packets: u64) -> Witness {
         let words = packets.div_ceil(64);
         let left = (0..words).map(|_| AtomicU64::new(0)).collect();
         Witness(Arc::new(Seen { left, doubled: AtomicU64::new(0) }))
     }
 
     /// The end of one transmit queue.
-    pub(super) fn sink(&self) -> Box<dyn Sink> {
+    pub(crate) fn sink(&self) -> Box<dyn Sink> {
         Box::new(End(self.clone()))
     }
 
     /// Packets that have left, each counted once.
-    pub(super) fn seen(&self) -> u64 {
+    pub(crate) fn seen(&self) -> u64 {
         let bits = |word: &AtomicU64| u64::from(word.load(Ordering::Relaxed).count_ones());
         self.0.left.iter().map(bits).sum()
     }
 
     /// Times that a packet left which had left before.
-    pub(super) fn doubled(&self) -> u64 {
+    pub(crate) fn doubled(&self) -> u64 {
         self.0.doubled.load(Ordering::Relaxed)
     }
 
-    fn note(&self, stamp: u32) {
+    /// Notes that the packet which was the `stamp`th to arrive has left.
+    pub(crate) fn note(&self, stamp: u32) {
         let bit = 1 << (stamp % 64);
         // Relaxed: read once all lanes have been joined.
         let before = self.0.left[stamp as usize / 64].fetch_or(bit, Ordering::Relaxed);

@@ -1,0 +1,164 @@
+//! Scenarios on real lanes: threads on cores of their own, packets that arrive when they are due whether or
+//! not anyone is ready, and time as it passes.
+//!
+//! The simulated NIC's pumped driver needs no core for the source, so two cores run two lanes under an open
+//! loop. Latency counts from the moment a packet was due to arrive, not from when a lane came round to it,
+//! so nothing is left out where a lane falls behind.
+
+mod bed;
+mod bounce;
+mod intervals;
+mod labour;
+mod observer;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use rheostat_base::CoreSet;
+
+use self::bed::{Arriving, Bed};
+use self::labour::RoundTime;
+use crate::error::BenchError;
+use crate::record::Run;
+use crate::scenario::Scenario;
+
+/// How long lanes are measured to find out what they can do.
+const CALIBRATION: Duration = Duration::from_millis(700);
+
+/// One policy, on so many lanes, under one load, with one seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// The policy's name.
+    pub policy: String,
+    /// Lanes, each on a core of its own.
+    pub lanes: u16,
+    /// The load, as a share of what all lanes can do together.
+    pub load: f64,
+    /// What everything random is drawn from.
+    pub seed: u64,
+}
+
+/// The trials of a scenario. Policies alternate, so that a machine that slows down does so for all.
+pub fn trials(scenario: &Scenario) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for &seed in &scenario.seeds {
+        for &lanes in &scenario.lanes {
+            for load in scenario.loads_on(lanes) {
+                let of = |policy: &String| Trial { policy: policy.clone(), lanes, load, seed };
+                trials.extend(scenario.policies.iter().map(of));
+            }
+        }
+    }
+    trials
+}
+
+/// Runs trials of a scenario on this machine.
+#[derive(Debug)]
+pub struct Real<'a> {
+    scenario: &'a Scenario,
+    round: RoundTime,
+    /// What a lane can do, in packets per second, by lanes and rounds of work.
+    capacities: HashMap<(u16, u32), f64>,
+}
+
+impl<'a> Real<'a> {
+    /// Finds out how fast this machine works.
+    ///
+    /// # Errors
+    /// [`BenchError`] when it has not the cores that the scenario asks for.
+    pub fn new(scenario: &'a Scenario) -> Result<Real<'a>, BenchError> {
+        let cores = CoreSet::available()?.cores().len();
+        let lanes = scenario.lanes.iter().copied().max().unwrap_or(1).into();
+        if lanes > cores {
+            return Err(BenchError::TooFewCores { lanes, cores });
+        }
+        let known = rheostat_steer::policy::NAMES;
+        match scenario.policies.iter().find(|name| !known.contains(&name.as_str())) {
+            Some(name) => Err(BenchError::OnlySimulated(name.clone())),
+            None => Ok(Real { scenario, round: RoundTime::measure(), capacities: HashMap::new() }),
+        }
+    }
+
+    /// What a lane can do under the trial's work, in packets per second: what a load of 1 means. Measured
+    /// when first asked for: lanes take packets as fast as they can, and wait for none.
+    ///
+    /// # Errors
+    /// [`BenchError`] when the run could not be made, or was not sound.
+    pub fn capacity(&mut self, trial: &Trial) -> Result<f64, BenchError> {
+        let rounds = self.rounds(trial)?;
+        self.capacity_of(trial.lanes, rounds)
+    }
+
+    /// Runs a trial.
+    ///
+    /// # Errors
+    /// [`BenchError`] when it could not be run, or an invariant broke.
+    pub fn run(&mut self, trial: &Trial) -> Result<Run, BenchError> {
+        let rounds = self.rounds(trial)?;
+        let capacity = self.capacity_of(trial.lanes, rounds)?;
+        let rate = self
+            .scenario
+            .rate
+            .map_or(trial.load * f64::from(trial.lanes) * capacity, |rate| rate as f64);
+        self.run_at(trial, rounds, rate.max(1.0), capacity)
+    }
+
+    /// Runs a trial under another rate of arrival than its load says, in packets per second.
+    ///
+    /// # Errors
+    /// As [`Real::run`].
+    pub fn run_at_rate(&mut self, trial: &Trial, rate: f64) -> Result<Run, BenchError> {
+        let rounds = self.rounds(trial)?;
+        let capacity = self.capacity_of(trial.lanes, rounds)?;
+        self.run_at(trial, rounds, rate, capacity)
+    }
+
+    fn run_at(
+        &self,
+        trial: &Trial,
+        rounds: u32,
+        rate: f64,
+        capacity: f64,
+    ) -> Result<Run, BenchError> {
+        let Scenario { warm_up, duration, .. } = *self.scenario;
+        let arriving = Arriving::OpenLoop(rate.round() as u64);
+        let bed = Bed { scenario: self.scenario, trial, rounds, arriving };
+        let mut run = bed.run(warm_up, duration)?;
+        run.capacity = capacity;
+        Ok(run)
+    }
+
+    /// Rounds of work per packet: what the scenario gives, or, at a fixed rate, what makes the load.
+    fn rounds(&mut self, trial: &Trial) -> Result<u32, BenchError> {
+        match (self.scenario.work, self.scenario.rate) {
+            (Some(work), _) => Ok(self.round.rounds(work)),
+            (None, rate) => {
+                let rate = rate.unwrap_or(1) as f64;
+                let each = f64::from(trial.lanes) * trial.load / rate;
+                let chain = self.capacity_of(trial.lanes, 0)?.recip();
+                if each <= chain {
+                    let load = chain * rate / f64::from(trial.lanes);
+                    return Err(BenchError::RateTooHigh { load: trial.load, least: load });
+                }
+                Ok(self.round.rounds(Duration::from_secs_f64(each - chain)))
+            }
+        }
+    }
+
+    fn capacity_of(&mut self, lanes: u16, rounds: u32) -> Result<f64, BenchError> {
+        if let Some(capacity) = self.capacities.get(&(lanes, rounds)) {
+            return Ok(*capacity);
+        }
+        let seed = self.scenario.seeds[0];
+        let trial = Trial { policy: "rss".into(), lanes, load: 1.0, seed };
+        let bed =
+            Bed { scenario: self.scenario, trial: &trial, rounds, arriving: Arriving::Lossless };
+        let run = bed.run(CALIBRATION / 2, CALIBRATION)?;
+        // A lane that waits for another one's queue is not busy.
+        let busy: f64 = run.series.load.iter().flatten().map(|&share| f64::from(share)).sum();
+        let processed: u64 = run.series.delivered.iter().sum();
+        let capacity = processed as f64 / (busy * run.series.interval);
+        self.capacities.insert((lanes, rounds), capacity);
+        Ok(capacity)
+    }
+}

@@ -1,0 +1,251 @@
+//! What a trial runs on: lanes behind a simulated NIC, their controller, and those who look.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rheostat_base::{Clock, ClockSource, CoreSet, DeviceId, LaneId, ShardId};
+use rheostat_control::config::BalanceConfig;
+use rheostat_control::{Balancer, Balancing};
+use rheostat_io::{Device, Pacing, SimConfig, SimNic};
+use rheostat_nf::function::Firewall;
+use rheostat_nf::function::firewall::{FirewallConfig, TcpOptions};
+use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, make_shards};
+use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_run::{
+    LaneSample, LoadReporting, Polling, Routes, RunReport, Runtime, RuntimeConfig, Service,
+    TimeSource,
+};
+use rheostat_state::{FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
+use rheostat_steer::Steering;
+
+use super::Trial;
+use super::bounce::Bounce;
+use super::intervals::{self, INTERVAL, Intervals, NO_ROOM};
+use super::labour::Labour;
+use super::observer::Observer;
+use crate::error::BenchError;
+use crate::plans::{PlanLog, Watched};
+use crate::record::Run;
+use crate::scenario::{ChainName, Scenario};
+
+/// Flows that a shard has room for.
+const FLOWS: usize = 1 << 13;
+const HANDOFF: usize = 1 << 12;
+/// Packets that can be told apart.
+const MOST_PACKETS: u64 = 1 << 27;
+/// How long packets that are under way at the end may take.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// When packets arrive.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arriving {
+    /// So many per second, ready or not.
+    OpenLoop(u64),
+    /// As fast as lanes take them.
+    Lossless,
+}
+
+/// What one trial runs on.
+pub(super) struct Bed<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) trial: &'a Trial,
+    /// Rounds of work per packet.
+    pub(super) rounds: u32,
+    pub(super) arriving: Arriving,
+}
+
+impl Bed<'_> {
+    /// Runs for `duration` after `warm_up`, and lets what is under way then come to its end.
+    pub(super) fn run(&self, warm_up: Duration, duration: Duration) -> Result<Run, BenchError> {
+        let steering = Arc::new(self.scenario.steering()?);
+        let layout = StateLayout::new();
+        match self.scenario.chain {
+            ChainName::Firewall => {
+                let tcp = TcpOptions { pickup: true, ..TcpOptions::default() };
+                let config = FirewallConfig { tcp, ..FirewallConfig::default() };
+                let mut layout = layout;
+                let chain = Arc::new(Stage::new(Firewall::new(config), &mut layout)?);
+                let shards = self.shards(&*chain, &steering, layout, FLOWS)?;
+                let routes = Routes(vec![DeviceId(0)]);
+                let service = |_| ChainService::new(chain.clone(), routes.clone());
+                self.drive(steering, service, shards, (warm_up, duration))
+            }
+            ChainName::Empty => {
+                let shards = self.shards(&Empty, &steering, layout, 1)?;
+                self.drive(steering, |_| Bounce, shards, (warm_up, duration))
+            }
+        }
+    }
+
+    /// Shards with room for so many flows each.
+    fn shards<C: Chain>(
+        &self,
+        chain: &C,
+        steering: &Arc<Steering>,
+        layout: StateLayout,
+        capacity: usize,
+    ) -> Result<Vec<Box<Shard<C::Local>>>, BenchError> {
+        let (table, fragments) =
+            (TableConfig { capacity, aliases: false }, FragmentConfig::default());
+        let (layout, seeds) = (Arc::new(layout), Seeds { shards: self.trial.seed });
+        Ok(make_shards(chain, steering, table, layout, self.hasher(), fragments, seeds)?)
+    }
+
+    fn hasher(&self) -> FlowHasher {
+        let seed = self.trial.seed;
+        FlowHasher::new(std::array::from_fn(|i| {
+            (seed + i as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95).rotate_left(29)
+        }))
+    }
+
+    fn drive<S: Service>(
+        &self,
+        steering: Arc<Steering>,
+        mut service: impl FnMut(LaneId) -> S,
+        shards: Vec<Box<Shard<S::Local>>>,
+        (warm_up, duration): (Duration, Duration),
+    ) -> Result<Run, BenchError> {
+        let &Bed { scenario, trial, rounds, .. } = self;
+        let clock = Clock::new();
+        let lanes = usize::from(trial.lanes);
+        let observer = Observer::new(clock.clone(), MOST_PACKETS);
+        // All queues full, and what lanes and hold queues have.
+        let buffers =
+            trial.lanes as u32 * (scenario.queue.next_power_of_two() + 3 * HANDOFF as u32) + 4_096;
+        let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
+        let nic = self.nic(&steering, &observer, &pool)?;
+        let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
+        let of_shards = (lanes, shards.len());
+        let is_static = trial.policy == "rss";
+        let config = RuntimeConfig {
+            polling: Polling::Busy,
+            lanes,
+            workers: CoreSet::available()?.cores().iter().take(lanes).copied().map(Some).collect(),
+            handoff_capacity: HANDOFF,
+            time: TimeSource::Poll,
+            pool,
+            steering,
+            hasher: self.hasher(),
+            reporting: if is_static { LoadReporting::Lanes } else { LoadReporting::Shards },
+        };
+        let service = |lane| Labour::new(service(lane), rounds);
+        let shard = |id: ShardId| shards[id.index()].take().expect("each is asked for once");
+        let runtime = Runtime::start(config, vec![nic], clock.clone(), service, shard)?;
+
+        let log = PlanLog::default();
+        let controller =
+            (!is_static).then(|| self.controller(&runtime, of_shards, &clock, &log)).transpose()?;
+        let (run, intervals) = self.watch(&runtime, &observer, &clock, (warm_up, duration));
+        let plans = controller.map(|controller| {
+            controller.stop();
+            log.summary(trial.policy == "rsspp")
+        });
+        let report = runtime.join()?;
+        let mut run = intervals.finish().into_run(run);
+        run.plans = plans;
+        account(&mut run, &report, &observer);
+        match report.violations.into_iter().next() {
+            Some(violation) => Err(BenchError::Violated(violation)),
+            None => Ok(run),
+        }
+    }
+
+    fn nic(
+        &self,
+        steering: &Arc<Steering>,
+        observer: &Observer,
+        pool: &Mempool,
+    ) -> Result<Box<dyn Device>, BenchError> {
+        let &Bed { scenario, trial, arriving, .. } = self;
+        let mut config = SimConfig::new("load", trial.lanes, steering.clone());
+        config.descriptors = scenario.queue;
+        let rate = match arriving {
+            Arriving::OpenLoop(rate) => rate,
+            Arriving::Lossless => {
+                config.pacing = Pacing::Lossless;
+                1_000_000
+            }
+        };
+        let source = scenario.traffic.source(rate, trial.seed)?;
+        Ok(Box::new(SimNic::open(config, source, |_| observer.sink(), pool)?))
+    }
+
+    fn controller<S: Service>(
+        &self,
+        runtime: &Runtime<S>,
+        of_shards: (usize, usize),
+        clock: &Clock,
+        log: &PlanLog,
+    ) -> Result<Balancing, BenchError> {
+        let lanes = of_shards.0;
+        let min_lanes = self.scenario.min_lanes.map_or(lanes, usize::from);
+        let config = BalanceConfig { min_lanes, ..BalanceConfig::default() };
+        let policy = config.policy_named(&self.trial.policy).expect("checked with the scenario");
+        let policy = Watched::new(policy, clock.clone(), log.clone());
+        let view = runtime.view();
+        let balancer = Balancer::new(Box::new(policy), None, of_shards, view.now());
+        Ok(Balancing::start(balancer, config, view)?)
+    }
+
+    /// Looks at the run in intervals, and ends it.
+    fn watch<S: Service>(
+        &self,
+        runtime: &Runtime<S>,
+        observer: &Observer,
+        clock: &Clock,
+        (warm_up, duration): (Duration, Duration),
+    ) -> (Run, Intervals) {
+        let view = runtime.view();
+        let active = || view.mover().owners().iter().collect::<HashSet<_>>().len();
+        let start = Instant::now();
+        let started = clock.now();
+        observer.measure(started + warm_up, started + warm_up + duration);
+        let first = view.sample();
+        let mut intervals = Intervals::new(first.clone(), warm_up);
+        let steps = ((warm_up + duration).as_secs_f64() / INTERVAL.as_secs_f64()).round() as u32;
+        let (mut from, mut last) = (first.clone(), first);
+        for step in 1..=steps {
+            std::thread::sleep((INTERVAL * step).saturating_sub(start.elapsed()));
+            last = view.sample();
+            intervals.add(last.clone(), active());
+            if INTERVAL * step <= warm_up {
+                from = last.clone();
+            }
+        }
+        runtime.stop_sources();
+        let drained = Instant::now();
+        while !runtime.is_finished() && drained.elapsed() < DRAIN {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let Trial { policy, lanes, load, seed } = self.trial.clone();
+        let run = Run {
+            scenario: self.scenario.name.clone(),
+            policy,
+            lanes,
+            load,
+            seed,
+            seconds: last.seconds - from.seconds,
+            packets: intervals::arrived(&last) - intervals::arrived(&from),
+            delivered: intervals::delivered(&last) - intervals::delivered(&from),
+            dropped: intervals::no_room(&last) - intervals::no_room(&from),
+            migrations: intervals::migrations(&last) - intervals::migrations(&from),
+            latency_us: observer.latency_us(),
+            ..Run::default()
+        };
+        (run, intervals)
+    }
+}
+
+/// What became of all packets, those of the warm-up included.
+fn account(run: &mut Run, report: &RunReport, observer: &Observer) {
+    let sum = LaneSample::sum(&report.last.lanes);
+    // What devices drop stands in their own books, and in the lanes' that of the way between them.
+    let on_the_way: u64 = NO_ROOM.iter().map(|&reason| sum.dropped[reason as usize]).sum();
+    let refused = sum.dropped_total() - on_the_way + sum.consumed;
+    let accounted = intervals::no_room(&report.last) + refused + observer.seen();
+    run.lost = intervals::arrived(&report.last).saturating_sub(accounted);
+    run.duplicated = observer.doubled();
+    run.reordered = observer.reordered().max(sum.reordered);
+    run.latency_us = observer.latency_us();
+}

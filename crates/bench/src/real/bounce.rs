@@ -1,0 +1,30 @@
+//! The least that a service can do with packets that have an owner.
+
+use rheostat_base::Time;
+use rheostat_packet::Burst;
+use rheostat_run::{Arrivals, Egress, LaneState, Service};
+
+/// Sends every packet back to the device it came from, and looks nothing up.
+pub(super) struct Bounce;
+
+impl Service for Bounce {
+    type Local = ();
+
+    const STATEFUL: bool = true;
+
+    fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
+        arrivals.drain(|packet, _| out.send(packet.meta.device, packet, lane.pool, lane.counters));
+    }
+
+    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {
+        unreachable!("a service with state is given arrivals")
+    }
+
+    fn tick(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+
+    fn finish(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+}

@@ -1,0 +1,131 @@
+//! Work that takes the same time for every packet.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use rheostat_base::{Clock, ClockSource, Time};
+use rheostat_packet::Burst;
+use rheostat_run::{AnyDesk, Arrivals, Egress, Figures, LaneState, Service};
+
+/// Does so many rounds of arithmetic for every packet before another service gets it (RSS++ 5.4: "generates
+/// W pseudo-random numbers for each packet received").
+pub(super) struct Labour<S> {
+    service: S,
+    rounds: u32,
+    number: u64,
+}
+
+impl<S> Labour<S> {
+    pub(super) fn new(service: S, rounds: u32) -> Labour<S> {
+        Labour { service, rounds, number: 1 }
+    }
+
+    fn work(&mut self, packets: usize) {
+        for _ in 0..packets {
+            self.number = black_box(run(self.number, self.rounds));
+        }
+    }
+}
+
+/// Marsaglia's xorshift: each round needs the one before, so no processor does two at once.
+fn run(mut number: u64, rounds: u32) -> u64 {
+    for _ in 0..rounds {
+        number ^= number << 13;
+        number ^= number >> 7;
+        number ^= number << 17;
+    }
+    number
+}
+
+/// How long a round takes on this machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoundTime {
+    nanos: f64,
+}
+
+impl RoundTime {
+    /// The quickest of some attempts: the others were interrupted.
+    pub(super) fn measure() -> RoundTime {
+        const ROUNDS: u32 = 200_000;
+        let clock = Clock::new();
+        let attempt = |_| {
+            let start = clock.now();
+            black_box(run(black_box(1), ROUNDS));
+            clock.now().since(start).as_nanos() as f64 / f64::from(ROUNDS)
+        };
+        RoundTime { nanos: (0..20).map(attempt).fold(f64::INFINITY, f64::min) }
+    }
+
+    /// How many rounds fill `time`.
+    pub(super) fn rounds(self, time: Duration) -> u32 {
+        (time.as_nanos() as f64 / self.nanos).round() as u32
+    }
+}
+
+impl<S: Service> Service for Labour<S> {
+    type Local = S::Local;
+
+    const STATEFUL: bool = S::STATEFUL;
+
+    fn process(
+        &mut self,
+        arrivals: &mut Arrivals,
+        lane: &mut LaneState<'_, S::Local>,
+        out: &mut Egress,
+    ) {
+        self.work(arrivals.len());
+        self.service.process(arrivals, lane, out);
+    }
+
+    fn desk(&mut self) -> Option<&mut dyn AnyDesk> {
+        self.service.desk()
+    }
+
+    fn complete(&mut self, lane: &mut LaneState<'_, S::Local>, out: &mut Egress, now: Time) {
+        self.service.complete(lane, out, now);
+    }
+
+    fn relay(
+        &mut self,
+        burst: &mut Burst,
+        lane: &mut LaneState<'_, S::Local>,
+        out: &mut Egress,
+        now: Time,
+    ) {
+        self.work(burst.len());
+        self.service.relay(burst, lane, out, now);
+    }
+
+    fn tick(&mut self, lane: &mut LaneState<'_, S::Local>, out: &mut Egress, now: Time) {
+        self.service.tick(lane, out, now);
+    }
+
+    fn finish(&mut self, lane: &mut LaneState<'_, S::Local>, out: &mut Egress, now: Time) {
+        self.service.finish(lane, out, now);
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.service.next_deadline()
+    }
+
+    fn figures(&self, local: &S::Local, figures: &mut Figures) {
+        self.service.figures(local, figures);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twice_the_time_is_twice_the_rounds() {
+        let round = RoundTime { nanos: 2.5 };
+        assert_eq!(round.rounds(Duration::from_micros(4)), 1_600);
+        assert_eq!(round.rounds(Duration::from_micros(8)), 3_200);
+        assert!(RoundTime::measure().nanos > 0.0);
+        // None is left out, and none does nothing.
+        let numbers: std::collections::HashSet<_> =
+            (0..1_000).map(|rounds| run(1, rounds)).collect();
+        assert_eq!(numbers.len(), 1_000);
+    }
+}

@@ -1,0 +1,161 @@
+//! `rheo bench balance`, `rheo bench run`: scenarios on real lanes.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rheostat_base::unit::parse_duration;
+use rheostat_bench::noise::Noise;
+use rheostat_bench::real::{Real, Trial, trials};
+use rheostat_bench::record::{Preface, Recorder, Table, rows};
+use rheostat_bench::scenario::Scenario;
+
+use crate::failure::Failure;
+use crate::interrupt;
+
+/// How long each core is listened to before anything is measured.
+const LISTENED: Duration = Duration::from_secs(1);
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo bench balance                             every policy at 80, 90 and 94 % load
+  rheo bench balance --policy rss,rsspp --load 0.95 --seeds 12
+  rheo bench balance --json --no-results
+
+Packets arrive when they are due, whether or not a lane is ready, and latency counts from that moment.
+Every lane has a core of its own; leave the machine alone meanwhile. A star marks latencies below twice
+what the machine alone does to them. Runs are kept in a file, from which `rheo bench report` draws.
+The exit status is 2 when an invariant broke.")]
+pub(super) struct Args {
+    /// Policies, instead of those of the scenario.
+    #[arg(long = "policy", value_name = "NAME", value_delimiter = ',')]
+    policies: Vec<String>,
+    /// Numbers of lanes, instead of those of the scenario.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=64))]
+    lanes: Vec<u16>,
+    /// Loads, each as a share of what all lanes can do.
+    #[arg(long = "load", value_name = "SHARE", value_delimiter = ',')]
+    loads: Vec<f64>,
+    /// So many runs per row, each with a seed of its own; six or more give an interval of 95 %.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    seeds: Option<u16>,
+    /// How long each run is measured.
+    #[arg(long, value_parser = parse_duration)]
+    duration: Option<Duration>,
+    /// Where to keep the runs.
+    #[arg(long, value_name = "DIR", default_value = "results", conflicts_with = "no_results")]
+    results: PathBuf,
+    /// Keep nothing.
+    #[arg(long)]
+    no_results: bool,
+    /// Print rows as lines of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo bench run balance
+  rheo bench run my-scenario.toml --json")]
+pub(super) struct Named {
+    /// A scenario that comes with rheostat, or a file.
+    pub(super) scenario: String,
+    #[command(flatten)]
+    pub(super) args: Args,
+}
+
+/// Runs a scenario.
+pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, Failure> {
+    let mut scenario = Scenario::open(name)?;
+    args.narrow(&mut scenario)?;
+    let mut real = Real::new(&scenario)?;
+    let noise = Noise::measure(LISTENED)?;
+    let preface = Preface::real(&scenario, env!("RHEO_COMMIT"), noise.clone());
+    let mut recorder =
+        (!args.no_results).then(|| Recorder::create(&args.results, &preface)).transpose()?;
+    if !args.json {
+        out!("{}: {}", scenario.title, scenario.question);
+        out!("{}, rheo {}", preface.machine, preface.commit);
+        out!("{noise}");
+    }
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let told = interrupted.clone();
+    // Relaxed: the flag publishes nothing.
+    interrupt::then(move || told.store(true, Ordering::Relaxed))?;
+    let trials = trials(&scenario);
+    let bar = progress(trials.len());
+    let mut runs = Vec::new();
+    for trial in &trials {
+        if interrupted.load(Ordering::Relaxed) {
+            break;
+        }
+        bar.set_message(described(trial));
+        let run = real.run(trial)?;
+        if let Some(recorder) = &mut recorder {
+            recorder.add(&run)?;
+        }
+        runs.push(run);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    if !args.json {
+        let capacity = runs.first().map_or(0.0, |run| run.capacity);
+        out!("a lane can do {:.0} packets per second: a load of 1", capacity);
+        out!("{}", Table::heading());
+    }
+    for row in rows(&runs, Some(&noise)) {
+        if args.json {
+            out!("{}", serde_json::to_string(&row).expect("a row is plain data"));
+        } else {
+            out!("{}", Table::line(&row));
+        }
+    }
+    if let Some(recorder) = &recorder {
+        eprintln!("{} of {} runs kept in {}", runs.len(), trials.len(), recorder.path().display());
+    }
+    if !args.json {
+        out!("invariants ok in every run");
+    }
+    Ok(if runs.len() < trials.len() { ExitCode::from(130) } else { ExitCode::SUCCESS })
+}
+
+impl Args {
+    /// Replaces what was given.
+    fn narrow(&self, scenario: &mut Scenario) -> Result<(), Failure> {
+        if !self.policies.is_empty() {
+            scenario.policies.clone_from(&self.policies);
+        }
+        if !self.lanes.is_empty() {
+            scenario.lanes.clone_from(&self.lanes);
+        }
+        if !self.loads.is_empty() {
+            scenario.loads.clone_from(&self.loads);
+            scenario.demands.clear();
+        }
+        if let Some(seeds) = self.seeds {
+            scenario.seeds = (1..=u64::from(seeds)).collect();
+        }
+        if let Some(duration) = self.duration {
+            scenario.duration = duration;
+        }
+        Ok(scenario.check()?)
+    }
+}
+
+fn described(trial: &Trial) -> String {
+    let Trial { policy, lanes, load, seed } = trial;
+    format!("{policy} on {lanes} lanes at {load:.2}, seed {seed}")
+}
+
+/// Runs done and the time left, where somebody looks.
+fn progress(runs: usize) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len}, {eta} left: {msg}");
+    ProgressBar::new(runs as u64).with_style(style.expect("a valid template"))
+}
