@@ -17,6 +17,7 @@ pub mod real;
 pub mod record;
 pub mod scenario;
 pub mod sharing;
+pub mod throughput;
 mod witness;
 
 pub use error::BenchError;

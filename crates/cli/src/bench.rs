@@ -4,6 +4,7 @@ mod idle;
 mod live;
 mod scenario;
 mod sharing;
+mod throughput;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -37,6 +38,8 @@ enum Scenario {
     Balance(scenario::Args),
     /// Run another scenario on real lanes.
     Run(scenario::Named),
+    /// Find the highest rate without loss, or with little (RFC 2544).
+    Throughput(throughput::Args),
     /// Measure what forwarding costs on real interfaces, the whole machine counted.
     Live(live::Args),
     /// Measure what it costs to share flow state between lanes, and to spray packets.
@@ -202,6 +205,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Nf(args) => nf(args),
         Scenario::Balance(args) => scenario::run("balance", args),
         Scenario::Run(named) => scenario::run(&named.scenario, &named.args),
+        Scenario::Throughput(args) => throughput::run(args),
         Scenario::Live(args) => live::run(args),
         Scenario::Sharing(args) => sharing::run(args),
         Scenario::Idle(args) => idle::run(args),

@@ -18,7 +18,14 @@ pub enum Traffic {
         /// The exponent of the tail of flow sizes.
         #[serde(default = "zipf")]
         zipf: f64,
+        /// The longest flow, in packets.
+        #[serde(default = "longest")]
+        longest: u32,
     },
+}
+
+fn longest() -> u32 {
+    MixConfig::default().longest
 }
 
 fn zipf() -> f64 {
@@ -36,9 +43,15 @@ impl Traffic {
         seed: u64,
     ) -> Result<Box<dyn Source>, BenchError> {
         match *self {
-            Traffic::Mix { flows, zipf } => {
-                let config =
-                    MixConfig { flows, zipf, packets_per_second, seed, ..MixConfig::default() };
+            Traffic::Mix { flows, zipf, longest } => {
+                let config = MixConfig {
+                    flows,
+                    zipf,
+                    longest,
+                    packets_per_second,
+                    seed,
+                    ..MixConfig::default()
+                };
                 Ok(Box::new(Mix::new(config)?))
             }
         }
@@ -51,8 +64,8 @@ impl Traffic {
 
     /// What is wrong with it.
     pub(super) fn problem(&self) -> Option<(&'static str, String)> {
-        let Traffic::Mix { flows, zipf } = *self;
-        Mix::new(MixConfig { flows, zipf, ..MixConfig::default() })
+        let Traffic::Mix { flows, zipf, longest } = *self;
+        Mix::new(MixConfig { flows, zipf, longest, ..MixConfig::default() })
             .err()
             .map(|error| ("traffic", error.to_string()))
     }

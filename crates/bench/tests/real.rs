@@ -1,0 +1,81 @@
+//! Scenarios on real lanes: every packet is accounted for, and shards move. How fast all that is, is not for a
+//! test to say.
+
+use rheostat_base::CoreSet;
+use rheostat_bench::real::{Real, Trial, trials};
+use rheostat_bench::record::Run;
+use rheostat_bench::scenario::Scenario;
+
+fn scenario() -> Scenario {
+    let text = r#"
+title = "a short one"
+question = "does it run?"
+policies = ["rss", "rsspp"]
+lanes = [1, 2]
+loads = [0.3]
+work = "1us"
+warm_up = "200ms"
+duration = "500ms"
+seeds = [1, 2]
+[traffic]
+kind = "mix"
+flows = 300
+"#;
+    Scenario::parse("short", text).unwrap()
+}
+
+/// Whether there are cores for two lanes.
+fn two_cores() -> bool {
+    let enough = CoreSet::available().unwrap().cores().len() >= 2;
+    if !enough {
+        println!("not run: two lanes need two cores");
+    }
+    enough
+}
+
+#[test]
+fn trials_alternate_between_policies() {
+    let trials = trials(&scenario());
+    let named: Vec<_> = trials.iter().map(|t| (t.seed, t.lanes, t.policy.as_str())).collect();
+    assert_eq!(named[..3], [(1, 1, "rss"), (1, 1, "rsspp"), (1, 2, "rss")]);
+    assert_eq!(named.len(), 8);
+}
+
+#[test]
+fn every_packet_of_a_run_is_accounted_for() {
+    if !two_cores() {
+        return;
+    }
+    let scenario = scenario();
+    let mut real = Real::new(&scenario).unwrap();
+    for policy in ["rss", "rsspp"] {
+        let trial = Trial { policy: policy.into(), lanes: 2, load: 0.3, seed: 1 };
+        let run = real.run(&trial).unwrap();
+        assert_eq!((run.lost, run.duplicated, run.reordered), (0, 0, 0), "{policy}");
+        assert!(run.packets > 0 && run.capacity > 0.0, "{policy}: {} packets", run.packets);
+        assert_eq!(run.latency_us.len(), Run::SHARES.len());
+        assert!(run.latency_us.is_sorted_by(|a, b| a.1 <= b.1), "{:?}", run.latency_us);
+        assert!(run.imbalance >= 1.0 && run.imbalance <= 2.0, "{}", run.imbalance);
+        assert_eq!(run.series.load.len(), 2);
+        assert_eq!(run.series.offered.len(), 7, "two intervals of warm-up and five more");
+        assert_eq!(run.plans.is_some(), policy == "rsspp");
+    }
+}
+
+#[test]
+fn what_does_not_fit_the_queues_is_dropped_and_counted() {
+    let scenario = Scenario { queue: 64, ..scenario() };
+    let mut real = Real::new(&scenario).unwrap();
+    let trial = Trial { policy: "rss".into(), lanes: 1, load: 3.0, seed: 1 };
+    let run = real.run(&trial).unwrap();
+    assert!(run.dropped > run.packets / 3, "{} of {}", run.dropped, run.packets);
+    assert_eq!((run.lost, run.duplicated, run.reordered), (0, 0, 0));
+}
+
+#[test]
+fn what_can_only_be_simulated_is_refused() {
+    let policies = vec!["spray".to_owned()];
+    let scenario = Scenario { policies, lanes: vec![1], ..scenario() };
+    let message = Real::new(&scenario).unwrap_err().to_string();
+    assert!(message.contains("`spray`") && message.contains("rheo sim"), "{message}");
+}
