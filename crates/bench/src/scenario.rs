@@ -149,7 +149,10 @@ pub enum ScenarioError {
 }
 
 /// The scenarios that come with rheostat, by name.
-const BUILT_IN: &[(&str, &str)] = &[("balance", include_str!("../scenarios/balance.toml"))];
+const BUILT_IN: &[(&str, &str)] = &[
+    ("balance", include_str!("../scenarios/balance.toml")),
+    ("balance-many", include_str!("../scenarios/balance-many.toml")),
+];
 
 /// The names of the scenarios that come with rheostat.
 pub fn names() -> Vec<&'static str> {

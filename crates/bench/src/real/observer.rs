@@ -119,7 +119,9 @@ impl Sink for End {
         let mut latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner);
         for packet in packets {
             self.seen.witness.note(packet.meta.stamp);
-            self.seen.order(packet.meta.hash, is_inbound(packet), packet.meta.stamp);
+            if let Some(inbound) = is_inbound(packet) {
+                self.seen.order(packet.meta.hash, inbound, packet.meta.stamp);
+            }
             let due = packet.meta.timestamp;
             if (from..until).contains(&due.as_nanos()) {
                 latencies.saturating_record(now.since(due).as_nanos() as u64);
@@ -128,14 +130,16 @@ impl Sink for End {
     }
 }
 
-/// Whether the packet comes from a server. Clients of generated traffic are in 10.0.0.0/8 and fd00::/8.
-fn is_inbound(packet: &Mbuf) -> bool {
+/// Whether the packet comes from a server; `None` where its hash does not name its flow, which a NIC knows of
+/// TCP and UDP only. Clients of generated traffic are in 10.0.0.0/8 and fd00::/8.
+fn is_inbound(packet: &Mbuf) -> Option<bool> {
     let frame = packet.data();
-    match frame.get(12..14) {
-        Some([0x08, 0x00]) => frame.get(26).is_none_or(|first| *first != 10),
-        Some([0x86, 0xdd]) => frame.get(22).is_none_or(|first| *first != 0xfd),
-        _ => false,
-    }
+    let (protocol, inbound) = match frame.get(12..14)? {
+        [0x08, 0x00] => (frame.get(23)?, *frame.get(26)? != 10),
+        [0x86, 0xdd] => (frame.get(20)?, *frame.get(22)? != 0xfd),
+        _ => return None,
+    };
+    matches!(protocol, 6 | 17).then_some(inbound)
 }
 
 #[cfg(test)]

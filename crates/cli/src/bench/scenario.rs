@@ -20,6 +20,9 @@ use crate::interrupt;
 /// How long each core is listened to before anything is measured.
 const LISTENED: Duration = Duration::from_secs(1);
 
+/// A machine that takes more of a core's time than this was not left alone.
+const DISTURBED: f64 = 0.05;
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rheo bench balance                             every policy at 80, 90 and 94 % load
@@ -81,6 +84,9 @@ pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, Failure> {
         out!("{}: {}", scenario.title, scenario.question);
         out!("{}, rheo {}", preface.machine, preface.commit);
         out!("{noise}");
+        if noise.share > DISTURBED {
+            out!("something else runs on this machine: figures are not worth much");
+        }
     }
     let interrupted = Arc::new(AtomicBool::new(false));
     let told = interrupted.clone();
