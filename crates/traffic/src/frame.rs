@@ -1,4 +1,4 @@
-//! The frames of the mix.
+//! The frames of generated traffic.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -33,6 +33,15 @@ impl Endpoints {
             source: (address(client.0, 0xfd00 << 112), client.1),
             destination: (address(server.0, 0x2001_0db8 << 96), port),
         }
+    }
+
+    /// Any two ends of one family.
+    pub(crate) fn between(source: (IpAddr, u16), destination: (IpAddr, u16)) -> Endpoints {
+        Endpoints { source, destination }
+    }
+
+    pub(crate) fn source(&self) -> (IpAddr, u16) {
+        self.source
     }
 
     pub(crate) fn reversed(self) -> Endpoints {
@@ -83,7 +92,7 @@ pub(crate) enum Transport {
     Echo { reply: bool, sequence: u16 },
 }
 
-/// One packet of the mix.
+/// One packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub(crate) endpoints: Endpoints,

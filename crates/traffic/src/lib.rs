@@ -1,13 +1,34 @@
-//! Seeded traffic: a synthetic internet mix for simulated devices and captures, flow pickers for
-//! benchmarks, and the statistics that say what traffic is like.
+//! Seeded traffic for simulated devices, captures and benchmarks, in open loops: a synthetic internet mix,
+//! what is special over it (an elephant, a flash crowd, an attack), IMIX; what changes the
+//! rate of any of them; and the statistics that say what traffic is like.
 
+pub mod attack;
+pub mod elephant;
+mod error;
+pub mod flash_crowd;
 mod frame;
+pub mod imix;
+pub mod limited;
+pub mod merged;
 pub mod mix;
 pub mod picker;
+mod poisson;
 pub mod source;
 pub mod statistics;
+pub mod stepped;
+mod usual;
+mod visit;
 
+pub use attack::{Attack, AttackConfig, AttackKind};
+pub use elephant::{Elephant, ElephantConfig};
+pub use error::SourceError;
+pub use flash_crowd::{FlashCrowd, FlashCrowdConfig};
+pub use imix::{Imix, ImixConfig};
+pub use limited::Limited;
+pub use merged::Merged;
 pub use mix::{Mix, MixConfig, MixError};
 pub use picker::{Distribution, FlowPicker, tuple_of};
 pub use source::{Arrival, Source};
 pub use statistics::Statistics;
+pub use stepped::{RateStep, Stepped};
+pub use usual::Usual;

@@ -26,11 +26,11 @@ pub use config::{MixConfig, MixError};
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use rand_distr::{Distribution as _, Exp1};
 use rheostat_base::Time;
 use rheostat_packet::LinkType;
 
 use crate::frame;
+use crate::poisson::Poisson;
 use crate::source::{Arrival, Source};
 use flow::{Flow, Sizes};
 use wheel::Wheel;
@@ -46,8 +46,8 @@ pub struct Mix {
     /// Numbers flows in the order they start; no two have the same endpoints.
     started: u64,
     sent: u64,
-    /// When the next packet arrives, in nanoseconds.
-    time: f64,
+    /// When the next packet arrives.
+    arrivals: Poisson,
 }
 
 impl Mix {
@@ -66,29 +66,19 @@ impl Mix {
         }
         let started = u64::from(config.flows);
         let sizes = Sizes::default();
-        Ok(Mix { config, rng, flows, wheel, sizes, started, sent: 0, time: 0.0 })
+        let arrivals = Poisson::new(config.packets_per_second as f64);
+        Ok(Mix { config, rng, flows, wheel, sizes, started, sent: 0, arrivals })
     }
 
     /// Flows started so far.
     pub fn flows_started(&self) -> u64 {
         self.started
     }
-
-    /// When the next packet arrives. Nanoseconds are exact for the first three months.
-    fn now(&self) -> Time {
-        Time::from_nanos(self.time as u64)
-    }
-
-    /// Lets a gap pass that knows nothing of the one before.
-    fn pass(&mut self) {
-        let gap: f64 = Exp1.sample(&mut self.rng);
-        self.time += gap * 1e9 / self.config.packets_per_second as f64;
-    }
 }
 
 impl Source for Mix {
     fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
-        let time = self.now();
+        let time = self.arrivals.now();
         let ended = self.config.packets.is_some_and(|packets| self.sent >= packets)
             || self.config.duration.is_some_and(|length| time >= Time::ZERO + length);
         if ended {
@@ -106,7 +96,7 @@ impl Source for Mix {
         let pause = flow.pause(&mut self.rng);
         self.wheel.schedule(index, pause);
         self.sent += 1;
-        self.pass();
+        self.arrivals.pass(&mut self.rng);
         let wire_len = frame.len() as u32;
         Some(Arrival { time, len: frame.len(), wire_len, link: LinkType::Ethernet })
     }
@@ -114,7 +104,7 @@ impl Source for Mix {
     fn progress(&self) -> Option<f64> {
         let by_packets =
             self.config.packets.map(|packets| self.sent as f64 / packets.max(1) as f64);
-        let elapsed = self.now().since(Time::ZERO).as_secs_f64();
+        let elapsed = self.arrivals.now().since(Time::ZERO).as_secs_f64();
         let by_time = self.config.duration.map(|length| elapsed / length.as_secs_f64().max(1e-9));
         by_packets.into_iter().chain(by_time).reduce(f64::max).map(|share| share.min(1.0))
     }
