@@ -1,6 +1,6 @@
 //! Seeded traffic for simulated devices, captures and benchmarks, in open loops: a synthetic internet mix,
-//! what is special over it (an elephant, a flash crowd, an attack), IMIX; what changes the
-//! rate of any of them; and the statistics that say what traffic is like.
+//! what is special over it (an elephant, a flash crowd, an attack), IMIX, and captures replayed; what changes
+//! the rate of any of them; and the statistics that say what traffic is like.
 
 pub mod attack;
 pub mod elephant;
@@ -13,7 +13,9 @@ pub mod merged;
 pub mod mix;
 pub mod picker;
 mod poisson;
+pub mod replay;
 pub mod source;
+pub mod stamps;
 pub mod statistics;
 pub mod stepped;
 mod usual;
@@ -28,7 +30,9 @@ pub use limited::Limited;
 pub use merged::Merged;
 pub use mix::{Mix, MixConfig, MixError};
 pub use picker::{Distribution, FlowPicker, tuple_of};
+pub use replay::{Recording, Reel, Replay, ReplayConfig};
 pub use source::{Arrival, Source};
+pub use stamps::Stamps;
 pub use statistics::Statistics;
 pub use stepped::{RateStep, Stepped};
 pub use usual::Usual;
