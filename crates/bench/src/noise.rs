@@ -136,7 +136,15 @@ impl std::fmt::Display for Noise {
             self.floor_us(0.95),
             self.floor_us(0.99),
             self.floor_us(0.999),
-        )
+        )?;
+        let mut lower = 0.0;
+        for (upper, count) in &self.gaps {
+            if *count > 0 {
+                write!(f, "\n{lower:>12.0} to {upper:>6.0} us {count:>8}")?;
+            }
+            lower = *upper;
+        }
+        Ok(())
     }
 }
 

@@ -152,6 +152,7 @@ pub enum ScenarioError {
 const BUILT_IN: &[(&str, &str)] = &[
     ("balance", include_str!("../scenarios/balance.toml")),
     ("balance-many", include_str!("../scenarios/balance-many.toml")),
+    ("validation", include_str!("../scenarios/validation.toml")),
 ];
 
 /// The names of the scenarios that come with rheostat.
