@@ -15,6 +15,7 @@ pub mod noise;
 mod plans;
 pub mod real;
 pub mod record;
+pub mod report;
 pub mod scenario;
 pub mod sharing;
 pub mod throughput;

@@ -2,6 +2,7 @@
 
 mod idle;
 mod live;
+mod report;
 mod scenario;
 mod sharing;
 mod throughput;
@@ -48,6 +49,8 @@ enum Scenario {
     Idle(idle::Args),
     /// Run two benchmark commands in turn and print their ratios.
     Ab(AbArgs),
+    /// Write a page about results, or compare two of them.
+    Report(report::Args),
     /// Move shards between lanes under load, and look for packets lost, doubled or out of order.
     Migrate(MigrateArgs),
 }
@@ -210,6 +213,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Sharing(args) => sharing::run(args),
         Scenario::Idle(args) => idle::run(args),
         Scenario::Ab(args) => ab(args),
+        Scenario::Report(args) => report::run(args),
         Scenario::Migrate(args) => migrate(args),
     }
 }

@@ -102,6 +102,8 @@ pub(crate) enum Failure {
     Scenario(#[from] rheostat_bench::scenario::ScenarioError),
     #[error("error: {0}")]
     Results(#[from] rheostat_bench::record::RecordError),
+    #[error("error: {0}")]
+    Report(#[from] rheostat_bench::report::ReportError),
 }
 
 fn render(error: &LoadError) -> String {

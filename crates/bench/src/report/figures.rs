@@ -1,0 +1,80 @@
+//! Which figures a file of results gives: those in which something varies.
+
+mod against;
+mod latency;
+mod plans;
+mod time;
+
+use super::cells::{Cell, distinct, policies};
+use super::metric::Metric;
+use super::plot::Chart;
+use super::sentence::{Measured, compared};
+use crate::noise::Noise;
+use crate::record::Results;
+
+/// A chart with what it shows.
+pub(super) struct Figure {
+    pub(super) title: String,
+    pub(super) says: String,
+    pub(super) chart: Box<dyn Chart>,
+}
+
+/// All figures of these results, those that answer most first.
+pub(super) fn figures(results: &Results) -> Vec<Figure> {
+    let cells = super::cells::cells(&results.runs);
+    let noise = results.preface.noise.as_ref();
+    let mut figures = against::load(&cells, noise);
+    figures.extend(against::lanes(&cells, noise));
+    figures.extend(latency::boxes(&cells));
+    figures.extend(latency::tails(&cells, noise));
+    figures.extend(time::figures(&cells));
+    figures.extend(plans::figures(&cells));
+    figures
+}
+
+/// The sentence for cells that differ in their policy alone; `rss` is what the others are compared with, where it
+/// is among them.
+fn sentence(place: &str, metric: &Metric, cells: &[&Cell<'_>], noise: Option<&Noise>) -> String {
+    let measured: Vec<Measured<'_>> = cells
+        .iter()
+        .filter_map(|cell| {
+            let of = cell.estimate(metric)?;
+            Some(Measured { name: cell.policy, of, is_limited: cell.is_limited(metric, noise) })
+        })
+        .collect();
+    let at = measured.iter().position(|one| one.name == "rss").unwrap_or(0);
+    let Some(reference) = measured.get(at) else {
+        return format!("{place}, no run has a figure for {}.", metric.label);
+    };
+    let others: Vec<_> =
+        measured.iter().filter(|one| one.name != reference.name).cloned().collect();
+    compared(place, metric.label, metric.unit, reference, &others)
+}
+
+/// The cells of the most lanes, and of them those of the highest load: where differences are greatest.
+fn hardest<'a, 'b>(cells: &'b [Cell<'a>]) -> Vec<&'b Cell<'a>> {
+    let lanes = cells.iter().map(|cell| cell.lanes).max();
+    let of_most = || cells.iter().filter(|cell| Some(cell.lanes) == lanes);
+    let load = distinct(of_most().map(|cell| cell.load)).last().copied();
+    of_most().filter(|cell| Some(cell.load) == load).collect()
+}
+
+/// The load as it is written: `0.94`.
+fn load_of(load: f64) -> String {
+    super::plot::Unit::Plain.show(load)
+}
+
+/// At most `most` of these, evenly picked, with the first and the last.
+fn picked<T: Copy>(values: &[T], most: usize) -> Vec<T> {
+    if values.len() <= most {
+        return values.to_vec();
+    }
+    (0..most).map(|at| values[at * (values.len() - 1) / (most - 1).max(1)]).collect()
+}
+
+/// The policies of these cells with the cells of each.
+fn by_policy<'a, 'b>(cells: &[&'b Cell<'a>]) -> Vec<(&'a str, Vec<&'b Cell<'a>>)> {
+    let owned: Vec<Cell<'a>> = cells.iter().map(|cell| (*cell).clone()).collect();
+    let of = |policy: &str| cells.iter().filter(|cell| cell.policy == policy).copied().collect();
+    policies(&owned).into_iter().map(|policy| (policy, of(policy))).collect()
+}

@@ -1,0 +1,63 @@
+//! Charts as SVG, drawn to be read: on paper, on a phone, in the dark, by people who do not see all
+//! colours, and by those who have them read out.
+//!
+//! ```
+//! use rheostat_bench::report::Page;
+//! use rheostat_bench::report::plot::{Axis, Line, LineChart, Unit};
+//!
+//! let sizes = [(1.0, 0.5), (10.0, 0.8), (30.0, 0.95), (5_900.0, 1.0)];
+//! let chart = LineChart::new(
+//!     Axis::log("packets of a flow", Unit::Count),
+//!     Axis::linear("flows no larger", Unit::Share),
+//! )
+//! .with(Line::new("flows", sizes).step());
+//! let mut page = Page::new("mix.pcap");
+//! page.figure("Flow sizes", "Half of the flows are a single packet.", &chart);
+//! assert!(page.finish().contains("<svg"));
+//! ```
+//!
+//! A chart has no looks of its own: what it draws has classes, and the style sheet of
+//! [`Page`](super::Page) gives them colours for light and dark.
+
+mod axis;
+mod bars;
+mod boxes;
+mod frame;
+mod heat;
+mod lines;
+mod scale;
+mod series;
+mod svg;
+mod table;
+#[cfg(test)]
+mod tests;
+mod unit;
+
+pub use axis::Axis;
+pub use bars::{Bar, BarChart};
+pub use boxes::{BoxChart, Percentiles};
+pub use heat::{HeatMap, Panel};
+pub use lines::{Floor, LineChart};
+pub use series::{Line, Point, SERIES};
+pub use svg::escape;
+pub use table::Table;
+pub use unit::Unit;
+
+/// What a page needs of a chart.
+pub trait Chart {
+    /// The chart as an `<svg>` element. `title` and `says` are read out to those who do not see it.
+    fn svg(&self, title: &str, says: &str) -> String;
+    /// What its colours, strokes and shades mean, apart from what the chart itself has written into it.
+    fn keys(&self) -> Vec<Key>;
+    /// Its numbers.
+    fn table(&self) -> Table;
+}
+
+/// An entry of a legend.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Key {
+    /// A small `<svg>` of what it is about.
+    pub sample: String,
+    /// What that means.
+    pub text: String,
+}

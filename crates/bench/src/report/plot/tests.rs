@@ -1,0 +1,136 @@
+//! Charts of whatever comes: they are well-formed, and every place in them is a number.
+
+use super::*;
+
+fn checked(chart: &dyn Chart) -> String {
+    let svg = chart.svg("a < b & \"c\"", "it's");
+    let document =
+        roxmltree::Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
+    for node in document.descendants() {
+        for attribute in node.attributes() {
+            let value = attribute.value();
+            assert!(!value.contains("NaN") && !value.contains("inf"), "{attribute:?} in {svg}");
+            if let ("x" | "y" | "x1" | "y1" | "x2" | "y2", Ok(place)) =
+                (attribute.name(), value.parse::<f64>())
+            {
+                assert!((-20.0..=520.0).contains(&place), "{attribute:?} is outside of {svg}");
+            }
+        }
+    }
+    let title = document.descendants().find(|node| node.tag_name().name() == "title");
+    assert_eq!(title.and_then(|node| node.text()), Some("a < b & \"c\""));
+    for key in chart.keys().iter().filter(|key| !key.sample.is_empty()) {
+        roxmltree::Document::parse(&key.sample).unwrap_or_else(|error| panic!("{error}"));
+    }
+    let table = chart.table();
+    assert!(table.rows.iter().all(|row| row.len() == table.head.len()), "{table:?}");
+    roxmltree::Document::parse(&table.html()).unwrap_or_else(|error| panic!("{error}"));
+    svg
+}
+
+fn axes() -> Vec<Axis> {
+    vec![
+        Axis::linear("a", Unit::Plain),
+        Axis::linear("a", Unit::Share).from(0.0),
+        Axis::log("a", Unit::Microseconds),
+        Axis::nines("a"),
+    ]
+}
+
+#[test]
+fn lines_of_nothing_of_a_point_and_of_the_same_everywhere_are_drawn() {
+    let all: [&[(f64, f64)]; 7] = [
+        &[],
+        &[(0.0, 0.0)],
+        &[(3.0, 7.0)],
+        &[(1.0, 5.0), (2.0, 5.0), (3.0, 5.0)],
+        &[(1.0, f64::NAN), (f64::INFINITY, 2.0)],
+        &[(0.5, -3.0), (0.9, 0.0), (0.99, 1e300)],
+        &[(1e-300, 1e-300), (1.0, 1e-12)],
+    ];
+    for points in all {
+        for x in axes() {
+            for y in axes() {
+                for floor in [None, Some(0.0), Some(2.0)] {
+                    let floor =
+                        floor.map(|us| Floor { text: "floor".into(), points: vec![(0.0, us)] });
+                    let spanned =
+                        points.iter().map(|&(x, y)| Point { x, y, span: Some((y / 2.0, y)) });
+                    let chart = LineChart::new(x.clone(), y.clone())
+                        .with(Line::new("<straight>", points.iter().copied()))
+                        .with(Line::new("spanned", spanned))
+                        .with(Line::new("step", points.iter().copied()).step().simulated(true))
+                        .floor(floor);
+                    checked(&chart);
+                    checked(&chart.with(Line::new("area", points.iter().copied()).area()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn boxes_bars_and_maps_of_odd_values_are_drawn() {
+    for value in [0.0, 3.0, 1e300, f64::NAN, f64::INFINITY] {
+        let groups = || vec!["a<b".to_owned(), "c".to_owned()];
+        for y in [Axis::log("y", Unit::Microseconds), Axis::linear("y", Unit::Plain)] {
+            let of = |group| Percentiles {
+                group,
+                name: "x&y".into(),
+                series: 3,
+                simulated: true,
+                at: [value; 6],
+            };
+            checked(&BoxChart::new("x", groups(), y).with(of(0)).with(of(1)).with(of(2)));
+        }
+        let bars = BarChart::histogram(
+            "bytes",
+            Axis::linear("packets", Unit::Count),
+            [("64".to_owned(), value), ("65 to 127".to_owned(), 1.0)],
+        );
+        checked(&bars);
+        for rows in [vec![], vec![vec![]], vec![vec![value as f32; 3]], vec![vec![0.5; 500]; 256]] {
+            for (interval, begin) in [(0.1, 0.5), (0.0, 0.0)] {
+                checked(
+                    &HeatMap::new(interval, begin)
+                        .with(Panel { name: "<p>".into(), rows: rows.clone() }),
+                );
+            }
+        }
+    }
+    checked(&BoxChart::new("x", Vec::new(), Axis::log("y", Unit::Plain)));
+    checked(&BarChart::new("x", Vec::new(), Axis::linear("y", Unit::Plain)));
+    checked(&HeatMap::new(0.1, 0.0));
+}
+
+#[test]
+fn zeros_are_drawn_apart_on_a_logarithmic_axis_and_not_left_out() {
+    let chart = LineChart::new(Axis::linear("load", Unit::Plain), Axis::log("drops", Unit::Share))
+        .with(Line::new("rss", [(0.8, 0.0), (0.9, 1e-4), (0.94, 1e-2)]));
+    let svg = checked(&chart);
+    assert_eq!(svg.matches("class=\"mark\"").count(), 3);
+    assert!(svg.contains(">0</text>"));
+}
+
+#[test]
+fn a_big_map_is_merged_into_what_can_be_seen() {
+    let rows: Vec<Vec<f32>> = (0..256)
+        .map(|lane| (0..2_000).map(|at| ((lane * at) % 100) as f32 / 100.0).collect())
+        .collect();
+    let map = HeatMap::new(0.1, 0.0).with(Panel { name: "p".into(), rows });
+    assert!(checked(&map).len() < 300_000);
+    assert!(
+        map.keys().iter().any(|key| key.text.contains("mean of up to 8 lanes")),
+        "{:?}",
+        map.keys()
+    );
+}
+
+#[test]
+fn escaped_text_is_read_as_it_was() {
+    let text = "<a href=\"x\"> & 'b' \u{0}";
+    let xml = format!("<p title=\"{0}\">{0}</p>", escape(text));
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    assert_eq!(document.root_element().text(), Some("<a href=\"x\"> & 'b' \u{fffd}"));
+    assert_eq!(document.root_element().attribute("title"), document.root_element().text());
+}

@@ -1,0 +1,79 @@
+//! `rheo bench report`: a page about results, or two of them held against each other.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use rheostat_bench::record::{Preface, Results};
+use rheostat_bench::report::{self, Found, ReportError, compare::compare};
+
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo bench report                                  everything under results/, to report.html
+  rheo bench report results/bench-balance-20261121T203000Z.jsonl --output balance.html
+  rheo bench report --compare before.jsonl after.jsonl
+  rheo bench report --compare before/ after/ --json | jq 'select(.verdict == \"slower\")'
+
+Results are files that `rheo bench balance`, `rheo sim` and their like keep: a line of JSON per run. The
+page is one file without scripts, for screens of any size and for paper.
+
+Ratios are B's figure as a multiple of A's, each with an interval of 95 %: over pairs of runs with the same
+seed, which had the same packets, or by resampling where there are no such pairs. A difference is told
+where the interval does not hold 1; of equal figures, up to one in twenty is told so by chance. Of folders,
+--compare takes the newest results.")]
+pub(super) struct Args {
+    /// Files of results, or folders with such files.
+    #[arg(value_name = "FILE|DIR", default_value = "results", conflicts_with = "compare")]
+    places: Vec<PathBuf>,
+    /// Where to write the page.
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+    /// Print the ratios of two results instead.
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "output")]
+    compare: Vec<PathBuf>,
+    /// Print ratios as lines of JSON.
+    #[arg(long, requires = "compare")]
+    json: bool,
+}
+
+/// Writes the page, or prints ratios.
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if let [a, b] = args.compare.as_slice() {
+        return print_ratios(a, b, args.json);
+    }
+    let Found { results, skipped } = report::find(&args.places)?;
+    for (path, problem) in &skipped {
+        eprintln!("skipped {}: {problem}", path.display());
+    }
+    let results: Vec<Results> = results.into_iter().map(|(_, results)| results).collect();
+    fs::write(&args.output, report::page(&results))
+        .map_err(|source| ReportError::Io { path: args.output.clone(), source })?;
+    let runs: usize = results.iter().map(|results| results.runs.len()).sum();
+    let files = if results.len() == 1 { "file" } else { "files" };
+    out!("{}: {runs} runs of {} {files}", args.output.display(), results.len());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_ratios(a: &Path, b: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let ((path_a, a), (path_b, b)) = (report::one(a)?, report::one(b)?);
+    let comparison = compare(&a, &b);
+    if json {
+        comparison.json_lines().iter().for_each(|line| out!("{line}"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (side, path, results) in [("A", path_a, &a), ("B", path_b, &b)] {
+        let Preface { scenario, commit, started, simulated, .. } = &results.preface;
+        let origin = if *simulated { "simulated" } else { "measured" };
+        out!("{side}: {} ({scenario}, {origin}, commit {commit}, {started})", path.display());
+    }
+    if a.preface.text != b.preface.text {
+        out!("note: their scenarios are not the same");
+    }
+    if a.preface.machine != b.preface.machine {
+        out!("note: their machines are not the same");
+    }
+    out!("\n{comparison}");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,86 @@
+//! `rheo bench report` on files.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn rheo(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rheo"))
+        .args(["bench", "report"])
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .expect("rheo starts")
+}
+
+/// Results with one policy, six seeds, and this p95, made up.
+fn write_results(path: &Path, p95: f64) {
+    let preface = r#"{"preface":{"command":"made up for a test","commit":"0123456789ab","machine":{"processor":"none","cores":1,"kernel":"6","memory_gib":1},"started":"2026-11-21T20:30:00Z","scenario":"made-up","title":"Made up","question":"Is it?","text":"","noise":null,"costs":null,"simulated":true}}"#;
+    let run = |seed: u64| {
+        let p95 = p95 + seed as f64;
+        format!(
+            r#"{{"run":{{"scenario":"made-up","policy":"rss","lanes":2,"load":0.8,"seed":{seed},"simulated":true,"seconds":1.0,"capacity":1000.0,"packets":1000,"delivered":1000,"dropped":0,"lost":0,"duplicated":0,"reordered":0,"latency_us":[[0.5,1.0],[0.95,{p95}]],"imbalance":1.0,"spread":null,"migrations":0,"active":2.0,"plans":null,"series":{{"interval":0.1,"warm_up":0.0,"load":[],"offered":[],"delivered":[],"dropped":[],"migrations":[],"active":[]}}}}}}"#
+        )
+    };
+    let runs: Vec<String> = (1..=6).map(run).collect();
+    fs::write(path, format!("{preface}\n{}\n", runs.join("\n"))).unwrap();
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_page_is_written_about_what_lies_in_results_and_the_rest_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    fs::create_dir(&results).unwrap();
+    write_results(&results.join("sim.jsonl"), 10.0);
+    fs::write(results.join("rows.jsonl"), "{\"chain\":\"nat\"}\n").unwrap();
+    let output = rheo(folder.path(), &[]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "report.html: 6 runs of 1 file\n");
+    assert!(text(&output.stderr).contains("skipped results/rows.jsonl: line 1"));
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("made up for a test"));
+}
+
+#[test]
+fn two_results_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    write_results(&folder.path().join("a.jsonl"), 100.0);
+    write_results(&folder.path().join("b.jsonl"), 200.0);
+    let output = rheo(folder.path(), &["--compare", "a.jsonl", "b.jsonl"]);
+    let told = text(&output.stdout);
+    assert!(told.contains("A: a.jsonl (made-up, simulated, commit 0123456789ab"), "{told}");
+    assert!(
+        told.contains("slower") && told.contains("no difference: p50, dropped packets"),
+        "{told}"
+    );
+    let output = rheo(folder.path(), &["--compare", "a.jsonl", "b.jsonl", "--json"]);
+    let line = text(&output.stdout);
+    let line = line.lines().find(|line| line.contains("p95_us")).unwrap();
+    let ratio: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!((&ratio["verdict"], &ratio["pairs"]), (&"slower".into(), &6.into()), "{ratio}");
+    assert!((ratio["ratio"].as_f64().unwrap() - 203.5 / 103.5).abs() < 0.01, "{ratio}");
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("rows.jsonl"), "{\"chain\":\"nat\"}\n").unwrap();
+    write_results(&folder.path().join("a.jsonl"), 100.0);
+    fs::create_dir(folder.path().join("empty")).unwrap();
+    for (args, said) in [
+        (&["none.jsonl"] as &[&str], "error: none.jsonl: No such file"),
+        (&["rows.jsonl"], "error: rows.jsonl, line 1: "),
+        (&["empty"], "error: there are no results in empty: `rheo bench balance`"),
+        (&["--compare", "a.jsonl", "none.jsonl"], "error: none.jsonl: No such file"),
+        (&["a.jsonl", "--output", "none/report.html"], "error: none/report.html: No such file"),
+        (&["--compare", "a.jsonl"], "2 values required"),
+    ] {
+        let output = rheo(folder.path(), args);
+        let told = text(&output.stderr);
+        assert!(!output.status.success() && told.contains(said), "{args:?}: {told}");
+    }
+}
