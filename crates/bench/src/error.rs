@@ -71,6 +71,9 @@ pub enum BenchError {
     /// The traffic could not be made.
     #[error(transparent)]
     Mix(#[from] rheostat_traffic::MixError),
+    /// The traffic of a scenario could not be made.
+    #[error(transparent)]
+    Traffic(#[from] rheostat_traffic::SourceError),
     /// The device could not be opened.
     #[error(transparent)]
     Open(#[from] rheostat_io::OpenError),

@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError, dispatch, policy};
+use rheostat_traffic::{RateStep, Source, Stepped};
 use serde::Deserialize;
 use thiserror::Error;
 
 pub use traffic::Traffic;
+
+use crate::error::BenchError;
 
 /// Traffic, chain, policies, lanes and load of a comparison, and how long and how often it runs.
 ///
@@ -270,6 +273,24 @@ impl Scenario {
             ));
         }
         self.traffic.problem()
+    }
+
+    /// Its packets: at `packets_per_second`, times the factor of the step that holds. The clock begins with the
+    /// warm-up.
+    ///
+    /// # Errors
+    /// As [`Traffic::source`].
+    pub fn source(
+        &self,
+        packets_per_second: u64,
+        seed: u64,
+    ) -> Result<Box<dyn Source>, BenchError> {
+        let source = self.traffic.source(packets_per_second, seed)?;
+        if self.steps.is_empty() {
+            return Ok(source);
+        }
+        let step = |&Step { at, factor }: &Step| RateStep { at: self.warm_up + at, factor };
+        Ok(Box::new(Stepped::new(source, self.steps.iter().map(step).collect())?))
     }
 
     /// How its packets are placed: clients are in 10.0.0.0/8 and fd00::/8.

@@ -19,8 +19,8 @@ pub use backend::af_packet::{PacketConfig, PacketDevice, PacketOpenError};
 #[cfg(not(any(loom, shuttle)))]
 pub use backend::af_xdp::{CopyMode, XdpConfig, XdpDevice, XdpOpenError};
 pub use backend::pcap::{
-    CaptureReader, CaptureSource, CaptureStatus, CaptureWriter, FormatError, PcapConfig,
-    PcapDevice, ReadError, WriteError, WriteSummary,
+    CaptureReader, CaptureReel, CaptureSource, CaptureStatus, CaptureWriter, FormatError,
+    PcapConfig, PcapDevice, ReadError, WriteError, WriteSummary,
 };
 pub use backend::sim::{Driver, Pacing, SimConfig, SimNic, Stepper};
 #[cfg(not(any(loom, shuttle)))]

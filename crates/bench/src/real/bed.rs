@@ -167,7 +167,10 @@ impl Bed<'_> {
                 1_000_000
             }
         };
-        let source = scenario.traffic.source(rate, trial.seed)?;
+        let source = match arriving {
+            Arriving::OpenLoop(_) => scenario.source(rate, trial.seed)?,
+            Arriving::Lossless => scenario.traffic.source(rate, trial.seed)?,
+        };
         Ok(Box::new(SimNic::open(config, source, |_| observer.sink(), pool)?))
     }
 

@@ -1,10 +1,18 @@
 //! The packets of a scenario.
 
-use std::path::Path;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-use rheostat_traffic::{Mix, MixConfig, Source};
+use rheostat_io::CaptureReel;
+use rheostat_traffic::{
+    Attack, AttackConfig, AttackKind, Elephant, ElephantConfig, FlashCrowd, FlashCrowdConfig, Imix,
+    ImixConfig, Mix, MixConfig, Reel, Replay, ReplayConfig, Source, SourceError, Usual,
+};
 use serde::Deserialize;
 
+use super::quantity;
 use crate::error::BenchError;
 
 /// Which packets arrive.
@@ -21,6 +29,87 @@ pub enum Traffic {
         /// The longest flow, in packets.
         #[serde(default = "longest")]
         longest: u32,
+        /// The share of flows over IPv6.
+        #[serde(default = "ipv6_share")]
+        ipv6_share: f64,
+    },
+    /// A capture in a loop, with other hosts each time.
+    Replay {
+        /// The capture, as seen from the folder of the scenario.
+        file: PathBuf,
+        /// Copies played in parallel, each by other hosts.
+        #[serde(default = "copies")]
+        copies: u16,
+        /// Pauses of the capture that are longer count as this long.
+        #[serde(default = "longest_gap", with = "quantity::duration")]
+        longest_gap: Duration,
+    },
+    /// Packets of three sizes, in equally popular flows.
+    Imix {
+        /// Flows.
+        flows: u32,
+        /// The share of flows over IPv6.
+        #[serde(default)]
+        ipv6_share: f64,
+    },
+    /// One flow that is a great part of the traffic, over the mix.
+    Elephant {
+        /// Its share of the packets.
+        share: f64,
+        /// Whether it uses IPv6.
+        #[serde(default)]
+        ipv6: bool,
+        /// Flows of the mix under way at any time.
+        flows: u32,
+        /// The exponent of the tail of their sizes.
+        #[serde(default = "zipf")]
+        zipf: f64,
+        /// The share of them over IPv6.
+        #[serde(default = "ipv6_share")]
+        ipv6_share: f64,
+    },
+    /// The mix, and at times many new connections to one service.
+    FlashCrowd {
+        /// The load in a surge is this many times that between surges.
+        factor: f64,
+        /// When the first surge begins, the warm-up included.
+        #[serde(with = "quantity::duration")]
+        at: Duration,
+        /// How long a surge lasts.
+        #[serde(with = "quantity::duration")]
+        lasting: Duration,
+        /// From the beginning of a surge to that of the next; only one comes without it.
+        #[serde(default, with = "quantity::optional_duration")]
+        every: Option<Duration>,
+        /// Where the crowd goes.
+        #[serde(default = "service")]
+        service: SocketAddr,
+        /// Flows of the mix under way at any time.
+        flows: u32,
+        /// The exponent of the tail of their sizes.
+        #[serde(default = "zipf")]
+        zipf: f64,
+        /// The share of them over IPv6.
+        #[serde(default = "ipv6_share")]
+        ipv6_share: f64,
+    },
+    /// An attack over the mix.
+    Attack {
+        /// Which.
+        attack: AttackKind,
+        /// Its share of the packets.
+        share: f64,
+        /// The service attacked.
+        #[serde(default = "target")]
+        target: SocketAddr,
+        /// Flows of the mix under way at any time.
+        flows: u32,
+        /// The exponent of the tail of their sizes.
+        #[serde(default = "zipf")]
+        zipf: f64,
+        /// The share of them over IPv6.
+        #[serde(default = "ipv6_share")]
+        ipv6_share: f64,
     },
 }
 
@@ -29,44 +118,121 @@ fn longest() -> u32 {
 }
 
 fn zipf() -> f64 {
-    MixConfig::default().zipf
+    Usual::default().zipf
+}
+
+fn ipv6_share() -> f64 {
+    Usual::default().ipv6_share
+}
+
+fn copies() -> u16 {
+    ReplayConfig::default().copies
+}
+
+fn longest_gap() -> Duration {
+    ReplayConfig::default().longest_gap
+}
+
+fn service() -> SocketAddr {
+    FlashCrowdConfig::default().service
+}
+
+fn target() -> SocketAddr {
+    AttackConfig::default().target
 }
 
 impl Traffic {
-    /// A source of these packets that never ends, at `packets_per_second` on average.
+    /// A source of these packets that never ends, at `packets_per_second` on average: over a loop of a
+    /// capture, over all the time from surge to surge, and between surges that do not come again.
     ///
     /// # Errors
-    /// [`BenchError`] when the traffic cannot be made.
+    /// [`BenchError`] when the traffic cannot be made, or the capture not be read.
     pub fn source(
         &self,
         packets_per_second: u64,
         seed: u64,
     ) -> Result<Box<dyn Source>, BenchError> {
-        match *self {
-            Traffic::Mix { flows, zipf, longest } => {
-                let config = MixConfig {
-                    flows,
-                    zipf,
-                    longest,
-                    packets_per_second,
-                    seed,
-                    ..MixConfig::default()
-                };
-                Ok(Box::new(Mix::new(config)?))
+        match self {
+            &Traffic::Replay { ref file, copies, longest_gap } => {
+                let reel: Arc<dyn Reel> = Arc::new(CaptureReel::open(file)?);
+                let config =
+                    ReplayConfig { packets_per_second, loops: None, copies, longest_gap, seed };
+                Ok(Box::new(Replay::new(&reel, &config)?))
             }
+            synthetic => Ok(synthetic.generated(packets_per_second, seed)?),
         }
     }
 
     /// Files are named as seen from `folder`.
     pub(super) fn resolve(&mut self, folder: &Path) {
-        let _ = folder;
+        if let Traffic::Replay { file, .. } = self {
+            *file = folder.join(&*file);
+        }
     }
 
-    /// What is wrong with it.
+    /// What is wrong with it. Whether a capture can be read shows when it is.
     pub(super) fn problem(&self) -> Option<(&'static str, String)> {
-        let Traffic::Mix { flows, zipf, longest } = *self;
-        Mix::new(MixConfig { flows, zipf, longest, ..MixConfig::default() })
-            .err()
-            .map(|error| ("traffic", error.to_string()))
+        let checked = match self {
+            &Traffic::Replay { copies, longest_gap, .. } => {
+                ReplayConfig { copies, longest_gap, ..ReplayConfig::default() }.check()
+            }
+            synthetic => synthetic.generated(1_000_000, 1).map(drop),
+        };
+        checked.err().map(|error| ("traffic", error.to_string()))
+    }
+
+    /// Everything but a replay, which has a file.
+    fn generated(
+        &self,
+        packets_per_second: u64,
+        seed: u64,
+    ) -> Result<Box<dyn Source>, SourceError> {
+        Ok(match *self {
+            Traffic::Mix { flows, zipf, longest, ipv6_share } => Box::new(Mix::new(MixConfig {
+                flows,
+                zipf,
+                longest,
+                ipv6_share,
+                packets_per_second,
+                seed,
+                ..MixConfig::default()
+            })?),
+            Traffic::Imix { flows, ipv6_share } => {
+                Box::new(Imix::new(ImixConfig { packets_per_second, flows, ipv6_share, seed })?)
+            }
+            Traffic::Elephant { share, ipv6, flows, zipf, ipv6_share } => {
+                let usual = Usual { flows, zipf, ipv6_share };
+                let config = ElephantConfig { packets_per_second, share, ipv6, usual, seed };
+                Box::new(Elephant::new(&config)?)
+            }
+            Traffic::FlashCrowd {
+                factor,
+                at,
+                lasting,
+                every,
+                service,
+                flows,
+                zipf,
+                ipv6_share,
+            } => Box::new(FlashCrowd::new(&FlashCrowdConfig {
+                packets_per_second,
+                factor,
+                at,
+                lasting,
+                every,
+                service,
+                usual: Usual { flows, zipf, ipv6_share },
+                seed,
+            })?),
+            Traffic::Attack { attack: kind, share, target, flows, zipf, ipv6_share } => {
+                let usual = Usual { flows, zipf, ipv6_share };
+                let config = AttackConfig { packets_per_second, kind, share, target, usual, seed };
+                Box::new(Attack::new(&config)?)
+            }
+            Traffic::Replay { .. } => unreachable!("a replay is not generated"),
+        })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,11 +2,14 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use serde::Deserialize;
+
 use crate::SourceError;
 use crate::usual::{Usual, check_rate, check_share};
 
 /// How to attack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AttackKind {
     /// SYNs for one service, each from another host and port (RFC 4987, section 2).
     SynFlood,

@@ -32,7 +32,11 @@ impl Default for ReplayConfig {
 }
 
 impl ReplayConfig {
-    pub(super) fn check(&self) -> Result<(), SourceError> {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// [`SourceError`] for those that make no sense.
+    pub fn check(&self) -> Result<(), SourceError> {
         if self.packets_per_second == 0 {
             return Err(SourceError::Rate);
         }
