@@ -304,6 +304,13 @@ impl Scenario {
         Steering::new(&HashKey::MICROSOFT, self.buckets, self.shards, orientations)
     }
 
+    /// Takes the packets of a capture instead, in a loop and in so many parallel copies, each with hosts of its own.
+    pub fn replay(&mut self, capture: &Path, copies: u16) {
+        let stem = capture.file_stem().unwrap_or_default().to_string_lossy();
+        self.name = format!("{}-{stem}", self.name);
+        self.traffic = Traffic::replay(capture.to_owned(), copies);
+    }
+
     /// The loads to run `lanes` lanes under, each as a share of what all of them can do.
     pub fn loads_on(&self, lanes: u16) -> Vec<f64> {
         let of_demands = self.demands.iter().map(|demand| demand / f64::from(lanes));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hdrhistogram::Histogram;
 use rheostat_base::{Clock, ClockSource, Time};
 use rheostat_io::Sink;
-use rheostat_packet::Mbuf;
+use rheostat_packet::{HashKind, Mbuf};
 
 use crate::record::Run;
 use crate::witness::Witness;
@@ -130,16 +130,18 @@ impl Sink for End {
     }
 }
 
-/// Whether the packet comes from a server; `None` where its hash does not name its flow, which a NIC knows of
-/// TCP and UDP only. Clients of generated traffic are in 10.0.0.0/8 and fd00::/8.
+/// Whether the packet comes from a server; `None` where its hash does not name its flow. Clients of generated
+/// traffic are in 10.0.0.0/8 and fd00::/8.
 fn is_inbound(packet: &Mbuf) -> Option<bool> {
+    if packet.meta.hash_kind() != HashKind::Ports {
+        return None;
+    }
     let frame = packet.data();
-    let (protocol, inbound) = match frame.get(12..14)? {
-        [0x08, 0x00] => (frame.get(23)?, *frame.get(26)? != 10),
-        [0x86, 0xdd] => (frame.get(20)?, *frame.get(22)? != 0xfd),
-        _ => return None,
-    };
-    matches!(protocol, 6 | 17).then_some(inbound)
+    match frame.get(12..14)? {
+        [0x08, 0x00] => Some(*frame.get(26)? != 10),
+        [0x86, 0xdd] => Some(*frame.get(22)? != 0xfd),
+        _ => Some(false),
+    }
 }
 
 #[cfg(test)]

@@ -163,6 +163,11 @@ impl Traffic {
         }
     }
 
+    /// A capture, with pauses cut short as by default.
+    pub(super) fn replay(file: PathBuf, copies: u16) -> Traffic {
+        Traffic::Replay { file, copies, longest_gap: longest_gap() }
+    }
+
     /// Files are named as seen from `folder`.
     pub(super) fn resolve(&mut self, folder: &Path) {
         if let Traffic::Replay { file, .. } = self {

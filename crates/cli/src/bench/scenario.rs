@@ -27,6 +27,7 @@ const DISTURBED: f64 = 0.05;
 #[command(after_help = "Examples:
   rheo bench balance                             every policy at 80, 90 and 94 % load
   rheo bench balance --policy rss,rsspp --load 0.95 --seeds 12
+  rheo bench balance --capture in.pcap --copies 4
   rheo bench balance --json --no-results
 
 Packets arrive when they are due, whether or not a lane is ready, and latency counts from that moment.
@@ -43,6 +44,13 @@ pub(super) struct Args {
     /// Loads, each as a share of what all lanes can do.
     #[arg(long = "load", value_name = "SHARE", value_delimiter = ',')]
     loads: Vec<f64>,
+    /// Packets of a capture, in a loop, instead of those of the scenario.
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+    /// Copies of the capture that are played in parallel, each with hosts of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "capture",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    copies: u16,
     /// So many runs per row, each with a seed of its own; six or more give an interval of 95 %.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
     seeds: Option<u16>,
@@ -141,6 +149,9 @@ impl Args {
         if !self.loads.is_empty() {
             scenario.loads.clone_from(&self.loads);
             scenario.demands.clear();
+        }
+        if let Some(capture) = &self.capture {
+            scenario.replay(capture, self.copies);
         }
         if let Some(seeds) = self.seeds {
             scenario.seeds = (1..=u64::from(seeds)).collect();
