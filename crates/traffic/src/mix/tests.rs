@@ -44,7 +44,7 @@ fn check_proportions(flows: u32, packets: u64) {
     };
     near(summary.flows_of_one_packet, 0.5, 0.03);
     near(summary.flows_below_10_packets, 0.8, 0.03);
-    near(summary.flow_packets_p95 as f64, 30.0, 6.0);
+    near(summary.flow_packets.p95, 30.0, 6.0);
     near(summary.packets_below_74_bytes, 0.2, 0.02);
     near(summary.packets_of_full_size, 0.5, 0.02);
     near(summary.flows_ipv6, 0.1, 0.02);
