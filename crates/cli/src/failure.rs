@@ -47,6 +47,10 @@ pub(crate) enum Failure {
     Infeasible { device: String, infeasible: Infeasible },
     #[error("error: there is no such traffic: {0}")]
     Mix(#[from] MixError),
+    #[error("error: there is no such traffic: {0}")]
+    Traffic(#[from] rheostat_traffic::SourceError),
+    #[error("error: {0}")]
+    Option(#[from] crate::generate::OptionError),
     #[error(
         "error: {cores} cores are given for workers, but this process may use only {available}"
     )]

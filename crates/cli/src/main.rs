@@ -58,7 +58,7 @@ enum Command {
     Run(run::Args),
     /// Check a configuration without running it.
     Check(check::Args),
-    /// Write generated traffic to a capture.
+    /// Write generated or replayed traffic to a capture, or describe it.
     Gen(generate::Args),
     /// Say what this machine can do for rheostat, what it lacks, and what mends it.
     Doctor(doctor::Args),
