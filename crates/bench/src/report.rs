@@ -1,6 +1,8 @@
 //! What results come to, for people: a page with figures, and the ratios of two results.
 
 mod cells;
+#[cfg(test)]
+mod colours;
 pub mod compare;
 mod estimate;
 mod figures;
@@ -17,6 +19,7 @@ pub use files::{Found, ReportError, find, one};
 pub use page::Page;
 
 use crate::record::Results;
+use figures::both::Both;
 
 /// The page about these results, a section for each.
 pub fn page(results: &[Results]) -> String {
@@ -30,6 +33,9 @@ pub fn page(results: &[Results]) -> String {
     }
     for (number, results) in results.iter().enumerate() {
         section::write(&mut page, number, results);
+    }
+    for (number, both) in Both::all(results).iter().enumerate() {
+        section::write_both(&mut page, number, both);
     }
     page.finish()
 }

@@ -5,6 +5,7 @@ use rheostat_steer::{dispatch, policy};
 use super::estimate::Estimate;
 use super::metric::Metric;
 use super::plot::SERIES;
+use crate::confidence::LEAST;
 use crate::noise::Noise;
 use crate::record::Run;
 
@@ -52,6 +53,14 @@ impl Cell<'_> {
         let floor = noise.filter(|_| !self.simulated).zip(metric.share);
         let floor = floor.map(|(noise, share)| noise.floor_us(share));
         self.estimate(metric).zip(floor).is_some_and(|(of, floor)| of.value < 2.0 * floor)
+    }
+}
+
+/// What the spans of estimates of these cells are.
+pub(super) fn spans<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> String {
+    match cells.map(|cell| cell.runs.len()).min() {
+        Some(runs) if runs >= LEAST => format!("95 % interval of the median of {runs} runs"),
+        _ => "range of the runs".to_owned(),
     }
 }
 

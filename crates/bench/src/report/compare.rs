@@ -292,7 +292,7 @@ impl fmt::Display for Ratio {
         let Ratio { a, b, low, high, verdict, .. } = self;
         write!(ratio, "{:.3} ({low:.3} to {high:.3})", self.ratio)?;
         let (label, words) = (self.metric.label, verdict.words());
-        write!(f, "{label:<16} A {:>9}  B {:>9}  B/A {ratio:<26} {words}", show(*a), show(*b))
+        write!(f, "{label:<21} A {:>9}  B {:>9}  B/A {ratio:<26} {words}", show(*a), show(*b))
     }
 }
 

@@ -1,11 +1,12 @@
 //! Which figures a file of results gives: those in which something varies.
 
 mod against;
+pub(super) mod both;
 mod latency;
 mod plans;
 mod time;
 
-use super::cells::{Cell, distinct, policies};
+use super::cells::{Cell, distinct};
 use super::metric::Metric;
 use super::plot::Chart;
 use super::sentence::{Measured, compared};
@@ -25,9 +26,16 @@ pub(super) fn figures(results: &Results) -> Vec<Figure> {
     let noise = results.preface.noise.as_ref();
     let mut figures = against::load(&cells, noise);
     figures.extend(against::lanes(&cells, noise));
+    // With one load on one number of lanes, time is what there is to look at.
+    let is_about_time = figures.is_empty();
+    if is_about_time {
+        figures.extend(time::figures(&cells));
+    }
     figures.extend(latency::boxes(&cells));
     figures.extend(latency::tails(&cells, noise));
-    figures.extend(time::figures(&cells));
+    if !is_about_time {
+        figures.extend(time::figures(&cells));
+    }
     figures.extend(plans::figures(&cells));
     figures
 }
@@ -72,9 +80,17 @@ fn picked<T: Copy>(values: &[T], most: usize) -> Vec<T> {
     (0..most).map(|at| values[at * (values.len() - 1) / (most - 1).max(1)]).collect()
 }
 
-/// The policies of these cells with the cells of each.
+/// The cells of each policy, those that were simulated apart.
 fn by_policy<'a, 'b>(cells: &[&'b Cell<'a>]) -> Vec<(&'a str, Vec<&'b Cell<'a>>)> {
-    let owned: Vec<Cell<'a>> = cells.iter().map(|cell| (*cell).clone()).collect();
-    let of = |policy: &str| cells.iter().filter(|cell| cell.policy == policy).copied().collect();
-    policies(&owned).into_iter().map(|policy| (policy, of(policy))).collect()
+    let mut groups: Vec<(&str, Vec<&Cell<'_>>)> = Vec::new();
+    for &cell in cells {
+        let is_same = |group: &&mut (&str, Vec<&Cell<'_>>)| {
+            group.0 == cell.policy && group.1[0].simulated == cell.simulated
+        };
+        match groups.iter_mut().find(is_same) {
+            Some((_, group)) => group.push(cell),
+            None => groups.push((cell.policy, vec![cell])),
+        }
+    }
+    groups
 }

@@ -87,7 +87,7 @@ pub(super) const SPREAD: Metric = Metric {
 };
 pub(super) const MIGRATIONS: Metric = Metric {
     name: "migrations_per_second",
-    label: "migrations",
+    label: "migrations per second",
     axis: "shards that changed lanes per second",
     unit: Unit::Count,
     is_log: false,
@@ -99,7 +99,7 @@ pub(super) const THROUGHPUT: Metric = Metric {
     name: "delivered_pps",
     label: "throughput",
     axis: "packets per second that left",
-    unit: Unit::Count,
+    unit: Unit::PacketRate,
     is_log: false,
     share: None,
     kind: Kind::Rate,

@@ -1,6 +1,7 @@
 //! The part of a page about one file of results.
 
 use super::cells::{cells, distinct, policies};
+use super::figures::both::Both;
 use super::figures::figures;
 use super::page::Page;
 use super::plot::{Table, Unit};
@@ -17,7 +18,9 @@ pub(super) fn links(results: &[Results]) -> Vec<(String, String)> {
         let origin = origin(&results.preface);
         (id(number), format!("{title} ({scenario}, {origin}, {started})"))
     };
-    results.iter().enumerate().map(name).collect()
+    let both = Both::all(results).into_iter().enumerate();
+    let both = both.map(|(number, both)| (id_of_both(number), both.title()));
+    results.iter().enumerate().map(name).chain(both).collect()
 }
 
 /// Writes the section.
@@ -52,6 +55,21 @@ pub(super) fn write(page: &mut Page, number: usize, results: &Results) {
     if !preface.text.is_empty() {
         page.source("The scenario", &preface.text);
     }
+}
+
+/// Writes the section about a scenario that was both measured and simulated.
+pub(super) fn write_both(page: &mut Page, number: usize, both: &Both<'_>) {
+    page.section(&id_of_both(number), &both.title(), "both", false);
+    page.text("question", "How far can the simulation be trusted where nothing was measured?");
+    for figure in both.figures() {
+        page.figure(&figure.title, &figure.says, &*figure.chart);
+    }
+    let summary = "All rows: simulated as a multiple of measured (simulated : measured)";
+    page.table(summary, true, &both.table());
+}
+
+fn id_of_both(number: usize) -> String {
+    format!("both-{}", number + 1)
 }
 
 fn id(number: usize) -> String {
@@ -155,15 +173,12 @@ fn table(rows: &[Row]) -> Table {
         "p95",
         "p99",
         "dropped",
-        "of all",
         "imbalance",
         "spread",
         "migrations",
         "lanes used",
-        "packets/s",
-        "lost",
-        "doubled",
-        "overtaken",
+        "throughput",
+        "lost, doubled, overtaken",
         "runs",
     ];
     let cells = |row: &Row| {
@@ -171,22 +186,13 @@ fn table(rows: &[Row]) -> Table {
             let Some(value) = value else { return "–".to_owned() };
             let mark =
                 if row.noise_limited.iter().any(|limited| limited == name) { LIMITED } else { "" };
-            let show = |us| Unit::Microseconds.show(us);
-            match span.filter(|_| row.runs > 1) {
-                Some(Span { low, high }) => {
-                    format!("{}{mark} ({} to {})", show(value), show(low), show(high))
-                }
-                None => format!("{}{mark}", show(value)),
-            }
+            let span = span.filter(|_| row.runs > 1).map(|Span { low, high }| (low, high));
+            Unit::Microseconds.show_in(value, span) + mark
         };
         let whole = |count: u64| Unit::Count.show(count as f64);
         let plain = |value: f64| Unit::Plain.show(value);
-        let imbalance = match row.imbalance_span {
-            Span { low, high } if row.runs > 1 => {
-                format!("{} ({} to {})", plain(row.imbalance), plain(low), plain(high))
-            }
-            _ => plain(row.imbalance),
-        };
+        let Span { low, high } = row.imbalance_span;
+        let imbalance = Unit::Plain.show_in(row.imbalance, (row.runs > 1).then_some((low, high)));
         vec![
             row.policy.clone(),
             row.lanes.to_string(),
@@ -194,16 +200,16 @@ fn table(rows: &[Row]) -> Table {
             us("p50_us", row.p50_us, None),
             us("p95_us", row.p95_us, row.p95_span),
             us("p99_us", row.p99_us, row.p99_span),
-            whole(row.dropped),
-            Unit::Share.show(row.drop_share),
+            match row.dropped {
+                0 => "0".to_owned(),
+                some => format!("{} ({})", whole(some), Unit::Share.show(row.drop_share)),
+            },
             imbalance,
             row.spread.map_or_else(|| "–".to_owned(), |spread| Unit::Share.show(spread)),
             whole(row.migrations),
             plain(row.active),
-            whole(row.delivered_pps as u64),
-            whole(row.lost),
-            whole(row.duplicated),
-            whole(row.reordered),
+            Unit::PacketRate.show(row.delivered_pps),
+            [row.lost, row.duplicated, row.reordered].map(whole).join(", "),
             row.runs.to_string(),
         ]
     };

@@ -21,7 +21,7 @@ pub(super) fn compared(
     others: &[Measured<'_>],
 ) -> String {
     let Measured { name, of, .. } = reference;
-    let mut text = format!("{place}, {what} of {name}: {}", with_span(unit, of));
+    let mut text = format!("{place}, {what} of {name}: {}", unit.show_in(of.value, of.span()));
     let mut clear = Vec::new();
     let (mut same, mut unknown, mut limited) = (Vec::new(), Vec::new(), Vec::new());
     for other in others {
@@ -59,16 +59,6 @@ pub(super) fn compared(
         ));
     }
     text
-}
-
-/// A value with what it may be off by.
-pub(super) fn with_span(unit: Unit, of: &Estimate) -> String {
-    match of.span() {
-        Some((low, high)) if low < high => {
-            format!("{} ({} to {})", unit.show(of.value), unit.show(low), unit.show(high))
-        }
-        _ => unit.show(of.value),
-    }
 }
 
 /// How much lower or higher a value is, and between what that lies: the far ends of both intervals.
@@ -151,7 +141,7 @@ mod tests {
         let fast = measured("rsspp", SLOW.map(|us| us / 10.0));
         assert_eq!(
             said(&measured("rss", SLOW), &[fast]),
-            "At a load of 0.9, p95 of rss: 3.25 ms (3 ms to 3.5 ms); rsspp 325 µs, 10 × lower (8.6 to 12)."
+            "At a load of 0.9, p95 of rss: 3.25 (3 to 3.5) ms; rsspp 325 µs, 10 × lower (8.6 to 12)."
         );
         let slower = measured("spray", SLOW.map(|us| us * 1.5));
         assert!(said(&measured("rss", SLOW), &[slower]).contains("spray 4.88 ms, 50 % higher."));

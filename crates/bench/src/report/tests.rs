@@ -3,6 +3,7 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use super::figures::both::Both;
 use super::figures::figures;
 use crate::machine::Machine;
 use crate::noise::Noise;
@@ -149,7 +150,7 @@ impl Sample {
             |lane: u16| 1.0 + uneven * (1.0 - 2.0 * f64::from(lane) / f64::from(lanes.max(2) - 1));
         let mut loads = |lane: u16| -> Vec<f32> {
             let mut load = |at| load * factor(at) * skew(lane) * random.random_range(0.95..1.05);
-            (0..count).map(|at| load(at).min(1.0) as f32).collect()
+            (0..count).map(|at| load(at).clamp(0.02, 1.0) as f32).collect()
         };
         let load_of: Vec<Vec<f32>> = (0..lanes).map(&mut loads).collect();
         let active = |at| {
@@ -330,4 +331,56 @@ fn lost_and_doubled_packets_are_told_first() {
     assert!(
         page.contains("class=\"warning\">Overtaken within their flow") && page.contains("rss 5.")
     );
+}
+
+/// Traffic for 4.5 lanes on more and more of them.
+fn cores() -> Results {
+    let mut results = sample("cores");
+    results.preface.simulated = true;
+    let lanes = [4_u16, 5, 6, 8];
+    let sample = Sample { lanes: &[4, 5, 6, 8], loads: &[0.9], simulated: true, ..Sample::BALANCE };
+    results.runs = sample.results("cores").runs;
+    for run in &mut results.runs {
+        run.load = 4.5 / f64::from(run.lanes);
+        let enough = if run.policy == "rss" { lanes[3] } else { lanes[1] };
+        run.dropped = if run.lanes < enough { run.packets / 10 } else { 0 };
+    }
+    results
+}
+
+#[test]
+fn the_same_traffic_on_more_lanes_tells_how_many_are_needed() {
+    let figures = figures(&cores());
+    let drops = figures.iter().find(|figure| figure.title.starts_with("Dropped")).unwrap();
+    assert_eq!(drops.title, "Dropped packets against lanes, traffic for 4.5 lanes");
+    assert!(drops.says.starts_with("On 5 lanes with traffic for 4.5 lanes,"), "{}", drops.says);
+    let needed = "drop at most 0.1 %: rss 8, rsspp 5, local-search 5, traffic-class 5.";
+    assert!(drops.says.ends_with(needed), "{}", drops.says);
+}
+
+#[test]
+fn what_was_measured_and_simulated_is_drawn_in_one() {
+    let measured = sample("balance");
+    let mut simulated = Sample { simulated: true, ..Sample::BALANCE }.results("balance");
+    for run in &mut simulated.runs {
+        run.latency_us.iter_mut().for_each(|(_, us)| *us *= 3.0);
+    }
+    let both = Both::all(std::slice::from_ref(&measured));
+    assert!(both.is_empty(), "nothing to hold it against");
+    let all = [measured, simulated, fairness()];
+    let both = Both::all(&all);
+    assert_eq!(both.len(), 1);
+    let figure = &both[0].figures()[0];
+    assert_eq!(
+        figure.says,
+        "On 2 lanes, the simulated p95 is 3 to 3 times what was measured. In 0 of 12 rows there is no \
+         difference to be seen."
+    );
+    let svg = figure.chart.svg("", "");
+    assert!(svg.contains("class=\"s1\"") && svg.contains("class=\"s1 simulated\""));
+    let keys: Vec<_> = figure.chart.keys().into_iter().map(|key| key.text).collect();
+    let named = ["rss", "rsspp", "local-search", "traffic-class", "simulated", "measured"];
+    assert_eq!(keys[..6], named);
+    assert_eq!(both[0].table().rows.len(), 12);
+    parsed(&super::page(&all));
 }

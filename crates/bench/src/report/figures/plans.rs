@@ -2,10 +2,10 @@
 
 use super::{Figure, by_policy, hardest, load_of};
 use crate::record::{Plans, Run};
-use crate::report::cells::{Cell, distinct, series};
+use crate::report::cells::{Cell, distinct, series, spans};
 use crate::report::estimate::Estimate;
 use crate::report::plot::{Axis, Bar, BarChart, Line, LineChart, Point, Unit};
-use crate::report::sentence::{lanes, with_span};
+use crate::report::sentence::lanes;
 
 /// The figures of plans, where there was a controller.
 pub(super) fn figures(cells: &[Cell<'_>]) -> Vec<Figure> {
@@ -46,7 +46,7 @@ fn times(cells: &[Cell<'_>]) -> Option<Figure> {
         .collect();
     let first = timed.first()?.0;
     let of = |(cell, p50, p99): &(&Cell<'_>, Estimate, Estimate)| {
-        let [p50, p99] = [p50, p99].map(|of| with_span(Unit::Microseconds, of));
+        let [p50, p99] = [p50, p99].map(|of| Unit::Microseconds.show_in(of.value, of.span()));
         format!("{} {p50}, 99 % of them within {p99}", cell.policy)
     };
     let says = format!(
@@ -134,7 +134,8 @@ fn against_lanes(
     y: Axis,
     of: impl Fn(&Plans) -> Option<f64> + Copy,
 ) -> LineChart {
-    let mut chart = LineChart::new(Axis::log("lanes", Unit::Plain), y);
+    let mut chart =
+        LineChart::new(Axis::log("lanes", Unit::Plain), y).spans(spans(cells.iter().copied()));
     for (policy, mut cells) in by_policy(cells) {
         cells.sort_by_key(|cell| cell.lanes);
         let points: Vec<Point> = cells

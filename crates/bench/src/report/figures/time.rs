@@ -20,8 +20,8 @@ pub(super) fn figures(cells: &[Cell<'_>]) -> Vec<Figure> {
     let at = format!("load {}, {}", load_of(first.load), sentence::lanes(first.lanes));
     let place = format!("In the run of seed {seed}");
     let figures = [
-        heat(&runs, &at, &place),
         active(&runs, &cells, &at),
+        heat(&runs, &at, &place),
         counted(&runs, &at, &place, &Counted { of: |s| &s.migrations, ..MIGRATIONS }),
         counted(&runs, &at, &place, &Counted { of: |s| &s.dropped, ..DROPS }),
     ];

@@ -108,9 +108,9 @@ impl Chart for BarChart {
             svg.rect("bar", (x - half, top), 2.0 * half, frame.y.place(0.0) - top);
             if let Some((low, high)) = bar.span {
                 let (low, high) = (frame.y.place(low), frame.y.place(high));
-                svg.line("whisker", (x, high), (x, low));
-                svg.line("whisker", (x - 4.0, high), (x + 4.0, high));
-                svg.line("whisker", (x - 4.0, low), (x + 4.0, low));
+                svg.line("bar-whisker", (x, high), (x, low));
+                svg.line("bar-whisker", (x - 4.0, high), (x + 4.0, high));
+                svg.line("bar-whisker", (x - 4.0, low), (x + 4.0, low));
             }
             svg.close();
         }
@@ -140,23 +140,18 @@ impl Chart for BarChart {
             }));
         }
         let is = |wanted: bool| self.bars.iter().any(|bar| bar.simulated == wanted);
-        keys.extend(origin_keys(is(true), is(false)));
+        keys.extend(origin_keys(is(true), is(false), |sample| {
+            sample.rect("bar", (3.0, 1.0), 22.0, 10.0);
+        }));
         keys
     }
 
     fn table(&self) -> Table {
-        let show = |value: f64| self.y.unit.show(value);
         let names = self.names();
         let head = std::iter::once(self.x.clone()).chain(names.iter().map(|bar| bar.name.clone()));
         let cell = |group: usize, name: &str| {
             let bar = self.bars.iter().find(|bar| bar.group == group && bar.name == name);
-            match bar.map(|bar| (bar.value, bar.span)) {
-                None => "–".to_owned(),
-                Some((value, None)) => show(value),
-                Some((value, Some((low, high)))) => {
-                    format!("{} ({} to {})", show(value), show(low), show(high))
-                }
-            }
+            bar.map_or_else(|| "–".to_owned(), |bar| self.y.unit.show_in(bar.value, bar.span))
         };
         if self.is_labelled_below() {
             let rows = self.groups.iter().enumerate();

@@ -97,7 +97,7 @@ impl Chart for BoxChart {
             })
             .collect();
         let mut sample = Svg::sample();
-        sample.open("plain");
+        sample.open("ink");
         sample.line("whisker", (2.0, 6.0), (26.0, 6.0));
         sample.rect("box", (8.0, 2.0), 10.0, 8.0);
         sample.line("median", (12.0, 2.0), (12.0, 10.0));
@@ -105,7 +105,9 @@ impl Chart for BoxChart {
         let text = "5, 25, 50, 75, 95 %; the mark: 99 %".to_owned();
         keys.push(Key { sample: sample.finish(), text });
         let is = |wanted: bool| self.boxes.iter().any(|one| one.simulated == wanted);
-        keys.extend(origin_keys(is(true), is(false)));
+        keys.extend(origin_keys(is(true), is(false), |sample| {
+            sample.rect("box", (3.0, 1.0), 22.0, 10.0);
+        }));
         keys
     }
 

@@ -5,7 +5,7 @@ use super::scale::Scale;
 use super::svg::{Anchor, Svg, width};
 
 /// The size of charts in pixels. On a phone they are as wide as the page, so that texts keep about their size.
-pub(super) const WIDTH: f64 = 460.0;
+pub(super) const WIDTH: f64 = 440.0;
 pub(super) const HEIGHT: f64 = 290.0;
 
 /// Below the label of the y axis.
@@ -75,7 +75,7 @@ impl<'a> Frame<'a> {
 
     /// Lines and labels of the y axis.
     pub(super) fn draw_y(&self, svg: &mut Svg) {
-        svg.text("label", (2.0, 14.0), Anchor::Start, &self.y_axis.label);
+        svg.text("label", (0.0, 13.0), Anchor::Start, &self.y_axis.label);
         for &tick in &self.y.ticks {
             self.across(svg, self.y.place(tick), &self.y_axis.unit.show(tick));
         }

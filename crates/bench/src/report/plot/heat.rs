@@ -61,7 +61,7 @@ impl Chart for HeatMap {
     fn svg(&self, title: &str, says: &str) -> String {
         let heights: Vec<f64> = self.panels.iter().map(|p| height(shown(p.rows.len()))).collect();
         let bottom = 4.0 + heights.iter().map(|height| height + NAME).sum::<f64>();
-        let mut svg = Svg::new(WIDTH, bottom + 74.0, title, says);
+        let mut svg = Svg::new(WIDTH, bottom + 62.0, title, says);
         let axis = Axis::linear("time", Unit::Seconds);
         let end = self.columns() as f64 * self.interval;
         let ticks = Scale::over(&axis, [0.0, end].into_iter(), (LEFT, RIGHT)).ticks;
@@ -183,7 +183,7 @@ fn level(loads: &[f32]) -> usize {
 
 /// What the colours mean.
 fn draw_scale(svg: &mut Svg, y: f64) {
-    let wide = 18.0;
+    let wide = 16.0;
     let left = (LEFT + RIGHT) / 2.0 - wide * LEVELS as f64 / 2.0;
     for at in 0..LEVELS {
         let mut path = Path::default();

@@ -13,6 +13,7 @@ pub struct LineChart {
     y: Axis,
     lines: Vec<Line>,
     floor: Option<Floor>,
+    spans: String,
 }
 
 /// What the machine does by itself. Values below twice that are shaded.
@@ -32,7 +33,8 @@ const LEADING: f64 = 14.0;
 impl LineChart {
     /// A chart without lines.
     pub fn new(x: Axis, y: Axis) -> LineChart {
-        LineChart { x, y, lines: Vec::new(), floor: None }
+        let spans = "between these it lies".to_owned();
+        LineChart { x, y, lines: Vec::new(), floor: None, spans }
     }
 
     /// Adds a line. Points that are no numbers are left out.
@@ -54,6 +56,13 @@ impl LineChart {
     #[must_use]
     pub fn floor(mut self, floor: Option<Floor>) -> LineChart {
         self.floor = floor.filter(|floor| floor.points.iter().any(|(_, y)| *y > 0.0));
+        self
+    }
+
+    /// What the spans of points are, for the legend.
+    #[must_use]
+    pub fn spans(mut self, text: impl Into<String>) -> LineChart {
+        self.spans = text.into();
         self
     }
 
@@ -103,17 +112,25 @@ impl Chart for LineChart {
         let mut keys = Vec::new();
         // A single line is what the axis says.
         if self.lines.len() > 1 && !self.names_at_ends() {
-            keys.extend(self.lines.iter().map(Line::key));
+            // What was measured and simulated has the same name and colour.
+            for line in &self.lines {
+                let key = line.key();
+                if keys.iter().all(|other: &Key| other.text != key.text) {
+                    keys.push(key);
+                }
+            }
         }
-        let is_simulated = |wanted: bool| self.lines.iter().any(|line| line.simulated == wanted);
-        keys.extend(origin_keys(is_simulated(true), is_simulated(false)));
+        let compared = || self.lines.iter().filter(|line| !line.is_plain());
+        let is_simulated = |wanted: bool| compared().any(|line| line.simulated == wanted);
+        keys.extend(origin_keys(is_simulated(true), is_simulated(false), |sample| {
+            sample.line("line", (0.0, 6.0), (28.0, 6.0));
+        }));
         if self.lines.iter().flat_map(|line| &line.points).any(|point| point.span.is_some()) {
             let mut sample = Svg::sample();
-            sample.open("plain");
+            sample.open("ink");
             draw_whisker(&mut sample, 14.0, 1.0, 11.0);
             sample.close();
-            let text = "between what the median lies".to_owned();
-            keys.push(Key { sample: sample.finish(), text });
+            keys.push(Key { sample: sample.finish(), text: self.spans.clone() });
         }
         if let Some(floor) = &self.floor {
             let mut sample = Svg::sample();
@@ -125,8 +142,7 @@ impl Chart for LineChart {
     }
 
     fn table(&self) -> Table {
-        let (x, y) = (self.x.unit, self.y.unit);
-        table(&self.lines, &self.x.label, |value| x.show(value), |value| y.show(value))
+        table(&self.lines, &self.x, &self.y)
     }
 }
 
@@ -171,8 +187,7 @@ fn draw_line(svg: &mut Svg, frame: &Frame<'_>, line: &Line, aside: f64) {
         path.to((x, y));
         before = Some((x, y));
     }
-    let is_marked = line.shape == Shape::Straight && points.len() <= MARKED;
-    if is_marked {
+    if line.is_marked() {
         for point in &points {
             if let Some((low, high)) = point.span {
                 let x = at(point).0 + aside;
@@ -190,7 +205,7 @@ fn draw_line(svg: &mut Svg, frame: &Frame<'_>, line: &Line, aside: f64) {
         svg.path("fill", &fill);
     }
     svg.path("line", &path);
-    if is_marked {
+    if line.is_marked() {
         points.iter().for_each(|point| svg.path("mark", &mark(line.series, at(point))));
     }
     svg.close();

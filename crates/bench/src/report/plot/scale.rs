@@ -18,7 +18,7 @@ pub(super) struct Scale {
 }
 
 /// So much of a logarithmic axis is for zeros, where there are any.
-const FOR_ZEROS: f64 = 0.1;
+const FOR_ZEROS: f64 = 0.12;
 
 impl Scale {
     /// The axis over all `values`, its ends being ticks, between two pixels.
@@ -44,7 +44,7 @@ impl Scale {
             Kind::Nines => nines(high),
         };
         let (first, last) = (ticks[0], ticks[ticks.len() - 1]);
-        let zero = zeros.then(|| start + (end - start) * FOR_ZEROS / 2.0);
+        let zero = zeros.then_some(start);
         let start = if zeros { start + (end - start) * FOR_ZEROS } else { start };
         let mut scale =
             Scale { kind: axis.kind, low: 0.0, high: 1.0, start, end, zero, ticks: Vec::new() };
@@ -269,8 +269,8 @@ mod tests {
     fn zeros_have_a_place_below_a_logarithmic_axis() {
         let axis = Axis::log("", Unit::Share);
         let scale = Scale::over(&axis, [0.0, 1e-4, 1e-2].into_iter(), (200.0, 0.0));
-        assert_eq!(scale.zero(), Some(190.0));
-        assert_eq!((scale.place(0.0), scale.place(1e-4), scale.place(1e-2)), (190.0, 180.0, 0.0));
+        assert_eq!(scale.zero(), Some(200.0));
+        assert_eq!((scale.place(0.0), scale.place(1e-4), scale.place(1e-2)), (200.0, 176.0, 0.0));
         let scale = Scale::over(&axis, [1e-4, 1e-2].into_iter(), (200.0, 0.0));
         assert!(!scale.has(0.0) && scale.place(1e-4) == 200.0);
     }

@@ -1,7 +1,7 @@
 //! A line of a chart.
 
 use super::svg::{Path, Svg};
-use super::{Key, Table};
+use super::{Axis, Key, Table};
 
 /// How many series have a colour and a mark of their own.
 pub const SERIES: usize = 8;
@@ -95,6 +95,16 @@ impl Line {
         class(self.series, self.simulated)
     }
 
+    /// Whether its points have marks, and whiskers where they have spans.
+    pub(super) fn is_marked(&self) -> bool {
+        self.shape == Shape::Straight && self.points.len() <= MARKED && !self.is_plain()
+    }
+
+    /// Whether it is there for others to be compared with.
+    pub(super) fn is_plain(&self) -> bool {
+        self.series == PLAIN
+    }
+
     pub(super) fn key(&self) -> Key {
         let mut sample = Svg::sample();
         sample.open(self.class());
@@ -102,7 +112,7 @@ impl Line {
             sample.rect("fill", (1.0, 1.0), 26.0, 10.0);
         } else {
             sample.line("line", (0.0, 6.0), (28.0, 6.0));
-            if self.points.len() <= MARKED {
+            if self.is_marked() {
                 sample.path("mark", &mark(self.series, (14.0, 6.0)));
             }
         }
@@ -148,11 +158,17 @@ pub(super) fn mark(series: usize, (x, y): (f64, f64)) -> Path {
 }
 
 /// What the strokes of simulated and of real lines look like, where there are any.
-pub(super) fn origin_keys(any_simulated: bool, any_real: bool) -> Vec<Key> {
+///
+/// `draw` draws a sample of a chart's marks.
+pub(super) fn origin_keys(
+    any_simulated: bool,
+    any_real: bool,
+    draw: impl Fn(&mut Svg),
+) -> Vec<Key> {
     let key = |simulated: bool, text: &str| {
         let mut sample = Svg::sample();
-        sample.open(if simulated { "plain simulated" } else { "plain" });
-        sample.line("line", (0.0, 6.0), (28.0, 6.0));
+        sample.open(if simulated { "ink simulated" } else { "ink" });
+        draw(&mut sample);
         sample.close();
         Key { sample: sample.finish(), text: text.to_owned() }
     };
@@ -167,30 +183,21 @@ pub(super) fn origin_keys(any_simulated: bool, any_real: bool) -> Vec<Key> {
 }
 
 /// A table of lines: a row per place, a column per line.
-pub(super) fn table(
-    lines: &[Line],
-    x_label: &str,
-    show_x: impl Fn(f64) -> String,
-    show_y: impl Fn(f64) -> String,
-) -> Table {
+pub(super) fn table(lines: &[Line], x: &Axis, y: &Axis) -> Table {
     let mut places: Vec<f64> = lines.iter().flat_map(|l| l.points.iter().map(|p| p.x)).collect();
     places.sort_by(f64::total_cmp);
     places.dedup();
-    let cell = |line: &Line, place: f64| match line.points.iter().find(|p| p.x == place) {
-        Some(Point { y, span: Some((low, high)), .. }) => {
-            format!("{} ({} to {})", show_y(*y), show_y(*low), show_y(*high))
-        }
-        Some(Point { y, span: None, .. }) => show_y(*y),
-        None => "–".to_owned(),
+    let cell = |line: &Line, place: f64| {
+        let point = line.points.iter().find(|point| point.x == place);
+        point.map_or_else(|| "–".to_owned(), |point| y.unit.show_in(point.y, point.span))
     };
+    let names = lines.iter().map(|line| line.name.clone());
     Table {
-        head: std::iter::once(x_label.to_owned())
-            .chain(lines.iter().map(|line| line.name.clone()))
-            .collect(),
+        head: std::iter::once(x.label.clone()).chain(names).collect(),
         rows: thinned(&places)
             .map(|place| {
                 let cells = lines.iter().map(|line| cell(line, place));
-                std::iter::once(show_x(place)).chain(cells).collect()
+                std::iter::once(x.unit.show(place)).chain(cells).collect()
             })
             .collect(),
     }

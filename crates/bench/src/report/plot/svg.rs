@@ -130,5 +130,5 @@ pub fn escape(text: &str) -> String {
 
 /// About how many pixels a text takes in the size of tick labels.
 pub(super) fn width(text: &str) -> f64 {
-    text.chars().map(|letter| if " .,:·ijl1|\u{a0}".contains(letter) { 4.5 } else { 7.2 }).sum()
+    text.chars().map(|letter| if " .,:·ijl|\u{a0}".contains(letter) { 4.6 } else { 8.2 }).sum()
 }

@@ -3,8 +3,10 @@
 /// What a value counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Anything countable, or a rate: `1.2 M`.
+    /// Anything countable: `1.2 M`.
     Count,
+    /// Packets per second: `1.2 Mpps`.
+    PacketRate,
     /// A share, 1 being all: `12 %`.
     Share,
     /// Microseconds: `3.5 ms`.
@@ -26,6 +28,16 @@ impl Unit {
                 // A few thousand are read more easily in full.
                 &[(1e9, 1e9, "\u{a0}G"), (1e6, 1e6, "\u{a0}M"), (1e4, 1e3, "\u{a0}k")],
             ),
+            Unit::PacketRate => scaled(
+                value,
+                &[(1e6, 1e6, "\u{a0}Mpps"), (1e3, 1e3, "\u{a0}kpps"), (0.0, 1.0, "\u{a0}pps")],
+            ),
+            // As many digits as show that it is not all.
+            Unit::Share if (0.995..1.0).contains(&value) => {
+                let nines = -(1.0 - value).max(1e-12).log10();
+                let decimals = (nines - 1e-6).ceil() as usize - 2;
+                format!("{:.decimals$}\u{a0}%", 100.0 * value)
+            }
             Unit::Share => format!("{}\u{a0}%", digits(100.0 * value)),
             Unit::Microseconds if value == 0.0 => "0".to_owned(),
             Unit::Microseconds if value.abs() < 1.0 => {
@@ -42,6 +54,32 @@ impl Unit {
             Unit::Plain => digits(value),
         }
     }
+
+    /// The value, and between what it lies, if that is known and more than the value itself.
+    pub fn show_in(self, value: f64, span: Option<(f64, f64)>) -> String {
+        match span.filter(|(low, high)| low < high) {
+            Some(span) => self.show_between(value, span),
+            None => self.show(value),
+        }
+    }
+
+    /// The value and between what it lies: `27.8 (26.7 to 29.4) ms`.
+    pub fn show_between(self, value: f64, (low, high): (f64, f64)) -> String {
+        let texts = [value, low, high].map(|value| self.show(value));
+        let [value, low, high] = texts.each_ref().map(|text| parted(text));
+        match value.1 {
+            "" => format!("{} ({} to {})", texts[0], texts[1], texts[2]),
+            unit if unit == low.1 && unit == high.1 => {
+                format!("{} ({} to {})\u{a0}{unit}", value.0, low.0, high.0)
+            }
+            _ => format!("{} ({} to {})", texts[0], texts[1], texts[2]),
+        }
+    }
+}
+
+/// Splits a text into the number and what follows it.
+fn parted(text: &str) -> (&str, &str) {
+    text.split_once('\u{a0}').unwrap_or((text, ""))
 }
 
 /// The value in the first of `units` that it is large enough for; as it is, below all of them. Units are
@@ -96,6 +134,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_unit_that_is_the_same_for_all_is_written_once() {
+        let show = |unit: Unit, of: [f64; 3]| {
+            unit.show_between(of[0], (of[1], of[2])).replace('\u{a0}', " ")
+        };
+        assert_eq!(show(Unit::Share, [0.1, 0.05, 0.2]), "10 (5 to 20) %");
+        assert_eq!(show(Unit::Microseconds, [2e3, 900.0, 3e3]), "2 ms (900 µs to 3 ms)");
+        assert_eq!(show(Unit::Plain, [1.5, 1.0, 2.0]), "1.5 (1 to 2)");
+    }
+
+    #[test]
     fn values_are_written_as_people_write_them() {
         let nbsp = |text: &str| text.replace(' ', "\u{a0}");
         for (unit, value, text) in [
@@ -104,8 +152,14 @@ mod tests {
             (Unit::Count, 12_345.0, "12.3 k"),
             (Unit::Count, 1_200_000.0, "1.2 M"),
             (Unit::Count, 0.125, "0.125"),
+            (Unit::PacketRate, 1_200_000.0, "1.2 Mpps"),
+            (Unit::PacketRate, 0.0, "0 pps"),
             (Unit::Share, 0.05, "5 %"),
             (Unit::Share, 0.000_012, "0.0012 %"),
+            (Unit::Share, 0.999, "99.9 %"),
+            (Unit::Share, 0.9999, "99.99 %"),
+            (Unit::Share, 0.99987, "99.99 %"),
+            (Unit::Share, 1.0, "100 %"),
             (Unit::Microseconds, 0.25, "250 ns"),
             (Unit::Microseconds, 999.9, "1 ms"),
             (Unit::Microseconds, 34.567, "34.6 µs"),
