@@ -108,6 +108,8 @@ pub(crate) enum Failure {
     Results(#[from] rheostat_bench::record::RecordError),
     #[error("error: {0}")]
     Report(#[from] rheostat_bench::report::ReportError),
+    #[error("error: {}: {source}; name a file in a folder that is there", file.display())]
+    Page { file: std::path::PathBuf, source: io::Error },
 }
 
 fn render(error: &LoadError) -> String {

@@ -1,10 +1,11 @@
 //! `rheo gen`: writes traffic, generated or replayed, to a capture, or describes it.
 
 mod options;
+mod page;
 mod traffic;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use indicatif::ProgressBar;
 use rheostat_base::unit::{parse_count, parse_duration};
 use rheostat_io::CaptureWriter;
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
-use rheostat_traffic::{Source, Statistics};
+use rheostat_traffic::Source;
+use rheostat_traffic::statistics::Summary;
 
 use crate::failure::Failure;
 pub(crate) use options::OptionError;
@@ -28,6 +30,7 @@ const POOL: MempoolConfig = MempoolConfig { buffers: 64, data_room: 8_192, headr
   rheo gen --output long.pcapng --rate 2Mpps --duration 10s --flows 1M --seed 7
   rheo gen --packets 1M --describe
   rheo gen --input trace.pcap --describe --json
+  rheo gen --input trace.pcap --plot trace.html
   rheo gen --traffic replay --input trace.pcap --loops 10 --copies 4 --rate 500kpps --output fast.pcap
   rheo gen --traffic elephant --share 0.3 --output elephant.pcap
   rheo gen --traffic flash-crowd --rate 5kpps --factor 300 --at 2s --lasting 1s --duration 5s --describe
@@ -35,7 +38,7 @@ const POOL: MempoolConfig = MempoolConfig { buffers: 64, data_room: 8_192, headr
   rheo gen --traffic imix --step 1s=2 --step 2s=0.5 --duration 3s --describe")]
 pub(crate) struct Args {
     /// The capture to write (.pcap or .pcapng).
-    #[arg(long, value_name = "FILE", required_unless_present = "describe")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["describe", "plot"])]
     output: Option<PathBuf>,
     /// How many packets; 100k of traffic that does not end by itself.
     #[arg(long, value_name = "COUNT", value_parser = parse_count)]
@@ -48,6 +51,9 @@ pub(crate) struct Args {
     /// Say what the traffic is like.
     #[arg(long)]
     describe: bool,
+    /// Draw it, into a page that is one file.
+    #[arg(long, value_name = "FILE.html")]
+    plot: Option<PathBuf>,
     /// Say it as one line of JSON, with numbers to draw.
     #[arg(long)]
     json: bool,
@@ -62,7 +68,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut sink = writer.as_ref().map(CaptureWriter::sink);
     let bar =
         if io::stderr().is_terminal() { ProgressBar::new(1_000) } else { ProgressBar::hidden() };
-    let mut statistics = args.describe.then(|| args.options.statistics());
+    let is_described = args.describe || args.plot.is_some();
+    let mut statistics = is_described.then(|| args.options.statistics());
     let mut frame = Vec::new();
     let mut count = 0_u64;
     while let Some(arrival) = source.next(&mut frame) {
@@ -89,12 +96,24 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     for warning in warnings() {
         eprintln!("warning: {warning}");
     }
-    print(statistics.as_ref(), count, args.json)?;
+    let summary = statistics.map(|statistics| statistics.summary());
+    if let (Some(file), Some(summary)) = (&args.plot, &summary) {
+        draw(file, args, summary)?;
+    }
+    print(summary.filter(|_| args.describe), count, args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(statistics: Option<&Statistics>, packets: u64, json: bool) -> Result<(), Failure> {
-    match (statistics.map(Statistics::summary), json) {
+fn draw(file: &Path, args: &Args, summary: &Summary) -> Result<(), Failure> {
+    let input = args.options.input.as_deref().and_then(Path::file_name);
+    let title = input.map_or("Generated traffic".into(), |name| name.to_string_lossy());
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    let page = page::page(&title, &format!("rheo {}", command.join(" ")), summary);
+    std::fs::write(file, page).map_err(|source| Failure::Page { file: file.to_owned(), source })
+}
+
+fn print(summary: Option<Summary>, packets: u64, json: bool) -> Result<(), Failure> {
+    match (summary, json) {
         (Some(summary), true) => {
             out!("{}", serde_json::to_string(&summary).map_err(io::Error::from)?);
         }

@@ -85,3 +85,21 @@ fn options_that_do_not_go_together_are_refused() {
         assert!(!output.status.success() && message.contains(part), "{arguments:?}: {message}");
     }
 }
+
+#[test]
+fn a_page_of_any_traffic_has_all_figures_and_asks_for_nothing_from_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    // Ten thousand packets, and one.
+    for packets in ["10k", "1"] {
+        let output = rheo(&["gen", "--packets", packets, "--flows", "100", "--plot", text(&page)]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let page = std::fs::read_to_string(&page).unwrap();
+        assert_eq!(page.matches("<figure>").count(), 7);
+        assert!(!page.contains("NaN") && !page.contains("src=") && !page.contains("href=\"http"));
+    }
+    let nowhere = folder.path().join("no/folder/page.html");
+    let output = rheo(&["gen", "--packets", "10", "--plot", text(&nowhere)]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && message.contains("page.html"), "{message}");
+}

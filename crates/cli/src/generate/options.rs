@@ -66,6 +66,9 @@ pub(super) struct Options {
     /// The exponent of the tail of flow sizes [default: 1.1].
     #[arg(long, value_name = "EXPONENT")]
     pub(super) zipf: Option<f64>,
+    /// The longest flow of the mix, in packets [default: 100k].
+    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
+    pub(super) longest: Option<u64>,
     /// The elephant's share of the packets [default: 0.2], or the attack's [default: 0.5].
     #[arg(long, value_name = "SHARE")]
     pub(super) share: Option<f64>,
@@ -149,6 +152,7 @@ impl Options {
             ("--flows", self.flows.is_some(), FLOWING),
             ("--ipv6-share", self.ipv6_share.is_some(), FLOWING),
             ("--zipf", self.zipf.is_some(), MIXES),
+            ("--longest", self.longest.is_some(), &[Kind::Mix]),
             ("--share", self.share.is_some(), &[Kind::Elephant, Kind::Attack]),
             ("--ipv6", self.ipv6, &[Kind::Elephant]),
             ("--factor", self.factor.is_some(), &[Kind::FlashCrowd]),

@@ -72,7 +72,11 @@ fn generated(kind: Kind, options: &Options) -> Traffic {
     let zipf = options.zipf.unwrap_or(usual.zipf);
     let (crowd, attack) = (FlashCrowdConfig::default(), AttackConfig::default());
     match kind {
-        Kind::Mix => Traffic::Mix { flows, zipf, ipv6_share },
+        Kind::Mix => {
+            let most = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+            let longest = options.longest.map_or(usual.longest, most);
+            Traffic::Mix { flows, zipf, longest, ipv6_share }
+        }
         Kind::Imix => Traffic::Imix { flows, ipv6_share },
         Kind::Elephant => Traffic::Elephant {
             share: options.share.unwrap_or(ElephantConfig::default().share),
