@@ -3,16 +3,18 @@
 
 mod balancing;
 mod imbalance;
+mod shard_mover;
 
 use std::time::Duration;
 
 use rheostat_base::{LaneId, Time};
-use rheostat_run::{LaneSample, Move, Mover, RunView, ShardLoads};
+use rheostat_run::{LaneSample, Move, RunView, ShardLoads};
 use rheostat_steer::policy::{
     LaneBounds, LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Plan, Policy,
 };
 
 pub use self::balancing::Balancing;
+pub use self::shard_mover::ShardMover;
 
 use self::imbalance::ImbalanceMeter;
 
@@ -112,7 +114,7 @@ impl Balancer {
     pub fn step(
         &mut self,
         now: Time,
-        mover: &mut Mover,
+        mover: &mut impl ShardMover,
         counts: impl FnOnce() -> Vec<LaneCounts>,
     ) -> Time {
         mover.step(now);
@@ -138,7 +140,7 @@ impl Balancer {
         }
     }
 
-    fn plan(&mut self, now: Time, mover: &mut Mover, counts: Vec<LaneCounts>) {
+    fn plan(&mut self, now: Time, mover: &mut impl ShardMover, counts: Vec<LaneCounts>) {
         self.note_imbalance(&counts);
         self.estimator.update(now, counts).expect("a run's lanes and shards stay the same");
         let plan = self.policy.plan(now, &self.snapshot(mover));
@@ -151,13 +153,13 @@ impl Balancer {
         self.imbalance.note(lanes.map(|(lane, known)| (lane.busy_ns, known.state)));
     }
 
-    fn snapshot(&self, mover: &Mover) -> LoadSnapshot {
+    fn snapshot(&self, mover: &impl ShardMover) -> LoadSnapshot {
         let lanes: Vec<_> = self.lanes.iter().map(|lane| (lane.state, lane.given)).collect();
         let load = self.estimator.snapshot(mover.owners(), &lanes, self.bounds);
         load.expect("parked lanes own nothing, and one lane is active")
     }
 
-    fn apply(&mut self, now: Time, plan: Plan, mover: &mut Mover) {
+    fn apply(&mut self, now: Time, plan: Plan, mover: &mut impl ShardMover) {
         for lane in plan.wake {
             self.lanes[lane.index()].state = LaneState::Active;
         }

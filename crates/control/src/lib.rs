@@ -27,7 +27,7 @@ mod quantity;
 mod reader;
 mod suggestion;
 
-pub use balance::{Balance, Balancer, Balancing};
+pub use balance::{Balance, Balancer, Balancing, ShardMover};
 pub use config::{Config, LoadError, MissingInput};
 pub use diagnostic::{Finding, Report};
 pub use kernel_follower::KernelFollower;

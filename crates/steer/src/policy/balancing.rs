@@ -94,7 +94,7 @@ impl<'a> Attempt<'a> {
         if !moves.is_empty() {
             why.push(Reason::Rebalanced { mean, before, after: assignment.squared(), steps });
         } else if uneven {
-            why.push(Reason::NoBetter { squared: before });
+            why.push(Reason::NoBetter { squared: before, steps });
         } else {
             why.push(Reason::Balanced { mean, squared: before });
         }

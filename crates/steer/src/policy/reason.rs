@@ -34,6 +34,8 @@ pub enum Reason {
     NoBetter {
         /// The squared imbalance that remains.
         squared: SquaredLoad,
+        /// How many attempts or steps it took to find that out.
+        steps: usize,
     },
     /// A lane stays overloaded because of one shard, which cannot be divided: often a single flow.
     OneShard {
@@ -142,7 +144,7 @@ impl fmt::Display for Reason {
                 "towards a mean of {mean}: squared imbalance {before} becomes {after} \
                  ({steps} steps)"
             ),
-            Reason::NoBetter { squared } => {
+            Reason::NoBetter { squared, .. } => {
                 write!(f, "nothing is moved for a squared imbalance of {squared}")
             }
             Reason::OneShard { lane, load, shard, weight, mean } => write!(

@@ -99,7 +99,8 @@ fn lanes_that_are_even_enough_stay_though_a_move_would_help_by_overshooting() {
     let load = lanes(&[&[10, 10], &[9]], 2, 0);
     let plan = Rsspp::default().plan(NOW, &load);
     assert!(plan.is_empty());
-    assert_eq!(plan.why, [Reason::NoBetter { squared: load.imbalance().squared }]);
+    let squared = load.imbalance().squared;
+    assert_eq!(plan.why, [Reason::NoBetter { squared, steps: 1 }]);
     let exact = Rsspp { enough: SquaredLoad::default(), ..Rsspp::default() }.plan(NOW, &load);
     assert_eq!(moves(&exact), [(0, 1)]);
 }
