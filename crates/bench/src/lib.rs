@@ -4,6 +4,7 @@
 
 pub mod ab;
 mod confidence;
+pub mod costs;
 pub mod error;
 pub mod idle;
 pub mod live;
@@ -18,6 +19,7 @@ pub mod record;
 pub mod report;
 pub mod scenario;
 pub mod sharing;
+pub mod sim;
 pub mod throughput;
 mod witness;
 

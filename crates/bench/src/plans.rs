@@ -59,7 +59,10 @@ impl PlanLog {
         log.took.push(took.as_secs_f64() * 1e6);
         log.moving += u64::from(!plan.moves.is_empty());
         for reason in &plan.why {
-            if let Reason::Rebalanced { steps, .. } = reason {
+            // Without steps, there was nobody to give, or nobody to take.
+            if let Reason::Rebalanced { steps, .. } | Reason::NoBetter { steps, .. } = reason
+                && *steps > 0
+            {
                 log.searched += 1;
                 log.first_attempt += u64::from(*steps == 1);
             }
@@ -100,10 +103,15 @@ mod tests {
             let why = vec![Reason::Rebalanced { mean, before, after, steps }];
             log.note(&Plan { why, ..Plan::default() }, Duration::from_micros(us));
         }
-        log.note(&Plan { why: vec![Reason::Static], ..Plan::default() }, Duration::from_micros(5));
+        let squared = SquaredLoad::default();
+        for why in [Reason::Static, Reason::NoBetter { squared, steps: 0 }] {
+            log.note(&Plan { why: vec![why], ..Plan::default() }, Duration::from_micros(5));
+        }
+        let why = vec![Reason::NoBetter { squared, steps: 1 }];
+        log.note(&Plan { why, ..Plan::default() }, Duration::from_micros(15));
         let plans = log.summary(true);
-        assert_eq!((plans.count, plans.moving), (4, 0));
-        assert_eq!((plans.searched, plans.first_attempt), (Some(3), Some(2)));
+        assert_eq!((plans.count, plans.moving), (6, 0));
+        assert_eq!((plans.searched, plans.first_attempt), (Some(4), Some(3)));
         assert_eq!((plans.solve_us_p50, plans.solve_us_p99), (10.0, 30.0));
         assert_eq!(log.summary(false).searched, None);
     }

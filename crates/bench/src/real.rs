@@ -6,7 +6,7 @@
 //! so nothing is left out where a lane falls behind.
 
 mod bed;
-mod bounce;
+pub(crate) mod bounce;
 mod intervals;
 mod labour;
 mod observer;

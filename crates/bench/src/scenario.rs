@@ -156,6 +156,11 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("balance", include_str!("../scenarios/balance.toml")),
     ("balance-many", include_str!("../scenarios/balance-many.toml")),
     ("validation", include_str!("../scenarios/validation.toml")),
+    ("surge", include_str!("../scenarios/surge.toml")),
+    ("fairness", include_str!("../scenarios/fairness.toml")),
+    ("tail", include_str!("../scenarios/tail.toml")),
+    ("cores", include_str!("../scenarios/cores.toml")),
+    ("solver", include_str!("../scenarios/solver.toml")),
 ];
 
 /// The names of the scenarios that come with rheostat.

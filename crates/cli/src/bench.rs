@@ -1,5 +1,6 @@
 //! `rheo bench`: measures, and compares measurements.
 
+mod costs;
 mod idle;
 mod live;
 mod report;
@@ -43,6 +44,8 @@ enum Scenario {
     Throughput(throughput::Args),
     /// Measure what forwarding costs on real interfaces, the whole machine counted.
     Live(live::Args),
+    /// Measure what a simulation has to know of this machine.
+    Costs(costs::Args),
     /// Measure what it costs to share flow state between lanes, and to spray packets.
     Sharing(sharing::Args),
     /// Measure what balancing costs while there is nothing to balance.
@@ -210,6 +213,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Run(named) => scenario::run(&named.scenario, &named.args),
         Scenario::Throughput(args) => throughput::run(args),
         Scenario::Live(args) => live::run(args),
+        Scenario::Costs(args) => costs::run(args),
         Scenario::Sharing(args) => sharing::run(args),
         Scenario::Idle(args) => idle::run(args),
         Scenario::Ab(args) => ab(args),

@@ -105,6 +105,10 @@ pub(crate) enum Failure {
     #[error("error: {0}")]
     Scenario(#[from] rheostat_bench::scenario::ScenarioError),
     #[error("error: {0}")]
+    Costs(#[from] rheostat_bench::costs::CostsError),
+    #[error("error: {0}")]
+    Simulation(#[from] rheostat_bench::sim::SimError),
+    #[error("error: {0}")]
     Results(#[from] rheostat_bench::record::RecordError),
     #[error("error: {0}")]
     Report(#[from] rheostat_bench::report::ReportError),

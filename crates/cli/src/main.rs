@@ -19,6 +19,7 @@ mod interrupt;
 mod nat_host;
 mod network;
 mod run;
+mod sim;
 mod trace;
 
 use std::alloc::System;
@@ -45,6 +46,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
   rheo status --control /run/rheo/nat.sock
   rheo explain configs/nat.toml --input in.pcap --lanes 4
   rheo gen --output mix.pcap --packets 1M --flows 64k
+  rheo sim balance --cores 16
   rheo bench nf"
 )]
 struct Cli {
@@ -78,6 +80,8 @@ enum Command {
     Stop(control::StopArgs),
     /// Say which host has an external endpoint.
     NatHost(nat_host::Args),
+    /// Simulate a scenario on as many cores as you like.
+    Sim(sim::Args),
     /// Measure.
     Bench(bench::Args),
 }
@@ -96,6 +100,7 @@ fn main() -> ExitCode {
         Command::Trace(args) => trace::run(&args),
         Command::Stop(args) => control::stop(&args),
         Command::NatHost(args) => nat_host::run(&args),
+        Command::Sim(args) => sim::run(&args),
         Command::Bench(args) => bench::run(&args),
     };
     outcome.unwrap_or_else(|failure| {

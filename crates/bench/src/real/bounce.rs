@@ -5,7 +5,7 @@ use rheostat_packet::Burst;
 use rheostat_run::{Arrivals, Egress, LaneState, Service};
 
 /// Sends every packet back to the device it came from, and looks nothing up.
-pub(super) struct Bounce;
+pub(crate) struct Bounce;
 
 impl Service for Bounce {
     type Local = ();

@@ -168,6 +168,11 @@ impl Traffic {
         Traffic::Replay { file, copies, longest_gap: longest_gap() }
     }
 
+    /// Whether another rate makes the same packets at other times, all in proportion.
+    pub(crate) fn stretches(&self) -> bool {
+        matches!(self, Traffic::Mix { .. } | Traffic::Imix { .. } | Traffic::Elephant { .. })
+    }
+
     /// Files are named as seen from `folder`.
     pub(super) fn resolve(&mut self, folder: &Path) {
         if let Traffic::Replay { file, .. } = self {

@@ -1,0 +1,141 @@
+//! What costs are measured on: lanes behind a simulated NIC, each with a meter.
+
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rheostat_base::{Clock, CoreSet, DeviceId, LaneId, ShardId};
+use rheostat_io::{Device, NullSink, Pacing, SimConfig, SimNic};
+use rheostat_nf::function::Firewall;
+use rheostat_nf::function::firewall::{FirewallConfig, TcpOptions};
+use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, make_shards};
+use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_run::{LoadReporting, Polling, Routes, Runtime, RuntimeConfig, Service, TimeSource};
+use rheostat_state::{FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
+use rheostat_steer::{HashKey, IndirectionTable, Orientation, Steering};
+use rheostat_traffic::{Mix, MixConfig};
+
+use super::meter::{Meter, Metered};
+use crate::error::BenchError;
+use crate::real::bounce::Bounce;
+
+/// Entries of the indirection table, and shards: those of a run by default.
+pub(super) const BUCKETS: usize = 512;
+pub(super) const SHARDS: usize = 128;
+const BUFFERS: u32 = 1 << 16;
+const DESCRIPTORS: u32 = 1 << 12;
+const HANDOFF: usize = 1 << 12;
+
+/// What lanes are measured under.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stand {
+    pub(super) lanes: u16,
+    /// Flows of the mix.
+    pub(super) flows: u32,
+    /// Whether packets come as fast as lanes take them, or hardly ever.
+    pub(super) busy: bool,
+    /// Whether every packet arrives at a lane that it does not belong to.
+    pub(super) crossed: bool,
+}
+
+/// A run under way.
+pub(super) struct Running<S: Service> {
+    pub(super) runtime: Runtime<S>,
+    pub(super) meters: Vec<Arc<Meter>>,
+    pub(super) table: Arc<dyn IndirectionTable>,
+}
+
+impl<S: Service> Running<S> {
+    /// Ends it.
+    pub(super) fn stop(self) -> Result<(), BenchError> {
+        self.runtime.stop_sources();
+        let report = self.runtime.join()?;
+        match report.violations.into_iter().next() {
+            Some(violation) => Err(BenchError::Violated(violation)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Stand {
+    /// Lanes that send every packet back.
+    pub(super) fn bounce(&self) -> Result<Running<Bounce>, BenchError> {
+        let steering = self.steering()?;
+        let shards = self.shards(&Empty, &steering, StateLayout::new(), 1)?;
+        self.run(steering, |_| Bounce, shards)
+    }
+
+    /// Lanes with the firewall, as scenarios have it.
+    pub(super) fn firewall(&self) -> Result<Running<ChainService<Stage<Firewall>>>, BenchError> {
+        let steering = self.steering()?;
+        let tcp = TcpOptions { pickup: true, ..TcpOptions::default() };
+        let config = FirewallConfig { tcp, ..FirewallConfig::default() };
+        let mut layout = StateLayout::new();
+        let chain = Arc::new(Stage::new(Firewall::new(config), &mut layout)?);
+        // Those that are under way, and those that are over and remembered.
+        let capacity = (2 * self.flows as usize + (1 << 20)) / SHARDS;
+        let shards = self.shards(&*chain, &steering, layout, capacity)?;
+        let routes = Routes(vec![DeviceId(0)]);
+        self.run(steering, |_| ChainService::new(chain.clone(), routes.clone()), shards)
+    }
+
+    fn steering(&self) -> Result<Arc<Steering>, BenchError> {
+        let inside = ["10.0.0.0/8", "fd00::/8"].iter().filter_map(|text| text.parse().ok());
+        let orientations = vec![Orientation::ByPrefix(inside.collect())];
+        Ok(Arc::new(Steering::new(&HashKey::MICROSOFT, BUCKETS, SHARDS, orientations)?))
+    }
+
+    fn hasher(&self) -> FlowHasher {
+        FlowHasher::new(StdRng::seed_from_u64(1).random())
+    }
+
+    fn shards<C: Chain>(
+        &self,
+        chain: &C,
+        steering: &Arc<Steering>,
+        layout: StateLayout,
+        capacity: usize,
+    ) -> Result<Vec<Box<Shard<C::Local>>>, BenchError> {
+        let table = TableConfig { capacity, aliases: false };
+        let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: 1 });
+        let layout = Arc::new(layout);
+        Ok(make_shards(chain, steering, table, layout, self.hasher(), fragments, seeds)?)
+    }
+
+    fn run<S: Service>(
+        &self,
+        steering: Arc<Steering>,
+        service: impl FnMut(LaneId) -> S,
+        shards: Vec<Box<Shard<S::Local>>>,
+    ) -> Result<Running<S>, BenchError> {
+        let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
+        let packets_per_second = if self.busy { 1_000_000 } else { 1 };
+        let mix =
+            Mix::new(MixConfig { flows: self.flows, packets_per_second, ..MixConfig::default() })?;
+        let mut nic = SimConfig::new("load", self.lanes, steering.clone());
+        nic.descriptors = DESCRIPTORS;
+        if self.busy {
+            nic.pacing = Pacing::Lossless;
+        }
+        let nic = SimNic::open(nic, Box::new(mix), |_| Box::new(NullSink), &pool)?;
+        let table = nic.table().expect("a simulated NIC has one");
+        let clock = Clock::new();
+        let (device, meters) = Metered::new(Box::new(nic), self.lanes, clock.clone(), self.crossed);
+        let cores = CoreSet::available()?.cores().to_vec();
+        let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
+        let config = RuntimeConfig {
+            polling: Polling::Busy,
+            lanes: self.lanes.into(),
+            workers: cores.into_iter().take(self.lanes.into()).map(Some).collect(),
+            handoff_capacity: HANDOFF,
+            time: TimeSource::Poll,
+            pool,
+            steering,
+            hasher: self.hasher(),
+            reporting: LoadReporting::Shards,
+        };
+        let shard = |id: ShardId| shards[id.index()].take().expect("each is asked for once");
+        let runtime = Runtime::start(config, vec![Box::new(device)], clock, service, shard)?;
+        Ok(Running { runtime, meters, table })
+    }
+}

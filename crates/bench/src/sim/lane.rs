@@ -1,0 +1,275 @@
+//! A lane of a simulation.
+
+use std::collections::VecDeque;
+
+use rheostat_base::{LaneId, ShardId};
+use rheostat_steer::policy::LaneCounts;
+
+use super::pauses::Pauses;
+use super::shard_moves::{Command, Report};
+
+/// A packet on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Job {
+    /// When it arrived.
+    pub(super) at: u64,
+    /// Counted as packets arrived.
+    pub(super) number: u32,
+    pub(super) flow: u32,
+    pub(super) luck: u32,
+    pub(super) shard: ShardId,
+    /// Who processes it, if that was decided for this very packet.
+    pub(super) lane: Option<LaneId>,
+}
+
+/// What comes to a lane from another.
+#[derive(Debug)]
+pub(super) enum Parcel {
+    Packet(Job),
+    /// The sender hands packets of this shard to the receiver no more.
+    Switched(ShardId),
+    /// The shard is the receiver's from now on.
+    Shard(ShardId),
+    /// The sender has given this shard away, to this lane.
+    Gone(ShardId, LaneId),
+    /// The sender has taken what the former owner of this shard had handed to it.
+    Taken(ShardId),
+}
+
+/// What a lane does with a packet of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Here,
+    Arriving,
+    Elsewhere(LaneId),
+}
+
+/// What a poll did, beside processing packets: to be told to others when it ends.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    pub(super) parcels: Vec<(LaneId, Parcel)>,
+    pub(super) reports: Vec<Report>,
+    /// To be paid for: shards to give away, shards taken in, packets handed over and taken.
+    pub(super) releases: u64,
+    pub(super) installs: u64,
+    pub(super) handed: u64,
+    pub(super) taken: u64,
+}
+
+/// A shard that is to be given away.
+#[derive(Debug)]
+pub(super) struct Release {
+    shard: ShardId,
+    to: LaneId,
+    /// How many packets the lane must have received.
+    pub(super) watermark: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Lane {
+    me: LaneId,
+    lanes: u16,
+    /// The receive queue.
+    pub(super) queue: VecDeque<Job>,
+    /// What other lanes have sent, and the mover.
+    pub(super) inbox: VecDeque<Parcel>,
+    /// How many packets are in there.
+    pub(super) handed_in: usize,
+    pub(super) commands: VecDeque<Command>,
+    /// Packets of the poll under way, in the order in which they are processed.
+    pub(super) burst: Vec<Job>,
+    pub(super) outbox: Outbox,
+    /// Since when the lane has been polling; none while it has nothing to do.
+    pub(super) since: Option<u64>,
+    pub(super) pauses: Pauses,
+    pub(super) counts: LaneCounts,
+    /// Packets received.
+    received: u64,
+    /// Per shard.
+    places: Vec<Place>,
+    held: Vec<VecDeque<Job>>,
+    switched: Vec<u16>,
+    taken: Vec<u16>,
+    pub(super) releases: Vec<Release>,
+    /// Shards that have come and wait for the word of other lanes.
+    delivered: Vec<ShardId>,
+    /// Shards here.
+    pub(super) owned: usize,
+    /// Shards that come.
+    arriving: usize,
+}
+
+impl Lane {
+    /// A lane when the shards belong to `owners`.
+    pub(super) fn new(me: LaneId, lanes: u16, owners: &[LaneId], pauses: Pauses) -> Lane {
+        let place = |owner: &LaneId| match *owner {
+            owner if owner == me => Place::Here,
+            owner => Place::Elsewhere(owner),
+        };
+        let shards = owners.len();
+        Lane {
+            me,
+            lanes,
+            queue: VecDeque::new(),
+            inbox: VecDeque::new(),
+            handed_in: 0,
+            commands: VecDeque::new(),
+            burst: Vec::new(),
+            outbox: Outbox::default(),
+            since: None,
+            pauses,
+            counts: LaneCounts { shards: vec![0; shards], ..LaneCounts::default() },
+            received: 0,
+            places: owners.iter().map(place).collect(),
+            held: vec![VecDeque::new(); shards],
+            switched: vec![0; shards],
+            taken: vec![0; shards],
+            releases: Vec::new(),
+            delivered: Vec::new(),
+            owned: owners.iter().filter(|owner| **owner == me).count(),
+            arriving: 0,
+        }
+    }
+
+    /// Whether a poll would find something.
+    pub(super) fn has_work(&self) -> bool {
+        !(self.queue.is_empty() && self.inbox.is_empty() && self.commands.is_empty())
+    }
+
+    /// Whether nobody polls it until it is given a shard.
+    pub(super) fn is_parked(&self) -> bool {
+        self.owned == 0 && self.arriving == 0
+    }
+
+    /// Carries out what the mover has commanded.
+    pub(super) fn heed_commands(&mut self) {
+        while let Some(command) = self.commands.pop_front() {
+            match command {
+                Command::Expect(shard) => {
+                    self.places[shard.index()] = Place::Arriving;
+                    self.arriving += 1;
+                    self.taken[shard.index()] = 0;
+                    self.outbox.reports.push(Report::Ready(shard));
+                }
+                Command::Redirect { shard, from, to } => {
+                    if to != self.me {
+                        self.places[shard.index()] = Place::Elsewhere(to);
+                    }
+                    self.send(from, Parcel::Switched(shard));
+                }
+                Command::Release { shard, to } => {
+                    let watermark = self.received + self.queue.len() as u64;
+                    self.releases.push(Release { shard, to, watermark });
+                    self.outbox.releases += 1;
+                }
+            }
+        }
+    }
+
+    /// Takes what other lanes sent, up to `most` packets, then the shards that have come.
+    pub(super) fn take_handed(&mut self, most: usize) {
+        let mut others = Vec::new();
+        while self.burst.len() < most
+            && let Some(parcel) = self.inbox.pop_front()
+        {
+            match parcel {
+                Parcel::Packet(job) => {
+                    self.handed_in -= 1;
+                    self.outbox.taken += 1;
+                    match job.lane.is_some() || self.places[job.shard.index()] == Place::Here {
+                        true => self.accept(job),
+                        false => others.push(job),
+                    }
+                }
+                Parcel::Switched(shard) => self.switched[shard.index()] += 1,
+                Parcel::Shard(shard) => self.delivered.push(shard),
+                Parcel::Gone(shard, to) => self.send(to, Parcel::Taken(shard)),
+                Parcel::Taken(shard) => self.taken[shard.index()] += 1,
+            }
+        }
+        // What is not for a shard that is here, in the order in which it came.
+        for job in others {
+            self.bring_home(job);
+        }
+        self.install_shards();
+    }
+
+    fn install_shards(&mut self) {
+        let witnesses = self.lanes.saturating_sub(2);
+        let taken = &self.taken;
+        let arrived: Vec<_> =
+            self.delivered.extract_if(.., |shard| taken[shard.index()] == witnesses).collect();
+        for shard in arrived {
+            assert_eq!(self.places[shard.index()], Place::Arriving, "{shard} comes unexpected");
+            self.places[shard.index()] = Place::Here;
+            (self.owned, self.arriving) = (self.owned + 1, self.arriving - 1);
+            self.outbox.installs += 1;
+            let held = std::mem::take(&mut self.held[shard.index()]);
+            held.into_iter().for_each(|job| self.accept(job));
+            self.outbox.reports.push(Report::Arrived(shard));
+        }
+    }
+
+    /// Takes up to `most` packets from a receive queue. Returns those for which there was no room.
+    pub(super) fn receive(&mut self, most: usize, hold: usize) -> Vec<Job> {
+        let mut dropped = Vec::new();
+        for _ in 0..most {
+            let Some(job) = self.queue.pop_front() else { break };
+            self.received += 1;
+            match job.lane {
+                Some(lane) if lane == self.me => self.accept(job),
+                Some(lane) => self.hand_over(lane, job),
+                None if self.places[job.shard.index()] == Place::Here => self.accept(job),
+                None if self.held[job.shard.index()].len() >= hold => dropped.push(job),
+                None => self.bring_home(job),
+            }
+        }
+        dropped
+    }
+
+    /// Processes a packet in the poll under way.
+    pub(super) fn accept(&mut self, job: Job) {
+        self.counts.shards[job.shard.index()] += 1;
+        self.burst.push(job);
+    }
+
+    fn bring_home(&mut self, job: Job) {
+        match self.places[job.shard.index()] {
+            Place::Here => self.accept(job),
+            Place::Arriving => self.held[job.shard.index()].push_back(job),
+            Place::Elsewhere(owner) => self.hand_over(owner, job),
+        }
+    }
+
+    fn hand_over(&mut self, to: LaneId, job: Job) {
+        self.outbox.handed += 1;
+        self.counts.other += 1;
+        self.send(to, Parcel::Packet(job));
+    }
+
+    /// At the end of a poll, gives away the shards of which nothing is under way here any more.
+    pub(super) fn give_away_shards(&mut self) {
+        let (lanes, received, switched) = (self.lanes, self.received, &mut self.switched);
+        let due: Vec<_> = self
+            .releases
+            .extract_if(.., |release| {
+                let told = switched[release.shard.index()] == lanes - 1;
+                told && received >= release.watermark
+            })
+            .collect();
+        for Release { shard, to, .. } in due {
+            self.switched[shard.index()] = 0;
+            self.places[shard.index()] = Place::Elsewhere(to);
+            self.owned -= 1;
+            self.send(to, Parcel::Shard(shard));
+            let others = (0..self.lanes).map(LaneId).filter(|lane| ![self.me, to].contains(lane));
+            for lane in others.collect::<Vec<_>>() {
+                self.send(lane, Parcel::Gone(shard, to));
+            }
+        }
+    }
+
+    fn send(&mut self, to: LaneId, parcel: Parcel) {
+        self.outbox.parcels.push((to, parcel));
+    }
+}

@@ -1,0 +1,354 @@
+//! Lanes that process packets, in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use rheostat_base::{LaneId, ShardId, Time};
+use rheostat_control::{Balancer, ShardMover};
+use rheostat_packet::BURST;
+use rheostat_steer::dispatch::{Arrival, Choice, Dispatch};
+
+use super::lane::{Job, Lane, Parcel};
+use super::ledger::Ledger;
+use super::packet::Packet;
+use super::pauses::Pauses;
+use super::shard_moves::ShardMoves;
+use super::work::{Overhead, Work};
+
+/// How large a machine is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) lanes: u16,
+    pub(super) shards: usize,
+    /// Packets that a receive queue holds.
+    pub(super) queue: usize,
+    /// Packets that a ring between lanes holds, and those that may wait for one shard.
+    pub(super) ring: usize,
+    /// Packets that a poll takes from a queue.
+    pub(super) burst: usize,
+}
+
+impl Size {
+    /// Packets that a ring between lanes holds, as on real lanes: [`crate::real`].
+    pub(super) const RING: usize = 1 << 12;
+
+    /// Lanes that take bursts as those of a run do.
+    pub(super) fn of(lanes: u16, shards: usize, queue: usize) -> Size {
+        Size { lanes, shards, queue, ring: Size::RING, burst: BURST }
+    }
+}
+
+/// Who says which lane gets a packet.
+pub(super) enum Placement {
+    /// The indirection table, by the packet's shard.
+    Table,
+    /// A dispatcher.
+    Dispatch(Box<dyn Dispatch>),
+}
+
+/// Lanes, their queues, and the packets in them.
+///
+/// Lanes that have nothing to do take no part until something comes for them. What a poll does to others is done
+/// when it ends, and polls end in the order of time, so effects never come before their causes.
+pub(super) struct Machine<W> {
+    size: Size,
+    work: W,
+    overhead: Overhead,
+    placement: Placement,
+    /// The lanes, and behind them the core that dispatches, if there is one.
+    pub(super) lanes: Vec<Lane>,
+    /// The number of that core.
+    dispatcher: Option<LaneId>,
+    /// A queue of all lanes.
+    shared: VecDeque<Job>,
+    /// By lane, packets in its queue.
+    backlogs: Vec<u32>,
+    /// By lane, its working set.
+    flows: Vec<usize>,
+    /// When polls end, and of which lanes.
+    ends: BinaryHeap<Reverse<(u64, LaneId)>>,
+    pub(super) mover: ShardMoves,
+    pub(super) ledger: Ledger,
+}
+
+impl<W: Work> Machine<W> {
+    /// A machine whose shard `n` belongs to lane `n` modulo the number of lanes.
+    pub(super) fn new(
+        size: Size,
+        work: W,
+        placement: Placement,
+        mut pauses: impl FnMut(LaneId) -> Pauses,
+        ledger: Ledger,
+    ) -> Machine<W> {
+        let owner = |shard: usize| LaneId((shard % usize::from(size.lanes)) as u16);
+        let owners: Vec<LaneId> = (0..size.shards).map(owner).collect();
+        let dispatcher = match &placement {
+            Placement::Dispatch(dispatch) if !dispatch.in_hardware() => Some(LaneId(size.lanes)),
+            _ => None,
+        };
+        let all = size.lanes + u16::from(dispatcher.is_some());
+        let lane = |id: LaneId| Lane::new(id, size.lanes, &owners, pauses(id));
+        let overhead = work.overhead();
+        let mut machine = Machine {
+            size,
+            work,
+            overhead,
+            placement,
+            lanes: (0..all).map(LaneId).map(lane).collect(),
+            dispatcher,
+            shared: VecDeque::new(),
+            backlogs: vec![0; size.lanes.into()],
+            flows: vec![0; all.into()],
+            ends: BinaryHeap::new(),
+            mover: ShardMoves::new(size.lanes, owners, overhead.fence),
+            ledger,
+        };
+        (0..size.lanes).map(LaneId).for_each(|lane| machine.note_flows(lane));
+        machine
+    }
+
+    /// Lets the controller look, and tells lanes what it wants. Returns when it wants to look again.
+    pub(super) fn control(&mut self, balancer: &mut Balancer, now: u64) -> u64 {
+        let Machine { lanes, mover, size, .. } = self;
+        let lanes = lanes.iter().take(size.lanes.into());
+        let counts = || lanes.map(|lane| lane.counts.clone()).collect();
+        let next = balancer.step(Time::from_nanos(now), mover, counts);
+        self.tell(now);
+        next.as_nanos()
+    }
+
+    /// By lane, whether packets are led to it.
+    pub(super) fn active(&self) -> Vec<bool> {
+        let everybody = matches!(self.placement, Placement::Dispatch(_));
+        let mut active = vec![everybody; self.size.lanes.into()];
+        for shard in 0..self.size.shards as u16 {
+            active[self.mover.lane_of(ShardId(shard)).index()] = true;
+        }
+        active
+    }
+
+    /// The lanes that process packets.
+    pub(super) fn workers(&self) -> std::slice::Iter<'_, Lane> {
+        self.lanes[..self.size.lanes.into()].iter()
+    }
+
+    /// A packet arrives at `now`, which is not before anything that has happened.
+    pub(super) fn arrive(&mut self, packet: &Packet, now: u64) {
+        let number = self.ledger.arrive(now);
+        let shard = ShardId((packet.hash as usize & (self.size.shards - 1)) as u16);
+        let (flow, luck) = (packet.flow, packet.luck);
+        let mut job = Job { at: now, number, flow, luck, shard, lane: None };
+        match &mut self.placement {
+            Placement::Table => self.enqueue(self.mover.lane_of(shard), job, now),
+            Placement::Dispatch(dispatch) => {
+                let Packet { hash, checksum, connection, .. } = *packet;
+                let arrival = Arrival { now: Time::from_nanos(now), hash, checksum, connection };
+                match (self.dispatcher, dispatch.dispatch(&arrival, &self.backlogs)) {
+                    (None, choice) => self.follow(choice, job, now),
+                    // The core that chooses has yet to get to it. It looks at the queues as they are when the
+                    // packet comes to it, which is a little earlier.
+                    (Some(core), Choice::Shared) => self.enqueue(core, job, now),
+                    (Some(core), Choice::Lane(lane) | Choice::Via { lane, .. }) => {
+                        job.lane = Some(lane);
+                        self.enqueue(core, job, now);
+                    }
+                }
+            }
+        }
+    }
+
+    fn follow(&mut self, choice: Choice, mut job: Job, now: u64) {
+        match choice {
+            Choice::Lane(lane) => {
+                job.lane = Some(lane);
+                self.enqueue(lane, job, now);
+            }
+            Choice::Via { queue, lane } => {
+                job.lane = Some(lane);
+                self.enqueue(queue, job, now);
+            }
+            Choice::Shared => self.share(job, now),
+        }
+    }
+
+    /// Into the receive queue of a lane.
+    fn enqueue(&mut self, id: LaneId, job: Job, now: u64) {
+        let lane = &mut self.lanes[id.index()];
+        if lane.queue.len() >= self.size.queue {
+            self.ledger.drop(&job);
+            return;
+        }
+        lane.queue.push_back(job);
+        if let Some(backlog) = self.backlogs.get_mut(id.index()) {
+            *backlog += 1;
+        }
+        self.rouse(id, now);
+    }
+
+    /// Into the queue of all lanes, which is as long as theirs together.
+    fn share(&mut self, job: Job, now: u64) {
+        if self.shared.len() >= self.size.queue * usize::from(self.size.lanes) {
+            self.ledger.drop(&job);
+            return;
+        }
+        self.shared.push_back(job);
+        // Any of those that look for work may be first.
+        let lanes = (0..).map(LaneId).zip(self.workers());
+        let mut idle = lanes.filter(|(_, lane)| lane.since.is_none()).map(|(id, _)| id);
+        let count = idle.clone().count();
+        if let Some(first) = count.checked_sub(1).and_then(|_| idle.nth(job.luck as usize % count))
+        {
+            self.rouse(first, now);
+        }
+    }
+
+    /// Lets a lane that has nothing to do find what has come.
+    fn rouse(&mut self, id: LaneId, now: u64) {
+        if self.lanes[id.index()].since.is_none() {
+            self.poll(id, now);
+        }
+    }
+
+    /// Tells lanes what the mover wants.
+    pub(super) fn tell(&mut self, now: u64) {
+        for (id, command) in std::mem::take(&mut self.mover.commands) {
+            let lane = &mut self.lanes[id.index()];
+            let wake = if lane.is_parked() { self.overhead.wake } else { 0 };
+            lane.commands.push_back(command);
+            self.rouse(id, now + wake);
+        }
+    }
+
+    /// Lets the lanes work until `until`.
+    pub(super) fn advance(&mut self, until: u64) {
+        while let Some(Reverse((end, id))) =
+            self.ends.peek().copied().filter(|end| end.0.0 <= until)
+        {
+            self.ends.pop();
+            self.end_poll(id, end);
+            if self.lanes[id.index()].since.is_none() && self.finds_work(id) {
+                self.poll(id, end);
+            }
+        }
+    }
+
+    /// Lets the lanes come to an end, and shards that are moving arrive, looking every `glance` nanoseconds; gives
+    /// up after `patience`.
+    pub(super) fn run_dry(&mut self, mut now: u64, glance: u64, patience: u64) {
+        let last = now + patience;
+        while now < last && !(self.ends.is_empty() && self.mover.is_idle()) {
+            now += glance;
+            self.advance(now);
+            self.mover.step(Time::from_nanos(now));
+            self.tell(now);
+        }
+    }
+
+    fn finds_work(&self, id: LaneId) -> bool {
+        let shared = id.0 < self.size.lanes && !self.shared.is_empty();
+        shared || self.lanes[id.index()].has_work()
+    }
+
+    /// A lane begins a poll.
+    fn poll(&mut self, id: LaneId, now: u64) {
+        let Size { burst, ring, lanes, .. } = self.size;
+        let lane = &mut self.lanes[id.index()];
+        let start = lane.pauses.start(now);
+        lane.heed_commands();
+        lane.take_handed(burst);
+        if id.0 < lanes {
+            for job in lane.receive(burst, ring) {
+                self.ledger.drop(&job);
+            }
+            for job in self.shared.drain(..burst.min(self.shared.len())) {
+                lane.accept(job);
+            }
+            self.backlogs[id.index()] = lane.queue.len() as u32;
+        } else {
+            let count = burst.min(lane.queue.len());
+            lane.burst.extend(lane.queue.drain(..count));
+        }
+        let time = self.time_of_poll(id);
+        let lane = &mut self.lanes[id.index()];
+        let end = lane.pauses.end(start, time);
+        lane.since = Some(start);
+        self.ends.push(Reverse((end, id)));
+    }
+
+    fn time_of_poll(&self, id: LaneId) -> u64 {
+        let (lane, overhead) = (&self.lanes[id.index()], &self.overhead);
+        let (outbox, count) = (&lane.outbox, lane.burst.len() as u64);
+        // A packet that changes cores costs either of them one half.
+        let (packets, changes) = if self.dispatcher == Some(id) {
+            (overhead.dispatch * count, count)
+        } else {
+            let flows = self.flows[id.index()];
+            let packets = lane.burst.iter().map(|job| self.work.packet(job.luck, flows)).sum();
+            let dispatched = if self.dispatcher.is_some() { count } else { 0 };
+            (packets, dispatched + outbox.handed + outbox.taken)
+        };
+        overhead.poll
+            + packets
+            + changes * overhead.handoff / 2
+            + outbox.installs * overhead.install
+            + outbox.releases * overhead.release
+    }
+
+    /// A lane ends a poll: packets leave, and others hear of it.
+    fn end_poll(&mut self, id: LaneId, now: u64) {
+        let lane = &mut self.lanes[id.index()];
+        let since = lane.since.take().expect("who ends a poll has begun it");
+        let mut burst = std::mem::take(&mut lane.burst);
+        if !burst.is_empty() {
+            lane.counts.busy_ns += now - since;
+        }
+        let owned = lane.owned - lane.outbox.installs as usize;
+        lane.give_away_shards();
+        let changed = lane.owned != owned;
+        let outbox = std::mem::take(&mut lane.outbox);
+        if self.dispatcher == Some(id) {
+            for job in burst.drain(..) {
+                match job.lane {
+                    Some(lane) => self.enqueue(lane, job, now),
+                    None => self.share(job, now),
+                }
+            }
+        } else {
+            burst.iter().for_each(|job| self.ledger.depart(job, now));
+            burst.clear();
+        }
+        self.lanes[id.index()].burst = burst;
+        if changed {
+            self.note_flows(id);
+        }
+        self.mover.reports.extend(outbox.reports);
+        for (to, parcel) in outbox.parcels {
+            self.send(to, parcel, now);
+        }
+    }
+
+    fn send(&mut self, to: LaneId, parcel: Parcel, now: u64) {
+        let lane = &mut self.lanes[to.index()];
+        if let Parcel::Packet(job) = &parcel {
+            if lane.handed_in >= self.size.ring {
+                self.ledger.drop(job);
+                return;
+            }
+            lane.handed_in += 1;
+        }
+        lane.inbox.push_back(parcel);
+        self.rouse(to, now);
+    }
+
+    /// A lane's working set is as large as its part of the shards; where flows do not stay with lanes, all flows.
+    fn note_flows(&mut self, id: LaneId) {
+        let share = match &self.placement {
+            Placement::Table => self.lanes[id.index()].owned as f64 / self.size.shards as f64,
+            Placement::Dispatch(dispatch) if dispatch.keeps_flows() => {
+                1.0 / f64::from(self.size.lanes)
+            }
+            Placement::Dispatch(_) => 1.0,
+        };
+        self.flows[id.index()] = self.work.working_set(share);
+    }
+}

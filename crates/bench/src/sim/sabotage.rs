@@ -1,0 +1,134 @@
+//! What the ledger notices when a simulated machine loses, doubles or overtakes packets.
+
+use rheostat_base::{LaneId, ShardId, Time};
+use rheostat_control::ShardMover;
+use rheostat_run::Move;
+
+use super::ledger::Ledger;
+use super::machine::{Machine, Placement, Size};
+use super::packet::Packet;
+use super::pauses::Pauses;
+use super::work::{Overhead, Work};
+
+/// A microsecond for each packet.
+struct Even;
+
+impl Work for Even {
+    fn packet(&self, _: u32, _: usize) -> u64 {
+        1_000
+    }
+
+    fn working_set(&self, _: f64) -> usize {
+        0
+    }
+
+    fn overhead(&self) -> Overhead {
+        Overhead {
+            poll: 50,
+            handoff: 100,
+            release: 300,
+            install: 300,
+            fence: 5_000,
+            ..Overhead::default()
+        }
+    }
+}
+
+const SHARDS: usize = 8;
+
+fn machine(lanes: u16) -> Machine<Even> {
+    // Small bursts, so that packets wait while a lane polls.
+    let size = Size { burst: 2, ..Size::of(lanes, SHARDS, 1_000) };
+    let ledger = Ledger::new(0..u64::MAX);
+    Machine::new(size, Even, Placement::Table, |_| Pauses::none(), ledger)
+}
+
+/// Packets of one flow per shard every 12 us, at times many, and shard 0 goes from lane 0 to lane 1 and back all the time; `meddle`
+/// is called while packets wait.
+fn run(lanes: u16, mut meddle: impl FnMut(u32, &mut Machine<Even>)) -> Machine<Even> {
+    let mut machine = machine(lanes);
+    let mut now = 0;
+    for round in 0..2_000 {
+        for flow in 0..SHARDS as u32 {
+            let (luck, checksum, connection) = (0, 0, false);
+            let packet = Packet { at: now, flow, hash: flow, luck, checksum, connection };
+            let count = if round % 20 == 0 { 20 } else { 1 };
+            (0..count).for_each(|_| machine.arrive(&packet, now));
+        }
+        let soon = now + 1_500;
+        machine.advance(soon);
+        machine.mover.step(Time::from_nanos(soon));
+        if machine.mover.is_idle() {
+            let from = machine.mover.owners()[0];
+            let one = Move { shard: ShardId(0), from, to: LaneId(1 - from.0) };
+            machine.mover.start(&[one], Time::from_nanos(soon)).unwrap();
+        }
+        machine.tell(soon);
+        now += 12_000;
+        for time in (soon..now).step_by(500) {
+            machine.advance(time);
+            meddle(round, &mut machine);
+        }
+    }
+    machine.run_dry(now, 5_000, 1_000_000_000);
+    machine
+}
+
+fn faults(machine: &Machine<Even>) -> (u64, u64, bool) {
+    let ledger = &machine.ledger;
+    (ledger.lost(), ledger.duplicated, ledger.reordered > 0)
+}
+
+#[test]
+fn shards_move_and_no_packet_is_lost_doubled_or_overtaken() {
+    for lanes in [2, 3, 5] {
+        let machine = run(lanes, |_, _| {});
+        assert!(machine.mover.arrived > 50, "{} shards moved", machine.mover.arrived);
+        assert_eq!(faults(&machine), (0, 0, false), "{lanes} lanes");
+        let owned: usize = machine.workers().map(|lane| lane.owned).sum();
+        assert_eq!(owned, SHARDS, "every shard has one owner");
+    }
+}
+
+#[test]
+fn a_packet_that_vanishes_is_noticed() {
+    let mut stolen = 0;
+    let machine = run(3, |round, machine| {
+        if round % 100 == 20 {
+            let queue = machine.lanes.iter_mut().find(|lane| !lane.queue.is_empty());
+            stolen += u64::from(queue.and_then(|lane| lane.queue.pop_back()).is_some());
+        }
+    });
+    assert!(stolen > 0);
+    // Whoever waits for the watermark behind it waits for ever.
+    assert!(machine.ledger.lost() >= stolen, "{stolen} of {}", machine.ledger.lost());
+}
+
+#[test]
+fn a_packet_that_leaves_twice_is_noticed() {
+    let mut doubled = 0;
+    let machine = run(3, |round, machine| {
+        if round % 100 == 20
+            && let Some(lane) = machine.lanes.iter_mut().find(|lane| !lane.burst.is_empty())
+        {
+            lane.burst.push(lane.burst[0]);
+            doubled += 1;
+        }
+    });
+    assert!(doubled > 0);
+    assert_eq!(faults(&machine).0, 0);
+    assert_eq!(machine.ledger.duplicated, doubled);
+}
+
+#[test]
+fn a_shard_that_leaves_before_its_packets_were_processed_is_noticed() {
+    let machine = run(3, |_, machine| {
+        for release in machine.lanes.iter_mut().flat_map(|lane| &mut lane.releases) {
+            release.watermark = 0;
+        }
+    });
+    assert!(machine.mover.arrived > 50);
+    let (lost, duplicated, reordered) = faults(&machine);
+    assert!(reordered, "late packets are overtaken by those that were held");
+    assert_eq!((lost, duplicated), (0, 0));
+}

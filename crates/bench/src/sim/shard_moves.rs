@@ -1,0 +1,150 @@
+//! Moves the shards of a simulation, step by step as those of a run are moved: see `docs/migration.md`.
+
+use rheostat_base::{LaneId, ShardId, Time};
+use rheostat_control::ShardMover;
+use rheostat_run::{Move, MoveError};
+
+/// What a lane is told.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Command {
+    /// The shard will come: hold its packets.
+    Expect(ShardId),
+    /// The shard goes from a lane, not this one, to another, which may be this one.
+    Redirect { shard: ShardId, from: LaneId, to: LaneId },
+    /// Give the shard away when nothing of it is under way here any more.
+    Release { shard: ShardId, to: LaneId },
+}
+
+/// What a lane tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    Ready(ShardId),
+    Arrived(ShardId),
+}
+
+/// The mover of a simulation.
+#[derive(Debug)]
+pub(super) struct ShardMoves {
+    lanes: u16,
+    /// Where each shard is, or goes.
+    owners: Vec<LaneId>,
+    /// Where the indirection table leads each shard's packets.
+    placed: Vec<LaneId>,
+    moving: Vec<Move>,
+    stage: Stage,
+    /// From the rewriting of the table until it is in force everywhere, in nanoseconds.
+    fence: u64,
+    /// What lanes are to be told.
+    pub(super) commands: Vec<(LaneId, Command)>,
+    /// What they told.
+    pub(super) reports: Vec<Report>,
+    /// Shards that have arrived.
+    pub(super) arrived: u64,
+}
+
+/// What the shards that move together wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Idle,
+    /// So many lanes that get one have yet to hold its packets.
+    Ready(usize),
+    /// Until then, packets may be placed by the old table.
+    Fenced(u64),
+    /// So many have yet to arrive.
+    Arrived(usize),
+}
+
+impl ShardMoves {
+    pub(super) fn new(lanes: u16, owners: Vec<LaneId>, fence: u64) -> ShardMoves {
+        ShardMoves {
+            lanes,
+            placed: owners.clone(),
+            owners,
+            moving: Vec::new(),
+            stage: Stage::Idle,
+            fence,
+            commands: Vec::new(),
+            reports: Vec::new(),
+            arrived: 0,
+        }
+    }
+
+    /// The lane to which the table leads a shard's packets.
+    pub(super) fn lane_of(&self, shard: ShardId) -> LaneId {
+        self.placed[shard.index()]
+    }
+
+    fn hear(&mut self, report: Report) {
+        match (report, &mut self.stage) {
+            (Report::Ready(_), Stage::Ready(missing)) => *missing -= 1,
+            (Report::Arrived(_), Stage::Arrived(missing)) => {
+                *missing -= 1;
+                self.arrived += 1;
+            }
+            (report, stage) => unreachable!("{report:?} in {stage:?}"),
+        }
+    }
+
+    fn switch(&mut self) {
+        for &Move { shard, from, to } in &self.moving {
+            for lane in (0..self.lanes).map(LaneId).filter(|lane| *lane != from) {
+                self.commands.push((lane, Command::Redirect { shard, from, to }));
+            }
+            self.commands.push((from, Command::Release { shard, to }));
+        }
+    }
+}
+
+impl ShardMover for ShardMoves {
+    fn step(&mut self, now: Time) {
+        for report in std::mem::take(&mut self.reports) {
+            self.hear(report);
+        }
+        match self.stage {
+            Stage::Ready(0) => {
+                for one in &self.moving {
+                    self.placed[one.shard.index()] = one.to;
+                }
+                self.stage = Stage::Fenced(now.as_nanos() + self.fence);
+            }
+            Stage::Fenced(until) if until <= now.as_nanos() => {
+                self.switch();
+                self.stage = Stage::Arrived(self.moving.len());
+            }
+            Stage::Arrived(0) => {
+                self.moving.clear();
+                self.stage = Stage::Idle;
+            }
+            _ => {}
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.stage == Stage::Idle
+    }
+
+    fn owners(&self) -> &[LaneId] {
+        &self.owners
+    }
+
+    fn start(&mut self, moves: &[Move], _: Time) -> Result<(), MoveError> {
+        for one in moves {
+            let owner = self.owners[one.shard.index()];
+            if !self.is_idle() {
+                return Err(MoveError::UnderWay(one.shard));
+            }
+            if owner != one.from {
+                return Err(MoveError::NotOwner { shard: one.shard, from: one.from, owner });
+            }
+        }
+        for one in moves {
+            self.owners[one.shard.index()] = one.to;
+            self.commands.push((one.to, Command::Expect(one.shard)));
+        }
+        if !moves.is_empty() {
+            self.moving = moves.to_vec();
+            self.stage = Stage::Ready(moves.len());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! One run in virtual time.
+
+use rheostat_control::Balancer;
+
+use super::machine::Machine;
+use super::packet::Packet;
+use super::series_meter::{INTERVAL, SeriesMeter};
+use super::stretch::Stretch;
+use super::work::Work;
+use crate::plans::PlanLog;
+use crate::record::Run;
+
+/// How often the mover is looked after at the end, and how long: in nanoseconds.
+const GLANCE: u64 = 100_000;
+const PATIENCE: u64 = 60_000_000_000;
+
+/// A machine, its controller, and who looks at it.
+pub(super) struct Simulation<W> {
+    pub(super) machine: Machine<W>,
+    /// With the log of its policy; none where packets are dispatched one by one.
+    pub(super) balancer: Option<(Balancer, PlanLog)>,
+    pub(super) stretch: Stretch,
+    pub(super) meter: SeriesMeter,
+    /// The end of the measurement.
+    pub(super) end: u64,
+    /// When the controller wants to look, and when an interval ends.
+    pub(super) due: u64,
+    pub(super) tick: u64,
+    /// What is known of the run beforehand.
+    pub(super) run: Run,
+}
+
+impl<W: Work> Simulation<W> {
+    /// Lets packets arrive, the next ones of the source. Returns how much of the run is over, between 0 and 1.
+    pub(super) fn feed(&mut self, packets: &[Packet]) -> f64 {
+        let mut now = 0;
+        for packet in packets {
+            now = self.stretch.time_of(packet.at);
+            if now >= self.end {
+                return 1.0;
+            }
+            self.pass(now);
+            self.machine.advance(now);
+            self.machine.arrive(packet, now);
+        }
+        now as f64 / self.end as f64
+    }
+
+    /// Lets time pass until `now`, and everybody look who wants to.
+    fn pass(&mut self, now: u64) {
+        while self.due.min(self.tick) <= now {
+            let next = self.due.min(self.tick);
+            self.machine.advance(next);
+            if next == self.tick {
+                self.meter.note(next, &self.machine);
+                self.tick += INTERVAL;
+            }
+            if next == self.due {
+                self.due = match &mut self.balancer {
+                    Some((balancer, _)) => self.machine.control(balancer, next),
+                    None => u64::MAX,
+                };
+            }
+        }
+    }
+
+    /// Ends the run: nothing arrives any more, and what is under way leaves.
+    pub(super) fn finish(mut self) -> Run {
+        self.pass(self.end);
+        self.machine.run_dry(self.end, GLANCE, PATIENCE);
+        let (ledger, meter) = (&self.machine.ledger, &self.meter);
+        let latency = |share: f64| (share, ledger.latency.value_at_quantile(share) as f64 / 1e3);
+        let shares = Run::SHARES.into_iter().filter(|_| !ledger.latency.is_empty());
+        let run = Run {
+            packets: ledger.arrived,
+            delivered: ledger.delivered,
+            dropped: ledger.dropped,
+            lost: ledger.lost(),
+            duplicated: ledger.duplicated,
+            reordered: ledger.reordered,
+            latency_us: shares.map(latency).collect(),
+            imbalance: meter.imbalance(),
+            spread: meter.spread(),
+            migrations: meter.migrations(),
+            active: meter.active(),
+            plans: self.balancer.map(|(_, log)| log.summary(self.run.policy == "rsspp")),
+            ..self.run
+        };
+        Run { series: self.meter.into_series(), ..run }
+    }
+}

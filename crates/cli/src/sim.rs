@@ -1,0 +1,156 @@
+//! `rheo sim`: scenarios on as many lanes as one likes, in virtual time.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rheostat_base::unit::parse_duration;
+use rheostat_base::{Clock, CoreSet};
+use rheostat_bench::costs::Costs;
+use rheostat_bench::record::{Preface, Recorder, Row, Table, rows};
+use rheostat_bench::scenario::{self, Scenario};
+use rheostat_bench::sim::Simulator;
+
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo sim balance --cores 16                      what two cores cannot show
+  rheo sim balance --cores 1,4,16,64 --policy rsspp,local-search --load 0.9
+  rheo sim my-scenario.toml --costs my-machine.json --json
+  rheo sim balance --cores 2 --quiet-machine       without the pauses of the machine
+
+Controller, policies, hash and traffic are those of a run; lanes, queues and time are simulated, with costs that
+`rheo bench costs` measured. Lanes pause as those of that machine do, unless --quiet-machine is given. Runs are
+kept in a file, from which `rheo bench report` draws. The exit status is 2 when a packet was lost or doubled.")]
+pub(crate) struct Args {
+    /// A scenario that comes with rheostat, or a file.
+    scenario: String,
+    /// Numbers of lanes, each on a core, instead of those of the scenario.
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=256))]
+    cores: Vec<u16>,
+    /// Policies or dispatchers, instead of those of the scenario.
+    #[arg(long = "policy", value_name = "NAME", value_delimiter = ',')]
+    policies: Vec<String>,
+    /// Loads, each as a share of what all lanes can do.
+    #[arg(long = "load", value_name = "SHARE", value_delimiter = ',')]
+    loads: Vec<f64>,
+    /// A file of costs, instead of those that come with rheostat.
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
+    /// So many runs per row, each with a seed of its own; six or more give an interval of 95 %.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    seeds: Option<u16>,
+    /// How long each run is measured, in virtual time.
+    #[arg(long, value_parser = parse_duration)]
+    duration: Option<Duration>,
+    /// Lanes never pause.
+    #[arg(long)]
+    quiet_machine: bool,
+    /// Where to keep the runs.
+    #[arg(long, value_name = "DIR", default_value = "results", conflicts_with = "no_results")]
+    results: PathBuf,
+    /// Keep nothing.
+    #[arg(long)]
+    no_results: bool,
+    /// Print rows as lines of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Simulates a scenario.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let mut scenario = Scenario::open(&args.scenario)?;
+    args.narrow(&mut scenario)?;
+    let (costs, file) = match &args.costs {
+        Some(path) => (Costs::open(path)?, path.display().to_string()),
+        None => (Costs::built_in(), Costs::built_in_name().to_owned()),
+    };
+    let about = format!("{file}: {}", costs.about);
+    let preface = Preface::simulated(&scenario, env!("RHEO_COMMIT"), about.clone());
+    let mut recorder =
+        (!args.no_results).then(|| Recorder::create(&args.results, &preface)).transpose()?;
+    if !args.json {
+        out!("{}: {}", scenario.title, scenario.question);
+        out!("simulated by rheo {}; costs: {about}", preface.commit);
+    }
+    let noisy = !args.quiet_machine && costs.was_left_alone();
+    if !args.quiet_machine && !noisy {
+        eprintln!("{file}: measured while something else ran on the machine; lanes do not pause");
+    }
+    let simulator = Simulator {
+        scenario: &scenario,
+        costs: &costs,
+        noisy,
+        stopwatch: Clock::new(),
+        threads: CoreSet::available().map_or(1, |set| set.cores().len()),
+    };
+    let bar = progress();
+    let mut kept = Ok(());
+    let runs = simulator.run(
+        |run| {
+            if let Some(recorder) = &mut recorder
+                && kept.is_ok()
+            {
+                kept = recorder.add(run);
+            }
+        },
+        |share| bar.set_position((share * STEPS as f64) as u64),
+    );
+    bar.finish_and_clear();
+    let runs = runs?;
+    kept?;
+    let rows = rows(&runs, None);
+    if !args.json {
+        out!("{}", Table::heading());
+    }
+    for row in &rows {
+        if args.json {
+            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
+        } else {
+            out!("{}", Table::line(row));
+        }
+    }
+    if let Some(recorder) = &recorder {
+        eprintln!("{} runs kept in {}", runs.len(), recorder.path().display());
+    }
+    let is_sound = |row: &Row| (row.lost, row.duplicated) == (0, 0);
+    Ok(if rows.iter().all(is_sound) { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+impl Args {
+    /// Replaces what was given.
+    fn narrow(&self, scenario: &mut Scenario) -> Result<(), scenario::ScenarioError> {
+        if !self.policies.is_empty() {
+            scenario.policies.clone_from(&self.policies);
+        }
+        if !self.cores.is_empty() {
+            scenario.lanes.clone_from(&self.cores);
+        }
+        if !self.loads.is_empty() {
+            scenario.loads.clone_from(&self.loads);
+            scenario.demands.clear();
+        }
+        if let Some(seeds) = self.seeds {
+            scenario.seeds = (1..=u64::from(seeds)).collect();
+        }
+        if let Some(duration) = self.duration {
+            scenario.duration = duration;
+        }
+        scenario.check()
+    }
+}
+
+/// Steps of the bar.
+const STEPS: u64 = 1_000;
+
+/// How much is done and the time left, where somebody looks.
+fn progress() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:30} {percent} %, {eta} left");
+    ProgressBar::new(STEPS).with_style(style.expect("a valid template"))
+}
