@@ -35,6 +35,9 @@ pub struct Scenario {
     pub question: String,
     /// The packets.
     pub traffic: Traffic,
+    /// Whether the flows of the traffic are so many for each lane, and not all together.
+    #[serde(default)]
+    pub flows_per_lane: bool,
     /// What lanes do with a packet, beside [`work`](Self::work).
     #[serde(default)]
     pub chain: ChainName,
@@ -280,17 +283,23 @@ impl Scenario {
         self.traffic.problem()
     }
 
-    /// Its packets: at `packets_per_second`, times the factor of the step that holds. The clock begins with the
+    /// Its packets where there are so many lanes.
+    pub fn traffic_on(&self, lanes: u16) -> Traffic {
+        self.traffic.with_more_flows(if self.flows_per_lane { lanes } else { 1 })
+    }
+
+    /// Its packets on so many lanes: at `packets_per_second`, times the factor of the step that holds. The clock begins with the
     /// warm-up.
     ///
     /// # Errors
     /// As [`Traffic::source`].
     pub fn source(
         &self,
+        lanes: u16,
         packets_per_second: u64,
         seed: u64,
     ) -> Result<Box<dyn Source>, BenchError> {
-        let source = self.traffic.source(packets_per_second, seed)?;
+        let source = self.traffic_on(lanes).source(packets_per_second, seed)?;
         if self.steps.is_empty() {
             return Ok(source);
         }

@@ -46,7 +46,7 @@ use crate::costs::Costs;
 use crate::error::BenchError;
 use crate::plans::{PlanLog, Watched};
 use crate::record::Run;
-use crate::scenario::{ChainName, Scenario};
+use crate::scenario::{ChainName, Scenario, Traffic};
 
 /// Packets that all runs of a seed are fed before the next ones are made.
 const BATCH: usize = 1 << 13;
@@ -106,6 +106,7 @@ struct Job<'a> {
     seed: u64,
     /// Of the source.
     rate: u64,
+    traffic: Traffic,
     cases: Vec<&'a Case>,
 }
 
@@ -183,9 +184,9 @@ impl Simulator<'_> {
             ChainName::Empty => "empty",
         };
         let chain = self.costs.chain(name).ok_or(SimError::Chain(name))?;
-        let flows = self.flows(steering)?;
         let mut cases = Vec::new();
         for &lanes in &scenario.lanes {
+            let flows = self.flows(steering, lanes)?;
             let share = 1.0 / f64::from(lanes);
             for load in scenario.loads_on(lanes) {
                 let fixed = scenario.work.unwrap_or_default();
@@ -211,8 +212,9 @@ impl Simulator<'_> {
     }
 
     /// How many flows are met at a time.
-    fn flows(&self, steering: &Steering) -> Result<f64, SimError> {
-        let source = self.scenario.traffic.source(REFERENCE_RATE, self.scenario.seeds[0])?;
+    fn flows(&self, steering: &Steering, lanes: u16) -> Result<f64, SimError> {
+        let traffic = self.scenario.traffic_on(lanes);
+        let source = traffic.source(REFERENCE_RATE, self.scenario.seeds[0])?;
         let mut packets = Vec::new();
         Packets::new(source, steering, 0, 0).fill(&mut packets, SAMPLE);
         let mut hashes: Vec<u32> = packets.iter().map(|packet| packet.hash).collect();
@@ -225,18 +227,28 @@ impl Simulator<'_> {
     /// have something to do.
     fn jobs<'a>(&self, cases: &'a [Case]) -> Vec<Job<'a>> {
         let stretches = self.scenario.traffic.stretches();
-        let rate = |case: &Case| if stretches { REFERENCE_RATE } else { case.rate.round() as u64 };
-        let mut rates: Vec<u64> = cases.iter().map(rate).collect();
-        rates.sort_unstable();
-        rates.dedup();
-        let groups = rates.len() * self.scenario.seeds.len();
+        let source_of = |case: &Case| {
+            let rate = if stretches { REFERENCE_RATE } else { case.rate.round() as u64 };
+            (rate, self.scenario.traffic_on(case.lanes))
+        };
+        let mut sources: Vec<(u64, Traffic)> = Vec::new();
+        for source in cases.iter().map(source_of) {
+            if !sources.contains(&source) {
+                sources.push(source);
+            }
+        }
+        let groups = sources.len() * self.scenario.seeds.len();
         let parts = self.threads.div_ceil(groups);
         let mut jobs = Vec::new();
         for &seed in &self.scenario.seeds {
-            for &of_source in &rates {
-                let fed: Vec<&Case> = cases.iter().filter(|case| rate(case) == of_source).collect();
+            for source in &sources {
+                let fed: Vec<&Case> =
+                    cases.iter().filter(|case| source_of(case) == *source).collect();
                 let part = fed.len().div_ceil(parts);
-                let job = |cases: &[&'a Case]| Job { seed, rate: of_source, cases: cases.to_vec() };
+                let job = |cases: &[&'a Case]| {
+                    let (rate, traffic) = source.clone();
+                    Job { seed, rate, traffic, cases: cases.to_vec() }
+                };
                 jobs.extend(fed.chunks(part).map(job));
             }
         }
@@ -249,7 +261,7 @@ impl Simulator<'_> {
         steering: &Steering,
         over: &AtomicU64,
     ) -> Result<Vec<Run>, SimError> {
-        let source = self.scenario.traffic.source(job.rate, job.seed)?;
+        let source = job.traffic.source(job.rate, job.seed)?;
         let most = job.cases.iter().map(|case| u64::from(case.lanes)).max().unwrap_or(1);
         let in_flight = most * (u64::from(self.scenario.queue) + 2 * Size::RING as u64);
         let mut packets = Packets::new(source, steering, job.seed, in_flight);

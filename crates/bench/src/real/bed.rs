@@ -168,8 +168,8 @@ impl Bed<'_> {
             }
         };
         let source = match arriving {
-            Arriving::OpenLoop(_) => scenario.source(rate, trial.seed)?,
-            Arriving::Lossless => scenario.traffic.source(rate, trial.seed)?,
+            Arriving::OpenLoop(_) => scenario.source(trial.lanes, rate, trial.seed)?,
+            Arriving::Lossless => scenario.traffic_on(trial.lanes).source(rate, trial.seed)?,
         };
         Ok(Box::new(SimNic::open(config, source, |_| observer.sink(), pool)?))
     }

@@ -168,6 +168,20 @@ impl Traffic {
         Traffic::Replay { file, copies, longest_gap: longest_gap() }
     }
 
+    /// With so many times the flows. Captures have those that they have.
+    pub(super) fn with_more_flows(&self, times: u16) -> Traffic {
+        let mut traffic = self.clone();
+        match &mut traffic {
+            Traffic::Mix { flows, .. }
+            | Traffic::Imix { flows, .. }
+            | Traffic::Elephant { flows, .. }
+            | Traffic::FlashCrowd { flows, .. }
+            | Traffic::Attack { flows, .. } => *flows = flows.saturating_mul(times.into()),
+            Traffic::Replay { .. } => {}
+        }
+        traffic
+    }
+
     /// Whether another rate makes the same packets at other times, all in proportion.
     pub(crate) fn stretches(&self) -> bool {
         matches!(self, Traffic::Mix { .. } | Traffic::Imix { .. } | Traffic::Elephant { .. })
