@@ -22,7 +22,7 @@ use crate::poisson::Poisson;
 use crate::source::{Arrival, Source};
 use crate::visit::{Visit, Visits};
 
-/// Hosts that an attack on a service comes from.
+/// Hosts that an attack on a service comes from, each with four connections at a time, on average.
 const BOTS: usize = 256;
 /// Ports that a scan tries.
 const SCANNED: [u16; 8] = [22, 23, 80, 443, 445, 3_389, 8_080, 8_443];
@@ -48,7 +48,7 @@ impl Attack {
             _ => Vec::new(),
         };
         let (kind, target) = (config.kind, config.target);
-        let visits = Visits::default();
+        let visits = Visits::new(4 * BOTS as u32);
         let attackers = Attackers { rng, arrivals, kind, target, sent: 0, bots, visits };
         Ok(Attack(Merged::new([Box::new(mix) as Box<dyn Source>, Box::new(attackers)])))
     }

@@ -44,7 +44,7 @@ impl FlashCrowd {
         let crowd = Crowd {
             rng,
             arrivals,
-            visits: Visits::default(),
+            visits: Visits::new(config.visitors),
             came: 0,
             service: config.service,
             at: config.at,

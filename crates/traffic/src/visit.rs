@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::frame::{Endpoints, Packet, Tcp, Transport};
 
 /// Packets of a visit.
-pub(crate) const LENGTH: u8 = 8;
+const LENGTH: u8 = 8;
 
 const REQUEST: usize = 300;
 const ANSWER: usize = 1_200;
@@ -61,27 +61,31 @@ impl Visit {
 }
 
 /// Visits that go on at the same time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Visits {
     under_way: Vec<Visit>,
+    /// How many there are as soon as so many packets have come.
+    at_once: usize,
 }
 
 impl Visits {
-    /// Packets of visits: one in [`LENGTH`] begins a new one, which `begin` makes; others belong to one under
-    /// way, drawn evenly. On average as many end as begin.
+    pub(crate) fn new(at_once: u32) -> Visits {
+        Visits { under_way: Vec::new(), at_once: at_once as usize }
+    }
+
+    /// The next packet of any visit, drawn evenly; where one has ended, another begins, which `begin` makes. Before
+    /// there are as many as there should be, everybody knocks first.
     pub(crate) fn next_packet<R: rand::Rng>(
         &mut self,
         rng: &mut R,
         begin: impl FnOnce(&mut R) -> Visit,
     ) -> Packet {
-        let begins = rng.random_range(0..LENGTH) == 0 || self.under_way.is_empty();
-        let place = match begins {
-            true => {
-                let visit = begin(rng);
-                self.under_way.push(visit);
-                self.under_way.len() - 1
-            }
-            false => rng.random_range(0..self.under_way.len()),
+        let place = if self.under_way.len() < self.at_once {
+            let visit = begin(rng);
+            self.under_way.push(visit);
+            self.under_way.len() - 1
+        } else {
+            rng.random_range(0..self.under_way.len())
         };
         let packet = self.under_way[place].next_packet();
         if self.under_way[place].is_over() {

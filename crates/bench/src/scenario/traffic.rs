@@ -81,6 +81,9 @@ pub enum Traffic {
         /// From the beginning of a surge to that of the next; only one comes without it.
         #[serde(default, with = "quantity::optional_duration")]
         every: Option<Duration>,
+        /// Visits under way at a time in a surge.
+        #[serde(default = "visitors")]
+        visitors: u32,
         /// Where the crowd goes.
         #[serde(default = "service")]
         service: SocketAddr,
@@ -131,6 +134,10 @@ fn copies() -> u16 {
 
 fn longest_gap() -> Duration {
     ReplayConfig::default().longest_gap
+}
+
+fn visitors() -> u32 {
+    FlashCrowdConfig::default().visitors
 }
 
 fn service() -> SocketAddr {
@@ -234,6 +241,7 @@ impl Traffic {
                 at,
                 lasting,
                 every,
+                visitors,
                 service,
                 flows,
                 zipf,
@@ -244,6 +252,7 @@ impl Traffic {
                 at,
                 lasting,
                 every,
+                visitors,
                 service,
                 usual: Usual { flows, zipf, ipv6_share },
                 seed,

@@ -87,6 +87,9 @@ pub(super) struct Options {
     /// From the beginning of a surge to that of the next; only one comes without it.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(super) every: Option<Duration>,
+    /// Visits under way at a time in a surge [default: 10k].
+    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
+    pub(super) visitors: Option<u64>,
     /// The attack [default: syn-flood].
     #[arg(long, value_name = "ATTACK")]
     pub(super) attack: Option<AttackName>,
@@ -159,6 +162,7 @@ impl Options {
             ("--at", self.at.is_some(), &[Kind::FlashCrowd]),
             ("--lasting", self.lasting.is_some(), &[Kind::FlashCrowd]),
             ("--every", self.every.is_some(), &[Kind::FlashCrowd]),
+            ("--visitors", self.visitors.is_some(), &[Kind::FlashCrowd]),
             ("--attack", self.attack.is_some(), &[Kind::Attack]),
             ("--target", self.target.is_some(), &[Kind::FlashCrowd, Kind::Attack]),
             ("--loops", self.loops.is_some(), &[Kind::Replay]),

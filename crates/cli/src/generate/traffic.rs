@@ -67,7 +67,11 @@ fn replay(options: &Options, file: &Path) -> Result<Opened, Failure> {
 /// Traffic that is not read from a file, in the terms of scenarios.
 fn generated(kind: Kind, options: &Options) -> Traffic {
     let usual = MixConfig::default();
-    let flows = options.flows.map_or(usual.flows, |n| u32::try_from(n).unwrap_or(u32::MAX));
+    // More than fit are more than are possible.
+    let number = |given: Option<u64>, usual: u32| {
+        given.map_or(usual, |n| u32::try_from(n).unwrap_or(u32::MAX))
+    };
+    let flows = number(options.flows, usual.flows);
     let ipv6_share = options.ipv6_share.unwrap_or(usual.ipv6_share);
     let zipf = options.zipf.unwrap_or(usual.zipf);
     let (crowd, attack) = (FlashCrowdConfig::default(), AttackConfig::default());
@@ -90,6 +94,7 @@ fn generated(kind: Kind, options: &Options) -> Traffic {
             at: options.at.unwrap_or(crowd.at),
             lasting: options.lasting.unwrap_or(crowd.lasting),
             every: options.every,
+            visitors: number(options.visitors, crowd.visitors),
             service: options.target.unwrap_or(crowd.service),
             flows,
             zipf,

@@ -20,6 +20,8 @@ pub struct FlashCrowdConfig {
     pub lasting: Duration,
     /// From the beginning of a surge to that of the next; only one comes if `None`.
     pub every: Option<Duration>,
+    /// Visits under way at a time in a surge, up to 10 million. The more, the longer each takes.
+    pub visitors: u32,
     /// Where the crowd goes. Visitors come from 10.0.0.0/8 or fd00::/8.
     pub service: SocketAddr,
     /// What goes on all the time.
@@ -36,6 +38,7 @@ impl Default for FlashCrowdConfig {
             at: Duration::from_secs(1),
             lasting: Duration::from_secs(2),
             every: None,
+            visitors: 10_000,
             // TEST-NET-2 (RFC 5737).
             service: SocketAddr::from((Ipv4Addr::new(198, 51, 100, 1), 443)),
             usual: Usual::default(),
@@ -55,6 +58,9 @@ impl FlashCrowdConfig {
         check_rate(self.packets_per_second)?;
         if !(self.factor > 1.0 && self.factor <= 100_000.0) {
             return Err(SourceError::Factor(self.factor));
+        }
+        if !(1..=10_000_000).contains(&self.visitors) {
+            return Err(SourceError::Flows(self.visitors));
         }
         let (lasting, every) = (self.lasting, self.every.unwrap_or(Duration::MAX));
         if lasting.is_zero() || lasting >= every {

@@ -21,6 +21,7 @@ fn surges_that_make_no_sense_are_refused() {
         change(&mut config);
         FlashCrowd::new(&config).err().unwrap()
     };
+    assert_eq!(refused(|c| c.visitors = 0), SourceError::Flows(0));
     let second = Duration::from_secs(1);
     assert_eq!(refused(|c| c.packets_per_second = 0), SourceError::Rate);
     assert_eq!(refused(|c| c.factor = 1.0), SourceError::Factor(1.0));

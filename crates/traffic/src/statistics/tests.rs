@@ -57,6 +57,7 @@ fn crowd(seed: u64) -> FlashCrowd {
         factor: 200.0,
         at: Duration::from_millis(300),
         lasting: Duration::from_millis(100),
+        visitors: 500,
         usual: usual(),
         seed,
         ..FlashCrowdConfig::default()
@@ -93,7 +94,7 @@ fn sources_of_a_constant_load_are_poisson_processes() {
     ];
     for (name, source) in sources {
         println!("{name}");
-        is_poisson(&described(source, 300_000), 1e6);
+        is_poisson(&described(source, 120_000), 1e6);
     }
 }
 
@@ -122,7 +123,7 @@ fn imix_is_seven_to_four_to_one() {
     }
     // 40 bytes of IP are padded to the shortest frame.
     assert_eq!(sizes, HashMap::from([(60, 70_000), (590, 40_000), (1_514, 10_000)]));
-    let summary = described(imix(1), 300_000);
+    let summary = described(imix(1), 150_000);
     assert_eq!(summary.flows, 10_000);
     assert!((summary.flows_ipv6 - 0.25).abs() < 1e-9);
     assert_eq!((summary.udp, summary.unparsed), (1.0, 0));
@@ -130,10 +131,10 @@ fn imix_is_seven_to_four_to_one() {
 
 #[test]
 fn the_elephant_has_its_share() {
-    let summary = described(elephant(1), 300_000);
-    // A binomial share: a deviation of √(0.3 · 0.7 ÷ 300,000).
+    let summary = described(elephant(1), 200_000);
+    // A binomial share: a deviation of √(0.3 · 0.7 ÷ 200,000).
     let share = summary.flow_packets.most / summary.packets as f64;
-    assert!((share - 0.3).abs() < 5.0 * 0.000_84, "{share}");
+    assert!((share - 0.3).abs() < 5.0 * 0.001_02, "{share}");
     assert!(summary.flows > 10_000 && summary.flow_packets.p99 < 1_000.0, "{summary}");
 }
 
@@ -163,7 +164,13 @@ fn a_crowd_multiplies_the_load_and_comes_as_new_flows_to_one_service() {
     // All but what the mix goes on to send; a visit has eight packets.
     assert!((f64::from(visits) / 199_000.0 - 1.0).abs() < 0.02, "{visits} packets of visits");
     assert!(visitors.values().all(|packets| *packets <= 8));
-    assert!((visitors.len() as f64 / (f64::from(visits) / 8.0) - 1.0).abs() < 0.05);
+    // 500 under way at the end have sent some of theirs.
+    let whole = f64::from(visits) / 8.0;
+    assert!(
+        (whole..whole + 500.0).contains(&(visitors.len() as f64)),
+        "{} visitors",
+        visitors.len()
+    );
 }
 
 #[test]

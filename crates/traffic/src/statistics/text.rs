@@ -34,12 +34,12 @@ impl Summary {
         let rate = |count: u64| if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 };
         writeln!(
             f,
-            "packets      {} in {:.3} s ({:.0} per second), {} bytes ({:.1} Mbit/s)",
+            "packets      {} in {:.3} s ({} per second), {} bytes ({} Mbit/s)",
             self.packets,
             self.seconds,
-            rate(self.packets),
+            Rate(rate(self.packets)),
             self.bytes,
-            rate(self.bytes) * 8.0 / 1e6
+            Rate(rate(self.bytes) * 8.0 / 1e6)
         )?;
         writeln!(f, "             bytes: {}", Figures(&self.packet_bytes))?;
         writeln!(
@@ -69,9 +69,9 @@ impl Summary {
         )?;
         writeln!(
             f,
-            "             {:.0} new per second; active in a second {:.0}, at most {}, {} of them new",
-            self.flows_new_per_second,
-            self.flows_active_per_second,
+            "             {} new per second; active in a second {}, at most {}, {} of them new",
+            Rate(self.flows_new_per_second),
+            Rate(self.flows_active_per_second),
             self.flows_active_most,
             Percent(self.flows_new_among_active)
         )?;
@@ -98,6 +98,16 @@ impl Summary {
     }
 }
 
+/// Whole where that is exact enough.
+struct Rate(f64);
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = if self.0 < 100.0 { 3 } else { 0 };
+        write!(f, "{:.digits$}", self.0)
+    }
+}
+
 struct Percent(f64);
 
 impl fmt::Display for Percent {
@@ -111,7 +121,7 @@ struct Figures<'a>(&'a Quantiles);
 impl fmt::Display for Figures<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Quantiles { mean, p50, p90, p95, p99, most } = self.0;
-        // Three digits of fractions, none of what is usually whole.
+        // More digits of what is small.
         let digits = if *most < 100.0 && mean.fract() != 0.0 { 3 } else { 1 };
         write!(
             f,
