@@ -1,10 +1,10 @@
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 
 use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{
     FlowKey, Headers, LinkType, Mempool, MempoolConfig, Network, PoolCache, Tuple,
 };
-use rheostat_traffic::replay::Names;
 use rheostat_traffic::{Mix, MixConfig, Replay, ReplayConfig};
 
 use super::*;
@@ -86,10 +86,14 @@ fn shape(
     shape
 }
 
-/// Flows between two addresses that have no other name, as of hosts that ask for one by DHCP.
+/// Whether an end of the flow is a single host, which gets another name: not so where hosts ask for an
+/// address by DHCP.
 fn is_renamed(key: &FlowKey) -> bool {
-    let names = Names::new(1, 1);
-    names.of(key.first()) != key.first() || names.of(key.second()) != key.second()
+    let is_host = |address: IpAddr| match address {
+        IpAddr::V4(v4) => !matches!(v4.octets()[0], 0 | 224..),
+        IpAddr::V6(v6) => !(v6.is_unspecified() || v6.is_loopback() || v6.is_multicast()),
+    };
+    is_host(key.first()) || is_host(key.second())
 }
 
 /// Every capture in RHEO_TRACES: renamed packets are what they were but for their addresses, flows are as
