@@ -14,6 +14,7 @@ mod section;
 mod sentence;
 #[cfg(test)]
 mod tests;
+mod versus;
 
 pub use files::{Found, ReportError, find, one};
 pub use page::Page;

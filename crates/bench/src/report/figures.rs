@@ -9,7 +9,8 @@ mod time;
 use super::cells::{Cell, distinct};
 use super::metric::Metric;
 use super::plot::Chart;
-use super::sentence::{Measured, compared};
+use super::sentence::{Other, Reference, compared};
+use super::versus::Versus;
 use crate::noise::Noise;
 use crate::record::Results;
 
@@ -43,20 +44,26 @@ pub(super) fn figures(results: &Results) -> Vec<Figure> {
 /// The sentence for cells that differ in their policy alone; `rss` is what the others are compared with, where it
 /// is among them.
 fn sentence(place: &str, metric: &Metric, cells: &[&Cell<'_>], noise: Option<&Noise>) -> String {
-    let measured: Vec<Measured<'_>> = cells
-        .iter()
-        .filter_map(|cell| {
-            let of = cell.estimate(metric)?;
-            Some(Measured { name: cell.policy, of, is_limited: cell.is_limited(metric, noise) })
-        })
-        .collect();
-    let at = measured.iter().position(|one| one.name == "rss").unwrap_or(0);
-    let Some(reference) = measured.get(at) else {
+    let measured: Vec<&Cell<'_>> =
+        cells.iter().filter(|cell| cell.estimate(metric).is_some()).copied().collect();
+    let rss = measured.iter().find(|cell| cell.policy == "rss").or(measured.first());
+    let Some((cell, of)) = rss.and_then(|cell| Some((*cell, cell.estimate(metric)?))) else {
         return format!("{place}, no run has a figure for {}.", metric.label);
     };
-    let others: Vec<_> =
-        measured.iter().filter(|one| one.name != reference.name).cloned().collect();
-    compared(place, metric.label, metric.unit, reference, &others)
+    let is_limited = cell.is_limited(metric, noise);
+    let others = measured.iter().filter(|other| other.policy != cell.policy);
+    let others: Vec<_> = others
+        .filter_map(|other| {
+            Some(Other {
+                name: other.policy,
+                of: other.estimate(metric)?,
+                versus: Versus::of(metric, other, cell)?,
+                is_limited: is_limited && other.is_limited(metric, noise),
+            })
+        })
+        .collect();
+    let reference = Reference { name: cell.policy, of };
+    compared(place, metric.label, metric.unit, &reference, &others)
 }
 
 /// The cells of the most lanes, and of them those of the highest load: where differences are greatest.

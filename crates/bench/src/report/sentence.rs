@@ -2,13 +2,23 @@
 
 use super::estimate::{Difference, Estimate};
 use super::plot::Unit;
+use super::versus::Versus;
+
+/// What others are compared with.
+#[derive(Clone, Debug)]
+pub(super) struct Reference<'a> {
+    pub(super) name: &'a str,
+    pub(super) of: Estimate,
+}
 
 /// A value that is compared.
 #[derive(Clone, Debug)]
-pub(super) struct Measured<'a> {
+pub(super) struct Other<'a> {
     pub(super) name: &'a str,
     pub(super) of: Estimate,
-    /// It lies within what the machine does by itself.
+    /// As a multiple of the reference.
+    pub(super) versus: Versus,
+    /// Both lie within what the machine does by itself.
     pub(super) is_limited: bool,
 }
 
@@ -17,33 +27,34 @@ pub(super) fn compared(
     place: &str,
     what: &str,
     unit: Unit,
-    reference: &Measured<'_>,
-    others: &[Measured<'_>],
+    reference: &Reference<'_>,
+    others: &[Other<'_>],
 ) -> String {
-    let Measured { name, of, .. } = reference;
+    let Reference { name, of } = reference;
     let mut text = format!("{place}, {what} of {name}: {}", unit.show_in(of.value, of.span()));
     let mut clear = Vec::new();
     let (mut same, mut unknown, mut limited) = (Vec::new(), Vec::new(), Vec::new());
+    let mut is_paired = false;
     for other in others {
-        match other.of.against(of) {
-            _ if other.is_limited && reference.is_limited => limited.push(other.name),
-            Difference::Below | Difference::Above => clear.push(change(unit, other, of)),
+        match other.versus.difference {
+            _ if other.is_limited => limited.push(other.name),
+            Difference::Below | Difference::Above => {
+                is_paired |= other.versus.pairs > 0;
+                clear.push(change(unit, other, of));
+            }
             Difference::None => same.push(other.name),
             Difference::Unknown => {
-                unknown.push(format!("{} {}", other.name, unit.show(other.of.value)))
+                unknown.push(format!("{} {}", other.name, unit.show(other.of.value)));
             }
         }
     }
     if !clear.is_empty() {
-        text.push_str("; ");
+        text.push_str(if is_paired { "; on the same packets " } else { "; " });
         text.push_str(&clear.join(", "));
     }
     text.push('.');
     if !same.is_empty() {
-        text.push_str(&format!(
-            " No difference to be seen between {} and {name}: the intervals overlap.",
-            list(&same)
-        ));
+        text.push_str(&format!(" No difference to be seen between {} and {name}.", list(&same)));
     }
     if !limited.is_empty() {
         text.push_str(&format!(
@@ -61,40 +72,36 @@ pub(super) fn compared(
     text
 }
 
-/// How much lower or higher a value is, and between what that lies: the far ends of both intervals.
-fn change(unit: Unit, other: &Measured<'_>, reference: &Estimate) -> String {
-    let (name, of) = (other.name, &other.of);
+/// How much lower or higher a value is, and between what that lies.
+fn change(unit: Unit, other: &Other<'_>, reference: &Estimate) -> String {
+    let Other { name, of, versus, .. } = other;
     let value = unit.show(of.value);
     if of.value == 0.0 && of.high == 0.0 {
         return format!("{name} none");
     }
-    if reference.value <= 0.0 || of.value <= 0.0 {
-        return format!("{name} {value}");
+    let is_lower = versus.difference == Difference::Below;
+    let word = if is_lower { "lower" } else { "higher" };
+    let Versus { ratio, low, high, .. } = *versus;
+    let (factor, low, high) =
+        if is_lower { (1.0 / ratio, 1.0 / high, 1.0 / low) } else { (ratio, low, high) };
+    if !factor.is_finite() || reference.value <= 0.0 || of.value <= 0.0 {
+        return format!("{name} {value}, {word}");
     }
-    let (word, factor, low, high) = if of.value < reference.value {
-        ("lower", reference.value / of.value, reference.low / of.high, reference.high / of.low)
+    let (by, bounds) = if factor >= 2.0 {
+        let show = |factor: f64| Unit::Plain.show(rounded(factor));
+        (format!("{}\u{a0}×", show(factor)), [show(low), show(high)])
     } else {
-        ("higher", of.value / reference.value, of.low / reference.high, of.high / reference.low)
+        let part = |factor: f64| if is_lower { 1.0 - 1.0 / factor } else { factor - 1.0 };
+        let show = |factor: f64| Unit::Share.show(part(factor));
+        (show(factor), [show(low), show(high)])
     };
-    // An end at zero leaves the ratio without a bound.
-    let bound = |factor: f64| factor.is_finite().then(|| Unit::Plain.show(rounded(factor)));
-    let percent = |factor: f64| {
-        Unit::Share.show(match word {
-            "lower" => 1.0 - 1.0 / factor,
-            _ => factor - 1.0,
-        })
+    let range = match bounds {
+        [low, high] if low == high => String::new(),
+        // An end at zero leaves the ratio without a bound.
+        [low, _] if !high.is_finite() => format!(" ({low} or more)"),
+        [low, high] => format!(" ({low} to {high})"),
     };
-    if factor >= 2.0 {
-        let by = Unit::Plain.show(rounded(factor));
-        let range = match (bound(low), bound(high)) {
-            (Some(low), Some(high)) => format!(" ({low} to {high})"),
-            (Some(low), None) => format!(" ({low} or more)"),
-            _ => String::new(),
-        };
-        format!("{name} {value}, {by}\u{a0}×\u{a0}{word}{range}")
-    } else {
-        format!("{name} {value}, {}\u{a0}{word}", percent(factor))
-    }
+    format!("{name} {value}, {by}\u{a0}{word}{range}")
 }
 
 /// Two digits are more than a factor is good for.
@@ -125,62 +132,59 @@ pub(super) fn lanes(count: u16) -> String {
 mod tests {
     use super::*;
 
-    fn measured(name: &str, values: [f64; 6]) -> Measured<'_> {
-        Measured { name, of: Estimate::of(values).unwrap(), is_limited: false }
-    }
-
     const SLOW: [f64; 6] = [3_000.0, 3_100.0, 3_200.0, 3_300.0, 3_400.0, 3_500.0];
 
-    fn said(reference: &Measured<'_>, others: &[Measured<'_>]) -> String {
-        let text = compared("At a load of 0.9", "p95", Unit::Microseconds, reference, others);
+    fn said(others: &[Other<'_>]) -> String {
+        let reference = Reference { name: "rss", of: Estimate::of(SLOW).unwrap() };
+        let text = compared("At a load of 0.9", "p95", Unit::Microseconds, &reference, others);
         text.replace('\u{a0}', " ")
+    }
+
+    /// Runs that took so many times as long as those of `SLOW` with the same packets.
+    fn other(name: &str, times: [f64; 6]) -> Other<'_> {
+        let pairs: Vec<(f64, f64)> = SLOW.iter().zip(times).map(|(us, t)| (us * t, *us)).collect();
+        let values: Vec<f64> = pairs.iter().map(|(us, _)| *us).collect();
+        let versus = Versus::between(&values, &SLOW, &pairs).unwrap();
+        Other { name, of: Estimate::of(values).unwrap(), versus, is_limited: false }
     }
 
     #[test]
     fn what_is_clear_is_said_with_its_bounds() {
-        let fast = measured("rsspp", SLOW.map(|us| us / 10.0));
+        let fast = other("rsspp", [10.0, 8.0, 10.0, 12.0, 10.0, 10.0].map(|times| 1.0 / times));
         assert_eq!(
-            said(&measured("rss", SLOW), &[fast]),
-            "At a load of 0.9, p95 of rss: 3.25 (3 to 3.5) ms; rsspp 325 µs, 10 × lower (8.6 to 12)."
+            said(&[fast]),
+            "At a load of 0.9, p95 of rss: 3.25 (3 to 3.5) ms; on the same packets rsspp 330 µs, \
+             10 × lower (8 to 12)."
         );
-        let slower = measured("spray", SLOW.map(|us| us * 1.5));
-        assert!(said(&measured("rss", SLOW), &[slower]).contains("spray 4.88 ms, 50 % higher."));
+        let slower = other("spray", [1.5, 1.5, 1.4, 1.5, 1.6, 1.5]);
+        assert!(said(&[slower]).contains("ms, 50 % higher (40 % to 60 %)."));
     }
 
     #[test]
-    fn what_overlaps_is_no_difference() {
-        let same = measured("rsspp", SLOW.map(|us| us * 1.1));
-        let text = said(&measured("rss", SLOW), &[same]);
-        assert!(
-            text.ends_with(
-                "No difference to be seen between rsspp and rss: the intervals overlap."
-            ),
-            "{text}"
-        );
+    fn what_is_not_clear_is_no_difference() {
+        let text = said(&[other("rsspp", [0.1, 0.1, 0.1, 0.1, 0.1, 1.1])]);
+        assert!(text.ends_with("ms. No difference to be seen between rsspp and rss."), "{text}");
         assert!(!text.contains("lower") && !text.contains("higher"), "{text}");
     }
 
     #[test]
     fn a_single_run_claims_nothing() {
-        let one =
-            |name, us: f64| Measured { name, of: Estimate::of([us]).unwrap(), is_limited: false };
-        let text = said(&one("rss", 3_000.0), &[one("rsspp", 3.0)]);
-        assert!(
-            text.ends_with("rsspp 3 µs: too few runs to tell a difference from chance."),
-            "{text}"
-        );
+        let versus = Versus::between(&[3.0], &SLOW[..1], &[(3.0, SLOW[0])]).unwrap();
+        let of = Estimate::of([3.0]).unwrap();
+        let text = said(&[Other { name: "rsspp", of, versus, is_limited: false }]);
+        let end = "rsspp 3 µs: too few runs to tell a difference from chance.";
+        assert!(text.ends_with(end), "{text}");
     }
 
     #[test]
     fn what_the_machine_hides_is_not_compared() {
-        let limited = |name, values| Measured { is_limited: true, ..measured(name, values) };
-        let text = said(&limited("rss", SLOW), &[limited("rsspp", SLOW.map(|us| us / 10.0))]);
+        let text = said(&[Other { is_limited: true, ..other("rsspp", [0.1; 6]) }]);
         assert!(text.contains("rsspp and rss lie within the machine's own noise"), "{text}");
     }
 
     #[test]
     fn none_is_a_word() {
-        let text = said(&measured("rss", SLOW), &[measured("rsspp", [0.0; 6])]);
-        assert!(text.contains("; rsspp none."), "{text}");
+        let text = said(&[other("rsspp", [0.0; 6])]);
+        assert!(text.ends_with("; on the same packets rsspp none."), "{text}");
     }
 }

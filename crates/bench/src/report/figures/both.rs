@@ -7,6 +7,7 @@ use crate::report::estimate::{Difference, Estimate};
 use crate::report::metric::{DROPS, IMBALANCE, MIGRATIONS, Metric, P50, P95, P99, THROUGHPUT};
 use crate::report::plot::{Table, Unit};
 use crate::report::sentence;
+use crate::report::versus::Versus;
 
 /// Results of one scenario, measured and simulated, with the rows that both have.
 pub(in crate::report) struct Both<'a> {
@@ -88,10 +89,10 @@ impl<'a> Both<'a> {
             else {
                 continue;
             };
-            match model.against(&real) {
-                Difference::None => alike += 1,
-                Difference::Above | Difference::Below => different += 1,
-                Difference::Unknown => {}
+            match Versus::of(metric, simulated, measured).map(|versus| versus.difference) {
+                Some(Difference::None) => alike += 1,
+                Some(Difference::Above | Difference::Below) => different += 1,
+                Some(Difference::Unknown) | None => {}
             }
             if real.value > 0.0 {
                 ratios.push(model.value / real.value);

@@ -47,7 +47,7 @@ fn times(cells: &[Cell<'_>]) -> Option<Figure> {
     let first = timed.first()?.0;
     let of = |(cell, p50, p99): &(&Cell<'_>, Estimate, Estimate)| {
         let [p50, p99] = [p50, p99].map(|of| Unit::Microseconds.show_in(of.value, of.span()));
-        format!("{} {p50}, 99 % of them within {p99}", cell.policy)
+        format!("{} {p50}, 99\u{a0}% of them within {p99}", cell.policy)
     };
     let says = format!(
         "On {} a plan took, in the middle: {}; in time of the machine that planned, whether or not the run was simulated.",
