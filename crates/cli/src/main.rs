@@ -8,6 +8,7 @@ mod bench;
 mod capture;
 mod chains;
 mod check;
+mod choices;
 mod control;
 mod devices;
 mod doctor;

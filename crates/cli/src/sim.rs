@@ -3,16 +3,14 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rheostat_base::unit::parse_duration;
 use rheostat_base::{Clock, CoreSet};
 use rheostat_bench::costs::Costs;
-use rheostat_bench::record::{Preface, Recorder, Row, Table, rows};
-use rheostat_bench::scenario::{self, Scenario};
+use rheostat_bench::record::{Preface, Row, Table, rows};
 use rheostat_bench::sim::Simulator;
 
+use crate::choices::Choices;
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
@@ -31,48 +29,28 @@ pub(crate) struct Args {
     /// Numbers of lanes, each on a core, instead of those of the scenario.
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=256))]
     cores: Vec<u16>,
-    /// Policies or dispatchers, instead of those of the scenario.
-    #[arg(long = "policy", value_name = "NAME", value_delimiter = ',')]
-    policies: Vec<String>,
-    /// Loads, each as a share of what all lanes can do.
-    #[arg(long = "load", value_name = "SHARE", value_delimiter = ',')]
-    loads: Vec<f64>,
     /// A file of costs, instead of those that come with rheostat.
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
-    /// So many runs per row, each with a seed of its own; six or more give an interval of 95 %.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    seeds: Option<u16>,
-    /// How long each run is measured, in virtual time.
-    #[arg(long, value_parser = parse_duration)]
-    duration: Option<Duration>,
     /// Lanes never pause.
     #[arg(long)]
     quiet_machine: bool,
-    /// Where to keep the runs.
-    #[arg(long, value_name = "DIR", default_value = "results", conflicts_with = "no_results")]
-    results: PathBuf,
-    /// Keep nothing.
-    #[arg(long)]
-    no_results: bool,
-    /// Print rows as lines of JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    choices: Choices,
 }
 
 /// Simulates a scenario.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let mut scenario = Scenario::open(&args.scenario)?;
-    args.narrow(&mut scenario)?;
+    let choices = &args.choices;
+    let scenario = choices.scenario(&args.scenario, &args.cores)?;
     let (costs, file) = match &args.costs {
         Some(path) => (Costs::open(path)?, path.display().to_string()),
         None => (Costs::built_in(), Costs::built_in_name().to_owned()),
     };
     let about = format!("{file}: {}", costs.about);
     let preface = Preface::simulated(&scenario, env!("RHEO_COMMIT"), about.clone());
-    let mut recorder =
-        (!args.no_results).then(|| Recorder::create(&args.results, &preface)).transpose()?;
-    if !args.json {
+    let mut recorder = choices.recorder(&preface)?;
+    if !choices.json {
         out!("{}: {}", scenario.title, scenario.question);
         out!("simulated by rheo {}; costs: {about}", preface.commit);
     }
@@ -103,11 +81,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let runs = runs?;
     kept?;
     let rows = rows(&runs, None);
-    if !args.json {
+    if !choices.json {
         out!("{}", Table::heading());
     }
     for row in &rows {
-        if args.json {
+        if choices.json {
             out!("{}", serde_json::to_string(row).expect("a row is plain data"));
         } else {
             out!("{}", Table::line(row));
@@ -118,29 +96,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let is_sound = |row: &Row| (row.lost, row.duplicated) == (0, 0);
     Ok(if rows.iter().all(is_sound) { ExitCode::SUCCESS } else { ExitCode::from(2) })
-}
-
-impl Args {
-    /// Replaces what was given.
-    fn narrow(&self, scenario: &mut Scenario) -> Result<(), scenario::ScenarioError> {
-        if !self.policies.is_empty() {
-            scenario.policies.clone_from(&self.policies);
-        }
-        if !self.cores.is_empty() {
-            scenario.lanes.clone_from(&self.cores);
-        }
-        if !self.loads.is_empty() {
-            scenario.loads.clone_from(&self.loads);
-            scenario.demands.clear();
-        }
-        if let Some(seeds) = self.seeds {
-            scenario.seeds = (1..=u64::from(seeds)).collect();
-        }
-        if let Some(duration) = self.duration {
-            scenario.duration = duration;
-        }
-        scenario.check()
-    }
 }
 
 /// Steps of the bar.

@@ -1,19 +1,17 @@
 //! `rheo bench balance`, `rheo bench run`: scenarios on real lanes.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rheostat_base::unit::parse_duration;
 use rheostat_bench::noise::Noise;
 use rheostat_bench::real::{Real, Trial, trials};
-use rheostat_bench::record::{Preface, Recorder, Table, rows};
-use rheostat_bench::scenario::Scenario;
+use rheostat_bench::record::{Preface, Table, rows};
 
+use crate::choices::Choices;
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -35,37 +33,11 @@ Every lane has a core of its own; leave the machine alone meanwhile. A star mark
 what the machine alone does to them. Runs are kept in a file, from which `rheo bench report` draws.
 The exit status is 2 when an invariant broke.")]
 pub(super) struct Args {
-    /// Policies, instead of those of the scenario.
-    #[arg(long = "policy", value_name = "NAME", value_delimiter = ',')]
-    policies: Vec<String>,
     /// Numbers of lanes, instead of those of the scenario.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=64))]
     lanes: Vec<u16>,
-    /// Loads, each as a share of what all lanes can do.
-    #[arg(long = "load", value_name = "SHARE", value_delimiter = ',')]
-    loads: Vec<f64>,
-    /// Packets of a capture, in a loop, instead of those of the scenario.
-    #[arg(long, value_name = "FILE")]
-    capture: Option<PathBuf>,
-    /// Copies of the capture that are played in parallel, each with hosts of its own.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "capture",
-          value_parser = clap::value_parser!(u16).range(1..=256))]
-    copies: u16,
-    /// So many runs per row, each with a seed of its own; six or more give an interval of 95 %.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    seeds: Option<u16>,
-    /// How long each run is measured.
-    #[arg(long, value_parser = parse_duration)]
-    duration: Option<Duration>,
-    /// Where to keep the runs.
-    #[arg(long, value_name = "DIR", default_value = "results", conflicts_with = "no_results")]
-    results: PathBuf,
-    /// Keep nothing.
-    #[arg(long)]
-    no_results: bool,
-    /// Print rows as lines of JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    choices: Choices,
 }
 
 #[derive(Debug, clap::Args)]
@@ -81,14 +53,13 @@ pub(super) struct Named {
 
 /// Runs a scenario.
 pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, Failure> {
-    let mut scenario = Scenario::open(name)?;
-    args.narrow(&mut scenario)?;
+    let Args { lanes, choices } = args;
+    let scenario = choices.scenario(name, lanes)?;
     let mut real = Real::new(&scenario)?;
     let noise = Noise::measure(LISTENED)?;
     let preface = Preface::real(&scenario, env!("RHEO_COMMIT"), noise.clone());
-    let mut recorder =
-        (!args.no_results).then(|| Recorder::create(&args.results, &preface)).transpose()?;
-    if !args.json {
+    let mut recorder = choices.recorder(&preface)?;
+    if !choices.json {
         out!("{}: {}", scenario.title, scenario.question);
         out!("{}, rheo {}", preface.machine, preface.commit);
         out!("{noise}");
@@ -116,13 +87,13 @@ pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, Failure> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    if !args.json {
+    if !choices.json {
         let capacity = runs.first().map_or(0.0, |run| run.capacity);
         out!("a lane can do {:.0} packets per second: a load of 1", capacity);
         out!("{}", Table::heading());
     }
     for row in rows(&runs, Some(&noise)) {
-        if args.json {
+        if choices.json {
             out!("{}", serde_json::to_string(&row).expect("a row is plain data"));
         } else {
             out!("{}", Table::line(&row));
@@ -131,36 +102,10 @@ pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, Failure> {
     if let Some(recorder) = &recorder {
         eprintln!("{} of {} runs kept in {}", runs.len(), trials.len(), recorder.path().display());
     }
-    if !args.json {
+    if !choices.json {
         out!("invariants ok in every run");
     }
     Ok(if runs.len() < trials.len() { ExitCode::from(130) } else { ExitCode::SUCCESS })
-}
-
-impl Args {
-    /// Replaces what was given.
-    fn narrow(&self, scenario: &mut Scenario) -> Result<(), Failure> {
-        if !self.policies.is_empty() {
-            scenario.policies.clone_from(&self.policies);
-        }
-        if !self.lanes.is_empty() {
-            scenario.lanes.clone_from(&self.lanes);
-        }
-        if !self.loads.is_empty() {
-            scenario.loads.clone_from(&self.loads);
-            scenario.demands.clear();
-        }
-        if let Some(capture) = &self.capture {
-            scenario.replay(capture, self.copies);
-        }
-        if let Some(seeds) = self.seeds {
-            scenario.seeds = (1..=u64::from(seeds)).collect();
-        }
-        if let Some(duration) = self.duration {
-            scenario.duration = duration;
-        }
-        Ok(scenario.check()?)
-    }
 }
 
 fn described(trial: &Trial) -> String {

@@ -1,0 +1,72 @@
+//! What can be chosen of a scenario on the command line, and where its runs are kept.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rheostat_base::unit::parse_duration;
+use rheostat_bench::record::{Preface, RecordError, Recorder};
+use rheostat_bench::scenario::{Scenario, ScenarioError};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Choices {
+    /// Policies, and where lanes are simulated also dispatchers, instead of those of the scenario.
+    #[arg(long = "policy", value_name = "NAME", value_delimiter = ',')]
+    policies: Vec<String>,
+    /// Loads, each as a share of what all lanes can do.
+    #[arg(long = "load", value_name = "SHARE", value_delimiter = ',')]
+    loads: Vec<f64>,
+    /// Packets of a capture, in a loop, instead of those of the scenario.
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+    /// Copies of the capture that are played in parallel, each with hosts of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "capture",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    copies: u16,
+    /// So many runs per row, each with a seed of its own; six or more give an interval of 95 %.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    seeds: Option<u16>,
+    /// How long each run is measured, on its own clock.
+    #[arg(long, value_parser = parse_duration)]
+    duration: Option<Duration>,
+    /// Where to keep the runs.
+    #[arg(long, value_name = "DIR", default_value = "results", conflicts_with = "no_results")]
+    results: PathBuf,
+    /// Keep nothing.
+    #[arg(long)]
+    no_results: bool,
+    /// Print rows as lines of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Choices {
+    /// The scenario of this name or file with what was chosen, and other numbers of lanes, if any are given.
+    pub(crate) fn scenario(&self, name: &str, lanes: &[u16]) -> Result<Scenario, ScenarioError> {
+        let mut scenario = Scenario::open(name)?;
+        if !self.policies.is_empty() {
+            scenario.policies.clone_from(&self.policies);
+        }
+        if !lanes.is_empty() {
+            scenario.lanes = lanes.to_vec();
+        }
+        if !self.loads.is_empty() {
+            scenario.loads.clone_from(&self.loads);
+            scenario.demands.clear();
+        }
+        if let Some(capture) = &self.capture {
+            scenario.replay(capture, self.copies);
+        }
+        if let Some(seeds) = self.seeds {
+            scenario.seeds = (1..=u64::from(seeds)).collect();
+        }
+        if let Some(duration) = self.duration {
+            scenario.duration = duration;
+        }
+        scenario.check().map(|()| scenario)
+    }
+
+    /// Keeps the runs, unless nothing is to be kept.
+    pub(crate) fn recorder(&self, preface: &Preface) -> Result<Option<Recorder>, RecordError> {
+        (!self.no_results).then(|| Recorder::create(&self.results, preface)).transpose()
+    }
+}
