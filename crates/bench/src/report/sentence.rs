@@ -42,7 +42,9 @@ pub(super) fn compared(
                 is_paired |= other.versus.pairs > 0;
                 clear.push(change(unit, other, of));
             }
-            Difference::None => same.push(other.name),
+            Difference::None => {
+                same.push(format!("{} {}", other.name, unit.show(other.of.value)));
+            }
             Difference::Unknown => {
                 unknown.push(format!("{} {}", other.name, unit.show(other.of.value)));
             }
@@ -54,7 +56,8 @@ pub(super) fn compared(
     }
     text.push('.');
     if !same.is_empty() {
-        text.push_str(&format!(" No difference to be seen between {} and {name}.", list(&same)));
+        let same: Vec<&str> = same.iter().map(String::as_str).collect();
+        text.push_str(&format!(" No difference to be seen between {name} and {}.", list(&same)));
     }
     if !limited.is_empty() {
         text.push_str(&format!(
@@ -163,7 +166,10 @@ mod tests {
     #[test]
     fn what_is_not_clear_is_no_difference() {
         let text = said(&[other("rsspp", [0.1, 0.1, 0.1, 0.1, 0.1, 1.1])]);
-        assert!(text.ends_with("ms. No difference to be seen between rsspp and rss."), "{text}");
+        assert!(
+            text.ends_with("ms. No difference to be seen between rss and rsspp 325 µs."),
+            "{text}"
+        );
         assert!(!text.contains("lower") && !text.contains("higher"), "{text}");
     }
 
