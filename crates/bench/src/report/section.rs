@@ -61,6 +61,10 @@ pub(super) fn write(page: &mut Page, number: usize, results: &Results) {
 pub(super) fn write_both(page: &mut Page, number: usize, both: &Both<'_>) {
     page.section(&id_of_both(number), &both.title(), "both", false);
     page.text("question", "How far can the simulation be trusted where nothing was measured?");
+    if !both.is_same {
+        let text = "Their scenarios have one name and are not the same: make one of them again.";
+        page.text("warning", text);
+    }
     for figure in both.figures() {
         page.figure(&figure.title, &figure.says, &*figure.chart);
     }

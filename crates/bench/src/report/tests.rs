@@ -382,5 +382,11 @@ fn what_was_measured_and_simulated_is_drawn_in_one() {
     let named = ["rss", "rsspp", "local-search", "traffic-class", "simulated", "measured"];
     assert_eq!(keys[..6], named);
     assert_eq!(both[0].table().rows.len(), 12);
-    parsed(&super::page(&all));
+    let warning = "one name and are not the same";
+    assert!(!super::page(&all).contains(warning));
+    let mut other = all;
+    other[1].preface.text.push('#');
+    let page = super::page(&other);
+    assert!(page.contains(warning));
+    parsed(&page);
 }

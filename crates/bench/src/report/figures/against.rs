@@ -125,7 +125,8 @@ impl Against<'_, '_> {
         let floor = noise.zip(metric.share).map(|(noise, share)| noise.floor_us(share));
         let mut chart =
             LineChart::new(self.x.clone(), axis).spans(spans(self.cells.iter().copied()));
-        if metric.name == THROUGHPUT.name {
+        // Measured and simulated runs are offered as much as their own capacity allows.
+        if metric.name == THROUGHPUT.name && by_policy(&self.cells).len() == self.policies() {
             chart = chart.with(self.offered());
         }
         let mut values = Vec::new();
@@ -192,6 +193,14 @@ impl Against<'_, '_> {
         });
         let said = said.collect::<Vec<_>>().join(", ");
         format!(" Lanes from which on half of the runs drop at most 0.1 %: {said}.")
+    }
+
+    /// How many policies there are, whether measured or simulated.
+    fn policies(&self) -> usize {
+        let mut names: Vec<&str> = self.cells.iter().map(|cell| cell.policy).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.len()
     }
 
     /// What arrived, whatever the policy.

@@ -12,6 +12,8 @@ use crate::report::versus::Versus;
 /// Results of one scenario, measured and simulated, with the rows that both have.
 pub(in crate::report) struct Both<'a> {
     measured: &'a Results,
+    /// Whether both are of the same text, and not of the same name alone.
+    pub(in crate::report) is_same: bool,
     /// The cells that both have: what was measured, and what was simulated.
     pairs: Vec<(Cell<'a>, Cell<'a>)>,
 }
@@ -34,6 +36,7 @@ impl<'a> Both<'a> {
         scenarios.dedup();
         let both = |scenario| {
             let (measured, simulated) = newest(scenario, false).zip(newest(scenario, true))?;
+            let is_same = measured.preface.text == simulated.preface.text;
             let simulated = cells(&simulated.runs);
             let partner = |cell: &Cell<'_>| {
                 simulated.iter().find(|other| {
@@ -45,7 +48,7 @@ impl<'a> Both<'a> {
                 .into_iter()
                 .filter_map(|cell| partner(&cell).cloned().map(|other| (cell, other)))
                 .collect();
-            (!pairs.is_empty()).then_some(Both { measured, pairs })
+            (!pairs.is_empty()).then_some(Both { measured, is_same, pairs })
         };
         scenarios.into_iter().filter_map(both).collect()
     }
@@ -101,7 +104,11 @@ impl<'a> Both<'a> {
         ratios.sort_by(f64::total_cmp);
         let mut text = match ratios.as_slice() {
             [] => {
-                format!("On {}, there is no {} to compare.", sentence::lanes(lanes), metric.label)
+                format!(
+                    "On {}, nothing was measured that the simulated {} could be a multiple of.",
+                    sentence::lanes(lanes),
+                    metric.label
+                )
             }
             [first, .., last] => format!(
                 "On {}, the simulated {} is {} to {} times what was measured.",
