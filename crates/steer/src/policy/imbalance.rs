@@ -26,6 +26,16 @@ impl SquaredLoad {
         SquaredLoad(u128::from(load.nanos_per_second()) * u128::from(share.nanos_per_second()))
     }
 
+    /// How much there is of it beyond `other`.
+    pub(super) fn beyond(self, other: SquaredLoad) -> SquaredLoad {
+        SquaredLoad(self.0.saturating_sub(other.0))
+    }
+
+    /// The mean of two.
+    pub(super) fn mean(self, other: SquaredLoad) -> SquaredLoad {
+        SquaredLoad(self.0 / 2 + other.0 / 2)
+    }
+
     /// In (nanoseconds per second)².
     pub(super) fn get(self) -> u128 {
         self.0

@@ -1,5 +1,7 @@
 //! Steepest descent on the squared imbalance.
 
+mod returning;
+
 use std::cmp::Reverse;
 use std::time::Duration;
 
@@ -8,6 +10,8 @@ use rheostat_base::{LaneId, ShardId, Time};
 use super::assignment::Assignment;
 use super::balancing::{self, Solver};
 use super::{Imbalance, Load, LoadSnapshot, Pace, Plan, Policy, Scaling, SquaredLoad};
+
+pub use returning::Returning;
 
 /// Local search: each step makes the move that lowers the squared imbalance most.
 ///
@@ -19,7 +23,9 @@ use super::{Imbalance, Load, LoadSnapshot, Pace, Plan, Policy, Scaling, SquaredL
 /// The search ends when no step is worth its migrations, each of which has a price as in the second
 /// term of RSS++'s objective (3.1). The price is a share of the imbalance there is at first, so a
 /// plan makes the coarse moves and leaves finer ones to the next plan, and it is never less
-/// than what the tolerance says is noise.
+/// than what the tolerance says is noise. Nor is it less than a share of the imbalance that comes
+/// back by itself from plan to plan, or every plan would run after the fluctuations of the last
+/// period.
 ///
 /// The same scaling rules as [`Rsspp`](super::Rsspp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +37,12 @@ pub struct LocalSearch {
     /// at first. 512 makes about as many moves per plan as RSS++ does (measured, see
     /// `docs/policies.md`); more makes more moves and a better balance.
     pub one_in: u32,
+    /// A migration has to remove at least one part in so many of the squared imbalance that comes
+    /// back by itself. 3 makes about as many moves as RSS++ does under loads that fluctuate
+    /// (simulated, see `docs/policies.md`).
+    pub one_in_returning: u32,
+    /// The squared imbalance that comes back by itself, as far as plans so far have shown.
+    pub returning: Returning,
     /// How many lanes a step looks at, the most loaded of those with more than one shard.
     pub hottest: usize,
     /// The most steps, per loaded shard.
@@ -46,6 +58,8 @@ impl Default for LocalSearch {
         LocalSearch {
             tolerance: Load::from_percent(1),
             one_in: 512,
+            one_in_returning: 3,
+            returning: Returning::default(),
             hottest: 4,
             steps_per_shard: 2,
             scaling: Scaling::default(),
@@ -60,7 +74,9 @@ impl Policy for LocalSearch {
     }
 
     fn plan(&mut self, now: Time, load: &LoadSnapshot) -> Plan {
+        self.returning.found(load.imbalance().squared);
         let plan = balancing::plan(self, &self.scaling, now, load);
+        self.returning.planned(load.imbalance().squared, &plan);
         self.pace.planned(load, &plan);
         plan
     }
@@ -165,7 +181,9 @@ impl Descent {
         let mean = assignment.mean();
         let near = mean.times(settings.tolerance).nanos_per_second();
         let share = changeable(&lanes, mean).get() / u128::from(settings.one_in.max(1));
-        Descent { lanes, worthwhile: gain(near, 2 * near).max(share) }
+        let returning =
+            settings.returning.mean.get() / u128::from(settings.one_in_returning.max(1));
+        Descent { lanes, worthwhile: gain(near, 2 * near).max(share).max(returning) }
     }
 
     /// Makes the best step; false if none is worth it.
