@@ -1,7 +1,7 @@
 //! Files of results: a preface, and then a line per run.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -95,20 +95,20 @@ impl Recorder {
     }
 }
 
-/// Reads a file of results.
+/// Reads a file of results. Of one that was not written to its end, what is there.
 ///
 /// # Errors
 /// [`RecordError`] when it cannot be read, or is something else.
 pub fn read(path: &Path) -> Result<Results, RecordError> {
     let failed = |source| RecordError::Io { path: path.to_owned(), source };
-    let file = BufReader::new(File::open(path).map_err(failed)?);
+    let text = fs::read_to_string(path).map_err(failed)?;
+    // Whoever was interrupted while he wrote has left a line without an end.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let (mut preface, mut runs) = (None, Vec::new());
-    for (number, line) in (1..).zip(file.lines()) {
+    for (number, line) in (1..).zip(whole.lines()) {
         let wrong =
             |problem: String| RecordError::Line { path: path.to_owned(), line: number, problem };
-        match serde_json::from_str(&line.map_err(failed)?)
-            .map_err(|error| wrong(error.to_string()))?
-        {
+        match serde_json::from_str(line).map_err(|error| wrong(error.to_string()))? {
             Line::Preface(first) if number == 1 => preface = Some(*first),
             Line::Run(run) if number > 1 => runs.push(*run),
             _ => return Err(wrong("one preface comes first, and then runs".into())),
@@ -160,6 +160,10 @@ mod tests {
         assert!(recorder.path().ends_with("bench-balance-20261121T203000Z.jsonl"));
         let results = read(recorder.path()).unwrap();
         assert_eq!(results, Results { preface: preface(), runs: vec![run] });
+
+        let torn = fs::read_to_string(recorder.path()).unwrap() + "{\"run\":{\"scen";
+        fs::write(recorder.path(), torn).unwrap();
+        assert_eq!(read(recorder.path()).unwrap(), results, "what was interrupted is left out");
     }
 
     #[test]
