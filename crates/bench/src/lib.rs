@@ -5,6 +5,7 @@
 pub mod ab;
 mod confidence;
 pub mod costs;
+mod dut;
 pub mod error;
 pub mod idle;
 pub mod live;

@@ -9,17 +9,16 @@ use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, CoreSet, DeviceId, DropReason, LaneId, ShardId};
 use rheostat_io::{Device, SimConfig, SimNic};
 use rheostat_nf::function::Firewall;
-use rheostat_nf::function::firewall::{FirewallConfig, TcpOptions};
-use rheostat_nf::{ChainService, Seeds, Stage, make_shards};
+use rheostat_nf::{ChainService, Stage};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
     LaneSample, LoadReporting, Move, Polling, Routes, RunReport, Runtime, RuntimeConfig, TimeSource,
 };
-use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
-use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
+use rheostat_state::{FlowHasher, StateLayout};
 use rheostat_traffic::{Mix, MixConfig};
 use serde::Serialize;
 
+use crate::dut;
 use crate::error::BenchError;
 use crate::witness::Witness;
 
@@ -35,6 +34,8 @@ const STEP: Duration = Duration::from_micros(50);
 const BUFFERS: u32 = 1 << 16;
 const DESCRIPTORS: u32 = 1 << 14;
 const HANDOFF: usize = 1 << 13;
+/// Flows that a shard has room for.
+const FLOWS: usize = 4_096;
 /// Packets that can be told apart.
 const MOST_PACKETS: u64 = 1 << 26;
 
@@ -136,11 +137,7 @@ impl MigrateBench {
         witness: &Witness,
     ) -> Result<Runtime<ChainService<Stage<Firewall>>>, BenchError> {
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
-        let inside: PrefixList =
-            ["10.0.0.0/8", "fd00::/8"].iter().filter_map(|text| text.parse().ok()).collect();
-        let orientations = vec![Orientation::ByPrefix(inside)];
-        let steering = Steering::new(&HashKey::MICROSOFT, BUCKETS, SHARDS, orientations)?;
-        let steering = Arc::new(steering);
+        let steering = Arc::new(dut::steering(BUCKETS, SHARDS)?);
 
         let mix = MixConfig {
             seed: self.seed,
@@ -155,15 +152,10 @@ impl MigrateBench {
         let nic = SimNic::open(nic, Box::new(mix), |_| witness.sink(), &pool)?;
         let devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
 
-        let tcp = TcpOptions { pickup: true, ..TcpOptions::default() };
-        let firewall = Firewall::new(FirewallConfig { tcp, ..FirewallConfig::default() });
         let mut layout = StateLayout::new();
-        let chain = Arc::new(Stage::new(firewall, &mut layout)?);
+        let chain = Arc::new(dut::firewall(&mut layout)?);
         let hasher = FlowHasher::new(StdRng::seed_from_u64(self.seed).random());
-        let table = TableConfig { capacity: 4_096, aliases: false };
-        let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: self.seed });
-        let shards =
-            make_shards(&*chain, &steering, table, Arc::new(layout), hasher, fragments, seeds)?;
+        let shards = dut::shards(&*chain, &steering, layout, FLOWS, (hasher, self.seed))?;
         let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
         let cores = CoreSet::available()?.cores().len();
         let config = RuntimeConfig {

@@ -6,7 +6,6 @@
 //! so nothing is left out where a lane falls behind.
 
 mod bed;
-pub(crate) mod bounce;
 mod intervals;
 mod labour;
 mod observer;

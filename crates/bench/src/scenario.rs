@@ -7,13 +7,14 @@ mod traffic;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rheostat_steer::{HashKey, Orientation, Steering, SteeringError, dispatch, policy};
+use rheostat_steer::{Steering, SteeringError, dispatch, policy};
 use rheostat_traffic::{RateStep, Source, Stepped};
 use serde::Deserialize;
 use thiserror::Error;
 
 pub use traffic::Traffic;
 
+use crate::dut;
 use crate::error::BenchError;
 
 /// Traffic, chain, policies, lanes and load of a comparison, and how long and how often it runs.
@@ -312,10 +313,7 @@ impl Scenario {
     /// # Errors
     /// [`SteeringError`] when buckets and shards do not fit.
     pub fn steering(&self) -> Result<Steering, SteeringError> {
-        let inside =
-            ["10.0.0.0/8", "fd00::/8"].iter().filter_map(|text| text.parse().ok()).collect();
-        let orientations = vec![Orientation::ByPrefix(inside)];
-        Steering::new(&HashKey::MICROSOFT, self.buckets, self.shards, orientations)
+        dut::steering(self.buckets, self.shards)
     }
 
     /// Takes the packets of a capture instead, in a loop and in so many parallel copies, each with hosts of its own.

@@ -7,17 +7,16 @@ use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, CoreSet, DeviceId, LaneId, ShardId};
 use rheostat_io::{Device, NullSink, Pacing, SimConfig, SimNic};
 use rheostat_nf::function::Firewall;
-use rheostat_nf::function::firewall::{FirewallConfig, TcpOptions};
-use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, make_shards};
+use rheostat_nf::{ChainService, Empty, Stage};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{LoadReporting, Polling, Routes, Runtime, RuntimeConfig, Service, TimeSource};
-use rheostat_state::{FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
-use rheostat_steer::{HashKey, IndirectionTable, Orientation, Steering};
+use rheostat_state::{FlowHasher, Shard, StateLayout};
+use rheostat_steer::{IndirectionTable, Steering};
 use rheostat_traffic::{Mix, MixConfig};
 
 use super::meter::{Meter, Metered};
+use crate::dut::{self, Bounce};
 use crate::error::BenchError;
-use crate::real::bounce::Bounce;
 
 /// Entries of the indirection table, and shards: those of a run by default.
 pub(super) const BUCKETS: usize = 512;
@@ -60,46 +59,25 @@ impl<S: Service> Running<S> {
 impl Stand {
     /// Lanes that send every packet back.
     pub(super) fn bounce(&self) -> Result<Running<Bounce>, BenchError> {
-        let steering = self.steering()?;
-        let shards = self.shards(&Empty, &steering, StateLayout::new(), 1)?;
+        let steering = Arc::new(dut::steering(BUCKETS, SHARDS)?);
+        let shards = dut::shards(&Empty, &steering, StateLayout::new(), 1, (self.hasher(), 1))?;
         self.run(steering, |_| Bounce, shards)
     }
 
     /// Lanes with the firewall, as scenarios have it.
     pub(super) fn firewall(&self) -> Result<Running<ChainService<Stage<Firewall>>>, BenchError> {
-        let steering = self.steering()?;
-        let tcp = TcpOptions { pickup: true, ..TcpOptions::default() };
-        let config = FirewallConfig { tcp, ..FirewallConfig::default() };
+        let steering = Arc::new(dut::steering(BUCKETS, SHARDS)?);
         let mut layout = StateLayout::new();
-        let chain = Arc::new(Stage::new(Firewall::new(config), &mut layout)?);
+        let chain = Arc::new(dut::firewall(&mut layout)?);
         // Those that are under way, and those that are over and remembered.
         let capacity = (2 * self.flows as usize + (1 << 20)) / SHARDS;
-        let shards = self.shards(&*chain, &steering, layout, capacity)?;
+        let shards = dut::shards(&*chain, &steering, layout, capacity, (self.hasher(), 1))?;
         let routes = Routes(vec![DeviceId(0)]);
         self.run(steering, |_| ChainService::new(chain.clone(), routes.clone()), shards)
     }
 
-    fn steering(&self) -> Result<Arc<Steering>, BenchError> {
-        let inside = ["10.0.0.0/8", "fd00::/8"].iter().filter_map(|text| text.parse().ok());
-        let orientations = vec![Orientation::ByPrefix(inside.collect())];
-        Ok(Arc::new(Steering::new(&HashKey::MICROSOFT, BUCKETS, SHARDS, orientations)?))
-    }
-
     fn hasher(&self) -> FlowHasher {
         FlowHasher::new(StdRng::seed_from_u64(1).random())
-    }
-
-    fn shards<C: Chain>(
-        &self,
-        chain: &C,
-        steering: &Arc<Steering>,
-        layout: StateLayout,
-        capacity: usize,
-    ) -> Result<Vec<Box<Shard<C::Local>>>, BenchError> {
-        let table = TableConfig { capacity, aliases: false };
-        let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: 1 });
-        let layout = Arc::new(layout);
-        Ok(make_shards(chain, steering, table, layout, self.hasher(), fragments, seeds)?)
     }
 
     fn run<S: Service>(

@@ -8,22 +8,20 @@ use rheostat_base::{Clock, ClockSource, CoreSet, DeviceId, LaneId, ShardId};
 use rheostat_control::config::BalanceConfig;
 use rheostat_control::{Balancer, Balancing};
 use rheostat_io::{Device, Pacing, SimConfig, SimNic};
-use rheostat_nf::function::Firewall;
-use rheostat_nf::function::firewall::{FirewallConfig, TcpOptions};
-use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, make_shards};
+use rheostat_nf::{ChainService, Empty};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
     LaneSample, LoadReporting, Polling, Routes, RunReport, Runtime, RuntimeConfig, Service,
     TimeSource,
 };
-use rheostat_state::{FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
+use rheostat_state::{FlowHasher, Shard, StateLayout};
 use rheostat_steer::Steering;
 
 use super::Trial;
-use super::bounce::Bounce;
 use super::intervals::{self, INTERVAL, Intervals, NO_ROOM};
 use super::labour::Labour;
 use super::observer::Observer;
+use crate::dut::{self, Bounce};
 use crate::error::BenchError;
 use crate::plans::{PlanLog, Watched};
 use crate::record::Run;
@@ -62,34 +60,23 @@ impl Bed<'_> {
         let layout = StateLayout::new();
         match self.scenario.chain {
             ChainName::Firewall => {
-                let tcp = TcpOptions { pickup: true, ..TcpOptions::default() };
-                let config = FirewallConfig { tcp, ..FirewallConfig::default() };
                 let mut layout = layout;
-                let chain = Arc::new(Stage::new(Firewall::new(config), &mut layout)?);
-                let shards = self.shards(&*chain, &steering, layout, FLOWS)?;
+                let chain = Arc::new(dut::firewall(&mut layout)?);
+                let shards = dut::shards(&*chain, &steering, layout, FLOWS, self.random())?;
                 let routes = Routes(vec![DeviceId(0)]);
                 let service = |_| ChainService::new(chain.clone(), routes.clone());
                 self.drive(steering, service, shards, (warm_up, duration))
             }
             ChainName::Empty => {
-                let shards = self.shards(&Empty, &steering, layout, 1)?;
+                let shards = dut::shards(&Empty, &steering, layout, 1, self.random())?;
                 self.drive(steering, |_| Bounce, shards, (warm_up, duration))
             }
         }
     }
 
-    /// Shards with room for so many flows each.
-    fn shards<C: Chain>(
-        &self,
-        chain: &C,
-        steering: &Arc<Steering>,
-        layout: StateLayout,
-        capacity: usize,
-    ) -> Result<Vec<Box<Shard<C::Local>>>, BenchError> {
-        let (table, fragments) =
-            (TableConfig { capacity, aliases: false }, FragmentConfig::default());
-        let (layout, seeds) = (Arc::new(layout), Seeds { shards: self.trial.seed });
-        Ok(make_shards(chain, steering, table, layout, self.hasher(), fragments, seeds)?)
+    /// What is drawn at random of flow tables and shards.
+    fn random(&self) -> (FlowHasher, u64) {
+        (self.hasher(), self.trial.seed)
     }
 
     fn hasher(&self) -> FlowHasher {
@@ -251,4 +238,47 @@ fn account(run: &mut Run, report: &RunReport, observer: &Observer) {
     run.duplicated = observer.doubled();
     run.reordered = observer.reordered().max(sum.reordered);
     run.latency_us = observer.latency_us();
+}
+
+#[cfg(test)]
+mod tests {
+    use rheostat_base::DropReason;
+    use rheostat_io::DeviceCounters;
+    use rheostat_packet::{HashKind, Mbuf, PoolCache};
+    use rheostat_run::Sample;
+
+    use super::*;
+
+    /// What the account says of a run to which so many packets arrived, one of them refused by the firewall and
+    /// one dropped by a full queue, and from which those with these stamps left.
+    fn said(arrived: u64, left: &[u32]) -> (u64, u64, u64) {
+        let pool =
+            Mempool::new(&MempoolConfig { buffers: 16, ..MempoolConfig::default() }).unwrap();
+        let mut cache = PoolCache::new(pool);
+        let observer = Observer::new(Clock::new(), 64);
+        let mut packet = |stamp: &u32| {
+            let mut packet = cache.alloc_from(&[0; 64]).unwrap();
+            packet.meta.stamp = *stamp;
+            packet.meta.set_hash(7, HashKind::Ports);
+            packet
+        };
+        let packets: Vec<Mbuf> = left.iter().map(&mut packet).collect();
+        observer.sink().take(&packets);
+        packets.into_iter().for_each(|packet| cache.free(packet));
+        let mut lane = LaneSample::default();
+        lane.dropped[DropReason::Denied as usize] = 1;
+        let device = DeviceCounters { arrived, queue_full: vec![1], ..DeviceCounters::default() };
+        let last = Sample { lanes: vec![lane], devices: vec![device], ..Sample::default() };
+        let mut run = Run::default();
+        account(&mut run, &RunReport { last, ..RunReport::default() }, &observer);
+        (run.lost, run.duplicated, run.reordered)
+    }
+
+    #[test]
+    fn a_packet_lost_doubled_or_overtaken_is_noticed() {
+        assert_eq!(said(6, &[0, 1, 2, 3]), (0, 0, 0));
+        assert_eq!(said(6, &[0, 1, 3]), (1, 0, 0));
+        assert_eq!(said(6, &[0, 1, 1, 2, 3]), (0, 1, 0));
+        assert_eq!(said(6, &[0, 2, 1, 3]), (0, 0, 1));
+    }
 }
