@@ -30,7 +30,7 @@ use rheostat_packet::{Family, FlowKey};
 
 pub use arena::{Arena, ArenaError, TableConfig};
 pub use expiry::Reclaimed;
-pub use flow::{FlowId, FlowMut};
+pub use flow::{FlowId, FlowMarks, FlowMut};
 pub use layout::{Handle, LayoutError, MAX_STATES, StateLayout};
 pub use membership::{AliasError, TableFull};
 

@@ -1,20 +1,26 @@
 //! What the packets of a shard remember: flows with the states that network functions keep about
 //! them, the timers that end them, and the datagrams whose fragments are still on their way. All of a
-//! shard's state is one value, [`Shard`], that one lane owns and another can be given.
+//! shard's state is one value, [`Shard`], that one lane owns and another can be given. What lanes share is in
+//! [`object`], changed by [transactions](txn).
 
 pub mod flow_hash;
 pub mod flow_table;
 pub mod fragment;
 mod list;
+pub mod object;
 pub mod quota;
 mod shard;
 mod timer_wheel;
+pub mod txn;
 
 pub use flow_hash::{FlowHash, FlowHasher};
 pub use flow_table::{
-    AliasError, Arena, ArenaError, FlowId, FlowMut, FlowTable, Handle, LayoutError, Probe,
-    Reclaimed, StateLayout, TableConfig, TableCounts, TableFull,
+    AliasError, Arena, ArenaError, FlowId, FlowMarks, FlowMut, FlowTable, Handle, LayoutError,
+    Probe, Reclaimed, StateLayout, TableConfig, TableCounts, TableFull,
 };
 pub use fragment::{DatagramId, FragmentConfig, FragmentTracker, Tracked};
 pub use quota::Quota;
 pub use shard::Shard;
+
+/// The derives that make a value [`Plain`](txn::Plain).
+pub use bytemuck;

@@ -70,6 +70,17 @@ impl Entries {
         }
     }
 
+    /// Lets the entry that was buried last be taken again.
+    pub(super) fn exhume_latest(&mut self) {
+        let (first, last) = self.graves;
+        if first != NONE {
+            let next = self.link_of(first);
+            self.graves = if first == last { (NONE, NONE) } else { (next, last) };
+            self.head_mut(first).key[0] = u64::from(self.free);
+            self.free = first;
+        }
+    }
+
     /// The entry below `index`, a free one, in the stack.
     fn link_of(&self, index: u32) -> u32 {
         self.head(index).key[0] as u32

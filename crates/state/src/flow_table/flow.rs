@@ -20,6 +20,16 @@ pub struct FlowId {
     pub(super) generation: u32,
 }
 
+/// What a flow's entry holds of the flow itself, beside the states of functions: how long it lives, and
+/// the order in which its packets came.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowMarks {
+    deadline: Time,
+    stamps: [u32; 2],
+    devices: [DeviceId; 2],
+    seen: u8,
+}
+
 /// A flow to read and change.
 pub struct FlowMut<'a> {
     table: &'a mut FlowTable,
@@ -131,6 +141,21 @@ impl<'a> FlowMut<'a> {
             tail.seen |= 1 << way;
         }
         late
+    }
+
+    /// What the entry holds of the flow now, for [`FlowMut::set_marks`] to go back to.
+    #[inline]
+    pub fn marks(&self) -> FlowMarks {
+        let &Tail { deadline, stamps, devices, seen, .. } = self.tail();
+        FlowMarks { deadline, stamps, devices, seen }
+    }
+
+    /// Lets the flow be again what it was when it had these marks.
+    pub fn set_marks(&mut self, marks: FlowMarks) {
+        let FlowMarks { deadline, stamps, devices, seen } = marks;
+        let tail = self.tail_mut();
+        (tail.stamps, tail.devices, tail.seen) = (stamps, devices, seen);
+        self.set_deadline(deadline);
     }
 
     /// Says whether the flow may be ended to make room for another: one that is only half open. Those

@@ -127,6 +127,18 @@ impl FlowTable {
         true
     }
 
+    /// Takes the insertion of a flow back, as if it had not been: it is not counted, and its entry can be
+    /// taken again at once. For flows that nobody has looked up since, but to undo that as well.
+    pub fn retract(&mut self, flow: FlowId) -> bool {
+        let Some(index) = self.live(flow) else { return false };
+        let entries = if self.entries.tail(index).partner == NO_PARTNER { 1 } else { 2 };
+        self.end(index);
+        (0..entries).for_each(|_| self.entries.exhume_latest());
+        self.counts.expired -= 1;
+        self.counts.created -= 1;
+        true
+    }
+
     /// As [`FlowTable::remove`], counted as an eviction.
     pub fn evict(&mut self, flow: FlowId) -> bool {
         let removed = self.remove(flow);

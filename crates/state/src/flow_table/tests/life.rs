@@ -46,6 +46,41 @@ fn a_table_takes_its_capacity_and_not_one_more() {
 }
 
 #[test]
+fn what_is_taken_back_was_never_there() {
+    let mut layout = StateLayout::new();
+    let handle = layout.reserve::<Counted>().unwrap();
+    let alive = Arc::new(AtomicUsize::new(0));
+    let mut table = table(2, layout);
+    let old = table.insert_key(&key(0), Time::ZERO).unwrap();
+    table.flow(old).unwrap().set_deadline(Time::from_nanos(900));
+    let marks = table.flow(old).unwrap().marks();
+    // More often than there are entries, and the burst does not end.
+    for number in 1..300 {
+        let id = table.insert_key(&key(number), Time::ZERO).expect("there is room for one");
+        let alias = key(number + 3_000);
+        // Where both are of IPv6, they take two entries.
+        let _ = table.alias(id, hash(&alias), &alias);
+        let mut flow = table.flow(id).unwrap();
+        flow.init(handle, Counted::new(&alive));
+        flow.set_deadline(Time::from_nanos(5));
+        flow.set_evictable(true);
+        let mut flow = table.flow(old).unwrap();
+        flow.set_deadline(Time::from_nanos(u64::from(number)));
+        assert!(!flow.note_arrival(true, DeviceId(1), number));
+        assert!(table.retract(id) && !table.retract(id), "only once");
+        assert!(table.flow(id).is_none());
+        assert_eq!((table.look_up(&key(number)), table.look_up(&alias)), (None, None));
+        assert_eq!((alive.load(Ordering::Relaxed), table.oldest_evictable()), (0, None));
+        table.flow(old).unwrap().set_marks(marks);
+    }
+    let mut flow = table.flow(old).unwrap();
+    assert_eq!(flow.deadline(), Time::from_nanos(900));
+    assert!(!flow.note_arrival(true, DeviceId(1), 1), "no packet came before");
+    let TableCounts { created, expired, live, .. } = table.counts();
+    assert_eq!((created, expired, live), (1, 0, 1));
+}
+
+#[test]
 fn a_recycled_entry_is_another_flow() {
     let mut table = table(1, StateLayout::new());
     let mut old = table.insert_key(&key(0), Time::ZERO).unwrap();

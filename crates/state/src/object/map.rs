@@ -1,0 +1,375 @@
+//! A hash table.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::storage::{Boxed, Inline, Storage};
+use crate::txn::{
+    ObjectId, ObjectKind, Objects, Operation, Outcome, Part, Plain, Slab, Touch, Transactional,
+    Txn, Words, WordsMut, detail_of, load, store, words_of,
+};
+
+/// Keys per bucket.
+const SLOTS: usize = 4;
+/// Keys per bucket, on average, of a map that is full. With two buckets for each key to choose from, and one move to
+/// make room, a new key finds none below that only by very bad luck.
+const FILL: usize = 3;
+
+/// There is no room for another key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the map is full")]
+pub struct Full;
+
+/// Keys and their values. A key lies in one of two buckets. Conflicts: one lane changes a bucket that another reads
+/// or changes, whether or not they mean the same key.
+pub struct Map<K, V, S = Inline> {
+    slab: Arc<Slab>,
+    object: ObjectId,
+    mask: usize,
+    hash: Hash<K>,
+    values: PhantomData<fn() -> (V, S)>,
+}
+
+/// How keys are hashed.
+enum Hash<K> {
+    /// By their bytes and a number that nobody knows, so that nobody can choose keys that collide.
+    Keyed(u64),
+    By(fn(&K) -> u64),
+}
+
+/// The first word of a bucket: which slots are taken, how many keys lie in their other bucket because this one had no
+/// room, and eight bits of each key's hash.
+#[derive(Clone, Copy)]
+struct Head(u64);
+
+impl Head {
+    #[inline(always)]
+    fn of(words: &Words<'_>) -> Head {
+        Head(words.get(0))
+    }
+
+    /// The first slot that `is` the one, of those that may be by their tag.
+    #[inline(always)]
+    fn find(self, tag: u8, is: impl Fn(usize) -> bool) -> Option<usize> {
+        const ONES: u32 = 0x0101_0101;
+        let different = (self.0 >> 32) as u32 ^ (u32::from(tag) * ONES);
+        // The upper bit of every byte that is zero, and of some that are one above such a byte.
+        let mut equal = different.wrapping_sub(ONES) & !different & (ONES << 7);
+        while equal != 0 {
+            let slot = equal.trailing_zeros() as usize / 8;
+            if self.is_taken(slot) && is(slot) {
+                return Some(slot);
+            }
+            equal &= equal - 1;
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn is_taken(self, slot: usize) -> bool {
+        self.0 >> slot & 1 == 1
+    }
+
+    fn taken(self) -> usize {
+        (self.0 & 15).count_ones() as usize
+    }
+
+    fn free_slot(self) -> Option<usize> {
+        (0..SLOTS).find(|slot| !self.is_taken(*slot))
+    }
+
+    #[inline(always)]
+    fn elsewhere(self) -> u64 {
+        self.0 >> 8 & 0xff_ffff
+    }
+
+    fn with(self, slot: usize, tag: u8) -> Head {
+        let cleared = self.0 & !(0xff << (32 + 8 * slot));
+        Head(cleared | u64::from(tag) << (32 + 8 * slot) | 1 << slot)
+    }
+
+    fn without(self, slot: usize) -> Head {
+        Head(self.0 & !(1 << slot))
+    }
+
+    fn one_more_elsewhere(self) -> Head {
+        Head(self.0 + (1 << 8))
+    }
+
+    fn one_less_elsewhere(self) -> Head {
+        Head(self.0 - (1 << 8))
+    }
+}
+
+/// Where a key may lie.
+#[derive(Clone, Copy)]
+struct Place {
+    first: usize,
+    second: usize,
+    tag: u8,
+    touch: Touch,
+}
+
+impl<K: Plain + Eq, V: Plain> Map<K, V> {
+    /// A map for `capacity` keys.
+    pub fn new(objects: &Objects, name: &str, capacity: usize) -> Map<K, V> {
+        Map::with(objects, name, capacity, None)
+    }
+
+    /// As [`Map::new`], with a hash of the author's own. All 64 bits of it are used.
+    pub fn with_hash(
+        objects: &Objects,
+        name: &str,
+        capacity: usize,
+        hash: fn(&K) -> u64,
+    ) -> Map<K, V> {
+        Map::with(objects, name, capacity, Some(hash))
+    }
+}
+
+impl<K: Plain + Eq, V: Clone + Send + Sync + 'static> Map<K, V, Boxed> {
+    /// As [`Map::new`], for values that are not plain data.
+    pub fn boxed(objects: &Objects, name: &str, capacity: usize) -> Map<K, V, Boxed> {
+        Map::with(objects, name, capacity, None)
+    }
+}
+
+impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
+    const KEY: usize = words_of::<K>();
+    const SLOT: usize = Self::KEY + S::WORDS;
+
+    fn with(
+        objects: &Objects,
+        name: &str,
+        capacity: usize,
+        hash: Option<fn(&K) -> u64>,
+    ) -> Map<K, V, S> {
+        let buckets = capacity.div_ceil(FILL).next_power_of_two().max(2);
+        let dispose: fn(&Slab) = |slab| {
+            for bucket in 0..slab.cells() {
+                (0..SLOTS).for_each(|slot| S::dispose(slab, bucket, Self::value_at(slot)));
+            }
+        };
+        let dispose = S::OWNS.then_some(dispose);
+        let slab = Slab::new(objects, buckets, 1 + SLOTS * Self::SLOT, dispose, |_, _| ());
+        let object = objects.register(name, ObjectKind::Map, capacity);
+        let hash = hash.map_or_else(|| Hash::Keyed(objects.secret(object)), Hash::By);
+        Map { slab, object, mask: buckets - 1, hash, values: PhantomData }
+    }
+
+    /// The object's number, for profiles.
+    pub fn id(&self) -> ObjectId {
+        self.object
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// [`Abort`](crate::txn::Abort) on a conflict.
+    #[track_caller]
+    #[inline]
+    pub fn get(&self, cx: &mut impl Transactional, key: &K) -> Outcome<Option<V>> {
+        let place = self.place(key, Operation::Get, Location::caller());
+        let txn = cx.txn();
+        let Some((_, _, raw)) = self.find(txn, key, &place)? else { return Ok(None) };
+        Ok(Some(S::value(raw, txn)))
+    }
+
+    /// Gives a key a value, whether or not it had one.
+    ///
+    /// # Errors
+    /// [`Abort`](crate::txn::Abort) on a conflict. Inside, [`Full`] when there is no room, and nothing is changed.
+    #[track_caller]
+    pub fn set(&self, cx: &mut impl Transactional, key: K, value: V) -> Outcome<Result<(), Full>> {
+        let place = self.place(&key, Operation::Set, Location::caller());
+        let txn = cx.txn();
+        if let Some((bucket, slot, _)) = self.find(txn, &key, &place)? {
+            let raw = S::make(value, txn);
+            let before = txn.update(&self.slab, bucket, place.touch, |words| {
+                S::replace(raw, words, Self::value_at(slot))
+            })?;
+            S::free(before, txn);
+            return Ok(Ok(()));
+        }
+        let Some((bucket, slot)) = self.make_room(txn, &place)? else { return Ok(Err(Full)) };
+        let raw = S::make(value, txn);
+        txn.update(&self.slab, bucket, place.touch, |words| {
+            words.set(0, Head::of(&words.as_words()).with(slot, place.tag).0);
+            store(words, Self::key_at(slot), &key);
+            S::replace(raw, words, Self::value_at(slot));
+        })?;
+        if bucket != place.first {
+            self.change_head(txn, &place, place.first, Head::one_more_elsewhere)?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Removes a key, and returns its value.
+    ///
+    /// # Errors
+    /// [`Abort`](crate::txn::Abort) on a conflict.
+    #[track_caller]
+    pub fn remove(&self, cx: &mut impl Transactional, key: &K) -> Outcome<Option<V>> {
+        let place = self.place(key, Operation::Remove, Location::caller());
+        let txn = cx.txn();
+        let Some((bucket, slot, raw)) = self.find(txn, key, &place)? else { return Ok(None) };
+        let value = S::value(raw, txn);
+        let taken = txn.update(&self.slab, bucket, place.touch, |words| {
+            words.set(0, Head::of(&words.as_words()).without(slot).0);
+            S::take(words, Self::value_at(slot))
+        })?;
+        S::free(taken, txn);
+        if bucket != place.first {
+            self.change_head(txn, &place, place.first, Head::one_less_elsewhere)?;
+        }
+        Ok(Some(value))
+    }
+
+    /// The number of keys, for figures: while lanes run, of slightly different moments.
+    pub fn count(&self) -> usize {
+        (0..self.slab.cells()).map(|cell| Head::of(&self.slab.peek(cell)).taken()).sum()
+    }
+
+    /// Bucket and slot of a key, and its value.
+    #[inline]
+    fn find(
+        &self,
+        txn: &mut Txn,
+        key: &K,
+        place: &Place,
+    ) -> Outcome<Option<(usize, usize, S::Raw)>> {
+        let look = |words: &Words<'_>| {
+            let head = Head::of(words);
+            let slot = head.find(place.tag, |slot| load::<K>(words, Self::key_at(slot)) == *key);
+            let found = slot.map(|slot| (slot, S::load(words, Self::value_at(slot))));
+            (found, head.elsewhere() > 0)
+        };
+        let (found, elsewhere) = txn.read(&self.slab, place.first, place.touch, look)?;
+        if let Some((slot, raw)) = found {
+            return Ok(Some((place.first, slot, raw)));
+        }
+        if !elsewhere {
+            return Ok(None);
+        }
+        let (found, _) = txn.read(&self.slab, place.second, place.touch, look)?;
+        Ok(found.map(|(slot, raw)| (place.second, slot, raw)))
+    }
+
+    /// A free slot for a key: in the emptier of its buckets, or where another key can be moved to its other bucket.
+    fn make_room(&self, txn: &mut Txn, place: &Place) -> Outcome<Option<(usize, usize)>> {
+        let mut head = |bucket| txn.read(&self.slab, bucket, place.touch, Head::of);
+        let (first, second) = (head(place.first)?, head(place.second)?);
+        let (bucket, chosen) = match first.taken() <= second.taken() {
+            true => (place.first, first),
+            false => (place.second, second),
+        };
+        if let Some(slot) = chosen.free_slot() {
+            return Ok(Some((bucket, slot)));
+        }
+        for bucket in [place.first, place.second] {
+            for slot in 0..SLOTS {
+                if self.move_away(txn, place, bucket, slot)? {
+                    return Ok(Some((bucket, slot)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Moves the key of a slot to its other bucket, if there is room.
+    #[cold]
+    fn move_away(&self, txn: &mut Txn, place: &Place, bucket: usize, slot: usize) -> Outcome<bool> {
+        let touch = place.touch;
+        let (key, raw) = txn.read(&self.slab, bucket, touch, |words| {
+            (load::<K>(words, Self::key_at(slot)), S::load(words, Self::value_at(slot)))
+        })?;
+        let theirs = self.place(&key, touch.operation, touch.site);
+        let other = if bucket == theirs.first { theirs.second } else { theirs.first };
+        let head = txn.read(&self.slab, other, touch, Head::of)?;
+        let Some(free) = head.free_slot() else { return Ok(false) };
+        txn.update(&self.slab, other, touch, |words| {
+            words.set(0, Head::of(&words.as_words()).with(free, theirs.tag).0);
+            store(words, Self::key_at(free), &key);
+            S::replace(raw, words, Self::value_at(free));
+        })?;
+        txn.update(&self.slab, bucket, touch, |words| {
+            words.set(0, Head::of(&words.as_words()).without(slot).0);
+            S::take(words, Self::value_at(slot));
+        })?;
+        let change = match bucket == theirs.first {
+            true => Head::one_more_elsewhere,
+            false => Head::one_less_elsewhere,
+        };
+        self.change_head(txn, place, theirs.first, change)?;
+        Ok(true)
+    }
+
+    fn change_head(
+        &self,
+        txn: &mut Txn,
+        place: &Place,
+        bucket: usize,
+        change: fn(Head) -> Head,
+    ) -> Outcome<()> {
+        txn.update(&self.slab, bucket, place.touch, |words: &mut WordsMut<'_>| {
+            words.set(0, change(Head::of(&words.as_words())).0);
+        })
+    }
+
+    #[inline(always)]
+    fn place(&self, key: &K, operation: Operation, site: &'static Location<'static>) -> Place {
+        let hash = match self.hash {
+            Hash::Keyed(secret) => hash_bytes(bytemuck::bytes_of(key), secret),
+            Hash::By(hash) => hash(key),
+        };
+        let first = hash as usize & self.mask;
+        // Never the same, as there are at least two.
+        let apart = (hash >> 32) as usize % self.mask + 1;
+        let touch = Touch {
+            object: self.object,
+            operation,
+            part: Part::Bucket,
+            detail: detail_of(hash),
+            site,
+        };
+        Place { first, second: (first + apart) & self.mask, tag: (hash >> 24) as u8, touch }
+    }
+
+    #[inline(always)]
+    const fn key_at(slot: usize) -> usize {
+        1 + slot * Self::SLOT
+    }
+
+    #[inline(always)]
+    const fn value_at(slot: usize) -> usize {
+        Self::key_at(slot) + Self::KEY
+    }
+}
+
+/// Multiplies word after word into a state, and folds the product, which brings every bit of the key to every bit of
+/// the hash.
+#[inline]
+fn hash_bytes(bytes: &[u8], secret: u64) -> u64 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let fold = |a: u64, b: u64| {
+        let product = u128::from(a) * u128::from(b);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let mut state = secret;
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        state = fold(state ^ u64::from_ne_bytes(word), ODD ^ secret.rotate_left(23) | 1);
+    }
+    fold(state ^ ODD, secret | 1)
+}
+
+impl<K, V, S> fmt::Debug for Map<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Map({} buckets)", self.slab.cells())
+    }
+}
