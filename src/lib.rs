@@ -61,11 +61,13 @@ pub use rheostat_base::{DeviceId, DropReason, ShardId, Time};
 pub use rheostat_nf::function::Firewall;
 pub use rheostat_nf::function::firewall::FirewallConfig;
 pub use rheostat_nf::{
-    Abort, Admission, Chain, Cx, Empty, NetworkFunction, Outcome, Packet, ShardInfo, Stage, Then,
-    Verdict,
+    Abort, Admission, Chain, Cx, Empty, NetworkFunction, Outcome, Packet, ShardInfo, Shared, Stage,
+    Then, Verdict,
 };
 pub use rheostat_packet::{FlowKey, Headers, wire};
 pub use rheostat_state::StateLayout;
-pub use rheostat_steer::{PacketSet, Side};
+pub use rheostat_state::object::{Allocator, Distributed, Full, Lease, Map, Vector};
+pub use rheostat_state::txn::{Objects, Plain, Transactional};
+pub use rheostat_steer::{Fields, PacketSet, Protocols, Side};
 pub use rheostat_traffic::{Mix, MixConfig};
 pub use trial::Trial;

@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use rheostat_base::{CoreId, DeviceId, ShardId, Time};
 use rheostat_io::{Collected, Collector, Device, Driver, OpenError, Pacing, SimConfig, SimNic};
+use rheostat_ip::Network;
 use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
 use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, StartError, TimeSource, Violation,
+    Figures, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, StartError, TimeSource,
+    Violation,
 };
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering, SteeringError};
@@ -48,6 +50,9 @@ pub struct Trial<C: Chain> {
     pub flows: usize,
     /// The addresses that count as inside.
     pub inside: PrefixList,
+    /// The network layer around the chain, whose interface is device 0; without it, packets leave with the link header
+    /// they came with.
+    pub network: Option<Arc<Network>>,
 }
 
 /// What a trial came to.
@@ -57,6 +62,8 @@ pub struct TrialReport {
     pub counters: LaneSample,
     /// What left, in order.
     pub sent: Vec<Collected>,
+    /// What the functions have counted in objects that all lanes share.
+    pub totals: Figures,
     /// Invariants that did not hold; empty unless rheostat itself is wrong.
     pub violations: Vec<Violation>,
 }
@@ -79,13 +86,13 @@ pub enum TrialError {
 
 impl<C: Chain> Trial<C> {
     /// A trial of `chain`, whose functions have their states in `layout`: two lanes, 64k flows, the
-    /// private addresses of RFC 1918 and RFC 4193 inside.
+    /// private addresses of RFC 1918 and RFC 4193 inside, no network layer.
     pub fn new(chain: C, layout: StateLayout) -> Trial<C> {
         let inside = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]
             .into_iter()
             .filter_map(|prefix| prefix.parse().ok())
             .collect();
-        Trial { chain, layout, lanes: 2, flows: 65_536, inside }
+        Trial { chain, layout, lanes: 2, flows: 65_536, inside, network: None }
     }
 
     /// Runs every packet of `source` through the chain. At the end, `look` sees what the functions keep
@@ -130,7 +137,14 @@ impl<C: Chain> Trial<C> {
             reporting: LoadReporting::Shards,
         };
         let (chain, routes) = (Arc::new(self.chain), Routes(vec![DeviceId(0)]));
-        let service = |_| ChainService::new(chain.clone(), routes.clone());
+        let (network, lanes) = (self.network, self.lanes);
+        let service = |_| {
+            let service = ChainService::new(chain.clone(), routes.clone());
+            match &network {
+                Some(network) => service.with_network(network.clone(), lanes),
+                None => service,
+            }
+        };
         let shard = |id: ShardId| shards[id.index()].take().expect("each is asked for once");
         let mut lanes = build_lanes(&config, &mut devices, service, shard)?;
 
@@ -149,6 +163,10 @@ impl<C: Chain> Trial<C> {
         for shard in lanes.iter().flat_map(|lane| lane.shards().iter()) {
             look(shard.id, &shard.local);
         }
+        let mut totals = Figures::default();
+        if let Some(lane) = lanes.first() {
+            lane.add_totals(&mut totals);
+        }
         let counters: Vec<_> = devices.iter().map(|device| device.monitor().counters()).collect();
         let found = remains(&lanes, &counters, SHARDS);
         drop((lanes, devices, cache));
@@ -156,6 +174,6 @@ impl<C: Chain> Trial<C> {
         let remains = Remains { buffers, buffers_home, ..found };
         let violations = remains.check();
         let counters = LaneSample::sum(&remains.lanes);
-        Ok(TrialReport { counters, sent: collector.drain(), violations })
+        Ok(TrialReport { counters, sent: collector.drain(), totals, violations })
     }
 }

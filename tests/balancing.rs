@@ -1,21 +1,25 @@
 //! Whole runs of a load balancer: every flow has one backend and keeps it, backends have their shares,
 //! answers find their way back, and nothing of it depends on the number of lanes.
 
+mod world;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use rheostat::trial::TrialReport;
-use rheostat::{Side, Stage, StateLayout, Time, Trial};
+use rheostat::{DropReason, Side, Stage, StateLayout, Time, Trial};
 use rheostat_nf::function::Lb;
 use rheostat_nf::function::firewall::PortRange;
 use rheostat_nf::function::lb::{
     BackendConfig, Health, LbConfig, Mode, OnDown, ServiceConfig, TunnelConfig,
 };
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
-use rheostat_packet::wire::TcpFlags;
+use rheostat_packet::wire::{Rewrite, TcpFlags};
 use rheostat_packet::{FlowKey, Headers, LinkType, Tuple};
 use rheostat_steer::PrefixList;
 use rheostat_traffic::{Arrival, Source};
+use world::captures;
+use world::flows::Flows;
 
 const BACKENDS: u8 = 7;
 const FLOWS: u32 = 7_000;
@@ -207,4 +211,63 @@ fn any_number_of_lanes_balances_the_same() {
         assert_eq!(many.counters.flows_created, u64::from(FLOWS));
         assert_eq!(many.counters.handoff_out, 0, "{lanes} lanes");
     }
+}
+
+/// Turns what clients of any TCP service have sent into packets from outside to the balanced service that
+/// translates addresses.
+struct ToService<S>(S);
+
+fn to_service(frame: &mut [u8], link: LinkType, wire_len: usize) -> Option<()> {
+    let headers = Headers::parse_bytes(frame, wire_len, link).ok()?;
+    let Tuple::Flow(key) = Tuple::of_bytes(frame, &headers) else { return None };
+    // Who uses the lower port is taken for the server.
+    if headers.protocol != 6 || key.first_port() < key.second_port() {
+        return None;
+    }
+    let is_v6 = key.first().is_ipv6();
+    let host = (key.raw()[0] as u32).wrapping_mul(0x9e37_79b1);
+    let mut rewrite = Rewrite::new(frame, &headers).ok()?;
+    rewrite.set_source(address(is_v6, 0xc612, (host >> 16) as u16)).ok()?;
+    rewrite.set_destination(address(is_v6, 0x0a09, 2)).ok()?;
+    rewrite.set_destination_port(80).ok()
+}
+
+impl<S: Source> Source for ToService<S> {
+    fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
+        let arrival = self.0.next(frame)?;
+        to_service(frame, arrival.link, arrival.wire_len as usize);
+        Some(arrival)
+    }
+}
+
+#[test]
+fn captures_are_balanced_the_same_on_any_number_of_lanes() {
+    let mut config = config();
+    config.services.retain(|service| service.mode == Mode::Nat);
+    let mut balanced = 0;
+    let ran = captures::for_each(|capture| {
+        let name = capture.name();
+        let run = |lanes| {
+            let mut layout = StateLayout::new();
+            let chain = Stage::new(Lb::new(config.clone()), &mut layout).unwrap();
+            let trial = Trial { lanes, ..Trial::new(chain, layout) };
+            let source = ToService(capture.open());
+            let report = trial.run(source, |_, _| {}).unwrap();
+            assert_eq!(report.violations, [], "{name}, {lanes} lanes");
+            let counters = report.counters;
+            let dropped = DropReason::ALL.iter().map(|reason| counters.dropped[*reason as usize]);
+            let figures = [counters.sent, counters.flows_created, counters.flows_ended];
+            let figures: Vec<u64> = figures.into_iter().chain(dropped).collect();
+            (figures, Flows::of(&report.sent, capture.link))
+        };
+        let one = run(1);
+        for lanes in [2, 8] {
+            let many = run(lanes);
+            assert_eq!(one.0, many.0, "{name}, {lanes} lanes");
+            let difference = one.1.differs_from(&many.1);
+            assert_eq!(difference, None, "{name}, {lanes} lanes");
+        }
+        balanced += one.0[1];
+    });
+    assert!(!ran || balanced > 100, "{balanced} flows prove little");
 }

@@ -39,6 +39,10 @@ fn run(name: &str, text: &str, lanes: usize) -> Result<usize, String> {
         let over_ipv6 = rig::run(&script.over_ipv6()?, lanes);
         steps += over_ipv6.map_err(|problem| format!("{problem}\n  over IPv6"))?;
     }
+    if script.also_shared {
+        let on_shared_state = rig::run(&script.on_shared_state(), lanes);
+        steps += on_shared_state.map_err(|problem| format!("{problem}\n  on shared state"))?;
+    }
     Ok(steps)
 }
 
@@ -62,7 +66,7 @@ fn every_case_comes_out_as_written() {
 
 /// Why functions, and what stands before them in a lane, drop packets. The rest is about full rings and
 /// full queues.
-const REASONS: [DropReason; 23] = [
+const REASONS: [DropReason; 26] = [
     DropReason::Malformed,
     DropReason::TableFull,
     DropReason::FragmentInvalid,
@@ -86,6 +90,9 @@ const REASONS: [DropReason; 23] = [
     DropReason::NotRouted,
     DropReason::NeighbourUnresolved,
     DropReason::NoListener,
+    DropReason::SamePort,
+    DropReason::UnderAttack,
+    DropReason::Scanner,
 ];
 
 #[test]
@@ -105,7 +112,8 @@ fn every_reason_to_drop_a_packet_has_its_case() {
 }
 
 /// The functions whose cases carry their name; the firewall's carry none.
-const PREFIXES: [&str; 5] = ["nat", "lb", "policer", "router", "monitor"];
+const PREFIXES: [&str; 8] =
+    ["nat", "lb", "policer", "router", "monitor", "antiddos", "bridge", "portscan"];
 
 /// The page with the table of clauses that a case belongs to.
 fn page_of(case: &str) -> &str {

@@ -51,6 +51,8 @@ pub(crate) struct PacketSpec {
     macs: [Option<MacAddress>; 2],
     /// The link address that its frame is for.
     to: Option<MacAddress>,
+    /// And the one it comes from.
+    from: Option<MacAddress>,
 }
 
 /// What is told of a packet only where a case asks for it.
@@ -89,10 +91,10 @@ pub(super) enum Kind {
 impl PacketSpec {
     /// Reads `SOURCE > DESTINATION PROTOCOL ...`.
     pub(crate) fn parse(words: &[&str]) -> Result<PacketSpec, String> {
-        if let ["ethertype", number] = words {
+        if let ["ethertype", number, rest @ ..] = words {
             let number = number.strip_prefix("0x").and_then(|n| u16::from_str_radix(n, 16).ok());
             let nowhere = (IpAddr::from([0, 0, 0, 0]), 0);
-            return Ok(PacketSpec {
+            let mut packet = PacketSpec {
                 source: nowhere,
                 destination: nowhere,
                 kind: Kind::Udp,
@@ -109,7 +111,10 @@ impl PacketSpec {
                 vlan: None,
                 macs: [None; 2],
                 to: None,
-            });
+                from: None,
+            };
+            packet.attributes(rest.iter().copied())?;
+            return Ok(packet);
         }
         let [source, ">", destination, protocol, rest @ ..] = words else {
             return Err("a packet is SOURCE > DESTINATION PROTOCOL ...".to_owned());
@@ -133,6 +138,7 @@ impl PacketSpec {
             vlan: None,
             macs: [source_mac, destination_mac],
             to: None,
+            from: None,
         };
         let mut rest = rest.iter();
         packet.kind = match *protocol {
@@ -178,11 +184,15 @@ impl PacketSpec {
             }
             rest.truncate(at);
         }
-        let mut words = rest.into_iter();
-        while let Some(word) = words.next() {
-            packet.attribute(word, &mut words)?;
-        }
+        packet.attributes(rest.into_iter())?;
         Ok(packet)
+    }
+
+    fn attributes<'a>(&mut self, mut words: impl Iterator<Item = &'a str>) -> Result<(), String> {
+        while let Some(word) = words.next() {
+            self.attribute(word, &mut words)?;
+        }
+        Ok(())
     }
 
     fn attribute<'a>(
@@ -197,6 +207,10 @@ impl PacketSpec {
             }
             ("to", _) => {
                 self.to = Some(link::mac(words.next().unwrap_or_default())?);
+                return Ok(());
+            }
+            ("from", _) => {
+                self.from = Some(link::mac(words.next().unwrap_or_default())?);
                 return Ok(());
             }
             ("mac", Kind::Discovery(message)) => {
@@ -276,7 +290,7 @@ impl PacketSpec {
     /// The frame, padded to the least length unless it is cut short.
     pub(crate) fn build(&self) -> Vec<u8> {
         let to = self.to.or(self.usual_receiver()).unwrap_or(LINK.destination);
-        let mut frame = [to, LINK.source].concat();
+        let mut frame = [to, self.from.unwrap_or(LINK.source)].concat();
         if let Some(vlan) = self.vlan {
             frame.extend([0x81, 0]);
             frame.extend(vlan.to_be_bytes());

@@ -3,20 +3,26 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use rheostat_base::{CoreId, DeviceId, DropReason, ShardId, Time};
 use rheostat_control::Config;
 use rheostat_control::config::FunctionConfig;
+use rheostat_control::config::nat::NatFunction;
 use rheostat_io::{Collector, Device, Driver, Pacing, SimConfig, SimNic, Stepper};
 use rheostat_ip::Network;
 use rheostat_nf::function::monitor::MonitorLog;
-use rheostat_nf::function::nat::NatConfig;
-use rheostat_nf::function::{Firewall, Lb, Monitor, Nat, Policer};
-use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, Then, make_shards, steering_for};
+use rheostat_nf::function::nat::{NatConfig, SharedNat};
+use rheostat_nf::function::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
+use rheostat_nf::{
+    Chain, ChainService, Empty, Seeds, Shared, Stage, Then, make_shards, steering_for,
+};
 use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{Lane, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, TimeSource};
+use rheostat_state::txn::Objects;
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_traffic::{Arrival, Source};
@@ -77,6 +83,24 @@ pub(crate) fn run(script: &Script, lanes: usize) -> Result<usize, String> {
             let chain = Stage::new(Firewall::new(firewall.clone()), &mut layout);
             run_chain(script, &config, chain.expect("room for one state"), layout, lanes)
         }
+        [FunctionConfig::AntiDdos(antiddos)] => {
+            let objects = Objects::new(lanes);
+            let function = AntiDdos::new(antiddos.clone(), &objects);
+            let chain = Shared::new(function, &objects, &mut layout).expect("room for one state");
+            run_chain(script, &config, chain, layout, lanes)
+        }
+        [FunctionConfig::Bridge(bridge)] => {
+            let objects = Objects::new(lanes);
+            let function = Bridge::new(bridge.clone(), &objects);
+            let chain = Shared::new(function, &objects, &mut layout).expect("room for one state");
+            run_chain(script, &config, chain, layout, lanes)
+        }
+        [FunctionConfig::Portscan(portscan)] => {
+            let objects = Objects::new(lanes);
+            let function = Portscan::new(portscan.clone(), &objects);
+            let chain = Shared::new(function, &objects, &mut layout).expect("room for one state");
+            run_chain(script, &config, chain, layout, lanes)
+        }
         [FunctionConfig::Lb(lb)] => {
             let function = Lb::new(lb.clone());
             let control = Control::of(&function, lb, script);
@@ -88,6 +112,13 @@ pub(crate) fn run(script: &Script, lanes: usize) -> Result<usize, String> {
             let function = Monitor::new(monitor.monitor.clone(), Some(log.clone()));
             let chain = Stage::new(function, &mut layout).expect("room for one state");
             run_controlled(script, &config, chain, layout, lanes, Control::over(log))
+        }
+        [FunctionConfig::Nat(NatFunction { nat, sharing: Some(sharing), .. })] => {
+            let (objects, mut rng) = (Objects::new(lanes), StdRng::seed_from_u64(3));
+            let nat = SharedNat::new(nat.clone(), *sharing, &objects, &mut rng);
+            let nat = nat.map_err(|error| error.to_string())?;
+            let chain = Shared::new(nat, &objects, &mut layout).expect("room for one state");
+            run_chain(script, &config, chain, layout, lanes)
         }
         [FunctionConfig::Nat(nat)] => {
             let chain = Stage::new(make_nat(&nat.nat)?, &mut layout).expect("room for one state");

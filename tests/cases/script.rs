@@ -75,6 +75,8 @@ pub(crate) struct Script {
     pub(crate) state: String,
     /// Whether the case is to come out the same over IPv6.
     pub(crate) also_ipv6: bool,
+    /// Whether the case is to come out the same with state that all lanes share.
+    pub(crate) also_shared: bool,
     /// The network, if the devices have addresses.
     pub(crate) topology: Option<Topology>,
     pub(crate) steps: Vec<Step>,
@@ -91,6 +93,7 @@ impl Script {
             settings: String::new(),
             state: String::new(),
             also_ipv6: false,
+            also_shared: false,
             topology: None,
             steps: Vec::new(),
             health: Vec::new(),
@@ -118,6 +121,22 @@ impl Script {
         Ok(script)
     }
 
+    /// The case with a function that keeps its state in objects that all lanes share.
+    pub(crate) fn on_shared_state(&self) -> Script {
+        let mut script = self.clone();
+        if script.settings.is_empty() {
+            script.open_settings();
+        }
+        // Directly behind the title of the function's table, before tables within it. With few ports, as all
+        // of them take memory.
+        let table = format!("[function.{}]\n", script.chain.last().map_or("", String::as_str));
+        let ports =
+            if script.settings.contains("ports =") { "" } else { "ports = \"1024-2047\"\n" };
+        let shared = format!("{table}state = \"shared\"\nflows = 256\n{ports}");
+        script.settings = script.settings.replacen(&table, &shared, 1);
+        script
+    }
+
     fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
         if let Some(setting) = line.strip_prefix('|') {
             if self.settings.is_empty() {
@@ -140,6 +159,10 @@ impl Script {
             expectation if is_indented => self.expectation(number, expectation),
             ["also", "ipv6"] => {
                 self.also_ipv6 = true;
+                Ok(())
+            }
+            ["also", "shared"] => {
+                self.also_shared = true;
                 Ok(())
             }
             ["chain", functions @ ..] => {

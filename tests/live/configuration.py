@@ -50,7 +50,7 @@ def own(service: Service) -> str:
         )
         for (name, (v4, v6)), side in zip(MIDDLE.items(), ("inside", "outside"), strict=True)
     )
-    functions = '["router"]' if service is Service.ROUTER else "[]"
+    functions = "[]" if service is Service.WIRE else f'["{service.value}"]'
     return f"{devices}\n[chain]\nfunctions = {functions}\n"
 
 

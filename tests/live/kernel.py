@@ -37,7 +37,7 @@ class KernelMiddle(Middle):
 
     def start(self) -> None:
         middle, service = self.network.middle, self.ground.service
-        if service is Service.WIRE:
+        if service.has_one_link:
             middle.ip("link", "add", "wire", "mtu", str(self.network.mtu), "type", "bridge")
             for interface in MIDDLE:
                 middle.ip("link", "set", interface, "master", "wire")

@@ -20,6 +20,13 @@ class Service(Enum):
     ROUTER = "router"
     #: Frames pass as they are.
     WIRE = "wire"
+    #: Likewise, by a bridge that learns who is where.
+    BRIDGE = "bridge"
+
+    @property
+    def has_one_link(self) -> bool:
+        """Whether both sides are one network."""
+        return self in (Service.WIRE, Service.BRIDGE)
 
 
 @dataclass(frozen=True)

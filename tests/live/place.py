@@ -25,7 +25,7 @@ class Place:
         #: How long any one thing that a client does may take. Seconds.
         self.patience = 20.0
         service = ground.service
-        self.network = Network(service is Service.BALANCER, mtu=9000 if service is Service.WIRE else 1500)
+        self.network = Network(service is Service.BALANCER, mtu=9000 if service.has_one_link else 1500)
         self._servers: list[ContentServer | EchoServer] = []
         try:
             self.middle = make(self.network, ground)
@@ -42,7 +42,7 @@ class Place:
                 self.server.start("iperf3", "-s", "-p", str(IPERF_PORT), **quiet)
                 self.address, self.address6 = OUTSIDE
                 self.port = HTTP_PORT
-                if service is Service.WIRE:
+                if service.has_one_link:
                     self.network.join()
                     self.address, self.address6 = NEIGHBOUR
             self.start_middle()

@@ -35,25 +35,26 @@ class Scenario:
     long: bool = False
 
 
-NAT, BALANCER, ROUTER, WIRE = Service.NAT, Service.BALANCER, Service.ROUTER, Service.WIRE
+NAT, BALANCER, ROUTER = Service.NAT, Service.BALANCER, Service.ROUTER
+WIRE, BRIDGE = Service.WIRE, Service.BRIDGE
 
 SCENARIOS = (
-    Scenario("ping", (NAT, BALANCER, ROUTER, WIRE), ping.small_and_large, faults.LOST_ECHOES),
+    Scenario("ping", (NAT, BALANCER, ROUTER, WIRE, BRIDGE), ping.small_and_large, faults.LOST_ECHOES),
     Scenario("ping, fragments", (NAT, ROUTER), ping.fragmented, faults.LOST_FRAGMENTS),
     Scenario("ping the middle", (NAT, BALANCER, ROUTER), ping.to_the_middle, faults.LOST_ECHOES),
-    Scenario("ping, IPv6", (ROUTER, NAT, WIRE), ping.version6, faults.LOST_ECHOES6),
+    Scenario("ping, IPv6", (ROUTER, NAT, WIRE, BRIDGE), ping.version6, faults.LOST_ECHOES6),
     Scenario("traceroute", (NAT, ROUTER), hops.version4, faults.SILENT_HOP),
     Scenario("traceroute, IPv6", (ROUTER,), hops.version6, faults.SILENT_HOP6),
     Scenario("curl", (NAT, BALANCER, ROUTER), fetch.version4, faults.WRONG_DATA),
-    Scenario("curl, IPv6", (ROUTER, NAT, WIRE), fetch.version6, faults.WRONG_TCP),
+    Scenario("curl, IPv6", (ROUTER, NAT, WIRE, BRIDGE), fetch.version6, faults.WRONG_TCP),
     Scenario("the external address", (NAT,), fetch.translated, faults.WRONG_TCP),
     Scenario("three backends", (BALANCER,), balancing.all_backends_serve, faults.WRONG_TCP),
     Scenario("backends see clients", (BALANCER,), balancing.backends_see_clients, faults.NO_TCP),
     Scenario("a backend fails", (BALANCER,), health.found_out, None, alone=True, process=True),
     Scenario("iperf3, TCP", (NAT, ROUTER), throughput.tcp, faults.CUT_OFF),
     Scenario("iperf3, UDP", (NAT, ROUTER), throughput.udp, faults.LOST_DATAGRAMS),
-    Scenario("tagged frames", (WIRE,), vlan.tagged, faults.NO_VLANS),
-    Scenario("frames of 9,000 bytes", (WIRE,), jumbo.whole, faults.SHORT),
+    Scenario("tagged frames", (WIRE, BRIDGE), vlan.tagged, faults.NO_VLANS),
+    Scenario("frames of 9,000 bytes", (WIRE, BRIDGE), jumbo.whole, faults.SHORT),
     Scenario("flood from inside", (NAT,), flood.from_inside, faults.FEW),
     Scenario("flood from outside", (NAT,), flood.from_outside, faults.FEW),
     Scenario("down and up", (NAT,), links.down_and_up, faults.CUT_OFF, alone=True),
@@ -71,7 +72,7 @@ GROUNDS = (
     *(Ground(service, (XDP, XDP), lanes) for service, lanes in itertools.product((NAT, BALANCER), (1, 2))),
     *(Ground(service, (PACKET, PACKET), 2) for service in (NAT, BALANCER)),
     Ground(NAT, (XDP, PACKET), 1),
-    *(Ground(service, (XDP, XDP), 2) for service in (ROUTER, WIRE)),
+    *(Ground(service, (XDP, XDP), 2) for service in (ROUTER, WIRE, BRIDGE)),
     *(Ground(service, (PACKET, PACKET), 1) for service in (ROUTER, WIRE)),
 )
 

@@ -2,10 +2,10 @@
 //! left. Time passes only when a test says so, and lanes run only when a test polls them.
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub(crate) mod captures;
 pub(crate) mod flows;
 pub(crate) mod spliced;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use rheostat_base::{CoreId, DeviceId, LaneId, ShardId, Time};
@@ -26,24 +26,6 @@ use rheostat_traffic::Source;
 
 /// The service of every world.
 pub(crate) type FirewallService = ChainService<Stage<Firewall>>;
-
-/// The captures in the folder that `RHEO_TRACES` names, in order; without it, says that the test was not run.
-pub(crate) fn captures() -> Option<Vec<PathBuf>> {
-    let Ok(folder) = std::env::var("RHEO_TRACES") else {
-        println!("not run: RHEO_TRACES is not set");
-        return None;
-    };
-    let is_capture = |path: &PathBuf| {
-        path.extension().is_some_and(|e| e == "pcap" || e == "pcapng" || e == "cap")
-    };
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .expect("RHEO_TRACES names a folder")
-        .map(|entry| entry.expect("a folder that can be read").path())
-        .filter(is_capture)
-        .collect();
-    files.sort();
-    Some(files)
-}
 
 /// What a world is made of.
 #[derive(Clone, Debug)]

@@ -87,10 +87,18 @@ drop_reasons! {
     NeighbourUnresolved = "neighbour_unresolved",
     /// The packet is for this machine itself, where nobody takes it.
     NoListener = "no_listener",
+    /// The frame is for a station on the port it came from.
+    SamePort = "same_port",
+    /// The packet would open a flow while too many flows have one packet.
+    UnderAttack = "under_attack",
+    /// The packet would open a connection of a host that scans.
+    Scanner = "scanner",
     /// No backend takes the flow.
     NoBackend = "no_backend",
     /// A handler gave up on the packet.
     HandlerAbort = "handler_abort",
+    /// A handler panicked on the packet.
+    HandlerPanic = "handler_panic",
 }
 
 impl DropReason {

@@ -50,7 +50,7 @@ impl Assembly {
     /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
     pub(crate) fn new<C: Chain>(config: Config, chain: &C) -> Result<Assembly, Failure> {
         config.check_inputs()?;
-        let mut rng = randomness(&config);
+        let mut rng = randomness(config.run.seed);
         let cores = choose_cores(&config)?;
         let lanes = lanes(&config, &cores);
         let captures =
@@ -182,15 +182,24 @@ pub(crate) struct Layout {
 /// # Errors
 /// [`Failure`] when packets cannot be placed so, or cores are lacking.
 pub(crate) fn lay_out<C: Chain>(config: &Config, chain: &C) -> Result<Layout, Failure> {
-    let lanes = lanes(config, &choose_cores(config)?);
-    Ok(Layout { steering: steering(config, chain, &mut randomness(config))?, lanes })
+    let lanes = lane_count(config)?;
+    Ok(Layout { steering: steering(config, chain, &mut randomness(config.run.seed))?, lanes })
 }
 
-fn randomness(config: &Config) -> StdRng {
-    match config.run.seed {
+/// What random choices are drawn from.
+pub(crate) fn randomness(seed: Option<u64>) -> StdRng {
+    match seed {
         Some(seed) => StdRng::seed_from_u64(seed),
         None => StdRng::from_os_rng(),
     }
+}
+
+/// How many lanes a run of `config` has.
+///
+/// # Errors
+/// [`Failure`] when cores are lacking.
+pub(crate) fn lane_count(config: &Config) -> Result<usize, Failure> {
+    Ok(lanes(config, &choose_cores(config)?))
 }
 
 fn lanes(config: &Config, cores: &[CoreId]) -> usize {

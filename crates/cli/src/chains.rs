@@ -8,12 +8,14 @@ use rheostat_control::config::monitor::MonitorFunction;
 use rheostat_control::config::nat::NatFunction;
 use rheostat_nf::function::lb::HealthBoard;
 use rheostat_nf::function::monitor::MonitorLog;
-use rheostat_nf::function::nat::MappingLog;
-use rheostat_nf::function::{Firewall, Lb, Monitor, Nat, Policer};
-use rheostat_nf::{Chain, Empty, Stage, Then};
+use rheostat_nf::function::nat::{MappingLog, SharedNat};
+use rheostat_nf::function::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
+use rheostat_nf::{Chain, Empty, Shared, Stage, Then};
 use rheostat_observe::{FlowLines, LogWriter};
 use rheostat_state::StateLayout;
+use rheostat_state::txn::Objects;
 
+use crate::assemble::randomness;
 use crate::failure::Failure;
 
 /// What is to be done with a chain once its type is known.
@@ -33,9 +35,12 @@ pub(crate) enum Logs {
     LeftAlone,
 }
 
-/// Builds the chain of these functions, which the configuration has checked, and passes it on.
+/// Builds the chain of these functions, which the configuration has checked, for so many lanes, and passes it on. With
+/// a seed it is the same each time.
 pub(crate) fn build<W: WithChain>(
     functions: &[FunctionConfig],
+    lanes: usize,
+    seed: Option<u64>,
     logs: Logs,
     mut work: W,
 ) -> Result<W::Output, Failure> {
@@ -46,6 +51,21 @@ pub(crate) fn build<W: WithChain>(
         [FunctionConfig::Firewall(firewall)] => {
             let chain = Stage::new(Firewall::new(firewall.clone()), &mut layout)?;
             work.with(chain, layout)
+        }
+        [FunctionConfig::AntiDdos(antiddos)] => {
+            let objects = objects_of(lanes, seed);
+            let antiddos = AntiDdos::new(antiddos.clone(), &objects);
+            work.with(Shared::new(antiddos, &objects, &mut layout)?, layout)
+        }
+        [FunctionConfig::Bridge(bridge)] => {
+            let objects = objects_of(lanes, seed);
+            let bridge = Bridge::new(bridge.clone(), &objects);
+            work.with(Shared::new(bridge, &objects, &mut layout)?, layout)
+        }
+        [FunctionConfig::Portscan(portscan)] => {
+            let objects = objects_of(lanes, seed);
+            let portscan = Portscan::new(portscan.clone(), &objects);
+            work.with(Shared::new(portscan, &objects, &mut layout)?, layout)
         }
         [FunctionConfig::Lb(lb)] => {
             let lb = Lb::new(lb.clone());
@@ -58,6 +78,12 @@ pub(crate) fn build<W: WithChain>(
             let output = work.with(Stage::new(monitor, &mut layout)?, layout)?;
             log.close()?;
             Ok(output)
+        }
+        [FunctionConfig::Nat(NatFunction { nat, sharing: Some(sharing), .. })] => {
+            let objects = objects_of(lanes, seed);
+            let mut rng = randomness(seed);
+            let nat = SharedNat::new(nat.clone(), *sharing, &objects, &mut rng)?;
+            work.with(Shared::new(nat, &objects, &mut layout)?, layout)
         }
         [FunctionConfig::Nat(nat)] => {
             let (nat, log) = open(nat, logs)?;
@@ -78,6 +104,10 @@ pub(crate) fn build<W: WithChain>(
         }
         _ => unreachable!("the configuration knows the chains there are"),
     }
+}
+
+fn objects_of(lanes: usize, seed: Option<u64>) -> Objects {
+    seed.map_or_else(|| Objects::new(lanes), |seed| Objects::seeded(lanes, seed))
 }
 
 /// The NAT of a configuration, and its log.

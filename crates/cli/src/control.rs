@@ -5,6 +5,7 @@ mod client;
 mod explain;
 mod instance;
 mod peer;
+mod profile;
 mod server;
 mod socket;
 mod status;

@@ -11,7 +11,7 @@ use rheostat_io::{
 };
 use rheostat_packet::Mempool;
 use rheostat_steer::Steering;
-use rheostat_traffic::Mix;
+use rheostat_traffic::{Mix, Source, Stations};
 
 use crate::failure::Failure;
 
@@ -46,7 +46,7 @@ impl Opener<'_> {
             let id = DeviceId(number as u8);
             let device = match &config.kind {
                 DeviceKind::Sim(_) | DeviceKind::Pcap(_) => {
-                    self.open_simulated(id, config, &mut devices.writers)?
+                    self.open_simulated(id, config, configs.len(), &mut devices.writers)?
                 }
                 DeviceKind::Live(live) => self.open_live(id, config, live)?,
             };
@@ -59,6 +59,7 @@ impl Opener<'_> {
         &self,
         id: DeviceId,
         config: &DeviceConfig,
+        devices: usize,
         writers: &mut Vec<CaptureWriter>,
     ) -> Result<Box<dyn Device>, Failure> {
         let mut nic = SimConfig::new(&config.name, self.lanes, self.steering.clone());
@@ -75,7 +76,14 @@ impl Opener<'_> {
                         Driver::Threaded(clock)
                     }
                 };
-                let mix = Box::new(Mix::new(sim.mix(self.seed))?);
+                let mix = Mix::new(sim.mix(self.seed))?;
+                let mix: Box<dyn Source> = match sim.traffic.stations {
+                    // The same mix at every port, of which each takes its part.
+                    Some(stations) => {
+                        Box::new(Stations::new(mix, stations, u32::from(id.0), devices as u32))
+                    }
+                    None => Box::new(mix),
+                };
                 Ok(Box::new(SimNic::open(nic, mix, |_| Box::new(NullSink), self.pool)?))
             }
             DeviceKind::Pcap(pcap) => {

@@ -13,7 +13,7 @@ use rheostat_observe::LogError;
 use rheostat_packet::mbuf::PoolError;
 use rheostat_run::StartError;
 use rheostat_state::{ArenaError, LayoutError};
-use rheostat_steer::{Infeasible, SteeringError};
+use rheostat_steer::SteeringError;
 use rheostat_traffic::MixError;
 use thiserror::Error;
 
@@ -43,8 +43,6 @@ pub(crate) enum Failure {
     Layout(#[from] LayoutError),
     #[error("error: {0}")]
     Steering(#[from] SteeringError),
-    #[error("error: device `{device}`: {infeasible}")]
-    Infeasible { device: String, infeasible: Infeasible },
     #[error("error: there is no such traffic: {0}")]
     Mix(#[from] MixError),
     #[error("error: there is no such traffic: {0}")]

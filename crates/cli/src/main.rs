@@ -19,6 +19,7 @@ mod identity;
 mod interrupt;
 mod nat_host;
 mod network;
+mod profile;
 mod run;
 mod sim;
 mod trace;
@@ -46,6 +47,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
   rheo doctor
   rheo status --control /run/rheo/nat.sock
   rheo explain configs/nat.toml --input in.pcap --lanes 4
+  rheo profile configs/antiddos.toml --lanes 2
   rheo gen --output mix.pcap --packets 1M --flows 64k
   rheo sim balance --cores 16
   rheo bench nf"
@@ -71,6 +73,8 @@ enum Command {
     Table(control::TableArgs),
     /// Say what a policy would do with the load of a running instance, or of a capture, and why.
     Explain(explain::Args),
+    /// Say what keeps a chain from scaling, and what to do about it.
+    Profile(profile::Args),
     /// Take a load balancer's backend out of service, or back in.
     Backend(control::BackendArgs),
     /// Copy packets of a running instance into a file.
@@ -96,6 +100,7 @@ fn main() -> ExitCode {
         Command::Status(args) => control::status(&args),
         Command::Table(args) => control::table(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Profile(args) => profile::run(&args),
         Command::Backend(args) => control::backend(&args),
         Command::Capture(args) => capture::run(&args),
         Command::Trace(args) => trace::run(&args),

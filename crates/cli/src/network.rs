@@ -169,6 +169,9 @@ fn served(chain: &[FunctionConfig]) -> Vec<IpAddr> {
             FunctionConfig::Firewall(_)
             | FunctionConfig::Policer(_)
             | FunctionConfig::Monitor(_)
+            | FunctionConfig::AntiDdos(_)
+            | FunctionConfig::Bridge(_)
+            | FunctionConfig::Portscan(_)
             | FunctionConfig::Router => Vec::new(),
         })
         .collect()

@@ -17,10 +17,11 @@ use rheostat_observe::{HealthLines, LiveLine, LogError, LogWriter, Summary};
 use rheostat_run::Sample;
 use rheostat_run::{RunReport, Runtime};
 use rheostat_state::StateLayout;
+use rheostat_state::txn::Objects;
 use rheostat_steer::policy::{Policy, Rss};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::assemble::Assembly;
+use crate::assemble::{self, Assembly};
 use crate::chains::{self, Logs, WithChain};
 use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;
@@ -104,16 +105,48 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if !warnings.is_empty() {
         eprint!("{}", warnings.render(io::stderr().is_terminal()));
     }
-    let chain = config.chain.clone();
-    let watch = Watch::new(&config, args.json)?;
+    let quiet = if args.json { Quiet::Bar } else { Quiet::No };
+    let Finished { report, balance, .. } = carry_out(config, quiet, None)?;
+    Ok(print(&report, &balance, args.json))
+}
+
+/// What a run does not show of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quiet {
+    No,
+    /// No bar, which needs a terminal of its own.
+    Bar,
+    /// Nothing.
+    Yes,
+}
+
+/// A run that is over.
+pub(crate) struct Finished {
+    pub(crate) report: RunReport,
+    pub(crate) balance: Balance,
+    /// What the functions of the chain shared, if they shared anything.
+    pub(crate) objects: Option<Objects>,
+}
+
+/// Runs a configuration until its end. With `sample`, the cause of one in so many aborts is noted.
+///
+/// # Errors
+/// [`Failure`] when the run cannot start.
+pub(crate) fn carry_out(
+    config: Config,
+    quiet: Quiet,
+    sample: Option<u32>,
+) -> Result<Finished, Failure> {
+    let (chain, seed) = (config.chain.clone(), config.run.seed);
+    let lanes = assemble::lane_count(&config)?;
+    let watch = Watch::new(&config, quiet)?;
     // Before any thread is started that is to become somebody else.
     let identity = identity::find(config.run.user.as_deref(), config.run.group.as_deref())?;
     if let Some(identity) = identity {
         privileges::become_later(identity);
     }
-    let run = Run { config, watch, identity, board: None };
-    let (report, balance) = chains::build(&chain, Logs::Written, run)?;
-    Ok(print(&report, &balance, args.json))
+    let run = Run { config, watch, identity, board: None, sample };
+    chains::build(&chain, lanes, seed, Logs::Written, run)
 }
 
 /// A run once its chain is known.
@@ -122,20 +155,17 @@ struct Run {
     watch: Watch,
     identity: Option<Identity>,
     board: Option<Arc<HealthBoard>>,
+    sample: Option<u32>,
 }
 
 impl WithChain for Run {
-    type Output = (RunReport, Balance);
+    type Output = Finished;
 
     fn balances(&mut self, board: Arc<HealthBoard>) {
         self.board = Some(board);
     }
 
-    fn with<C: Chain>(
-        self,
-        chain: C,
-        layout: StateLayout,
-    ) -> Result<(RunReport, Balance), Failure> {
+    fn with<C: Chain>(self, chain: C, layout: StateLayout) -> Result<Finished, Failure> {
         // Before anything costly: another instance may listen there.
         let socket = self.config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
         if let (Some(socket), Some(identity)) = (&socket, self.identity) {
@@ -148,6 +178,12 @@ impl WithChain for Run {
         let policy = policy::<C>(&self.config);
         let balance = self.config.balance.clone();
         let shards = self.config.state.shards;
+        let functions = self.config.chain.iter().map(|function| function.name().to_owned());
+        let functions = functions.collect();
+        let objects = chain.objects().cloned();
+        if let (Some(objects), Some(sample)) = (&objects, self.sample) {
+            objects.sample_every(sample);
+        }
         let mut assembly = Assembly::new(self.config, &chain)?;
         let writers = assembly.writers();
         let followed = assembly.checks().zip(self.board.clone());
@@ -165,18 +201,20 @@ impl WithChain for Run {
             interrupted: self.watch.interrupted.clone(),
             board: self.board,
             balance: balance.clone(),
+            functions,
+            objects: objects.clone(),
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
         let view = run.view();
         let sizes = (view.lanes(), shards);
         let balancer = Balancer::new(policy, balance.interval, sizes, view.now());
         let balancing = Balancing::start(balancer, balance, view)?;
-        let outcome = self.watch.follow(run, server, balancing)?;
+        let (report, balance) = self.watch.follow(run, server, balancing)?;
         for writer in writers {
             writer.close()?;
         }
         health.map_or(Ok(()), LogWriter::close)?;
-        Ok(outcome)
+        Ok(Finished { report, balance, objects })
     }
 }
 
@@ -224,24 +262,26 @@ struct Watch {
     interval: Duration,
     interrupted: Arc<AtomicBool>,
     bar: Option<ProgressBar>,
+    quiet: bool,
 }
 
 impl Watch {
-    fn new(config: &Config, json: bool) -> Result<Watch, Failure> {
+    fn new(config: &Config, quiet: Quiet) -> Result<Watch, Failure> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             // The second signal ends the process at once.
             signal_hook::flag::register_conditional_shutdown(signal, 130, interrupted.clone())?;
             signal_hook::flag::register(signal, interrupted.clone())?;
         }
-        let reads_files = config.check_inputs().is_ok() && !json && io::stderr().is_terminal();
+        let reads_files =
+            config.check_inputs().is_ok() && quiet == Quiet::No && io::stderr().is_terminal();
         let bar = reads_files.then(|| {
             let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
             ProgressBar::new(1_000)
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
         let (duration, interval) = (config.run.duration, config.observe.interval);
-        Ok(Watch { duration, interval, interrupted, bar })
+        Ok(Watch { duration, interval, interrupted, bar, quiet: quiet == Quiet::Yes })
     }
 
     /// Prints figures until the input ends, the time is up, or someone interrupts; then lets what has
@@ -269,7 +309,7 @@ impl Watch {
                 eprintln!("packets are still under way after {} s", DRAIN.as_secs());
                 break;
             }
-            if now >= next_line {
+            if now >= next_line && !self.quiet {
                 next_line += self.interval;
                 let sample = run.sample();
                 self.show(&last, &sample, run.progress());

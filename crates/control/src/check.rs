@@ -2,6 +2,7 @@
 
 mod captures;
 mod network;
+mod ports;
 mod shadow;
 
 use rheostat_steer::Orientation;
@@ -15,9 +16,13 @@ use crate::findings::Findings;
 pub(crate) fn across_tables(config: &Config, findings: &mut Findings) {
     if findings.clean("device") {
         repeated_names(&config.devices, findings);
-        // A router may have any number of devices, and knows no sides.
-        if !config.chain.contains(&FunctionConfig::Router) || config.devices.is_empty() {
+        // A router and a bridge may have any number of devices, and know no sides.
+        let has_sides =
+            !config.chain.contains(&FunctionConfig::Router) && !ports::are_ports(config);
+        if has_sides || config.devices.is_empty() {
             sides(&config.devices, findings);
+        } else {
+            ports::check(config, findings);
         }
         captures::check(&config.devices, findings);
         network::check(config, findings);

@@ -1,6 +1,8 @@
 //! A configuration: what is to be run, read from TOML and checked.
 
+mod antiddos;
 pub mod balance;
+mod bridge;
 pub mod chain;
 mod describe;
 pub mod device;
@@ -15,6 +17,7 @@ pub mod observe;
 mod policer;
 pub mod polling;
 pub mod pool;
+mod portscan;
 pub mod run;
 pub mod state;
 pub mod steering;
@@ -154,9 +157,13 @@ impl Config {
     /// configuration may leave to the command line and a run may not.
     pub fn check_inputs(&self) -> Result<(), MissingInput> {
         let short = if self.devices.len() == 1 { ", or --input FILE" } else { "" };
+        // A port of a bridge without a capture only sends, if another has one.
+        let is_bridge = matches!(self.chain[..], [FunctionConfig::Bridge(_)]);
+        let has_input = self.devices.iter().any(|device| device.input().is_some());
         let missing = |device: &DeviceConfig| {
             let name = device.name.clone();
             match &device.kind {
+                DeviceKind::Pcap(_) if is_bridge && has_input => None,
                 DeviceKind::Pcap(pcap) if pcap.input.is_none() => {
                     Some(MissingInput::Capture { device: name, short })
                 }

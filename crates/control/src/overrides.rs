@@ -157,9 +157,14 @@ impl Overrides {
             device.apply(&mut config.devices, findings);
         }
         if self.input.is_some() || self.output.is_some() {
-            join_devices(config);
+            match config.chain[..] {
+                [FunctionConfig::Bridge(_)] => self.apply_to_ports(&mut config.devices),
+                _ => join_devices(config),
+            }
         }
-        self.apply_captures(&mut config.devices, findings);
+        if !matches!(config.chain[..], [FunctionConfig::Bridge(_)]) {
+            self.apply_captures(&mut config.devices, findings);
+        }
         if let Some(name) = &self.policy {
             findings.forget_place("balance.policy");
             match policy::NAMES.into_iter().find(|known| known == name) {
@@ -189,6 +194,18 @@ impl Overrides {
                 let finding = Finding::mistake("--duration", "--duration 0 leaves no time to run");
                 findings.push(finding.help("write, for example, --duration 10s"));
             }
+        }
+    }
+
+    /// At a bridge, `--input` is what arrives on the first port and `--output` what leaves on the second; nothing
+    /// arrives on any other.
+    fn apply_to_ports(&self, ports: &mut [DeviceConfig]) {
+        for (index, port) in ports.iter_mut().enumerate() {
+            port.kind = DeviceKind::Pcap(PcapConfig {
+                input: self.input.clone().filter(|_| index == 0),
+                output: self.output.clone().filter(|_| index == 1),
+                ..PcapConfig::default()
+            });
         }
     }
 

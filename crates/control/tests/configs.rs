@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use rheostat_control::config::{DeviceKind, FunctionConfig};
 use rheostat_control::{Config, Overrides};
+use rheostat_nf::DeviceSet;
+use rheostat_nf::function::bridge::BridgeConfig;
 use rheostat_nf::function::firewall::{Action, Timeouts};
 use rheostat_nf::function::lb::{Health, LbConfig, Mode, OnDown};
 use rheostat_nf::function::policer::{self, Colour, Count};
+use rheostat_nf::function::portscan::PortscanConfig;
 use rheostat_steer::{Side, Whose};
 
 fn folder() -> PathBuf {
@@ -113,6 +116,54 @@ fn the_monitor_is_as_by_default() {
          talk most, at the end"
     );
     assert!(told.contains("up to 198 MiB"), "three lines for a flow: {told}");
+}
+
+#[test]
+fn functions_on_shared_objects_write_out_their_defaults() {
+    let told = |name: &str| {
+        let config = load(name);
+        let told = config.to_string();
+        let line = told.lines().find(|line| line.starts_with("chain")).unwrap().to_owned();
+        (config.chain, line)
+    };
+    let (chain, line) = told("antiddos.toml");
+    assert_eq!(chain, [FunctionConfig::AntiDdos(Default::default())]);
+    assert_eq!(
+        line,
+        "chain     antiddos: attack when more than 80 % of 1k flows or more have one packet, by counts up to 100us \
+         old; TCP; new flows are counted"
+    );
+    let (chain, line) = told("bridge.toml");
+    assert_eq!(chain, [FunctionConfig::Bridge(BridgeConfig::new(DeviceSet::first(3)))]);
+    assert_eq!(
+        line,
+        "chain     bridge: 3 ports, 8192 stations, forgotten after 5min and refreshed every 1s"
+    );
+    let (chain, line) = told("portscan.toml");
+    assert_eq!(chain, [FunctionConfig::Portscan(PortscanConfig::default())]);
+    assert_eq!(
+        line,
+        "chain     portscan: a host (/32 or /64) scans after 4 failures in a row or as good as; 5s to answer; \
+         64k hosts and 256k pairs, for 30min; connections of scanners are counted"
+    );
+}
+
+#[test]
+fn a_bridge_reads_one_capture_at_its_first_port() {
+    let overrides = Overrides {
+        input: Some("in.pcap".into()),
+        output: Some("out.pcap".into()),
+        ..Overrides::default()
+    };
+    let (config, _) = Config::load(&folder().join("bridge.toml"), &overrides).unwrap();
+    assert_eq!(config.devices.len(), 3);
+    let files: Vec<_> = config.devices.iter().map(|port| (port.input(), port.output())).collect();
+    let (input, output) = (Path::new("in.pcap"), Path::new("out.pcap"));
+    assert_eq!(files, [(Some(input), None), (None, Some(output)), (None, None)]);
+    assert_eq!(config.check_inputs(), Ok(()), "ports without a capture only send");
+    let overrides = Overrides { output: Some("out.pcap".into()), ..Overrides::default() };
+    let (config, _) = Config::load(&folder().join("bridge.toml"), &overrides).unwrap();
+    assert!(config.check_inputs().is_err(), "nothing would arrive");
 }
 
 #[test]

@@ -5,6 +5,9 @@
 //! as fast as possible would show it far more often than any network, and differently every time; so
 //! there such a packet waits until everything before it is done with, and everything behind waits for it.
 //!
+//! The same holds where the directions of a flow take different ways, as they do through functions that translate
+//! and have no packet set: then one side's packets wait until those of the other before them are done with.
+//!
 //! Captures on several devices are the sides of one story. They are read in the order of their stamps, and
 //! before one device takes over from another, everything before is done with.
 

@@ -3,15 +3,18 @@
 //! packet passes it without a virtual call.
 
 mod empty;
+mod shared;
 mod stage;
 mod then;
 
 pub use empty::Empty;
+pub use shared::Shared;
 pub use stage::Stage;
 pub use then::Then;
 
 use rheostat_run::Figures;
 use rheostat_state::FlowMut;
+use rheostat_state::txn::Objects;
 use rheostat_steer::{PacketSet, Steering, SteeringError, Translation};
 
 use crate::cx::Scope;
@@ -29,8 +32,26 @@ pub trait Chain: Send + Sync + 'static {
     /// The functions' states of one flow, as far as they have seen it.
     type States;
 
+    /// What [`Chain::save`] keeps of a flow.
+    type Saved: Send;
+
     /// Whether flows are looked up at all.
     const STATEFUL: bool;
+
+    /// Whether handlers run in transactions on objects that all lanes share, so that whatever they do can
+    /// be undone.
+    const SHARED: bool = false;
+
+    /// The objects that the functions share, if they share any.
+    fn objects(&self) -> Option<&Objects> {
+        None
+    }
+
+    /// The functions' states of a flow, for [`Chain::restore`].
+    fn save(&self, flow: &mut FlowMut<'_>) -> Self::Saved;
+
+    /// Gives a flow the states back that it had.
+    fn restore(&self, flow: &mut FlowMut<'_>, saved: Self::Saved);
 
     /// The header fields that name a flow of the chain.
     fn packet_set(&self) -> PacketSet;
@@ -105,6 +126,9 @@ pub trait Chain: Send + Sync + 'static {
 
     /// Adds what the functions have counted in one shard to the figures of a run.
     fn figures(&self, local: &Self::Local, figures: &mut Figures);
+
+    /// Adds what the functions have counted in shared objects to the figures of a run.
+    fn totals(&self, _figures: &mut Figures) {}
 }
 
 /// Adapts `steering` to a chain: its sets and its translation.

@@ -1,9 +1,15 @@
 //! Runs a chain on the packets of a lane: looks flows up in stages, so that the memory a packet needs
 //! is on its way while others are worked on, and does what the functions decide.
 
+mod apart;
+mod flood;
 mod flow_life;
 mod journal;
+mod presentation;
 mod routed;
+mod shared_burst;
+mod transaction;
+mod undo;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +22,7 @@ use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTrac
 use rheostat_state::{Probe, Shard, StateLayout, TableConfig};
 use rheostat_steer::{Side, Steering};
 
+use self::shared_burst::Transactions;
 use crate::chain::Chain;
 use crate::cx::{Asked, Originated, Scope};
 use crate::function::ShardInfo;
@@ -35,6 +42,8 @@ pub struct ChainService<C: Chain> {
     /// Where devices have addresses: the network layer.
     stack: Option<Box<Stack>>,
     originated: Originated,
+    /// What a chain on shared objects needs besides.
+    transactions: Transactions<C::Saved>,
     probes: Vec<Probe>,
     /// Shards from whose tables a flow was removed during this burst.
     disturbed: Vec<ShardId>,
@@ -78,12 +87,19 @@ pub fn make_shards<C: Chain>(
 
 impl<C: Chain> ChainService<C> {
     /// The service of one lane. All lanes share `chain`.
+    ///
+    /// # Panics
+    /// When functions of the chain work on objects of different [`Objects`](rheostat_state::txn::Objects).
     pub fn new(chain: Arc<C>, routes: Routes) -> ChainService<C> {
+        // Refuses chains of functions that do not go together.
+        const { _ = C::SHARED };
+        let _ = chain.objects();
         ChainService {
             chain,
             routes,
             stack: None,
             originated: Originated::default(),
+            transactions: Transactions::default(),
             probes: Vec::new(),
             disturbed: Vec::new(),
             next_shard: ShardId(0),
@@ -105,7 +121,8 @@ impl<C: Chain> ChainService<C> {
         let known = followed && self.note_lookup(&packet, arrival, lane, out);
         let verdict = self.judge(&mut packet, arrival, probe, lane);
         if followed {
-            self.note_decisions(&packet, arrival, known, lane, out);
+            let made = self.originated.made();
+            self.note_decisions(&packet, arrival, known, made, lane, out);
         }
         self.dispose(packet, arrival.side, verdict, lane, out);
         self.send_originated(lane, out, arrival.now);
@@ -120,6 +137,9 @@ impl<C: Chain> ChainService<C> {
         probe: Probe,
         lane: &mut LaneState<'_, C::Local>,
     ) -> Outcome<Verdict> {
+        if C::SHARED {
+            return self.judge_alone(packet, arrival, probe, lane);
+        }
         match arrival.kind {
             ArrivalKind::Flow | ArrivalKind::IcmpError => {
                 self.run_flow(packet, arrival, probe, lane)
@@ -159,6 +179,7 @@ impl<C: Chain> ChainService<C> {
                 out.send(device, packet, lane.pool, counters);
             }
             Ok(Verdict::Send(device)) => out.send(device, packet, lane.pool, counters),
+            Ok(Verdict::Flood(devices)) => flood::send(packet, devices, lane.pool, counters, out),
             Ok(Verdict::Drop(reason)) => out.discard(packet, reason, lane.pool, counters),
             Ok(Verdict::Consume) => out.consume(packet, lane.pool, counters),
             Ok(Verdict::TurnRound) if side == Side::Inside => {
@@ -167,10 +188,13 @@ impl<C: Chain> ChainService<C> {
             }
             // Only a packet of a known flow can restart it, and that case is dealt with before.
             Ok(Verdict::Restart | Verdict::TurnRound) | Err(_) => {
-                for (_, originated) in self.originated.packets.drain(..) {
-                    lane.pool.free(originated);
+                // In a transaction it is undone; what is there is of flows that have ended.
+                if !C::SHARED {
+                    for (_, originated) in self.originated.packets.drain(..) {
+                        lane.pool.free(originated);
+                    }
+                    self.originated.unborn = 0;
                 }
-                self.originated.unborn = 0;
                 out.discard(packet, DropReason::HandlerAbort, lane.pool, counters);
             }
         }
@@ -216,6 +240,10 @@ impl<C: Chain> ChainService<C> {
             }
         }
         lane.counters.note_flows();
+        if C::SHARED {
+            lane.counters.panics.add(std::mem::take(&mut self.originated.panics));
+            self.rest();
+        }
     }
 }
 
@@ -242,8 +270,11 @@ impl<C: Chain> Service for ChainService<C> {
                 None => Probe::default(),
             }
         }));
+        self.open_transactions(lane);
         let mut probe = probes.iter().copied();
-        if self.stack.is_none() {
+        if C::SHARED && self.stack.is_none() {
+            self.process_shared(arrivals, &probes, lane, out);
+        } else if self.stack.is_none() {
             arrivals.drain(|packet, arrival| {
                 self.run(packet, arrival, probe.next().unwrap_or_default(), lane, out);
             });
@@ -287,6 +318,7 @@ impl<C: Chain> Service for ChainService<C> {
             self.next_tick = now + ROUND;
             return;
         };
+        self.open_transactions(lane);
         let complete = self.visit(id, lane, now, RECLAIM);
         self.send_originated(lane, out, now);
         if complete {
@@ -298,6 +330,7 @@ impl<C: Chain> Service for ChainService<C> {
     }
 
     fn finish(&mut self, lane: &mut LaneState<'_, C::Local>, out: &mut Egress, now: Time) {
+        self.open_transactions(lane);
         let owned: Vec<_> = lane.shards.owned().collect();
         for id in owned {
             while !self.visit(id, lane, now, usize::MAX) {}
@@ -319,6 +352,16 @@ impl<C: Chain> Service for ChainService<C> {
 
     fn figures(&self, local: &C::Local, figures: &mut Figures) {
         self.chain.figures(local, figures);
+    }
+
+    fn totals(&self, figures: &mut Figures) {
+        self.chain.totals(figures);
+        if let Some(objects) = self.chain.objects() {
+            let total = objects.profile().total();
+            figures.add("transactions", total.commits);
+            figures.add("transactions_aborted", total.aborts);
+            figures.add("transactions_alone", total.alone);
+        }
     }
 }
 

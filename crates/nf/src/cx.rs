@@ -6,6 +6,7 @@ use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_io::layer::trace::Step;
 use rheostat_packet::{AllocError, FlowKey, LinkType, Mbuf, PoolCache};
 use rheostat_state::FlowTable;
+use rheostat_state::txn::{Transactional, Txn};
 
 use crate::packet::Packet;
 use crate::verdict::Abort;
@@ -53,6 +54,57 @@ pub(crate) struct Originated {
     pub(crate) alias: Option<FlowKey>,
     /// What each function decided about a packet that is followed.
     pub(crate) decisions: Vec<Step>,
+    /// The lane's transactions, if its chain works on shared objects.
+    pub(crate) txn: Option<Txn>,
+    /// Handlers that panicked and were stopped there.
+    pub(crate) panics: u64,
+}
+
+impl Originated {
+    /// The lane's transactions.
+    ///
+    /// # Panics
+    /// When the chain has none: the function works on shared objects, but does not stand in it as
+    /// [`Shared`](crate::Shared).
+    #[inline]
+    pub(crate) fn txn(&mut self) -> &mut Txn {
+        self.txn.as_mut().expect("a function on shared objects stands in its chain as `Shared`")
+    }
+
+    /// How much has been made so far.
+    #[inline]
+    pub(crate) fn made(&self) -> Made {
+        Made { packets: self.packets.len(), unborn: self.unborn }
+    }
+
+    /// Gives up what was made since, and all that was noted.
+    #[inline]
+    pub(crate) fn go_back(&mut self, to: Made, pool: &mut PoolCache) {
+        self.packets.drain(to.packets..).for_each(|(_, packet)| pool.free(packet));
+        self.unborn = to.unborn;
+        self.alias = None;
+        self.decisions.clear();
+    }
+}
+
+/// How much functions have originated up to some moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Made {
+    pub(crate) packets: usize,
+    /// Packets for which there was no buffer.
+    pub(crate) unborn: u64,
+}
+
+impl Made {
+    /// How much more that is.
+    pub(crate) fn since(self, earlier: Made) -> Made {
+        Made { packets: self.packets - earlier.packets, unborn: self.unborn - earlier.unborn }
+    }
+
+    /// All packets, also those that could not be made.
+    pub(crate) fn total(self) -> usize {
+        self.packets + self.unborn as usize
+    }
 }
 
 impl Scope<'_> {
@@ -194,6 +246,17 @@ impl<L> Cx<'_, L> {
             _ => self.scope.pool.free(packet),
         }
         Ok(())
+    }
+}
+
+/// What the methods of shared objects take. At the time that [`Cx::now`] tells.
+///
+/// # Panics
+/// When the function's chain does not run it in transactions (see [`Shared`](crate::Shared)).
+impl<L> Transactional for Cx<'_, L> {
+    #[inline]
+    fn txn(&mut self) -> &mut Txn {
+        self.scope.originated.txn()
     }
 }
 

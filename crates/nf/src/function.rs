@@ -1,16 +1,23 @@
 //! The trait that a network function implements, and the functions that come with rheostat.
 
+pub mod ageing_map;
+pub mod antiddos;
+pub mod bridge;
 pub mod firewall;
 pub mod lb;
 pub mod monitor;
 pub mod nat;
 pub mod policer;
+pub mod portscan;
 
+pub use antiddos::AntiDdos;
+pub use bridge::Bridge;
 pub use firewall::Firewall;
 pub use lb::Lb;
 pub use monitor::Monitor;
 pub use nat::Nat;
 pub use policer::Policer;
+pub use portscan::Portscan;
 
 use std::sync::Arc;
 
@@ -153,4 +160,8 @@ pub trait NetworkFunction: Send + Sync + 'static {
 
     /// Adds what the function has counted in one shard to the figures of a run that is over.
     fn figures(&self, _local: &Self::Local, _figures: &mut Figures) {}
+
+    /// Adds what the function has counted in shared objects to the figures of a run that is over. Asked
+    /// once per run.
+    fn totals(&self, _figures: &mut Figures) {}
 }

@@ -1,16 +1,21 @@
 //! Network functions: the trait to implement, what a handler can do, and chains of functions run by
 //! the lanes.
 
+#![forbid(unsafe_code, reason = "no `static mut`: what flows share lies in a `Vector` or a `Map`")]
+
 pub mod chain;
 mod chain_service;
 mod cx;
+mod device_set;
 pub mod function;
 mod packet;
+mod packet_log;
 mod verdict;
 
-pub use chain::{Chain, Empty, Stage, Then, steering_for};
+pub use chain::{Chain, Empty, Shared, Stage, Then, steering_for};
 pub use chain_service::{ChainService, Seeds, make_shards};
 pub use cx::{Cx, DEFAULT_LIFETIME, Flows, Scope};
+pub use device_set::DeviceSet;
 pub use function::{NetworkFunction, ShardInfo};
 pub use packet::Packet;
 pub use verdict::{Abort, Admission, Ending, Outcome, Verdict};

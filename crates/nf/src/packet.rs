@@ -9,6 +9,8 @@ use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, tuple};
 use rheostat_run::{Arrival, ArrivalKind};
 use rheostat_steer::Side;
 
+use crate::packet_log::PacketLog;
+
 /// One packet with its layers and its flow's key. Headers are read through views; there is no way to
 /// the raw bytes for writing.
 #[derive(Debug)]
@@ -17,12 +19,35 @@ pub struct Packet<'a> {
     arrival: &'a Arrival,
     /// Whether a function has changed addresses or ports.
     rewritten: bool,
+    /// Where it is kept what the packet was before it is changed, if it may have to be so again.
+    log: Option<&'a mut PacketLog>,
 }
+
+/// Bytes of a transport header that a function can change: up to TCP's checksum and urgent pointer.
+const TRANSPORT: usize = 20;
 
 impl<'a> Packet<'a> {
     #[inline]
     pub(crate) fn new(mbuf: &'a mut Mbuf, arrival: &'a Arrival) -> Packet<'a> {
-        Packet { mbuf, arrival, rewritten: false }
+        Packet { mbuf, arrival, rewritten: false, log: None }
+    }
+
+    /// A packet whose changes can be undone by `log`.
+    #[inline]
+    pub(crate) fn logged(
+        mbuf: &'a mut Mbuf,
+        arrival: &'a Arrival,
+        log: &'a mut PacketLog,
+    ) -> Packet<'a> {
+        Packet { mbuf, arrival, rewritten: false, log: Some(log) }
+    }
+
+    /// Keeps the first `count` bytes, which are about to be changed.
+    #[inline]
+    fn keep(&mut self, count: usize) {
+        if let Some(log) = &mut self.log {
+            log.keep(self.mbuf, count);
+        }
     }
 
     /// The key of the flow, inside endpoint first, as the packet is now: once a function has rewritten
@@ -57,6 +82,7 @@ impl<'a> Packet<'a> {
     #[inline]
     pub fn rewrite(&mut self) -> Result<Rewrite<'_>, RewriteError> {
         self.rewritten = true;
+        self.keep(usize::from(self.arrival.headers.l4) + TRANSPORT);
         Rewrite::new(self.mbuf.data_mut(), &self.arrival.headers)
     }
 
@@ -66,6 +92,8 @@ impl<'a> Packet<'a> {
     /// [`RewriteError::Quote`] when the packet is no ICMP error.
     pub fn quoted(&mut self) -> Result<Quoted<'_>, RewriteError> {
         self.rewritten = true;
+        // What is quoted may have headers of any length.
+        self.keep(usize::MAX);
         Quoted::new(self.mbuf.data_mut(), &self.arrival.headers)
     }
 
@@ -80,6 +108,7 @@ impl<'a> Packet<'a> {
     /// longer the one its headers describe, so this is for the last function of a chain.
     pub fn encapsulate(&mut self, count: usize) -> Option<&mut [u8]> {
         let link = usize::from(self.arrival.headers.l3);
+        self.keep(link);
         self.mbuf.prepend(count)?;
         let data = self.mbuf.data_mut();
         data.copy_within(count..count + link, 0);
@@ -157,7 +186,9 @@ impl<'a> Packet<'a> {
     /// Sets type of service or traffic class, and the checksum of IPv4 with it; without IP, nothing.
     #[inline]
     pub fn set_traffic_class(&mut self, class: u8) {
-        let l3 = usize::from(self.arrival.headers.l3);
+        let Headers { l3, l4, .. } = self.arrival.headers;
+        self.keep(l4.into());
+        let l3 = usize::from(l3);
         let Some(ip) = self.mbuf.data_mut().get_mut(l3..) else { return };
         match self.arrival.headers.network {
             Network::Ipv4 => {

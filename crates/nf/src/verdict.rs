@@ -3,7 +3,10 @@
 use std::fmt;
 
 use rheostat_base::{DeviceId, DropReason};
-use thiserror::Error;
+
+pub use rheostat_state::txn::{Abort, Outcome};
+
+use crate::device_set::DeviceSet;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +15,9 @@ pub enum Verdict {
     Forward,
     /// Out of this device at once; the functions that would follow do not see the packet.
     Send(DeviceId),
+    /// Out of each of these devices at once, as copies but for one; with none, dropped as
+    /// [`DropReason::NoRoute`]. The functions that would follow do not see the packet.
+    Flood(DeviceSet),
     /// Dropped and counted under this reason.
     Drop(DropReason),
     /// The packet has served its purpose.
@@ -24,12 +30,15 @@ pub enum Verdict {
     TurnRound,
 }
 
+const _: () = assert!(size_of::<Outcome<Verdict>>() <= 8, "verdicts travel in a register");
+
 /// For people.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Forward => f.write_str("forward"),
             Verdict::Send(device) => write!(f, "send on {device}"),
+            Verdict::Flood(devices) => write!(f, "send on {} devices", devices.len()),
             Verdict::Drop(reason) => write!(f, "drop ({})", reason.name()),
             Verdict::Consume => f.write_str("consume"),
             Verdict::Restart => f.write_str("restart the flow"),
@@ -74,13 +83,3 @@ pub enum Ending {
     /// The run is over (see [`NetworkFunction::ends_with_run`](crate::NetworkFunction::ends_with_run)).
     Stopped,
 }
-
-/// The result of a handler. `Err` means that an access to shared state conflicted and the handler
-/// must be undone; `?` carries it to the runtime.
-pub type Outcome<T> = Result<T, Abort>;
-
-/// A handler could not complete. The packet is dropped and counted as
-/// [`DropReason::HandlerAbort`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the handler was aborted")]
-pub struct Abort;

@@ -6,7 +6,9 @@ mod reply;
 mod request;
 
 pub use reply::{BackendState, DeviceState, Reply, Status};
-pub use request::{CaptureRequest, ExplainRequest, HealthWord, Request, Shuffle, TraceRequest};
+pub use request::{
+    CaptureRequest, ExplainRequest, HealthWord, ProfileRequest, Request, Shuffle, TraceRequest,
+};
 
 /// The longest line that a client may send, in bytes.
 pub const LONGEST_REQUEST: usize = 64 << 10;

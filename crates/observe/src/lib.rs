@@ -10,6 +10,7 @@ pub mod health_lines;
 pub mod live;
 pub mod log_writer;
 mod mapping_lines;
+pub mod profile;
 pub mod summary;
 pub mod trace;
 

@@ -41,6 +41,9 @@ pub struct Summary {
     pub flows: Flows,
     /// Packets processed after a younger packet of their flow.
     pub reordered: u64,
+    /// Handlers of functions on shared objects that panicked; left out while none has.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub panics: u64,
     /// What the functions of the chain have counted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub functions: BTreeMap<Cow<'static, str>, u64>,
@@ -186,6 +189,7 @@ impl Summary {
                 peak: all.flows_peak,
             },
             reordered: all.reordered,
+            panics: all.panics,
             functions: BTreeMap::new(),
             top: BTreeMap::new(),
             lanes: lanes
@@ -206,6 +210,10 @@ impl Summary {
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and names are always JSON")
     }
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The busiest lane's time ÷ the mean.
@@ -240,6 +248,9 @@ impl fmt::Display for Summary {
             "flows     {} created, {} ended, {} alive, {} at once at most",
             self.flows.created, self.flows.expired, self.flows.live, self.flows.peak
         )?;
+        if self.panics > 0 {
+            writeln!(f, "panics    {} of handlers", self.panics)?;
+        }
         for (name, count) in &self.functions {
             writeln!(f, "          {name} {count}")?;
         }
@@ -319,6 +330,16 @@ mod tests {
             summary.sent + summary.consumed + summary.held + summary.dropped_total()
         );
         assert_eq!(summary.flows.live, 3);
+    }
+
+    #[test]
+    fn panics_are_told_where_there_were_some() {
+        let mut report = report();
+        assert!(!Summary::of(&report).to_json().contains("panics"));
+        report.last.lanes[0].panics = 4;
+        let summary = Summary::of(&report);
+        assert!(summary.to_json().contains("\"panics\":4"), "{}", summary.to_json());
+        assert!(summary.to_string().contains("panics    4 of handlers"), "{summary}");
     }
 
     #[test]

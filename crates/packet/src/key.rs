@@ -78,6 +78,25 @@ impl FlowKey {
         FlowKey { words, family: Family::V6 }
     }
 
+    /// Leading bits of an address of [`FlowKey::link`] that hold the MAC address.
+    pub const LINK_ADDRESS_BITS: u8 = 48;
+    /// The same with the VLAN identifiers.
+    pub const LINK_VLAN_BITS: u8 = 72;
+    /// The same with the Ethertype: all of it.
+    pub const LINK_BITS: u8 = 88;
+
+    /// The key of frames between two MAC addresses, in a zone, with an Ethertype. It has the shape of a key
+    /// of IPv6 whose addresses begin with these, in the order of [`FlowKey::LINK_ADDRESS_BITS`] and what
+    /// follows, and is never used beside keys of IPv6 that name flows.
+    pub fn link(first: [u8; 6], second: [u8; 6], zone: u32, ethertype: u16) -> FlowKey {
+        let address = |mac: [u8; 6]| {
+            let mac = mac.into_iter().fold(0_u128, |bits, byte| bits << 8 | u128::from(byte));
+            let tail = u128::from(zone & 0xff_ffff) << 56 | u128::from(ethertype) << 40;
+            Ipv6Addr::from_bits(mac << 80 | tail)
+        };
+        FlowKey::v6((address(first), 0), (address(second), 0), 0, 0)
+    }
+
     /// The version of IP.
     #[inline]
     pub const fn family(&self) -> Family {
@@ -229,6 +248,20 @@ mod tests {
         assert_eq!(key.reversed(), FlowKey::v6(b, a, 17, 0));
         assert!(key.is_sorted() && !key.reversed().is_sorted());
         assert_eq!(key.to_string(), "17 [2001:db8::1]:9 [2001:db8:ffff::2]:10");
+    }
+
+    #[test]
+    fn the_parts_of_a_frame_lie_where_they_are_said_to() {
+        let (a, b) = ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+        let key = FlowKey::link(a, b, 0x12_3456, 0x0806);
+        assert_eq!(key.reversed(), FlowKey::link(b, a, 0x12_3456, 0x0806));
+        let left = |bits| {
+            let parts = KeyParts { first: [0, bits], second: [0, bits], ..KeyParts::default() };
+            key.masked(&KeyMask::new(&parts))
+        };
+        assert_eq!(left(FlowKey::LINK_BITS), key);
+        assert_eq!(left(FlowKey::LINK_VLAN_BITS), FlowKey::link(a, b, 0x12_3456, 0));
+        assert_eq!(left(FlowKey::LINK_ADDRESS_BITS), FlowKey::link(a, b, 0, 0));
     }
 
     #[test]

@@ -42,6 +42,17 @@ pub enum LinkType {
     LinuxCooked2,
 }
 
+impl LinkType {
+    /// All of them, each in the place that its number as `u8` says.
+    pub const ALL: [LinkType; 5] = [
+        LinkType::Ethernet,
+        LinkType::Raw,
+        LinkType::Null,
+        LinkType::LinuxCooked,
+        LinkType::LinuxCooked2,
+    ];
+}
+
 /// What a device hashed a packet over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
@@ -98,14 +109,7 @@ impl Meta {
     /// What the first bytes of the packet are.
     #[inline]
     pub fn link(&self) -> LinkType {
-        const LINKS: [LinkType; 5] = [
-            LinkType::Ethernet,
-            LinkType::Raw,
-            LinkType::Null,
-            LinkType::LinuxCooked,
-            LinkType::LinuxCooked2,
-        ];
-        LINKS[usize::from(self.link)]
+        LinkType::ALL[usize::from(self.link)]
     }
 
     /// Says what the first bytes of the packet are.

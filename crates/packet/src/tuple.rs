@@ -6,7 +6,7 @@ use crate::wire::field::{array_at, u16_at};
 use crate::wire::ipv6_extension::{self, Extensions};
 use crate::wire::protocol::{FRAGMENT, ICMPV4, ICMPV6, has_ports};
 use crate::wire::{Ipv4Packet, Ipv6Packet, icmpv4, icmpv6};
-use crate::{FlowKey, Fragment, Headers, Mbuf, Network};
+use crate::{FlowKey, Fragment, Headers, LinkType, Mbuf, Network};
 
 /// What a packet's headers say about its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +88,16 @@ impl Tuple {
 /// The addresses of a packet, source first, as a key without ports; `None` without IP.
 pub fn addresses(data: &[u8], headers: &Headers) -> Option<FlowKey> {
     key(data, headers, (0, 0))
+}
+
+/// The MAC addresses of a frame, source first, with its VLAN and Ethertype; `None` without Ethernet.
+pub fn stations(data: &[u8], headers: &Headers, link: LinkType) -> Option<FlowKey> {
+    if link != LinkType::Ethernet {
+        return None;
+    }
+    let both: &[u8; 12] = data.first_chunk()?;
+    let (destination, source) = (array_at(both, 0), array_at(both, 6));
+    Some(FlowKey::link(source, destination, headers.zone, headers.ethertype))
 }
 
 /// The key of a packet with these ports.

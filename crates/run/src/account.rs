@@ -17,7 +17,7 @@ macro_rules! lane_counters {
         }
 
         /// The counters of one lane, or their sum over lanes, at one moment.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct LaneSample {
             $($(#[$doc])* pub $name: u64,)*
             /// Packets dropped, indexed by [`DropReason`].
@@ -32,6 +32,12 @@ macro_rules! lane_counters {
                     dropped[*reason as usize] = self.dropped.get(*reason);
                 }
                 LaneSample { $($name: self.$name.get(),)* dropped }
+            }
+        }
+
+        impl Default for LaneSample {
+            fn default() -> LaneSample {
+                LaneSample { $($name: 0,)* dropped: [0; DropReason::COUNT] }
             }
         }
 
@@ -86,6 +92,8 @@ lane_counters! {
     flows_in,
     /// Flows that went with their shards to other lanes.
     flows_out,
+    /// Handlers that panicked and were stopped there.
+    panics,
     /// Nanoseconds in polls that found work.
     busy_ns,
     /// Nanoseconds in all polls.

@@ -227,6 +227,11 @@ impl<S: Service> Lane<S> {
         }
     }
 
+    /// Adds what the services of all lanes have counted together.
+    pub fn add_totals(&self, figures: &mut Figures) {
+        self.service.totals(figures);
+    }
+
     /// The latest time the lane has seen.
     pub fn latest(&self) -> Time {
         self.latest
@@ -257,8 +262,12 @@ impl<S: Service> Lane<S> {
             self.track_fragments();
         }
         let completed = self.complete();
-        let mut state =
-            LaneState { shards: &mut self.shards, pool: &mut self.pool, counters: &self.counters };
+        let mut state = LaneState {
+            id: self.id,
+            shards: &mut self.shards,
+            pool: &mut self.pool,
+            counters: &self.counters,
+        };
         if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
             self.service.tick(&mut state, &mut self.egress, self.latest);
             self.expire_fragments();
@@ -288,8 +297,12 @@ impl<S: Service> Lane<S> {
             }
         }
         self.counters.held.set(0);
-        let mut state =
-            LaneState { shards: &mut self.shards, pool: &mut self.pool, counters: &self.counters };
+        let mut state = LaneState {
+            id: self.id,
+            shards: &mut self.shards,
+            pool: &mut self.pool,
+            counters: &self.counters,
+        };
         self.service.finish(&mut state, &mut self.egress, now);
         self.egress.flush(&mut self.pool, &self.counters);
         self.pool.flush();
@@ -420,8 +433,12 @@ impl<S: Service> Lane<S> {
         // Packets of a burst come in the order of their times.
         let now = self.burst.last().map_or(now, |packet| self.time_of(packet, now));
         self.latest = self.latest.max(now);
-        let mut state =
-            LaneState { shards: &mut self.shards, pool: &mut self.pool, counters: &self.counters };
+        let mut state = LaneState {
+            id: self.id,
+            shards: &mut self.shards,
+            pool: &mut self.pool,
+            counters: &self.counters,
+        };
         self.service.relay(&mut self.burst, &mut state, &mut self.egress, now);
         debug_assert!(self.burst.is_empty(), "a service leaves no packet behind");
     }
@@ -429,6 +446,7 @@ impl<S: Service> Lane<S> {
     fn process(&mut self) {
         while !self.arrivals.is_empty() {
             let mut state = LaneState {
+                id: self.id,
                 shards: &mut self.shards,
                 pool: &mut self.pool,
                 counters: &self.counters,

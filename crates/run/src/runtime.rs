@@ -406,6 +406,9 @@ impl<S: Service> Runtime<S> {
         last.lanes = self.view.counters.iter().map(|counters| counters.sample()).collect();
         let mut figures = Figures::default();
         lanes.iter().for_each(|lane| lane.add_figures(&mut figures));
+        if let Some(lane) = lanes.first() {
+            lane.add_totals(&mut figures);
+        }
         let migration = self.migration_times();
         drop(lanes);
         let warnings = self.view.monitors.iter().flat_map(|monitor| monitor.warnings()).collect();

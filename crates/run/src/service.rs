@@ -1,6 +1,6 @@
 //! What a lane runs: a chain of network functions, or a service of one's own.
 
-use rheostat_base::Time;
+use rheostat_base::{LaneId, Time};
 use rheostat_packet::{Burst, PoolCache};
 
 use crate::account::LaneCounters;
@@ -11,6 +11,8 @@ use crate::shard_set::ShardSet;
 
 /// The parts of a lane that a service works on.
 pub struct LaneState<'a, L> {
+    /// The lane's number.
+    pub id: LaneId,
     /// The shards the lane owns.
     pub shards: &'a mut ShardSet<L>,
     /// The lane's stock of packet buffers; packets that end here are freed into it.
@@ -70,4 +72,8 @@ pub trait Service: Send + 'static {
 
     /// Adds what was counted in one shard to the figures of a run that is over.
     fn figures(&self, _local: &Self::Local, _figures: &mut Figures) {}
+
+    /// Adds what was counted for all shards together, and not by lane: asked of one lane of a run that is
+    /// over.
+    fn totals(&self, _figures: &mut Figures) {}
 }

@@ -4,6 +4,7 @@
 
 pub mod device_hash;
 pub mod dispatch;
+pub mod feasibility;
 pub mod orientation;
 pub mod packet_set;
 pub mod policy;
@@ -16,8 +17,9 @@ pub mod translation;
 
 pub use device_hash::{HashOptions, hash_packet};
 pub use dispatch::Dispatch;
+pub use feasibility::{Alternative, HashCapabilities, Infeasible};
 pub use orientation::{Orientation, Oriented, Side};
-pub use packet_set::{HashCapabilities, Infeasible, PacketSet, Whose};
+pub use packet_set::{Fields, PacketSet, Protocols, Whose};
 pub use policy::Policy;
 pub use port_class::PortClasses;
 pub use prefix::{Prefix, PrefixError, PrefixList};

@@ -1,17 +1,43 @@
-//! Packet sets: the header fields that name a flow (NFOS, sections 4.3 and 4.7), and whether a device
-//! can place packets by them.
+//! Packet sets: the header fields that name a flow (NFOS, sections 4.3 and 4.7).
 
-use std::fmt;
+mod fields;
+mod names;
+mod protocols;
 
-use rheostat_packet::KeyParts;
-use thiserror::Error;
+pub use fields::Fields;
+pub use protocols::Protocols;
 
-/// A set of header fields. Ends are those of the oriented key, the same for both directions: the inner
-/// one is the source of packets from inside and the destination of packets from outside.
+use fields::{EVERYTHING, INNER_ADDRESS, INNER_PORT, OUTER_ADDRESS, OUTER_PORT, PROTOCOL, VLAN};
+use rheostat_packet::{FlowKey, KeyParts};
+
+use crate::orientation::Side;
+
+/// A set of header fields, and whose packets have them. Ends are those of the oriented key, the same for
+/// both directions: the inner one is the source of packets from inside and the destination of packets
+/// from outside. So the fields of a device follow from the side it is on, unless a set says otherwise
+/// ([`PacketSet::per_side`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PacketSet {
-    fields: u8,
+    basis: Basis,
+    /// Of packets from inside, and of packets from outside.
+    fields: [u8; 2],
     address: Option<Address>,
+    protocols: Protocols,
+}
+
+/// What the fields are fields of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Basis {
+    /// Of IP and what is above.
+    Network,
+    /// Of Ethernet.
+    Link,
+    /// There are no fields: packets are told apart only to spread them and to keep their order.
+    Nothing,
+    /// There are no fields, but fragments and ICMP errors are to come with the ports they lack.
+    Tuples,
+    /// Functions of a chain have nothing in common.
+    Discord,
 }
 
 /// One address and nothing else.
@@ -35,33 +61,44 @@ pub enum Whose {
     Destination,
 }
 
-const INNER_ADDRESS: u8 = 1;
-const OUTER_ADDRESS: u8 = 2;
-const INNER_PORT: u8 = 4;
-const OUTER_PORT: u8 = 8;
-const PROTOCOL: u8 = 16;
-const VLAN: u8 = 32;
-
-const NAMES: [(u8, &str); 6] = [
-    (INNER_ADDRESS, "inner address"),
-    (OUTER_ADDRESS, "outer address"),
-    (INNER_PORT, "inner port"),
-    (OUTER_PORT, "outer port"),
-    (PROTOCOL, "protocol"),
-    (VLAN, "VLAN"),
-];
-
 impl PacketSet {
-    /// No fields: packets belong to no flow.
-    pub const NONE: PacketSet = PacketSet { fields: 0, address: None };
+    /// No fields: packets belong to no flow, and come to `orphan`. They are spread evenly by what can be
+    /// hashed: addresses and ports; addresses alone, of fragments, ICMP errors and protocols without ports;
+    /// MAC addresses, VLAN and Ethertype, without IP. What has all of these in common stays on one shard,
+    /// in order.
+    pub const NONE: PacketSet = PacketSet::without(Basis::Nothing);
+
+    /// Functions that have nothing in common.
+    const DISCORD: PacketSet = PacketSet::without(Basis::Discord);
 
     const fn of(fields: u8) -> PacketSet {
-        PacketSet { fields, address: None }
+        PacketSet {
+            basis: Basis::Network,
+            fields: [fields, fields],
+            address: None,
+            protocols: Protocols::ALL,
+        }
+    }
+
+    const fn without(basis: Basis) -> PacketSet {
+        PacketSet { basis, ..PacketSet::of(0) }
+    }
+
+    /// As [`PacketSet::NONE`], for functions that need ports where packets do not have them: fragments
+    /// come once the first of their datagram has told its ports, and an ICMP error with the key of the
+    /// packet it is about (see `Packet::arrival_key`).
+    pub const fn none_with_ports() -> PacketSet {
+        PacketSet::without(Basis::Tuples)
     }
 
     /// Addresses, ports and protocol, in the zone (VLAN) they were seen in.
     pub const fn five_tuple() -> PacketSet {
-        PacketSet::of(63)
+        PacketSet::of(EVERYTHING)
+    }
+
+    /// Both addresses and both ports: what interfaces call the tuple of four.
+    pub(crate) const fn tuple_of_hardware() -> PacketSet {
+        PacketSet::of(INNER_ADDRESS | OUTER_ADDRESS | INNER_PORT | OUTER_PORT)
     }
 
     /// Both addresses.
@@ -79,6 +116,15 @@ impl PacketSet {
         PacketSet::of(OUTER_ADDRESS | OUTER_PORT | PROTOCOL | VLAN)
     }
 
+    /// These fields of packets from inside, and those of packets from outside. With [`Fields::NONE`],
+    /// packets from there belong to no flow. The directions of a flow meet where the fields of one side
+    /// are those of the other with source and destination exchanged.
+    pub const fn per_side(inside: Fields, outside: Fields) -> PacketSet {
+        let fields = [inside.of_inside(), outside.of_outside()];
+        let basis = if fields[0] | fields[1] == 0 { Basis::Nothing } else { Basis::Network };
+        PacketSet { basis, fields, ..PacketSet::of(0) }
+    }
+
     /// One address, or the prefix it lies in: `v4` or `v6` leading bits of it. Packets of every
     /// protocol, fragments and ICMP errors included, belong by their own addresses.
     pub const fn address(whose: Whose, v4: u8, v6: u8) -> PacketSet {
@@ -87,7 +133,56 @@ impl PacketSet {
             Whose::Outer => OUTER_ADDRESS | VLAN,
             Whose::Source | Whose::Destination => VLAN,
         };
-        PacketSet { fields, address: Some(Address { whose, prefix: [v4, v6] }) }
+        PacketSet { address: Some(Address { whose, prefix: [v4, v6] }), ..PacketSet::of(fields) }
+    }
+
+    /// Both MAC addresses, the VLAN and the Ethertype of any frame.
+    pub const fn stations() -> PacketSet {
+        let fields = INNER_ADDRESS | OUTER_ADDRESS | VLAN | PROTOCOL;
+        PacketSet { basis: Basis::Link, ..PacketSet::of(fields) }
+    }
+
+    /// One MAC address in its VLAN.
+    pub const fn station(whose: Whose) -> PacketSet {
+        let bits = FlowKey::LINK_VLAN_BITS;
+        PacketSet { basis: Basis::Link, ..PacketSet::address(whose, 0, bits) }
+    }
+
+    /// The same fields, of packets of these protocols alone: all others belong to no flow. A set of the
+    /// link layer has frames of every protocol and stays as it is.
+    #[must_use]
+    pub const fn only(self, protocols: Protocols) -> PacketSet {
+        match self.basis {
+            Basis::Network => PacketSet { protocols, ..self },
+            _ => self,
+        }
+    }
+
+    pub(crate) const fn basis(&self) -> Basis {
+        self.basis
+    }
+
+    /// The protocols whose packets belong to flows.
+    pub const fn protocols(&self) -> Protocols {
+        self.protocols
+    }
+
+    /// The fields of packets from that side, as fields of oriented keys.
+    pub(crate) const fn fields_of(&self, side: Side) -> u8 {
+        self.fields[match side {
+            Side::Inside => 0,
+            Side::Outside => 1,
+        }]
+    }
+
+    /// Whether other fields count on one side than on the other, both being some.
+    pub(crate) const fn is_lopsided(&self) -> bool {
+        self.fields[0] != self.fields[1] && self.fields[0] != 0 && self.fields[1] != 0
+    }
+
+    /// Whether ports count in packets of either side.
+    pub(crate) const fn has_ports(&self) -> bool {
+        (self.fields[0] | self.fields[1]) & (INNER_PORT | OUTER_PORT) != 0
     }
 
     /// Whose address alone names a flow, and how much of it, if that is so.
@@ -98,179 +193,111 @@ impl PacketSet {
         }
     }
 
-    /// The fields that both sets name: what packets can be placed by when both must hold. Nothing,
-    /// where one follows the direction of packets and the other does not.
+    /// The fields that both sets name: what packets can be placed by when both must hold. A set without
+    /// fields leaves the choice to the other. Where nothing is left, or one set follows the direction of
+    /// packets and the other does not, packets cannot be placed ([`Steering::with_sets`] refuses).
+    ///
+    /// [`Steering::with_sets`]: crate::Steering::with_sets
     #[must_use]
     pub fn common(&self, other: &PacketSet) -> PacketSet {
-        match (self.address, other.address) {
-            (None, None) => PacketSet::of(self.fields & other.fields),
-            (Some(a), Some(b)) if a.whose == b.whose => {
-                let prefix = [0, 1].map(|family| a.prefix[family].min(b.prefix[family]));
-                PacketSet { address: Some(Address { prefix, ..a }), ..*self }
-            }
-            (Some(_), None) if self.fields & !VLAN & other.fields != 0 => *self,
-            (None, Some(_)) if other.fields & !VLAN & self.fields != 0 => *other,
-            _ => PacketSet::NONE,
+        match (self.basis, other.basis) {
+            (Basis::Discord, _) | (_, Basis::Discord) => PacketSet::DISCORD,
+            (Basis::Nothing, _) | (Basis::Tuples, Basis::Network | Basis::Link) => *other,
+            (_, Basis::Nothing | Basis::Tuples) => *self,
+            (Basis::Network, Basis::Network) | (Basis::Link, Basis::Link) => self.both(other),
+            (Basis::Network, Basis::Link) | (Basis::Link, Basis::Network) => PacketSet::DISCORD,
         }
     }
 
-    /// The fields of both sets: what names a flow for which both keep state.
+    fn both(&self, other: &PacketSet) -> PacketSet {
+        let fields = [0, 1].map(|side| self.fields[side] & other.fields[side]);
+        let all = PacketSet { protocols: Protocols::ALL, ..*self };
+        let meets = fields.iter().all(|fields| fields & !VLAN != 0);
+        match (self.address, other.address) {
+            (None, None) if fields != [0, 0] => PacketSet { fields, ..all },
+            (Some(a), Some(b)) if a.whose == b.whose => {
+                let prefix = [0, 1].map(|family| a.prefix[family].min(b.prefix[family]));
+                PacketSet { address: Some(Address { prefix, ..a }), ..all }
+            }
+            (Some(_), None) if meets => all,
+            (None, Some(_)) if meets => PacketSet { protocols: Protocols::ALL, ..*other },
+            _ => PacketSet::DISCORD,
+        }
+    }
+
+    /// The fields of both sets: what names a flow for which both keep state. Packets belong to it that
+    /// belong to one of them; a function then meets flows that its own set would not have, and may let
+    /// them pass.
     #[must_use]
     pub fn finest(&self, other: &PacketSet) -> PacketSet {
-        if self == other { *self } else { PacketSet::of(self.fields | other.fields) }
-    }
-
-    /// Whether there are no fields.
-    pub const fn is_empty(&self) -> bool {
-        self.fields == 0
-    }
-
-    /// Whether a packet and its answer can have the same key.
-    pub const fn directions_meet(&self) -> bool {
-        !matches!(self.address, Some(Address { whose: Whose::Source | Whose::Destination, .. }))
-    }
-
-    /// What placing packets by these fields takes from their keys. Without ports, those do not count.
-    pub(crate) fn parts(&self, ported: bool) -> KeyParts {
-        let has = |field| self.fields & field != 0;
-        let whole = |field| if has(field) { [32, 128] } else { [0, 0] };
-        match self.address {
-            // The key holds this address alone, as its first.
-            Some(Address { prefix, whose: Whose::Source | Whose::Destination }) => {
-                KeyParts { first: prefix, ..KeyParts::default() }
-            }
-            Some(Address { prefix, .. }) => {
-                let part = |field| if has(field) { prefix } else { [0, 0] };
-                let (first, second) = (part(INNER_ADDRESS), part(OUTER_ADDRESS));
-                KeyParts { first, second, ..KeyParts::default() }
-            }
-            None => KeyParts {
-                first: whole(INNER_ADDRESS),
-                second: whole(OUTER_ADDRESS),
-                first_port: ported && has(INNER_PORT),
-                second_port: ported && has(OUTER_PORT),
-                ..KeyParts::default()
+        match (self.basis, other.basis) {
+            _ if self == other => *self,
+            (Basis::Discord, _) | (_, Basis::Discord) => PacketSet::DISCORD,
+            (Basis::Nothing, _) | (Basis::Tuples, Basis::Network | Basis::Link) => *other,
+            (_, Basis::Nothing | Basis::Tuples) => *self,
+            (a, b) if a != b => PacketSet::DISCORD,
+            (basis, _) => PacketSet {
+                basis,
+                fields: [0, 1].map(|side| self.fields[side] | other.fields[side]),
+                address: None,
+                protocols: self.protocols.union(&other.protocols),
             },
         }
     }
 
-    /// Whether a device with `capabilities` can place packets by these fields: it must be able to hash
-    /// at least one of them, and none that the set lacks.
-    ///
-    /// # Errors
-    /// [`Infeasible`] names what the device would have to leave out of its hash and cannot.
-    pub fn feasible(&self, capabilities: &HashCapabilities) -> Result<(), Infeasible> {
-        let fits = |hash: &PacketSet| hash.fields & !self.fields == 0;
-        let some = |hash: &PacketSet| !hash.is_empty() && fits(hash);
-        let unnamed = self.fields == 0 || (capabilities.any && self.address.is_some());
-        if unnamed || capabilities.choices.iter().any(some) {
-            return Ok(());
+    /// Whether there are no fields.
+    pub const fn is_empty(&self) -> bool {
+        self.fields[0] | self.fields[1] == 0
+    }
+
+    /// Whether a packet and its answer can have the same key.
+    pub const fn directions_meet(&self) -> bool {
+        let directed =
+            matches!(self.address, Some(Address { whose: Whose::Source | Whose::Destination, .. }));
+        !directed && self.fields[0] == self.fields[1]
+    }
+
+    /// What placing packets by these fields, of either side, takes from their keys. Without ports,
+    /// those do not count.
+    pub(crate) fn parts(&self, ported: bool) -> KeyParts {
+        let parts = match (self.basis, self.address) {
+            // The key holds this address alone, as its first.
+            (_, Some(Address { prefix, whose: Whose::Source | Whose::Destination })) => {
+                KeyParts { first: prefix, ..KeyParts::default() }
+            }
+            (Basis::Nothing | Basis::Tuples, _) => PacketSet::of(EVERYTHING).parts_of(EVERYTHING),
+            _ => self.parts_of(self.fields[0] | self.fields[1]),
+        };
+        KeyParts {
+            first_port: ported && parts.first_port,
+            second_port: ported && parts.second_port,
+            protocol: false,
+            zone: false,
+            ..parts
         }
-        Err(Infeasible { wanted: *self, choices: capabilities.choices.clone() })
     }
 
-    fn names(self) -> impl Iterator<Item = &'static str> {
-        NAMES.into_iter().filter(move |(bit, _)| self.fields & bit != 0).map(|(_, name)| name)
-    }
-}
-
-impl fmt::Display for PacketSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(Address { whose, prefix: [v4, v6] }) = self.address {
-            let whose = match whose {
-                Whose::Inner => "inner",
-                Whose::Outer => "outer",
-                Whose::Source => "source",
-                Whose::Destination => "destination",
-            };
-            return write!(f, "{whose} address /{v4} and /{v6}");
+    /// The parts of oriented keys that `fields` are.
+    pub(crate) fn parts_of(&self, fields: u8) -> KeyParts {
+        let has = |field| fields & field != 0;
+        let bits = match (self.basis, self.address) {
+            (_, Some(Address { prefix, .. })) => prefix,
+            (Basis::Link, None) if has(PROTOCOL) => [0, FlowKey::LINK_BITS],
+            (Basis::Link, None) if has(VLAN) => [0, FlowKey::LINK_VLAN_BITS],
+            (Basis::Link, None) => [0, FlowKey::LINK_ADDRESS_BITS],
+            _ => [32, 128],
+        };
+        let address = |field| if has(field) { bits } else { [0, 0] };
+        KeyParts {
+            first: address(INNER_ADDRESS),
+            second: address(OUTER_ADDRESS),
+            first_port: has(INNER_PORT),
+            second_port: has(OUTER_PORT),
+            protocol: has(PROTOCOL),
+            zone: has(VLAN),
         }
-        let names: Vec<_> = self.names().collect();
-        f.write_str(if names.is_empty() { "no fields" } else { "" })?;
-        f.write_str(&names.join(", "))
     }
-}
-
-impl fmt::Debug for PacketSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PacketSet({self})")
-    }
-}
-
-/// The sets of fields a device can be told to hash.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HashCapabilities {
-    /// One of these at a time.
-    pub choices: Vec<PacketSet>,
-    /// Whether anything else can be hashed, too: parts of addresses, for one.
-    any: bool,
-}
-
-impl HashCapabilities {
-    /// What software can hash: anything.
-    pub fn software() -> HashCapabilities {
-        HashCapabilities { choices: (1..16).map(PacketSet::of).collect(), any: true }
-    }
-
-    /// What a common interface hashes: both addresses, with or without both ports.
-    pub fn common_hardware() -> HashCapabilities {
-        HashCapabilities { choices: vec![PacketSet::of(3), PacketSet::of(15)], any: false }
-    }
-}
-
-/// A device cannot place packets by the fields of a packet set.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("packets cannot be placed by {wanted}: the device hashes {}", list(choices))]
-pub struct Infeasible {
-    /// The fields asked for.
-    pub wanted: PacketSet,
-    /// What the device can hash instead.
-    pub choices: Vec<PacketSet>,
-}
-
-fn list(choices: &[PacketSet]) -> String {
-    let choices: Vec<_> = choices.iter().map(PacketSet::to_string).collect();
-    if choices.is_empty() { "nothing".into() } else { choices.join("; or ") }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sets_meet_and_fit_devices() {
-        let subscriber = PacketSet::address(Whose::Inner, 32, 64);
-        let destination = PacketSet::address(Whose::Destination, 32, 64);
-        assert!(PacketSet::five_tuple().directions_meet() && subscriber.directions_meet());
-        assert!(!destination.directions_meet());
-        let (hardware, software) =
-            (HashCapabilities::common_hardware(), HashCapabilities::software());
-        assert_eq!(PacketSet::five_tuple().feasible(&hardware), Ok(()));
-        assert_eq!(PacketSet::NONE.feasible(&hardware), Ok(()));
-        for set in [PacketSet::inner_endpoint(), subscriber, destination] {
-            assert_eq!(set.feasible(&software), Ok(()), "{set}");
-            assert!(set.feasible(&hardware).is_err(), "{set}");
-        }
-        let error = PacketSet::inner_endpoint().feasible(&hardware).unwrap_err().to_string();
-        assert!(error.starts_with("packets cannot be placed by inner address, inner port"));
-        assert!(error.ends_with("inner address, outer address, inner port, outer port"));
-    }
-
-    #[test]
-    fn sets_compose() {
-        let tuple = PacketSet::five_tuple();
-        let (inner, outer) = (PacketSet::inner_endpoint(), PacketSet::outer_endpoint());
-        assert_eq!(tuple.common(&PacketSet::addresses()), PacketSet::addresses());
-        assert_eq!((tuple.common(&inner), tuple.finest(&inner)), (inner, tuple));
-        let subscriber = PacketSet::address(Whose::Inner, 32, 64);
-        let network = PacketSet::address(Whose::Inner, 24, 128);
-        assert_eq!(subscriber.common(&tuple), subscriber);
-        assert_eq!(inner.common(&subscriber), subscriber);
-        assert_eq!(subscriber.common(&network), PacketSet::address(Whose::Inner, 24, 64));
-        let destination = PacketSet::address(Whose::Destination, 32, 128);
-        for other in [tuple, outer, subscriber] {
-            assert!(other.common(&destination).is_empty());
-        }
-        assert!(outer.common(&subscriber).is_empty());
-    }
-}
+mod tests;

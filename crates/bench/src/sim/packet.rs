@@ -4,7 +4,7 @@ use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 use rheostat_base::DeviceId;
 use rheostat_packet::wire::protocol::{ICMPV4, ICMPV6, TCP, UDP};
-use rheostat_packet::{FlowKey, Headers, Tuple};
+use rheostat_packet::{FlowKey, Headers, LinkType, Tuple};
 use rheostat_steer::Steering;
 use rheostat_traffic::Source;
 
@@ -71,7 +71,7 @@ impl<'a> Packets<'a> {
         let data = self.frame.get(..arrival.len).unwrap_or(&self.frame);
         let headers = Headers::parse_bytes(data, arrival.wire_len as usize, arrival.link);
         let place = match &headers {
-            Ok(headers) => self.place(data, headers),
+            Ok(headers) => self.place(data, headers, arrival.link),
             Err(_) => (FlowKey::NONE, true, 0),
         };
         let (key, forward, hash) = place;
@@ -89,15 +89,15 @@ impl<'a> Packets<'a> {
     }
 
     /// A packet's key, its direction, and the hash that places it.
-    fn place(&self, data: &[u8], headers: &Headers) -> (FlowKey, bool, u32) {
-        match self.steering.tuple(data, headers) {
+    fn place(&self, data: &[u8], headers: &Headers, link: LinkType) -> (FlowKey, bool, u32) {
+        match self.steering.tuple(data, headers, link) {
             Tuple::Flow(key) | Tuple::IcmpError(key) => {
                 let oriented = self.steering.orient(DEVICE, key);
                 let kind = self.steering.kind_of(&oriented.key);
                 (oriented.key, oriented.forward, self.steering.hash(&oriented.key, kind))
             }
             Tuple::Fragment(key, _) => {
-                let oriented = self.steering.orient(DEVICE, key);
+                let oriented = self.steering.orient_whole(DEVICE, key);
                 let home = self.steering.home_of_fragment(&oriented.key);
                 (oriented.key, oriented.forward, home.0.into())
             }

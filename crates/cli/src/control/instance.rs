@@ -17,6 +17,7 @@ use rheostat_observe::control::{
     BackendState, DeviceState, HealthWord, Reply, Request, Shuffle, Status,
 };
 use rheostat_run::RunView;
+use rheostat_state::txn::Objects;
 use rheostat_steer::Fence;
 
 use super::peer::Peer;
@@ -39,6 +40,10 @@ pub(crate) struct Instance {
     pub(crate) board: Option<Arc<HealthBoard>>,
     /// Who decides which lane owns which shard.
     pub(crate) balance: BalanceConfig,
+    /// The functions of the chain.
+    pub(crate) functions: Vec<String>,
+    /// What they share, if they share anything.
+    pub(crate) objects: Option<Objects>,
 }
 
 impl Instance {
@@ -58,6 +63,7 @@ impl Instance {
             Request::Capture(request) => return self.capture(&request, peer),
             Request::Trace(request) => return self.trace(&request, peer),
             Request::Explain(request) => self.explain(&request, peer),
+            Request::Profile(request) => self.profile(&request, peer),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);
                 Ok(Reply::Stopping)

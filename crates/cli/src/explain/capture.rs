@@ -30,10 +30,11 @@ pub(super) fn explain(
     config.check_inputs()?;
     let inputs = config.devices.iter().map(input).collect::<Result<Vec<_>, _>>()?;
     let Layout { steering, lanes } =
-        chains::build(&config.chain, Logs::LeftAlone, LayOut(&config))?;
+        chains::build(&config.chain, 1, config.run.seed, Logs::LeftAlone, LayOut(&config))?;
     let mut census = Census::new(Arc::new(steering));
     let mut span = Span::default();
     for (device, input) in (0..).map(DeviceId).zip(inputs) {
+        let Some(input) = input else { continue };
         count(device, input, &mut census, &mut span)?;
     }
     let snapshot = snapshot(&census, lanes, load, span.length(), &config.balance);
@@ -49,10 +50,10 @@ pub(super) fn explain(
     Ok(explanation.expect("a plan fits the load it is made for").assuming(load))
 }
 
-/// The capture that a device reads.
-fn input(device: &DeviceConfig) -> Result<&Path, Failure> {
+/// The capture that a device reads; none where a port of a bridge only sends.
+fn input(device: &DeviceConfig) -> Result<Option<&Path>, Failure> {
     match &device.kind {
-        DeviceKind::Pcap(pcap) => Ok(pcap.input.as_deref().expect("inputs are checked")),
+        DeviceKind::Pcap(pcap) => Ok(pcap.input.as_deref()),
         DeviceKind::Sim(_) | DeviceKind::Live(_) => {
             Err(Failure::NoCapture { device: device.name.clone() })
         }

@@ -1,12 +1,15 @@
 //! `[chain]` and `[function.NAME]`: the functions that packets pass, and their settings.
 
+use rheostat_nf::function::antiddos::AntiDdosConfig;
+use rheostat_nf::function::bridge::BridgeConfig;
 use rheostat_nf::function::firewall::FirewallConfig;
 use rheostat_nf::function::lb::LbConfig;
 use rheostat_nf::function::policer::PolicerConfig;
+use rheostat_nf::function::portscan::PortscanConfig;
 
 use super::monitor::{self, MonitorFunction};
 use super::nat::{self, NatFunction};
-use super::{DeviceConfig, firewall, lb, policer};
+use super::{DeviceConfig, antiddos, bridge, firewall, lb, policer, portscan};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::reader::convert::{choice, list};
@@ -26,8 +29,31 @@ pub enum FunctionConfig {
     Lb(LbConfig),
     /// The monitor.
     Monitor(MonitorFunction),
+    /// The detector of attacks with many flows.
+    AntiDdos(AntiDdosConfig),
+    /// The learning bridge.
+    Bridge(BridgeConfig),
+    /// The detector of port scans.
+    Portscan(PortscanConfig),
     /// Nothing besides what every chain does whose devices have addresses: routing.
     Router,
+}
+
+impl FunctionConfig {
+    /// The function's name in the chain.
+    pub fn name(&self) -> &'static str {
+        word(match self {
+            FunctionConfig::Firewall(_) => FunctionName::Firewall,
+            FunctionConfig::Nat(_) => FunctionName::Nat,
+            FunctionConfig::Policer(_) => FunctionName::Policer,
+            FunctionConfig::Lb(_) => FunctionName::Lb,
+            FunctionConfig::Monitor(_) => FunctionName::Monitor,
+            FunctionConfig::AntiDdos(_) => FunctionName::AntiDdos,
+            FunctionConfig::Bridge(_) => FunctionName::Bridge,
+            FunctionConfig::Portscan(_) => FunctionName::Portscan,
+            FunctionConfig::Router => FunctionName::Router,
+        })
+    }
 }
 
 /// The functions there are.
@@ -38,15 +64,21 @@ enum FunctionName {
     Policer,
     Lb,
     Monitor,
+    AntiDdos,
+    Bridge,
+    Portscan,
     Router,
 }
 
-const FUNCTIONS: [(&str, FunctionName); 6] = [
+const FUNCTIONS: [(&str, FunctionName); 9] = [
     ("firewall", FunctionName::Firewall),
     ("nat", FunctionName::Nat),
     ("policer", FunctionName::Policer),
     ("lb", FunctionName::Lb),
     ("monitor", FunctionName::Monitor),
+    ("antiddos", FunctionName::AntiDdos),
+    ("bridge", FunctionName::Bridge),
+    ("portscan", FunctionName::Portscan),
     ("router", FunctionName::Router),
 ];
 
@@ -61,6 +93,9 @@ struct Settings {
     policer: Option<PolicerConfig>,
     lb: Option<LbConfig>,
     monitor: Option<MonitorFunction>,
+    antiddos: Option<AntiDdosConfig>,
+    bridge: Option<BridgeConfig>,
+    portscan: Option<PortscanConfig>,
 }
 
 /// Reads the chain and the tables of its functions. Rules may name `devices`.
@@ -106,6 +141,18 @@ pub(super) fn read(
             unused(FunctionName::Monitor, table, findings);
             monitor::read(table, findings)
         }),
+        antiddos: table.section("antiddos", findings, |table, findings| {
+            unused(FunctionName::AntiDdos, table, findings);
+            antiddos::read(table, findings)
+        }),
+        bridge: table.section("bridge", findings, |table, findings| {
+            unused(FunctionName::Bridge, table, findings);
+            bridge::read(table, devices, findings)
+        }),
+        portscan: table.section("portscan", findings, |table, findings| {
+            unused(FunctionName::Portscan, table, findings);
+            portscan::read(table, findings)
+        }),
     });
     for (name, what, lack, example) in [
         (FunctionName::Nat, "NAT", "the NAT has no external address", nat::EXAMPLE),
@@ -127,6 +174,14 @@ pub(super) fn read(
         findings.push(finding.help("add its services; configs/lb.toml is an example"));
     }
     let settings = settings.unwrap_or_default();
+    let is_shared = settings.nat.as_ref().is_some_and(|nat| nat.sharing.is_some());
+    if is_shared && names.as_ref().is_some_and(|names| names.len() > 1) {
+        let finding = Finding::mistake("chain.functions", "a NAT on shared objects stands alone")
+            .at(findings.place("chain.functions"), "in one chain with another")
+            .at(findings.place("function.nat.state"), "what others do cannot be undone")
+            .help("remove `state`, or the other functions from the chain");
+        findings.push(finding);
+    }
     let config = |name| match name {
         FunctionName::Firewall => {
             Some(FunctionConfig::Firewall(settings.firewall.clone().unwrap_or_default()))
@@ -137,6 +192,16 @@ pub(super) fn read(
         FunctionName::Lb => settings.lb.clone().map(FunctionConfig::Lb),
         FunctionName::Monitor => {
             Some(FunctionConfig::Monitor(settings.monitor.clone().unwrap_or_default()))
+        }
+        FunctionName::AntiDdos => {
+            Some(FunctionConfig::AntiDdos(settings.antiddos.clone().unwrap_or_default()))
+        }
+        FunctionName::Bridge => {
+            let default = || BridgeConfig::new(bridge::ports(devices));
+            Some(FunctionConfig::Bridge(settings.bridge.clone().unwrap_or_else(default)))
+        }
+        FunctionName::Portscan => {
+            Some(FunctionConfig::Portscan(settings.portscan.clone().unwrap_or_default()))
         }
         FunctionName::Router => Some(FunctionConfig::Router),
     };

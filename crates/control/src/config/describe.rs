@@ -4,13 +4,14 @@ use std::fmt;
 use std::path::Path;
 
 use rheostat_nf::function::firewall::{Action, FirewallConfig};
-use rheostat_nf::function::nat::{Filtering, Mapping, NatConfig};
+use rheostat_nf::function::nat::{Filtering, Mapping, NatConfig, Sharing};
 use rheostat_packet::MempoolConfig;
 use rheostat_steer::Orientation;
 
 use super::device::{LinkAddress, PcapConfig, SimConfig};
 use super::nat::NatFunction;
-use super::{Config, DeviceConfig, DeviceKind, FunctionConfig, lb, monitor, policer};
+use super::{Config, DeviceConfig, DeviceKind, FunctionConfig};
+use super::{antiddos, bridge, lb, monitor, policer, portscan};
 use crate::quantity::{Bytes, Count, Span};
 
 /// Memory of one flow at most: the lines of its entry, three of them where two functions keep state or one
@@ -48,6 +49,18 @@ impl fmt::Display for Config {
                     write!(f, "chain     policer: ")?;
                     policer::describe(policer, f)?;
                 }
+                FunctionConfig::AntiDdos(config) => {
+                    write!(f, "chain     antiddos: ")?;
+                    antiddos::describe(config, f)?;
+                }
+                FunctionConfig::Bridge(config) => {
+                    write!(f, "chain     bridge: ")?;
+                    bridge::describe(config, f)?;
+                }
+                FunctionConfig::Portscan(config) => {
+                    write!(f, "chain     portscan: ")?;
+                    portscan::describe(config, f)?;
+                }
                 FunctionConfig::Monitor(config) => {
                     write!(f, "chain     monitor: ")?;
                     monitor::describe(config, f)?;
@@ -56,9 +69,16 @@ impl fmt::Display for Config {
                     write!(f, "chain     lb: ")?;
                     lb::describe(config, f)?;
                 }
-                FunctionConfig::Nat(NatFunction { nat, log }) => {
+                FunctionConfig::Nat(NatFunction { nat, log, sharing }) => {
                     write!(f, "chain     nat: ")?;
                     describe_nat(nat, f)?;
+                    if let Some(Sharing { flows, refresh_interval }) = sharing {
+                        let (flows, interval) = (Count(*flows as u64), Span(*refresh_interval));
+                        writeln!(
+                            f,
+                            "          shared by all lanes: {flows} flows, refreshed every {interval}"
+                        )?;
+                    }
                     if let Some(log) = log {
                         writeln!(f, "          mappings are logged to {}", log.display())?;
                     }

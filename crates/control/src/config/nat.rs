@@ -2,12 +2,13 @@
 
 mod forward;
 mod pool;
+mod sharing;
 mod timeouts;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rheostat_nf::function::nat::{Filtering, Mapping, NatConfig, Pool, Pooling};
+use rheostat_nf::function::nat::{Filtering, Mapping, NatConfig, Pool, Pooling, Sharing};
 use rheostat_steer::{Orientation, Prefix, PrefixList};
 
 use super::DeviceConfig;
@@ -43,6 +44,8 @@ pub struct NatFunction {
     pub nat: NatConfig,
     /// The file that mappings are logged to.
     pub log: Option<PathBuf>,
+    /// Where mappings are in objects that all lanes share: how large those are.
+    pub sharing: Option<Sharing>,
 }
 
 /// Reads the settings of the NAT. With one device for both sides, the addresses that device has inside
@@ -82,9 +85,13 @@ pub(super) fn read(
     let forwards = table.sections("forward", findings, forward::read);
     nat.forwards = forwards.into_iter().flatten().collect();
     let log = table.read("log", findings, path);
+    let sharing = sharing::read(table, findings);
     external?;
     check(table, &nat, findings);
-    Some(NatFunction { nat, log })
+    if sharing.is_some() {
+        sharing::check(table, &nat, findings);
+    }
+    Some(NatFunction { nat, log, sharing })
 }
 
 fn set<T>(place: &mut T, value: Option<T>) {

@@ -61,7 +61,7 @@ fn flows_arrive_in_order(lanes: u16) {
             sink.poll(lane, NOW, |cache, packet| {
                 let meta = packet.meta;
                 let headers = Headers::parse(&packet).unwrap();
-                let tuple = steering.tuple(packet.data(), &headers);
+                let tuple = steering.tuple(packet.data(), &headers, meta.link());
                 let options = HashOptions::default();
                 let expected = hash_packet(&steering, options, meta.device, &tuple, None);
                 assert_eq!((meta.hash, meta.hash_kind()), expected);

@@ -48,6 +48,7 @@ pub(crate) fn steerings(buckets: usize) -> Vec<(&'static str, Steering)> {
         ("outer prefix", single(Whose::Outer)),
         ("source prefix", single(Whose::Source)),
         ("destination prefix, translated", single(Whose::Destination).with_translation(external())),
+        ("no set", plain.clone().with_sets(&PacketSet::NONE, &PacketSet::NONE).unwrap()),
         ("whole tuple", plain),
     ]
 }
@@ -67,6 +68,10 @@ pub(crate) fn expected(
     if headers.network == Network::Ipv6 && frame[l3 + 4..l3 + 7] == [0, 0, 0] {
         return (0, HashKind::None);
     }
-    let tuple = steering.tuple(frame, &headers);
+    // The programs hash nothing of frames without IP; lanes place them.
+    if matches!(headers.network, Network::Arp | Network::Other) {
+        return (0, HashKind::None);
+    }
+    let tuple = steering.tuple(frame, &headers, LinkType::Ethernet);
     hash_packet(steering, hashing, device, &tuple, tuple::addresses(frame, &headers))
 }

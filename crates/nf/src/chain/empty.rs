@@ -17,8 +17,13 @@ pub struct Empty;
 impl Chain for Empty {
     type Local = ();
     type States = ();
+    type Saved = ();
 
     const STATEFUL: bool = false;
+
+    fn save(&self, _: &mut FlowMut<'_>) {}
+
+    fn restore(&self, _: &mut FlowMut<'_>, (): ()) {}
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple()

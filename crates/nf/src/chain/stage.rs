@@ -16,8 +16,8 @@ use crate::verdict::{Admission, Ending, Outcome, Verdict};
 /// A function with the place of its state in a flow's entry.
 #[derive(Debug)]
 pub struct Stage<F: NetworkFunction> {
-    function: F,
-    handle: Handle<F::State>,
+    pub(super) function: F,
+    pub(super) handle: Handle<F::State>,
 }
 
 impl<F: NetworkFunction> Stage<F> {
@@ -54,8 +54,14 @@ impl<F: NetworkFunction> Stage<F> {
 impl<F: NetworkFunction> Chain for Stage<F> {
     type Local = F::Local;
     type States = Option<F::State>;
+    /// Nothing: what the function keeps per shard could not be restored.
+    type Saved = ();
 
     const STATEFUL: bool = true;
+
+    fn save(&self, _: &mut FlowMut<'_>) {}
+
+    fn restore(&self, _: &mut FlowMut<'_>, (): ()) {}
 
     fn packet_set(&self) -> PacketSet {
         self.function.packet_set()
@@ -191,5 +197,9 @@ impl<F: NetworkFunction> Chain for Stage<F> {
 
     fn figures(&self, local: &F::Local, figures: &mut Figures) {
         self.function.figures(local, figures);
+    }
+
+    fn totals(&self, figures: &mut Figures) {
+        self.function.totals(figures);
     }
 }

@@ -2,6 +2,7 @@
 
 use rheostat_run::Figures;
 use rheostat_state::FlowMut;
+use rheostat_state::txn::Objects;
 use rheostat_steer::{PacketSet, Side, Translation};
 
 use super::Chain;
@@ -18,8 +19,41 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
     type Local = (A::Local, B::Local);
     /// `None` for a chain that did not get to see the flow's first packet.
     type States = (Option<A::States>, Option<B::States>);
+    type Saved = (A::Saved, B::Saved);
 
     const STATEFUL: bool = A::STATEFUL || B::STATEFUL;
+
+    const SHARED: bool = {
+        let mixed = A::STATEFUL && B::STATEFUL && A::SHARED != B::SHARED;
+        assert!(
+            !mixed,
+            "a function on shared objects (`Shared`) and one with state per shard (`Stage`) cannot \
+             stand in one chain: what the latter does cannot be undone"
+        );
+        A::SHARED || B::SHARED
+    };
+
+    fn objects(&self) -> Option<&Objects> {
+        let (a, b) = (self.0.objects(), self.1.objects());
+        if let (Some(a), Some(b)) = (a, b) {
+            // A lane has one transaction for the whole chain.
+            assert!(
+                a == b,
+                "the functions of a chain share objects that were made from one `Objects`"
+            );
+        }
+        a.or(b)
+    }
+
+    #[inline]
+    fn save(&self, flow: &mut FlowMut<'_>) -> Self::Saved {
+        (self.0.save(flow), self.1.save(flow))
+    }
+
+    fn restore(&self, flow: &mut FlowMut<'_>, (a, b): Self::Saved) {
+        self.0.restore(flow, a);
+        self.1.restore(flow, b);
+    }
 
     fn packet_set(&self) -> PacketSet {
         self.0.packet_set().finest(&self.1.packet_set())
@@ -189,5 +223,10 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
     fn figures(&self, (a, b): &Self::Local, figures: &mut Figures) {
         self.0.figures(a, figures);
         self.1.figures(b, figures);
+    }
+
+    fn totals(&self, figures: &mut Figures) {
+        self.0.totals(figures);
+        self.1.totals(figures);
     }
 }

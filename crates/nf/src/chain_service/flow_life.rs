@@ -6,6 +6,7 @@ use rheostat_run::{Arrival, ArrivalKind, LaneState};
 use rheostat_state::{FlowId, Probe, Shard};
 
 use super::ChainService;
+use super::apart::{in_transaction, tell_end};
 use crate::chain::Chain;
 use crate::cx::{Asked, DEFAULT_LIFETIME, Scope};
 use crate::packet::Packet;
@@ -197,7 +198,7 @@ impl<C: Chain> ChainService<C> {
         // Too late to ask for anything.
         let asked = &mut Asked::default();
         let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool, flows: None };
-        chain.ended(local, scope, &mut entry, ending);
+        tell_end(&**chain, local, scope, &mut entry, ending);
         match ending {
             Ending::Evicted => table.evict(flow),
             _ => table.remove(flow),
@@ -223,13 +224,17 @@ impl<C: Chain> ChainService<C> {
         let asked = &mut Asked::default();
         let flows = Some(&*table);
         let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool, flows };
-        // An aborted turn comes again.
-        let _ = chain.periodic(local, scope);
+        if C::SHARED {
+            in_transaction(scope, |scope| chain.periodic(local, scope));
+        } else {
+            // An aborted turn comes again.
+            let _ = chain.periodic(local, scope);
+        }
         true
     }
 
     /// Ends up to `budget` flows of a shard whose time is up. Returns whether none is left.
-    fn reclaim(
+    pub(super) fn reclaim(
         &mut self,
         id: ShardId,
         lane: &mut LaneState<'_, C::Local>,
@@ -243,7 +248,7 @@ impl<C: Chain> ChainService<C> {
         let reclaimed = table.expire(now, budget, |mut flow| {
             // When its time was up, not when a lane came round to it.
             scope.now = flow.deadline();
-            chain.ended(local, scope, &mut flow, Ending::Expired);
+            tell_end(&**chain, local, scope, &mut flow, Ending::Expired);
         });
         lane.counters.flows_ended.add(reclaimed.flows as u64);
         if reclaimed.flows > 0 {
@@ -259,7 +264,7 @@ impl<C: Chain> ChainService<C> {
         let asked = &mut Asked::default();
         let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool, flows: None };
         let ended = table.expire(Time::NEVER, usize::MAX, |mut flow| {
-            chain.ended(local, scope, &mut flow, Ending::Stopped);
+            tell_end(&**chain, local, scope, &mut flow, Ending::Stopped);
         });
         lane.counters.flows_ended.add(ended.flows as u64);
         disturbed.push(id);
@@ -269,6 +274,6 @@ impl<C: Chain> ChainService<C> {
 /// Whether the packet takes part in the order of its flow: fragments may move against whole packets,
 /// and ICMP errors are packets of another flow.
 #[inline]
-fn is_ordered(arrival: &Arrival) -> bool {
+pub(super) fn is_ordered(arrival: &Arrival) -> bool {
     arrival.kind == ArrivalKind::Flow && arrival.headers.fragment.is_none()
 }

@@ -8,6 +8,7 @@ use rheostat_run::{Arrival, Egress, LaneState};
 
 use super::{ChainService, has_key};
 use crate::chain::Chain;
+use crate::cx::Made;
 
 impl<C: Chain> ChainService<C> {
     /// Notes whether the packet's flow is known. It is looked up once more for this, so that the lookup
@@ -28,7 +29,7 @@ impl<C: Chain> ChainService<C> {
         known
     }
 
-    /// Notes what the functions decided, what they made, and whether the packet, whose flow was not
+    /// Notes what the functions decided, what they have `made`, and whether the packet, whose flow was not
     /// `known`, has one now.
     #[cold]
     pub(super) fn note_decisions(
@@ -36,6 +37,7 @@ impl<C: Chain> ChainService<C> {
         packet: &Mbuf,
         arrival: &Arrival,
         known: bool,
+        made: Made,
         lane: &mut LaneState<'_, C::Local>,
         out: &mut Egress,
     ) {
@@ -45,9 +47,8 @@ impl<C: Chain> ChainService<C> {
         if !known && has_key(arrival) && is_known(arrival, lane) {
             out.tap().note(packet, Step::FlowMade);
         }
-        let made = self.originated.packets.len() + self.originated.unborn as usize;
-        if made > 0 {
-            out.tap().note(packet, Step::Originated(made));
+        if made.total() > 0 {
+            out.tap().note(packet, Step::Originated(made.total()));
         }
     }
 }

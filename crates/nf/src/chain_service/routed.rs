@@ -67,7 +67,8 @@ impl<C: Chain> ChainService<C> {
         let known = followed && self.note_lookup(&packet, arrival, lane, out);
         let verdict = self.judge(&mut packet, arrival, probe, lane);
         if followed {
-            self.note_decisions(&packet, arrival, known, lane, out);
+            let made = self.originated.made();
+            self.note_decisions(&packet, arrival, known, made, lane, out);
         }
         let Some(stack) = &mut self.stack else { return };
         match verdict {

@@ -16,13 +16,17 @@ mod choice;
 mod config;
 mod flow;
 mod forwards;
+mod lifetime;
 mod log;
 mod mapping;
 pub mod pool;
 mod ports;
+mod rules;
 mod session;
 mod shard;
+mod shared;
 mod silence;
+mod syn;
 #[cfg(test)]
 mod tests;
 
@@ -32,29 +36,26 @@ pub use log::{MappingChange, MappingEvent, MappingLog};
 pub use pool::{BlockError, Pool};
 pub use session::Session;
 pub use shard::NatShard;
+pub use shared::{SharedNat, Sharing};
 
-use std::collections::HashSet;
-use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rheostat_base::DropReason;
-use rheostat_ip::{LONGEST_ANSWER, RateLimit, Received, Unreachable, is_host};
-use rheostat_packet::wire::icmpv4;
-use rheostat_packet::{FlowKey, Network};
+use rheostat_ip::RateLimit;
 use rheostat_run::Figures;
 use rheostat_state::Quota;
-use rheostat_steer::{PacketSet, Prefix, Side, Translation};
+use rheostat_steer::{PacketSet, Side, Translation};
 
 use crate::cx::Cx;
 use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
 use crate::verdict::{Admission, Outcome, Verdict};
-use flow::{Binding, Endpoint, Translated};
-use forwards::Forwards;
+use flow::{Binding, Translated};
+use lifetime::Lifetime;
 use mapping::Mappings;
 use ports::PortSets;
-use shard::{Classes, Counts, Permissions};
+use rules::{Inbound, Outbound, Rules, prohibit};
+use shard::{Counts, Permissions, SharedClasses};
 use silence::Silence;
 
 const TCP: u8 = 6;
@@ -65,14 +66,9 @@ const ACK: u8 = 16;
 /// The NAT.
 #[derive(Debug)]
 pub struct Nat {
-    config: NatConfig,
-    pool: Pool,
-    forwards: Forwards,
+    rules: Rules,
     quota: Option<Quota>,
-    /// Made with the first shard, the same for all.
-    classes: OnceLock<Arc<Classes>>,
-    /// The addresses that packets from outside may be for.
-    external: HashSet<Ipv4Addr>,
+    classes: SharedClasses,
     log: Option<MappingLog>,
 }
 
@@ -83,13 +79,10 @@ impl Nat {
     /// [`BlockError`] when the ports cannot be divided among the hosts inside.
     pub fn new(config: NatConfig, log: Option<MappingLog>) -> Result<Nat, BlockError> {
         Ok(Nat {
-            pool: Pool::new(&config)?,
-            forwards: Forwards::new(&config.forwards),
             quota: config.quota.map(Quota::new),
-            classes: OnceLock::new(),
-            external: forwarded(&config).chain(config.external.iter().copied()).collect(),
+            classes: SharedClasses::default(),
             log,
-            config,
+            rules: Rules::new(config)?,
         })
     }
 
@@ -99,38 +92,21 @@ impl Nat {
         cx: &mut Cx<'_, NatShard>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Admission<FlowState>> {
-        let key = packet.key();
-        let Some(ends @ (inner, remote)) = ends_v4(&key, packet.is_forward()) else {
-            return Ok(self.pass(cx, packet));
+        let (inner, remote, flags, turns_round) = match self.rules.outbound(packet) {
+            Outbound::Pass(_) => return Ok(self.pass(cx, packet)),
+            Outbound::Refuse(reason) => return Ok(Admission::Refuse(reason)),
+            Outbound::Open { inner, remote, flags, turns_round } => {
+                (inner, remote, flags, turns_round)
+            }
         };
-        // Nobody inside has an external address, or one that names no host.
-        let is_spoofed = self.external.contains(&inner.0) || inner.0.is_loopback();
-        if is_spoofed || !is_host(inner.0.into()) || !is_routable(remote.0) {
-            return Ok(Admission::Refuse(DropReason::NoRoute));
-        }
-        if !self.translates(packet.is_forward(), ends) {
-            return Ok(self.pass(cx, packet));
-        }
-        if let Some(kind) = packet.icmp_type()
-            && !icmpv4::is_request(kind)
-        {
-            return Ok(Admission::Refuse(DropReason::IcmpUnrelated));
-        }
-        let flags = packet.tcp().map(|segment| segment.flags().0);
-        if flags.is_some_and(|flags| flags & RST != 0) {
-            // It ends what is not there.
-            return Ok(Admission::Refuse(DropReason::TcpInvalid));
-        }
-        let turns_round = self.external.contains(&remote.0);
-        if turns_round && !self.config.hairpinning {
-            return Ok(Admission::Refuse(DropReason::NoRoute));
-        }
-        let now = cx.now();
+        let (key, now) = (packet.key(), cx.now());
         let (shard, flows) = cx.local_and_flows();
         let (ends, binding) = match self.bind(shard, flows, &key, (inner, remote), now) {
             Ok(bound) => bound,
             Err(reason) => {
-                self.refuse(cx, packet)?;
+                if cx.local().answers.allow(now) {
+                    prohibit(cx, packet)?;
+                }
                 return Ok(Admission::Refuse(reason));
             }
         };
@@ -158,31 +134,23 @@ impl Nat {
         cx: &mut Cx<'_, NatShard>,
         packet: &mut Packet<'_>,
     ) -> Admission<FlowState> {
-        let key = packet.key();
-        let (IpAddr::V4(external), IpAddr::V4(remote)) = (key.first(), key.second()) else {
+        let Inbound::Ask { external, remote, flags, opens, is_syn } = self.rules.inbound(packet)
+        else {
             return self.pass(cx, packet);
         };
-        if self.config.exempt.contains(remote.into()) && !self.external.contains(&external) {
-            return self.pass(cx, packet);
-        }
-        let flags = packet.tcp().map(|segment| segment.flags().0);
-        let opens = flags.is_none_or(|flags| flags & (SYN | ACK) == SYN);
-        let asks = packet.icmp_type().is_none_or(icmpv4::is_request);
-        let ends = ((external, key.first_port()), (remote, key.second_port()));
-        let admitted = match opens && asks && !packet.is_forward() && is_host(remote.into()) {
-            true => self.admit(cx.local(), &key, ends),
+        let key = packet.key();
+        let admitted = match opens {
+            true => self.admit(cx.local(), &key, (external, remote)),
             false => None,
         };
         let Some((ends, binding)) = admitted else {
             let now = cx.now();
-            if flags.is_some_and(|flags| flags & (SYN | ACK) == SYN)
-                && self.external.contains(&external)
-            {
+            if is_syn {
                 cx.local().silence.note(packet, now);
             }
             return Admission::Refuse(DropReason::NoMapping);
         };
-        let turns_round = self.external.contains(&remote);
+        let turns_round = self.rules.external.contains(&remote.0);
         let translated = Translated { ends, binding, turns_round };
         let mut state = FlowState::opened_by(packet, Some(translated));
         if let Err(reason) = ends.translate(packet, false) {
@@ -199,14 +167,6 @@ impl Nat {
         Admission::Admit(state, Verdict::Forward)
     }
 
-    /// Whether packets between these ends are translated.
-    fn translates(&self, is_forward: bool, (inner, remote): (Endpoint, Endpoint)) -> bool {
-        let inside = &self.config.inside;
-        let is_inside = |address: Ipv4Addr| inside.contains(address.into());
-        let by_host = inside.is_empty() || (is_inside(inner.0) && !is_inside(remote.0));
-        is_forward && by_host && !self.config.exempt.contains(remote.0.into())
-    }
-
     /// Lets a flow through as it is.
     fn pass(&self, cx: &mut Cx<'_, NatShard>, packet: &Packet<'_>) -> Admission<FlowState> {
         let mut state = FlowState::opened_by(packet, None);
@@ -215,28 +175,9 @@ impl Nat {
         Admission::Admit(state, Verdict::Forward)
     }
 
-    /// Tells a host inside that there is no endpoint for its flow (RFC 6888, REQ-11).
-    fn refuse(&self, cx: &mut Cx<'_, NatShard>, packet: &Packet<'_>) -> Outcome<()> {
-        let now = cx.now();
-        if !cx.local().answers.allow(now) {
-            return Ok(());
-        }
-        let (received, headers) = (Received::from(packet.mbuf()), packet.headers());
-        cx.originate_like(packet, LONGEST_ANSWER, |out| {
-            rheostat_ip::unreachable(received, headers, Unreachable::Prohibited, out)
-        })
-    }
-
     #[inline]
     fn lifetime(&self, state: &FlowState) -> Duration {
-        let timeouts = &self.config.timeouts;
-        match state.protocol {
-            TCP if state.session.is_established() => timeouts.tcp_established,
-            TCP => timeouts.tcp_transitory,
-            17 | 136 => timeouts.udp,
-            1 | 58 => timeouts.icmp,
-            _ => timeouts.other,
-        }
+        self.rules.config.timeouts.of(Lifetime::of(state.protocol, state.session))
     }
 }
 
@@ -249,7 +190,7 @@ impl NetworkFunction for Nat {
     }
 
     fn steering(&self) -> PacketSet {
-        match self.config.mapping {
+        match self.rules.config.mapping {
             Mapping::EndpointIndependent => PacketSet::inner_endpoint(),
             Mapping::AddressAndPortDependent => PacketSet::five_tuple(),
         }
@@ -265,27 +206,24 @@ impl NetworkFunction for Nat {
     }
 
     fn translation(&self) -> Option<Translation> {
-        let single = |address: &Ipv4Addr| Prefix::containing((*address).into(), 32);
-        let external = self.external.iter().map(single).collect();
-        let mut translation = Translation::new(external);
-        for (protocol, inner, external) in self.forwards.iter() {
-            translation.fix(protocol, inner, external);
-        }
-        Some(translation)
+        Some(self.rules.translation())
     }
 
     fn local(&self, shard: ShardInfo) -> NatShard {
-        let classes = self.classes.get_or_init(|| Arc::new(Classes::new(&shard.steering)));
+        let classes = self.classes.get(&shard.steering);
         NatShard {
             id: shard.id,
-            classes: classes.clone(),
             rng: NatShard::rng(shard.seed),
-            sets: PortSets::new(self.pool.len(), classes.largest()),
+            sets: PortSets::new(self.rules.pool.len(), classes.largest()),
+            classes,
             steering: shard.steering,
             mappings: Mappings::default(),
             permissions: Permissions::default(),
-            answers: RateLimit::new(self.config.answers_per_second, self.config.answers_per_second),
-            silence: Silence::new(self.config.silence),
+            answers: RateLimit::new(
+                self.rules.config.answers_per_second,
+                self.rules.config.answers_per_second,
+            ),
+            silence: Silence::new(self.rules.config.silence),
             log: self.log.as_ref().map(MappingLog::open),
             counts: Counts::default(),
         }
@@ -381,15 +319,7 @@ impl NetworkFunction for Nat {
     }
 
     fn orphan(&self, _: &mut Cx<'_, NatShard>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
-        let headers = packet.headers();
-        Ok(match headers.network {
-            Network::Ipv4 => Verdict::Drop(DropReason::IcmpUnrelated),
-            Network::Ipv6 => Verdict::Forward,
-            Network::Arp | Network::Other => {
-                let known = self.config.ethertypes.contains(&headers.ethertype);
-                if known { Verdict::Forward } else { Verdict::Drop(DropReason::NotIp) }
-            }
-        })
+        Ok(self.rules.without_flow(packet.headers()))
     }
 
     fn periodic(&self, cx: &mut Cx<'_, NatShard>) -> Outcome<()> {
@@ -404,21 +334,4 @@ impl NetworkFunction for Nat {
         figures.add("flows_hairpinned", hairpinned);
         figures.add("log_lost", log_lost);
     }
-}
-
-/// Sender and receiver of a packet from inside, if it is of IPv4.
-fn ends_v4(key: &FlowKey, is_forward: bool) -> Option<(Endpoint, Endpoint)> {
-    let (IpAddr::V4(first), IpAddr::V4(second)) = (key.first(), key.second()) else { return None };
-    let (first, second) = ((first, key.first_port()), (second, key.second_port()));
-    Some(if is_forward { (first, second) } else { (second, first) })
-}
-
-/// The external addresses of static forwards.
-fn forwarded(config: &NatConfig) -> impl Iterator<Item = Ipv4Addr> {
-    config.forwards.iter().map(|forward| forward.external.0)
-}
-
-/// Whether packets to an address leave their link (RFC 1812, section 5.3.7; RFC 3927, section 2.7).
-fn is_routable(address: Ipv4Addr) -> bool {
-    is_host(address.into()) && !address.is_loopback() && !address.is_link_local()
 }

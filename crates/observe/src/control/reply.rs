@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::HealthWord;
 use crate::capture::PacketCopy;
 use crate::explain::Explanation;
+use crate::profile::ScalingProfile;
 use crate::summary::Summary;
 use crate::trace::Journey;
 
@@ -53,6 +54,8 @@ pub enum Reply {
     },
     /// What a policy would do.
     Explanation(Box<Explanation>),
+    /// What keeps the run from scaling.
+    Profile(Box<ScalingProfile>),
     /// The run ends.
     Stopping,
     /// The request could not be fulfilled.

@@ -40,8 +40,19 @@ pub enum Request {
     /// What a policy would do with the load there is; answered once it has been looked at for long
     /// enough.
     Explain(ExplainRequest),
+    /// What keeps the run from scaling; answered once it has been looked at for long enough.
+    Profile(ProfileRequest),
     /// Ends the run in good order.
     Stop,
+}
+
+/// For how long to profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProfileRequest {
+    /// For how many milliseconds to look; two seconds without it, a minute at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over_ms: Option<u64>,
 }
 
 /// What to explain.

@@ -40,7 +40,8 @@ impl Census {
     pub fn count(&mut self, device: DeviceId, link: LinkType, wire_len: usize, bytes: &[u8]) {
         self.packets += 1;
         let headers = Headers::parse_bytes(bytes, wire_len, link);
-        let tuple = headers.map_or(Tuple::None, |headers| self.steering.tuple(bytes, &headers));
+        let tuple =
+            headers.map_or(Tuple::None, |headers| self.steering.tuple(bytes, &headers, link));
         let (Tuple::Flow(key) | Tuple::IcmpError(key) | Tuple::Fragment(key, _)) = tuple else {
             self.buckets[0] += 1;
             return;

@@ -1,7 +1,7 @@
 //! A packet on its way through a lane, with everything that was found out about it.
 
 use rheostat_base::{DeviceId, DropReason, ShardId, Time};
-use rheostat_packet::{FlowKey, Headers, Mbuf, Meta, Tuple, usual};
+use rheostat_packet::{FlowKey, Headers, Mbuf, Meta, Network, Tuple, usual};
 use rheostat_state::{FlowHash, FlowHasher};
 use rheostat_steer::{Oriented, Side, Steering};
 
@@ -14,7 +14,7 @@ pub enum ArrivalKind {
     IcmpError,
     /// A fragment that has yet to see the fragment tracker of its home shard.
     Fragment,
-    /// It belongs to no flow: not IP, or an ICMP message about no packet.
+    /// It belongs to no flow: not IP, an ICMP message about no packet, or not of a packet set.
     Orphan,
 }
 
@@ -23,8 +23,8 @@ pub enum ArrivalKind {
 pub struct Arrival {
     /// Where its headers lie.
     pub headers: Headers,
-    /// The key of its flow, oriented; for a fragment that of its datagram, without ports; all zero
-    /// for an orphan.
+    /// The key of its flow, oriented; for a fragment that of its datagram, without ports; for an orphan
+    /// what it is placed by, all zero when that is nothing.
     pub key: FlowKey,
     /// The hash of `key` in flow tables.
     pub hash: FlowHash,
@@ -105,6 +105,14 @@ impl Arrivals {
         self.arrivals[..self.packets.len()].iter()
     }
 
+    /// The packets, with what was found out about each.
+    #[inline]
+    pub fn parts(&mut self) -> (&mut [Mbuf], &[Arrival]) {
+        let Arrivals { packets, arrivals } = self;
+        let found = &arrivals[..packets.len()];
+        (packets, found)
+    }
+
     /// Takes all packets out, in order.
     #[inline]
     pub fn drain(&mut self, mut take: impl FnMut(Mbuf, &Arrival)) {
@@ -134,7 +142,9 @@ impl Arrival {
         now: Time,
     ) -> Result<(), DropReason> {
         self.now = now;
-        if let Some((headers, key)) = usual::v4(packet) {
+        if !steering.is_plain() {
+            *self = Arrival::classify_unusual(packet, steering, hasher, now)?;
+        } else if let Some((headers, key)) = usual::v4(packet) {
             self.set_flow(&packet.meta, headers, key, steering, hasher);
         } else if let Some((headers, key)) = usual::v6(packet) {
             self.set_flow(&packet.meta, headers, key, steering, hasher);
@@ -174,23 +184,43 @@ impl Arrival {
         let headers = Headers::parse(packet).map_err(|_| DropReason::Malformed)?;
         let device = packet.meta.device;
         let unplaced = Arrival::unplaced(headers, now);
-        Ok(match steering.tuple(packet.data(), &headers) {
+        let link = packet.meta.link();
+        let mut arrival = match steering.tuple(packet.data(), &headers, link) {
             Tuple::Flow(key) => {
                 let mut arrival = unplaced;
                 arrival.set_flow(&packet.meta, headers, key, steering, hasher);
-                arrival
+                arrival.or_orphan(&key, steering)
             }
-            Tuple::IcmpError(key) => Arrival {
-                kind: ArrivalKind::IcmpError,
-                ..unplaced.of_flow(device, key, steering, hasher)
-            },
+            Tuple::IcmpError(key) => {
+                let arrival = unplaced.of_flow(device, key, steering, hasher);
+                Arrival { kind: ArrivalKind::IcmpError, ..arrival }.or_orphan(&key, steering)
+            }
             Tuple::Fragment(key, _) => {
-                let Oriented { key, side, forward } = steering.orient(device, key);
+                let Oriented { key, side, forward } = steering.orient_whole(device, key);
                 let shard = steering.home_of_fragment(&key);
                 Arrival { key, side, forward, shard, kind: ArrivalKind::Fragment, ..unplaced }
             }
-            Tuple::None => Arrival { side: steering.side_of_device(device), ..unplaced },
-        })
+            Tuple::None => {
+                let mut arrival = Arrival { side: steering.side_of_device(device), ..unplaced };
+                if let Some(key) = steering.tuple_of_stranger(packet.data(), &headers, link) {
+                    arrival.set_flow(&packet.meta, headers, key, steering, hasher);
+                }
+                Arrival { kind: ArrivalKind::Orphan, ..arrival }
+            }
+        };
+        if !matches!(headers.network, Network::Ipv4 | Network::Ipv6) {
+            // No address tells where it is from.
+            arrival.side = steering.side_of_device(device);
+        }
+        Ok(arrival)
+    }
+
+    /// The same packet as one without a flow, unless packets with this key have one. Its place stays.
+    fn or_orphan(mut self, key: &FlowKey, steering: &Steering) -> Arrival {
+        if !steering.admits(key, self.side) {
+            self.kind = ArrivalKind::Orphan;
+        }
+        self
     }
 
     /// A packet of which nothing is known yet but its headers.
@@ -230,6 +260,10 @@ impl Arrival {
         hasher: &FlowHasher,
         now: Time,
     ) -> Arrival {
-        Arrival::unplaced(headers, now).of_flow(packet.meta.device, key, steering, hasher)
+        let arrival = Arrival::unplaced(headers, now);
+        arrival.of_flow(packet.meta.device, key, steering, hasher).or_orphan(&key, steering)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,8 +17,12 @@ impl<S: Service> Lane<S> {
         if ready == 0 {
             return 0;
         }
-        let mut state =
-            LaneState { shards: &mut self.shards, pool: &mut self.pool, counters: &self.counters };
+        let mut state = LaneState {
+            id: self.id,
+            shards: &mut self.shards,
+            pool: &mut self.pool,
+            counters: &self.counters,
+        };
         self.service.complete(&mut state, &mut self.egress, self.latest);
         if self.egress.has_returning() {
             self.take_back();

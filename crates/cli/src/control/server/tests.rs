@@ -22,6 +22,8 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         interrupted: interrupted.clone(),
         board: None,
         balance: BalanceConfig::default(),
+        functions: Vec::new(),
+        objects: None,
     };
     let server = Server::start(ControlSocket::bind(&path).unwrap(), instance).unwrap();
     (server, interrupted, path, folder)

@@ -21,12 +21,22 @@ pub struct TrafficConfig {
     pub longest: u32,
     /// After how many packets the traffic ends; never if absent.
     pub packets: Option<u64>,
+    /// With a number: how many stations send, of which those behind this device, as one port of a bridge, count.
+    pub stations: Option<u32>,
 }
 
 impl Default for TrafficConfig {
     fn default() -> TrafficConfig {
         let MixConfig { flows, ipv6_share, zipf, longest, .. } = MixConfig::default();
-        TrafficConfig { flows, seed: None, ipv6_share, zipf, longest, packets: None }
+        TrafficConfig {
+            flows,
+            seed: None,
+            ipv6_share,
+            zipf,
+            longest,
+            packets: None,
+            stations: None,
+        }
     }
 }
 
@@ -39,6 +49,7 @@ impl TrafficConfig {
         let zipf = table.read("zipf", findings, number(0.01..=10.0));
         let longest = table.read("longest", findings, count(31..=4_000_000_000));
         let packets = table.read("packets", findings, count(1..=u64::MAX));
+        let stations = table.read("stations", findings, count(2..=u64::from(u32::MAX)));
         TrafficConfig {
             flows: flows.map_or(default.flows, |flows| flows as u32),
             seed,
@@ -46,6 +57,7 @@ impl TrafficConfig {
             zipf: zipf.unwrap_or(default.zipf),
             longest: longest.map_or(default.longest, |longest| longest as u32),
             packets,
+            stations: stations.map(|stations| stations as u32),
         }
     }
 }

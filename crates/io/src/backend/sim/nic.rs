@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use rheostat_base::{Counter, DeviceId, Time};
 use rheostat_packet::{AllocError, Headers, LinkType, Mbuf, PoolCache};
-use rheostat_steer::{GenerationTable, HashOptions, Steering};
+use rheostat_steer::{GenerationTable, HashOptions, Side, Steering};
 use rheostat_traffic::{Arrival, Source};
 
 use super::SimConfig;
@@ -39,6 +39,8 @@ pub(super) struct Nic {
     settlement: Arc<OnceLock<Settled>>,
     /// Whether the last packet delivered takes a detour.
     detour_under_way: bool,
+    /// The side that it comes from, where the sides have to wait for each other.
+    side: Option<Side>,
 }
 
 /// A frame that the source has given and that waits for its time, or for room.
@@ -89,6 +91,7 @@ impl Nic {
             stamp: 0,
             settlement,
             detour_under_way: false,
+            side: None,
         }
     }
 
@@ -174,10 +177,11 @@ impl Nic {
             Err(AllocError::Empty) => return self.arrive(frame, Some(&self.arrivals.no_buffer)),
             Err(AllocError::Oversize) => return self.arrive(frame, Some(&self.arrivals.oversize)),
         };
-        let mut detour = false;
+        let (mut detour, mut side) = (false, self.side);
         if let Some(Settled { settlement, reader: Some(reader) }) = self.settlement.get() {
-            detour = takes_detour(&self.steering, &packet);
-            let waits = (detour || self.detour_under_way) && !settlement.is_settled();
+            (detour, side) = course(&self.steering, &packet);
+            let turns = detour || self.detour_under_way || side != self.side;
+            let waits = turns && !settlement.is_settled();
             if waits || !settlement.is_turn(*reader, frame.slot.timestamp) {
                 self.packet = Some(packet);
                 return Outcome::Blocked;
@@ -187,6 +191,7 @@ impl Nic {
         match self.queues[queue].put(packet) {
             Ok(()) => {
                 self.detour_under_way = detour;
+                self.side = side;
                 if let Some(Settled { settlement, .. }) = self.settlement.get() {
                     settlement.deliver();
                 }
@@ -227,8 +232,10 @@ impl Nic {
     }
 }
 
-/// Whether a packet reaches its flow by way of another lane than the flow's other packets.
-fn takes_detour(steering: &Steering, packet: &Mbuf) -> bool {
-    let Ok(headers) = Headers::parse(packet) else { return false };
-    steering.takes_detour(&packet.meta, packet.data(), &headers)
+/// Whether a packet reaches its flow by way of another lane than the flow's other packets, and the side it comes
+/// from, where the directions of a flow take different ways.
+fn course(steering: &Steering, packet: &Mbuf) -> (bool, Option<Side>) {
+    let Ok(headers) = Headers::parse(packet) else { return (false, None) };
+    let (meta, data) = (&packet.meta, packet.data());
+    (steering.takes_detour(meta, data, &headers), steering.side_apart(meta, data, &headers))
 }

@@ -20,7 +20,7 @@ use crate::cx::Flows;
 /// next flow is refused, so that nobody can make the search long.
 const TRIES: usize = 64;
 /// Flows that outside may open to a mapping before inside answers any of them.
-const UNANSWERED: u32 = 64;
+pub(super) const UNANSWERED: u32 = 64;
 
 impl Nat {
     /// Finds an external endpoint for a flow that is opened from inside.
@@ -33,10 +33,10 @@ impl Nat {
         now: Time,
     ) -> Result<(Ends, Binding), DropReason> {
         let protocol = key.protocol();
-        if let Some(external) = self.forwards.external(protocol, inner) {
+        if let Some(external) = self.rules.forwards.external(protocol, inner) {
             return Ok((Ends { inner, external, remote }, Binding::Fixed));
         }
-        if self.config.mapping == Mapping::EndpointIndependent && are_choosable(protocol) {
+        if self.rules.config.mapping == Mapping::EndpointIndependent && are_choosable(protocol) {
             let zone = key.zone();
             let endpoint = InnerEndpoint { address: inner.0, port: inner.1, protocol, zone };
             let id = match shard.mappings.find(&endpoint) {
@@ -46,13 +46,13 @@ impl Nat {
             shard.mappings.get_mut(id).kept_by += 1;
             self.grant(shard, id, remote.0);
             let External { address, port } = shard.mappings.get(id).external;
-            let external = (self.pool.address(address), port);
+            let external = (self.rules.pool.address(address), port);
             return Ok((Ends { inner, external, remote }, Binding::Mapping { id, kept: true }));
         }
         if !self.take_from_quota(inner.0) {
             return Err(DropReason::QuotaExceeded);
         }
-        let found = self.pool.parts_of(inner.0).find_map(|part| {
+        let found = self.rules.pool.parts_of(inner.0).find_map(|part| {
             self.unshared(shard, flows, protocol, key.zone(), (inner, remote), &part)
         });
         let Some(external) = found else {
@@ -77,6 +77,7 @@ impl Nat {
             return Err(DropReason::QuotaExceeded);
         }
         let found = self
+            .rules
             .pool
             .parts_of(inner.address)
             .find_map(|part| self.free_port(shard, &inner, &part, now));
@@ -104,14 +105,14 @@ impl Nat {
         part: &Part,
         now: Time,
     ) -> Option<External> {
-        let (protocol, address) = (inner.protocol, self.pool.address(part.address));
+        let (protocol, address) = (inner.protocol, self.rules.pool.address(part.address));
         let anybody = (Ipv4Addr::UNSPECIFIED, 0);
         let key = FlowKey::v4((address, 0), anybody, protocol, inner.zone);
         let NatShard { id, steering, classes, rng, sets, .. } = shard;
         let classes = classes.of(protocol);
         let class = classes.leading_to(*id, &key, steering);
         let usable = |port| {
-            self.forwards.internal(protocol, (address, port)).is_none()
+            self.rules.forwards.internal(protocol, (address, port)).is_none()
                 && sets
                     .place(part.address, protocol, classes.rank(port))
                     .is_some_and(|place| sets.is_usable(place, now))
@@ -130,7 +131,7 @@ impl Nat {
         (inner, remote): (Endpoint, Endpoint),
         part: &Part,
     ) -> Option<Endpoint> {
-        let address = self.pool.address(part.address);
+        let address = self.rules.pool.address(part.address);
         let key = |port| {
             let external = (address, port);
             Ends { inner, external, remote }.external_key(protocol, zone)
@@ -142,14 +143,15 @@ impl Nat {
         let NatShard { id, steering, classes, rng, .. } = shard;
         let class = classes.of(protocol).leading_to(*id, &key(0), steering);
         let usable = |port| {
-            self.forwards.internal(protocol, (address, port)).is_none() && flows.is_free(&key(port))
+            self.rules.forwards.internal(protocol, (address, port)).is_none()
+                && flows.is_free(&key(port))
         };
         let port = choice::choose(class, &self.wanted(inner.1, part), rng, TRIES, usable)?;
         Some((address, port))
     }
 
     fn wanted(&self, inner: u16, part: &Part) -> Wanted {
-        let privileged = !self.pool.has_blocks();
+        let privileged = !self.rules.pool.has_blocks();
         Wanted { inner, ports: part.ports.clone(), privileged }
     }
 
@@ -161,20 +163,20 @@ impl Nat {
         (external, remote): (Endpoint, Endpoint),
     ) -> Option<(Ends, Binding)> {
         let protocol = key.protocol();
-        if let Some(inner) = self.forwards.internal(protocol, external) {
+        if let Some(inner) = self.rules.forwards.internal(protocol, external) {
             return Some((Ends { inner, external, remote }, Binding::Fixed));
         }
-        if self.config.mapping != Mapping::EndpointIndependent || !are_choosable(protocol) {
+        if self.rules.config.mapping != Mapping::EndpointIndependent || !are_choosable(protocol) {
             return None;
         }
-        let address = self.pool.place(external.0)?;
+        let address = self.rules.pool.place(external.0)?;
         let rank = shard.classes.of(protocol).rank(external.1);
         let id = shard.sets.mapping(shard.sets.place(address, protocol, rank)?)?;
         let mapping = shard.mappings.get(id);
         let External { port, .. } = mapping.external;
         // A port of another class has the same rank.
         let is_it = port == external.1 && mapping.inner.zone == key.zone();
-        let lets_in = match self.config.filtering {
+        let lets_in = match self.rules.config.filtering {
             Filtering::EndpointIndependent => true,
             Filtering::AddressDependent => shard.permissions.has(id, remote.0),
             Filtering::AddressAndPortDependent => false,
@@ -221,7 +223,7 @@ impl Nat {
                 shard.note(event);
             }
             Binding::Mapping { id, kept } => {
-                if kept && self.config.filtering == Filtering::AddressDependent {
+                if kept && self.rules.config.filtering == Filtering::AddressDependent {
                     shard.permissions.revoke(id, ends.remote.0);
                 }
                 let mapping = shard.mappings.get_mut(id);
@@ -243,7 +245,7 @@ impl Nat {
         let InnerEndpoint { address, protocol, .. } = mapping.inner;
         let rank = shard.classes.of(protocol).rank(mapping.external.port);
         if let Some(place) = shard.sets.place(mapping.external.address, protocol, rank) {
-            shard.sets.release(place, now, self.config.rest);
+            shard.sets.release(place, now, self.rules.config.rest);
         }
         self.give_back_to_quota(address);
         shard.counts.ended += 1;
@@ -257,13 +259,13 @@ impl Nat {
         let External { address, port } = mapping.external;
         Ends {
             inner: (mapping.inner.address, mapping.inner.port),
-            external: (self.pool.address(address), port),
+            external: (self.rules.pool.address(address), port),
             remote: (Ipv4Addr::UNSPECIFIED, 0),
         }
     }
 
     fn grant(&self, shard: &mut NatShard, id: MappingId, remote: Ipv4Addr) {
-        if self.config.filtering == Filtering::AddressDependent {
+        if self.rules.config.filtering == Filtering::AddressDependent {
             shard.permissions.grant(id, remote);
         }
     }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use rand::Rng;
 
 /// The first ports that need no privilege (RFC 4787, REQ-3).
-const UNPRIVILEGED: u16 = 1_024;
+pub(super) const UNPRIVILEGED: u16 = 1_024;
 
 /// What a port is chosen for.
 #[derive(Clone, Debug)]

@@ -1,5 +1,9 @@
 //! The log of mappings: who had which external endpoint, and when (RFC 6888, section 4). Events leave
 //! the shards over rings, so that no packet waits for a disk.
+#![expect(
+    clippy::disallowed_types,
+    reason = "held before the first packet, and by the reader: lanes have rings"
+)]
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

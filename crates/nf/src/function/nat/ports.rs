@@ -25,7 +25,7 @@ const RESTING: u32 = 1 << 31;
 const TICK_NANOS: u64 = 1 << 32;
 
 /// Protocols with ports or identifiers that can be chosen.
-const PROTOCOLS: [u8; 4] = [6, 17, 1, 136];
+pub(super) const PROTOCOLS: [u8; 4] = [6, 17, 1, 136];
 
 /// One port of one set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

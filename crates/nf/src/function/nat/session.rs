@@ -2,13 +2,17 @@
 //! RFC 7857, section 2, which follows RFC 6146, section 3.5.2.2). Sequence numbers are the business of
 //! a firewall.
 
+use rheostat_state::bytemuck::{Pod, Zeroable};
+
 /// FIN, SYN and RST in the flags of a segment.
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
 
 /// The state of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[bytemuck(crate = "rheostat_state::bytemuck")]
+#[repr(transparent)]
 pub struct Session(u8);
 
 const SENT: [u8; 2] = [1, 2];

@@ -37,6 +37,20 @@ impl Classes {
     }
 }
 
+/// The classes of a run, the same for all shards: made with the first of them, before there are packets.
+#[derive(Debug, Default)]
+#[expect(
+    clippy::disallowed_types,
+    reason = "how packets are placed is known when the first shard is made"
+)]
+pub(super) struct SharedClasses(std::sync::OnceLock<Arc<Classes>>);
+
+impl SharedClasses {
+    pub(super) fn get(&self, steering: &Steering) -> Arc<Classes> {
+        self.0.get_or_init(|| Arc::new(Classes::new(steering))).clone()
+    }
+}
+
 /// The state of a NAT in one shard: the ports that are the shard's to give out, and who has them.
 #[derive(Debug)]
 pub struct NatShard {

@@ -5,36 +5,30 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use rheostat_base::{DeviceId, Time};
-use rheostat_ip::{LONGEST_ANSWER, RateLimit, Received, Unreachable, unreachable};
-use rheostat_packet::{FlowKey, Headers, LinkType};
+use rheostat_base::Time;
+use rheostat_packet::FlowKey;
 
 use super::shard::NatShard;
+use super::syn::Syn;
 use crate::cx::Cx;
 use crate::packet::Packet;
 use crate::verdict::Outcome;
 
 /// SYNs a shard keeps at a time; those beyond are never answered.
 const MOST: usize = 64;
-/// Bytes of each that are kept: the headers, which the answer quotes.
-const KEPT: usize = 128;
 
 /// The SYNs of a shard that are yet to be answered, in the order of their arrival.
 #[derive(Debug)]
 pub(super) struct Silence {
     lasts: Option<Duration>,
-    waiting: VecDeque<Syn>,
+    waiting: VecDeque<Waiting>,
 }
 
 #[derive(Debug)]
-struct Syn {
+struct Waiting {
     due: Time,
     key: FlowKey,
-    device: DeviceId,
-    link: LinkType,
-    wire_len: usize,
-    len: usize,
-    start: [u8; KEPT],
+    syn: Syn,
 }
 
 impl Silence {
@@ -50,19 +44,8 @@ impl Silence {
         if self.waiting.iter().filter(|syn| syn.due > now).count() >= MOST {
             return;
         }
-        let data = packet.data();
-        let len = data.len().min(KEPT);
-        let mut start = [0; KEPT];
-        start[..len].copy_from_slice(&data[..len]);
-        self.waiting.push_back(Syn {
-            due: now + lasts,
-            key: *packet.arrival_key(),
-            device: packet.device(),
-            link: packet.mbuf().meta.link(),
-            wire_len: packet.len(),
-            len,
-            start,
-        });
+        let (key, syn) = (*packet.arrival_key(), Syn::of(packet));
+        self.waiting.push_back(Waiting { due: now + lasts, key, syn });
     }
 
     /// Inside opens the connection whose packets from outside have `key`: a SYN that still waits for it is
@@ -76,7 +59,7 @@ impl Silence {
     /// The first SYN whose time has come.
     fn next(&mut self, now: Time) -> Option<Syn> {
         let is_due = self.waiting.front().is_some_and(|syn| syn.due <= now);
-        if is_due { self.waiting.pop_front() } else { None }
+        if is_due { self.waiting.pop_front().map(|waiting| waiting.syn) } else { None }
     }
 }
 
@@ -84,19 +67,9 @@ impl Silence {
 pub(super) fn answer_unsolicited(cx: &mut Cx<'_, NatShard>) -> Outcome<()> {
     let now = cx.now();
     while let Some(syn) = cx.local().silence.next(now) {
-        if !answers(cx).allow(now) {
-            continue;
+        if cx.local().answers.allow(now) {
+            syn.answer(cx)?;
         }
-        let data = &syn.start[..syn.len];
-        let Ok(headers) = Headers::parse_bytes(data, syn.wire_len, syn.link) else { continue };
-        let received = Received { data, link: syn.link };
-        cx.originate(syn.device, syn.link, LONGEST_ANSWER, |out| {
-            unreachable(received, &headers, Unreachable::NoPort, out)
-        })?;
     }
     Ok(())
-}
-
-fn answers<'a>(cx: &'a mut Cx<'_, NatShard>) -> &'a mut RateLimit {
-    &mut cx.local().answers
 }

@@ -1,14 +1,16 @@
 //! That external endpoints lead home, and belong to one flow or mapping each.
 
 use std::collections::HashMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use rheostat_base::ShardId;
+use rheostat_packet::FlowKey;
 use rheostat_state::{FlowHasher, FlowTable, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
 
-use super::flow::Ends;
+use super::flow::{Endpoint, Ends};
 use super::*;
 use crate::chain::{Stage, steering_for};
 use crate::cx::Flows;

@@ -1,0 +1,109 @@
+//! `rheo profile`: what keeps a chain from scaling, and what to do about it.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rheostat_control::config::DeviceKind;
+use rheostat_control::overrides::KindOverride;
+use rheostat_control::{Config, DeviceOverride, Overrides};
+use rheostat_observe::control::{ProfileRequest, Reply, Request};
+use rheostat_observe::profile::{Observed, ScalingProfile};
+
+use crate::control::Target;
+use crate::failure::Failure;
+use crate::run::{self, Finished, OverrideArgs, Quiet};
+
+/// How long a chain is profiled that would run without end.
+const LONG_ENOUGH: Duration = Duration::from_secs(5);
+/// Packets per second that are generated for a device that would read a capture, where there is none.
+const RATE: u64 = 2_000_000;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo profile configs/antiddos.toml --lanes 2
+  rheo profile configs/bridge.toml --input in.pcap --lanes 8 --json
+  rheo profile                                          # the instance that runs
+  rheo profile --control /run/rheo/nat.sock --over 10s
+
+With a configuration, the chain runs as `rheo run` would run it, for 5 s unless the input or --duration ends it,
+and the cause of every abort is noted; a device that reads a capture gets generated packets where none is
+given. Of a running instance, where the cause of one abort in 256 is noted, what happens from now on is told.
+
+A rate to expect holds for the same lanes, as if every attempt took as long: see docs/profiler.md.")]
+pub(crate) struct Args {
+    /// The configuration to run; without it, a running instance is asked.
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    overrides: OverrideArgs,
+    /// Look at a running instance for this long, up to 1min.
+    #[arg(long, value_name = "TIME", default_value = "2s", conflicts_with = "config",
+          value_parser = rheostat_base::unit::parse_duration)]
+    over: Duration,
+    /// Print one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs or asks, and prints.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let (profile, sound) = match &args.config {
+        Some(path) => of_run(load(path, args.overrides.to_overrides())?)?,
+        None => (ask(args)?, true),
+    };
+    if args.json {
+        out!("{}", serde_json::to_string(&profile).expect("figures are always JSON"));
+    } else {
+        out!("{profile}");
+    }
+    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn ask(args: &Args) -> Result<ScalingProfile, Failure> {
+    let over_ms = args.over.as_millis().try_into().unwrap_or(u64::MAX);
+    match args.target.ask(&Request::Profile(ProfileRequest { over_ms: Some(over_ms) }))? {
+        Reply::Profile(profile) => Ok(*profile),
+        reply => unreachable!("a profile was asked for, not {reply:?}"),
+    }
+}
+
+/// The configuration, with generated packets where it lacks captures, and an end.
+fn load(path: &std::path::Path, mut overrides: Overrides) -> Result<Config, Failure> {
+    let (mut config, mut warnings) = Config::load(path, &overrides)?;
+    if config.check_inputs().is_err() {
+        let lacks =
+            |kind: &DeviceKind| matches!(kind, DeviceKind::Pcap(pcap) if pcap.input.is_none());
+        let lacking = config.devices.iter().filter(|device| lacks(&device.kind));
+        overrides.devices.extend(lacking.map(|device| DeviceOverride {
+            name: device.name.clone(),
+            kind: KindOverride::Sim(RATE),
+        }));
+        (config, warnings) = Config::load(path, &overrides)?;
+    }
+    if !warnings.is_empty() {
+        eprint!("{}", warnings.render(io::stderr().is_terminal()));
+    }
+    config.run.duration.get_or_insert(LONG_ENOUGH);
+    Ok(config)
+}
+
+/// Runs the chain; the profile, and whether all invariants held.
+fn of_run(config: Config) -> Result<(ScalingProfile, bool), Failure> {
+    let functions: Vec<_> =
+        config.chain.iter().map(|function| function.name().to_owned()).collect();
+    let Finished { report, objects, .. } = run::carry_out(config, Quiet::Yes, Some(1))?;
+    for violation in &report.violations {
+        eprintln!("broken invariant: {violation}");
+    }
+    let shared = objects.map(|objects| (objects.infos(), objects.profile()));
+    let profile = ScalingProfile::of(&Observed {
+        functions: &functions,
+        seconds: report.last.seconds,
+        lanes: &report.last.lanes,
+        shared: shared.as_ref().map(|(infos, profile)| (infos.as_slice(), profile)),
+    });
+    Ok((profile, report.violations.is_empty()))
+}

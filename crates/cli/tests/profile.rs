@@ -1,0 +1,136 @@
+//! `rheo profile`, of a run and of a running instance.
+
+mod instance;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use instance::{Instance, json};
+use serde_json::Value;
+
+const RHEO: &str = env!("CARGO_BIN_EXE_rheo");
+
+fn config(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs").join(name)
+}
+
+fn profile(config: &Path, arguments: &[&str]) -> Output {
+    Command::new(RHEO).arg("profile").arg(config).args(arguments).output().unwrap()
+}
+
+fn printed(output: &Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn json_of(config: &Path, arguments: &[&str]) -> Value {
+    json(&printed(&profile(config, &[arguments, &["--json"]].concat())))
+}
+
+#[test]
+fn a_chain_without_shared_objects_is_told_so_and_its_imbalance_too() {
+    // Reads captures, and gets generated packets as there is none.
+    let flags = ["--lanes", "2", "--duration", "200ms"];
+    let told = json_of(&config("firewall.toml"), &flags);
+    assert_eq!(
+        (&told["shares"], &told["commits"], &told["aborts"]),
+        (&false.into(), &0.into(), &0.into())
+    );
+    assert_eq!(told["functions"], serde_json::json!(["firewall"]));
+    assert_eq!(told["causes"], serde_json::json!([]));
+    let imbalance = told["imbalance"].as_f64().unwrap();
+    assert!((1.0..=2.0).contains(&imbalance), "{told}");
+    assert!(told["packets"].as_u64().unwrap() > 0, "{told}");
+    let text = printed(&profile(&config("firewall.toml"), &flags));
+    assert!(text.contains("share no objects") && text.contains("imbalance"), "{text}");
+}
+
+#[test]
+fn a_running_instance_is_profiled_from_outside() {
+    let instance = Instance::start(&["--lanes", "2"]);
+    // It answers before its first packet comes.
+    let told = (0..100)
+        .map(|_| json(&instance.ask(&["profile", "--over", "300ms", "--json"])))
+        .find(|told| told["packets"] != 0)
+        .expect("packets come");
+    assert_eq!((&told["lanes"], &told["shares"]), (&2.into(), &false.into()));
+    assert!(told["seconds"].as_f64().unwrap() >= 0.3 && told["imbalance"].is_number(), "{told}");
+    let text = instance.ask(&["profile", "--over", "50ms"]);
+    assert!(text.starts_with("chain     firewall: 2 lanes"), "{text}");
+    instance.stop();
+}
+
+#[test]
+fn what_belongs_to_a_run_is_refused_for_an_instance_and_the_other_way_round() {
+    let output = profile(&config("demo.toml"), &["--over", "1s"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--over"));
+    let missing = profile(Path::new("/nowhere.toml"), &[]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("/nowhere.toml"));
+}
+
+/// A configuration of the repository with some texts in it replaced, profiled on two lanes.
+fn profiled(name: &str, replaced: &[(&str, &str)], flags: &[&str]) -> Value {
+    let mut text = std::fs::read_to_string(config(name)).unwrap();
+    for (is, to_be) in replaced {
+        assert!(text.contains(is), "{name} has no `{is}` any more");
+        text = text.replace(is, to_be);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    json_of(&path, &[&["--lanes", "2", "--duration", "700ms", "--seed", "1"], flags].concat())
+}
+
+/// The configuration `name` as it is has the value `advised`, and with `before` in its place lanes conflict: the
+/// first advice is to be `recipe`, about `object`, and the value as it is to leave less than half of the abort rate.
+///
+/// Lanes conflict only while both are under way: on two cores, or where one loses its core within a transaction. So a
+/// machine that is busy otherwise has fewer conflicts, and the run is made again if there are too few to say anything.
+fn follow(name: &str, [before, advised]: [&str; 2], flags: &[&str], object: &str, recipe: &str) {
+    let rate = |profile: &Value| profile["abort_rate"].as_f64().unwrap();
+    let first = (0..8)
+        .map(|_| profiled(name, &[(advised, before)], flags))
+        .find(|profile| profile["aborts"].as_u64() >= Some(100))
+        .unwrap_or_else(|| panic!("{name}: no two lanes were ever under way at a time"));
+    let cause = &first["causes"][0];
+    assert_eq!(cause["object"], object, "{first}");
+    assert_eq!(cause["recipe"], recipe, "{first}");
+    assert!(cause["source"].as_str().unwrap().contains("crates/nf/src/function/"), "{first}");
+    let after = profiled(name, &[], flags);
+    assert!(rate(&after) < 0.5 * rate(&first), "{name}: {first}\n{after}");
+}
+
+#[test]
+fn the_advice_for_antiddos_is_to_allow_older_counts_and_it_helps() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = folder.path().join("attack.pcap");
+    let capture = capture.to_str().unwrap();
+    // Nine of ten packets are SYNs from sources of their own.
+    let made = Command::new(RHEO)
+        .args(["gen", "--traffic", "attack", "--share", "0.9", "--packets", "30k", "--seed", "1"])
+        .args(["--output", capture])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    follow(
+        "antiddos.toml",
+        ["staleness = \"0s\"", "staleness = \"100us\""],
+        &["--input", capture],
+        "antiddos flows",
+        "raise the maximum staleness: [function.antiddos] staleness",
+    );
+}
+
+#[test]
+fn the_advice_for_a_bridge_is_to_refresh_less_often_and_it_helps() {
+    follow(
+        "bridge.toml",
+        ["refresh = \"0s\"", "refresh = \"1s\""],
+        &[],
+        "bridge stations leases",
+        "raise the refresh interval: [function.bridge] refresh",
+    );
+}

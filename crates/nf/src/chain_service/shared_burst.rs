@@ -1,0 +1,164 @@
+//! A burst of packets for a chain on shared objects: first all of them are run, in transactions, and then what
+//! each has come to is carried out.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::slice::{from_mut, from_ref};
+
+use rheostat_base::{DeviceId, ShardId, Time};
+use rheostat_packet::{BURST, Mbuf};
+use rheostat_run::{Arrival, Arrivals, Egress, LaneState};
+use rheostat_state::txn::Txn;
+use rheostat_state::{FlowId, Probe};
+
+use super::ChainService;
+use super::undo::Undo;
+use crate::chain::Chain;
+use crate::cx::Made;
+use crate::verdict::{Outcome, Verdict};
+
+/// The state of a lane's transactions.
+pub(super) struct Transactions<S> {
+    /// Packets of the next transaction at most.
+    pub(super) size: usize,
+    pub(super) undo: Undo<S>,
+    /// The flow that a function has closed, and when: it ends behind the transaction.
+    pub(super) closing: Option<(ShardId, FlowId, Time)>,
+    /// What the packets of the burst came to, as far as that is committed.
+    pub(super) settled: Vec<Settled>,
+    /// What was originated for them.
+    originated: VecDeque<(DeviceId, Mbuf)>,
+}
+
+/// What a packet came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settled {
+    pub(super) verdict: Outcome<Verdict>,
+    /// What had been originated by then in this burst.
+    pub(super) made: Made,
+}
+
+/// Packets to be run.
+pub(super) struct Batch<'a> {
+    pub(super) packets: &'a mut [Mbuf],
+    pub(super) arrivals: &'a [Arrival],
+    pub(super) probes: &'a [Probe],
+}
+
+impl<S> Default for Transactions<S> {
+    fn default() -> Transactions<S> {
+        Transactions {
+            size: BURST,
+            undo: Undo::default(),
+            closing: None,
+            settled: Vec::new(),
+            originated: VecDeque::new(),
+        }
+    }
+}
+
+impl<S> fmt::Debug for Transactions<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transactions").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+impl<C: Chain> ChainService<C> {
+    /// Makes the lane's transactions, when there are none yet.
+    #[inline]
+    pub(super) fn open_transactions(&mut self, lane: &LaneState<'_, C::Local>) {
+        if C::SHARED && self.originated.txn.is_none() {
+            self.originated.txn = self.chain.objects().map(|objects| Txn::new(objects, lane.id));
+        }
+    }
+
+    /// The lane holds on to nothing in the objects until it has work again.
+    #[inline]
+    pub(super) fn rest(&mut self) {
+        if let Some(txn) = &mut self.originated.txn {
+            txn.rest();
+        }
+    }
+
+    /// Runs a burst, and then carries out what its packets came to, in order.
+    pub(super) fn process_shared(
+        &mut self,
+        arrivals: &mut Arrivals,
+        probes: &[Probe],
+        lane: &mut LaneState<'_, C::Local>,
+        out: &mut Egress,
+    ) {
+        let (packets, found) = arrivals.parts();
+        let mut from = 0;
+        while from < packets.len() {
+            // A packet that is followed has a transaction of its own, so that what is noted is about it.
+            let is_followed = |packet: &Mbuf| packet.meta.mark() != 0;
+            let followed = is_followed(&packets[from]);
+            let to = match followed {
+                true => from + 1,
+                false => {
+                    packets[from..].iter().position(is_followed).map_or(packets.len(), |n| from + n)
+                }
+            };
+            let known = followed && self.note_lookup(&packets[from], &found[from], lane, out);
+            let before = self.originated.made();
+            self.transact(
+                Batch {
+                    packets: &mut packets[from..to],
+                    arrivals: &found[from..to],
+                    probes: &probes[from..to],
+                },
+                lane,
+            );
+            if followed {
+                let made = self.originated.made().since(before);
+                self.note_decisions(&packets[from], &found[from], known, made, lane, out);
+            }
+            from = to;
+        }
+        self.carry_out(arrivals, lane, out);
+    }
+
+    /// Runs one packet in a transaction of its own.
+    pub(super) fn judge_alone(
+        &mut self,
+        packet: &mut Mbuf,
+        arrival: &Arrival,
+        probe: Probe,
+        lane: &mut LaneState<'_, C::Local>,
+    ) -> Outcome<Verdict> {
+        let batch = Batch {
+            packets: from_mut(packet),
+            arrivals: from_ref(arrival),
+            probes: from_ref(&probe),
+        };
+        self.transact(batch, lane);
+        self.transactions.settled.pop().expect("every packet comes to something").verdict
+    }
+
+    /// Disposes of the packets of a burst that is done.
+    fn carry_out(
+        &mut self,
+        arrivals: &mut Arrivals,
+        lane: &mut LaneState<'_, C::Local>,
+        out: &mut Egress,
+    ) {
+        let mut settled = std::mem::take(&mut self.transactions.settled);
+        let mut fates = settled.drain(..);
+        self.transactions.originated.extend(self.originated.packets.drain(..));
+        self.originated.unborn = 0;
+        let mut done = Made::default();
+        arrivals.drain(|packet, arrival| {
+            let Settled { verdict, made } = fates.next().expect("every packet comes to something");
+            let ChainService { originated, transactions, .. } = self;
+            let own = transactions.originated.drain(..made.packets - done.packets);
+            originated.packets.extend(own);
+            originated.unborn = made.unborn - done.unborn;
+            done = made;
+            self.dispose(packet, arrival.side, verdict, lane, out);
+            self.send_originated(lane, out, arrival.now);
+        });
+        drop(fates);
+        self.transactions.settled = settled;
+    }
+}

@@ -1,0 +1,196 @@
+//! A learning bridge between any number of ports: it learns behind which port each station is from the frames that
+//! the station sends, sends frames for it there, and frames for anybody else out of every other port (IEEE 802.1D,
+//! 7.7 to 7.9; of 802.1Q, that each VLAN learns for itself).
+//!
+//! It reads link headers and no more. A port is a device.
+
+pub mod frame;
+pub mod membership;
+
+pub use frame::{Ends, Station};
+pub use membership::Membership;
+
+use std::time::Duration;
+
+use bytemuck::{AnyBitPattern, NoUninit};
+use rheostat_base::{DeviceId, DropReason};
+use rheostat_run::Figures;
+use rheostat_state::object::Distributed;
+use rheostat_state::txn::Objects;
+use rheostat_steer::PacketSet;
+
+use super::ageing_map::{AgeingMap, Entry};
+use crate::cx::Cx;
+use crate::device_set::DeviceSet;
+use crate::function::{NetworkFunction, ShardInfo};
+use crate::packet::Packet;
+use crate::verdict::{Admission, Outcome, Verdict};
+
+/// The settings of a bridge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BridgeConfig {
+    /// Its ports, and the VLANs each carries.
+    pub membership: Membership,
+    /// Stations it remembers at most. Frames for others are flooded.
+    pub stations: usize,
+    /// How long a station is remembered that sends nothing.
+    pub ageing: Duration,
+    /// A station that sends all the time is refreshed this often; so much earlier it may be forgotten. Zero: with each
+    /// frame.
+    pub refresh: Duration,
+}
+
+impl BridgeConfig {
+    /// As 802.1D has it by default (table 7-5: 300 s), and as the paper relaxes it (NFOS, 5.4: 1 s).
+    pub fn new(ports: DeviceSet) -> BridgeConfig {
+        BridgeConfig {
+            membership: Membership::new(ports),
+            stations: 8_192,
+            ageing: Duration::from_secs(300),
+            refresh: Duration::from_secs(1),
+        }
+    }
+}
+
+/// The bridge.
+#[derive(Debug)]
+pub struct Bridge {
+    membership: Membership,
+    stations: AgeingMap<Place>,
+    tally: Distributed<Tally>,
+}
+
+/// Where a station is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit, AnyBitPattern)]
+#[repr(C)]
+struct Place {
+    station: Station,
+    port: u16,
+}
+
+impl Entry for Place {
+    type Key = Station;
+
+    fn key(&self) -> Station {
+        self.station
+    }
+}
+
+/// What the bridge counts for the summary. Nothing is decided by it.
+#[derive(Clone, Copy, Debug, Default, NoUninit, AnyBitPattern)]
+#[repr(C)]
+struct Tally {
+    /// Stations learned, and seen on another port than before.
+    learned: u64,
+    moved: u64,
+    /// Frames of stations for which there was no room.
+    unlearned: u64,
+    /// Frames flooded, those for groups included.
+    flooded: u64,
+}
+
+impl Tally {
+    fn merge(&mut self, other: &Tally) {
+        self.learned += other.learned;
+        self.moved += other.moved;
+        self.unlearned += other.unlearned;
+        self.flooded += other.flooded;
+    }
+}
+
+impl Bridge {
+    /// A bridge with these settings.
+    pub fn new(config: BridgeConfig, objects: &Objects) -> Bridge {
+        let BridgeConfig { membership, stations, ageing, refresh } = config;
+        let stations = AgeingMap::new(objects, "bridge stations", stations, ageing, refresh);
+        stations.set_by(objects, "function.bridge", "stations", "refresh");
+        let (zero, merge) = (Tally::default(), Tally::merge);
+        let tally = Distributed::new(objects, "bridge tally", zero, merge, Duration::ZERO);
+        Bridge { membership, stations, tally }
+    }
+
+    /// Notes that `station` is behind `port`.
+    fn learn(&self, cx: &mut Cx<'_, ()>, station: Station, port: DeviceId) -> Outcome<()> {
+        if !station.can_send() {
+            return Ok(());
+        }
+        let place = Place { station, port: u16::from(port.0) };
+        match self.stations.get(cx, &station)? {
+            Some((lease, known)) if known == place => self.stations.refresh(cx, lease),
+            Some((lease, _)) => {
+                self.stations.replace(cx, lease, place)?;
+                self.tally.update(cx, |tally| tally.moved += 1)
+            }
+            None => match self.stations.enter(cx, place)? {
+                Ok(()) => self.tally.update(cx, |tally| tally.learned += 1),
+                Err(_) => self.tally.update(cx, |tally| tally.unlearned += 1),
+            },
+        }
+    }
+
+    /// The port behind which a station was last seen.
+    fn port_of(&self, cx: &mut Cx<'_, ()>, station: Station) -> Outcome<Option<DeviceId>> {
+        if station.is_group() {
+            return Ok(None);
+        }
+        let known = self.stations.get(cx, &station)?;
+        Ok(known.map(|(_, place)| DeviceId(place.port as u8)))
+    }
+}
+
+impl NetworkFunction for Bridge {
+    type State = ();
+    type Local = ();
+
+    fn packet_set(&self) -> PacketSet {
+        PacketSet::NONE
+    }
+
+    fn local(&self, _: ShardInfo) {}
+
+    fn first(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Admission<()>> {
+        unreachable!("without a packet set there are no flows")
+    }
+
+    fn packet(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>, (): &mut ()) -> Outcome<Verdict> {
+        unreachable!("without a packet set there are no flows")
+    }
+
+    fn orphan(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
+        let Some(Ends { from, to }) = Ends::of(packet.data(), packet.mbuf().meta.link()) else {
+            return Ok(Verdict::Drop(DropReason::NoRoute));
+        };
+        let (port, members) = (packet.device(), self.membership.of(from.vlan));
+        if !members.contains(port) {
+            return Ok(Verdict::Drop(DropReason::NotOurs));
+        }
+        self.learn(cx, from, port)?;
+        if to.is_reserved() {
+            return Ok(Verdict::Drop(DropReason::NotRouted));
+        }
+        match self.port_of(cx, to)? {
+            Some(known) if known == port => Ok(Verdict::Drop(DropReason::SamePort)),
+            Some(known) => Ok(Verdict::Send(known)),
+            None => {
+                self.tally.update(cx, |tally| tally.flooded += 1)?;
+                Ok(Verdict::Flood(members.without(port)))
+            }
+        }
+    }
+
+    fn periodic(&self, cx: &mut Cx<'_, ()>) -> Outcome<()> {
+        self.stations.reclaim(cx)
+    }
+
+    fn totals(&self, figures: &mut Figures) {
+        let tally = self.tally.total();
+        for (name, count) in [
+            ("bridge_learned", tally.learned),
+            ("bridge_moved", tally.moved),
+            ("bridge_unlearned", tally.unlearned),
+            ("bridge_flooded", tally.flooded),
+        ] {
+            figures.add(name, count);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+use std::net::Ipv4Addr;
+
+use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
+use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
+use rheostat_steer::{HashKey, Orientation, PacketSet, Protocols};
+
+use super::*;
+
+const INSIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const OUTSIDE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const LINK: Ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };
+
+fn classify(set: PacketSet, frame: &[u8]) -> Arrival {
+    let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() }).unwrap();
+    let mut cache = PoolCache::new(pool);
+    let packet = cache.alloc_from(frame).unwrap();
+    let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, vec![Orientation::Inside]).unwrap();
+    let steering = steering.with_sets(&set, &set).unwrap();
+    let mut arrival = Arrival::default();
+    arrival
+        .classify(&packet, &steering, &FlowHasher::new([1, 2, 3, 4, 5, 6, 7]), Time::ZERO)
+        .unwrap();
+    cache.free(packet);
+    arrival
+}
+
+fn frame(transport: Transport<'_>, fragment: Option<(u16, bool)>) -> Vec<u8> {
+    let packet = FrameBuilder::new(INSIDE.into(), OUTSIDE.into(), transport, Payload::Pattern(24));
+    FrameBuilder { fragment, ..packet.with_ethernet(LINK) }.to_vec()
+}
+
+fn udp() -> Vec<u8> {
+    frame(Transport::Udp { ports: (1, 2) }, None)
+}
+
+/// An ICMP error about a UDP packet from outside.
+fn unreachable() -> Vec<u8> {
+    let about = FrameBuilder::new(
+        OUTSIDE.into(),
+        INSIDE.into(),
+        Transport::Udp { ports: (2, 1) },
+        Payload::Pattern(8),
+    );
+    let (quoted, transport) = (about.to_vec(), Transport::Icmp { kind: 3, code: 3, rest: 0 });
+    let error =
+        FrameBuilder::new(INSIDE.into(), OUTSIDE.into(), transport, Payload::Bytes(&quoted));
+    error.with_ethernet(LINK).to_vec()
+}
+
+fn arp() -> Vec<u8> {
+    let mut frame = [&[4; 6][..], &[2; 6], &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]].concat();
+    frame.resize(60, 0);
+    frame
+}
+
+#[test]
+fn without_a_set_every_packet_is_an_orphan_where_its_tuple_would_be() {
+    let tuple = classify(PacketSet::five_tuple(), &udp());
+    assert_eq!(tuple.kind, ArrivalKind::Flow);
+    let orphan = classify(PacketSet::NONE, &udp());
+    assert_eq!(orphan.kind, ArrivalKind::Orphan);
+    assert_eq!((orphan.shard, orphan.key, orphan.side), (tuple.shard, tuple.key, tuple.side));
+    // No other packet is waited for: each goes by what it has.
+    let fragment = frame(Transport::Protocol(17), Some((8, true)));
+    for frame in [fragment.clone(), unreachable(), arp()] {
+        assert_eq!(classify(PacketSet::NONE, &frame).kind, ArrivalKind::Orphan);
+    }
+    assert_ne!(classify(PacketSet::NONE, &arp()).shard, ShardId(0));
+    // With ports, they are what flows would have.
+    let set = PacketSet::none_with_ports();
+    assert_eq!(classify(set, &fragment).kind, ArrivalKind::Fragment);
+    let error = classify(set, &unreachable());
+    assert_eq!((error.kind, error.key), (ArrivalKind::Orphan, tuple.key));
+}
+
+#[test]
+fn packets_of_other_protocols_are_orphans_beside_flows() {
+    let tcp = PacketSet::five_tuple().only(Protocols::TCP);
+    let both = PacketSet::five_tuple().only(Protocols::TCP_UDP);
+    for frame in [udp(), unreachable()] {
+        let (plain, orphan) = (classify(PacketSet::five_tuple(), &frame), classify(tcp, &frame));
+        assert_eq!((orphan.kind, orphan.shard), (ArrivalKind::Orphan, plain.shard));
+        assert_eq!(classify(both, &frame).kind, plain.kind);
+    }
+    assert_eq!(classify(tcp, &arp()).kind, ArrivalKind::Orphan);
+}
+
+/// As ever, where all packets with a tuple have flows: what has none comes to the first shard.
+#[test]
+fn frames_without_ip_stay_on_the_first_shard_beside_whole_sets() {
+    let arrival = classify(PacketSet::five_tuple(), &arp());
+    assert_eq!((arrival.kind, arrival.shard), (ArrivalKind::Orphan, ShardId(0)));
+    assert_eq!((arrival.key, arrival.side), (FlowKey::NONE, Side::Inside));
+}
+
+#[test]
+fn frames_of_two_stations_are_one_flow() {
+    let [udp, arp] = [udp(), arp()].map(|frame| classify(PacketSet::stations(), &frame));
+    assert_eq!((udp.kind, arp.kind), (ArrivalKind::Flow, ArrivalKind::Flow));
+    assert_ne!(udp.key, arp.key, "the Ethertype counts");
+    let set = PacketSet::station(rheostat_steer::Whose::Source);
+    let [udp, arp] = [super::tests::udp(), super::tests::arp()].map(|frame| classify(set, &frame));
+    assert_eq!((udp.key, udp.shard), (arp.key, arp.shard));
+}

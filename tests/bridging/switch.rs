@@ -1,0 +1,116 @@
+//! A bridge between simulated NICs, in virtual time: whoever is due arrives, and then every lane runs until nothing is
+//! left to do.
+
+use std::sync::Arc;
+
+use rheostat_base::{CoreId, DeviceId, ShardId, Time};
+use rheostat_io::{Collected, Collector, Device, Driver, Pacing, SimConfig, SimNic};
+use rheostat_nf::function::Bridge;
+use rheostat_nf::function::bridge::BridgeConfig;
+use rheostat_nf::{ChainService, DeviceSet, Seeds, Shared, make_shards, steering_for};
+use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
+use rheostat_run::invariant::Remains;
+use rheostat_run::runtime::{build_lanes, remains, run_dry};
+use rheostat_run::{
+    Figures, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, TimeSource, Violation,
+};
+use rheostat_state::txn::Objects;
+use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
+use rheostat_steer::{HashKey, Orientation, Steering};
+use rheostat_traffic::Source;
+
+const SHARDS: usize = 16;
+
+/// What a run came to.
+pub(crate) struct Outcome {
+    /// What left on each port, in order.
+    pub(crate) sent: Vec<Vec<Collected>>,
+    pub(crate) counters: LaneSample,
+    pub(crate) totals: Figures,
+    pub(crate) violations: Vec<Violation>,
+}
+
+/// Runs a bridge of which each port has a source.
+pub(crate) fn run(config: BridgeConfig, lanes: usize, ports: Vec<Box<dyn Source>>) -> Outcome {
+    let pool = MempoolConfig { buffers: 4_096, ..MempoolConfig::default() };
+    let pool = Mempool::new(&pool).expect("memory for packets");
+    let objects = Objects::new(lanes);
+    let mut layout = StateLayout::new();
+    let bridge = Bridge::new(config, &objects);
+    let chain = Shared::new(bridge, &objects, &mut layout).expect("no state");
+    let orientations = vec![Orientation::Inside; ports.len()];
+    let steering = Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, orientations);
+    let steering =
+        Arc::new(steering_for(&chain, steering.expect("sizes that fit")).expect("a set"));
+    let collectors: Vec<_> = ports.iter().map(|_| Collector::new()).collect();
+    let mut devices: Vec<Box<dyn Device>> = Vec::new();
+    let mut steppers = Vec::new();
+    for (number, source) in ports.into_iter().enumerate() {
+        let mut nic = SimConfig::new(format!("port {number}"), lanes as u16, steering.clone());
+        nic.device = DeviceId(number as u8);
+        nic.driver = Driver::Stepped;
+        nic.pacing = Pacing::OpenLoop { origin: Some(Time::ZERO) };
+        let sinks = &collectors[number];
+        let mut nic = SimNic::open(nic, source, |queue| sinks.sink(queue), &pool).expect("a NIC");
+        steppers.push(nic.stepper().expect("a stepped NIC has a stepper"));
+        devices.push(Box::new(nic));
+    }
+    let hasher = FlowHasher::new([3, 1, 4, 1, 5, 9, 2]);
+    let table = TableConfig { capacity: 1, aliases: false };
+    let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: 2 });
+    let layout = Arc::new(layout);
+    let made = make_shards(&chain, &steering, table, layout, hasher, fragments, seeds);
+    let mut made: Vec<_> = made.expect("memory for shards").into_iter().map(Some).collect();
+    let config = RuntimeConfig {
+        polling: Polling::Busy,
+        lanes,
+        workers: vec![None::<CoreId>],
+        handoff_capacity: pool.capacity(),
+        time: TimeSource::Packet,
+        pool: pool.clone(),
+        steering,
+        hasher,
+        reporting: LoadReporting::Shards,
+    };
+    let routes = Routes((0..devices.len() as u8).map(DeviceId).collect());
+    let chain = Arc::new(chain);
+    let service = |_| ChainService::new(chain.clone(), routes.clone());
+    let shard = |id: ShardId| made[id.index()].take().expect("asked for once");
+    let mut lanes = build_lanes(&config, &mut devices, service, shard).expect("lanes fit");
+    let mut cache = PoolCache::new(pool.clone());
+    let mut now = Time::ZERO;
+    loop {
+        let mut work = 0;
+        for stepper in &mut steppers {
+            work += stepper.deliver_until(now, &mut cache);
+        }
+        work += lanes.iter_mut().map(|lane| lane.poll(now).packets).sum::<usize>();
+        if work > 0 {
+            continue;
+        }
+        match steppers.iter_mut().filter_map(|stepper| stepper.next_arrival(now)).min() {
+            Some(due) => now = now.max(due),
+            None => break,
+        }
+    }
+    run_dry(&mut lanes, now);
+    let mut totals = Figures::default();
+    lanes[0].add_totals(&mut totals);
+    let counters: Vec<_> = devices.iter().map(|device| device.monitor().counters()).collect();
+    let found = remains(&lanes, &counters, SHARDS);
+    let sum = LaneSample::sum(&found.lanes);
+    drop((lanes, devices, steppers, cache));
+    let (buffers, buffers_home) = (pool.capacity(), pool.available());
+    let violations = Remains { buffers, buffers_home, ..found }.check();
+    let sent = collectors.iter().map(Collector::drain).collect();
+    Outcome { sent, counters: sum, totals, violations }
+}
+
+/// A bridge of so many ports that forgets nobody.
+pub(crate) fn config(ports: usize) -> BridgeConfig {
+    BridgeConfig {
+        stations: 2_000,
+        ageing: std::time::Duration::from_secs(100 * 365 * 86_400),
+        ..BridgeConfig::new(DeviceSet::first(ports))
+    }
+}

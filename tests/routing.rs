@@ -1,0 +1,122 @@
+//! Chains on the network layer in whole runs: a router decides the same about every packet, whatever the number of
+//! lanes, alone and with a function on shared objects behind it.
+
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rheostat::trial::TrialReport;
+use rheostat::{DropReason, Empty, Mix, MixConfig, Objects, Shared, StateLayout, Trial};
+use rheostat_base::DeviceId;
+use rheostat_ip::{Interface, Network, Policy, Route};
+use rheostat_nf::Chain;
+use rheostat_nf::function::AntiDdos;
+use rheostat_nf::function::antiddos::{Action, AntiDdosConfig};
+use rheostat_packet::LinkType;
+use rheostat_traffic::Source;
+use world::captures;
+use world::flows::Flows;
+use world::spliced::Spliced;
+
+const LANES: [usize; 3] = [1, 2, 8];
+
+/// A router whose link is a capture, with a gateway to everywhere. It tells every sender what is wrong: how often it
+/// may would depend on who asks first.
+fn network() -> Arc<Network> {
+    let interface = Interface {
+        addresses: vec!["203.0.113.1/24".parse().unwrap(), "2001:db8:113::1/64".parse().unwrap()],
+        is_played: true,
+        ..Interface::new(DeviceId(0), "trial", [2, 0, 0, 0, 0, 1])
+    };
+    let via =
+        |prefix: &str, gateway: &str| Route::via(prefix.parse().unwrap(), gateway.parse().unwrap());
+    let routes = [via("0.0.0.0/0", "203.0.113.254"), via("::/0", "2001:db8:113::fe")];
+    let policy = Policy {
+        errors_per_second: 1_000_000_000,
+        errors_at_once: 1_000_000_000,
+        announce: false,
+        ..Policy::default()
+    };
+    Arc::new(Network::new(vec![interface], &routes, policy).unwrap())
+}
+
+fn run<C: Chain>(
+    lanes: usize,
+    source: impl Source + 'static,
+    chain: C,
+    layout: StateLayout,
+) -> TrialReport {
+    let trial = Trial { lanes, network: Some(network()), ..Trial::new(chain, layout) };
+    let report = trial.run(source, |_, _| {}).unwrap();
+    assert_eq!(report.violations, [], "{lanes} lanes");
+    report
+}
+
+fn routed(lanes: usize, source: impl Source + 'static) -> TrialReport {
+    run(lanes, source, Empty, StateLayout::new())
+}
+
+fn watched(lanes: usize, source: impl Source + 'static) -> TrialReport {
+    let (objects, mut layout) = (Objects::new(lanes), StateLayout::new());
+    let config = AntiDdosConfig {
+        action: Action::Count,
+        staleness: Duration::ZERO,
+        ..AntiDdosConfig::default()
+    };
+    let chain = Shared::new(AntiDdos::new(config, &objects), &objects, &mut layout).unwrap();
+    run(lanes, source, chain, layout)
+}
+
+/// What there is to compare of a run.
+fn outcome(report: &TrialReport, link: LinkType) -> ([u64; 2], Vec<u64>, Flows) {
+    let dropped = DropReason::ALL.iter().map(|r| report.counters.dropped[*r as usize]).collect();
+    let figures = ["antiddos_flows", "antiddos_one_packet_flows"].map(|f| report.totals.get(f));
+    (figures, dropped, Flows::of(&report.sent, link))
+}
+
+/// Holds runs on several lanes against one, and returns that.
+fn compare<S: Source + 'static>(
+    name: &str,
+    link: LinkType,
+    run: fn(usize, S) -> TrialReport,
+    source: impl Fn() -> S,
+) -> TrialReport {
+    let one = run(1, source());
+    let expected = outcome(&one, link);
+    for lanes in &LANES[1..] {
+        let many = outcome(&run(*lanes, source()), link);
+        assert_eq!((expected.0, &expected.1), (many.0, &many.1), "{name}, {lanes} lanes");
+        let difference = expected.2.differs_from(&many.2);
+        assert_eq!(difference, None, "{name}, {lanes} lanes");
+    }
+    one
+}
+
+#[test]
+fn a_mix_leaves_the_same_from_any_number_of_lanes() {
+    let mix = || {
+        let config = MixConfig { flows: 300, packets: Some(20_000), ..MixConfig::default() };
+        Spliced::new(Mix::new(config).expect("a mix"))
+    };
+    let ethernet = LinkType::Ethernet;
+    let [one, watched] =
+        [compare("mix", ethernet, routed, mix), compare("mix", ethernet, watched, mix)];
+    assert!(one.counters.sent > 10_000, "{:?}", one.counters);
+    assert!(watched.totals.get("antiddos_flows") >= 300, "{:?}", watched.totals);
+    // Towards the gateway, from the interface.
+    for packet in &one.sent {
+        assert_eq!(packet.bytes[6..12], [2, 0, 0, 0, 0, 1]);
+    }
+}
+
+#[test]
+fn captures_leave_the_same_from_any_number_of_lanes() {
+    let mut sent = 0;
+    let ran = captures::for_each(|capture| {
+        let name = capture.name();
+        sent += compare(&name, capture.link, routed, || capture.open()).counters.sent;
+        compare(&name, capture.link, watched, || capture.open());
+    });
+    assert!(!ran || sent > 1_000, "{sent} packets prove little");
+}

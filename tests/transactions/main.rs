@@ -1,0 +1,13 @@
+//! Chains on shared objects: whatever a transaction did is undone when it conflicts, nothing is done twice,
+//! nothing is lost, and whoever is always in others' way gets through in the end.
+
+mod alone;
+mod disturbed;
+mod erratic;
+mod panics;
+mod threads;
+mod undone;
+
+/// Fragments and ICMP errors between the frames of a mix.
+#[path = "../world/spliced.rs"]
+mod spliced;

@@ -1,0 +1,165 @@
+//! Lanes on threads that all change the same objects: nothing is lost and nothing counted twice.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rheostat::{
+    Admission, Chain, Cx, Distributed, Map, Mix, MixConfig, NetworkFunction, Objects, Outcome,
+    Packet, PacketSet, ShardInfo, Shared, StateLayout, Vector, Verdict,
+};
+use rheostat_base::{Clock, DeviceId, LaneId, ShardId, Time};
+use rheostat_io::{Collector, Pacing, SimConfig, SimNic};
+use rheostat_nf::{ChainService, Seeds, make_shards, steering_for};
+use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_run::{
+    Figures, LaneSample, LoadReporting, Polling, Routes, RunReport, Runtime, RuntimeConfig,
+    TimeSource,
+};
+use rheostat_state::txn::Txn;
+use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
+use rheostat_steer::{HashKey, Orientation, Steering};
+use rheostat_traffic::Source;
+
+const PACKETS: u64 = 20_000;
+const HOSTS: usize = 64;
+
+/// Counts everything several times.
+struct Census {
+    /// All packets; what the flows that have ended had.
+    sums: Arc<Vector<u64>>,
+    /// Packets by the last bits of an address.
+    hosts: Arc<Map<u64, u64>>,
+    packets: Arc<Distributed<u64>>,
+}
+
+impl Census {
+    fn count(&self, cx: &mut Cx<'_, ()>, packet: &Packet<'_>) -> Outcome<()> {
+        self.sums.update(cx, 0, |sum| *sum += 1)?;
+        let host = packet.arrival_key().raw()[0] % HOSTS as u64;
+        let known = self.hosts.get(cx, &host)?.unwrap_or(0);
+        self.hosts.set(cx, host, known + 1)?.expect("room for all hosts");
+        self.packets.update(cx, |packets| *packets += 1)
+    }
+}
+
+impl NetworkFunction for Census {
+    type State = u64;
+    type Local = ();
+
+    fn packet_set(&self) -> PacketSet {
+        PacketSet::five_tuple()
+    }
+
+    fn local(&self, _: ShardInfo) {}
+
+    fn first(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Admission<u64>> {
+        self.count(cx, packet)?;
+        Ok(Admission::Admit(1, Verdict::Forward))
+    }
+
+    fn packet(
+        &self,
+        cx: &mut Cx<'_, ()>,
+        packet: &mut Packet<'_>,
+        packets: &mut u64,
+    ) -> Outcome<Verdict> {
+        // Counted before it is certain.
+        *packets += 1;
+        self.count(cx, packet)?;
+        if packets.is_multiple_of(50) {
+            cx.close();
+        }
+        Ok(Verdict::Forward)
+    }
+
+    fn expired(&self, cx: &mut Cx<'_, ()>, packets: &mut u64) -> Outcome<()> {
+        self.sums.update(cx, 1, |sum| *sum += *packets)
+    }
+
+    fn ends_with_run(&self) -> bool {
+        true
+    }
+
+    fn totals(&self, figures: &mut Figures) {
+        figures.add("census", self.packets.total());
+    }
+}
+
+/// Runs a chain on as many threads as lanes.
+fn run_on_threads<C: Chain>(
+    lanes: usize,
+    chain: C,
+    layout: StateLayout,
+    source: impl Source + 'static,
+) -> RunReport {
+    let pool = MempoolConfig { buffers: 4_096, ..MempoolConfig::default() };
+    let pool = Mempool::new(&pool).unwrap();
+    let steering = Steering::new(&HashKey::MICROSOFT, 128, 64, vec![Orientation::Inside]).unwrap();
+    let steering = Arc::new(steering_for(&chain, steering).unwrap());
+    let mut nic = SimConfig::new("nic", lanes as u16, steering.clone());
+    nic.pacing = Pacing::Lossless;
+    let collector = Collector::new();
+    let sink = |queue| collector.sink(queue);
+    let nic = SimNic::open(nic, Box::new(source), sink, &pool).unwrap();
+    let hasher = FlowHasher::new([11, 22, 33, 44, 55, 66, 77]);
+    let table = TableConfig { capacity: 1_024, aliases: false };
+    let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: 1 });
+    let layout = Arc::new(layout);
+    let shards = make_shards(&chain, &steering, table, layout, hasher, fragments, seeds).unwrap();
+    let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
+    let config = RuntimeConfig {
+        polling: Polling::Busy,
+        lanes,
+        workers: vec![None; lanes],
+        handoff_capacity: pool.capacity(),
+        time: TimeSource::Poll,
+        pool,
+        steering,
+        hasher,
+        reporting: LoadReporting::Shards,
+    };
+    let chain = Arc::new(chain);
+    let service = |_| ChainService::new(chain.clone(), Routes(vec![DeviceId(0)]));
+    let shard = |id: ShardId| shards[id.index()].take().unwrap();
+    let runtime =
+        Runtime::start(config, vec![Box::new(nic)], Clock::new(), service, shard).unwrap();
+    let last = Instant::now() + Duration::from_secs(300);
+    while !runtime.is_finished() {
+        assert!(Instant::now() < last, "the run does not end");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    runtime.join().unwrap()
+}
+
+#[test]
+fn totals_are_exact_on_any_number_of_lanes() {
+    for lanes in [1, 2, 8] {
+        let objects = Objects::new(lanes);
+        let sums = Arc::new(Vector::new(&objects, "sums", [0, 0]));
+        let hosts = Arc::new(Map::new(&objects, "hosts", HOSTS));
+        let add = |sum: &mut u64, part: &u64| *sum += part;
+        let packets = Distributed::new(&objects, "packets", 0, add, Duration::ZERO);
+        let (sums, hosts, packets) = (sums, hosts, Arc::new(packets));
+        let census = Census { sums: sums.clone(), hosts: hosts.clone(), packets: packets.clone() };
+        let mut layout = StateLayout::new();
+        let chain = Shared::new(census, &objects, &mut layout).unwrap();
+        let mix = MixConfig { flows: 500, packets: Some(PACKETS), ..MixConfig::default() };
+        let report = run_on_threads(lanes, chain, layout, Mix::new(mix).unwrap());
+
+        assert_eq!(report.violations, [], "{lanes} lanes");
+        let counters = LaneSample::sum(&report.last.lanes);
+        assert_eq!((counters.sent, counters.flows_live()), (PACKETS, 0), "{lanes} lanes");
+        let txn = &mut Txn::new(&objects, LaneId(0));
+        txn.begin(Time::ZERO);
+        let sum = |txn: &mut Txn, at| sums.read(txn, at).unwrap();
+        assert_eq!((sum(txn, 0), sum(txn, 1)), (PACKETS, PACKETS), "{lanes} lanes");
+        let by_host = |host| hosts.get(txn, &host).unwrap().unwrap_or(0);
+        assert_eq!((0..HOSTS as u64).map(by_host).sum::<u64>(), PACKETS, "{lanes} lanes");
+        assert_eq!(packets.read(txn).unwrap(), PACKETS);
+        assert_eq!(report.figures.get("census"), PACKETS);
+        let figure = |name| report.figures.get(name);
+        let (done, aborted) = (figure("transactions"), figure("transactions_aborted"));
+        assert!(done > PACKETS / 32, "{done}");
+        assert_eq!(aborted > 0, lanes > 1, "{lanes} lanes: {aborted} aborted, {done} not");
+    }
+}
