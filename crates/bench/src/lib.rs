@@ -3,7 +3,9 @@
 //! Every figure stands beside that of the same loop without the thing measured: see [`nf`].
 
 pub mod ab;
+pub mod advice;
 mod confidence;
+pub mod contention;
 pub mod costs;
 mod dut;
 pub mod error;
@@ -14,14 +16,17 @@ pub mod memory;
 pub mod migrate;
 pub mod nf;
 pub mod noise;
+mod pace;
 mod plans;
 pub mod real;
 pub mod record;
 pub mod report;
+pub mod sampling;
 pub mod scenario;
 pub mod sharing;
 pub mod sim;
 pub mod throughput;
+pub mod txn;
 mod witness;
 
 pub use error::BenchError;

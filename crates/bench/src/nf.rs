@@ -13,6 +13,7 @@ mod network;
 mod placed;
 mod row;
 mod runtime;
+mod shared;
 mod spec;
 
 pub use control::Control;
@@ -75,10 +76,14 @@ impl NfBench {
             ChainKind::NatSymmetric => {
                 runtime::measure_nat(spec, self, Mapping::AddressAndPortDependent)
             }
+            ChainKind::NatShared => shared::measure_nat(spec, self),
             ChainKind::FirewallNat => runtime::measure_firewall_nat(spec, self),
             ChainKind::Policer => runtime::measure_policer(spec, self),
             ChainKind::Monitor => runtime::measure_monitor(spec, self),
             ChainKind::Lb => runtime::measure_lb(spec, self),
+            ChainKind::AntiDdos => shared::measure_antiddos(spec, self),
+            ChainKind::Portscan => shared::measure_portscan(spec, self),
+            ChainKind::Bridge => shared::measure_bridge(spec, self),
         }
     }
 }

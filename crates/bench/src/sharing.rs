@@ -18,13 +18,16 @@ use std::thread;
 use rheostat_base::{Clock, CoreSet};
 
 use crate::error::BenchError;
+use crate::pace::Pace;
 
 pub use row::{Row, Table};
 
-use arrivals::Arrivals;
-use lane::{Lane, Pace, Spent};
+pub(crate) use arrivals::Arrivals;
+pub(crate) use tables::{SharedTables, Tables};
+
+use lane::{Lane, Spent};
 use sink::Departures;
-use tables::{FlowState, OwnTables, SharedTables, Tables};
+use tables::{FlowState, OwnTables};
 
 /// Who may reach which flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

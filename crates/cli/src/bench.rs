@@ -1,12 +1,15 @@
 //! `rheo bench`: measures, and compares measurements.
 
+mod advice;
 mod costs;
 mod idle;
 mod live;
 mod report;
+mod sampling;
 mod scenario;
 mod sharing;
 mod throughput;
+mod txn;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -48,6 +51,12 @@ enum Scenario {
     Costs(costs::Args),
     /// Measure what it costs to share flow state between lanes, and to spray packets.
     Sharing(sharing::Args),
+    /// Measure what transactions on shared objects cost, beside locks.
+    Txn(txn::Args),
+    /// Measure what it brings to follow the profiler's recipes.
+    Advice(advice::Args),
+    /// Measure what it costs to note why transactions were aborted.
+    Profile(sampling::Args),
     /// Measure what balancing costs while there is nothing to balance.
     Idle(idle::Args),
     /// Run two benchmark commands in turn and print their ratios.
@@ -175,6 +184,12 @@ enum ChainName {
     Monitor,
     /// The load balancer.
     Lb,
+    /// The detector of attacks with many flows.
+    Antiddos,
+    /// The detector of port scans.
+    Portscan,
+    /// The learning bridge.
+    Bridge,
 }
 
 impl ChainName {
@@ -192,6 +207,9 @@ impl ChainName {
             ChainName::Policer => ChainKind::Policer,
             ChainName::Monitor => ChainKind::Monitor,
             ChainName::Lb => ChainKind::Lb,
+            ChainName::Antiddos => ChainKind::AntiDdos,
+            ChainName::Portscan => ChainKind::Portscan,
+            ChainName::Bridge => ChainKind::Bridge,
         }
     }
 }
@@ -215,6 +233,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Live(args) => live::run(args),
         Scenario::Costs(args) => costs::run(args),
         Scenario::Sharing(args) => sharing::run(args),
+        Scenario::Txn(args) => txn::run(args),
+        Scenario::Advice(args) => advice::run(args),
+        Scenario::Profile(args) => sampling::run(args),
         Scenario::Idle(args) => idle::run(args),
         Scenario::Ab(args) => ab(args),
         Scenario::Report(args) => report::run(args),

@@ -22,6 +22,8 @@ pub enum Servers {
     Many,
     /// All to [`SERVICE`].
     One,
+    /// As many, and frames have link addresses: each address of IP has its own.
+    Stations,
 }
 
 /// The address of the one server, on port 443.
@@ -39,6 +41,8 @@ pub(super) struct Endpoints {
     pub(super) server: (Ipv4Addr, u16),
     pub(super) is_v6: bool,
     pub(super) is_udp: bool,
+    /// Whether frames go from station to station.
+    pub(super) has_stations: bool,
     /// Bytes of each packet that carries data.
     pub(super) frame_len: u16,
 }
@@ -57,7 +61,14 @@ impl Endpoints {
         if servers == Servers::One {
             server.0 = SERVICE;
         }
-        let plain = Endpoints { client, server, is_v6: false, is_udp: false, frame_len: SMALLEST };
+        let plain = Endpoints {
+            client,
+            server,
+            is_v6: false,
+            is_udp: false,
+            has_stations: servers == Servers::Stations,
+            frame_len: SMALLEST,
+        };
         match size {
             FrameSize::Smallest => plain,
             FrameSize::Mix => {

@@ -65,6 +65,15 @@ pub(super) fn write(frame: &mut [u8], ends: &Endpoints, step: &Step) {
     frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
     let [a, b, c, d] = step.tag.to_be_bytes();
     frame[6..12].copy_from_slice(&[2, a, b, c, d, 0]);
+    if ends.has_stations {
+        // Clients and servers may have addresses in common.
+        let station = |address: Ipv4Addr, is_client: bool| {
+            let [a, b, c, d] = address.octets();
+            [2, u8::from(is_client), a, b, c, d]
+        };
+        frame[..6].copy_from_slice(&station(to.0, !step.from_client));
+        frame[6..12].copy_from_slice(&station(from.0, step.from_client));
+    }
     let protocol = if ends.is_udp { 17 } else { 6 };
     let network = if ends.is_v6 { IPV6 } else { IPV4 };
     let payload = match (step.has_data, ends.is_udp, step.flags & SYN != 0) {

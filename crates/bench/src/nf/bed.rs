@@ -49,7 +49,7 @@ impl Bed {
         let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
         // The first device has the clients.
         let orientations = match spec.load.servers {
-            Servers::Many => vec![Orientation::Inside, Orientation::Outside],
+            Servers::Many | Servers::Stations => vec![Orientation::Inside, Orientation::Outside],
             Servers::One => vec![Orientation::Outside, Orientation::Inside],
         };
         let key = HashKey::new(std::array::from_fn(|i| {

@@ -84,8 +84,12 @@ pub(super) fn measure_firewall_nat(spec: &Spec, bench: &NfBench) -> Result<Figur
     run(spec, bench, Then(firewall, nat), layout)
 }
 
-/// A NAT with twice the ports that the flows need.
 fn nat(spec: &Spec, mapping: Mapping) -> Nat {
+    Nat::new(nat_config(spec, mapping), None).expect("no blocks to divide")
+}
+
+/// A NAT with twice the ports that the flows need.
+pub(super) fn nat_config(spec: &Spec, mapping: Mapping) -> NatConfig {
     let first = u32::from_be_bytes([100, 64, 0, 0]);
     let addresses = (flows(spec) / 32_000.0) as u32 + 2;
     let external = (first..first + addresses).map(Ipv4Addr::from_bits).collect();
@@ -93,7 +97,7 @@ fn nat(spec: &Spec, mapping: Mapping) -> Nat {
         Mapping::EndpointIndependent => Filtering::AddressDependent,
         Mapping::AddressAndPortDependent => Filtering::AddressAndPortDependent,
     };
-    let config = NatConfig {
+    NatConfig {
         mapping,
         filtering,
         pooling: Pooling::Arbitrary,
@@ -101,22 +105,21 @@ fn nat(spec: &Spec, mapping: Mapping) -> Nat {
         rest: Duration::ZERO,
         timeouts: NatTimeouts { tcp_transitory: CLOSED, ..NatTimeouts::default() },
         ..NatConfig::new(external)
-    };
-    Nat::new(config, None).expect("no blocks to divide")
+    }
 }
 
 /// Flows at a time: those that stay, and those that come and go.
-fn flows(spec: &Spec) -> f64 {
+pub(super) fn flows(spec: &Spec) -> f64 {
     let fresh = spec.load.new_flow_share * FRESH * RECLAIMED_AFTER * spec.lanes as f64;
     f64::from(spec.load.flows) + fresh
 }
 
 /// Measures the policer, which holds each inner address to two rates (RFC 2698) in both directions
-/// together. The bursts are so large that nothing is dropped.
+/// together. Popular addresses exceed the lower rate; nothing reaches the higher, so that nothing is dropped.
 pub(super) fn measure_policer(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
     let rate = |bits| Rate::new(bits).expect("a rate in range");
     let burst = Burst::new(Burst::MOST).expect("a burst in range");
-    let meter = Meter::two_rate(rate(100_000_000), burst, rate(1_000_000_000), burst);
+    let meter = Meter::two_rate(rate(100_000_000), burst, rate(Rate::MOST), burst);
     let config = PolicerConfig {
         subject: Subject { whose: Whose::Inner, v4: 32, v6: 128 },
         from: None,
@@ -177,7 +180,8 @@ fn backend(vip: IpAddr, number: u8) -> BackendConfig {
     BackendConfig { address, port: None, weight: 1, health: Health::Up, server_id: None }
 }
 
-fn run<C: Chain>(
+/// Runs a chain between two devices.
+pub(super) fn run<C: Chain>(
     spec: &Spec,
     bench: &NfBench,
     chain: C,

@@ -20,6 +20,8 @@ pub enum ChainKind {
     Nat,
     /// The NAT, with address- and port-dependent mapping.
     NatSymmetric,
+    /// The NAT on objects that all lanes share.
+    NatShared,
     /// The firewall before the NAT, as in `configs/nat.toml`.
     FirewallNat,
     /// The policer: two rates for each inner address.
@@ -32,11 +34,17 @@ pub enum ChainKind {
     RouterWide,
     /// The load balancer: what clients send leaves with one more IP header, answers pass.
     Lb,
+    /// The detector of attacks with many flows, which only counts.
+    AntiDdos,
+    /// The detector of port scans, which only counts.
+    Portscan,
+    /// The learning bridge of two ports: each address is a station.
+    Bridge,
 }
 
 impl ChainKind {
     /// All of them, from the least to the most.
-    pub const ALL: [ChainKind; 12] = [
+    pub const ALL: [ChainKind; 16] = [
         ChainKind::Harness,
         ChainKind::Empty,
         ChainKind::Placed,
@@ -44,12 +52,19 @@ impl ChainKind {
         ChainKind::RouterWide,
         ChainKind::Policer,
         ChainKind::Monitor,
+        ChainKind::AntiDdos,
+        ChainKind::Portscan,
         ChainKind::Firewall,
         ChainKind::Nat,
         ChainKind::NatSymmetric,
+        ChainKind::NatShared,
         ChainKind::FirewallNat,
         ChainKind::Lb,
+        ChainKind::Bridge,
     ];
+    /// Those of them that work on shared objects.
+    const SHARED: [ChainKind; 4] =
+        [ChainKind::AntiDdos, ChainKind::Portscan, ChainKind::NatShared, ChainKind::Bridge];
 
     /// The name in rows.
     pub const fn name(self) -> &'static str {
@@ -60,12 +75,16 @@ impl ChainKind {
             ChainKind::Firewall => "firewall",
             ChainKind::Nat => "nat",
             ChainKind::NatSymmetric => "nat-apd",
+            ChainKind::NatShared => "nat-eim",
             ChainKind::FirewallNat => "fw-nat",
             ChainKind::Policer => "policer",
             ChainKind::Monitor => "monitor",
             ChainKind::Router => "router",
             ChainKind::RouterWide => "router-10k",
             ChainKind::Lb => "lb",
+            ChainKind::AntiDdos => "antiddos",
+            ChainKind::Portscan => "portscan",
+            ChainKind::Bridge => "bridge",
         }
     }
 
@@ -73,13 +92,15 @@ impl ChainKind {
     const fn servers(self) -> Servers {
         match self {
             ChainKind::Lb => Servers::One,
+            ChainKind::Bridge => Servers::Stations,
             _ => Servers::Many,
         }
     }
 
     /// Whether servers see other endpoints than those of the clients.
     const fn translates(self) -> bool {
-        matches!(self, ChainKind::Nat | ChainKind::NatSymmetric | ChainKind::FirewallNat)
+        use ChainKind::{FirewallNat, Nat, NatShared, NatSymmetric};
+        matches!(self, Nat | NatSymmetric | NatShared | FirewallNat)
     }
 }
 
@@ -149,8 +170,9 @@ impl Selection {
     /// number of flows and each distribution, then one load each with longer packets, with new flows, and on two lanes.
     pub fn usual(seed: u64, lanes: &[usize]) -> Vec<Spec> {
         let zipf = Distribution::Zipf(1.1);
+        let of_shards = |chain: &ChainKind| !ChainKind::SHARED.contains(chain);
         let base = Selection {
-            chains: ChainKind::ALL.to_vec(),
+            chains: ChainKind::ALL.into_iter().filter(of_shards).collect(),
             flows: vec![64_000, 1_000_000, 10_000_000],
             distributions: vec![zipf, Distribution::Uniform],
             sizes: vec![FrameSize::Smallest],
@@ -181,7 +203,14 @@ impl Selection {
             lanes: lanes.iter().copied().filter(|&lanes| lanes != 1).collect(),
             ..base.clone()
         };
-        let sets = [base, mix, new, wide];
+        // On each number of lanes, which is what they are about.
+        let shared = Selection {
+            chains: [&[ChainKind::Harness][..], &ChainKind::SHARED].concat(),
+            flows: vec![64_000, 1_000_000],
+            lanes: lanes.to_vec(),
+            ..base.clone()
+        };
+        let sets = [base, mix, new, wide, shared];
         let wanted = |spec: &Spec| lanes.contains(&spec.lanes);
         sets.iter().flat_map(Selection::specs).filter(wanted).collect()
     }
@@ -206,9 +235,9 @@ mod tests {
         let chains = ChainKind::ALL.len();
         assert_eq!(specs.len(), chains * 3 * 2 * 2 * 3 * 2);
         // Chains of one load stand together, so that they share a baseline: those that see clients as
-        // they are, those that translate them, and those of one server.
+        // they are, those that translate them, those of one server, and those of stations.
         let loads: Vec<Load> = specs.iter().map(|spec| spec.load).collect();
-        assert_eq!(loads.chunk_by(|a, b| a == b).count() * chains, specs.len() * 3);
+        assert_eq!(loads.chunk_by(|a, b| a == b).count() * chains, specs.len() * 4);
     }
 
     #[test]

@@ -4,8 +4,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rheostat_observe::profile::ScalingProfile;
 use thiserror::Error;
 
+use super::profiles;
 use crate::record::{RecordError, Results, read};
 
 /// What was found under some files and folders.
@@ -13,6 +15,8 @@ use crate::record::{RecordError, Results, read};
 pub struct Found {
     /// Files of results with what is in them, sorted by scenario, measured before simulated, older first.
     pub results: Vec<(PathBuf, Results)>,
+    /// Files of profiles with the profiles in them.
+    pub profiles: Vec<(PathBuf, ScalingProfile)>,
     /// Files in folders that look alike and are something else, with what is wrong.
     pub skipped: Vec<(PathBuf, String)>,
 }
@@ -34,7 +38,7 @@ pub enum ReportError {
     /// Nothing was found.
     #[error(
         "there are no results in {}: `rheo bench balance` and `rheo sim balance` write some, to \
-         `results/` or to where --results says",
+         `results/` or to where --results says; of what `rheo profile --json` prints, keep the line",
         list(places)
     )]
     Nothing {
@@ -60,10 +64,10 @@ pub fn find(places: &[PathBuf]) -> Result<Found, ReportError> {
         if place.is_dir() {
             look_into(place, &mut found)?;
         } else {
-            found.results.push((place.clone(), read(place)?));
+            look_at(place, &mut found)?;
         }
     }
-    if found.results.is_empty() {
+    if found.results.is_empty() && found.profiles.is_empty() {
         return Err(ReportError::Nothing { places: places.to_vec() });
     }
     let key = |results: &Results| {
@@ -87,6 +91,16 @@ pub fn one(place: &Path) -> Result<(PathBuf, Results), ReportError> {
     newest.ok_or_else(|| ReportError::Nothing { places: vec![place.to_owned()] })
 }
 
+/// Reads a file of results, or of profiles.
+fn look_at(path: &Path, found: &mut Found) -> Result<(), RecordError> {
+    if let Some(profiles) = profiles::read(path) {
+        found.profiles.extend(profiles.into_iter().map(|profile| (path.to_owned(), profile)));
+        return Ok(());
+    }
+    found.results.push((path.to_owned(), read(path)?));
+    Ok(())
+}
+
 fn look_into(folder: &Path, found: &mut Found) -> Result<(), ReportError> {
     let failed = |source| ReportError::Io { path: folder.to_owned(), source };
     let mut entries = Vec::new();
@@ -100,8 +114,8 @@ fn look_into(folder: &Path, found: &mut Found) -> Result<(), ReportError> {
         if is_folder {
             look_into(&path, found)?;
         } else if path.extension().is_some_and(|extension| extension == "jsonl") {
-            match read(&path) {
-                Ok(results) => found.results.push((path, results)),
+            match look_at(&path, found) {
+                Ok(()) => {}
                 Err(RecordError::Line { line, problem, .. }) => {
                     found.skipped.push((path, format!("line {line}: {problem}")));
                 }

@@ -19,8 +19,8 @@ const PROTOCOL: u8 = 17;
 
 /// A sequence of packets, and the lanes they come to.
 #[derive(Debug)]
-pub(super) struct Arrivals {
-    pub(super) flows: Vec<Flow>,
+pub(crate) struct Arrivals {
+    pub(crate) flows: Vec<Flow>,
     /// By lane, where shard `n` belongs to lane `n mod lanes`.
     pub(super) by_shard: Vec<Vec<Packet>>,
     /// By lane, where any may get any packet.
@@ -32,7 +32,7 @@ pub(super) struct Arrivals {
 
 /// A flow, as its packets' headers tell it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flow {
+pub(crate) struct Flow {
     pub(super) key: FlowKey,
     pub(super) hash: FlowHash,
     pub(super) shard: usize,
@@ -49,7 +49,7 @@ pub(super) struct Packet {
 
 impl Arrivals {
     /// Draws `packets` packets, each of any of `flows` flows with the same probability.
-    pub(super) fn draw(flows: u32, packets: u32, lanes: usize) -> Result<Arrivals, BenchError> {
+    pub(crate) fn draw(flows: u32, packets: u32, lanes: usize) -> Result<Arrivals, BenchError> {
         let mut random = SmallRng::seed_from_u64(u64::from(flows));
         let key = HashKey::new(std::array::from_fn(|_| random.random()));
         let steering = Steering::new(&key, BUCKETS, SHARDS, vec![Orientation::Inside])?;
@@ -82,7 +82,7 @@ impl Arrivals {
     }
 
     /// How many packets there are.
-    pub(super) fn packets(&self) -> u64 {
+    pub(crate) fn packets(&self) -> u64 {
         self.packets.into()
     }
 

@@ -1,78 +1,20 @@
 //! A lane that takes packets from its queue.
 
-use std::hint::{black_box, spin_loop};
+use std::hint::black_box;
 use std::iter::Sum;
-use std::thread;
 
 use rheostat_base::clock::Cycles;
 use rheostat_base::core_set::{CoreError, pin_current_thread};
-use rheostat_base::{Clock, CoreId, Counter};
+use rheostat_base::{Clock, CoreId};
 
 use super::Action;
 use super::arrivals::{Flow, Packet};
 use super::sink::Departures;
 use super::tables::Tables;
+use crate::pace::Pace;
 
 /// Packets taken at a time, and sent together.
 pub(super) const BURST: usize = 32;
-/// How often a lane looks whether it may go on before it lets others have the core.
-const LOOKS: u32 = 1_000;
-
-/// Keeps lanes together, as a source does that fills their queues in turn and waits while one is full.
-#[derive(Debug)]
-pub(super) struct Pace {
-    /// By lane, the position of the packet it is about to take; the greatest number once it has none.
-    positions: Vec<Position>,
-    /// Packets of the sequence by which a lane may be ahead of another: as many as lie in all queues.
-    ahead: u64,
-}
-
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Position(Counter);
-
-impl Pace {
-    /// All lanes before their first packet, with queues of `queue` packets.
-    pub(super) fn new(lanes: usize, queue: u32) -> Pace {
-        let positions = (0..lanes).map(|_| Position::default()).collect();
-        Pace { positions, ahead: lanes as u64 * u64::from(queue) }
-    }
-
-    /// What `lane` asks before it takes packets.
-    fn of(&self, lane: usize) -> Turn<'_> {
-        Turn { pace: self, own: &self.positions[lane].0 }
-    }
-}
-
-/// A lane's part in the pace. Whoever drops it has no packet left, for whatever reason, and nobody
-/// waits for him any more.
-struct Turn<'a> {
-    pace: &'a Pace,
-    own: &'a Counter,
-}
-
-impl Turn<'_> {
-    /// Waits until all lanes are near `position`, which this one is about to take. The lane that is
-    /// furthest behind never waits, so that somebody always goes on.
-    fn wait(&self, position: u64) {
-        self.own.set(position);
-        let is_far = |other: &Position| other.0.get().saturating_add(self.pace.ahead) < position;
-        let mut looks = 0_u32;
-        while self.pace.positions.iter().any(is_far) {
-            looks += 1;
-            if looks.is_multiple_of(LOOKS) {
-                thread::yield_now();
-            }
-            spin_loop();
-        }
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.own.set(u64::MAX);
-    }
-}
 
 /// What processing took, waiting for packets apart.
 #[derive(Clone, Copy, Debug, Default)]

@@ -15,7 +15,7 @@ const LOCKS: usize = 1_024;
 
 /// What is known of a flow.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FlowState {
+pub(crate) struct FlowState {
     /// Its packets so far.
     packets: u64,
     /// The last position of any of them.
@@ -24,19 +24,19 @@ pub(super) struct FlowState {
 
 impl FlowState {
     /// What a packet changes.
-    pub(super) fn pass(&mut self, position: u64) {
+    pub(crate) fn pass(&mut self, position: u64) {
         self.packets += 1;
         self.latest = self.latest.max(position);
     }
 
     /// Packets so far.
-    pub(super) fn packets(&self) -> u64 {
+    pub(crate) fn packets(&self) -> u64 {
         self.packets
     }
 }
 
 /// Where a lane finds flows.
-pub(super) trait Tables: Sized {
+pub(crate) trait Tables: Sized {
     /// Looks a flow up and does something with its state.
     fn with<R>(&mut self, flow: &Flow, act: impl FnOnce(&mut FlowState) -> R) -> R;
 
@@ -82,7 +82,7 @@ impl Tables for &mut OwnTables {
 
 /// One table for all lanes. Which lock a flow is behind has nothing to do with its shard.
 #[derive(Debug)]
-pub(super) struct SharedTables {
+pub(crate) struct SharedTables {
     segments: Vec<Line<Mutex<FlowTable>>>,
     /// By flow: who has it may work on it. Empty where nobody asks for that.
     alone: Vec<Line<Mutex<()>>>,
@@ -96,7 +96,7 @@ struct Line<T>(T);
 
 impl SharedTables {
     /// The table, with all flows in it.
-    pub(super) fn new(arrivals: &Arrivals, action: Action) -> Result<SharedTables, BenchError> {
+    pub(crate) fn new(arrivals: &Arrivals, action: Action) -> Result<SharedTables, BenchError> {
         let (tables, state) = filled(arrivals, LOCKS, segment)?;
         let segments = tables.into_iter().map(|table| Line(Mutex::new(table))).collect();
         let locks = if action == Action::Ordered { arrivals.flows.len() } else { 0 };

@@ -16,8 +16,8 @@ use crate::failure::Failure;
   rheo bench report --compare before.jsonl after.jsonl
   rheo bench report --compare before/ after/ --json | jq 'select(.verdict == \"slower\")'
 
-Results are files that `rheo bench balance`, `rheo sim` and their like keep: a line of JSON per run. The
-page is one file without scripts, for screens of any size and for paper.
+Results are files that `rheo bench balance`, `rheo sim` and their like keep: a line of JSON per run; and lines
+that `rheo profile --json` printed. The page is one file without scripts, for screens of any size and for paper.
 
 Ratios are B's figure as a multiple of A's, each with an interval of 95 %: over pairs of runs with the same
 seed, which had the same packets, or by resampling where there are no such pairs. A difference is told
@@ -43,16 +43,22 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let [a, b] = args.compare.as_slice() {
         return print_ratios(a, b, args.json);
     }
-    let Found { results, skipped } = report::find(&args.places)?;
+    let Found { results, profiles, skipped } = report::find(&args.places)?;
     for (path, problem) in &skipped {
         eprintln!("skipped {}: {problem}", path.display());
     }
     let results: Vec<Results> = results.into_iter().map(|(_, results)| results).collect();
-    fs::write(&args.output, report::page(&results))
+    let profiles: Vec<_> = profiles.into_iter().map(|(_, profile)| profile).collect();
+    fs::write(&args.output, report::page(&results, &profiles))
         .map_err(|source| ReportError::Io { path: args.output.clone(), source })?;
     let runs: usize = results.iter().map(|results| results.runs.len()).sum();
     let files = if results.len() == 1 { "file" } else { "files" };
-    out!("{}: {runs} runs of {} {files}", args.output.display(), results.len());
+    let profiled = match profiles.len() {
+        0 => String::new(),
+        1 => ", 1 profile".to_owned(),
+        count => format!(", {count} profiles"),
+    };
+    out!("{}: {runs} runs of {} {files}{profiled}", args.output.display(), results.len());
     Ok(ExitCode::SUCCESS)
 }
 

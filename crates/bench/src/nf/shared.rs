@@ -1,0 +1,68 @@
+//! Functions on shared objects, as `rheo run` runs them.
+
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rheostat_nf::function::antiddos::AntiDdosConfig;
+use rheostat_nf::function::bridge::BridgeConfig;
+use rheostat_nf::function::nat::{Mapping, SharedNat, Sharing};
+use rheostat_nf::function::portscan::PortscanConfig;
+use rheostat_nf::function::{AntiDdos, Bridge, Portscan};
+use rheostat_nf::{DeviceSet, NetworkFunction, Shared};
+use rheostat_state::StateLayout;
+use rheostat_state::txn::Objects;
+
+use super::measurement::Figure;
+use super::runtime::{flows, nat_config, run};
+use super::{NfBench, Spec};
+use crate::error::BenchError;
+
+/// How long a flow of one packet, or a pair of hosts, is remembered. Shorter than by default, so that within a row as many
+/// are forgotten as come.
+const FORGOTTEN: Duration = Duration::from_millis(500);
+
+/// Measures the detector of attacks with many flows, with the staleness that it has by default.
+pub(super) fn measure_antiddos(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
+    let config = AntiDdosConfig { one_packet: FORGOTTEN, ..AntiDdosConfig::default() };
+    measure(spec, bench, |objects| AntiDdos::new(config, objects))
+}
+
+/// Measures the detector of port scans, with room for all pairs.
+pub(super) fn measure_portscan(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
+    let pairs = 2 * flows(spec) as usize;
+    let config = PortscanConfig { pairs, memory: FORGOTTEN, ..PortscanConfig::default() };
+    measure(spec, bench, |objects| Portscan::new(config, objects))
+}
+
+/// Measures the bridge, with room for all stations.
+pub(super) fn measure_bridge(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
+    let stations = 2 * flows(spec) as usize + 1_024;
+    let config = BridgeConfig { stations, ..BridgeConfig::new(DeviceSet::first(2)) };
+    measure(spec, bench, |objects| Bridge::new(config, objects))
+}
+
+/// Measures the NAT with mappings that all lanes share, with room for all flows.
+pub(super) fn measure_nat(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
+    let config = nat_config(spec, Mapping::EndpointIndependent);
+    let sharing = Sharing { flows: 2 * flows(spec) as usize, ..Sharing::default() };
+    let mut rng = SmallRng::seed_from_u64(spec.load.seed);
+    measure(spec, bench, |objects| {
+        SharedNat::new(config, sharing, objects, &mut rng).expect("no blocks to divide")
+    })
+}
+
+fn measure<F>(
+    spec: &Spec,
+    bench: &NfBench,
+    make: impl FnOnce(&Objects) -> F,
+) -> Result<Figure, BenchError>
+where
+    F: NetworkFunction<Local = ()>,
+    F::State: Clone,
+{
+    let objects = Objects::new(spec.lanes);
+    let mut layout = StateLayout::new();
+    let chain = Shared::new(make(&objects), &objects, &mut layout)?;
+    run(spec, bench, chain, layout)
+}
