@@ -5,6 +5,8 @@ mod instance;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use instance::Instance;
 
@@ -54,10 +56,20 @@ fn is_root() -> bool {
 
 /// Holds every thread to what it may have left.
 fn check(instance: &Instance, user: &str, group: &str) {
-    let threads = threads(instance);
-    for name in ["rheo", "rheo-log", "nic wire", "rheo-worker-0", "rheo-control"] {
-        assert!(threads.contains_key(name), "no thread {name} in {:?}", threads.keys());
-    }
+    const NAMES: [&str; 6] =
+        ["rheo", "rheo-log", "nic wire", "rheo-worker-0", "rheo-worker-1", "rheo-control"];
+    // A thread has the name of the one that starts it until it has run for a moment.
+    let patience = Instant::now() + Duration::from_secs(10);
+    let threads = loop {
+        let threads = threads(instance);
+        match NAMES.iter().find(|name| !threads.contains_key(**name)) {
+            None => break threads,
+            Some(name) if Instant::now() > patience => {
+                panic!("no thread {name} in {:?}", threads.keys())
+            }
+            Some(_) => thread::sleep(Duration::from_millis(5)),
+        }
+    };
     for (name, status) in &threads {
         for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
             let none = field(status, set)[0].bytes().all(|digit| digit == b'0');
