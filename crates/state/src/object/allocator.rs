@@ -392,7 +392,7 @@ impl<T: Plain> Allocator<T> {
 
     #[inline(always)]
     fn touch(&self, operation: Operation, site: &'static Location<'static>) -> Touch {
-        Touch { object: self.object, operation, part: Part::Lease, detail: 0, site }
+        Touch::new(self.object, operation, Part::Lease, 0, site)
     }
 }
 

@@ -128,7 +128,7 @@ impl<T: Plain> Distributed<T> {
 
     #[inline(always)]
     fn touch(&self, operation: Operation, part: Part, site: &'static Location<'static>) -> Touch {
-        Touch { object: self.object, operation, part, detail: 0, site }
+        Touch::new(self.object, operation, part, 0, site)
     }
 }
 

@@ -105,6 +105,9 @@ impl Head {
     }
 }
 
+/// The slot of a key in a bucket, and its value.
+type Found<R> = Option<(usize, R)>;
+
 /// Where a key may lie.
 #[derive(Clone, Copy)]
 struct Place {
@@ -242,21 +245,40 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         key: &K,
         place: &Place,
     ) -> Outcome<Option<(usize, usize, S::Raw)>> {
-        let look = |words: &Words<'_>| {
+        let (found, elsewhere) = self.look(txn, key, place, place.first)?;
+        match found {
+            Some((slot, raw)) => Ok(Some((place.first, slot, raw))),
+            None if elsewhere => self.find_elsewhere(txn, key, place),
+            None => Ok(None),
+        }
+    }
+
+    #[cold]
+    fn find_elsewhere(
+        &self,
+        txn: &mut Txn,
+        key: &K,
+        place: &Place,
+    ) -> Outcome<Option<(usize, usize, S::Raw)>> {
+        let (found, _) = self.look(txn, key, place, place.second)?;
+        Ok(found.map(|(slot, raw)| (place.second, slot, raw)))
+    }
+
+    /// What there is of a key in a bucket, and whether keys of this bucket lie in their other one.
+    #[inline(always)]
+    fn look(
+        &self,
+        txn: &mut Txn,
+        key: &K,
+        place: &Place,
+        bucket: usize,
+    ) -> Outcome<(Found<S::Raw>, bool)> {
+        txn.read(&self.slab, bucket, place.touch, |words| {
             let head = Head::of(words);
             let slot = head.find(place.tag, |slot| load::<K>(words, Self::key_at(slot)) == *key);
             let found = slot.map(|slot| (slot, S::load(words, Self::value_at(slot))));
             (found, head.elsewhere() > 0)
-        };
-        let (found, elsewhere) = txn.read(&self.slab, place.first, place.touch, look)?;
-        if let Some((slot, raw)) = found {
-            return Ok(Some((place.first, slot, raw)));
-        }
-        if !elsewhere {
-            return Ok(None);
-        }
-        let (found, _) = txn.read(&self.slab, place.second, place.touch, look)?;
-        Ok(found.map(|(slot, raw)| (place.second, slot, raw)))
+        })
     }
 
     /// A free slot for a key: in the emptier of its buckets, or where another key can be moved to its other bucket.
@@ -287,7 +309,7 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         let (key, raw) = txn.read(&self.slab, bucket, touch, |words| {
             (load::<K>(words, Self::key_at(slot)), S::load(words, Self::value_at(slot)))
         })?;
-        let theirs = self.place(&key, touch.operation, touch.site);
+        let theirs = self.place(&key, touch.operation(), touch.site);
         let other = if bucket == theirs.first { theirs.second } else { theirs.first };
         let head = txn.read(&self.slab, other, touch, Head::of)?;
         let Some(free) = head.free_slot() else { return Ok(false) };
@@ -327,15 +349,9 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
             Hash::By(hash) => hash(key),
         };
         let first = hash as usize & self.mask;
-        // Never the same, as there are at least two.
-        let apart = (hash >> 32) as usize % self.mask + 1;
-        let touch = Touch {
-            object: self.object,
-            operation,
-            part: Part::Bucket,
-            detail: detail_of(hash),
-            site,
-        };
+        // Never the same, as there are at least two. The upper half as a fraction of 2^32.
+        let apart = (((hash >> 32) * self.mask as u64) >> 32) as usize + 1;
+        let touch = Touch::new(self.object, operation, Part::Bucket, detail_of(hash), site);
         Place { first, second: (first + apart) & self.mask, tag: (hash >> 24) as u8, touch }
     }
 

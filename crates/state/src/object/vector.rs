@@ -125,7 +125,7 @@ impl<T, S: Storage<T>> Vector<T, S> {
 
     #[inline(always)]
     fn touch(&self, operation: Operation, site: &'static Location<'static>) -> Touch {
-        Touch { object: self.object, operation, part: Part::Element, detail: 0, site }
+        Touch::new(self.object, operation, Part::Element, 0, site)
     }
 }
 

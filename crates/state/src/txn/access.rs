@@ -94,19 +94,54 @@ impl Part {
     ];
 }
 
-/// An access to one cell.
+/// An access to one cell. Two words, which travel in registers: written field by field and copied as a whole, each would
+/// hold a read up until it has left the store buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Touch {
-    pub(crate) object: ObjectId,
-    pub(crate) operation: Operation,
-    pub(crate) part: Part,
-    /// What tells accesses to one cell apart: for a map, bits of the key's hash.
-    pub(crate) detail: u32,
+    /// Detail, object, part and operation, from above.
+    what: u64,
     /// The author's line.
     pub(crate) site: &'static Location<'static>,
 }
 
-/// Bits of [`Touch::detail`] that are kept.
+impl Touch {
+    /// `detail` is what tells accesses to one cell apart: for a map, bits of the key's hash.
+    #[inline(always)]
+    pub(crate) const fn new(
+        object: ObjectId,
+        operation: Operation,
+        part: Part,
+        detail: u32,
+        site: &'static Location<'static>,
+    ) -> Touch {
+        let what = (detail as u64) << 32 | (object.0 as u64) << 16;
+        Touch { what: what | (part as u64) << 8 | operation as u64, site }
+    }
+
+    /// The same of another part.
+    #[inline(always)]
+    pub(crate) fn of_part(self, part: Part) -> Touch {
+        Touch { what: self.what & !0xff00 | (part as u64) << 8, ..self }
+    }
+
+    pub(crate) fn object(&self) -> ObjectId {
+        ObjectId((self.what >> 16) as u16)
+    }
+
+    pub(crate) fn operation(&self) -> Operation {
+        Operation::ALL[usize::from(self.what as u8)]
+    }
+
+    fn part(&self) -> u64 {
+        self.what >> 8 & 0xff
+    }
+
+    fn detail(&self) -> u64 {
+        self.what >> 32
+    }
+}
+
+/// Bits of a touch's detail that are kept.
 const DETAIL: u32 = 31;
 
 /// A touch in the words of a cell, without its object, which the other side knows. Zero: there was none.
@@ -118,10 +153,10 @@ impl PackedTouch {
     pub(super) const BITS: u32 = 1 + 4 + 3 + SiteId::BITS + DETAIL;
 
     pub(super) fn new(touch: &Touch, site: SiteId) -> PackedTouch {
-        let packed = u64::from(touch.detail) & ((1 << DETAIL) - 1);
+        let packed = touch.detail() & ((1 << DETAIL) - 1);
         let packed = packed << SiteId::BITS | u64::from(site.0);
-        let packed = packed << 3 | touch.part as u64;
-        PackedTouch((packed << 4 | touch.operation as u64) << 1 | 1)
+        let packed = packed << 3 | touch.part();
+        PackedTouch((packed << 4 | touch.what & 0xff) << 1 | 1)
     }
 
     pub(super) fn raw(self) -> u64 {
@@ -157,7 +192,8 @@ mod tests {
         for operation in Operation::ALL {
             for part in Part::ALL {
                 let detail = detail_of(u64::MAX);
-                let touch = Touch { object: ObjectId(3), operation, part, detail, site };
+                let touch = Touch::new(ObjectId(3), operation, part, detail, site);
+                assert_eq!((touch.object(), touch.operation()), (ObjectId(3), operation));
                 let packed = PackedTouch::new(&touch, SiteId(u16::MAX));
                 assert!(packed.raw() >> PackedTouch::BITS == 0);
                 let unpacked = PackedTouch::of_raw(packed.raw()).unpack();

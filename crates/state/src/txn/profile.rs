@@ -174,9 +174,9 @@ impl LaneFigures {
         let Some((operation, part, their_site, detail)) = theirs.unpack() else { return };
         let own = PackedTouch::new(mine, site).unpack();
         let noted = Noted {
-            object: mine.object,
+            object: mine.object(),
             part,
-            mine: (mine.operation, site.0),
+            mine: (mine.operation(), site.0),
             theirs: (operation, their_site.0),
             same: own.is_some_and(|(.., own)| own == detail),
         };

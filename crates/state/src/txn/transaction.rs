@@ -187,7 +187,7 @@ impl Txn {
     ///
     /// # Panics
     /// Outside a transaction, and on objects of another run.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read<R>(
         &mut self,
         slab: &Slab,
@@ -207,7 +207,7 @@ impl Txn {
     ///
     /// # Panics
     /// As [`Txn::read`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn update<R>(
         &mut self,
         slab: &Slab,
@@ -255,7 +255,7 @@ impl Txn {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn enter(&self, slab: &Slab) -> Outcome<()> {
         // Also what makes it safe to keep cells: these objects, which live as long as this value, keep the slab.
         assert!(slab.home() == self.objects.number(), "an object of another run");
@@ -263,7 +263,7 @@ impl Txn {
         if self.conflicted { Err(Abort) } else { Ok(()) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_shared<R>(
         &mut self,
         cell: Cell<'_>,

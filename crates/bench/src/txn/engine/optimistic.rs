@@ -28,13 +28,15 @@ impl Optimistic {
         let mut sum = 0_u64;
         for packet in packets {
             let first = usize::from(packet.elements[0]);
-            let value = elements.read(txn, first)?;
+            let value = match packet.writes {
+                true => {
+                    elements.update(txn, first, |value| std::mem::replace(value, *value + 1))?
+                }
+                false => elements.read(txn, first)?,
+            };
             sum = sum.wrapping_add(value);
             for element in &packet.elements[1..N] {
                 sum = sum.wrapping_add(elements.read(txn, usize::from(*element))?);
-            }
-            if packet.writes {
-                elements.write(txn, first, value + 1)?;
             }
         }
         txn.commit()?;

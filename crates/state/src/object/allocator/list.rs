@@ -234,12 +234,12 @@ impl Lists {
     }
 
     fn ends(&self, txn: &mut Txn, list: ListId, touch: Touch) -> Outcome<Ends> {
-        let touch = Touch { part: self.part(list), ..touch };
+        let touch = touch.of_part(self.part(list));
         txn.read(&self.ends, list.0 as usize, touch, Ends::load)
     }
 
     fn links(&self, txn: &mut Txn, resource: u32, touch: Touch) -> Outcome<Links> {
-        txn.read(&self.links, resource as usize, Touch { part: Part::List, ..touch }, Links::load)
+        txn.read(&self.links, resource as usize, touch.of_part(Part::List), Links::load)
     }
 
     fn change_ends(
@@ -249,7 +249,7 @@ impl Lists {
         touch: Touch,
         change: impl FnOnce(&mut Ends),
     ) -> Outcome<()> {
-        let touch = Touch { part: self.part(list), ..touch };
+        let touch = touch.of_part(self.part(list));
         txn.update(&self.ends, list.0 as usize, touch, |words| {
             let mut ends = Ends::load(&words.as_words());
             change(&mut ends);
@@ -264,7 +264,7 @@ impl Lists {
         touch: Touch,
         change: impl FnOnce(&mut Links),
     ) -> Outcome<()> {
-        let touch = Touch { part: Part::List, ..touch };
+        let touch = touch.of_part(Part::List);
         txn.update(&self.links, resource as usize, touch, |words| {
             let mut links = Links::load(&words.as_words());
             change(&mut links);
