@@ -66,26 +66,12 @@ impl Endpoints {
                     .then(|| 1..=high.start().saturating_sub(1).min(UNPRIVILEGED - 1));
                 for (ports, word) in [(low, " privileged"), (Some(high), "")] {
                     for (parity, side) in [(0, "even"), (1, "odd")] {
-                        let is_free = |port: &u16| {
-                            rules.forwards.internal(protocol, (address, *port)).is_none()
-                        };
                         let name = format!("{name} ports of {address},{word} {side}");
-                        sets.push(ports.clone().and_then(|ports| {
-                            let lifetimes = [FOR_EVER, rules.config.rest];
-                            let allocator = |count| {
-                                let leases = Allocator::new(
-                                    objects,
-                                    &name,
-                                    count,
-                                    &lifetimes,
-                                    Duration::ZERO,
-                                );
-                                let setting = "[function.nat] external";
-                                objects.set_by(leases.id(), Recipe::ProvisionMore, setting);
-                                leases
-                            };
-                            PortSet::new(address, ports, parity, is_free, allocator, rng)
-                        }));
+                        let set = |ports| {
+                            let ports = free_ports(rules, (address, protocol), ports, parity);
+                            PortSet::new(objects, &name, address, ports, rules.config.rest, rng)
+                        };
+                        sets.push(ports.clone().and_then(set));
                     }
                 }
             }
@@ -219,33 +205,40 @@ fn first_set(address: u16, protocol: u8) -> Option<usize> {
     Some((usize::from(address) * PROTOCOLS.len() + protocol) * SETS)
 }
 
+/// The ports of a range with this parity that are not forwarded.
+fn free_ports(
+    rules: &Rules,
+    (address, protocol): (Ipv4Addr, u8),
+    range: RangeInclusive<u16>,
+    parity: u16,
+) -> Vec<u16> {
+    let is_free = |port: &u16| {
+        port % 2 == parity && rules.forwards.internal(protocol, (address, *port)).is_none()
+    };
+    range.filter(is_free).collect()
+}
+
 impl PortSet {
-    /// The ports of a range with this parity that are `free`; `None` when there is none.
+    /// The ports of an address, in ascending order, which rest for a while when they are given back; `None` when there
+    /// are none.
     fn new(
+        objects: &Objects,
+        name: &str,
         address: Ipv4Addr,
-        range: RangeInclusive<u16>,
-        parity: u16,
-        is_free: impl Fn(&u16) -> bool,
-        allocator: impl FnOnce(usize) -> Allocator<Mapping>,
+        mut ports: Vec<u16>,
+        rest: Duration,
         rng: &mut impl Rng,
     ) -> Option<PortSet> {
-        let first = *range.start() + u16::from(range.start() % 2 != parity);
-        let all = || (first..=*range.end()).step_by(2);
-        let mut ports: Box<[u16]> = all().filter(is_free).collect();
-        if ports.is_empty() {
-            return None;
-        }
+        let (&first, &last) = (ports.first()?, ports.last()?);
         ports.shuffle(rng);
-        let mut resources = vec![NONE; all().count()].into_boxed_slice();
+        let mut resources = vec![NONE; usize::from((last - first) / 2) + 1];
         for (resource, port) in ports.iter().enumerate() {
             resources[usize::from((port - first) / 2)] = resource as u16;
         }
-        Some(PortSet {
-            leases: allocator(ports.len()),
-            external: (address, first),
-            ports,
-            resources,
-        })
+        let leases = Allocator::new(objects, name, ports.len(), &[FOR_EVER, rest], Duration::ZERO);
+        objects.set_by(leases.id(), Recipe::ProvisionMore, "[function.nat] external");
+        let (ports, resources) = (ports.into(), resources.into());
+        Some(PortSet { leases, external: (address, first), ports, resources })
     }
 
     /// The number of a port, if the set has it.
