@@ -1,6 +1,7 @@
 //! `rheo bench`: measures, and compares measurements.
 
 mod advice;
+mod chain;
 mod costs;
 mod idle;
 mod live;
@@ -106,8 +107,8 @@ A row's cost is what a packet takes above the harness: the same source and sink 
 them. Every lane has a core of its own; leave the machine alone meanwhile.")]
 struct NfArgs {
     /// What to measure.
-    #[arg(long = "chain", value_enum, value_delimiter = ',')]
-    chains: Vec<ChainName>,
+    #[arg(long = "chain", value_delimiter = ',', value_parser = chain::parser())]
+    chains: Vec<ChainKind>,
     /// Flows that are open throughout, such as 64k,1M,10M.
     #[arg(long, value_delimiter = ',', value_parser = flows)]
     flows: Vec<u32>,
@@ -155,63 +156,6 @@ struct AbArgs {
     /// Print ratios as lines of JSON.
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ChainName {
-    /// Source and sink alone.
-    Harness,
-    /// A chain without functions.
-    Empty,
-    /// Packets placed in shards, and nothing looked up.
-    Placed,
-    /// The router with a route to either side.
-    Router,
-    /// The router with ten thousand routes.
-    #[value(name = "router-10k")]
-    RouterWide,
-    /// The stateful firewall.
-    Firewall,
-    /// The NAT, endpoint-independent mapping.
-    Nat,
-    /// The NAT, address- and port-dependent mapping.
-    NatApd,
-    /// The firewall before the NAT.
-    FwNat,
-    /// The policer.
-    Policer,
-    /// The monitor.
-    Monitor,
-    /// The load balancer.
-    Lb,
-    /// The detector of attacks with many flows.
-    Antiddos,
-    /// The detector of port scans.
-    Portscan,
-    /// The learning bridge.
-    Bridge,
-}
-
-impl ChainName {
-    fn kind(self) -> ChainKind {
-        match self {
-            ChainName::Harness => ChainKind::Harness,
-            ChainName::Empty => ChainKind::Empty,
-            ChainName::Placed => ChainKind::Placed,
-            ChainName::Router => ChainKind::Router,
-            ChainName::RouterWide => ChainKind::RouterWide,
-            ChainName::Firewall => ChainKind::Firewall,
-            ChainName::Nat => ChainKind::Nat,
-            ChainName::NatApd => ChainKind::NatSymmetric,
-            ChainName::FwNat => ChainKind::FirewallNat,
-            ChainName::Policer => ChainKind::Policer,
-            ChainName::Monitor => ChainKind::Monitor,
-            ChainName::Lb => ChainKind::Lb,
-            ChainName::Antiddos => ChainKind::AntiDdos,
-            ChainName::Portscan => ChainKind::Portscan,
-            ChainName::Bridge => ChainKind::Bridge,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -280,7 +224,6 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
     if !is_narrowed && !args.all {
         return Selection::usual(SEED, &lanes);
     }
-    let chains = args.chains.iter().map(|chain| chain.kind());
     let sizes = args.sizes.iter().map(|size| match size {
         SizeName::Smallest => FrameSize::Smallest,
         SizeName::Mix => FrameSize::Mix,
@@ -288,7 +231,7 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
     // What is not given: everything with --all, else the first.
     let or = |all: bool| if all { usize::MAX } else { 1 };
     let selection = Selection {
-        chains: given(chains.collect(), &ChainKind::ALL, usize::MAX),
+        chains: given(args.chains.clone(), &ChainKind::ALL, usize::MAX),
         flows: given(args.flows.clone(), &[64_000, 1_000_000, 10_000_000], usize::MAX),
         distributions: given(
             args.spread.clone(),

@@ -88,6 +88,28 @@ impl ChainKind {
         }
     }
 
+    /// What it is, for people.
+    pub const fn description(self) -> &'static str {
+        match self {
+            ChainKind::Harness => "Source and sink alone",
+            ChainKind::Empty => "A chain without functions",
+            ChainKind::Placed => "Packets placed in shards, and nothing looked up",
+            ChainKind::Router => "The router with a route to either side",
+            ChainKind::RouterWide => "The router with ten thousand routes",
+            ChainKind::Firewall => "The stateful firewall",
+            ChainKind::Nat => "The NAT, endpoint-independent mapping",
+            ChainKind::NatSymmetric => "The NAT, address- and port-dependent mapping",
+            ChainKind::NatShared => "The NAT on objects that all lanes share",
+            ChainKind::FirewallNat => "The firewall before the NAT",
+            ChainKind::Policer => "The policer",
+            ChainKind::Monitor => "The monitor",
+            ChainKind::Lb => "The load balancer",
+            ChainKind::AntiDdos => "The detector of attacks with many flows",
+            ChainKind::Portscan => "The detector of port scans",
+            ChainKind::Bridge => "The learning bridge",
+        }
+    }
+
     /// Whom the flows of its rows go to.
     const fn servers(self) -> Servers {
         match self {

@@ -8,7 +8,7 @@ use rheostat_bench::idle::{IdleBench, Table};
 use rheostat_bench::machine::Machine;
 use rheostat_bench::nf::ChainKind;
 
-use super::{ChainName, SEED};
+use super::SEED;
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
@@ -25,8 +25,8 @@ them, 64 bytes each. Plans that would have moved shards are withheld; there are 
 lane has a core of its own: leave the machine alone meanwhile.")]
 pub(super) struct Args {
     /// What lanes do.
-    #[arg(long = "chain", value_enum, value_delimiter = ',')]
-    chains: Vec<ChainName>,
+    #[arg(long = "chain", value_delimiter = ',', value_parser = super::chain::parser())]
+    chains: Vec<ChainKind>,
     /// Flows that are open throughout.
     #[arg(long, default_value = "64k", value_parser = super::flows)]
     flows: u32,
@@ -50,9 +50,8 @@ const LEAST: i64 = IdleBench::LEAST_WINDOWS as i64;
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let windows = args.windows.into();
     let bench = IdleBench { windows, window: args.window, flows: args.flows, seed: SEED };
-    let chains = args.chains.iter().map(|chain| chain.kind()).collect();
     let usual = [ChainKind::Empty, ChainKind::Placed, ChainKind::Firewall];
-    let chains = super::given(chains, &usual, usize::MAX);
+    let chains = super::given(args.chains.clone(), &usual, usize::MAX);
     if !args.json {
         out!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
         out!("{}", Table::heading());
