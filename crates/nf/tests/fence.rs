@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use serde_json::Value;
 
-/// Each line with what the message about it must say.
+/// Each line with what the message about it must say. They are text here, the `unsafe` block too.
 const OFFENCES: [(&str, &str); 13] = [
     ("pub static LOCK: Option<std::sync::Mutex<u8>> = None;", "`Vector` or a `Map`"),
     ("pub fn read(_: &std::sync::RwLock<u8>) {}", "`Vector` or a `Map`"),
