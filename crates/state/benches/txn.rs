@@ -32,6 +32,7 @@ fn main() -> Outcome<()> {
         (random >> 33) as usize % ELEMENTS
     };
     report("elements alone", measure(|_| (0..4).for_each(|_| _ = black_box(element()))));
+    let mut sum = 0_u64;
     for batch in [1, 32] {
         let mut run = |what: &str, packet: &mut dyn FnMut(&mut Txn) -> Outcome<()>| {
             let mut packet = |at: usize| {
@@ -48,15 +49,16 @@ fn main() -> Outcome<()> {
             report(&format!("{what}, batches of {batch}"), ns);
         };
         run("four reads", &mut |txn| {
-            (0..4).try_for_each(|_| vector.read(txn, element()).map(|value| _ = black_box(value)))
+            (0..4).try_for_each(|_| vector.read(txn, element()).map(|value| sum ^= value[0]))
         });
         run("four lookups", &mut |txn| {
             (0..4).try_for_each(|_| {
-                map.get(txn, &(element() as u64)).map(|value| _ = black_box(value))
+                map.get(txn, &(element() as u64)).map(|value| sum ^= value.unwrap_or_default())
             })
         });
         run("one change", &mut |txn| vector.update(txn, element(), |value| value[0] += 1));
     }
+    black_box(sum);
     Ok(())
 }
 

@@ -55,4 +55,4 @@ pub use words::Plain;
 pub(crate) use access::{Touch, detail_of};
 pub(crate) use boxes::Boxed;
 pub(crate) use slab::Slab;
-pub(crate) use words::{Words, WordsMut, load, store, words_of};
+pub(crate) use words::{Look, Words, WordsMut, load, store, words_of};

@@ -9,8 +9,8 @@ use thiserror::Error;
 
 use super::storage::{Boxed, Inline, Storage};
 use crate::txn::{
-    ObjectId, ObjectKind, Objects, Operation, Outcome, Part, Plain, Slab, Touch, Transactional,
-    Txn, Words, WordsMut, detail_of, load, store, words_of,
+    Look, ObjectId, ObjectKind, Objects, Operation, Outcome, Part, Plain, Slab, Touch,
+    Transactional, Txn, Words, WordsMut, detail_of, load, store, words_of,
 };
 
 /// Keys per bucket.
@@ -107,6 +107,26 @@ impl Head {
 
 /// The slot of a key in a bucket, and its value.
 type Found<R> = Option<(usize, R)>;
+
+/// Looks for a key in a bucket of a [`Map`].
+struct LookUp<'k, K, V, S> {
+    key: &'k K,
+    tag: u8,
+    map: PhantomData<fn() -> (V, S)>,
+}
+
+impl<K: Plain + Eq, V, S: Storage<V>> Look for LookUp<'_, K, V, S> {
+    type Seen = (Found<S::Raw>, bool);
+
+    #[inline(always)]
+    fn look(&mut self, words: &Words<'_>) -> (Found<S::Raw>, bool) {
+        let head = Head::of(words);
+        let is = |slot| load::<K>(words, Map::<K, V, S>::key_at(slot)) == *self.key;
+        let value = |slot| S::load(words, Map::<K, V, S>::value_at(slot));
+        let found = head.find(self.tag, is).map(|slot| (slot, value(slot)));
+        (found, head.elsewhere() > 0)
+    }
+}
 
 /// Where a key may lie.
 #[derive(Clone, Copy)]
@@ -273,12 +293,8 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         place: &Place,
         bucket: usize,
     ) -> Outcome<(Found<S::Raw>, bool)> {
-        txn.read(&self.slab, bucket, place.touch, |words| {
-            let head = Head::of(words);
-            let slot = head.find(place.tag, |slot| load::<K>(words, Self::key_at(slot)) == *key);
-            let found = slot.map(|slot| (slot, S::load(words, Self::value_at(slot))));
-            (found, head.elsewhere() > 0)
-        })
+        let look = LookUp { key, tag: place.tag, map: PhantomData::<fn() -> (V, S)> };
+        txn.look(&self.slab, bucket, place.touch, look)
     }
 
     /// A free slot for a key: in the emptier of its buckets, or where another key can be moved to its other bucket.

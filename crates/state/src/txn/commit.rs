@@ -136,7 +136,7 @@ impl Txn {
                 // The lock may be this transaction's own, and says nothing of who was faster.
                 let theirs = match own {
                     Some(_) => PackedTouch::of_raw(cell.writer().load(Ordering::Relaxed)),
-                    None => touch_of(cell),
+                    None => touch_of(cell, word),
                 };
                 return Err((read.touch, theirs));
             }

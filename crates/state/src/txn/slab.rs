@@ -81,7 +81,8 @@ impl Slab {
     pub(super) fn cell(&self, index: usize) -> Cell<'_> {
         assert!(index < self.cells, "cell {index} of {}", self.cells);
         let at = self.start + index * self.stride;
-        Cell { words: &self.words[at..at + HEAD + self.data] }
+        // SAFETY: `new` has allocated room for all cells behind the start, and never less than a line more.
+        Cell { words: unsafe { self.words.get_unchecked(at..at + HEAD + self.data) } }
     }
 
     /// Reads a cell outside transactions, while nobody writes it. Waits for whoever does.

@@ -17,7 +17,7 @@ use super::read_set::{CellRef, Read};
 use super::site::SiteCache;
 use super::slab::{Cell, Slab};
 use super::word::Word;
-use super::words::{Words, WordsMut};
+use super::words::{Look, Words, WordsMut};
 use super::write_set::WriteSet;
 
 /// How often a transaction looks whether a lock is gone, before it takes that for a conflict.
@@ -29,6 +29,17 @@ pub trait Transactional {
     fn txn(&mut self) -> &mut Txn;
 }
 
+/// Where a lane is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Between two transactions.
+    Between,
+    /// In one.
+    Open,
+    /// In one that met a conflict: there is no way to commit.
+    Conflicted,
+}
+
 /// A lane's transactions, of which one runs at a time. It is made once and used again, so that no transaction
 /// allocates. Aligned, so that no two lanes write to one line (or to its neighbour, which is fetched with it).
 #[repr(align(128))]
@@ -36,9 +47,9 @@ pub struct Txn {
     pub(super) objects: Objects,
     lane: LaneId,
     now: Time,
-    open: bool,
-    /// What a conflict has left: there is no way to commit.
-    conflicted: bool,
+    /// Of the objects: which slabs are theirs.
+    home: u64,
+    phase: Phase,
     /// Turned away because another ran alone.
     pub(super) turned_away: bool,
     /// Runs alone.
@@ -69,8 +80,8 @@ impl Txn {
             objects: objects.clone(),
             lane,
             now: Time::ZERO,
-            open: false,
-            conflicted: false,
+            home: objects.number(),
+            phase: Phase::Between,
             turned_away: false,
             alone: false,
             snapshot: 0,
@@ -89,7 +100,7 @@ impl Txn {
     /// Begins a transaction at `now`; one that was not committed is given up.
     #[inline]
     pub fn begin(&mut self, now: Time) {
-        if self.open {
+        if self.phase != Phase::Between {
             self.roll_back();
         }
         let Registry { clock, epochs, .. } = self.objects.registry();
@@ -102,7 +113,7 @@ impl Txn {
         }
         self.turned_away = false;
         self.now = now;
-        self.open = true;
+        self.phase = Phase::Open;
         self.snapshot = clock.now();
     }
 
@@ -110,7 +121,7 @@ impl Txn {
     /// effect while one runs.
     #[cold]
     pub fn make_serial(&mut self) {
-        if !self.open && !self.alone {
+        if self.phase == Phase::Between && !self.alone {
             let Registry { gate, clock, .. } = self.objects.registry();
             gate.enter(clock);
             self.alone = true;
@@ -122,12 +133,12 @@ impl Txn {
     /// given up by itself.
     #[inline]
     pub fn is_conflicted(&self) -> bool {
-        self.conflicted
+        self.phase == Phase::Conflicted
     }
 
     /// Gives the transaction up: it never was.
     pub fn roll_back(&mut self) {
-        if !self.open {
+        if self.phase == Phase::Between {
             return;
         }
         self.boxes.roll_back();
@@ -193,13 +204,39 @@ impl Txn {
         slab: &Slab,
         index: usize,
         touch: Touch,
-        mut read: impl FnMut(&Words<'_>) -> R,
+        read: impl FnMut(&Words<'_>) -> R,
     ) -> Outcome<R> {
+        self.look(slab, index, touch, read)
+    }
+
+    /// As [`Txn::read`], with more than a closure.
+    #[inline(always)]
+    pub(crate) fn look<L: Look>(
+        &mut self,
+        slab: &Slab,
+        index: usize,
+        touch: Touch,
+        look: L,
+    ) -> Outcome<L::Seen> {
         self.enter(slab)?;
         let cell = slab.cell(index);
+        if self.writes.may_have(CellRef::new(cell)) {
+            return self.look_closely(cell, touch, look);
+        }
+        self.read_shared(cell, touch, look)
+    }
+
+    /// As above, of a cell that the transaction probably writes itself. Apart, so that what is left can be inlined.
+    #[inline(never)]
+    fn look_closely<L: Look>(
+        &mut self,
+        cell: Cell<'_>,
+        touch: Touch,
+        mut look: L,
+    ) -> Outcome<L::Seen> {
         match self.writes.find(CellRef::new(cell)) {
-            None => self.read_shared(cell, touch, read),
-            Some(own) => Ok(read(&self.writes.words(own))),
+            None => self.read_shared(cell, touch, look),
+            Some(own) => Ok(look.look(&self.writes.words(own))),
         }
     }
 
@@ -223,7 +260,9 @@ impl Txn {
             None => {
                 let at = self.writes.insert(name, touch, cell.data().len(), false);
                 let mut copy = self.writes.lend_words();
-                let read = self.read_shared(cell, touch, |shared| copy.fill_last(shared));
+                let read = self.read_shared(cell, touch, |shared: &Words<'_>| {
+                    copy.fill_last(shared);
+                });
                 self.writes.return_words(copy);
                 read?;
                 at
@@ -258,52 +297,64 @@ impl Txn {
     #[inline(always)]
     fn enter(&self, slab: &Slab) -> Outcome<()> {
         // Also what makes it safe to keep cells: these objects, which live as long as this value, keep the slab.
-        assert!(slab.home() == self.objects.number(), "an object of another run");
-        assert!(self.open, "objects are used in transactions");
-        if self.conflicted { Err(Abort) } else { Ok(()) }
+        if self.phase == Phase::Open && slab.home() == self.home {
+            return Ok(());
+        }
+        Err(self.refuse(slab))
     }
 
+    #[cold]
+    fn refuse(&self, slab: &Slab) -> Abort {
+        assert!(slab.home() == self.home, "an object of another run");
+        assert!(self.phase != Phase::Between, "objects are used in transactions");
+        Abort
+    }
+
+    /// Reads what is no write of the transaction itself. Nearly always, nobody is in the way.
     #[inline(always)]
-    fn read_shared<R>(
+    fn read_shared<L: Look>(
         &mut self,
         cell: Cell<'_>,
         touch: Touch,
-        mut read: impl FnMut(&Words<'_>) -> R,
-    ) -> Outcome<R> {
-        let mut spins = 0;
-        loop {
-            // Acquire: the reading end of the edge *release*.
-            let seen = Word::of_raw(cell.state().load(Ordering::Acquire));
-            if seen.is_locked() {
-                if self.alone {
-                    // Whoever holds it has its time to commit, and does not wait for anybody.
-                    wait_until(|| cell.state().load(Ordering::Relaxed) != seen.raw());
-                    continue;
-                }
-                spins += 1;
-                if spins > SPINS {
-                    return Err(self.conflict(touch, seen.touch()));
-                }
-                hint::spin_loop();
-                continue;
-            }
-            let value = read(&Words::Shared(cell.data()));
-            // The reading end of the edge *lock*: if a word that was read belongs to a write, the next load sees that
-            // write's lock, or what came after.
-            fence(Ordering::Acquire);
-            if cell.state().load(Ordering::Relaxed) != seen.raw() {
-                spins += 1;
-                if spins > SPINS && !self.alone {
-                    return Err(self.conflict(touch, touch_of(cell)));
-                }
-                continue;
-            }
-            self.reads.push(Read::new(cell, seen, touch));
-            if seen.version() > self.snapshot {
-                self.extend()?;
-            }
-            return Ok(value);
+        mut look: L,
+    ) -> Outcome<L::Seen> {
+        match try_read(cell, &mut look) {
+            Ok((seen, value)) => self.remember(cell, seen, touch).map(|()| value),
+            Err(word) => self.read_contended(cell, word, touch, look),
         }
+    }
+
+    /// As above, of a cell that was found locked or changing, with this word.
+    #[cold]
+    fn read_contended<L: Look>(
+        &mut self,
+        cell: Cell<'_>,
+        mut word: Word,
+        touch: Touch,
+        mut look: L,
+    ) -> Outcome<L::Seen> {
+        for spins in 1.. {
+            if self.alone && word.is_locked() {
+                // Whoever holds it has its time to commit, and does not wait for anybody.
+                wait_until(|| cell.state().load(Ordering::Relaxed) != word.raw());
+            } else if spins > SPINS && !self.alone {
+                return Err(self.conflict(touch, touch_of(cell, word)));
+            } else if word.is_locked() {
+                hint::spin_loop();
+            }
+            match try_read(cell, &mut look) {
+                Ok((seen, value)) => return self.remember(cell, seen, touch).map(|()| value),
+                Err(now) => word = now,
+            }
+        }
+        unreachable!("it does not spin that often")
+    }
+
+    /// Notes what was read, for the transaction has to have seen all of it at one time.
+    #[inline(always)]
+    fn remember(&mut self, cell: Cell<'_>, seen: Word, touch: Touch) -> Outcome<()> {
+        self.reads.push(Read::new(cell, seen, touch));
+        if seen.version() > self.snapshot { self.extend() } else { Ok(()) }
     }
 
     /// Moves the snapshot to now, if all that was read, the last included, is still as it was.
@@ -314,8 +365,9 @@ impl Txn {
             // SAFETY: `enter` has found the cell's slab among those that `objects` keep.
             let cell = unsafe { read.state.cell() };
             // Relaxed: a lock taken by whoever committed up to `now` is seen, by the edge *time*.
-            if cell.state().load(Ordering::Relaxed) != read.seen.raw() {
-                let (mine, theirs) = (read.touch, touch_of(cell));
+            let word = Word::of_raw(cell.state().load(Ordering::Relaxed));
+            if word != read.seen {
+                let (mine, theirs) = (read.touch, touch_of(cell, word));
                 return Err(self.conflict(mine, theirs));
             }
         }
@@ -326,7 +378,7 @@ impl Txn {
     /// Ends all hope for the transaction, whose access met another lane's.
     #[cold]
     pub(super) fn conflict(&mut self, mine: Touch, theirs: PackedTouch) -> Abort {
-        self.conflicted = true;
+        self.phase = Phase::Conflicted;
         self.figures.aborts.increment();
         self.until_sample -= 1;
         if self.until_sample == 0 {
@@ -340,7 +392,7 @@ impl Txn {
     /// As [`Txn::conflict`], where nothing but another's turn to run alone is in the way.
     #[cold]
     pub(super) fn turn_away(&mut self) -> Abort {
-        self.conflicted = true;
+        self.phase = Phase::Conflicted;
         self.turned_away = true;
         self.figures.turned_away.increment();
         Abort
@@ -348,8 +400,8 @@ impl Txn {
 
     /// Begins the end of a transaction that is to commit.
     pub(super) fn close(&mut self) -> Outcome<()> {
-        assert!(self.open, "there is a transaction to commit");
-        if self.conflicted {
+        assert!(self.phase != Phase::Between, "there is a transaction to commit");
+        if self.phase == Phase::Conflicted {
             self.roll_back();
             return Err(Abort);
         }
@@ -366,8 +418,7 @@ impl Txn {
     fn end(&mut self) {
         self.reads.clear();
         self.writes.clear();
-        self.conflicted = false;
-        self.open = false;
+        self.phase = Phase::Between;
         self.leave_gate();
     }
 
@@ -380,9 +431,24 @@ impl Txn {
     }
 }
 
-/// Who writes a cell, or wrote it last.
-pub(super) fn touch_of(cell: Cell<'_>) -> PackedTouch {
-    let word = Word::of_raw(cell.state().load(Ordering::Relaxed));
+/// Reads an unlocked cell, and returns the word that it has all the while; else one that it has now.
+#[inline(always)]
+fn try_read<L: Look>(cell: Cell<'_>, look: &mut L) -> Result<(Word, L::Seen), Word> {
+    // Acquire: the reading end of the edge *release*.
+    let seen = Word::of_raw(cell.state().load(Ordering::Acquire));
+    if seen.is_locked() {
+        return Err(seen);
+    }
+    let value = look.look(&Words::Shared(cell.data()));
+    // The reading end of the edge *lock*: if a word that was read belongs to a write, the next load sees that write's
+    // lock, or what came after.
+    fence(Ordering::Acquire);
+    let now = Word::of_raw(cell.state().load(Ordering::Relaxed));
+    if now == seen { Ok((seen, value)) } else { Err(now) }
+}
+
+/// Who writes a cell with this word, or wrote it last.
+pub(super) fn touch_of(cell: Cell<'_>, word: Word) -> PackedTouch {
     match word.is_locked() {
         true => word.touch(),
         // Possibly of a later write than the one in question: good enough to name it.
@@ -406,11 +472,8 @@ impl Drop for Txn {
 
 impl fmt::Debug for Txn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Txn { lane, open, conflicted, alone, snapshot, reads, writes, .. } = self;
-        write!(
-            f,
-            "Txn {{ lane: {lane:?}, open: {open}, conflicted: {conflicted}, alone: {alone}, "
-        )?;
+        let Txn { lane, phase, alone, snapshot, reads, writes, .. } = self;
+        write!(f, "Txn {{ lane: {lane:?}, phase: {phase:?}, alone: {alone}, ")?;
         write!(f, "snapshot: {snapshot}, reads: {}, writes: {} }}", reads.len(), writes.len())
     }
 }

@@ -57,12 +57,34 @@ impl WordsMut<'_> {
     }
 }
 
+/// What a transaction wants of a cell: for the most part a closure. Where that is called in several places, the compiler
+/// may leave it a function of its own, whose result lies in memory; what was put there word by word and is fetched in larger
+/// pieces has to wait until it has left the store buffer. An implementation can be inlined by force, and a closure not.
+pub(crate) trait Look {
+    type Seen;
+
+    fn look(&mut self, words: &Words<'_>) -> Self::Seen;
+}
+
+impl<R, F: FnMut(&Words<'_>) -> R> Look for F {
+    type Seen = R;
+
+    #[inline(always)]
+    fn look(&mut self, words: &Words<'_>) -> R {
+        self(words)
+    }
+}
+
 /// The value whose first word is at `at`.
 #[inline(always)]
 pub(crate) fn load<T: Plain>(words: &Words<'_>, at: usize) -> T {
     let mut value = T::zeroed();
-    for (word, bytes) in bytemuck::bytes_of_mut(&mut value).chunks_mut(8).enumerate() {
-        bytes.copy_from_slice(&words.get(at + word).to_ne_bytes()[..bytes.len()]);
+    let (whole, rest) = bytemuck::bytes_of_mut(&mut value).as_chunks_mut();
+    for (word, bytes) in whole.iter_mut().enumerate() {
+        *bytes = words.get(at + word).to_ne_bytes();
+    }
+    if !rest.is_empty() {
+        rest.copy_from_slice(&words.get(at + whole.len()).to_ne_bytes()[..rest.len()]);
     }
     value
 }
@@ -70,9 +92,13 @@ pub(crate) fn load<T: Plain>(words: &Words<'_>, at: usize) -> T {
 /// Puts a value where its first word is at `at`.
 #[inline(always)]
 pub(crate) fn store<T: Plain>(words: &mut WordsMut<'_>, at: usize, value: &T) {
-    for (word, bytes) in bytemuck::bytes_of(value).chunks(8).enumerate() {
-        let mut whole = [0; 8];
-        whole[..bytes.len()].copy_from_slice(bytes);
-        words.set(at + word, u64::from_ne_bytes(whole));
+    let (whole, rest) = bytemuck::bytes_of(value).as_chunks();
+    for (word, bytes) in whole.iter().enumerate() {
+        words.set(at + word, u64::from_ne_bytes(*bytes));
+    }
+    if !rest.is_empty() {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        words.set(at + whole.len(), u64::from_ne_bytes(last));
     }
 }

@@ -40,6 +40,12 @@ fn mixed(address: usize) -> usize {
     ((address as u64 >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
 }
 
+/// Of 64 bits the one that stands for an address.
+#[inline(always)]
+fn bloom_bit(address: usize) -> u64 {
+    1 << (mixed(address) % 64)
+}
+
 impl WriteSet {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
@@ -62,10 +68,16 @@ impl WriteSet {
         self.bloom = 0;
     }
 
+    /// Whether there may be a write of this cell: certainly, if there is one, and rarely otherwise.
+    #[inline(always)]
+    pub(super) fn may_have(&self, cell: CellRef) -> bool {
+        self.bloom != 0 && self.bloom & bloom_bit(cell.address()) != 0
+    }
+
     /// The write of a cell, if there is one.
     #[inline]
     pub(super) fn find(&self, cell: CellRef) -> Option<usize> {
-        if self.bloom == 0 {
+        if !self.may_have(cell) {
             return None;
         }
         self.search(cell.address(), |write| write.cell == cell)
@@ -73,13 +85,14 @@ impl WriteSet {
 
     /// The write of a cell that was read, if there is one.
     pub(super) fn of_read(&self, read: &Read) -> Option<usize> {
-        self.search(read.state.address(), |write| write.cell.is(read))
+        let address = read.state.address();
+        if self.bloom & bloom_bit(address) == 0 {
+            return None;
+        }
+        self.search(address, |write| write.cell.is(read))
     }
 
     fn search(&self, address: usize, is: impl Fn(&Write) -> bool) -> Option<usize> {
-        if self.bloom & (1 << (mixed(address) % 64)) == 0 {
-            return None;
-        }
         if self.writes.len() <= FEW {
             return self.writes.iter().position(is);
         }
@@ -101,7 +114,7 @@ impl WriteSet {
         self.words.resize(start + len, 0);
         let dirty = if whole { u64::MAX } else { 0 };
         self.writes.push(Write { cell, start, len, dirty, before: Word::free(0), touch });
-        self.bloom |= 1 << (mixed(cell.address()) % 64);
+        self.bloom |= bloom_bit(cell.address());
         let at = self.writes.len() - 1;
         match self.writes.len() {
             few if few <= FEW => {}
