@@ -34,6 +34,7 @@ mod objects;
 mod profile;
 mod quiescence;
 mod read_set;
+mod reading;
 mod site;
 mod slab;
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -101,6 +101,25 @@ proptest! {
     }
 }
 
+/// A map has room for its capacity for as long as keys come and go, though the number of its buckets leaves it no more
+/// slots than it must have.
+#[test]
+fn a_map_that_stays_full_has_room_for_all() {
+    const CAPACITY: u64 = 3 << 12;
+    let objects = Objects::seeded(1, 1);
+    let map: Map<u64, u64> = Map::new(&objects, "map", CAPACITY as usize);
+    let mut txn = Txn::new(&objects, LaneId(0));
+    for key in 0..20 * CAPACITY {
+        if let Some(oldest) = key.checked_sub(CAPACITY) {
+            let value = within(&mut txn, 0, |txn| map.remove(txn, &oldest)).unwrap();
+            assert_eq!(value, Some(!oldest));
+        }
+        let set = within(&mut txn, 0, |txn| map.set(txn, key, !key)).unwrap();
+        assert_eq!(set, Ok(()), "after {key} keys");
+    }
+    assert_eq!(map.count(), CAPACITY as usize);
+}
+
 /// An allocator, and a model of it.
 struct Lending {
     allocator: Allocator<u32>,

@@ -1,5 +1,7 @@
 //! A hash table.
 
+mod head;
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -7,6 +9,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use self::head::Head;
 use super::storage::{Boxed, Inline, Storage};
 use crate::txn::{
     Look, ObjectId, ObjectKind, Objects, Operation, Outcome, Part, Plain, Slab, Touch,
@@ -15,8 +18,8 @@ use crate::txn::{
 
 /// Keys per bucket.
 const SLOTS: usize = 4;
-/// Keys per bucket, on average, of a map that is full. With two buckets for each key to choose from, and one move to
-/// make room, a new key finds none below that only by very bad luck.
+/// Keys per bucket, on average, of a map that is full. With two buckets for each key to choose from, and up to two moves
+/// to make room, a new key finds none below that only by very bad luck.
 const FILL: usize = 3;
 
 /// There is no room for another key.
@@ -39,70 +42,6 @@ enum Hash<K> {
     /// By their bytes and a number that nobody knows, so that nobody can choose keys that collide.
     Keyed(u64),
     By(fn(&K) -> u64),
-}
-
-/// The first word of a bucket: which slots are taken, how many keys lie in their other bucket because this one had no
-/// room, and eight bits of each key's hash.
-#[derive(Clone, Copy)]
-struct Head(u64);
-
-impl Head {
-    #[inline(always)]
-    fn of(words: &Words<'_>) -> Head {
-        Head(words.get(0))
-    }
-
-    /// The first slot that `is` the one, of those that may be by their tag.
-    #[inline(always)]
-    fn find(self, tag: u8, is: impl Fn(usize) -> bool) -> Option<usize> {
-        const ONES: u32 = 0x0101_0101;
-        let different = (self.0 >> 32) as u32 ^ (u32::from(tag) * ONES);
-        // The upper bit of every byte that is zero, and of some that are one above such a byte.
-        let mut equal = different.wrapping_sub(ONES) & !different & (ONES << 7);
-        while equal != 0 {
-            let slot = equal.trailing_zeros() as usize / 8;
-            if self.is_taken(slot) && is(slot) {
-                return Some(slot);
-            }
-            equal &= equal - 1;
-        }
-        None
-    }
-
-    #[inline(always)]
-    fn is_taken(self, slot: usize) -> bool {
-        self.0 >> slot & 1 == 1
-    }
-
-    fn taken(self) -> usize {
-        (self.0 & 15).count_ones() as usize
-    }
-
-    fn free_slot(self) -> Option<usize> {
-        (0..SLOTS).find(|slot| !self.is_taken(*slot))
-    }
-
-    #[inline(always)]
-    fn elsewhere(self) -> u64 {
-        self.0 >> 8 & 0xff_ffff
-    }
-
-    fn with(self, slot: usize, tag: u8) -> Head {
-        let cleared = self.0 & !(0xff << (32 + 8 * slot));
-        Head(cleared | u64::from(tag) << (32 + 8 * slot) | 1 << slot)
-    }
-
-    fn without(self, slot: usize) -> Head {
-        Head(self.0 & !(1 << slot))
-    }
-
-    fn one_more_elsewhere(self) -> Head {
-        Head(self.0 + (1 << 8))
-    }
-
-    fn one_less_elsewhere(self) -> Head {
-        Head(self.0 - (1 << 8))
-    }
 }
 
 /// The slot of a key in a bucket, and its value.
@@ -221,12 +160,12 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         let Some((bucket, slot)) = self.make_room(txn, &place)? else { return Ok(Err(Full)) };
         let raw = S::make(value, txn);
         txn.update(&self.slab, bucket, place.touch, |words| {
-            words.set(0, Head::of(&words.as_words()).with(slot, place.tag).0);
+            words.set(0, Head::of(&words.as_words()).with(slot, place.tag).word());
             store(words, Self::key_at(slot), &key);
             S::replace(raw, words, Self::value_at(slot));
         })?;
         if bucket != place.first {
-            self.change_head(txn, &place, place.first, Head::one_more_elsewhere)?;
+            self.change_head(txn, place.touch, place.first, Head::one_more_elsewhere)?;
         }
         Ok(Ok(()))
     }
@@ -242,12 +181,12 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         let Some((bucket, slot, raw)) = self.find(txn, key, &place)? else { return Ok(None) };
         let value = S::value(raw, txn);
         let taken = txn.update(&self.slab, bucket, place.touch, |words| {
-            words.set(0, Head::of(&words.as_words()).without(slot).0);
+            words.set(0, Head::of(&words.as_words()).without(slot).word());
             S::take(words, Self::value_at(slot))
         })?;
         S::free(taken, txn);
         if bucket != place.first {
-            self.change_head(txn, &place, place.first, Head::one_less_elsewhere)?;
+            self.change_head(txn, place.touch, place.first, Head::one_less_elsewhere)?;
         }
         Ok(Some(value))
     }
@@ -297,64 +236,94 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         txn.look(&self.slab, bucket, place.touch, look)
     }
 
-    /// A free slot for a key: in the emptier of its buckets, or where another key can be moved to its other bucket.
+    /// A free slot for a key: in its first bucket, where it is found at once; else in its second; else where another key
+    /// can be moved away.
     fn make_room(&self, txn: &mut Txn, place: &Place) -> Outcome<Option<(usize, usize)>> {
-        let mut head = |bucket| txn.read(&self.slab, bucket, place.touch, Head::of);
-        let (first, second) = (head(place.first)?, head(place.second)?);
-        let (bucket, chosen) = match first.taken() <= second.taken() {
-            true => (place.first, first),
-            false => (place.second, second),
-        };
-        if let Some(slot) = chosen.free_slot() {
-            return Ok(Some((bucket, slot)));
-        }
         for bucket in [place.first, place.second] {
-            for slot in 0..SLOTS {
-                if self.move_away(txn, place, bucket, slot)? {
+            let head = txn.read(&self.slab, bucket, place.touch, Head::of)?;
+            if let Some(slot) = head.free_slot() {
+                return Ok(Some((bucket, slot)));
+            }
+        }
+        self.push_away(txn, place)
+    }
+
+    /// Moves some key of two full buckets to its other bucket, preferably to its first; or, when all of those are full,
+    /// after a key there to its own. Returns the slot that has become free.
+    #[cold]
+    fn push_away(&self, txn: &mut Txn, place: &Place) -> Outcome<Option<(usize, usize)>> {
+        let touch = place.touch;
+        let taken =
+            [place.first, place.second].map(|bucket| (0..SLOTS).map(move |slot| (bucket, slot)));
+        let taken = || taken.clone().into_iter().flatten();
+        for back in [true, false] {
+            for (bucket, slot) in taken() {
+                let (theirs, other) = self.resident(txn, touch, bucket, slot)?;
+                if (other == theirs.first) == back && self.move_away(txn, touch, bucket, slot)? {
                     return Ok(Some((bucket, slot)));
+                }
+            }
+        }
+        for (bucket, slot) in taken() {
+            let (_, other) = self.resident(txn, touch, bucket, slot)?;
+            for further in 0..SLOTS {
+                if self.move_away(txn, touch, other, further)? {
+                    let moved = self.move_away(txn, touch, bucket, slot)?;
+                    return Ok(moved.then_some((bucket, slot)));
                 }
             }
         }
         Ok(None)
     }
 
+    /// Where the key of a slot may lie, and the one of the two buckets where it does not.
+    fn resident(
+        &self,
+        txn: &mut Txn,
+        touch: Touch,
+        bucket: usize,
+        slot: usize,
+    ) -> Outcome<(Place, usize)> {
+        let key = txn.read(&self.slab, bucket, touch, |words| load(words, Self::key_at(slot)))?;
+        let place = self.place(&key, touch.operation(), touch.site);
+        let other = if bucket == place.first { place.second } else { place.first };
+        Ok((place, other))
+    }
+
     /// Moves the key of a slot to its other bucket, if there is room.
-    #[cold]
-    fn move_away(&self, txn: &mut Txn, place: &Place, bucket: usize, slot: usize) -> Outcome<bool> {
-        let touch = place.touch;
+    fn move_away(&self, txn: &mut Txn, touch: Touch, bucket: usize, slot: usize) -> Outcome<bool> {
+        let (theirs, other) = self.resident(txn, touch, bucket, slot)?;
+        let head = txn.read(&self.slab, other, touch, Head::of)?;
+        let Some(free) = head.free_slot() else { return Ok(false) };
         let (key, raw) = txn.read(&self.slab, bucket, touch, |words| {
             (load::<K>(words, Self::key_at(slot)), S::load(words, Self::value_at(slot)))
         })?;
-        let theirs = self.place(&key, touch.operation(), touch.site);
-        let other = if bucket == theirs.first { theirs.second } else { theirs.first };
-        let head = txn.read(&self.slab, other, touch, Head::of)?;
-        let Some(free) = head.free_slot() else { return Ok(false) };
         txn.update(&self.slab, other, touch, |words| {
-            words.set(0, Head::of(&words.as_words()).with(free, theirs.tag).0);
+            words.set(0, Head::of(&words.as_words()).with(free, theirs.tag).word());
             store(words, Self::key_at(free), &key);
             S::replace(raw, words, Self::value_at(free));
         })?;
         txn.update(&self.slab, bucket, touch, |words| {
-            words.set(0, Head::of(&words.as_words()).without(slot).0);
+            words.set(0, Head::of(&words.as_words()).without(slot).word());
             S::take(words, Self::value_at(slot));
         })?;
         let change = match bucket == theirs.first {
             true => Head::one_more_elsewhere,
             false => Head::one_less_elsewhere,
         };
-        self.change_head(txn, place, theirs.first, change)?;
+        self.change_head(txn, touch, theirs.first, change)?;
         Ok(true)
     }
 
     fn change_head(
         &self,
         txn: &mut Txn,
-        place: &Place,
+        touch: Touch,
         bucket: usize,
         change: fn(Head) -> Head,
     ) -> Outcome<()> {
-        txn.update(&self.slab, bucket, place.touch, |words: &mut WordsMut<'_>| {
-            words.set(0, change(Head::of(&words.as_words())).0);
+        txn.update(&self.slab, bucket, touch, |words: &mut WordsMut<'_>| {
+            words.set(0, change(Head::of(&words.as_words())).word());
         })
     }
 

@@ -6,7 +6,8 @@ use rheostat_base::sync::hint;
 use super::abort::{Abort, Outcome};
 use super::access::PackedTouch;
 use super::objects::Registry;
-use super::transaction::{SPINS, Txn, touch_of};
+use super::reading::touch_of;
+use super::transaction::{SPINS, Txn};
 use super::word::Word;
 
 impl Txn {

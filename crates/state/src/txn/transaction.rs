@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rheostat_base::sync::atomic::{Ordering, fence};
-use rheostat_base::sync::hint;
 use rheostat_base::{LaneId, Time};
 
 use super::abort::{Abort, Outcome};
@@ -15,9 +13,8 @@ use super::objects::{Objects, Registry};
 use super::profile::LaneFigures;
 use super::read_set::{CellRef, Read};
 use super::site::SiteCache;
-use super::slab::{Cell, Slab};
-use super::word::Word;
-use super::words::{Look, Words, WordsMut};
+use super::slab::Slab;
+use super::words::{Words, WordsMut};
 use super::write_set::WriteSet;
 
 /// How often a transaction looks whether a lock is gone, before it takes that for a conflict.
@@ -31,7 +28,7 @@ pub trait Transactional {
 
 /// Where a lane is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     /// Between two transactions.
     Between,
     /// In one.
@@ -48,8 +45,8 @@ pub struct Txn {
     lane: LaneId,
     now: Time,
     /// Of the objects: which slabs are theirs.
-    home: u64,
-    phase: Phase,
+    pub(super) home: u64,
+    pub(super) phase: Phase,
     /// Turned away because another ran alone.
     pub(super) turned_away: bool,
     /// Runs alone.
@@ -193,53 +190,6 @@ impl Txn {
         self.until_sample = self.until_sample.min(self.sample);
     }
 
-    /// Reads a cell with `read`, which may be called more than once and on words that do not belong together; what it
-    /// returns in the end is of words that do.
-    ///
-    /// # Panics
-    /// Outside a transaction, and on objects of another run.
-    #[inline(always)]
-    pub(crate) fn read<R>(
-        &mut self,
-        slab: &Slab,
-        index: usize,
-        touch: Touch,
-        read: impl FnMut(&Words<'_>) -> R,
-    ) -> Outcome<R> {
-        self.look(slab, index, touch, read)
-    }
-
-    /// As [`Txn::read`], with more than a closure.
-    #[inline(always)]
-    pub(crate) fn look<L: Look>(
-        &mut self,
-        slab: &Slab,
-        index: usize,
-        touch: Touch,
-        look: L,
-    ) -> Outcome<L::Seen> {
-        self.enter(slab)?;
-        let cell = slab.cell(index);
-        if self.writes.may_have(CellRef::new(cell)) {
-            return self.look_closely(cell, touch, look);
-        }
-        self.read_shared(cell, touch, look)
-    }
-
-    /// As above, of a cell that the transaction probably writes itself. Apart, so that what is left can be inlined.
-    #[inline(never)]
-    fn look_closely<L: Look>(
-        &mut self,
-        cell: Cell<'_>,
-        touch: Touch,
-        mut look: L,
-    ) -> Outcome<L::Seen> {
-        match self.writes.find(CellRef::new(cell)) {
-            None => self.read_shared(cell, touch, look),
-            Some(own) => Ok(look.look(&self.writes.words(own))),
-        }
-    }
-
     /// Changes a cell with `change`, which sees what it holds.
     ///
     /// # Panics
@@ -291,87 +241,6 @@ impl Txn {
             None => self.writes.insert(name, touch, cell.data().len(), true),
         };
         fill(&mut self.writes.words_mut(at));
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn enter(&self, slab: &Slab) -> Outcome<()> {
-        // Also what makes it safe to keep cells: these objects, which live as long as this value, keep the slab.
-        if self.phase == Phase::Open && slab.home() == self.home {
-            return Ok(());
-        }
-        Err(self.refuse(slab))
-    }
-
-    #[cold]
-    fn refuse(&self, slab: &Slab) -> Abort {
-        assert!(slab.home() == self.home, "an object of another run");
-        assert!(self.phase != Phase::Between, "objects are used in transactions");
-        Abort
-    }
-
-    /// Reads what is no write of the transaction itself. Nearly always, nobody is in the way.
-    #[inline(always)]
-    fn read_shared<L: Look>(
-        &mut self,
-        cell: Cell<'_>,
-        touch: Touch,
-        mut look: L,
-    ) -> Outcome<L::Seen> {
-        match try_read(cell, &mut look) {
-            Ok((seen, value)) => self.remember(cell, seen, touch).map(|()| value),
-            Err(word) => self.read_contended(cell, word, touch, look),
-        }
-    }
-
-    /// As above, of a cell that was found locked or changing, with this word.
-    #[cold]
-    fn read_contended<L: Look>(
-        &mut self,
-        cell: Cell<'_>,
-        mut word: Word,
-        touch: Touch,
-        mut look: L,
-    ) -> Outcome<L::Seen> {
-        for spins in 1.. {
-            if self.alone && word.is_locked() {
-                // Whoever holds it has its time to commit, and does not wait for anybody.
-                wait_until(|| cell.state().load(Ordering::Relaxed) != word.raw());
-            } else if spins > SPINS && !self.alone {
-                return Err(self.conflict(touch, touch_of(cell, word)));
-            } else if word.is_locked() {
-                hint::spin_loop();
-            }
-            match try_read(cell, &mut look) {
-                Ok((seen, value)) => return self.remember(cell, seen, touch).map(|()| value),
-                Err(now) => word = now,
-            }
-        }
-        unreachable!("it does not spin that often")
-    }
-
-    /// Notes what was read, for the transaction has to have seen all of it at one time.
-    #[inline(always)]
-    fn remember(&mut self, cell: Cell<'_>, seen: Word, touch: Touch) -> Outcome<()> {
-        self.reads.push(Read::new(cell, seen, touch));
-        if seen.version() > self.snapshot { self.extend() } else { Ok(()) }
-    }
-
-    /// Moves the snapshot to now, if all that was read, the last included, is still as it was.
-    #[cold]
-    fn extend(&mut self) -> Outcome<()> {
-        let now = self.objects.registry().clock.now();
-        for read in &self.reads {
-            // SAFETY: `enter` has found the cell's slab among those that `objects` keep.
-            let cell = unsafe { read.state.cell() };
-            // Relaxed: a lock taken by whoever committed up to `now` is seen, by the edge *time*.
-            let word = Word::of_raw(cell.state().load(Ordering::Relaxed));
-            if word != read.seen {
-                let (mine, theirs) = (read.touch, touch_of(cell, word));
-                return Err(self.conflict(mine, theirs));
-            }
-        }
-        self.snapshot = now;
         Ok(())
     }
 
@@ -428,31 +297,6 @@ impl Txn {
             gate.leave(clock);
             self.alone = false;
         }
-    }
-}
-
-/// Reads an unlocked cell, and returns the word that it has all the while; else one that it has now.
-#[inline(always)]
-fn try_read<L: Look>(cell: Cell<'_>, look: &mut L) -> Result<(Word, L::Seen), Word> {
-    // Acquire: the reading end of the edge *release*.
-    let seen = Word::of_raw(cell.state().load(Ordering::Acquire));
-    if seen.is_locked() {
-        return Err(seen);
-    }
-    let value = look.look(&Words::Shared(cell.data()));
-    // The reading end of the edge *lock*: if a word that was read belongs to a write, the next load sees that write's
-    // lock, or what came after.
-    fence(Ordering::Acquire);
-    let now = Word::of_raw(cell.state().load(Ordering::Relaxed));
-    if now == seen { Ok((seen, value)) } else { Err(now) }
-}
-
-/// Who writes a cell with this word, or wrote it last.
-pub(super) fn touch_of(cell: Cell<'_>, word: Word) -> PackedTouch {
-    match word.is_locked() {
-        true => word.touch(),
-        // Possibly of a later write than the one in question: good enough to name it.
-        false => PackedTouch::of_raw(cell.writer().load(Ordering::Relaxed)),
     }
 }
 
