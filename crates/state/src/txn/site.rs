@@ -59,28 +59,86 @@ impl Sites {
     }
 }
 
-const CACHED: usize = 64;
-
-/// The lines that a lane has used, by where the compiler put them.
+/// The lines that a lane has used, by where the compiler put them: a power of two of places, half of them empty at least,
+/// so that lines never push each other out.
 #[derive(Debug)]
-pub(super) struct SiteCache([Option<(&'static Location<'static>, SiteId)>; CACHED]);
+pub(super) struct SiteCache {
+    places: Vec<Option<(&'static Location<'static>, SiteId)>>,
+    known: usize,
+}
 
 impl SiteCache {
     pub(super) fn new() -> SiteCache {
-        SiteCache([None; CACHED])
+        SiteCache { places: vec![None; 64], known: 0 }
     }
 
+    /// The number of a line.
     #[inline]
     pub(super) fn number(&mut self, site: &'static Location<'static>, sites: &Sites) -> SiteId {
-        let address = std::ptr::from_ref(site);
-        let entry = &mut self.0[(address.addr() >> 3) % CACHED];
-        match entry {
-            Some((known, id)) if std::ptr::eq(*known, address) => *id,
-            _ => {
-                let id = sites.number(site.into());
-                *entry = Some((site, id));
-                id
+        let mut at = self.first_place(site);
+        while let Some((known, id)) = self.places[at] {
+            if std::ptr::eq(known, site) {
+                return id;
             }
+            at = (at + 1) % self.places.len();
         }
+        self.learn(site, sites)
+    }
+
+    /// The place of a line, or the first of those behind which it may be. Lines are three words of the compiler's each.
+    #[inline]
+    fn first_place(&self, site: &'static Location<'static>) -> usize {
+        (std::ptr::from_ref(site).addr() >> 3) & (self.places.len() - 1)
+    }
+
+    #[cold]
+    fn learn(&mut self, site: &'static Location<'static>, sites: &Sites) -> SiteId {
+        let id = sites.number(site.into());
+        self.known += 1;
+        if 2 * self.known > self.places.len() {
+            let more = vec![None; 2 * self.places.len()];
+            let all = std::mem::replace(&mut self.places, more);
+            all.into_iter().flatten().for_each(|(site, id)| self.put(site, id));
+        }
+        self.put(site, id);
+        id
+    }
+
+    fn put(&mut self, site: &'static Location<'static>, id: SiteId) {
+        let mut at = self.first_place(site);
+        while self.places[at].is_some() {
+            at = (at + 1) % self.places.len();
+        }
+        self.places[at] = Some((site, id));
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn here() -> &'static Location<'static> {
+        Location::caller()
+    }
+
+    /// However many lines there are, each is numbered once, and the lock is not needed for it again.
+    #[test]
+    fn a_lane_remembers_all_of_its_lines() {
+        #[rustfmt::skip]
+        let lines = [
+            here(), here(), here(), here(), here(), here(), here(), here(), here(), here(),
+            here(), here(), here(), here(), here(), here(), here(), here(), here(), here(),
+            here(), here(), here(), here(), here(), here(), here(), here(), here(), here(),
+            here(), here(), here(), here(), here(), here(), here(), here(), here(), here(),
+        ];
+        let (sites, mut cache) = (Sites::default(), SiteCache::new());
+        let first = lines.map(|line| cache.number(line, &sites).0);
+        assert_eq!(first, std::array::from_fn(|at| at as u16));
+        // Had it to ask again, it would get other numbers from somebody who knows none of the lines.
+        let mut reversed = lines;
+        reversed.reverse();
+        let again = reversed.map(|line| cache.number(line, &Sites::default()).0);
+        assert_eq!(again, std::array::from_fn(|at| lines.len() as u16 - 1 - at as u16));
     }
 }
