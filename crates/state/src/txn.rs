@@ -28,6 +28,7 @@ mod commit;
 #[cfg(all(test, shuttle))]
 mod exploration;
 mod gate;
+mod memory;
 #[cfg(all(test, loom))]
 mod models;
 mod objects;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rheostat_base::sync::atomic::{AtomicU64, Ordering, fence};
 use rheostat_base::sync::thread;
 
+use super::memory::Memory;
 use super::objects::Objects;
 use super::word::Word;
 
@@ -19,7 +20,7 @@ pub(super) const HEAD: usize = 2;
 /// Equal cells.
 #[derive(Debug)]
 pub struct Slab {
-    words: Box<[AtomicU64]>,
+    words: Memory,
     /// Where the first cell begins, at the start of a line.
     start: usize,
     /// Words from one cell to the next.
@@ -44,8 +45,7 @@ impl Slab {
         mut fill: impl FnMut(usize, &mut [u64]),
     ) -> Arc<Slab> {
         let stride = (HEAD + data).next_multiple_of(LINE);
-        let mut words: Box<[AtomicU64]> =
-            (0..cells * stride + LINE).map(|_| AtomicU64::new(0)).collect();
+        let words = Memory::new(cells * stride + LINE);
         let start = words.as_ptr().align_offset(LINE * size_of::<u64>());
         // Where that cannot be told (under Miri), cells share lines.
         let start = if start < LINE { start } else { 0 };
@@ -54,8 +54,11 @@ impl Slab {
             one.fill(0);
             fill(cell, &mut one);
             let at = start + cell * stride + HEAD;
-            for (word, value) in words[at..at + data].iter_mut().zip(&one) {
-                *word = AtomicU64::new(*value);
+            for (word, value) in
+                words[at..at + data].iter().zip(&one).filter(|(_, value)| **value != 0)
+            {
+                // Relaxed: nobody else knows of the slab yet.
+                word.store(*value, Ordering::Relaxed);
             }
         }
         let slab = Slab { words, start, stride, data, cells, home: objects.number(), dispose };
