@@ -61,8 +61,8 @@ pub use rheostat_base::{DeviceId, DropReason, ShardId, Time};
 pub use rheostat_nf::function::Firewall;
 pub use rheostat_nf::function::firewall::FirewallConfig;
 pub use rheostat_nf::{
-    Abort, Admission, Chain, Cx, Empty, NetworkFunction, Outcome, Packet, ShardInfo, Shared, Stage,
-    Then, Verdict,
+    Abort, Admission, Ahead, Chain, Cx, Empty, NetworkFunction, Outcome, Packet, ShardInfo, Shared,
+    Stage, Then, Verdict,
 };
 pub use rheostat_packet::{FlowKey, Headers, wire};
 pub use rheostat_state::StateLayout;

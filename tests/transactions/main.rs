@@ -5,6 +5,7 @@ mod alone;
 mod disturbed;
 mod erratic;
 mod panics;
+mod prefetch;
 mod threads;
 mod undone;
 

@@ -11,7 +11,7 @@ use rheostat::{
 use crate::undone::{Plan, compare};
 
 /// Panics that are meant are not shown: there are thousands.
-fn expect_panics() {
+pub(crate) fn expect_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let usual = panic::take_hook();

@@ -18,7 +18,7 @@ use rheostat_state::txn::Objects;
 use rheostat_steer::{PacketSet, Steering, SteeringError, Translation};
 
 use crate::cx::Scope;
-use crate::function::ShardInfo;
+use crate::function::{Ahead, ShardInfo};
 use crate::packet::Packet;
 use crate::verdict::{Ending, Outcome, Verdict};
 
@@ -41,6 +41,12 @@ pub trait Chain: Send + Sync + 'static {
     /// Whether handlers run in transactions on objects that all lanes share, so that whatever they do can
     /// be undone.
     const SHARED: bool = false;
+
+    /// Asks for what a packet will need of shared objects (see [`NetworkFunction::prefetch`]).
+    ///
+    /// [`NetworkFunction::prefetch`]: crate::NetworkFunction::prefetch
+    #[inline]
+    fn prefetch(&self, _packet: &Packet<'_>, _what: Ahead) {}
 
     /// The objects that the functions share, if they share any.
     fn objects(&self) -> Option<&Objects> {

@@ -43,6 +43,15 @@ pub struct ShardInfo {
     pub steering: Arc<Steering>,
 }
 
+/// What a function can ask the processor to fetch before packets are presented to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// Where the keys lie under which it will look something up.
+    Keys,
+    /// What seems to lie under them.
+    Values,
+}
+
 /// A network function: sequential code that sees one packet at a time.
 ///
 /// Packets with the same key (see [`NetworkFunction::packet_set`]), in both directions, belong to one
@@ -107,6 +116,16 @@ pub trait NetworkFunction: Send + Sync + 'static {
         packet: &mut Packet<'_>,
         state: &mut Self::State,
     ) -> Outcome<Verdict>;
+
+    /// A packet is about to be presented to a function on shared objects: first all packets of a burst come here for the
+    /// keys, then all of them for the values, and only then the first one is presented. So memory that
+    /// a packet needs is on its way while others are worked on ([`Map::prefetch`], [`Map::guess`]). Nothing may be
+    /// decided by it: it happens beside all transactions.
+    ///
+    /// [`Map::prefetch`]: rheostat_state::object::Map::prefetch
+    /// [`Map::guess`]: rheostat_state::object::Map::guess
+    #[inline]
+    fn prefetch(&self, _packet: &Packet<'_>, _what: Ahead) {}
 
     /// Undoes what the function has done to a packet of a live flow: a later function found that the
     /// packet opens a new flow, and it is to be presented again as that flow's first.

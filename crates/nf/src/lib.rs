@@ -16,6 +16,6 @@ pub use chain::{Chain, Empty, Shared, Stage, Then, steering_for};
 pub use chain_service::{ChainService, Seeds, make_shards};
 pub use cx::{Cx, DEFAULT_LIFETIME, Flows, Scope};
 pub use device_set::DeviceSet;
-pub use function::{NetworkFunction, ShardInfo};
+pub use function::{Ahead, NetworkFunction, ShardInfo};
 pub use packet::Packet;
 pub use verdict::{Abort, Admission, Ending, Outcome, Verdict};

@@ -260,7 +260,7 @@ impl fmt::Debug for FlowTable {
 
 /// Asks the processor to fetch the line at `address`, wherever that is.
 #[inline]
-fn prefetch(address: *const u8) {
+pub(crate) fn prefetch(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch cannot fault, whatever the address.
     unsafe {

@@ -48,6 +48,7 @@ proptest! {
                 MapStep::Get(k) => {
                     let value = within(&mut txn, 0, |txn| map.get(txn, &key(k))).unwrap();
                     prop_assert_eq!(value, model.get(&k).copied());
+                    prop_assert!(map.guess(&key(k)).is_none_or(|guess| Some(guess) == value));
                 }
                 MapStep::Set(k, value) => {
                     match within(&mut txn, 0, |txn| map.set(txn, key(k), value)).unwrap() {
@@ -118,6 +119,8 @@ fn a_map_that_stays_full_has_room_for_all() {
         assert_eq!(set, Ok(()), "after {key} keys");
     }
     assert_eq!(map.count(), CAPACITY as usize);
+    let guessed = (19 * CAPACITY..20 * CAPACITY).filter(|key| map.guess(key) == Some(!key)).count();
+    assert!(guessed > CAPACITY as usize / 2, "{guessed} are where they are looked for first");
 }
 
 /// An allocator, and a model of it.

@@ -9,7 +9,7 @@ use rheostat_steer::{PacketSet, Translation};
 
 use super::{Chain, Stage};
 use crate::cx::Scope;
-use crate::function::{NetworkFunction, ShardInfo};
+use crate::function::{Ahead, NetworkFunction, ShardInfo};
 use crate::packet::Packet;
 use crate::verdict::{Ending, Outcome, Verdict};
 
@@ -83,6 +83,11 @@ where
 
     fn objects(&self) -> Option<&Objects> {
         Some(&self.objects)
+    }
+
+    #[inline]
+    fn prefetch(&self, packet: &Packet<'_>, what: Ahead) {
+        self.stage.function.prefetch(packet, what);
     }
 
     #[inline]

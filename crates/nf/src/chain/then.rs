@@ -7,7 +7,7 @@ use rheostat_steer::{PacketSet, Side, Translation};
 
 use super::Chain;
 use crate::cx::Scope;
-use crate::function::ShardInfo;
+use crate::function::{Ahead, ShardInfo};
 use crate::packet::Packet;
 use crate::verdict::{Ending, Outcome, Verdict};
 
@@ -43,6 +43,12 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
             );
         }
         a.or(b)
+    }
+
+    #[inline]
+    fn prefetch(&self, packet: &Packet<'_>, what: Ahead) {
+        self.0.prefetch(packet, what);
+        self.1.prefetch(packet, what);
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice::{from_mut, from_ref};
 
 use rheostat_base::{DeviceId, ShardId, Time};
@@ -15,6 +16,8 @@ use super::ChainService;
 use super::undo::Undo;
 use crate::chain::Chain;
 use crate::cx::Made;
+use crate::function::Ahead;
+use crate::packet::Packet;
 use crate::verdict::{Outcome, Verdict};
 
 /// The state of a lane's transactions.
@@ -89,6 +92,7 @@ impl<C: Chain> ChainService<C> {
         out: &mut Egress,
     ) {
         let (packets, found) = arrivals.parts();
+        self.prefetch(packets, found);
         let mut from = 0;
         while from < packets.len() {
             // A packet that is followed has a transaction of its own, so that what is noted is about it.
@@ -117,6 +121,20 @@ impl<C: Chain> ChainService<C> {
             from = to;
         }
         self.carry_out(arrivals, lane, out);
+    }
+
+    /// Lets functions ask for what the packets of a burst will need.
+    fn prefetch(&self, packets: &mut [Mbuf], arrivals: &[Arrival]) {
+        let ask = |packets: &mut [Mbuf], what| {
+            for (packet, arrival) in packets.iter_mut().zip(arrivals) {
+                self.chain.prefetch(&Packet::new(packet, arrival), what);
+            }
+        };
+        // A function that panics here has not been presented anything yet. It goes without.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            ask(packets, Ahead::Keys);
+            ask(packets, Ahead::Values);
+        }));
     }
 
     /// Runs one packet in a transaction of its own.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rheostat_state::object::{Allocator, Lease, Map, Recipe};
 use rheostat_state::txn::{Objects, Plain, Transactional};
 
+use super::Ahead;
 use crate::verdict::Outcome;
 
 /// What stands under a key, with the key in it: what has aged has to be found under its key.
@@ -63,6 +64,19 @@ impl<E: Entry> AgeingMap<E> {
         let entries = self.entries.id();
         objects.set_by(entries, Recipe::ProvisionMore, &setting(capacity));
         objects.set_by(entries, Recipe::RaiseRefreshInterval, &setting(refresh_interval));
+    }
+
+    /// Asks the processor to fetch what will be needed for `key`.
+    #[inline]
+    pub fn prefetch(&self, key: &E::Key, what: Ahead) {
+        match what {
+            Ahead::Keys => self.leases.prefetch(key),
+            Ahead::Values => {
+                if let Some(lease) = self.leases.guess(key) {
+                    self.entries.prefetch(lease.resource);
+                }
+            }
+        }
     }
 
     /// What stands under `key`, if its time is not up.

@@ -22,7 +22,7 @@ use rheostat_steer::PacketSet;
 use super::ageing_map::{AgeingMap, Entry};
 use crate::cx::Cx;
 use crate::device_set::DeviceSet;
-use crate::function::{NetworkFunction, ShardInfo};
+use crate::function::{Ahead, NetworkFunction, ShardInfo};
 use crate::packet::Packet;
 use crate::verdict::{Admission, Outcome, Verdict};
 
@@ -154,6 +154,14 @@ impl NetworkFunction for Bridge {
 
     fn packet(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>, (): &mut ()) -> Outcome<Verdict> {
         unreachable!("without a packet set there are no flows")
+    }
+
+    #[inline]
+    fn prefetch(&self, packet: &Packet<'_>, what: Ahead) {
+        if let Some(Ends { from, to }) = Ends::of(packet.data(), packet.mbuf().meta.link()) {
+            self.stations.prefetch(&from, what);
+            self.stations.prefetch(&to, what);
+        }
     }
 
     fn orphan(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {

@@ -91,6 +91,16 @@ impl<K: Plain + Eq, V: Plain> Map<K, V> {
     ) -> Map<K, V> {
         Map::with(objects, name, capacity, Some(hash))
     }
+
+    /// What seems to lie under a key in its first bucket. It may be something that was never there: this reads beside all
+    /// transactions, to tell what to fetch next and no more.
+    #[inline]
+    pub fn guess(&self, key: &K) -> Option<V> {
+        let hash = self.hash_of(key);
+        let mut look = LookUp { key, tag: tag_of(hash), map: PhantomData::<fn() -> (V, Inline)> };
+        let (found, _) = look.look(&self.slab.peek(hash as usize & self.mask));
+        found.map(|(_, value)| value)
+    }
 }
 
 impl<K: Plain + Eq, V: Clone + Send + Sync + 'static> Map<K, V, Boxed> {
@@ -139,6 +149,13 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         let txn = cx.txn();
         let Some((_, _, raw)) = self.find(txn, key, &place)? else { return Ok(None) };
         Ok(Some(S::value(raw, txn)))
+    }
+
+    /// Asks the processor to fetch where a key lies most likely. Needs no transaction, and changes nothing but how long
+    /// others take.
+    #[inline]
+    pub fn prefetch(&self, key: &K) {
+        self.slab.prefetch(self.hash_of(key) as usize & self.mask);
     }
 
     /// Gives a key a value, whether or not it had one.
@@ -329,15 +346,20 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
 
     #[inline(always)]
     fn place(&self, key: &K, operation: Operation, site: &'static Location<'static>) -> Place {
-        let hash = match self.hash {
-            Hash::Keyed(secret) => hash_bytes(bytemuck::bytes_of(key), secret),
-            Hash::By(hash) => hash(key),
-        };
+        let hash = self.hash_of(key);
         let first = hash as usize & self.mask;
         // Never the same, as there are at least two. The upper half as a fraction of 2^32.
         let apart = (((hash >> 32) * self.mask as u64) >> 32) as usize + 1;
         let touch = Touch::new(self.object, operation, Part::Bucket, detail_of(hash), site);
-        Place { first, second: (first + apart) & self.mask, tag: (hash >> 24) as u8, touch }
+        Place { first, second: (first + apart) & self.mask, tag: tag_of(hash), touch }
+    }
+
+    #[inline(always)]
+    fn hash_of(&self, key: &K) -> u64 {
+        match self.hash {
+            Hash::Keyed(secret) => hash_bytes(bytemuck::bytes_of(key), secret),
+            Hash::By(hash) => hash(key),
+        }
     }
 
     #[inline(always)]
@@ -349,6 +371,12 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
     const fn value_at(slot: usize) -> usize {
         Self::key_at(slot) + Self::KEY
     }
+}
+
+/// The bits of a hash that a bucket has of each key.
+#[inline(always)]
+const fn tag_of(hash: u64) -> u8 {
+    (hash >> 24) as u8
 }
 
 /// Multiplies word after word into a state, and folds the product, which brings every bit of the key to every bit of

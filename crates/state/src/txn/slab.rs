@@ -11,6 +11,7 @@ use rheostat_base::sync::thread;
 use super::memory::Memory;
 use super::objects::Objects;
 use super::word::Word;
+use crate::flow_table::prefetch;
 
 /// Words of a cache line. Models have few words, so that they end.
 const LINE: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
@@ -100,6 +101,17 @@ impl Slab {
                 return value;
             }
             thread::yield_now();
+        }
+    }
+
+    /// Asks the processor to fetch a cell, if there is such a one.
+    #[inline]
+    pub(crate) fn prefetch(&self, index: usize) {
+        if index < self.cells {
+            let words = self.cell(index).words;
+            for line in words.chunks(LINE) {
+                prefetch(line.as_ptr().cast());
+            }
         }
     }
 

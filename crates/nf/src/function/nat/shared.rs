@@ -38,7 +38,7 @@ use super::flow::{Endpoint, Ends};
 use super::pool::BlockError;
 use super::rules::{Inbound, Outbound, Rules, prohibit};
 use crate::cx::Cx;
-use crate::function::{NetworkFunction, ShardInfo};
+use crate::function::{Ahead, NetworkFunction, ShardInfo};
 use crate::packet::Packet;
 use crate::verdict::{Admission, Outcome, Verdict};
 
@@ -298,6 +298,11 @@ impl NetworkFunction for SharedNat {
     }
 
     fn local(&self, _: ShardInfo) {}
+
+    #[inline]
+    fn prefetch(&self, packet: &Packet<'_>, what: Ahead) {
+        self.flows.prefetch(packet.arrival_key(), what);
+    }
 
     fn orphan(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
         let is_v4 = packet.headers().network == Network::Ipv4;

@@ -8,6 +8,7 @@ use rheostat_state::object::{Allocator, Lease, Map, Recipe};
 use rheostat_state::txn::{Objects, Transactional};
 
 use super::record::{Flow, Name, name_of};
+use crate::function::Ahead;
 use crate::function::nat::config::NatTimeouts;
 use crate::function::nat::lifetime::Lifetime;
 use crate::verdict::Outcome;
@@ -38,6 +39,20 @@ impl Flows {
         objects.set_by(records.id(), Recipe::ProvisionMore, "[function.nat] flows");
         objects.set_by(names.id(), Recipe::EnlargeMap, "[function.nat] flows");
         Flows { records, names, timeouts: timeouts.clone(), interval }
+    }
+
+    /// Asks the processor to fetch what will be needed for packets with this key.
+    #[inline]
+    pub(super) fn prefetch(&self, key: &FlowKey, what: Ahead) {
+        let name = name_of(key);
+        match what {
+            Ahead::Keys => self.names.prefetch(&name),
+            Ahead::Values => {
+                if let Some(lease) = self.names.guess(&name) {
+                    self.records.prefetch(lease.resource);
+                }
+            }
+        }
     }
 
     /// The flow of packets with this key.

@@ -1,0 +1,103 @@
+//! What a function asks for before its packets are presented.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rheostat::trial::TrialReport;
+use rheostat::{
+    Admission, Ahead, Cx, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet, PacketSet,
+    ShardInfo, Shared, StateLayout, Trial, Verdict,
+};
+
+use crate::panics::expect_panics;
+
+/// What a function has seen, packet by packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Asked(Ahead),
+    Presented,
+}
+
+/// Notes what it sees, and may not stand to be asked.
+struct Witness {
+    seen: Arc<Mutex<Vec<Seen>>>,
+    panics: bool,
+}
+
+impl Witness {
+    fn note(&self, seen: Seen) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+    }
+}
+
+impl NetworkFunction for Witness {
+    type State = ();
+    type Local = ();
+
+    fn packet_set(&self) -> PacketSet {
+        PacketSet::NONE
+    }
+
+    fn local(&self, _: ShardInfo) {}
+
+    fn prefetch(&self, _: &Packet<'_>, what: Ahead) {
+        self.note(Seen::Asked(what));
+        assert!(!self.panics, "erratic");
+    }
+
+    fn first(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Admission<()>> {
+        unreachable!("without a packet set there are no flows")
+    }
+
+    fn packet(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>, (): &mut ()) -> Outcome<Verdict> {
+        unreachable!("without a packet set there are no flows")
+    }
+
+    fn orphan(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Verdict> {
+        self.note(Seen::Presented);
+        Ok(Verdict::Forward)
+    }
+}
+
+const PACKETS: u64 = 500;
+
+fn run(panics: bool) -> (Vec<Seen>, TrialReport) {
+    let (objects, mut layout) = (Objects::new(1), StateLayout::new());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let chain = Shared::new(Witness { seen: seen.clone(), panics }, &objects, &mut layout).unwrap();
+    let mix = MixConfig { flows: 10, packets: Some(PACKETS), ..MixConfig::default() };
+    let trial = Trial { lanes: 1, ..Trial::new(chain, layout) };
+    let report = trial.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
+    assert_eq!(report.violations, []);
+    let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+    (seen, report)
+}
+
+#[test]
+fn a_burst_is_asked_for_before_it_is_presented() {
+    let (seen, report) = run(false);
+    assert_eq!(report.counters.sent, PACKETS);
+    let count = |what| seen.iter().filter(|seen| **seen == what).count() as u64;
+    for what in [Seen::Asked(Ahead::Keys), Seen::Asked(Ahead::Values), Seen::Presented] {
+        assert_eq!(count(what), PACKETS, "{what:?}");
+    }
+    let phases: Vec<_> =
+        seen.chunk_by(|a, b| a == b).map(|phase| (phase[0], phase.len())).collect();
+    let mut longest = 0;
+    for burst in phases.chunks(3) {
+        let [(keys, n), (values, m), (presented, k)] = *burst else { panic!("{phases:?}") };
+        assert_eq!(keys, Seen::Asked(Ahead::Keys));
+        assert_eq!(values, Seen::Asked(Ahead::Values));
+        assert_eq!((presented, m, k), (Seen::Presented, n, n));
+        longest = longest.max(n);
+    }
+    assert!(longest > 1, "nothing is gained by asking for one packet: {phases:?}");
+}
+
+#[test]
+fn a_panic_there_costs_nothing_else() {
+    expect_panics();
+    let (seen, report) = run(true);
+    assert_eq!((report.counters.sent, report.counters.panics), (PACKETS, 0));
+    assert!(seen.contains(&Seen::Asked(Ahead::Keys)));
+    assert!(!seen.contains(&Seen::Asked(Ahead::Values)), "what panicked is not asked again");
+}
