@@ -30,7 +30,8 @@ pub struct Steering {
     naming: Naming,
     /// Which packets belong to flows; nothing, where all do whose tuple names one.
     selection: Option<Selection>,
-    is_plain: bool,
+    /// Whether a usual packet has the key that its addresses and ports make, or a part of it.
+    names_by_tuples: bool,
     /// Whether the two directions of what functions know are placed apart.
     parts_directions: bool,
     /// Whether what a device hashed may not be what packets are placed by.
@@ -99,7 +100,7 @@ impl Steering {
             place: masks(&PacketSet::five_tuple(), None),
             naming: Naming::default(),
             selection: None,
-            is_plain: true,
+            names_by_tuples: true,
             parts_directions: false,
             recompute: false,
             translation: None,
@@ -126,7 +127,7 @@ impl Steering {
         self.naming = Naming::new(flow);
         self.selection = Selection::new(flow);
         self.parts_directions = flow.basis() == Basis::Tuples;
-        self.is_plain = self.selection.is_none() && flow.basis() == Basis::Network;
+        self.names_by_tuples = flow.basis() != Basis::Link;
         // No device of the kernel hashes fields of Ethernet, or knows which side a packet is from.
         self.recompute = flow.basis() == Basis::Link || flow.is_lopsided();
         Ok(self)
@@ -236,13 +237,14 @@ impl Steering {
         tuple::addresses(data, headers).or_else(|| tuple::stations(data, headers, link))
     }
 
-    /// Whether every packet with addresses and ports has a flow, which these name, or some of them.
+    /// Whether the key of a packet with addresses and ports is made of these, or of some of them, and of nothing else.
     #[inline]
-    pub fn is_plain(&self) -> bool {
-        self.is_plain
+    pub fn names_by_tuples(&self) -> bool {
+        self.names_by_tuples
     }
 
     /// Whether a packet from that side belongs to a flow. `key` has its protocol and version.
+    #[inline]
     pub fn admits(&self, key: &FlowKey, side: Side) -> bool {
         self.selection.as_ref().is_none_or(|selection| selection.admits(key, side))
     }

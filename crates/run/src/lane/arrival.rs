@@ -142,12 +142,12 @@ impl Arrival {
         now: Time,
     ) -> Result<(), DropReason> {
         self.now = now;
-        if !steering.is_plain() {
+        if !steering.names_by_tuples() {
             *self = Arrival::classify_unusual(packet, steering, hasher, now)?;
         } else if let Some((headers, key)) = usual::v4(packet) {
-            self.set_flow(&packet.meta, headers, key, steering, hasher);
+            self.set_flow_or_orphan(&packet.meta, headers, key, steering, hasher);
         } else if let Some((headers, key)) = usual::v6(packet) {
-            self.set_flow(&packet.meta, headers, key, steering, hasher);
+            self.set_flow_or_orphan(&packet.meta, headers, key, steering, hasher);
         } else {
             *self = Arrival::classify_unusual(packet, steering, hasher, now)?;
         }
@@ -174,6 +174,22 @@ impl Arrival {
         self.kind = ArrivalKind::Flow;
     }
 
+    /// The same, of a packet without a flow where packets with its key have none. The place is that of the key.
+    #[inline(always)]
+    fn set_flow_or_orphan(
+        &mut self,
+        meta: &Meta,
+        headers: Headers,
+        key: FlowKey,
+        steering: &Steering,
+        hasher: &FlowHasher,
+    ) {
+        self.set_flow(meta, headers, key, steering, hasher);
+        if !steering.admits(&key, self.side) {
+            self.kind = ArrivalKind::Orphan;
+        }
+    }
+
     #[inline(never)]
     fn classify_unusual(
         packet: &Mbuf,
@@ -188,8 +204,8 @@ impl Arrival {
         let mut arrival = match steering.tuple(packet.data(), &headers, link) {
             Tuple::Flow(key) => {
                 let mut arrival = unplaced;
-                arrival.set_flow(&packet.meta, headers, key, steering, hasher);
-                arrival.or_orphan(&key, steering)
+                arrival.set_flow_or_orphan(&packet.meta, headers, key, steering, hasher);
+                arrival
             }
             Tuple::IcmpError(key) => {
                 let arrival = unplaced.of_flow(device, key, steering, hasher);

@@ -11,17 +11,25 @@ const OUTSIDE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const LINK: Ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };
 
 fn classify(set: PacketSet, frame: &[u8]) -> Arrival {
+    let [arrival, slowly] = both_ways(set, frame);
+    let [told, slowly_told] = [arrival, slowly].map(|arrival| format!("{arrival:?}"));
+    assert_eq!(told, slowly_told, "usual packets are found out about in two ways");
+    arrival
+}
+
+/// As packets are classified, and as unusual ones are.
+fn both_ways(set: PacketSet, frame: &[u8]) -> [Arrival; 2] {
     let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() }).unwrap();
     let mut cache = PoolCache::new(pool);
     let packet = cache.alloc_from(frame).unwrap();
     let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, vec![Orientation::Inside]).unwrap();
     let steering = steering.with_sets(&set, &set).unwrap();
+    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
     let mut arrival = Arrival::default();
-    arrival
-        .classify(&packet, &steering, &FlowHasher::new([1, 2, 3, 4, 5, 6, 7]), Time::ZERO)
-        .unwrap();
+    arrival.classify(&packet, &steering, &hasher, Time::ZERO).unwrap();
+    let slowly = Arrival::classify_unusual(&packet, &steering, &hasher, Time::ZERO).unwrap();
     cache.free(packet);
-    arrival
+    [arrival, slowly]
 }
 
 fn frame(transport: Transport<'_>, fragment: Option<(u16, bool)>) -> Vec<u8> {
