@@ -43,8 +43,9 @@ fn nobody_waits_for_ever() {
     let elements = &Vector::new(&objects, "elements", [0; ELEMENTS]);
     let (over, changes) = (&AtomicBool::new(false), &AtomicU64::new(0));
     let wait_for_change = || {
-        let before = changes.load(Ordering::Relaxed);
-        while changes.load(Ordering::Relaxed) == before {
+        let before = changes.load(Ordering::SeqCst);
+        // The first that is counted from here on may have been made before; the second is made after it was counted.
+        while changes.load(Ordering::SeqCst) < before + 2 {
             thread::yield_now();
         }
     };
@@ -69,7 +70,7 @@ fn nobody_waits_for_ever() {
         let mut txn = lane(2);
         scope.spawn(move || {
             while !over.load(Ordering::Relaxed) {
-                changes.fetch_add(change_all(&mut txn, elements).is_ok().into(), Ordering::Relaxed);
+                changes.fetch_add(change_all(&mut txn, elements).is_ok().into(), Ordering::SeqCst);
                 txn.rest();
             }
         });
@@ -78,7 +79,7 @@ fn nobody_waits_for_ever() {
         ends.into_iter().for_each(|end| end.expect("a lane gets through"));
     });
     let profile = objects.profile();
-    assert_eq!(profile.lanes[2].commits, changes.load(Ordering::Relaxed));
+    assert_eq!(profile.lanes[2].commits, changes.load(Ordering::SeqCst));
     for lane in &profile.lanes[..2] {
         let expected = (TRANSACTIONS, TRANSACTIONS, TRANSACTIONS * PATIENCE);
         assert_eq!((lane.commits, lane.alone, lane.aborts), expected);
