@@ -6,6 +6,7 @@ mod costs;
 mod idle;
 mod live;
 mod report;
+mod rows;
 mod sampling;
 mod scenario;
 mod sharing;
@@ -25,6 +26,7 @@ use rheostat_bench::migrate::MigrateBench;
 use rheostat_bench::nf::{ChainKind, Control, Effort, NfBench, Selection, Table};
 use rheostat_traffic::Distribution;
 
+use self::rows::Rows;
 use crate::failure::Failure;
 
 /// What everything random in a benchmark is drawn from, so that two runs see the same packets.
@@ -191,20 +193,13 @@ fn nf(args: &NfArgs) -> Result<ExitCode, Failure> {
     let effort = Effort { windows: args.windows.into(), window: args.window };
     let bench = NfBench { effort, allocations, control: Control::default() };
     let specs = selection(args);
-    if !args.json {
-        out!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
-        out!("{}", Table::heading());
-    }
+    let told = Rows::begin(args.json, &Table::heading());
     let mut done = 0;
     bench.run(&specs, |row| {
         done += 1;
-        if args.json {
-            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
-            if io::stderr().is_terminal() {
-                eprintln!("{done}/{} {}", specs.len(), row.name());
-            }
-        } else {
-            out!("{}", Table::line(row));
+        told.print(row, Table::line(row));
+        if args.json && io::stderr().is_terminal() {
+            eprintln!("{done}/{} {}", specs.len(), row.name());
         }
     })?;
     if !args.json {

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use rheostat_base::unit::parse_count;
 use rheostat_bench::advice::{AdviceBench, Case, Table};
-use rheostat_bench::machine::Machine;
 
+use super::rows::Rows;
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
@@ -71,16 +71,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         real: super::lanes(&args.lanes),
         simulated: args.simulate.iter().map(|&lanes| lanes.into()).collect(),
     };
-    if !args.json {
-        out!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
-        out!("{}", Table::heading());
-    }
+    let told = Rows::begin(args.json, &Table::heading());
     bench.run(&super::given(cases.collect(), &Case::ALL, usize::MAX), |row| {
-        if args.json {
-            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
-        } else {
-            out!("{}", Table::line(row));
-        }
+        told.print(row, Table::line(row))
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use rheostat_base::unit::parse_duration;
 use rheostat_bench::idle::{IdleBench, Table};
-use rheostat_bench::machine::Machine;
 use rheostat_bench::nf::ChainKind;
 
 use super::SEED;
+use super::rows::Rows;
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
@@ -52,16 +52,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let bench = IdleBench { windows, window: args.window, flows: args.flows, seed: SEED };
     let usual = [ChainKind::Empty, ChainKind::Placed, ChainKind::Firewall];
     let chains = super::given(args.chains.clone(), &usual, usize::MAX);
-    if !args.json {
-        out!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
-        out!("{}", Table::heading());
-    }
-    bench.run(&chains, &super::lanes(&args.lanes), |row| {
-        if args.json {
-            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
-        } else {
-            out!("{}", Table::line(row));
-        }
-    })?;
+    let told = Rows::begin(args.json, &Table::heading());
+    bench.run(&chains, &super::lanes(&args.lanes), |row| told.print(row, Table::line(row)))?;
     Ok(ExitCode::SUCCESS)
 }

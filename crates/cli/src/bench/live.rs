@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use rheostat_base::unit::parse_duration;
 use rheostat_bench::live::{LiveBench, Path, Table};
-use rheostat_bench::machine::Machine;
 
+use super::rows::Rows;
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
@@ -60,17 +60,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         names => names.iter().map(|name| path(*name)).collect(),
     };
     let flows: Vec<u32> = args.flows.iter().map(|flows| flows.next_power_of_two()).collect();
-    if !args.json {
-        out!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
-        out!("{}", Table::heading());
-    }
-    let rows = bench.run(&paths, &flows, |row| {
-        if args.json {
-            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
-        } else {
-            out!("{}", Table::line(row));
-        }
-    })?;
+    let told = Rows::begin(args.json, &Table::heading());
+    let rows = bench.run(&paths, &flows, |row| told.print(row, Table::line(row)))?;
     for line in Table::ratios(&rows) {
         if args.json {
             // Standard output is rows and nothing else.

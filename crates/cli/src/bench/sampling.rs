@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use rheostat_bench::machine::Machine;
 use rheostat_bench::sampling::SamplingBench;
 
+use super::rows::Rows;
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
@@ -40,15 +40,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let &Args { lanes, windows, packets, batch, work, json } = args;
     let bench =
         SamplingBench { lanes: lanes.into(), windows: windows.into(), packets, batch, work };
-    if !json {
-        out!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
-    }
-    for row in bench.run()? {
-        if json {
-            out!("{}", serde_json::to_string(&row).expect("a row is plain data"));
-        } else {
-            out!("{row}");
-        }
-    }
+    let told = Rows::begin(json, "");
+    bench.run()?.iter().for_each(|row| told.print(row, row));
     Ok(ExitCode::SUCCESS)
 }

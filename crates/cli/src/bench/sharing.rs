@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use rheostat_base::unit::parse_count;
-use rheostat_bench::machine::Machine;
 use rheostat_bench::sharing::{Action, Selection, SharingBench, System, Table};
 
+use super::rows::Rows;
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
@@ -96,17 +96,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         flows: args.flows.clone(),
         lanes: super::lanes(&args.lanes),
     };
-    if !args.json {
-        out!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
-        out!("{}", Table::heading());
-    }
-    bench.run(&selection, |row| {
-        if args.json {
-            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
-        } else {
-            out!("{}", Table::line(row));
-        }
-    })?;
+    let told = Rows::begin(args.json, &Table::heading());
+    bench.run(&selection, |row| told.print(row, Table::line(row)))?;
     Ok(ExitCode::SUCCESS)
 }
 

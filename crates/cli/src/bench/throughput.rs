@@ -1,16 +1,17 @@
 //! `rheo bench throughput`: the highest rate without loss.
 
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use rheostat_base::unit::parse_duration;
-use rheostat_bench::machine::Machine;
 use rheostat_bench::real::{Real, Trial};
 use rheostat_bench::scenario::Scenario;
 use rheostat_bench::throughput::{Found, Search};
 use serde::Serialize;
 
+use super::rows::Rows;
 use crate::failure::Failure;
 
 /// Trials that a rate may fail before it counts as failed.
@@ -80,24 +81,18 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     scenario.duration = args.trial;
     scenario.check()?;
     let mut real = Real::new(&scenario)?;
-    if !args.json {
-        out!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
-        out!(
-            "{:<14} {:>5} {:>7} {:>12} {:>6} {:>7}",
-            "policy",
-            "lanes",
-            "loss",
-            "pps",
-            "load",
-            "trials"
-        );
-    }
+    let heading = format!(
+        "{:<14} {:>5} {:>7} {:>12} {:>6} {:>7}",
+        "policy", "lanes", "loss", "pps", "load", "trials"
+    );
+    let told = Rows::begin(args.json, &heading);
     for &lanes in &scenario.lanes {
         for policy in &scenario.policies {
             for &loss in &args.loss {
                 let seed = scenario.seeds[0];
                 let trial = Trial { policy: policy.clone(), lanes, load: 1.0, seed };
-                print(&search(&mut real, &trial, loss, args)?, args.json);
+                let row = search(&mut real, &trial, loss, args)?;
+                told.print(&row, &row);
             }
         }
     }
@@ -132,15 +127,15 @@ fn search(real: &mut Real<'_>, trial: &Trial, loss: f64, args: &Args) -> Result<
     })
 }
 
-fn print(row: &Row, json: bool) {
-    if json {
-        out!("{}", serde_json::to_string(row).expect("a row is plain data"));
-        return;
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Row { policy, lanes, pps, load, trials, .. } = self;
+        let loss = match self.loss {
+            0.0 => "none".to_owned(),
+            loss => format!("{:.2} %", 100.0 * loss),
+        };
+        write!(f, "{policy:<14} {lanes:>5} {loss:>7} {pps:>12.0} {load:>6.3} {trials:>7}")
     }
-    let loss =
-        if row.loss == 0.0 { "none".to_owned() } else { format!("{:.2} %", 100.0 * row.loss) };
-    let Row { policy, lanes, pps, load, trials, .. } = row;
-    out!("{policy:<14} {lanes:>5} {loss:>7} {pps:>12.0} {load:>6.3} {trials:>7}");
 }
 
 fn share(text: &str) -> Result<f64, String> {
