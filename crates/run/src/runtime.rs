@@ -1,14 +1,19 @@
 //! A run: lanes on worker threads from start to the last account.
 
+mod ending;
+
+pub use ending::{remains, run_dry};
+
+use ending::settle;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rheostat_base::core_set::{CoreError, pin_current_thread};
-use rheostat_base::{Clock, ClockSource, CoreId, Histogram, LaneId, QueueId, ShardId, Time};
+use rheostat_base::{Clock, ClockSource, CoreId, Histogram, LaneId, QueueId, ShardId};
 use rheostat_io::layer::capture::{Epoch, Taps};
-use rheostat_io::{Device, DeviceCounters, Settlement};
+use rheostat_io::{Device, Settlement};
 use rheostat_packet::{Mempool, PoolCache};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::{RewriteError, Steering};
@@ -427,67 +432,6 @@ impl<S: Service> Runtime<S> {
         let mut violations = std::mem::take(&mut self.violations);
         violations.extend(remains.check());
         Ok(RunReport { last, device_names, warnings, violations, figures, migration })
-    }
-}
-
-/// How long shards that are moving when a run ends may take to arrive, once no pool works for a lane.
-/// Tables' fences are all there is to wait for then.
-const SETTLE: Duration = Duration::from_secs(2);
-
-/// Polls lanes in turn until no shard is moving. Whatever has not arrived in the end is named in the
-/// account.
-fn settle<S: Service>(lanes: &mut [Lane<S>], mover: &mut Mover, clock: &Clock) {
-    let mut last = clock.now() + SETTLE;
-    while !mover.is_idle() && clock.now() < last {
-        if lanes.iter().any(|lane| lane.at_pool() > 0) {
-            last = clock.now() + SETTLE;
-        }
-        mover.step(clock.now());
-        lanes.iter_mut().for_each(|lane| {
-            lane.poll(clock.now());
-        });
-    }
-}
-
-/// Polls lanes in turn until a whole round finds nothing and no pool works for them, then ends each of
-/// them. Shards that are moving must have arrived.
-pub fn run_dry<S: Service>(lanes: &mut [Lane<S>], now: Time) {
-    loop {
-        let packets: usize = lanes.iter_mut().map(|lane| lane.poll(now).packets).sum();
-        let awaits_pool = lanes.iter().any(|lane| lane.at_pool() > 0);
-        if packets == 0 && !awaits_pool && lanes.iter().all(|lane| lane.handoff_waiting() == 0) {
-            break;
-        }
-        if packets == 0 && awaits_pool {
-            thread::yield_now();
-        }
-    }
-    let latest = lanes.iter().map(Lane::latest).max().unwrap_or(now);
-    for lane in lanes {
-        lane.finish(latest);
-    }
-}
-
-/// What stopped lanes leave to be checked, but for the pool, which must first get their buffers.
-pub fn remains<S: Service>(
-    lanes: &[Lane<S>],
-    devices: &[DeviceCounters],
-    shards: usize,
-) -> Remains {
-    let mut owners = vec![0; shards];
-    let mut flows_live = 0;
-    for lane in lanes {
-        for shard in lane.shards().iter() {
-            owners[shard.id.index()] += 1;
-            flows_live += shard.table.counts().live;
-        }
-    }
-    Remains {
-        lanes: lanes.iter().map(|lane| lane.counters().sample()).collect(),
-        devices: devices.to_vec(),
-        owners,
-        flows_live,
-        ..Remains::default()
     }
 }
 
