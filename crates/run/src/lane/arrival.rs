@@ -145,15 +145,16 @@ impl Arrival {
         if !steering.names_by_tuples() {
             *self = Arrival::classify_unusual(packet, steering, hasher, now)?;
         } else if let Some((headers, key)) = usual::v4(packet) {
-            self.set_flow_or_orphan(&packet.meta, headers, key, steering, hasher);
+            self.set_flow(&packet.meta, headers, key, steering, hasher);
         } else if let Some((headers, key)) = usual::v6(packet) {
-            self.set_flow_or_orphan(&packet.meta, headers, key, steering, hasher);
+            self.set_flow(&packet.meta, headers, key, steering, hasher);
         } else {
             *self = Arrival::classify_unusual(packet, steering, hasher, now)?;
         }
         Ok(())
     }
 
+    /// Places a packet by its key, as one of the flow of that name where packets with such keys have flows.
     #[inline(always)]
     fn set_flow(
         &mut self,
@@ -163,7 +164,8 @@ impl Arrival {
         steering: &Steering,
         hasher: &FlowHasher,
     ) {
-        let Oriented { key, side, forward } = steering.orient(meta.device, key);
+        let whole = key;
+        let Oriented { key, side, forward } = steering.orient(meta.device, whole);
         self.headers = headers;
         self.key = key;
         self.hash = hasher.hash(&key);
@@ -171,23 +173,10 @@ impl Arrival {
         self.shard = steering.place(meta, &self.key);
         self.side = side;
         self.forward = forward;
-        self.kind = ArrivalKind::Flow;
-    }
-
-    /// The same, of a packet without a flow where packets with its key have none. The place is that of the key.
-    #[inline(always)]
-    fn set_flow_or_orphan(
-        &mut self,
-        meta: &Meta,
-        headers: Headers,
-        key: FlowKey,
-        steering: &Steering,
-        hasher: &FlowHasher,
-    ) {
-        self.set_flow(meta, headers, key, steering, hasher);
-        if !steering.admits(&key, self.side) {
-            self.kind = ArrivalKind::Orphan;
-        }
+        self.kind = match steering.admits(&whole, side) {
+            true => ArrivalKind::Flow,
+            false => ArrivalKind::Orphan,
+        };
     }
 
     #[inline(never)]
@@ -204,7 +193,7 @@ impl Arrival {
         let mut arrival = match steering.tuple(packet.data(), &headers, link) {
             Tuple::Flow(key) => {
                 let mut arrival = unplaced;
-                arrival.set_flow_or_orphan(&packet.meta, headers, key, steering, hasher);
+                arrival.set_flow(&packet.meta, headers, key, steering, hasher);
                 arrival
             }
             Tuple::IcmpError(key) => {
