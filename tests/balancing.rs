@@ -1,8 +1,6 @@
 //! Whole runs of a load balancer: every flow has one backend and keeps it, backends have their shares,
 //! answers find their way back, and nothing of it depends on the number of lanes.
 
-mod world;
-
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -17,9 +15,9 @@ use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transpo
 use rheostat_packet::wire::{Rewrite, TcpFlags};
 use rheostat_packet::{FlowKey, Headers, LinkType, Tuple};
 use rheostat_steer::PrefixList;
+use rheostat_testkit::captures;
+use rheostat_testkit::flows::Flows;
 use rheostat_traffic::{Arrival, Source};
-use world::captures;
-use world::flows::Flows;
 
 const BACKENDS: u8 = 7;
 const FLOWS: u32 = 7_000;

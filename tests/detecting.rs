@@ -1,8 +1,6 @@
 //! The detectors in whole runs: what they count is what one thread counts in maps, and what they let through leaves the
 //! same from any number of lanes.
 
-mod world;
-
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -19,9 +17,9 @@ use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transpo
 use rheostat_packet::wire::tcp::TcpFlags;
 use rheostat_packet::{FlowKey, Headers, LinkType, Tuple};
 use rheostat_state::txn::Objects;
+use rheostat_testkit::captures;
+use rheostat_testkit::flows::Flows;
 use rheostat_traffic::{Arrival, Attack, AttackConfig, AttackKind, Limited, Source};
-use world::captures;
-use world::flows::Flows;
 
 const LANES: [usize; 3] = [1, 2, 8];
 /// Longer than any run here: no flow ends, so that counts do not depend on when a lane comes round to it.

@@ -1,14 +1,12 @@
 //! Sequential equivalence: whatever the number of lanes, each flow's packets leave as if there were
 //! one, in the same order, and every figure is the same.
 
-mod world;
-
 use rheostat_packet::LinkType;
+use rheostat_testkit::captures;
+use rheostat_testkit::flows::{Difference, Flows, difference};
+use rheostat_testkit::spliced::Spliced;
+use rheostat_testkit::world::{Outcome, Setup, World};
 use rheostat_traffic::{Mix, MixConfig, Source};
-use world::captures;
-use world::flows::{Difference, Flows, difference};
-use world::spliced::Spliced;
-use world::{Outcome, Setup, World};
 
 const LANES: [usize; 3] = [2, 3, 8];
 

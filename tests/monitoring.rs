@@ -1,9 +1,6 @@
 //! The monitor in whole runs: everything passes, its records together are what passed, and they are the
 //! same for any number of lanes.
 
-#[path = "world/mod.rs"]
-mod world;
-
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,9 +13,9 @@ use rheostat_nf::function::monitor::{
 };
 use rheostat_packet::{FlowKey, Headers};
 use rheostat_run::{Figures, Ranking};
+use rheostat_testkit::captures;
+use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::{Arrival, Source};
-use world::captures;
-use world::spliced::Spliced;
 
 const LANES: [usize; 3] = [1, 2, 8];
 

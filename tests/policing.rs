@@ -1,11 +1,6 @@
 //! The policer in whole runs: whatever the number of lanes, each packet fares as it would with buckets
 //! that one thread keeps in a map and never forgets.
 
-#[path = "world/captures.rs"]
-mod captures;
-#[path = "world/spliced.rs"]
-mod spliced;
-
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -19,8 +14,9 @@ use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::{Headers, LinkType, tuple};
 use rheostat_run::Figures;
 use rheostat_steer::{Prefix, Whose};
+use rheostat_testkit::captures;
+use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::{Arrival, Source};
-use spliced::Spliced;
 
 /// Who shares a bucket: so many that some are always too empty, and so few that some get full.
 fn subject(whose: Whose) -> Subject {

@@ -1,8 +1,6 @@
 //! Chains on the network layer in whole runs: a router decides the same about every packet, whatever the number of
 //! lanes, alone and with a function on shared objects behind it.
 
-mod world;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,10 +12,10 @@ use rheostat_nf::Chain;
 use rheostat_nf::function::AntiDdos;
 use rheostat_nf::function::antiddos::{Action, AntiDdosConfig};
 use rheostat_packet::LinkType;
+use rheostat_testkit::captures;
+use rheostat_testkit::flows::Flows;
+use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::Source;
-use world::captures;
-use world::flows::Flows;
-use world::spliced::Spliced;
 
 const LANES: [usize; 3] = [1, 2, 8];
 

@@ -1,8 +1,6 @@
 //! Each checker of a run was seen to fail: a run is sabotaged in one way, and the account names it.
 //! The same run without sabotage is sound.
 
-mod world;
-
 use std::time::Duration;
 
 use rheostat_base::{LaneId, ShardId, Time};
@@ -13,10 +11,10 @@ use rheostat_packet::{Burst, FlowKey, LinkType};
 use rheostat_run::invariant::check_monotone;
 use rheostat_run::{Arrivals, Egress, LaneState, Placed, Service, Violation};
 use rheostat_state::FlowHasher;
+use rheostat_testkit::flows::Flows;
+use rheostat_testkit::spliced::Spliced;
+use rheostat_testkit::world::{FirewallService, FirewallShard, Outcome, Setup, World};
 use rheostat_traffic::{Arrival, Source};
-use world::flows::Flows;
-use world::spliced::Spliced;
-use world::{FirewallService, FirewallShard, Outcome, Setup, World};
 
 /// Datagrams of a number of flows in turn, a millisecond apart.
 struct Datagrams {

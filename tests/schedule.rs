@@ -2,9 +2,7 @@
 //! far too small, and lanes that run in random order and stall. Whatever the schedule, every packet is
 //! accounted for, flows keep their order, and every buffer comes home.
 //!
-//! A failing seed is named. `RHEO_SEED=n cargo test --test schedule` runs that one alone.
-
-mod world;
+//! A failing seed is named. `RHEO_SEED=n cargo test --test system schedule` runs that one alone.
 
 use std::time::Duration;
 
@@ -15,10 +13,10 @@ use rheostat_base::{DropReason, Time};
 use rheostat_io::Pacing;
 use rheostat_packet::LinkType;
 use rheostat_run::TimeSource;
+use rheostat_testkit::flows::Flows;
+use rheostat_testkit::spliced::Spliced;
+use rheostat_testkit::world::{Outcome, Setup, World};
 use rheostat_traffic::{Mix, MixConfig};
-use world::flows::Flows;
-use world::spliced::Spliced;
-use world::{Outcome, Setup, World};
 
 const SEEDS: u64 = 1_000;
 const PACKETS: u64 = 3_000;
@@ -78,7 +76,8 @@ fn run(seed: u64) -> Outcome {
 
 fn check(seed: u64) -> Outcome {
     let outcome = run(seed);
-    let replay = format!("seed {seed}; RHEO_SEED={seed} cargo test --test schedule repeats it");
+    let replay =
+        format!("seed {seed}; RHEO_SEED={seed} cargo test --test system schedule repeats it");
     assert_eq!(outcome.violations, [], "{replay}");
     assert_eq!(outcome.sum.reordered, 0, "{replay}");
     assert_eq!(Flows::overtaken(&outcome.packets, LinkType::Ethernet), 0, "{replay}");

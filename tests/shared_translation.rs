@@ -2,8 +2,6 @@
 //! flow's in order, and differ from what came in by one external endpoint for each inner one and by nothing else.
 //! Which endpoint that is, is free.
 
-mod world;
-
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
@@ -16,9 +14,9 @@ use rheostat_io::Collected;
 use rheostat_nf::function::nat::{NatConfig, NatTimeouts, SharedNat, Sharing};
 use rheostat_packet::wire::Rewrite;
 use rheostat_packet::{FlowKey, Headers, LinkType, Tuple};
+use rheostat_testkit::captures;
+use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::{Arrival, Source};
-use world::captures;
-use world::spliced::Spliced;
 
 const LANES: [usize; 3] = [1, 2, 8];
 const EXTERNAL: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);

@@ -1,8 +1,6 @@
 //! The NAT over whole runs: the same packets leave from any number of lanes, and plain packets stay on
 //! the lane they arrive on.
 
-mod world;
-
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -13,10 +11,10 @@ use rheostat_nf::function::nat::{Mapping, MappingChange, MappingLog, NatConfig};
 use rheostat_nf::function::{Firewall, Nat};
 use rheostat_packet::wire::Rewrite;
 use rheostat_packet::{Headers, LinkType, Tuple};
+use rheostat_testkit::captures;
+use rheostat_testkit::flows::{Difference, Flows};
+use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::{Arrival, Source};
-use world::captures;
-use world::flows::{Difference, Flows};
-use world::spliced::Spliced;
 
 const LANES: [usize; 3] = [2, 3, 8];
 

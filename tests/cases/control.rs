@@ -8,8 +8,8 @@ use rheostat_nf::function::Lb;
 use rheostat_nf::function::lb::{HealthBoard, LbConfig};
 use rheostat_nf::function::monitor::MonitorLog;
 
-use crate::record;
-use crate::script::{HealthStep, Script};
+use crate::cases::record;
+use crate::cases::script::{HealthStep, Script};
 
 /// The rest of what is to be told, and to whom.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::packet::{PacketSpec, tell_with};
+use crate::cases::packet::{PacketSpec, tell_with};
 
 /// What names stand for.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use rheostat_packet::build::{Ethernet, FrameBuilder, MIN_FRAME, Payload, TcpHeader, Transport};
 use rheostat_packet::wire::MacAddress;
 
-use crate::link::{self, Discovery, arp_packet};
+use crate::cases::link::{self, Discovery, arp_packet};
 
 const LINK: Ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };
 /// FIN, SYN, RST, PSH, ACK, URG, ECE and CWR by their letters.

@@ -27,12 +27,12 @@ use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_traffic::{Arrival, Source};
 
-use crate::control::Control;
-use crate::names::Names;
-use crate::packet::tell;
-use crate::record;
-use crate::script::{Expected, Port, Script, Step};
-use crate::topology::MACS;
+use crate::cases::control::Control;
+use crate::cases::names::Names;
+use crate::cases::packet::tell;
+use crate::cases::record;
+use crate::cases::script::{Expected, Port, Script, Step};
+use crate::cases::topology::MACS;
 
 /// The packets of one device, which the rig puts there one by one.
 #[derive(Clone, Default)]

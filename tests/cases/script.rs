@@ -5,8 +5,8 @@ use std::time::Duration;
 use rheostat_base::{DropReason, Time, unit};
 use rheostat_nf::function::lb::Health;
 
-use crate::names::{Check, Words};
-use crate::topology::Topology;
+use crate::cases::names::{Check, Words};
+use crate::cases::topology::Topology;
 
 /// One of the two devices of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use rheostat_base::DeviceId;
 use rheostat_ip::{Interface, Network, Policy, Route};
 use rheostat_packet::wire::MacAddress;
 
-use crate::link;
-use crate::script::Port;
+use crate::cases::link;
+use crate::cases::script::Port;
 
 /// The link addresses of `lan` and `wan`.
 pub(crate) const MACS: [MacAddress; 2] = [[4, 4, 4, 4, 4, 4], [4, 4, 4, 4, 4, 5]];

@@ -8,10 +8,10 @@ use rheostat_packet::LinkType;
 use rheostat_run::{Move, Mover};
 use rheostat_traffic::{Mix, MixConfig, Source};
 
-use crate::schedule::poll_all;
-use crate::world::flows::{Flows, difference};
-use crate::world::spliced::Spliced;
-use crate::world::{Outcome, Setup, World};
+use crate::migration::schedule::poll_all;
+use rheostat_testkit::flows::{Flows, difference};
+use rheostat_testkit::spliced::Spliced;
+use rheostat_testkit::world::{Outcome, Setup, World};
 
 const SEEDS: u64 = 6;
 

@@ -11,11 +11,11 @@ use rheostat_io::Pacing;
 use rheostat_run::{Lane, Move, Mover, Service, TimeSource};
 use rheostat_traffic::{Mix, MixConfig};
 
-use crate::journal::Journal;
-use crate::late_table::{Fences, LateTable};
-use crate::pauses::{Pause, Pauses};
-use crate::world::spliced::Spliced;
-use crate::world::{Outcome, Setup, World};
+use crate::migration::journal::Journal;
+use crate::migration::late_table::{Fences, LateTable};
+use crate::migration::pauses::{Pause, Pauses};
+use rheostat_testkit::spliced::Spliced;
+use rheostat_testkit::world::{Outcome, Setup, World};
 
 /// What a run of moving shards came to.
 pub(crate) struct Moved {

@@ -19,12 +19,12 @@ use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{Lane, Mover, Violation};
 use rheostat_state::{FlowTable, FragmentConfig, FragmentTracker, StateLayout, TableConfig};
 
-use crate::key_value::client::{Book, Load, Tally};
-use crate::key_value::request::Request;
-use crate::key_value::service::{KeyValue, Store, Work, work};
-use crate::late_table::{Fences, LateTable};
-use crate::schedule::poll_all;
-use crate::simulation::effort;
+use crate::migration::key_value::client::{Book, Load, Tally};
+use crate::migration::key_value::request::Request;
+use crate::migration::key_value::service::{KeyValue, Store, Work, work};
+use crate::migration::late_table::{Fences, LateTable};
+use crate::migration::schedule::poll_all;
+use crate::migration::simulation::effort;
 
 pub(crate) fn hasher() -> FlowHasher {
     FlowHasher::new([11, 22, 33, 44, 55, 66, 77])

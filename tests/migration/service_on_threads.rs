@@ -10,9 +10,9 @@ use rheostat::service::*;
 use rheostat_base::{Clock, LaneId, ShardId};
 use rheostat_io::{Device, Pacing, SimConfig, SimNic};
 
-use crate::key_value::client::{Book, Load};
-use crate::key_value::service::{KeyValue, work};
-use crate::service::{hasher, shard};
+use crate::migration::key_value::client::{Book, Load};
+use crate::migration::key_value::service::{KeyValue, work};
+use crate::migration::service::{hasher, shard};
 
 const LANES: usize = 3;
 const MEMBERS: usize = 2;

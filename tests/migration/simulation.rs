@@ -6,8 +6,8 @@
 
 use rheostat_base::DropReason;
 
-use crate::late_table::Fences;
-use crate::schedule::{Moved, Schedule};
+use crate::migration::late_table::Fences;
+use crate::migration::schedule::{Moved, Schedule};
 
 const SEEDS: u64 = 24;
 const MIGRATIONS: u64 = 1_000;
@@ -28,7 +28,7 @@ pub(crate) fn effort() -> (Vec<u64>, u64) {
 /// What must hold with whatever fences.
 fn check(seed: u64, moved: &Moved, migrations: u64) -> String {
     let replay = format!(
-        "RHEO_SEED={seed} RHEO_MIGRATIONS={migrations} cargo test --test migration repeats it"
+        "RHEO_SEED={seed} RHEO_MIGRATIONS={migrations} cargo test --test system migration::simulation repeats it"
     );
     let sum = &moved.outcome.sum;
     assert_eq!(moved.journal.doubled, 0, "{replay}");

@@ -8,7 +8,7 @@ use rheostat::{
     PacketSet, ShardInfo, Shared, StateLayout, Trial, Vector, Verdict,
 };
 
-use crate::undone::{Plan, compare};
+use crate::transactions::undone::{Plan, compare};
 
 /// Panics that are meant are not shown: there are thousands.
 pub(crate) fn expect_panics() {

@@ -8,7 +8,7 @@ use rheostat::{
     ShardInfo, Shared, StateLayout, Trial, Verdict,
 };
 
-use crate::panics::expect_panics;
+use crate::transactions::panics::expect_panics;
 
 /// What a function has seen, packet by packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

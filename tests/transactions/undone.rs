@@ -10,9 +10,9 @@ use rheostat_io::Collected;
 use rheostat_run::LaneSample;
 use rheostat_state::txn::Txn;
 
-use crate::disturbed::{Disturbance, Disturbed};
-use crate::erratic::Erratic;
-use crate::spliced::Spliced;
+use crate::transactions::disturbed::{Disturbance, Disturbed};
+use crate::transactions::erratic::Erratic;
+use rheostat_testkit::spliced::Spliced;
 
 /// What there is to compare of a run.
 #[derive(Debug, PartialEq)]

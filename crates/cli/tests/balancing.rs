@@ -1,17 +1,12 @@
 //! `rheo run` with policies, on the simulated NIC and, as root, on real interfaces.
 
-mod instance;
-#[path = "../../io/tests/af_xdp/isolation.rs"]
-#[allow(dead_code, reason = "no process is killed here")]
-mod isolation;
-
 use std::net::UdpSocket;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use instance::{Instance, json};
-use isolation::{isolated, shell};
+use crate::instance::{Instance, json};
+use rheostat_testkit::namespace::{isolated, shell};
 use serde_json::Value;
 
 /// How long to wait for what happens within a second on a machine that is not overloaded.
@@ -61,12 +56,12 @@ fn a_policy_that_does_not_exist_is_refused_with_those_that_do() {
 
 #[test]
 fn lanes_are_parked_on_af_xdp() {
-    isolated("lanes_are_parked_on_af_xdp", || parks_a_lane_of("af_xdp"));
+    isolated(module_path!(), "lanes_are_parked_on_af_xdp", || parks_a_lane_of("af_xdp"));
 }
 
 #[test]
 fn lanes_are_parked_on_af_packet() {
-    isolated("lanes_are_parked_on_af_packet", || parks_a_lane_of("af_packet"));
+    isolated(module_path!(), "lanes_are_parked_on_af_packet", || parks_a_lane_of("af_packet"));
 }
 
 const FIREWALL: &str = r#"

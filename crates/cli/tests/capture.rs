@@ -1,11 +1,9 @@
 //! `rheo capture` and `rheo trace` on a running instance with the simulated NIC.
 
-mod instance;
-
 use std::path::Path;
 use std::process::Command;
 
-use instance::{Instance, json};
+use crate::instance::{Instance, json};
 
 /// What tshark says of a capture, one packet per line: interface, direction, protocol, comment.
 fn tshark(path: &Path) -> Option<Vec<String>> {
@@ -147,7 +145,8 @@ fn was_handed_over(journey: &serde_json::Value) -> bool {
 
 #[test]
 fn a_filter_that_is_wrong_is_shown_before_anything_is_asked() {
-    let output = instance::rheo(Path::new("/nowhere"), &["trace", "--filter", "tcp port 443"]);
+    let output =
+        crate::instance::rheo(Path::new("/nowhere"), &["trace", "--filter", "tcp port 443"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(said.contains("`and` or `or` is missing before `port`"), "{said}");

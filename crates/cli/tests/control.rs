@@ -1,13 +1,11 @@
 //! The control socket of a running instance, with the commands that people use. No root is needed: the
 //! device is the simulated NIC.
 
-mod instance;
-
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
-use instance::{Instance, json, lb_config};
+use crate::instance::{Instance, json, lb_config};
 
 #[test]
 fn a_run_is_asked_how_it_stands_and_told_to_stop() {
@@ -91,7 +89,7 @@ fn a_crashed_instance_leaves_a_socket_that_the_next_one_replaces() {
     let path = instance.socket();
     let folder = instance.kill();
     assert!(path.exists());
-    let refused = instance::refused_at(&path, &["status"]);
+    let refused = crate::instance::refused_at(&path, &["status"]);
     assert!(refused.contains("it has ended without removing its socket"), "{refused}");
     let instance = Instance::start_in(folder, &[]);
     assert!(instance.ask(&["status"]).contains("packets"));

@@ -1,11 +1,9 @@
 //! `rheo explain`, of a running instance and of a capture.
 
-mod instance;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use instance::{Instance, json};
+use crate::instance::{Instance, json};
 use serde_json::Value;
 
 const RHEO: &str = env!("CARGO_BIN_EXE_rheo");

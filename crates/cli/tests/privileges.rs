@@ -1,14 +1,12 @@
 //! What the threads of a running instance may do.
 
-mod instance;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use instance::Instance;
+use crate::instance::Instance;
 
 /// The status of every thread, by its name.
 fn threads(instance: &Instance) -> BTreeMap<String, String> {

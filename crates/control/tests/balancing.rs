@@ -7,69 +7,24 @@ use std::time::Duration;
 use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_control::config::BalanceConfig;
 use rheostat_control::{Balance, Balancer};
-use rheostat_packet::{Burst, Mempool, MempoolConfig};
 use rheostat_run::runtime::build_lanes;
-use rheostat_run::{
-    Arrivals, Egress, Lane, LaneState, LoadReporting, Mover, Polling, RuntimeConfig, Service,
-    TimeSource,
-};
-use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
-use rheostat_state::{StateLayout, TableConfig};
+use rheostat_run::{Lane, Mover};
 use rheostat_steer::policy::{LaneBounds, LaneCounts, Load, LoadSnapshot, Plan, Policy, by_name};
-use rheostat_steer::{HashKey, Orientation, Steering};
+use rheostat_testkit::runtime::{config, pool, shard};
+use rheostat_testkit::service::{Bounce, bounce};
 
 const SHARDS: usize = 128;
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Gets no packets.
-struct Idle;
-
-impl Service for Idle {
-    type Local = ();
-
-    const STATEFUL: bool = true;
-
-    fn process(&mut self, _: &mut Arrivals, _: &mut LaneState<'_, ()>, _: &mut Egress) {}
-
-    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
-
-    fn tick(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
-
-    fn finish(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
-
-    fn next_deadline(&self) -> Option<Time> {
-        None
-    }
-}
-
-fn lanes(count: usize) -> Vec<Lane<Idle>> {
-    let pool = Mempool::new(&MempoolConfig { buffers: 256, ..MempoolConfig::default() }).unwrap();
-    let steering =
-        Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, vec![Orientation::Inside]).unwrap();
-    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
-    let config = RuntimeConfig {
-        polling: Polling::Busy,
-        lanes: count,
-        workers: vec![None; count],
-        handoff_capacity: 64,
-        time: TimeSource::Poll,
-        pool,
-        steering: Arc::new(steering),
-        hasher,
-        reporting: LoadReporting::Shards,
-    };
-    let shard = |id: ShardId| {
-        let table = TableConfig { capacity: 8, aliases: false };
-        let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).unwrap();
-        let fragments = FragmentTracker::new(FragmentConfig::default());
-        Box::new(Shard { id, table, fragments, local: () })
-    };
-    build_lanes(&config, &mut [], |_| Idle, shard).unwrap()
+/// Lanes that get no packets.
+fn lanes(count: usize) -> Vec<Lane<Bounce>> {
+    let config = config(count, SHARDS, pool(256));
+    build_lanes(&config, &mut [], |_| bounce(), |id| shard(id, 8, ())).unwrap()
 }
 
 /// A run in virtual time. Each shard makes its owner busy for a part of each second.
 struct World {
-    lanes: Vec<Lane<Idle>>,
+    lanes: Vec<Lane<Bounce>>,
     mover: Mover,
     balancer: Balancer,
     /// Of each shard, the part of a lane's time that it takes, in percent.

@@ -1,18 +1,17 @@
 //! Packet sockets on real interfaces.
 
-mod support;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::support::live::{self, Open, forward, output, rounds, transfer};
+use crate::support::steerings::{DEVICES, expected, steerings};
+use crate::support::{flow, hostile, number, udp};
 use rheostat_base::{DeviceId, QueueId, Time};
 use rheostat_io::{Device, Filter, Match, PacketConfig, PacketDevice, PacketOpenError};
 use rheostat_packet::Mbuf;
 use rheostat_steer::{HashKey, HashOptions, Orientation, Steering};
-use support::live::{self, Open, forward, output, rounds, transfer};
-use support::steerings::{DEVICES, expected, steerings};
-use support::veth::{Host, VethPair, ip};
-use support::{flow, hostile, number, root, udp};
+use rheostat_testkit::namespace::as_root;
+use rheostat_testkit::veth::{Host, VethPair, ip};
 
 fn steering() -> Arc<Steering> {
     let key: [u8; 40] = std::array::from_fn(|i| (i as u8).wrapping_mul(89).wrapping_add(7));
@@ -30,7 +29,7 @@ fn open(config: PacketConfig) -> Open<PacketDevice> {
 
 #[test]
 fn packets_arrive_once_in_order_on_the_lane_of_their_hash() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     for lanes in [1, 2, 4] {
@@ -81,7 +80,7 @@ fn packets_arrive_once_in_order_on_the_lane_of_their_hash() {
 
 #[test]
 fn hostile_packets_are_placed_as_in_user_space() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let pair = VethPair::new("h");
@@ -111,7 +110,7 @@ fn hostile_packets_are_placed_as_in_user_space() {
 
 #[test]
 fn rewriting_the_table_under_traffic_loses_nothing() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let pair = VethPair::new("w");
@@ -142,7 +141,7 @@ fn rewriting_the_table_under_traffic_loses_nothing() {
 
 #[test]
 fn after_the_fence_packets_go_where_the_table_says() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let pair = VethPair::new("f");
@@ -163,7 +162,7 @@ fn after_the_fence_packets_go_where_the_table_says() {
 
 #[test]
 fn what_is_left_to_the_kernel_reaches_it_and_what_is_taken_does_not() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let host = Host::new("k", &["10.77.1.2/24"], &[], "");
@@ -202,7 +201,7 @@ fn what_is_left_to_the_kernel_reaches_it_and_what_is_taken_does_not() {
 
 #[test]
 fn offloaded_tcp_arrives_as_packets_of_the_right_size() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     // Each host takes the other's hardware address for its own neighbour's.
@@ -239,7 +238,7 @@ fn offloaded_tcp_arrives_as_packets_of_the_right_size() {
 
 #[test]
 fn tags_that_the_kernel_took_out_are_back() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let pair = VethPair::new("v");
@@ -261,7 +260,7 @@ fn tags_that_the_kernel_took_out_are_back() {
 
 #[test]
 fn jumbo_frames_pass_and_too_long_ones_are_refused() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let pair = VethPair::new("j");
@@ -288,7 +287,7 @@ fn jumbo_frames_pass_and_too_long_ones_are_refused() {
 
 #[test]
 fn an_interface_may_go_down_and_come_back_or_vanish() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let pair = VethPair::new("d");
@@ -332,7 +331,7 @@ fn an_interface_may_go_down_and_come_back_or_vanish() {
 
 #[test]
 fn a_full_ring_is_counted() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let pair = VethPair::new("q");
@@ -354,7 +353,7 @@ fn a_full_ring_is_counted() {
 
 #[test]
 fn the_longest_filter_is_accepted() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let pair = VethPair::new("l");
@@ -376,10 +375,10 @@ fn the_longest_filter_is_accepted() {
 
 #[test]
 fn what_cannot_be_opened_is_named() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
-    let pool = support::pool(8);
+    let pool = crate::support::pool(8);
     let error = |config| PacketDevice::open(config, &pool).err().expect("it cannot be opened");
     let missing = error(config("rbpf-missing", 1));
     assert!(matches!(missing, PacketOpenError::NoInterface { .. }), "{missing}");

@@ -1,11 +1,11 @@
 //! The XDP program places every packet as user space would, and leaves what it should to the kernel.
 
-mod support;
-
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::support::steerings::{DEVICES, expected, steerings};
+use crate::support::{hostile, udp};
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use rheostat_base::{DeviceId, QueueId};
 use rheostat_io::backend::bpf::{AttachMode, BpfError, PacketHash, ProgramConfig, XdpProgram};
@@ -13,9 +13,8 @@ use rheostat_io::backend::pcap::CaptureReader;
 use rheostat_io::{Filter, Match};
 use rheostat_packet::LinkType;
 use rheostat_steer::{HashOptions, Steering};
-use support::steerings::{DEVICES, expected, steerings};
-use support::veth::{VethPair, ip};
-use support::{hostile, root, udp};
+use rheostat_testkit::namespace::as_root;
+use rheostat_testkit::veth::{VethPair, ip};
 
 const BUCKETS: usize = 256;
 
@@ -68,7 +67,7 @@ fn config() -> Config {
 
 #[test]
 fn hostile_packets_are_hashed_as_in_user_space() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let cases = RefCell::new(cases());
@@ -83,7 +82,7 @@ fn hostile_packets_are_hashed_as_in_user_space() {
 
 #[test]
 fn captured_packets_are_hashed_as_in_user_space() {
-    let Some(folder) = std::env::var_os("RHEO_TRACES").filter(|_| root::wanted()) else {
+    let Some(folder) = std::env::var_os("RHEO_TRACES").filter(|_| as_root()) else {
         println!("not run: RHEO_TRACES names no folder of captures, or without root");
         return;
     };
@@ -112,7 +111,7 @@ fn captured_packets_are_hashed_as_in_user_space() {
 
 #[test]
 fn the_filter_holds_in_the_kernel_as_in_user_space() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let entry = Match::default;
@@ -179,7 +178,7 @@ fn plain(buckets: usize) -> ProgramConfig {
 
 #[test]
 fn buckets_are_counted_and_stopping_leaves_everything_to_the_kernel() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let mut program = XdpProgram::load(&plain(BUCKETS)).unwrap();
@@ -206,7 +205,7 @@ fn buckets_are_counted_and_stopping_leaves_everything_to_the_kernel() {
 
 #[test]
 fn the_table_is_read_back_as_written() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let program = XdpProgram::load(&plain(8)).unwrap();
@@ -223,7 +222,7 @@ fn the_table_is_read_back_as_written() {
 
 #[test]
 fn what_cannot_be_done_is_named() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let mut program = XdpProgram::load(&plain(8)).unwrap();
@@ -239,7 +238,7 @@ fn what_cannot_be_done_is_named() {
 
 #[test]
 fn a_program_that_nobody_holds_is_replaced_and_one_that_is_held_stays() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let pair = VethPair::new("x");

@@ -1,13 +1,13 @@
 //! Captures as devices: what is read, steered, sent and written is the same, file to file.
 
-mod support;
-
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::support::capture::Bytes;
+use crate::support::{config, flow, poll, pool, udp};
 use rheostat_base::Time;
 use rheostat_io::backend::pcap::{RecordBuf, read_all};
 use rheostat_io::{
@@ -15,8 +15,6 @@ use rheostat_io::{
     WriteError, WriteSummary,
 };
 use rheostat_packet::{Burst, LinkType, Mempool, PoolCache};
-use support::capture::Bytes;
-use support::{config, flow, poll, pool, udp};
 use tempfile::TempDir;
 
 fn lossless(queues: u16) -> SimConfig {

@@ -1,17 +1,15 @@
 //! Reading captures: both formats in all their variants, and files that are cut, corrupt or no
 //! captures at all.
 
-mod support;
-
 use std::io::{self, Read};
 
+use crate::support::capture::Bytes;
 use proptest::prelude::*;
 use rheostat_base::Time;
 use rheostat_io::backend::pcap::{RecordBuf, read_all};
 use rheostat_io::{CaptureReader, CaptureSource, FormatError, ReadError};
 use rheostat_packet::LinkType;
 use rheostat_traffic::Source;
-use support::capture::Bytes;
 
 fn record(nanos: u64, link: LinkType, wire_len: u32, bytes: &[u8]) -> RecordBuf {
     RecordBuf { time: Time::from_nanos(nanos), link, wire_len, bytes: bytes.to_vec() }

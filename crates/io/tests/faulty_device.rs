@@ -1,13 +1,11 @@
 //! Faults of a whole device: what they break is seen from outside, and nothing else breaks.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{config, numbered, poll, pool};
 use rheostat_base::Time;
 use rheostat_io::{Device, FaultConfig, FaultyDevice, NullSink, Pacing, SimConfig, SimNic};
 use rheostat_packet::{Mempool, PoolCache};
-use support::{config, numbered, poll, pool};
 
 /// Stamps in the order they were received, and the packets the device says it passed on.
 fn run(faults: &FaultConfig, pool: &Mempool) -> (Vec<u32>, u64) {

@@ -1,13 +1,12 @@
 //! The simulated NIC: what it drops, counts and orders, under each of its drivers.
 
-mod support;
-
 use std::collections::{HashSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
+use crate::support::{Frames, config, flow, number, numbered, poll, pool, udp};
 use proptest::prelude::*;
 use rheostat_base::{Clock, DeviceId, QueueId, Time};
 use rheostat_io::{
@@ -15,7 +14,6 @@ use rheostat_io::{
 };
 use rheostat_packet::{FlowKey, HashKind, Mempool, PoolCache};
 use rheostat_traffic::Source;
-use support::{Frames, config, flow, number, numbered, poll, pool, udp};
 
 fn open(config: SimConfig, source: Box<dyn Source>, pool: &Mempool) -> SimNic {
     SimNic::open(config, source, |_| Box::new(NullSink), pool).unwrap()

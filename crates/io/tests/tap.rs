@@ -1,21 +1,20 @@
 //! Tap interfaces, with the kernel of this machine at the other end.
 
-mod support;
-
 use std::collections::HashMap;
 use std::net::UdpSocket;
 use std::sync::Arc;
 
+use crate::support::live::{self, Open, forward, output, transfer};
+use crate::support::steerings::{DEVICES, expected, steerings};
+use crate::support::{flow, hostile, number};
 use rheostat_base::{DeviceId, QueueId, Time};
 use rheostat_io::{
     Device, Filter, Match, PacketConfig, PacketDevice, TapConfig, TapDevice, TapOpenError,
 };
 use rheostat_packet::Mbuf;
 use rheostat_steer::{HashKey, HashOptions, Orientation, Steering};
-use support::live::{self, Open, forward, output, transfer};
-use support::steerings::{DEVICES, expected, steerings};
-use support::veth::{Host, ip};
-use support::{flow, hostile, number, root};
+use rheostat_testkit::namespace::as_root;
+use rheostat_testkit::veth::{Host, ip};
 
 fn steering() -> Arc<Steering> {
     let key: [u8; 40] = std::array::from_fn(|i| (i as u8).wrapping_mul(89).wrapping_add(7));
@@ -62,7 +61,7 @@ impl Sender {
 
 #[test]
 fn packets_arrive_once_in_order_on_the_lane_of_their_hash() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let steering = steering();
@@ -112,7 +111,7 @@ fn packets_arrive_once_in_order_on_the_lane_of_their_hash() {
 
 #[test]
 fn hostile_packets_are_placed_as_in_user_space() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let (_, steering) = steerings(128).pop().unwrap();
@@ -140,7 +139,7 @@ fn hostile_packets_are_placed_as_in_user_space() {
 
 #[test]
 fn rewriting_the_table_under_traffic_loses_nothing() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let mut tap = open(config("rbpfw%d", 4));
@@ -169,7 +168,7 @@ fn rewriting_the_table_under_traffic_loses_nothing() {
 
 #[test]
 fn offloaded_tcp_arrives_as_packets_of_the_right_size() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let pool = live::pool();
@@ -208,7 +207,7 @@ fn offloaded_tcp_arrives_as_packets_of_the_right_size() {
 
 #[test]
 fn what_is_sent_reaches_the_kernel() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let mut tap = open(config("rbpfs%d", 1));
@@ -259,7 +258,7 @@ fn what_is_sent_reaches_the_kernel() {
 
 #[test]
 fn a_full_queue_is_counted() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
     let mut tap = open(config("rbpfq%d", 1));
@@ -282,10 +281,10 @@ fn a_full_queue_is_counted() {
 
 #[test]
 fn what_cannot_be_opened_is_named() {
-    if !root::wanted() {
+    if !as_root() {
         return;
     }
-    let pool = support::pool(8);
+    let pool = crate::support::pool(8);
     let error = |config| TapDevice::open(config, &pool).err().expect("it cannot be opened");
     assert!(matches!(error(config("rbpfx", 0)), TapOpenError::NoQueue));
     let long = error(config("rbpf-a-name-too-long", 1));

@@ -1,15 +1,13 @@
 //! Real captures, where `RHEO_TRACES` names a folder of them: each is read to its end, and an
 //! independent reader counts the same packets, in the file and in what we write from it.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::config;
 use rheostat_base::Time;
 use rheostat_io::{CaptureWriter, Device, Pacing, PcapConfig, PcapDevice, SimConfig};
 use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
-use support::config;
 use tempfile::TempDir;
 
 fn traces() -> Vec<PathBuf> {

@@ -5,63 +5,14 @@ use std::time::Duration;
 
 use rheostat_base::{Clock, DeviceId, ShardId, Time};
 use rheostat_io::{Device, DeviceMonitor, NullSink, QueuePair, SimConfig, SimNic, TxQueue};
-use rheostat_packet::build::{FrameBuilder, Payload, Transport};
-use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig, PoolCache};
-use rheostat_run::{
-    Arrivals, Egress, LaneState, LoadReporting, Polling, RunReport, Runtime, RuntimeConfig,
-    Service, TimeSource, Violation,
-};
-use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
-use rheostat_state::{StateLayout, TableConfig};
-use rheostat_steer::{HashKey, IndirectionTable, Orientation, Steering};
-use rheostat_traffic::{Arrival, Source};
+use rheostat_packet::{Burst, PoolCache};
+use rheostat_run::{RunReport, Runtime, RuntimeConfig, TimeSource, Violation};
+use rheostat_steer::IndirectionTable;
+use rheostat_testkit::datagrams::Datagrams;
+use rheostat_testkit::runtime::{config, pool, shard};
+use rheostat_testkit::service::per_packet;
 
 const COUNT: u64 = 100;
-
-struct Datagrams(u64);
-
-impl Source for Datagrams {
-    fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
-        self.0 = self.0.checked_sub(1)?;
-        let (from, to) = ([10, 0, 0, 1].into(), [192, 0, 2, 1].into());
-        let udp = Transport::Udp { ports: (1_000, 53) };
-        *frame = FrameBuilder::new(from, to, udp, Payload::Pattern(8)).to_vec();
-        let len = frame.len();
-        Some(Arrival { time: Time::ZERO, len, wire_len: len as u32, link: LinkType::Raw })
-    }
-}
-
-/// Sends everything back, until a packet on which it panics.
-struct Echo {
-    seen: u64,
-    panics_at: u64,
-}
-
-impl Service for Echo {
-    type Local = ();
-
-    const STATEFUL: bool = true;
-
-    fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
-        arrivals.drain(|packet, _| {
-            self.seen += 1;
-            assert!(self.seen != self.panics_at, "packet {} was too much", self.seen);
-            out.send(DeviceId(0), packet, lane.pool, lane.counters);
-        });
-    }
-
-    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {
-        unreachable!("a service with state is given arrivals")
-    }
-
-    fn tick(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
-
-    fn finish(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
-
-    fn next_deadline(&self) -> Option<Time> {
-        None
-    }
-}
 
 /// A device whose transmit queue takes one packet in ten without sending or counting it.
 struct Lossy(Box<dyn Device>);
@@ -102,33 +53,22 @@ impl Device for Lossy {
 }
 
 fn run(panics_at: u64, is_lossy: bool) -> RunReport {
-    let pool = Mempool::new(&MempoolConfig { buffers: 512, ..MempoolConfig::default() }).unwrap();
-    let steering = Steering::new(&HashKey::MICROSOFT, 1, 1, vec![Orientation::Inside]).unwrap();
-    let steering = Arc::new(steering);
-    let nic = SimConfig::new("nic", 1, steering.clone());
-    let source = Box::new(Datagrams(COUNT));
+    let pool = pool(512);
+    let config = RuntimeConfig { time: TimeSource::Packet, ..config(1, 1, pool.clone()) };
+    let nic = SimConfig::new("nic", 1, config.steering.clone());
+    let source = Box::new(Datagrams::new(1, COUNT));
     let nic = SimNic::open(nic, source, |_| Box::new(NullSink), &pool).unwrap();
     let device: Box<dyn Device> =
         if is_lossy { Box::new(Lossy(Box::new(nic))) } else { Box::new(nic) };
-    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
-    let config = RuntimeConfig {
-        polling: Polling::Busy,
-        lanes: 1,
-        workers: vec![None],
-        handoff_capacity: 8,
-        time: TimeSource::Packet,
-        pool,
-        steering,
-        hasher,
-        reporting: LoadReporting::Shards,
+    let service = |_| {
+        let mut seen = 0;
+        per_packet(move |packet, _, lane, out| {
+            seen += 1;
+            assert!(seen != panics_at, "packet {seen} was too much");
+            out.send(DeviceId(0), packet, lane.pool, lane.counters);
+        })
     };
-    let shard = |id: ShardId| {
-        let table = TableConfig { capacity: 8, aliases: false };
-        let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).unwrap();
-        let fragments = FragmentTracker::new(FragmentConfig::default());
-        Box::new(Shard { id, table, fragments, local: () })
-    };
-    let service = |_| Echo { seen: 0, panics_at };
+    let shard = |id| shard(id, 8, ());
     let runtime = Runtime::start(config, vec![device], Clock::new(), service, shard).unwrap();
     while !runtime.is_finished() {
         std::thread::sleep(Duration::from_millis(1));

@@ -1,13 +1,6 @@
 //! Shards that move between running lanes while packets arrive on real interfaces. Needs root, and is only
 //! run when `RHEO_ROOT_TESTS=1` says so; says itself when it is not.
 
-#[path = "../../io/tests/af_xdp/frames.rs"]
-#[allow(dead_code, reason = "only what tells packets apart is used")]
-mod frames;
-#[path = "../../io/tests/af_xdp/isolation.rs"]
-#[allow(dead_code, reason = "no process is killed here")]
-mod isolation;
-
 use std::collections::HashSet;
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -24,15 +17,15 @@ use rheostat_io::{
 };
 use rheostat_packet::{Burst, Mempool, MempoolConfig};
 use rheostat_run::{
-    Arrivals, Egress, LaneSample, LaneState, LoadReporting, Move, Polling, RunReport, Runtime,
-    RuntimeConfig, Service, TimeSource,
+    Arrivals, Egress, LaneSample, LaneState, Move, Polling, RunReport, Runtime, RuntimeConfig,
+    Service,
 };
-use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
-use rheostat_state::{StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 
-use frames::number;
-use isolation::{isolated, shell};
+use rheostat_testkit::namespace::{isolated, shell};
+use rheostat_testkit::numbered::number;
+use rheostat_testkit::runtime::{config, shard};
+use rheostat_testkit::service::note_order;
 
 const LANES: u16 = 3;
 const SHARDS: usize = 32;
@@ -95,15 +88,7 @@ impl Service for Counting {
                 witness.overtaken.fetch_add(overtaken.into(), Ordering::Relaxed);
                 *highest = (*highest).max(Some(sequence));
             }
-            if shard.table.find_now(arrival.hash, &arrival.key).is_none() {
-                shard.table.insert(arrival.hash, &arrival.key, arrival.now).expect("room");
-                lane.counters.flows_created.increment();
-            }
-            let flow = shard.table.find_now(arrival.hash, &arrival.key).expect("there now");
-            let mut flow = shard.table.flow(flow).expect("there now");
-            if flow.note_arrival(arrival.forward, packet.meta.device, packet.meta.stamp) {
-                lane.counters.reordered.increment();
-            }
+            note_order(&packet, arrival, lane);
             out.consume(packet, lane.pool, lane.counters);
         });
     }
@@ -171,24 +156,13 @@ fn start(
         Steering::new(&HashKey::MICROSOFT, 128, SHARDS, vec![Orientation::Inside]).unwrap();
     let steering = Arc::new(steering);
     let device = device(steering.clone(), &pool);
-    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
     let config = RuntimeConfig {
         polling: Polling::Interrupt(Duration::from_micros(20)),
-        lanes: LANES.into(),
-        workers: vec![None; LANES.into()],
-        handoff_capacity: 1_024,
-        time: TimeSource::Poll,
-        pool,
         steering,
-        hasher,
-        reporting: LoadReporting::Shards,
+        handoff_capacity: 1_024,
+        ..config(LANES.into(), SHARDS, pool)
     };
-    let shard = |id: ShardId| {
-        let table = TableConfig { capacity: FLOWS.into(), aliases: false };
-        let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).unwrap();
-        let fragments = FragmentTracker::new(FragmentConfig::default());
-        Box::new(Shard { id, table, fragments, local: vec![Default::default(); FLOWS.into()] })
-    };
+    let shard = |id| shard(id, FLOWS.into(), vec![Default::default(); FLOWS.into()]);
     let service = |_| Counting { witness: witness.clone(), bursts: 0 };
     Runtime::start(config, vec![device], Clock::new(), service, shard).unwrap()
 }
@@ -296,19 +270,19 @@ fn expect_strict(Outcome { report, lanes, witness }: &Outcome) {
 #[test]
 fn af_xdp_loses_doubles_and_reorders_nothing() {
     let test = "af_xdp_loses_doubles_and_reorders_nothing";
-    isolated(test, || expect_strict(&on_xdp(FenceMode::Strict)));
+    isolated(module_path!(), test, || expect_strict(&on_xdp(FenceMode::Strict)));
 }
 
 #[test]
 fn af_packet_loses_doubles_and_reorders_nothing() {
     let test = "af_packet_loses_doubles_and_reorders_nothing";
-    isolated(test, || expect_strict(&on_packet_sockets(FenceMode::Strict)));
+    isolated(module_path!(), test, || expect_strict(&on_packet_sockets(FenceMode::Strict)));
 }
 
 #[test]
 fn af_xdp_with_fast_fences_loses_nothing_and_counts_what_comes_late() {
     let test = "af_xdp_with_fast_fences_loses_nothing_and_counts_what_comes_late";
-    isolated(test, || {
+    isolated(module_path!(), test, || {
         let lanes = on_xdp(FenceMode::Fast).lanes;
         assert!(lanes.reordered <= lanes.late_handoff);
     });
@@ -317,7 +291,7 @@ fn af_xdp_with_fast_fences_loses_nothing_and_counts_what_comes_late() {
 #[test]
 fn af_packet_with_fast_fences_loses_nothing_and_counts_what_comes_late() {
     let test = "af_packet_with_fast_fences_loses_nothing_and_counts_what_comes_late";
-    isolated(test, || {
+    isolated(module_path!(), test, || {
         let lanes = on_packet_sockets(FenceMode::Fast).lanes;
         assert!(lanes.reordered <= lanes.late_handoff);
     });
@@ -325,7 +299,7 @@ fn af_packet_with_fast_fences_loses_nothing_and_counts_what_comes_late() {
 
 #[test]
 fn tap_loses_nothing_and_counts_what_comes_late() {
-    isolated("tap_loses_nothing_and_counts_what_comes_late", || {
+    isolated(module_path!(), "tap_loses_nothing_and_counts_what_comes_late", || {
         let outcome = moved(|steering, pool| {
             let config = TapConfig::new("live", "rmig0", LANES, steering);
             let device = TapDevice::open(config, pool).unwrap();

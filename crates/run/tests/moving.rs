@@ -10,71 +10,16 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, DeviceId, LaneId, ShardId, Time};
 use rheostat_io::{Device, DeviceMonitor, NullSink, Pacing, QueuePair, RxQueue, SimConfig, SimNic};
-use rheostat_packet::build::{FrameBuilder, Payload, Transport};
-use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig, PoolCache};
-use rheostat_run::{
-    Arrivals, Egress, LaneSample, LaneState, LoadReporting, Move, Polling, Runtime, RuntimeConfig,
-    Service, TimeSource,
-};
-use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
-use rheostat_state::{StateLayout, TableConfig};
-use rheostat_steer::{HashKey, IndirectionTable, Orientation, Steering};
-use rheostat_traffic::{Arrival, Source};
+use rheostat_packet::{Burst, PoolCache};
+use rheostat_run::{LaneSample, Move, Runtime, Service};
+use rheostat_steer::IndirectionTable;
+use rheostat_testkit::datagrams::Datagrams;
+use rheostat_testkit::runtime::{config, pool, shard};
+use rheostat_testkit::service::{note_order, per_packet};
 
 const LANES: usize = 3;
 const SHARDS: usize = 32;
-const FLOWS: u64 = 256;
-
-/// Datagrams of a number of flows in turn, without end.
-struct Datagrams(u64);
-
-impl Source for Datagrams {
-    fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
-        let (from, to) = ([10, 0, 0, 1].into(), [192, 0, 2, 1].into());
-        let udp = Transport::Udp { ports: (1_000 + (self.0 % FLOWS) as u16, 53) };
-        self.0 += 1;
-        *frame = FrameBuilder::new(from, to, udp, Payload::Pattern(8)).to_vec();
-        let len = frame.len();
-        Some(Arrival { time: Time::ZERO, len, wire_len: len as u32, link: LinkType::Raw })
-    }
-}
-
-/// Sends everything on, and notes whether flows keep their order.
-struct Ordered;
-
-impl Service for Ordered {
-    type Local = ();
-
-    const STATEFUL: bool = true;
-
-    fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
-        arrivals.drain(|packet, arrival| {
-            let shard = lane.shards.get_mut(arrival.shard).expect("a packet meets its shard");
-            if shard.table.find_now(arrival.hash, &arrival.key).is_none() {
-                shard.table.insert(arrival.hash, &arrival.key, arrival.now).expect("room");
-                lane.counters.flows_created.increment();
-            }
-            let flow = shard.table.find_now(arrival.hash, &arrival.key).expect("there now");
-            let mut flow = shard.table.flow(flow).expect("there now");
-            if flow.note_arrival(arrival.forward, packet.meta.device, packet.meta.stamp) {
-                lane.counters.reordered.increment();
-            }
-            out.send(DeviceId(0), packet, lane.pool, lane.counters);
-        });
-    }
-
-    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {
-        unreachable!("a service with state is given arrivals")
-    }
-
-    fn tick(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
-
-    fn finish(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
-
-    fn next_deadline(&self) -> Option<Time> {
-        None
-    }
-}
+const FLOWS: u16 = 256;
 
 /// A device that counts how often each of its queues is polled.
 struct Counted(Box<dyn Device>, Vec<Arc<AtomicU64>>);
@@ -119,40 +64,28 @@ impl Device for Counted {
 }
 
 /// Lanes on a worker each, and how often each of them polls its device.
-fn start() -> (Runtime<Ordered>, Vec<Arc<AtomicU64>>) {
-    let pool = MempoolConfig { buffers: 2_048, ..MempoolConfig::default() };
-    let pool = Mempool::new(&pool).unwrap();
-    let steering =
-        Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, vec![Orientation::Inside]).unwrap();
-    let steering = Arc::new(steering);
-    let mut nic = SimConfig::new("nic", LANES as u16, steering.clone());
+fn start() -> (Runtime<impl Service<Local = ()>>, Vec<Arc<AtomicU64>>) {
+    let pool = pool(2_048);
+    let config = config(LANES, SHARDS, pool.clone());
+    let mut nic = SimConfig::new("nic", LANES as u16, config.steering.clone());
     nic.pacing = Pacing::Lossless;
-    let nic = SimNic::open(nic, Box::new(Datagrams(0)), |_| Box::new(NullSink), &pool).unwrap();
+    let source = Box::new(Datagrams::endless(FLOWS));
+    let nic = SimNic::open(nic, source, |_| Box::new(NullSink), &pool).unwrap();
     let polls: Vec<_> = (0..LANES).map(|_| Arc::default()).collect();
     let device: Box<dyn Device> = Box::new(Counted(Box::new(nic), polls.clone()));
-    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
-    let config = RuntimeConfig {
-        polling: Polling::Busy,
-        lanes: LANES,
-        workers: vec![None; LANES],
-        handoff_capacity: pool.capacity(),
-        time: TimeSource::Poll,
-        pool,
-        steering,
-        hasher,
-        reporting: LoadReporting::Shards,
+    // Sends everything on, and notes whether flows keep their order.
+    let service = |_| {
+        per_packet(|packet, arrival, lane, out| {
+            note_order(&packet, arrival, lane);
+            out.send(DeviceId(0), packet, lane.pool, lane.counters);
+        })
     };
-    let shard = |id: ShardId| {
-        let table = TableConfig { capacity: FLOWS as usize, aliases: false };
-        let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).unwrap();
-        let fragments = FragmentTracker::new(FragmentConfig::default());
-        Box::new(Shard { id, table, fragments, local: () })
-    };
-    (Runtime::start(config, vec![device], Clock::new(), |_| Ordered, shard).unwrap(), polls)
+    let shard = |id| shard(id, usize::from(FLOWS), ());
+    (Runtime::start(config, vec![device], Clock::new(), service, shard).unwrap(), polls)
 }
 
 /// Moves every shard that `to` gives another lane to that lane.
-fn plan(runtime: &Runtime<Ordered>, mut to: impl FnMut(ShardId) -> LaneId) -> Vec<Move> {
+fn plan<S: Service>(runtime: &Runtime<S>, mut to: impl FnMut(ShardId) -> LaneId) -> Vec<Move> {
     let owners = runtime.mover().owners().to_vec();
     let owners = owners.into_iter().enumerate();
     owners
@@ -163,7 +96,7 @@ fn plan(runtime: &Runtime<Ordered>, mut to: impl FnMut(ShardId) -> LaneId) -> Ve
 }
 
 /// Waits until no shard is moving.
-fn arrive(runtime: &Runtime<Ordered>) {
+fn arrive<S: Service>(runtime: &Runtime<S>) {
     let last = Instant::now() + Duration::from_secs(120);
     while !runtime.step_mover() {
         assert!(Instant::now() < last, "shards do not arrive");

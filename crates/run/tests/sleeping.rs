@@ -7,17 +7,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rheostat_base::{Clock, DeviceId, LaneId, ShardId, Time};
+use rheostat_base::{Clock, DeviceId, LaneId, Time};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
-use rheostat_packet::build::{FrameBuilder, Payload, Transport};
-use rheostat_packet::{Burst, LinkType, Mbuf, Mempool, MempoolConfig, PoolCache};
+use rheostat_packet::{Burst, LinkType, Mbuf, PoolCache};
 use rheostat_run::{
-    AnyDesk, Arrivals, Desk, Egress, LaneState, LoadReporting, Placed, Polling, Pool, PoolConfig,
-    Runtime, RuntimeConfig, Service, TimeSource,
+    AnyDesk, Arrivals, Desk, Egress, LaneState, Placed, Polling, Pool, PoolConfig, Runtime,
+    RuntimeConfig, Service,
 };
-use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
-use rheostat_state::{StateLayout, TableConfig};
-use rheostat_steer::{HashKey, IndirectionTable, Orientation, Steering};
+use rheostat_steer::IndirectionTable;
+use rheostat_testkit::datagrams::Datagrams;
+use rheostat_testkit::runtime::{config, pool, shard};
 use rustix::event::{EventfdFlags, eventfd};
 
 const LANES: usize = 2;
@@ -179,26 +178,11 @@ impl Service for Echo {
 /// it may.
 fn one_by_one(mut desks: impl Iterator<Item = Desk<(), ()>>) {
     const FRAMES: u64 = 500;
-    let pool = Mempool::new(&MempoolConfig { buffers: 512, ..MempoolConfig::default() }).unwrap();
-    let steering = Steering::new(&HashKey::MICROSOFT, 2, 2, vec![Orientation::Inside]).unwrap();
-    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
     let config = RuntimeConfig {
         polling: Polling::Interrupt(Duration::ZERO),
-        lanes: LANES,
-        workers: vec![None; LANES],
-        handoff_capacity: 8,
-        time: TimeSource::Poll,
-        pool,
-        steering: Arc::new(steering),
-        hasher,
-        reporting: LoadReporting::Shards,
+        ..config(LANES, LANES, pool(512))
     };
-    let shard = |id: ShardId| {
-        let table = TableConfig { capacity: 8, aliases: false };
-        let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).unwrap();
-        let fragments = FragmentTracker::new(FragmentConfig::default());
-        Box::new(Shard { id, table, fragments, local: () })
-    };
+    let shard = |id| shard(id, 8, ());
     let processed: Arc<[AtomicU64; LANES]> = Arc::default();
     let service = |lane| Echo { lane, processed: processed.clone(), desk: desks.next() };
     let wires: Vec<_> = (0..LANES).map(|_| Wire::new()).collect();
@@ -207,9 +191,7 @@ fn one_by_one(mut desks: impl Iterator<Item = Desk<(), ()>>) {
     let through = || processed.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
     let last = Instant::now() + Duration::from_secs(30);
     for number in 0..FRAMES {
-        let (from, to) = ([10, 0, 0, 1].into(), [192, 0, 2, 1].into());
-        let udp = Transport::Udp { ports: (1_000 + number as u16, 53) };
-        wires[0].deliver(FrameBuilder::new(from, to, udp, Payload::Pattern(8)).to_vec());
+        wires[0].deliver(Datagrams::frame(number as u16));
         while through() == number {
             assert!(Instant::now() < last, "nobody woke up for packet {number}");
             std::thread::sleep(Duration::from_micros(50));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rheostat_base::Time;
 use rheostat_steer::policy::{self, LoadSnapshot};
 
-#[path = "../tests/load/mod.rs"]
+#[path = "../tests/load.rs"]
 mod load;
 
 const INSTANCES: usize = 100;

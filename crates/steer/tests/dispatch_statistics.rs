@@ -1,5 +1,5 @@
 //! How dispatchers spread packets, and what becomes of flows.
-//! `cargo test -p rheostat-steer --test dispatch_statistics -- --nocapture` prints the table.
+//! `cargo test -p rheostat-steer --test steer dispatch_statistics -- --nocapture` prints the table.
 
 use std::collections::HashMap;
 use std::time::Duration;

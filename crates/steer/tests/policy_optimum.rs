@@ -1,5 +1,5 @@
 //! Plans for tiny loads against the best there is, found by trying everything.
-//! `cargo test -p rheostat-steer --test policy_optimum -- --nocapture` prints the figures.
+//! `cargo test -p rheostat-steer --test steer policy_optimum -- --nocapture` prints the figures.
 
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! How many lanes the policies use while the load rises and falls, and what that costs.
-//! `cargo test -p rheostat-steer --test policy_scaling -- --nocapture` prints the table.
-
-mod load;
+//! `cargo test -p rheostat-steer --test steer policy_scaling -- --nocapture` prints the table.
 
 use std::time::Duration;
 
@@ -11,6 +9,8 @@ use rheostat_base::Time;
 use rheostat_steer::policy::{
     self, LaneBounds, LaneLoad, LaneState, Load, LoadSnapshot, Plan, ShardLoad,
 };
+
+use crate::load;
 
 const LANES: usize = 16;
 const PERIOD: Duration = Duration::from_millis(100);

@@ -1,12 +1,12 @@
 //! How good the plans of the balancing policies are, over many loads.
-//! `cargo test -p rheostat-steer --test policy_statistics -- --nocapture` prints the tables.
-
-mod load;
+//! `cargo test -p rheostat-steer --test steer policy_statistics -- --nocapture` prints the tables.
 
 use std::time::Duration;
 
 use rheostat_base::Time;
 use rheostat_steer::policy::{LoadSnapshot, LocalSearch, Policy, Rsspp};
+
+use crate::load;
 
 const INSTANCES: usize = 200;
 const SHARDS: usize = 128;

@@ -3,15 +3,15 @@
 use rheostat_base::Time;
 use rheostat_packet::{Burst, PoolCache};
 
-use super::frames::numbered;
-use super::isolation::isolated;
 use super::rig::{Rig, config, pool, veth};
+use rheostat_testkit::namespace::isolated;
+use rheostat_testkit::numbered::numbered;
 
 /// Packets cross between devices of one pool in the buffers they came in, and not one is copied. Those
 /// of another pool are copied, and counted.
 #[test]
 fn packets_cross_without_a_copy() {
-    isolated("crossing::packets_cross_without_a_copy", || {
+    isolated(module_path!(), "packets_cross_without_a_copy", || {
         let (near, middle, far) = (pool(4_096), pool(8_192), pool(4_096));
         veth("rxdp0", "rxdp1", 1, 1_500);
         veth("rxdp2", "rxdp3", 1, 1_500);
@@ -57,7 +57,7 @@ fn packets_cross_without_a_copy() {
 /// buffers again, packets come again.
 #[test]
 fn full_rings_lose_what_is_counted() {
-    isolated("crossing::full_rings_lose_what_is_counted", || {
+    isolated(module_path!(), "full_rings_lose_what_is_counted", || {
         let (near, far) = (pool(8_192), pool(1_024));
         veth("rxdp0", "rxdp1", 1, 1_500);
         let mut source = Rig::open(config("rxdp0", 1), &near);
@@ -80,7 +80,7 @@ fn full_rings_lose_what_is_counted() {
 /// What cannot be a frame is refused, and nothing else.
 #[test]
 fn runts_are_left_and_the_others_sent() {
-    isolated("crossing::runts_are_left_and_the_others_sent", || {
+    isolated(module_path!(), "runts_are_left_and_the_others_sent", || {
         let pool = pool(4_096);
         veth("rxdp0", "rxdp1", 1, 1_500);
         let mut source = Rig::open(config("rxdp0", 1), &pool);

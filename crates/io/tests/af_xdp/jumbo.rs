@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use rheostat_packet::Burst;
 
-use super::frames::{HEADERS, udp};
-use super::isolation::{isolated, shell};
 use super::rig::{Rig, config, pool, veth};
+use rheostat_testkit::namespace::{isolated, shell};
+use rheostat_testkit::numbered::{HEADERS, udp};
 
 #[test]
 fn nine_thousand_bytes_both_ways() {
-    isolated("jumbo::nine_thousand_bytes_both_ways", || {
+    isolated(module_path!(), "nine_thousand_bytes_both_ways", || {
         let pool = pool(8_192);
         veth("rxdp0", "rxdp1", 1, 9_000);
         shell(

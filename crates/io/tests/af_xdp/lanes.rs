@@ -11,9 +11,9 @@ use rheostat_packet::Headers;
 use rheostat_steer::{HashOptions, hash_packet};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::frames::{number, numbered};
-use super::isolation::isolated;
 use super::rig::{Rig, config, pool, steering, veth};
+use rheostat_testkit::namespace::isolated;
+use rheostat_testkit::numbered::{number, numbered};
 
 const FLOWS: u32 = 256;
 const NOW: Time = Time::from_nanos(7);
@@ -93,17 +93,17 @@ fn flows_arrive_in_order(lanes: u16) {
 
 #[test]
 fn one_lane() {
-    isolated("lanes::one_lane", || flows_arrive_in_order(1));
+    isolated(module_path!(), "one_lane", || flows_arrive_in_order(1));
 }
 
 #[test]
 fn two_lanes_share_a_queue() {
-    isolated("lanes::two_lanes_share_a_queue", || flows_arrive_in_order(2));
+    isolated(module_path!(), "two_lanes_share_a_queue", || flows_arrive_in_order(2));
 }
 
 #[test]
 fn four_lanes_share_a_queue() {
-    isolated("lanes::four_lanes_share_a_queue", || flows_arrive_in_order(4));
+    isolated(module_path!(), "four_lanes_share_a_queue", || flows_arrive_in_order(4));
 }
 
 /// How many lanes could sleep on a descriptor, and would be woken now.
@@ -118,7 +118,7 @@ fn readable(rig: &Rig) -> usize {
 
 #[test]
 fn two_lanes_poll_four_queues() {
-    isolated("lanes::two_lanes_poll_four_queues", || {
+    isolated(module_path!(), "two_lanes_poll_four_queues", || {
         let (near, far) = (pool(8_192), pool(16_384));
         veth("rxdp0", "rxdp1", 4, 1_500);
         let mut source = Rig::open(config("rxdp0", 4), &near);
@@ -148,7 +148,7 @@ fn two_lanes_poll_four_queues() {
 /// Lanes on threads of their own, which contend for the FILL and COMPLETION rings.
 #[test]
 fn lanes_run_on_threads_of_their_own() {
-    isolated("lanes::lanes_run_on_threads_of_their_own", || {
+    isolated(module_path!(), "lanes_run_on_threads_of_their_own", || {
         let (near, far) = (pool(8_192), pool(16_384));
         veth("rxdp0", "rxdp1", 1, 1_500);
         let mut source = Rig::open(config("rxdp0", 1), &near);
@@ -208,7 +208,7 @@ fn lanes_run_on_threads_of_their_own() {
 /// a fence has passed, where the new table says.
 #[test]
 fn a_thousand_rewrites_lose_nothing() {
-    isolated("lanes::a_thousand_rewrites_lose_nothing", || {
+    isolated(module_path!(), "a_thousand_rewrites_lose_nothing", || {
         let (near, far) = (pool(8_192), pool(16_384));
         veth("rxdp0", "rxdp1", 1, 1_500);
         let mut source = Rig::open(config("rxdp0", 1), &near);

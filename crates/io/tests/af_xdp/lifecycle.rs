@@ -8,14 +8,14 @@ use rheostat_io::backend::bpf::AttachMode;
 use rheostat_io::{CopyMode, XdpConfig, XdpDevice, XdpOpenError};
 use rheostat_packet::{Mempool, MempoolConfig};
 
-use super::frames::numbered;
-use super::isolation::{isolated, shell, victim};
 use super::rig::{Rig, config, pool, veth};
+use rheostat_testkit::namespace::{isolated, shell, victim};
+use rheostat_testkit::numbered::numbered;
 
 #[test]
 fn a_killed_process_leaves_nothing_in_the_way() {
-    const NAME: &str = "lifecycle::a_killed_process_leaves_nothing_in_the_way";
-    isolated(NAME, || {
+    const NAME: &str = "a_killed_process_leaves_nothing_in_the_way";
+    isolated(module_path!(), NAME, || {
         let pool = pool(8_192);
         if std::env::var_os("RHEO_TEST_VICTIM").is_some() {
             let mut rig = Rig::open(config("rxdp1", 2), &pool);
@@ -28,7 +28,7 @@ fn a_killed_process_leaves_nothing_in_the_way() {
         veth("rxdp0", "rxdp1", 1, 1_500);
         let mut source = Rig::open(config("rxdp0", 1), &pool);
         for round in 0..3 {
-            let mut child = victim(NAME).stdout(Stdio::piped()).spawn().unwrap();
+            let mut child = victim(module_path!(), NAME).stdout(Stdio::piped()).spawn().unwrap();
             let output = BufReader::new(child.stdout.take().unwrap());
             assert!(output.lines().any(|line| line.unwrap() == "ready"), "it did not get so far");
             assert_eq!(source.offer(0, 32, round), 32);
@@ -45,7 +45,7 @@ fn a_killed_process_leaves_nothing_in_the_way() {
 
 #[test]
 fn a_device_is_closed_and_opened_again_at_once() {
-    isolated("lifecycle::a_device_is_closed_and_opened_again_at_once", || {
+    isolated(module_path!(), "a_device_is_closed_and_opened_again_at_once", || {
         let pool = pool(8_192);
         veth("rxdp0", "rxdp1", 2, 1_500);
         let mut source = Rig::open(config("rxdp0", 1), &pool);
@@ -66,7 +66,7 @@ fn a_device_is_closed_and_opened_again_at_once() {
 
 #[test]
 fn an_interface_that_vanishes_is_an_error_state() {
-    isolated("lifecycle::an_interface_that_vanishes_is_an_error_state", || {
+    isolated(module_path!(), "an_interface_that_vanishes_is_an_error_state", || {
         let pool = pool(8_192);
         veth("rxdp0", "rxdp1", 1, 1_500);
         let mut source = Rig::open(config("rxdp0", 1), &pool);
@@ -96,7 +96,7 @@ fn an_interface_that_vanishes_is_an_error_state() {
 
 #[test]
 fn an_interface_may_go_down_and_come_up_again() {
-    isolated("lifecycle::an_interface_may_go_down_and_come_up_again", || {
+    isolated(module_path!(), "an_interface_may_go_down_and_come_up_again", || {
         let pool = pool(8_192);
         veth("rxdp0", "rxdp1", 1, 1_500);
         let mut source = Rig::open(config("rxdp0", 1), &pool);
@@ -135,7 +135,7 @@ fn an_interface_may_go_down_and_come_up_again() {
 
 #[test]
 fn after_a_stop_packets_are_the_kernels() {
-    isolated("lifecycle::after_a_stop_packets_are_the_kernels", || {
+    isolated(module_path!(), "after_a_stop_packets_are_the_kernels", || {
         let pool = pool(8_192);
         veth("rxdp0", "rxdp1", 1, 1_500);
         let mut source = Rig::open(config("rxdp0", 1), &pool);
@@ -159,7 +159,7 @@ fn after_a_stop_packets_are_the_kernels() {
 
 #[test]
 fn a_generic_program_does_the_same() {
-    isolated("lifecycle::a_generic_program_does_the_same", || {
+    isolated(module_path!(), "a_generic_program_does_the_same", || {
         let pool = pool(8_192);
         veth("rxdp0", "rxdp1", 1, 1_500);
         let generic = |interface| XdpConfig { mode: AttachMode::Generic, ..config(interface, 2) };
@@ -182,7 +182,7 @@ fn refusal(config: XdpConfig, pool: &Mempool) -> XdpOpenError {
 
 #[test]
 fn what_cannot_be_opened_says_why() {
-    isolated("lifecycle::what_cannot_be_opened_says_why", || {
+    isolated(module_path!(), "what_cannot_be_opened_says_why", || {
         let pool = pool(8_192);
         veth("rxdp0", "rxdp1", 1, 1_500);
         let missing = refusal(config("rxdp9", 1), &pool);

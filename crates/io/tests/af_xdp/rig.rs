@@ -8,8 +8,8 @@ use rheostat_io::{Device, DeviceMonitor, QueuePair, XdpConfig, XdpDevice};
 use rheostat_packet::{Burst, Mbuf, Mempool, MempoolConfig, PoolCache};
 use rheostat_steer::{HashKey, Orientation, Steering};
 
-use super::frames::{number, numbered};
-use super::isolation::shell;
+use rheostat_testkit::namespace::shell;
+use rheostat_testkit::numbered::{number, numbered};
 
 /// An open device with its queues.
 pub(crate) struct Rig {

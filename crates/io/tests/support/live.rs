@@ -10,7 +10,7 @@ use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{Burst, Headers, Mbuf, Mempool, MempoolConfig, PoolCache};
 
 use super::udp;
-use super::veth::Host;
+use rheostat_testkit::veth::Host;
 
 const BUFFERS: u32 = 4_096;
 

@@ -42,21 +42,15 @@ fn probe(place: Place) -> Result<(), Errno> {
 }
 
 #[cfg(test)]
-#[allow(dead_code)]
-#[path = "../../../tests/af_xdp/isolation.rs"]
-mod isolation;
-
-#[cfg(test)]
 mod tests {
-    use super::isolation::{isolated, shell};
+    use rheostat_testkit::namespace::{isolated, shell};
+
     use super::*;
     use crate::sys::interface::Interface;
 
     #[test]
     fn a_queue_is_released_when_its_last_socket_is_closed() {
-        const NAME: &str =
-            "backend::af_xdp::release::tests::a_queue_is_released_when_its_last_socket_is_closed";
-        isolated(NAME, || {
+        isolated(module_path!(), "a_queue_is_released_when_its_last_socket_is_closed", || {
             shell("ip link add rxdp0 type veth peer name rxdp1; ip link set rxdp0 up");
             let interface = Interface::new("rxdp0").unwrap().index().unwrap();
             let place = Place { interface, queue: 0 };

@@ -14,8 +14,8 @@ mod topology;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
+use crate::cases::script::{Expected, Script};
 use rheostat_base::DropReason;
-use script::{Expected, Script};
 
 /// Lanes every case is run on: the outcome does not depend on them.
 const LANES: [usize; 2] = [1, 4];

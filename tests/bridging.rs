@@ -1,18 +1,17 @@
 //! The bridge in whole runs: every frame leaves on the port of the station it is for, and on no other once that is known,
 //! whatever the number of lanes.
 
-#[path = "../world/captures.rs"]
-mod captures;
 mod switch;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use crate::bridging::switch::{Outcome, config, run};
 use rheostat_base::{DropReason, Time};
 use rheostat_nf::function::bridge::{BridgeConfig, Ends, Station};
 use rheostat_packet::{Headers, LinkType, Tuple, tuple};
+use rheostat_testkit::captures;
 use rheostat_traffic::{Arrival, Mix, MixConfig, Source, Stations};
-use switch::{Outcome, config, run};
 
 const LANES: [usize; 3] = [1, 2, 8];
 const PORTS: u32 = 3;

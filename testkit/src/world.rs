@@ -1,10 +1,5 @@
 //! A whole run on one thread and in virtual time: a simulated NIC, lanes with the firewall, and what
 //! left. Time passes only when a test says so, and lanes run only when a test polls them.
-#![allow(dead_code, reason = "each test uses a part")]
-
-pub(crate) mod captures;
-pub(crate) mod flows;
-pub(crate) mod spliced;
 
 use std::sync::Arc;
 
@@ -25,28 +20,36 @@ use rheostat_steer::{HashKey, IndirectionTable, Orientation, PrefixList, Steerin
 use rheostat_traffic::Source;
 
 /// The service of every world.
-pub(crate) type FirewallService = ChainService<Stage<Firewall>>;
+pub type FirewallService = ChainService<Stage<Firewall>>;
 
 /// What a world is made of.
 #[derive(Clone, Debug)]
-pub(crate) struct Setup {
-    pub(crate) lanes: usize,
-    pub(crate) shards: usize,
+pub struct Setup {
+    /// Lanes, each with a queue of the NIC.
+    pub lanes: usize,
+    /// Shards, a power of two.
+    pub shards: usize,
     /// Flows per shard at most.
-    pub(crate) flows: usize,
-    pub(crate) buffers: u32,
-    pub(crate) descriptors: u32,
-    pub(crate) handoff: usize,
-    pub(crate) pacing: Pacing,
-    pub(crate) time: TimeSource,
-    pub(crate) faults: Option<FaultConfig>,
+    pub flows: usize,
+    /// Buffers of the pool.
+    pub buffers: u32,
+    /// Descriptors of each queue.
+    pub descriptors: u32,
+    /// Packets that a hand-off ring holds.
+    pub handoff: usize,
+    /// When the NIC delivers.
+    pub pacing: Pacing,
+    /// What packets take their time from.
+    pub time: TimeSource,
+    /// Faults of the device, if it has any.
+    pub faults: Option<FaultConfig>,
     /// Whether connections may be entered in the middle, as captures need.
-    pub(crate) pickup: bool,
+    pub pickup: bool,
 }
 
 impl Setup {
     /// A run that loses nothing, so that its outcome is decided by the packets alone.
-    pub(crate) fn lossless(lanes: usize) -> Setup {
+    pub fn lossless(lanes: usize) -> Setup {
         Setup {
             lanes,
             shards: 16,
@@ -63,9 +66,11 @@ impl Setup {
 }
 
 /// A run that is not over.
-pub(crate) struct World<S: Service = FirewallService> {
-    pub(crate) lanes: Vec<Lane<S>>,
-    pub(crate) now: Time,
+pub struct World<S: Service = FirewallService> {
+    /// Its lanes.
+    pub lanes: Vec<Lane<S>>,
+    /// The time, which only the test advances.
+    pub now: Time,
     stepper: Stepper,
     device: Box<dyn Device>,
     collector: Collector,
@@ -77,30 +82,32 @@ pub(crate) struct World<S: Service = FirewallService> {
 
 /// What a run came to.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// What left, in order.
-    pub(crate) packets: Vec<Collected>,
+    pub packets: Vec<Collected>,
     /// All lanes' counters together.
-    pub(crate) sum: LaneSample,
-    pub(crate) violations: Vec<Violation>,
-    /// Packets that arrived, and those that the device itself dropped.
-    pub(crate) arrived: u64,
-    pub(crate) device_dropped: u64,
+    pub sum: LaneSample,
+    /// What is wrong with the accounts.
+    pub violations: Vec<Violation>,
+    /// Packets that arrived.
+    pub arrived: u64,
+    /// Packets that the device itself dropped.
+    pub device_dropped: u64,
 }
 
 /// A shard of a world.
-pub(crate) type FirewallShard = Box<Shard<Limits>>;
+pub type FirewallShard = Box<Shard<Limits>>;
 
 impl World {
     /// A world with the firewall in every lane.
-    pub(crate) fn open(setup: &Setup, source: Box<dyn Source>) -> World {
+    pub fn open(setup: &Setup, source: Box<dyn Source>) -> World {
         World::with(setup, source, |_, service| service, |shard| shard)
     }
 }
 
 impl<S: Service<Local = Limits>> World<S> {
     /// A world whose services and shards a test may change before the lanes get them.
-    pub(crate) fn with(
+    pub fn with(
         setup: &Setup,
         source: Box<dyn Source>,
         wrap: impl Fn(LaneId, FirewallService) -> S,
@@ -165,39 +172,39 @@ impl<S: Service<Local = Limits>> World<S> {
     }
 
     /// Lets everything arrive that is due by now, and returns how many packets that were.
-    pub(crate) fn deliver(&mut self) -> usize {
+    pub fn deliver(&mut self) -> usize {
         self.stepper.deliver_until(self.now, &mut self.cache)
     }
 
     /// When the next packet is due; `None` when there is none.
-    pub(crate) fn next_arrival(&mut self) -> Option<Time> {
+    pub fn next_arrival(&mut self) -> Option<Time> {
         self.stepper.next_arrival(self.now)
     }
 
     /// Polls lane `lane`; returns how many packets it found.
-    pub(crate) fn poll(&mut self, lane: usize) -> usize {
+    pub fn poll(&mut self, lane: usize) -> usize {
         let now = self.now;
         self.lanes[lane].poll(now).packets
     }
 
     /// The table of the NIC.
-    pub(crate) fn table(&self) -> Arc<dyn IndirectionTable> {
+    pub fn table(&self) -> Arc<dyn IndirectionTable> {
         self.device.table().expect("the NIC has one")
     }
 
     /// Takes what has left since this was asked last.
-    pub(crate) fn take_sent(&self) -> Vec<Collected> {
+    pub fn take_sent(&self) -> Vec<Collected> {
         self.collector.drain()
     }
 
     /// Delivers and polls lanes in turn until nothing is left, and draws up the account.
-    pub(crate) fn run(mut self) -> Outcome {
+    pub fn run(mut self) -> Outcome {
         while self.round() {}
         self.finish()
     }
 
     /// One delivery, and one poll of every lane. `false` when there was nothing to do, nor will be.
-    pub(crate) fn round(&mut self) -> bool {
+    pub fn round(&mut self) -> bool {
         let delivered = self.deliver();
         let polled: usize = (0..self.lanes.len()).map(|lane| self.poll(lane)).sum();
         if delivered + polled > 0 {
@@ -212,14 +219,14 @@ impl<S: Service<Local = Limits>> World<S> {
     }
 
     /// Lets the lanes run dry and draws up the account.
-    pub(crate) fn finish(mut self) -> Outcome {
+    pub fn finish(mut self) -> Outcome {
         let now = self.now;
         run_dry(&mut self.lanes, now);
         self.account()
     }
 
     /// Draws up the account of the lanes as they are.
-    pub(crate) fn account(self) -> Outcome {
+    pub fn account(self) -> Outcome {
         let World { lanes, device, collector, pool, cache, shards, stepper, .. } = self;
         let devices = vec![device.monitor().counters()];
         let found = remains(&lanes, &devices, shards);

@@ -1,5 +1,4 @@
 //! A running instance of `rheo` on the simulated NIC, with its control socket in a scratch folder.
-#![allow(dead_code, reason = "each test program uses some of it")]
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_traffic::{Arrival, Source};
 
 /// Puts fragments and ICMP errors between the frames of another source.
-pub(crate) struct Spliced<S> {
+pub struct Spliced<S> {
     inner: S,
     frames: u64,
     last: Time,
@@ -20,7 +20,8 @@ pub(crate) struct Spliced<S> {
 const LINK: Ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };
 
 impl<S: Source> Spliced<S> {
-    pub(crate) fn new(inner: S) -> Spliced<S> {
+    /// Splices into `inner`.
+    pub fn new(inner: S) -> Spliced<S> {
         Spliced { inner, frames: 0, last: Time::ZERO, waiting: VecDeque::new() }
     }
 

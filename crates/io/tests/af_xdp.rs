@@ -2,8 +2,6 @@
 //! test's own. Needs root, and is only run when `RHEO_ROOT_TESTS=1` says so; says itself when it is not.
 
 mod crossing;
-mod frames;
-mod isolation;
 mod jumbo;
 mod lanes;
 mod lifecycle;

@@ -10,8 +10,8 @@ mod operation;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use history::{History, Record};
-use operation::{Operation, World, operation};
+use crate::serialisability::history::{History, Record};
+use crate::serialisability::operation::{Operation, World, operation};
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

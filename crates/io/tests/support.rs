@@ -1,12 +1,9 @@
 //! What the tests of the devices share.
-#![allow(dead_code, reason = "each test uses a part")]
 
 pub(crate) mod capture;
 pub(crate) mod hostile;
 pub(crate) mod live;
-pub(crate) mod root;
 pub(crate) mod steerings;
-pub(crate) mod veth;
 
 use std::sync::Arc;
 

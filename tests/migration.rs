@@ -1,11 +1,8 @@
 //! Shards change lanes while packets arrive. Whatever the schedule: nothing is lost but what is counted
 //! as dropped, nothing leaves twice, flows keep their order, and each shard has one owner.
 
-#[path = "../world/mod.rs"]
-mod world;
-
 /// The service of the example, with its clients, who know what each answer must be.
-#[path = "../../examples/key_value"]
+#[path = "../examples/key_value"]
 mod key_value {
     pub(crate) mod client;
     pub(crate) mod request;

@@ -3,13 +3,13 @@
 use rheostat_packet::Mbuf;
 
 /// Bytes in front of the payload: Ethernet, IPv4, UDP.
-pub(crate) const HEADERS: usize = 14 + 20 + 8;
+pub const HEADERS: usize = 14 + 20 + 8;
 
 /// The port that numbered packets go to.
 const PORT: u16 = 9_999;
 
 /// A UDP packet of `flow` with `payload` bytes, the first eight of which are `flow` and `sequence`.
-pub(crate) fn numbered(flow: u32, sequence: u32, payload: usize) -> Vec<u8> {
+pub fn numbered(flow: u32, sequence: u32, payload: usize) -> Vec<u8> {
     let mut bytes = vec![0; payload];
     bytes[..4].copy_from_slice(&flow.to_be_bytes());
     bytes[4..8].copy_from_slice(&sequence.to_be_bytes());
@@ -18,7 +18,7 @@ pub(crate) fn numbered(flow: u32, sequence: u32, payload: usize) -> Vec<u8> {
 }
 
 /// A UDP packet over IPv4 to the hardware address `to`, without a UDP checksum (RFC 768 allows it).
-pub(crate) fn udp(
+pub fn udp(
     to: [u8; 6],
     source: ([u8; 4], u16),
     destination: ([u8; 4], u16),
@@ -45,7 +45,7 @@ pub(crate) fn udp(
 }
 
 /// Flow and sequence number of a numbered packet; `None` for what others send.
-pub(crate) fn number(packet: &Mbuf) -> Option<(u32, u32)> {
+pub fn number(packet: &Mbuf) -> Option<(u32, u32)> {
     let frame = packet.data();
     let is_ours = frame.get(23) == Some(&17) && frame.get(36..38)? == PORT.to_be_bytes();
     let word = |at: usize| Some(u32::from_be_bytes(frame.get(at..at + 4)?.try_into().ok()?));

@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 
 /// Runs `ip` with these words.
-pub(crate) fn ip(words: &str) {
+pub fn ip(words: &str) {
     let output = Command::new("ip").args(words.split(' ')).output().expect("ip is installed");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "ip {words}: {said}");
@@ -14,14 +14,16 @@ fn ip_or_not(words: &str) {
 }
 
 /// Two interfaces that are each other's other end. Gone when dropped.
-pub(crate) struct VethPair {
-    pub(crate) a: String,
-    pub(crate) b: String,
+pub struct VethPair {
+    /// The name of one end.
+    pub a: String,
+    /// The name of the other end.
+    pub b: String,
 }
 
 impl VethPair {
     /// A pair whose names start with `rbpf` and `name`, up, silent and without addresses.
-    pub(crate) fn new(name: &str) -> VethPair {
+    pub fn new(name: &str) -> VethPair {
         let [a, b] = ["a", "b"].map(|end| format!("rbpf{name}{end}"));
         ip_or_not(&format!("link del {a}"));
         ip(&format!("link add {a} type veth peer name {b}"));
@@ -40,16 +42,16 @@ impl Drop for VethPair {
 }
 
 /// A host in a namespace, on a link whose other end is here. Gone when dropped.
-pub(crate) struct Host {
+pub struct Host {
     namespace: String,
     /// The end of the link that is here.
-    pub(crate) link: String,
+    pub link: String,
 }
 
 impl Host {
     /// A host named so, with these addresses on its interface, and a neighbour at each of `neighbours`
     /// whose hardware address is `mac`.
-    pub(crate) fn new(name: &str, addresses: &[&str], neighbours: &[&str], mac: &str) -> Host {
+    pub fn new(name: &str, addresses: &[&str], neighbours: &[&str], mac: &str) -> Host {
         let (namespace, link) = (format!("rbpf{name}"), format!("rbpf{name}0"));
         ip_or_not(&format!("netns del {namespace}"));
         ip_or_not(&format!("link del {link}"));
@@ -71,12 +73,12 @@ impl Host {
     }
 
     /// Runs `ip` there.
-    pub(crate) fn ip(&self, words: &str) {
+    pub fn ip(&self, words: &str) {
         ip(&format!("-n {} {words}", self.namespace));
     }
 
     /// Starts Python there, with this program.
-    pub(crate) fn python(&self, program: &str) -> Child {
+    pub fn python(&self, program: &str) -> Child {
         Command::new("ip")
             .args(["netns", "exec", &self.namespace, "/usr/bin/python3", "-c", program])
             .stdout(Stdio::piped())

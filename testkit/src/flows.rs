@@ -7,21 +7,40 @@ use rheostat_base::DropReason;
 use rheostat_io::Collected;
 use rheostat_packet::{Headers, LinkType, Tuple, tuple};
 
-use super::Outcome;
+use crate::world::Outcome;
 
 /// The packets of each flow and direction, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Flows(BTreeMap<String, Vec<Vec<u8>>>);
+pub struct Flows(BTreeMap<String, Vec<Vec<u8>>>);
 
 /// How two runs differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Difference {
+pub enum Difference {
     /// A flow has another number of packets.
-    Count { flow: String, expected: usize, got: usize },
+    Count {
+        /// The flow's name.
+        flow: String,
+        /// Packets that were expected.
+        expected: usize,
+        /// Packets that left.
+        got: usize,
+    },
     /// A flow has the same packets in another order, or other packets.
-    Packet { flow: String, at: usize },
+    Packet {
+        /// The flow's name.
+        flow: String,
+        /// The place of the first packet that differs.
+        at: usize,
+    },
     /// A figure differs.
-    Figure { name: String, expected: u64, got: u64 },
+    Figure {
+        /// The figure's name.
+        name: String,
+        /// Its expected value.
+        expected: u64,
+        /// Its value.
+        got: u64,
+    },
 }
 
 impl fmt::Display for Difference {
@@ -41,7 +60,7 @@ impl fmt::Display for Difference {
 impl Flows {
     /// Sorts packets by flow and direction. The fragments of a datagram stand for themselves: their
     /// order against whole packets is not promised.
-    pub(crate) fn of(packets: &[Collected], link: LinkType) -> Flows {
+    pub fn of(packets: &[Collected], link: LinkType) -> Flows {
         let mut flows = Flows::default();
         for packet in packets {
             let bytes = &packet.bytes;
@@ -64,7 +83,7 @@ impl Flows {
     }
 
     /// The first difference to what `other` holds.
-    pub(crate) fn differs_from(&self, other: &Flows) -> Option<Difference> {
+    pub fn differs_from(&self, other: &Flows) -> Option<Difference> {
         let none = Vec::new();
         let names = self.0.keys().chain(other.0.keys());
         for flow in names {
@@ -84,7 +103,7 @@ impl Flows {
     /// How many packets left after a packet of their flow and direction that had arrived later. Told
     /// from what left alone, not from what the lanes say of themselves. Fragments and ICMP errors,
     /// whose way through their home shard may let others pass, do not count.
-    pub(crate) fn overtaken(packets: &[Collected], link: LinkType) -> usize {
+    pub fn overtaken(packets: &[Collected], link: LinkType) -> usize {
         let mut latest: BTreeMap<String, u32> = BTreeMap::new();
         let mut overtaken = 0;
         for packet in packets {
@@ -99,13 +118,13 @@ impl Flows {
     }
 
     /// How many flows there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 }
 
 /// The first difference between a run and the same packets' run on one lane.
-pub(crate) fn difference(one: &Outcome, many: &Outcome, link: LinkType) -> Option<Difference> {
+pub fn difference(one: &Outcome, many: &Outcome, link: LinkType) -> Option<Difference> {
     let figures = |outcome: &Outcome| {
         let sum = &outcome.sum;
         let mut figures = vec![

@@ -8,7 +8,3 @@ mod panics;
 mod prefetch;
 mod threads;
 mod undone;
-
-/// Fragments and ICMP errors between the frames of a mix.
-#[path = "../world/spliced.rs"]
-mod spliced;

@@ -1,5 +1,4 @@
 //! The captures that whole runs are held against.
-#![allow(dead_code, reason = "each test uses a part")]
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,10 +9,10 @@ use rheostat_traffic::Source;
 
 /// A capture with a packet in it.
 #[derive(Debug)]
-pub(crate) struct Capture {
+pub struct Capture {
     path: PathBuf,
     /// That of its first packet. A capture may hold several; this one names the flows well enough to compare.
-    pub(crate) link: LinkType,
+    pub link: LinkType,
 }
 
 impl Capture {
@@ -24,12 +23,12 @@ impl Capture {
     }
 
     /// Its packets from the beginning.
-    pub(crate) fn open(&self) -> CaptureSource<File> {
+    pub fn open(&self) -> CaptureSource<File> {
         CaptureSource::open(&self.path).expect("opened before")
     }
 
     /// What messages call it.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         self.path.display().to_string()
     }
 }
@@ -39,7 +38,7 @@ impl Capture {
 ///
 /// # Panics
 /// When none can be read.
-pub(crate) fn for_each(mut compare: impl FnMut(&Capture)) -> bool {
+pub fn for_each(mut compare: impl FnMut(&Capture)) -> bool {
     let Ok(folder) = std::env::var("RHEO_TRACES") else {
         println!("not run: RHEO_TRACES is not set");
         return false;

@@ -1,0 +1,8 @@
+//! Benchmarks run, and are sound.
+
+mod idle;
+mod migrate;
+mod real;
+mod rows;
+mod sharing;
+mod txn;

@@ -1,0 +1,9 @@
+//! Configurations, and the controller.
+
+mod any_text;
+mod balancing;
+mod configs;
+mod kernel_routes;
+mod mistakes;
+mod overrides;
+mod warnings;

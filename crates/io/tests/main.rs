@@ -1,0 +1,13 @@
+//! Devices as their users see them.
+
+mod af_packet;
+mod af_xdp;
+mod bpf_xdp;
+mod capture_device;
+mod capture_reader;
+mod faulty_device;
+mod pcapng_writer;
+mod sim_nic;
+mod support;
+mod tap;
+mod traces;

@@ -1,0 +1,3 @@
+//! What the code of network functions may not contain.
+
+mod fence;

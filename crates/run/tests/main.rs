@@ -1,0 +1,7 @@
+//! Lanes on running workers.
+
+mod broken;
+mod live;
+mod moving;
+mod reporting;
+mod sleeping;

@@ -1,0 +1,5 @@
+//! Objects and transactions, held against oracles.
+
+mod objects;
+mod serialisability;
+mod starvation;

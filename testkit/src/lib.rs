@@ -1,0 +1,20 @@
+//! Fixtures that tests of several crates share. Nothing but tests depends on this crate.
+//!
+//! Features keep a crate's tests from building the layers above it: without any, namespaces, frames and captures; with
+//! `runtime`, lanes with small services; with `world`, whole runs of the firewall in virtual time.
+
+pub mod captures;
+#[cfg(feature = "runtime")]
+pub mod datagrams;
+#[cfg(feature = "world")]
+pub mod flows;
+pub mod namespace;
+pub mod numbered;
+#[cfg(feature = "runtime")]
+pub mod runtime;
+#[cfg(feature = "runtime")]
+pub mod service;
+pub mod spliced;
+pub mod veth;
+#[cfg(feature = "world")]
+pub mod world;

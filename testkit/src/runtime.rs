@@ -1,0 +1,56 @@
+//! Settings and shards of lanes, for tests that care about neither.
+
+use std::sync::Arc;
+
+use rheostat_base::ShardId;
+use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_run::{LoadReporting, Polling, RuntimeConfig, TimeSource};
+use rheostat_state::{
+    FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard, StateLayout, TableConfig,
+};
+use rheostat_steer::{HashKey, Orientation, Steering};
+
+/// The hash of flow keys in tests.
+pub fn hasher() -> FlowHasher {
+    FlowHasher::new([1, 2, 3, 4, 5, 6, 7])
+}
+
+/// A pool of `buffers` buffers of the usual size.
+///
+/// # Panics
+/// When there is no memory for it.
+pub fn pool(buffers: u32) -> Mempool {
+    let config = MempoolConfig { buffers, ..MempoolConfig::default() };
+    Mempool::new(&config).expect("memory for packets")
+}
+
+/// `lanes` lanes, each with a worker that polls without pause and is bound to no core, over `shards` shards. Time is that
+/// of the poll; what lanes report is the load of shards.
+///
+/// # Panics
+/// When `shards` is no power of two.
+pub fn config(lanes: usize, shards: usize, pool: Mempool) -> RuntimeConfig {
+    let steering = Steering::new(&HashKey::MICROSOFT, shards, shards, vec![Orientation::Inside]);
+    RuntimeConfig {
+        polling: Polling::Busy,
+        lanes,
+        workers: vec![None; lanes],
+        handoff_capacity: pool.capacity(),
+        time: TimeSource::Poll,
+        pool,
+        steering: Arc::new(steering.expect("a power of two")),
+        hasher: hasher(),
+        reporting: LoadReporting::Shards,
+    }
+}
+
+/// A shard with room for `flows` flows, and with `local` as the service's state.
+///
+/// # Panics
+/// When there is no memory for it.
+pub fn shard<L>(id: ShardId, flows: usize, local: L) -> Box<Shard<L>> {
+    let table = TableConfig { capacity: flows, aliases: false };
+    let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher());
+    let fragments = FragmentTracker::new(FragmentConfig::default());
+    Box::new(Shard { id, table: table.expect("memory for flows"), fragments, local })
+}

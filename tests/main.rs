@@ -1,0 +1,19 @@
+//! The whole system: chains in runs, held against captures, cases and each other.
+
+mod aiming;
+mod balancing;
+mod bridging;
+mod cases;
+mod detecting;
+mod equivalence;
+mod exhaustion;
+mod layers;
+mod migration;
+mod monitoring;
+mod policing;
+mod routing;
+mod sabotage;
+mod schedule;
+mod shared_translation;
+mod transactions;
+mod translation;
