@@ -1,5 +1,6 @@
-//! Tells the binary which commit it was built from, to stand beside the figures it prints.
+//! Gives the binary its commit and its cargo profile, which stand beside the figures it prints.
 
+use std::path::Path;
 use std::process::Command;
 
 fn main() {
@@ -14,6 +15,11 @@ fn main() {
         .is_some_and(|changes| !changes.is_empty());
     let suffix = if is_changed { "+changes" } else { "" };
     println!("cargo::rustc-env=RHEO_COMMIT={commit}{suffix}");
+    // `PROFILE` has only `debug` and `release`; the folder has the profile's own name: `target/dist/build/PACKAGE/out`.
+    let folder = std::env::var_os("OUT_DIR").expect("cargo sets it");
+    let profile = Path::new(&folder).ancestors().nth(3).and_then(|folder| folder.file_name());
+    let profile = profile.map_or("unknown".into(), |name| name.to_string_lossy());
+    println!("cargo::rustc-env=RHEO_PROFILE={profile}");
     println!("cargo::rerun-if-changed=build.rs");
     for path in ["HEAD", "index"] {
         if let Some(file) = git(&["rev-parse", "--git-path", path]) {

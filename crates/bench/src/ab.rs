@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::error::BenchError;
 use crate::nf::Row;
+use crate::record::Header;
 
 /// The two command lines, each of which prints rows as JSON.
 #[derive(Clone, Debug)]
@@ -114,10 +115,10 @@ fn rows_of(command: &str) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-/// Reads rows, one per line that starts with a brace.
+/// Reads rows, one per line that starts with a brace and is no header.
 fn parse(text: &str) -> Result<Vec<Row>, String> {
     text.lines()
-        .filter(|line| line.starts_with('{'))
+        .filter(|line| line.starts_with('{') && serde_json::from_str::<Header>(line).is_err())
         .map(|line| serde_json::from_str(line).map_err(|error| format!("{error}, in: {line}")))
         .collect()
 }

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::machine::Machine;
 use crate::noise::Noise;
+use crate::record::unknown_profile;
 
 mod distribution;
 mod measurement;
@@ -27,6 +28,9 @@ pub struct Costs {
     pub command: String,
     /// The commit that `rheo` was built from.
     pub commit: String,
+    /// The cargo profile that it was built with; `unknown` in files from before it was written.
+    #[serde(default = "unknown_profile")]
+    pub profile: String,
     /// Whether it was built without optimisation, so that its figures are too high.
     pub debug: bool,
     /// The machine.

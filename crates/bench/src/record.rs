@@ -1,6 +1,7 @@
 //! What was measured, as it is kept: one file per command, a line of JSON per run, written as they come.
 
 mod file;
+mod header;
 mod preface;
 mod row;
 mod run;
@@ -8,6 +9,8 @@ mod series;
 mod table;
 
 pub use file::{RecordError, Recorder, Results, read};
+pub(crate) use header::unknown_profile;
+pub use header::{Build, Header};
 pub use preface::Preface;
 pub use row::{Row, Span, rows};
 pub use run::{Plans, Run};

@@ -28,11 +28,15 @@ use std::alloc::System;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use rheostat_bench::record::Build;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 /// Counts allocations, so that the benchmark can say that a packet costs none.
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// What this binary was built from, and how.
+const BUILD: Build = Build { commit: env!("RHEO_COMMIT"), profile: env!("RHEO_PROFILE") };
 
 /// Scales stateful network functions over the cores of a machine.
 #[derive(Debug, Parser)]

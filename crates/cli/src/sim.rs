@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => (Costs::built_in(), Costs::built_in_name().to_owned()),
     };
     let about = format!("{file}: {}", costs.about);
-    let preface = Preface::simulated(&scenario, env!("RHEO_COMMIT"), about.clone());
+    let preface = Preface::simulated(&scenario, &crate::BUILD, about.clone());
     let mut recorder = choices.recorder(&preface)?;
     if !choices.json {
         out!("{}: {}", scenario.title, scenario.question);

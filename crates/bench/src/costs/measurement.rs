@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use rheostat_base::{CoreSet, LaneId, QueueId, ShardId};
 use rheostat_packet::BURST;
@@ -11,8 +11,8 @@ use rheostat_run::{Move, Service};
 use super::stand::{BUCKETS, Running, SHARDS, Stand};
 use super::{ChainCosts, Costs, Distribution, SetCosts};
 use crate::error::BenchError;
-use crate::machine::Machine;
 use crate::noise::Noise;
+use crate::record::{Build, Header};
 
 /// Flows among which packets are looked up.
 const SETS: [u32; 5] = [1 << 10, 1 << 14, 1 << 16, 1 << 18, 1 << 20];
@@ -38,18 +38,14 @@ const STEP: Duration = Duration::from_micros(50);
 ///
 /// # Errors
 /// [`BenchError`] when there are not two cores, or a run was not sound.
-pub fn measure(commit: &str, mut say: impl FnMut(&str)) -> Result<Costs, BenchError> {
+pub fn measure(build: &Build, mut say: impl FnMut(&str)) -> Result<Costs, BenchError> {
     let cores = CoreSet::available()?.cores().len();
     if cores < 2 {
         return Err(BenchError::TooFewCores { lanes: 2, cores });
     }
-    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let machine = Machine::this();
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let command = format!("rheo {}", arguments.join(" "));
+    let Header { command, commit, profile, machine, started } = Header::new(build);
     let debug = cfg!(debug_assertions);
-    let built = if debug { "a debug build of rheo" } else { "rheo" };
-    let about = format!("measured by {built} {commit} on {machine}, {started}");
+    let about = format!("measured by rheo {commit} ({profile}) on {machine}, {started}");
     say("pauses of the machine");
     let noise = Noise::measure(LISTENED)?;
     let mut chains = Vec::new();
@@ -74,7 +70,8 @@ pub fn measure(commit: &str, mut say: impl FnMut(&str)) -> Result<Costs, BenchEr
     Ok(Costs {
         about,
         command,
-        commit: commit.to_owned(),
+        commit,
+        profile,
         debug,
         machine,
         started,

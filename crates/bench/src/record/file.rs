@@ -139,6 +139,7 @@ mod tests {
         Preface {
             command: "rheo bench balance".into(),
             commit: "0123456789ab".into(),
+            profile: "dist".into(),
             machine: Machine::this(),
             started: "2026-11-21T20:30:00Z".into(),
             scenario: "balance".into(),

@@ -1,11 +1,10 @@
 //! What a file of results begins with.
 
-use std::time::SystemTime;
-
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
 use crate::noise::Noise;
+use crate::record::{Build, Header, unknown_profile};
 use crate::scenario::Scenario;
 
 /// Everything that a figure can be traced to.
@@ -15,6 +14,9 @@ pub struct Preface {
     pub command: String,
     /// The commit that `rheo` was built from.
     pub commit: String,
+    /// The cargo profile that it was built with; `unknown` in files from before it was written.
+    #[serde(default = "unknown_profile")]
+    pub profile: String,
     /// The machine it ran on.
     pub machine: Machine,
     /// When it was started, in UTC, such as `2026-11-21T20:30:00Z`.
@@ -37,26 +39,25 @@ pub struct Preface {
 }
 
 impl Preface {
-    /// That of real runs of `scenario` which this process makes from now on, built from `commit`.
-    pub fn real(scenario: &Scenario, commit: &str, noise: Noise) -> Preface {
-        Preface { noise: Some(noise), ..Preface::of(scenario, commit) }
+    /// That of real runs of `scenario` which this process makes from now on.
+    pub fn real(scenario: &Scenario, build: &Build, noise: Noise) -> Preface {
+        Preface { noise: Some(noise), ..Preface::of(scenario, build) }
     }
 
     /// That of runs of `scenario` which this process simulates from now on, with costs that say of
     /// themselves where they are from.
-    pub fn simulated(scenario: &Scenario, commit: &str, costs: String) -> Preface {
-        Preface { costs: Some(costs), simulated: true, ..Preface::of(scenario, commit) }
+    pub fn simulated(scenario: &Scenario, build: &Build, costs: String) -> Preface {
+        Preface { costs: Some(costs), simulated: true, ..Preface::of(scenario, build) }
     }
 
-    fn of(scenario: &Scenario, commit: &str) -> Preface {
-        // Arguments with blanks in them are rare, and a reader knows where they belong.
-        let arguments = std::env::args().skip(1);
-        let command = std::iter::once("rheo".to_owned()).chain(arguments).collect::<Vec<_>>();
+    fn of(scenario: &Scenario, build: &Build) -> Preface {
+        let Header { command, commit, profile, machine, started } = Header::new(build);
         Preface {
-            command: command.join(" "),
-            commit: commit.to_owned(),
-            machine: Machine::this(),
-            started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            command,
+            commit,
+            profile,
+            machine,
+            started,
             scenario: scenario.name.clone(),
             title: scenario.title.clone(),
             question: scenario.question.clone(),

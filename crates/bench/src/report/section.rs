@@ -85,7 +85,7 @@ fn origin(preface: &Preface) -> &'static str {
 }
 
 fn facts(results: &Results) -> Vec<(&'static str, String)> {
-    let Preface { scenario, commit, machine, started, noise, costs, simulated, .. } =
+    let Preface { scenario, commit, profile, machine, started, noise, costs, simulated, .. } =
         &results.preface;
     let what = if *simulated { "simulated on" } else { "machine" };
     let mut facts = vec![
@@ -93,6 +93,7 @@ fn facts(results: &Results) -> Vec<(&'static str, String)> {
         ("runs", extent(&results.runs)),
         (what, machine.to_string()),
         ("commit", commit.clone()),
+        ("profile", profile.clone()),
         ("started", started.clone()),
     ];
     if let Some(noise) = noise {

@@ -61,6 +61,7 @@ impl Sample {
         let preface = Preface {
             command: format!("made up for a test <of \"{scenario}\" & its report>"),
             commit: "0123456789ab".into(),
+            profile: "dist".into(),
             machine: Machine {
                 processor: "made-up processor".into(),
                 cores: 2,

@@ -25,7 +25,7 @@ pub(super) struct Args {
 
 /// Measures.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let costs = measure(env!("RHEO_COMMIT"), |what| {
+    let costs = measure(&crate::BUILD, |what| {
         if io::stderr().is_terminal() {
             eprintln!("{what}");
         }
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         );
     }
     if costs.debug {
-        out!("built without --release: lanes are faster than that");
+        out!("built without optimisation: lanes are faster than that");
     }
     out!("written to {}", args.output.display());
     Ok(ExitCode::SUCCESS)

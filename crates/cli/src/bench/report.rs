@@ -70,9 +70,12 @@ fn print_ratios(a: &Path, b: &Path, json: bool) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     for (side, path, results) in [("A", path_a, &a), ("B", path_b, &b)] {
-        let Preface { scenario, commit, started, simulated, .. } = &results.preface;
+        let Preface { scenario, commit, profile, started, simulated, .. } = &results.preface;
         let origin = if *simulated { "simulated" } else { "measured" };
-        out!("{side}: {} ({scenario}, {origin}, commit {commit}, {started})", path.display());
+        out!(
+            "{side}: {} ({scenario}, {origin}, commit {commit}, profile {profile}, {started})",
+            path.display()
+        );
     }
     if a.preface.text != b.preface.text {
         out!("note: their scenarios are not the same");

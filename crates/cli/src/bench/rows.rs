@@ -1,8 +1,8 @@
-//! How rows are told, one by one as they are measured.
+//! Printing rows, one by one as they are measured.
 
 use std::fmt::Display;
 
-use rheostat_bench::machine::Machine;
+use rheostat_bench::record::Header;
 use serde::Serialize;
 
 /// Prints rows for people, or for programs.
@@ -12,10 +12,13 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// People are told first what is measured on what, and what the columns are, if there are columns.
+    /// Prints the header, which names machine, commit and profile, and above a table its `heading`.
     pub(super) fn begin(json: bool, heading: &str) -> Rows {
-        if !json {
-            out!("{}, rheo {}", Machine::this(), env!("RHEO_COMMIT"));
+        let header = Header::new(&crate::BUILD);
+        if json {
+            out!("{}", serde_json::to_string(&header).expect("a header is plain data"));
+        } else {
+            out!("{}, rheo {} ({})", header.machine, header.commit, header.profile);
         }
         if !json && !heading.is_empty() {
             out!("{heading}");

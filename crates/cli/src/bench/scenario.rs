@@ -57,7 +57,7 @@ pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, Failure> {
     let scenario = choices.scenario(name, lanes)?;
     let mut real = Real::new(&scenario)?;
     let noise = Noise::measure(LISTENED)?;
-    let preface = Preface::real(&scenario, env!("RHEO_COMMIT"), noise.clone());
+    let preface = Preface::real(&scenario, &crate::BUILD, noise.clone());
     let mut recorder = choices.recorder(&preface)?;
     if !choices.json {
         out!("{}: {}", scenario.title, scenario.question);
