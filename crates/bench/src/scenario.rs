@@ -223,9 +223,11 @@ impl Scenario {
     fn problem(&self) -> Option<(&'static str, String)> {
         let known: Vec<&str> = policy::NAMES.into_iter().chain(dispatch::NAMES).collect();
         if let Some(name) = self.policies.iter().find(|name| !known.contains(&name.as_str())) {
+            let hint = policy::spelled_as(name)
+                .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
             return Some((
                 "policies",
-                format!("there is no `{name}`; write any of {}", known.join(", ")),
+                format!("there is no `{name}`; {hint}write any of {}", known.join(", ")),
             ));
         }
         let empty = |what: &str| format!("needs at least one {what}");

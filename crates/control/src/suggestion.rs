@@ -16,15 +16,20 @@ pub(crate) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// Case and the choice of separator are never what was meant.
+/// Case and the choice of separator are never what was meant, and `+` is written `p` in names.
 fn normalised(text: &str) -> String {
+    let letter = |c: char| match c {
+        '-' => '_',
+        '+' => 'p',
+        c => c.to_ascii_lowercase(),
+    };
     // Nothing near a known name is this long, and the distance takes quadratic time.
-    text.chars().take(64).map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
+    text.chars().take(64).map(letter).collect()
 }
 
 fn distance(a: &str, b: &str) -> usize {
     let shorter = a.len().min(b.len());
-    if shorter >= 3 && (a.starts_with(b) || b.starts_with(a)) {
+    if a != b && shorter >= 3 && (a.starts_with(b) || b.starts_with(a)) {
         return 1;
     }
     strsim::damerau_levenshtein(a, b)
@@ -56,6 +61,7 @@ mod tests {
         assert_eq!(nearest("flwos", KEYS), Some("flows"));
         assert_eq!(nearest("Default-Inside", KEYS), Some("default_inside"));
         assert_eq!(nearest("sede", KEYS), Some("seed"));
+        assert_eq!(nearest("rss++", ["rss", "rsspp"]), Some("rsspp"));
     }
 
     #[test]

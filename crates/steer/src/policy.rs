@@ -53,8 +53,22 @@ pub trait Policy: Send {
 
 /// No policy has this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no policy `{0}`; write one of {list}", list = NAMES.join(", "))]
+#[error("there is no policy `{0}`; {hint}write one of {list}", hint = hint(.0), list = NAMES.join(", "))]
 pub struct UnknownPolicy(pub String);
+
+/// The policy that `name` spells in another way: RSS++ is `rsspp`. `None` when it spells none.
+pub fn spelled_as(name: &str) -> Option<&'static str> {
+    let plain = |name: &str| -> String {
+        let letters = name.chars().filter(|c| !matches!(c, '-' | '_' | ' '));
+        letters.map(|c| if c == '+' { 'p' } else { c.to_ascii_lowercase() }).collect()
+    };
+    let name = plain(name);
+    NAMES.into_iter().find(|known| plain(known) == name)
+}
+
+fn hint(name: &str) -> String {
+    spelled_as(name).map_or_else(String::new, |known| format!("did you mean `{known}`? "))
+}
 
 /// The names that [`by_name`] knows.
 pub const NAMES: [&str; 4] = ["rss", "rsspp", "local-search", "traffic-class"];
@@ -93,7 +107,16 @@ mod tests {
         }
         assert_eq!(
             by_name("rss++").err().unwrap().to_string(),
-            "there is no policy `rss++`; write one of rss, rsspp, local-search, traffic-class"
+            "there is no policy `rss++`; did you mean `rsspp`? write one of rss, rsspp, local-search, \
+             traffic-class"
         );
+    }
+
+    #[test]
+    fn another_spelling_of_a_policy_is_recognised() {
+        for (written, meant) in [("RSS++", "rsspp"), ("Local Search", "local-search")] {
+            assert_eq!(spelled_as(written), Some(meant));
+        }
+        assert_eq!(spelled_as("fastest"), None);
     }
 }

@@ -43,7 +43,7 @@ fn mistakes_are_refused_with_their_place_and_what_would_be_right() {
     assert!(refused("\"4us\"", "\"4 parsecs\"").contains("parsecs"), "the unit is named");
     assert_eq!(
         refused("rsspp", "rss++"),
-        "s.toml: `policies`: there is no `rss++`; write any of rss, rsspp, local-search, \
+        "s.toml: `policies`: there is no `rss++`; did you mean `rsspp`? write any of rss, rsspp, local-search, \
          traffic-class, spray, round-robin, shared-queue, stateful-queue"
     );
     for (from, to, key) in [
