@@ -1,6 +1,7 @@
 //! What every layer shares: identifiers, units, clocks, counters, drop reasons, the cores a process
 //! may use, and the synchronisation facade through which lock-free code is model-checked.
 
+pub mod cgroup;
 pub mod clock;
 pub mod core_set;
 pub mod counter;
@@ -13,6 +14,7 @@ pub mod sync;
 pub mod time;
 pub mod unit;
 
+pub use cgroup::Cgroups;
 pub use clock::{Clock, ClockSource, Cycles, VirtualClock};
 pub use core_set::CoreSet;
 pub use counter::Counter;

@@ -95,8 +95,48 @@ fn governor(machine: &dyn Machine, findings: &mut Vec<Finding>) {
     );
 }
 
-/// A share of the processors that the process's control group may not go beyond.
+/// A share of the processors that the process's control group may not go beyond, in either version of the interface.
 fn quota(machine: &dyn Machine, findings: &mut Vec<Finding>) {
+    if !quota_v2(machine, findings) && !quota_v1(machine, findings) {
+        findings.push(Finding::ok("processor quota", "none"));
+    }
+}
+
+/// `cpu.cfs_quota_us` of the group in the hierarchy of the controller `cpu`, or of one around it.
+fn quota_v1(machine: &dyn Machine, findings: &mut Vec<Finding>) -> bool {
+    let groups = machine.read("/proc/self/cgroup").unwrap_or_default();
+    let hierarchy = groups.lines().find_map(|line| {
+        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+        controllers.split(',').any(|name| name == "cpu").then_some((controllers, group))
+    });
+    let Some((controllers, group)) = hierarchy else { return false };
+    let mut folder = group.trim_end_matches('/');
+    loop {
+        let path = format!("/sys/fs/cgroup/{controllers}{folder}");
+        let number = |name: &str| machine.read(&format!("{path}/{name}"))?.parse::<f64>().ok();
+        if let (Some(quota), Some(period)) =
+            (number("cpu.cfs_quota_us").filter(|quota| *quota > 0.0), number("cpu.cfs_period_us"))
+        {
+            let mend = format!("echo -1 > {path}/cpu.cfs_quota_us");
+            findings.push(quota_found(quota / period, folder, mend));
+            return true;
+        }
+        match folder.rfind('/') {
+            Some(end) => folder = &folder[..end],
+            None => return false,
+        }
+    }
+}
+
+fn quota_found(cores: f64, folder: &str, mend: String) -> Finding {
+    let found = format!("{cores:.2} cores in {}", if folder.is_empty() { "/" } else { folder });
+    let means = "a worker that polls is stopped when its share of the period is used up: packets wait, and \
+                 queues overflow";
+    Finding::warning("processor quota", found, means).mended_by(mend)
+}
+
+/// `cpu.max` of the group, or of one around it.
+fn quota_v2(machine: &dyn Machine, findings: &mut Vec<Finding>) -> bool {
     let groups = machine.read("/proc/self/cgroup").unwrap_or_default();
     let unified = groups.lines().find_map(|line| line.strip_prefix("0::"));
     let mut folder = unified.unwrap_or("").trim_end_matches('/');
@@ -107,22 +147,14 @@ fn quota(machine: &dyn Machine, findings: &mut Vec<Finding>) {
             let (quota, period) = (words.next(), words.next());
             let number = |word: Option<&str>| word.and_then(|word| word.parse::<f64>().ok());
             if let (Some(quota), Some(period)) = (number(quota), number(period)) {
-                let found = format!(
-                    "{:.2} cores in {}",
-                    quota / period,
-                    if folder.is_empty() { "/" } else { folder }
-                );
-                let means = "a worker that polls is stopped when its share of the period is used up: \
-                             packets wait, and queues overflow";
                 let mend = format!("echo max > /sys/fs/cgroup{folder}/cpu.max");
-                findings.push(Finding::warning("processor quota", found, means).mended_by(mend));
-                return;
+                findings.push(quota_found(quota / period, folder, mend));
+                return true;
             }
         }
         match folder.rfind('/') {
             Some(end) => folder = &folder[..end],
-            None => break,
+            None => return false,
         }
     }
-    findings.push(Finding::ok("processor quota", "none"));
 }

@@ -126,6 +126,17 @@ fn each_fault_is_found_alone_with_the_command_that_mends_it() {
             Warning,
             "echo max > /sys/fs/cgroup/system.slice/cpu.max",
         ),
+        (
+            sound()
+                .with("/proc/self/cgroup", "4:memory:/a/b\n2:cpu,cpuacct:/a/b")
+                .with("/sys/fs/cgroup/cpu,cpuacct/a/b/cpu.cfs_quota_us", "-1")
+                .with("/sys/fs/cgroup/cpu,cpuacct/a/b/cpu.cfs_period_us", "100000")
+                .with("/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "150000")
+                .with("/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000"),
+            "processor quota",
+            Warning,
+            "echo -1 > /sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us",
+        ),
     ];
     for (machine, check, level, mend) in cases {
         let (found, as_level, command) = only(&machine);
