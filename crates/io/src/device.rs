@@ -54,6 +54,20 @@ pub trait RxQueue: Send {
     /// A descriptor that polls readable when packets wait, where there is one to block on.
     fn wait_fd(&self) -> Option<BorrowedFd<'_>>;
 
+    /// What a lane that has found nothing may do, after a last look at the queue. The lane has said before that it
+    /// is about to sleep, so whoever announces a packet from then on wakes it.
+    ///
+    /// A device that polling drives is driven once more: the last lane to go to sleep brings what the others have
+    /// made possible. By default, packets that wait keep the lane awake, and a queue without a descriptor lets it
+    /// sleep for a moment only.
+    fn rest(&mut self, _pool: &mut PoolCache, _now: Time) -> Rest {
+        match self.wait_fd() {
+            _ if self.backlog() > 0 => Rest::Awake,
+            Some(_) => Rest::Sleep,
+            None => Rest::Nap,
+        }
+    }
+
     /// Where what waits now ends, so that it can be told when all of it has been received. By default
     /// after [`RxQueue::backlog`] packets; a queue of several rings, or of items that are no packets,
     /// says more.
@@ -72,6 +86,17 @@ pub trait RxQueue: Send {
     fn stamp_now(&self) -> Option<u32> {
         None
     }
+}
+
+/// What a lane without work may do, from the least sleep to the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rest {
+    /// Poll on: there is work.
+    Awake,
+    /// Sleep for a moment: nobody announces packets.
+    Nap,
+    /// Sleep until the descriptor of the queue is readable, or until somebody announces a packet.
+    Sleep,
 }
 
 /// Where what waits in a receive queue ends.

@@ -25,7 +25,9 @@ pub use backend::pcap::{
 pub use backend::sim::{Driver, Pacing, SimConfig, SimNic, Stepper};
 #[cfg(not(any(loom, shuttle)))]
 pub use backend::tap::{TapConfig, TapDevice, TapOpenError};
-pub use device::{Device, DeviceCounters, DeviceMonitor, QueueEnd, QueuePair, RxQueue, TxQueue};
+pub use device::{
+    Device, DeviceCounters, DeviceMonitor, QueueEnd, QueuePair, Rest, RxQueue, TxQueue,
+};
 pub use error::OpenError;
 pub use filter::{Filter, FilterError, Match};
 #[cfg(not(any(loom, shuttle)))]

@@ -13,9 +13,9 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rheostat_base::Time;
+use rheostat_base::{QueueId, Time};
 
 /// Tells when everything that was delivered has been processed, and whose packet is next. Shared by the
 /// devices of a run.
@@ -25,7 +25,11 @@ pub struct Settlement {
     /// Packets that lanes have received, if none of them is still under way.
     received_and_done: Box<dyn Fn() -> Option<u64> + Send + Sync>,
     turns: Mutex<Turns>,
+    /// Wakes the lane of a queue, where lanes sleep; none before their threads are known.
+    announce: OnceLock<Announce>,
 }
+
+type Announce = Box<dyn Fn(QueueId) + Send + Sync>;
 
 /// Whose packet is next, of the devices that read without loss.
 #[derive(Default)]
@@ -48,6 +52,26 @@ impl Settlement {
             delivered: AtomicU64::new(0),
             received_and_done: Box::new(received_and_done),
             turns: Mutex::default(),
+            announce: OnceLock::new(),
+        }
+    }
+
+    /// Lets devices announce packets that they have put into a queue: `announce` wakes the lane that polls it, if
+    /// it sleeps. Only the first call counts.
+    pub fn announce_by(&self, announce: impl Fn(QueueId) + Send + Sync + 'static) {
+        // Set once: a run has one set of threads.
+        let _ = self.announce.set(Box::new(announce));
+    }
+
+    /// Whether [`Settlement::announce`] reaches the lanes.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.announce.get().is_some()
+    }
+
+    /// Wakes the lane of a queue, after a packet was put there.
+    pub(crate) fn announce(&self, queue: QueueId) {
+        if let Some(announce) = self.announce.get() {
+            announce(queue);
         }
     }
 

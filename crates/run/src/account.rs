@@ -94,6 +94,8 @@ lane_counters! {
     flows_out,
     /// Handlers that panicked and were stopped there.
     panics,
+    /// Polls that found no work.
+    idle_polls,
     /// Nanoseconds in polls that found work.
     busy_ns,
     /// Nanoseconds in all polls.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use rheostat_base::{DeviceId, DropReason, LaneId, ShardId, Time};
 use rheostat_io::layer::capture::LaneTap;
 use rheostat_io::layer::trace::Step;
-use rheostat_io::{QueuePair, RxQueue};
+use rheostat_io::{QueuePair, Rest, RxQueue};
 use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
@@ -205,6 +205,27 @@ impl<S: Service> Lane<S> {
             && self.receivers.iter().all(|queue| queue.backlog() == 0)
     }
 
+    /// What the lane's worker may do as far as this lane is concerned, after a last look at its queues.
+    pub(crate) fn rest(&mut self, now: Time) -> Rest {
+        // Where packets carry the time, none has to come for a timer that is due.
+        let due = self.time == TimeSource::Packet
+            && self.next_deadline().is_some_and(|due| due <= self.latest);
+        if due || !self.is_quiet() {
+            return Rest::Awake;
+        }
+        let queues = self.receivers.iter_mut().map(|queue| queue.rest(&mut self.pool, now));
+        match queues.min().unwrap_or(Rest::Sleep) {
+            // No table leads packets there, and whoever is about to change this wakes the worker.
+            Rest::Nap if self.is_parked() => Rest::Sleep,
+            rest => rest,
+        }
+    }
+
+    /// When the worker has to wake for this lane though nothing arrives: where packets carry the time, never.
+    pub(crate) fn next_wake(&self) -> Option<Time> {
+        self.next_deadline().filter(|_| self.time == TimeSource::Poll)
+    }
+
     /// What polls readable when packets wait, for each of the lane's devices.
     pub(crate) fn wait_descriptors(&self) -> impl Iterator<Item = Option<BorrowedFd<'_>>> {
         self.receivers.iter().map(|queue| queue.wait_fd())
@@ -284,6 +305,9 @@ impl<S: Service> Lane<S> {
         self.egress.flush(&mut self.pool, &self.counters);
         self.give_away_shards();
         let packets = taken + received + completed;
+        if packets == 0 {
+            self.counters.idle_polls.increment();
+        }
         PollOutcome { packets, next_deadline: self.next_deadline() }
     }
 

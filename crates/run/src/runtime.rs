@@ -158,9 +158,19 @@ pub struct RunReport {
 pub fn build_lanes<S: Service>(
     config: &RuntimeConfig,
     devices: &mut [Box<dyn Device>],
+    service: impl FnMut(LaneId) -> S,
+    shard: impl FnMut(ShardId) -> Box<Shard<S::Local>>,
+) -> Result<Vec<Lane<S>>, StartError> {
+    build_settled(config, devices, service, shard).map(|(lanes, _)| lanes)
+}
+
+/// As [`build_lanes`], with what the devices keep packets in order by.
+fn build_settled<S: Service>(
+    config: &RuntimeConfig,
+    devices: &mut [Box<dyn Device>],
     mut service: impl FnMut(LaneId) -> S,
     mut shard: impl FnMut(ShardId) -> Box<Shard<S::Local>>,
-) -> Result<Vec<Lane<S>>, StartError> {
+) -> Result<(Vec<Lane<S>>, Arc<Settlement>), StartError> {
     if config.lanes == 0 || config.workers.is_empty() {
         return Err(StartError::Empty);
     }
@@ -217,7 +227,7 @@ pub fn build_lanes<S: Service>(
     for device in devices {
         device.settle_by(settlement.clone());
     }
-    Ok(lanes)
+    Ok((lanes, settlement))
 }
 
 impl<S: Service> Runtime<S> {
@@ -232,7 +242,7 @@ impl<S: Service> Runtime<S> {
         service: impl FnMut(LaneId) -> S,
         shard: impl FnMut(ShardId) -> Box<Shard<S::Local>>,
     ) -> Result<Runtime<S>, StartError> {
-        let mut lanes = build_lanes(&config, &mut devices, service, shard)?;
+        let (mut lanes, settlement) = build_settled(&config, &mut devices, service, shard)?;
         let tables = devices.iter().filter_map(|device| device.table()).collect();
         let mut mover = Mover::new(&mut lanes, tables);
         let wakers: Vec<_> =
@@ -247,7 +257,8 @@ impl<S: Service> Runtime<S> {
             lane.tap_by(Taps::of_lane(&taps, lane.id()));
             lane.wake_by(of_lanes.clone());
         }
-        mover.wake_by(of_lanes);
+        mover.wake_by(of_lanes.clone());
+        settlement.announce_by(move |queue| of_lanes[queue.index()].wake());
         let figures = LaneFigures {
             counters: lanes.iter().map(Lane::counters).collect(),
             loads: lanes.iter().map(Lane::loads).collect(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rheostat_base::clock::Cycles;
 use rheostat_base::{Clock, ClockSource};
+use rheostat_io::Rest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::account::LaneCounters;
@@ -106,26 +107,34 @@ impl<S: Service> Worker<S> {
     /// has a command, or a timer is due.
     fn wait(&mut self) {
         self.waker.lie_down();
-        let quiet = self.lanes.iter_mut().all(Lane::is_quiet) && !self.stop.load(Ordering::Relaxed);
-        if quiet {
-            self.block();
+        match self.rest() {
+            Rest::Awake => {}
+            Rest::Nap => std::thread::sleep(NAP),
+            Rest::Sleep => self.block(),
         }
         self.waker.get_up();
     }
 
-    fn block(&self) {
-        let mut descriptors = Vec::new();
-        for lane in &self.lanes {
-            for descriptor in lane.wait_descriptors() {
-                match descriptor {
-                    Some(descriptor) => descriptors.push(descriptor),
-                    // No table leads packets there, and whoever is about to change this rings.
-                    None if lane.is_parked() => {}
-                    None => return std::thread::sleep(NAP),
+    /// What all lanes permit. They are asked twice: of several captures that are read in the order of their stamps,
+    /// a device that has said which packet it has next lets another go on that was asked before.
+    fn rest(&mut self) -> Rest {
+        let now = self.clock.now();
+        let mut rest = Rest::Sleep;
+        for _ in 0..2 {
+            for lane in &mut self.lanes {
+                rest = rest.min(lane.rest(now));
+                if rest == Rest::Awake || self.stop.load(Ordering::Relaxed) {
+                    return Rest::Awake;
                 }
             }
         }
-        let due = self.lanes.iter().filter_map(Lane::next_deadline).min();
+        rest
+    }
+
+    fn block(&self) {
+        let descriptors: Vec<_> =
+            self.lanes.iter().flat_map(Lane::wait_descriptors).flatten().collect();
+        let due = self.lanes.iter().filter_map(Lane::next_wake).min();
         let now = self.clock.now();
         let longest = due.map_or(LONGEST, |due| due.since(now).min(LONGEST));
         let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rheostat_base::{Counter, DeviceId, Time};
+use rheostat_base::{Counter, DeviceId, QueueId, Time};
 use rheostat_packet::{AllocError, Headers, LinkType, Mbuf, PoolCache};
 use rheostat_steer::{GenerationTable, HashOptions, Side, Steering};
 use rheostat_traffic::{Arrival, Source};
@@ -41,6 +41,10 @@ pub(super) struct Nic {
     detour_under_way: bool,
     /// The side that it comes from, where the sides have to wait for each other.
     side: Option<Side>,
+    /// Queues that packets were put into in this call, for their lanes to be woken.
+    filled: Vec<bool>,
+    /// Whether the frame on the link waits for a buffer.
+    starved: bool,
 }
 
 /// A frame that the source has given and that waits for its time, or for room.
@@ -76,6 +80,8 @@ impl Nic {
         settlement: Arc<OnceLock<Settled>>,
     ) -> Nic {
         Nic {
+            filled: vec![false; queues.len()],
+            starved: false,
             device: config.device,
             source,
             schedule: Schedule::new(config.pacing, config.link_rate),
@@ -115,7 +121,28 @@ impl Nic {
                 Outcome::Blocked => break,
             }
         }
+        self.announce();
         delivered
+    }
+
+    /// Whether lanes are told of every packet that arrives from now on, and nothing but their work brings the next
+    /// one: no time, no feeder of the source, no buffer that is in use elsewhere.
+    pub(super) fn announces(&self) -> bool {
+        let reads = matches!(
+            self.settlement.get(),
+            Some(Settled { settlement, reader: Some(_) }) if settlement.is_announced()
+        );
+        reads && !self.starved && (self.ended || self.frame.is_some())
+    }
+
+    /// Wakes the lanes whose queues have got packets.
+    fn announce(&mut self) {
+        let Some(Settled { settlement, reader: Some(_) }) = self.settlement.get() else { return };
+        for (queue, filled) in self.filled.iter_mut().enumerate() {
+            if std::mem::take(filled) {
+                settlement.announce(QueueId(queue as u16));
+            }
+        }
     }
 
     /// When the next frame is due; `None` after the last.
@@ -171,7 +198,9 @@ impl Nic {
 
     /// Puts the frame on the link into the queue that the table in force says.
     fn place(&mut self, frame: Frame, pool: &mut PoolCache) -> Outcome {
-        let packet = match self.packet.take().map_or_else(|| self.buffer(frame, pool), Ok) {
+        let buffered = self.packet.take().map_or_else(|| self.buffer(frame, pool), Ok);
+        self.starved = matches!(buffered, Err(AllocError::Empty));
+        let packet = match buffered {
             Ok(packet) => packet,
             Err(AllocError::Empty) if self.schedule.is_lossless() => return Outcome::Blocked,
             Err(AllocError::Empty) => return self.arrive(frame, Some(&self.arrivals.no_buffer)),
@@ -192,6 +221,7 @@ impl Nic {
             Ok(()) => {
                 self.detour_under_way = detour;
                 self.side = side;
+                self.filled[queue] = true;
                 if let Some(Settled { settlement, .. }) = self.settlement.get() {
                     settlement.deliver();
                 }

@@ -9,13 +9,15 @@ use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 use super::Pacing;
 use super::descriptor_ring::LaneSide;
 use super::driver::Drive;
-use crate::device::RxQueue;
+use crate::device::{Rest, RxQueue};
 
 /// A receive queue.
 pub(super) struct SimRx {
     ring: LaneSide<Mbuf>,
     /// The NIC, where polling drives it.
     pump: Option<Arc<Drive>>,
+    /// Whether packets wait until there is room for them.
+    lossless: bool,
     /// How many packets may wait before a poll leaves the NIC alone: without loss there is no use in
     /// queues longer than a burst, whose packets fall out of the processor's cache.
     enough: usize,
@@ -23,8 +25,9 @@ pub(super) struct SimRx {
 
 impl SimRx {
     pub(super) fn new(ring: LaneSide<Mbuf>, pump: Option<Arc<Drive>>, pacing: Pacing) -> SimRx {
-        let enough = if pacing == Pacing::Lossless { BURST } else { usize::MAX };
-        SimRx { ring, pump, enough }
+        let lossless = pacing == Pacing::Lossless;
+        let enough = if lossless { BURST } else { usize::MAX };
+        SimRx { ring, pump, lossless, enough }
     }
 }
 
@@ -44,5 +47,24 @@ impl RxQueue for SimRx {
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+
+    /// Without loss, whoever drives the NIC wakes the lanes that it puts packets before. What keeps a packet from
+    /// its queue is the work of a lane, and a lane drives the NIC once more after its work; the lock, which is
+    /// waited for, shows the last of them what all the others have done.
+    fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
+        let announced = match &self.pump {
+            Some(drive) if self.lossless => {
+                // A sleeper keeps no buffer that the next packet may need.
+                pool.flush();
+                drive.pump_before_rest(now, pool)
+            }
+            _ => false,
+        };
+        match announced {
+            _ if self.ring.backlog() > 0 => Rest::Awake,
+            true => Rest::Sleep,
+            false => Rest::Nap,
+        }
     }
 }
