@@ -1,13 +1,14 @@
 //! From a checked configuration to devices, lanes and shards.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, CoreId, CoreSet, DeviceId};
 use rheostat_control::config::PollingConfig;
 use rheostat_control::config::device::live::Access;
-use rheostat_control::config::device::{DeviceConfig, DeviceKind};
+use rheostat_control::config::device::{DeviceConfig, DeviceKind, Pace};
 use rheostat_control::config::steering::HashKeyChoice;
 use rheostat_control::{Config, KernelFollower};
 use rheostat_io::{CaptureWriter, Device};
@@ -20,6 +21,7 @@ use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
 
 use crate::devices::{Devices, Opener};
 use crate::failure::Failure;
+use crate::memory::{MemoryLimits, MemoryPlan, Sizes};
 use crate::network::{self, Wiring};
 
 /// Lanes up to which captures get the configured number of buffers: rings between lanes are as long
@@ -48,26 +50,25 @@ impl Assembly {
     ///
     /// # Errors
     /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
-    pub(crate) fn new<C: Chain>(config: Config, chain: &C) -> Result<Assembly, Failure> {
+    pub(crate) fn new<C: Chain>(
+        config: Config,
+        chain: &C,
+        layout: &StateLayout,
+    ) -> Result<Assembly, Failure> {
         config.check_inputs()?;
         let mut rng = randomness(config.run.seed);
         let cores = choose_cores(&config)?;
         let lanes = lanes(&config, &cores);
-        let captures =
-            config.devices.iter().all(|device| matches!(device.kind, DeviceKind::Pcap(_)));
-        let buffers = match captures && lanes > WIDE {
-            true => config.pool.buffers.min(NARROW_POOL),
-            false => config.pool.buffers,
-        };
-        let shared = |device: &DeviceConfig| match &device.kind {
-            DeviceKind::Live(live) => matches!(live.access, Access::AfXdp { .. }),
-            DeviceKind::Pcap(_) | DeviceKind::Sim(_) => false,
-        };
-        let pool = Mempool::new(&match config.devices.iter().any(shared) {
-            true => MempoolConfig::umem(buffers),
-            false => MempoolConfig { buffers, ..MempoolConfig::default() },
-        })?;
+        let captures = reads_captures(&config);
         let steering = Arc::new(steering(&config, chain, &mut rng)?);
+        let pool = pool_config(&config, lanes);
+        let limits = MemoryLimits::of_this_process();
+        let plan = memory_plan(&config, chain, layout, &steering, lanes);
+        plan.check(&limits)?;
+        if let Some(warning) = plan.warning(&limits) {
+            eprintln!("warning: {warning}");
+        }
+        let pool = Mempool::new(&pool)?;
         let clock = Clock::new();
         let opener = Opener {
             lanes: lanes as u16,
@@ -119,30 +120,19 @@ impl Assembly {
     ) -> Result<Runtime<ChainService<C>>, Failure> {
         let hasher = FlowHasher::new(self.rng.random());
         let state = &self.config.state;
-        let limits = &state.fragments;
-        let fragments = FragmentConfig {
-            datagrams: limits.datagrams,
-            pieces: limits.pieces,
-            // Half of the pool at most, so that what is held cannot keep packets from arriving.
-            held: limits.held.min(self.pool.capacity() / 2 / state.shards),
-            timeout_v4: limits.timeout_v4,
-            timeout_v6: limits.timeout_v6,
-        };
+        let fragments = fragment_config(&self.config, self.pool.capacity());
         let capacity = usize::try_from(state.flows_per_shard()).unwrap_or(usize::MAX);
         let table = TableConfig { capacity, aliases: false };
         let seeds = Seeds { shards: self.rng.random() };
         let shards =
             make_shards(&chain, &self.steering, table, Arc::new(layout), hasher, fragments, seeds)?;
         let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
-        let handoff = self.config.workers.handoff;
+        let handoff_capacity = handoff_capacity(&self.config, self.pool.capacity());
         let config = RuntimeConfig {
-            polling: match self.config.polling {
-                PollingConfig::Busy => Polling::Busy,
-                PollingConfig::Interrupt { spin } => Polling::Interrupt(spin),
-            },
+            polling: polling(&self.config),
             lanes: self.lanes,
             workers: self.cores.iter().copied().map(Some).collect(),
-            handoff_capacity: if self.captures { self.pool.capacity() } else { handoff },
+            handoff_capacity,
             time: if self.captures { TimeSource::Packet } else { TimeSource::Poll },
             pool: self.pool,
             steering: self.steering,
@@ -169,6 +159,76 @@ impl Assembly {
         };
         Ok(Runtime::start(config, self.devices, self.clock, service, shard)?)
     }
+}
+
+fn reads_captures(config: &Config) -> bool {
+    config.devices.iter().all(|device| matches!(device.kind, DeviceKind::Pcap(_)))
+}
+
+/// The pool of a run of `config` on so many lanes.
+fn pool_config(config: &Config, lanes: usize) -> MempoolConfig {
+    let buffers = match reads_captures(config) && lanes > WIDE {
+        true => config.pool.buffers.min(NARROW_POOL),
+        false => config.pool.buffers,
+    };
+    let shared = |device: &DeviceConfig| match &device.kind {
+        DeviceKind::Live(live) => matches!(live.access, Access::AfXdp { .. }),
+        DeviceKind::Pcap(_) | DeviceKind::Sim(_) => false,
+    };
+    match config.devices.iter().any(shared) {
+        true => MempoolConfig::umem(buffers),
+        false => MempoolConfig { buffers, ..MempoolConfig::default() },
+    }
+}
+
+/// Packets that each ring between two lanes holds, with a pool of so many buffers.
+fn handoff_capacity(config: &Config, buffers: usize) -> usize {
+    if reads_captures(config) { buffers } else { config.workers.handoff }
+}
+
+/// The limits of virtual reassembly in each shard, with a pool of so many buffers.
+fn fragment_config(config: &Config, buffers: usize) -> FragmentConfig {
+    let limits = &config.state.fragments;
+    FragmentConfig {
+        datagrams: limits.datagrams,
+        pieces: limits.pieces,
+        // Half of the pool at most, so that what is held cannot keep packets from arriving.
+        held: limits.held.min(buffers / 2 / config.state.shards),
+        timeout_v4: limits.timeout_v4,
+        timeout_v6: limits.timeout_v6,
+    }
+}
+
+fn memory_plan<C: Chain>(
+    config: &Config,
+    chain: &C,
+    layout: &StateLayout,
+    steering: &Arc<Steering>,
+    lanes: usize,
+) -> MemoryPlan {
+    let pool = pool_config(config, lanes);
+    let buffers = pool.buffers as usize;
+    let sizes = Sizes {
+        lanes,
+        handoff: handoff_capacity(config, buffers),
+        fragments: fragment_config(config, buffers),
+        pool: &pool,
+    };
+    MemoryPlan::of(config, chain, layout, steering, &sizes)
+}
+
+/// What memory a run of `config` takes, whose chain is `chain`.
+///
+/// # Errors
+/// [`Failure`] when packets cannot be placed so, or cores are lacking.
+pub(crate) fn plan_memory<C: Chain>(
+    config: &Config,
+    chain: &C,
+    layout: &StateLayout,
+) -> Result<MemoryPlan, Failure> {
+    let lanes = lane_count(config)?;
+    let steering = Arc::new(steering(config, chain, &mut randomness(config.run.seed))?);
+    Ok(memory_plan(config, chain, layout, &steering, lanes))
 }
 
 /// Where a run would put packets.
@@ -200,6 +260,17 @@ pub(crate) fn randomness(seed: Option<u64>) -> StdRng {
 /// [`Failure`] when cores are lacking.
 pub(crate) fn lane_count(config: &Config) -> Result<usize, Failure> {
     Ok(lanes(config, &choose_cores(config)?))
+}
+
+/// What idle workers do. Those of captures that are read as fast as possible wait for each other's packets, and
+/// polling for them would only take the time of a worker that has some.
+fn polling(config: &Config) -> Polling {
+    let waits_for_lanes = |device: &DeviceConfig| matches!(&device.kind, DeviceKind::Pcap(pcap) if matches!(pcap.pace, Pace::Max));
+    match config.polling {
+        _ if config.devices.iter().all(waits_for_lanes) => Polling::Interrupt(Duration::ZERO),
+        PollingConfig::Busy => Polling::Busy,
+        PollingConfig::Interrupt { spin } => Polling::Interrupt(spin),
+    }
 }
 
 fn lanes(config: &Config, cores: &[CoreId]) -> usize {

@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use rheostat_control::FileId;
 use rheostat_io::layer::capture::{Expression, Pcapng};
 use rheostat_observe::capture::interface;
-use rheostat_observe::control::{CaptureRequest, Reply, Request};
+use rheostat_observe::control::{CaptureRequest, FileInUse, Reply, Request};
 use rheostat_packet::LinkType;
 
 use crate::control::{Client, ClientError, Target};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::machine::file_id;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -91,19 +93,50 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut client = args.target.connect()?;
     let request = args.request();
     client.send(&Request::Capture(request.clone()))?;
-    let Some(Reply::Capturing { devices }) = client.receive()? else {
+    let Some(Reply::Capturing { devices, files }) = client.receive()? else {
         return Err(ClientError::Ended.into());
     };
+    check_in_use(&args.output, &files)?;
+    let mut written = 0;
+    let outcome = copy(args, &request, &devices, &mut client, &mut written);
+    match outcome {
+        // The packets before are in the file, and worth being told of.
+        Err(Failure::Io(source)) => {
+            let file = args.output.clone();
+            eprintln!("{}", Failure::CutCapture { file, packets: written, source });
+            Ok(ExitCode::FAILURE)
+        }
+        outcome => outcome,
+    }
+}
+
+/// Refuses to overwrite a file that the instance reads or writes.
+fn check_in_use(output: &Path, files: &[FileInUse]) -> Result<(), Failure> {
+    let Some(FileId::Inode { device, inode }) = file_id(output) else { return Ok(()) };
+    let in_use = files.iter().find(|file| (file.device, file.inode) == (device, inode));
+    in_use.map_or(Ok(()), |file| {
+        Err(Failure::InUse { file: output.to_owned(), role: file.role.clone() })
+    })
+}
+
+/// Writes a capture of these devices to its end. `written` says how many packets are in the file.
+fn copy(
+    args: &Args,
+    request: &CaptureRequest,
+    devices: &[String],
+    client: &mut Client,
+    written: &mut u64,
+) -> Result<ExitCode, Failure> {
     // Only now: a request that is refused leaves an older file as it was.
     let mut file = Pcapng::new(open(&args.output)?, args.snaplen.unwrap_or(0))?;
-    for device in &devices {
+    for device in devices {
         for point in request.points() {
             file.interface(&interface(device, point), LinkType::Ethernet)?;
         }
     }
     file.flush()?;
     interrupt::then(client.enough()?)?;
-    let (packets, lost) = write(&mut client, &mut file)?;
+    let (packets, lost) = write(client, &mut file, written)?;
     file.finish(lost)?;
     match lost {
         0 => eprintln!("{packets} packets captured"),
@@ -114,14 +147,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 /// Writes packets until the instance says that there are no more. Returns how many came, and how many
 /// were lost.
-fn write(client: &mut Client, file: &mut Pcapng<impl Write>) -> Result<(u64, u64), Failure> {
+///
+/// `written` counts the packets that are in the file for sure.
+fn write(
+    client: &mut Client,
+    file: &mut Pcapng<impl Write>,
+    written: &mut u64,
+) -> Result<(u64, u64), Failure> {
+    let mut gathered = 0;
     loop {
         match client.receive()? {
             Some(Reply::Packet(copy)) => {
                 file.packet(&copy.taken(&copy.interface()))?;
+                gathered += 1;
                 if !client.has_more() {
                     // Whoever reads along sees it at once.
                     file.flush()?;
+                    *written += std::mem::take(&mut gathered);
                 }
             }
             Some(Reply::End { packets, lost }) => return Ok((packets, lost)),
@@ -133,7 +175,9 @@ fn write(client: &mut Client, file: &mut Pcapng<impl Write>) -> Result<(u64, u64
 
 fn open(path: &Path) -> Result<Box<dyn Write>, Failure> {
     if path.as_os_str() != "-" {
-        return Ok(Box::new(BufWriter::new(File::create(path)?)));
+        let file = File::create(path)
+            .map_err(|source| Failure::CreateCapture { file: path.to_owned(), source })?;
+        return Ok(Box::new(BufWriter::new(file)));
     }
     let output = io::stdout();
     if output.is_terminal() {

@@ -11,7 +11,7 @@ use rheostat_nf::function::monitor::MonitorLog;
 use rheostat_nf::function::nat::{MappingLog, SharedNat};
 use rheostat_nf::function::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
 use rheostat_nf::{Chain, Empty, Shared, Stage, Then};
-use rheostat_observe::{FlowLines, LogWriter};
+use rheostat_observe::{FlowLines, LogMonitor, LogWriter};
 use rheostat_state::StateLayout;
 use rheostat_state::txn::Objects;
 
@@ -24,6 +24,9 @@ pub(crate) trait WithChain {
 
     /// Told, before the chain, where the health of its backends is changed, if it balances load.
     fn balances(&mut self, _board: Arc<HealthBoard>) {}
+
+    /// Told, before the chain, of a log that is written, if there is one.
+    fn logs_to(&mut self, _log: LogMonitor) {}
 
     fn with<C: Chain>(self, chain: C, layout: StateLayout) -> Result<Self::Output, Failure>;
 }
@@ -75,8 +78,9 @@ pub(crate) fn build<W: WithChain>(
         }
         [FunctionConfig::Monitor(monitor)] => {
             let (monitor, log) = open_monitor(monitor, logs)?;
+            log.tell(&mut work);
             let output = work.with(Stage::new(monitor, &mut layout)?, layout)?;
-            log.close()?;
+            log.close();
             Ok(output)
         }
         [FunctionConfig::Nat(NatFunction { nat, sharing: Some(sharing), .. })] => {
@@ -87,8 +91,9 @@ pub(crate) fn build<W: WithChain>(
         }
         [FunctionConfig::Nat(nat)] => {
             let (nat, log) = open(nat, logs)?;
+            log.tell(&mut work);
             let output = work.with(Stage::new(nat, &mut layout)?, layout)?;
-            log.close()?;
+            log.close();
             Ok(output)
         }
         [FunctionConfig::Policer(policer)] => {
@@ -97,9 +102,10 @@ pub(crate) fn build<W: WithChain>(
         }
         [FunctionConfig::Firewall(firewall), FunctionConfig::Nat(nat)] => {
             let (nat, log) = open(nat, logs)?;
+            log.tell(&mut work);
             let firewall = Stage::new(Firewall::new(firewall.clone()), &mut layout)?;
             let output = work.with(Then(firewall, Stage::new(nat, &mut layout)?), layout)?;
-            log.close()?;
+            log.close();
             Ok(output)
         }
         _ => unreachable!("the configuration knows the chains there are"),
@@ -136,7 +142,14 @@ fn open_monitor(function: &MonitorFunction, logs: Logs) -> Result<(Monitor, Log)
 struct Log(Option<LogWriter>);
 
 impl Log {
-    fn close(self) -> Result<(), Failure> {
-        Ok(self.0.map_or(Ok(()), LogWriter::close)?)
+    /// Writes what is left. What is missing in the file is known to whoever was told of the log.
+    fn close(self) {
+        let _ = self.0.map(LogWriter::close);
+    }
+
+    fn tell(&self, work: &mut impl WithChain) {
+        if let Some(log) = &self.0 {
+            work.logs_to(log.monitor());
+        }
     }
 }

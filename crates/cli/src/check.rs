@@ -1,18 +1,22 @@
 //! `rheo check`: checks a configuration without running it.
 
+mod diagnostics;
 mod placing;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rheostat_control::Config;
+use rheostat_control::{AnyMachine, Config, Machine};
 use rheostat_nf::Chain;
 use rheostat_state::StateLayout;
 use rheostat_steer::PacketSet;
 
+use crate::assemble;
 use crate::chains::{self, Logs, WithChain};
 use crate::failure::Failure;
+use crate::machine::ThisMachine;
+use crate::memory::{MemoryLimits, MemoryPlan};
 use crate::run::OverrideArgs;
 use placing::Placing;
 
@@ -21,9 +25,14 @@ use placing::Placing;
   rheo check configs/demo.toml
   rheo check configs/firewall.toml --input in.pcap --lanes 8
   rheo check configs/nat.toml --hardware-hash
+  rheo check router.toml --offline --json
+
+What is checked is whether this machine can run the configuration: interfaces, cores, memory and files too. With
+--offline, only what holds on every machine is.
 
 Exit code: 0 when the configuration can be run, 1 when a device cannot place packets by the fields of the
-chain's packet set, 2 when there are mistakes.")]
+chain's packet set, 2 when there are mistakes. With --json, mistakes and warnings are in `diagnostics`, each with
+file, line, column, message, help and severity.")]
 pub(crate) struct Args {
     /// The configuration.
     pub(crate) config: PathBuf,
@@ -33,18 +42,41 @@ pub(crate) struct Args {
     /// with or without both ports.
     #[arg(long)]
     pub(crate) hardware_hash: bool,
-    /// Print the outcome as one line of JSON.
+    /// Leave out what depends on this machine: interfaces, cores, memory, and whether two names lead to one file. For
+    /// a configuration that another machine is to run.
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Print the outcome as one line of JSON, mistakes too.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Loads a configuration and says what it would run.
+/// Loads a configuration and says what it would run, or what is wrong with it.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let (config, warnings) = Config::load(&args.config, &args.overrides.to_overrides())?;
-    if !warnings.is_empty() {
+    match check(args) {
+        Err(failure) if args.json => {
+            let diagnostics = diagnostics::of_failure(&failure, &args.config);
+            out!("{}", serde_json::json!({ "ok": false, "diagnostics": diagnostics }));
+            Ok(ExitCode::from(2))
+        }
+        outcome => outcome,
+    }
+}
+
+fn check(args: &Args) -> Result<ExitCode, Failure> {
+    let machine: &dyn Machine = if args.offline { &AnyMachine } else { &ThisMachine };
+    let (config, warnings) =
+        Config::load_for(&args.config, &args.overrides.to_overrides(), machine)?;
+    if !warnings.is_empty() && !args.json {
         eprint!("{}", warnings.render(io::stderr().is_terminal()));
     }
-    let packet_set = chains::build(&config.chain, 1, config.run.seed, Logs::LeftAlone, PlacedBy)?;
+    let needs = Needs { config: &config, offline: args.offline };
+    let (packet_set, memory) =
+        chains::build(&config.chain, 1, config.run.seed, Logs::LeftAlone, needs)?;
+    let limits = MemoryLimits::of_this_process();
+    if let Some(memory) = &memory {
+        memory.check(&limits)?;
+    }
     let placing = Placing::of(&config, &packet_set, args.hardware_hash);
     let feasible = placing.iter().all(Placing::is_feasible);
     if args.json {
@@ -52,9 +84,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         let outcome = serde_json::json!({
             "ok": feasible,
             "warnings": warnings.findings().len(),
+            "diagnostics": diagnostics::of_report(&warnings),
             "devices": devices,
             "packet_set": packet_set.to_string(),
             "placing": placing.iter().map(Placing::to_json).collect::<Vec<_>>(),
+            "memory": memory.as_ref().map(MemoryPlan::to_json),
         });
         out!("{outcome}");
     } else if feasible {
@@ -64,21 +98,32 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             false => out!("packets are placed by {packet_set}; every device can do so"),
         }
         placing.iter().for_each(|placing| out!("{placing}"));
+        if let Some(memory) = &memory {
+            out!("{memory}");
+        }
     } else {
         for placing in placing.iter().filter(|placing| !placing.is_feasible()) {
             eprintln!("{placing}");
         }
     }
+    if let Some(warning) = memory.and_then(|memory| memory.warning(&limits)) {
+        eprintln!("warning: {warning}");
+    }
     Ok(if feasible { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Asks a chain for the fields by which its packets are placed.
-struct PlacedBy;
+/// Asks a chain for the fields by which its packets are placed, and for the memory that a run takes.
+struct Needs<'a> {
+    config: &'a Config,
+    offline: bool,
+}
 
-impl WithChain for PlacedBy {
-    type Output = PacketSet;
+impl WithChain for Needs<'_> {
+    type Output = (PacketSet, Option<MemoryPlan>);
 
-    fn with<C: Chain>(self, chain: C, _: StateLayout) -> Result<PacketSet, Failure> {
-        Ok(chain.steering())
+    fn with<C: Chain>(self, chain: C, layout: StateLayout) -> Result<Self::Output, Failure> {
+        let plan = || assemble::plan_memory(self.config, &chain, &layout);
+        let memory = (!self.offline).then(plan).transpose()?;
+        Ok((chain.steering(), memory))
     }
 }

@@ -16,7 +16,7 @@ use rheostat_traffic::{Mix, Source, Stations};
 use crate::failure::Failure;
 
 /// Packets of full size that a block of a packet socket's ring holds, about.
-const FRAMES_PER_BLOCK: u32 = 128;
+pub(crate) const FRAMES_PER_BLOCK: u32 = 128;
 
 /// What opening devices takes, beside their own settings.
 pub(crate) struct Opener<'a> {

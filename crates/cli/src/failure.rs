@@ -40,6 +40,8 @@ pub(crate) enum Failure {
     #[error("error: {0}")]
     Memory(#[from] ArenaError),
     #[error("error: {0}")]
+    TooMuch(#[from] crate::memory::TooMuchMemory),
+    #[error("error: {0}")]
     Layout(#[from] LayoutError),
     #[error("error: {0}")]
     Steering(#[from] SteeringError),
@@ -74,6 +76,19 @@ pub(crate) enum Failure {
     NoBlocks,
     #[error("error: {0}")]
     Log(#[from] LogError),
+    #[error("error: `{}` would be read and overwritten{alias}; write into a file of its own", output.display())]
+    SameFile { output: std::path::PathBuf, alias: String },
+    #[error("error: `{}` would be written twice; name two files", .0.display())]
+    WrittenTwice(std::path::PathBuf),
+    #[error("error: the capture {} is incomplete, it ends after {packets} packets: {source}", file.display())]
+    CutCapture { file: std::path::PathBuf, packets: u64, source: io::Error },
+    #[error("error: cannot create the capture {}: {source}", file.display())]
+    CreateCapture { file: std::path::PathBuf, source: io::Error },
+    #[error(
+        "error: `{}` is {role} of the instance, which would be overwritten: write into a file of its own",
+        file.display()
+    )]
+    InUse { file: std::path::PathBuf, role: String },
     #[error(
         "error: a capture is no text for a terminal: name a file with -o, or pipe it into another \
          command"

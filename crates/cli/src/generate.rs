@@ -17,6 +17,7 @@ use rheostat_traffic::Source;
 use rheostat_traffic::statistics::Summary;
 
 use crate::failure::Failure;
+use crate::machine::is_same_file;
 pub(crate) use options::OptionError;
 use options::Options;
 
@@ -62,6 +63,7 @@ pub(crate) struct Args {
 /// Generates, writes and describes.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     args.options.check()?;
+    check_files(args)?;
     let traffic::Opened { mut source, warnings } = traffic::open(args)?;
     let mut pool = PoolCache::new(Mempool::new(&POOL)?);
     let writer = args.output.as_deref().map(CaptureWriter::create).transpose()?;
@@ -85,14 +87,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             pool.free(packet);
         }
         count += 1;
+        let failed = writer.as_ref().is_some_and(|writer| writer.failure().is_some());
+        if failed && statistics.is_none() {
+            // Nobody would get what is still to come.
+            break;
+        }
         if count.is_multiple_of(65_536) {
             bar.set_position((source.progress().unwrap_or(0.0) * 1_000.0) as u64);
         }
     }
     bar.finish_and_clear();
-    if let Some(writer) = &writer {
-        writer.close()?;
-    }
+    // What is missing in the capture does not cost the description.
+    let written = writer.as_ref().map_or(Ok(()), |writer| writer.close().map(|_| ()));
     for warning in warnings() {
         eprintln!("warning: {warning}");
     }
@@ -101,7 +107,33 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         draw(file, args, summary)?;
     }
     print(summary.filter(|_| args.describe), count, args.json)?;
-    Ok(ExitCode::SUCCESS)
+    match written {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            eprintln!("error: {error}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Refuses to overwrite the input, by whatever link or spelling, and to write two things into one file.
+fn check_files(args: &Args) -> Result<(), Failure> {
+    let outputs = [&args.output, &args.plot].map(|path| path.as_deref());
+    if let Some(input) = args.options.input.as_deref() {
+        for output in outputs.into_iter().flatten().filter(|output| is_same_file(input, output)) {
+            let alias = match input == output {
+                true => String::new(),
+                false => format!(": `{}` is the same file", input.display()),
+            };
+            return Err(Failure::SameFile { output: output.to_owned(), alias });
+        }
+    }
+    match outputs {
+        [Some(output), Some(plot)] if is_same_file(output, plot) => {
+            Err(Failure::WrittenTwice(plot.to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn draw(file: &Path, args: &Args, summary: &Summary) -> Result<(), Failure> {

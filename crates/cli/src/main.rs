@@ -17,6 +17,8 @@ mod failure;
 mod generate;
 mod identity;
 mod interrupt;
+mod machine;
+mod memory;
 mod nat_host;
 mod network;
 mod profile;
@@ -26,6 +28,7 @@ mod trace;
 
 use std::alloc::System;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use rheostat_bench::record::Build;
@@ -96,6 +99,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // A file that may not grow (RLIMIT_FSIZE) is a failed write, which is told and counted; not the end of the
+    // process without a summary.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),

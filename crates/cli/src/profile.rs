@@ -13,6 +13,7 @@ use rheostat_observe::profile::{Observed, ScalingProfile};
 
 use crate::control::Target;
 use crate::failure::Failure;
+use crate::machine::ThisMachine;
 use crate::run::{self, Finished, OverrideArgs, Quiet};
 
 /// How long a chain is profiled that would run without end.
@@ -72,7 +73,7 @@ fn ask(args: &Args) -> Result<ScalingProfile, Failure> {
 
 /// The configuration, with generated packets where it lacks captures, and an end.
 fn load(path: &std::path::Path, mut overrides: Overrides) -> Result<Config, Failure> {
-    let (mut config, mut warnings) = Config::load(path, &overrides)?;
+    let (mut config, mut warnings) = Config::load_for(path, &overrides, &ThisMachine)?;
     if config.check_inputs().is_err() {
         let lacks =
             |kind: &DeviceKind| matches!(kind, DeviceKind::Pcap(pcap) if pcap.input.is_none());
@@ -81,7 +82,7 @@ fn load(path: &std::path::Path, mut overrides: Overrides) -> Result<Config, Fail
             name: device.name.clone(),
             kind: KindOverride::Sim(RATE),
         }));
-        (config, warnings) = Config::load(path, &overrides)?;
+        (config, warnings) = Config::load_for(path, &overrides, &ThisMachine)?;
     }
     if !warnings.is_empty() {
         eprint!("{}", warnings.render(io::stderr().is_terminal()));
@@ -90,11 +91,13 @@ fn load(path: &std::path::Path, mut overrides: Overrides) -> Result<Config, Fail
     Ok(config)
 }
 
-/// Runs the chain; the profile, and whether all invariants held.
+/// Runs the chain; the profile, and whether all invariants held and all files are complete.
 fn of_run(config: Config) -> Result<(ScalingProfile, bool), Failure> {
     let functions: Vec<_> =
         config.chain.iter().map(|function| function.name().to_owned()).collect();
-    let Finished { report, objects, .. } = run::carry_out(config, Quiet::Yes, Some(1))?;
+    let finished = run::carry_out(config, Quiet::Yes, Some(1))?;
+    let is_complete = finished.incomplete().is_empty();
+    let Finished { report, objects, .. } = finished;
     for violation in &report.violations {
         eprintln!("broken invariant: {violation}");
     }
@@ -105,5 +108,5 @@ fn of_run(config: Config) -> Result<(ScalingProfile, bool), Failure> {
         lanes: &report.last.lanes,
         shared: shared.as_ref().map(|(infos, profile)| (infos.as_slice(), profile)),
     });
-    Ok((profile, report.violations.is_empty()))
+    Ok((profile, report.violations.is_empty() && is_complete))
 }

@@ -13,7 +13,9 @@ use rheostat_control::config::FunctionConfig;
 use rheostat_control::{Balance, Balancer, Balancing, Config, DeviceOverride, Overrides};
 use rheostat_nf::function::lb::HealthBoard;
 use rheostat_nf::{Chain, ChainService};
-use rheostat_observe::{HealthLines, LiveLine, LogError, LogWriter, Summary};
+use rheostat_observe::{
+    HealthLines, IncompleteFile, LiveLine, LogError, LogMonitor, LogWriter, OutputFiles, Summary,
+};
 use rheostat_run::Sample;
 use rheostat_run::{RunReport, Runtime};
 use rheostat_state::StateLayout;
@@ -26,6 +28,7 @@ use crate::chains::{self, Logs, WithChain};
 use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;
 use crate::identity;
+use crate::machine::{ThisMachine, in_use, named_files};
 
 /// How often the end of a run is looked for.
 const TICK: Duration = Duration::from_millis(5);
@@ -39,8 +42,9 @@ const DRAIN: Duration = Duration::from_secs(5);
   rheo run configs/firewall-two-ports.toml --device lan=pcap:lan.pcap --device wan=pcap:wan.pcap
   rheo run configs/demo.toml --control /run/rheo/demo.sock
 
-The summary is the last line of standard output with --json. The exit status is 0 when all invariants
-held, 1 when one did not, 2 when the run could not start.")]
+The summary is the last line of standard output with --json. The exit status is 0 when all invariants held and
+all files are complete, 1 when an invariant did not hold or a file is incomplete (a full disk, say; the summary
+names it), 2 when the run could not start.")]
 pub(crate) struct Args {
     /// The configuration.
     pub(crate) config: PathBuf,
@@ -98,7 +102,8 @@ impl OverrideArgs {
 
 /// Loads, assembles, runs, and reports.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let (mut config, warnings) = Config::load(&args.config, &args.overrides.to_overrides())?;
+    let overrides = args.overrides.to_overrides();
+    let (mut config, warnings) = Config::load_for(&args.config, &overrides, &ThisMachine)?;
     if let Some(path) = &args.control {
         config.observe.control = Some(path.clone());
     }
@@ -106,8 +111,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         eprint!("{}", warnings.render(io::stderr().is_terminal()));
     }
     let quiet = if args.json { Quiet::Bar } else { Quiet::No };
-    let Finished { report, balance, .. } = carry_out(config, quiet, None)?;
-    Ok(print(&report, &balance, args.json))
+    let finished = carry_out(config, quiet, None)?;
+    Ok(print(&finished, args.json))
 }
 
 /// What a run does not show of itself.
@@ -126,6 +131,10 @@ pub(crate) struct Finished {
     pub(crate) balance: Balance,
     /// What the functions of the chain shared, if they shared anything.
     pub(crate) objects: Option<Objects>,
+    /// The files that the run wrote; all are closed.
+    pub(crate) files: OutputFiles,
+    /// The files of which it was told while the run went on that something is missing.
+    told: Vec<String>,
 }
 
 /// Runs a configuration until its end. With `sample`, the cause of one in so many aborts is noted.
@@ -145,7 +154,8 @@ pub(crate) fn carry_out(
     if let Some(identity) = identity {
         privileges::become_later(identity);
     }
-    let run = Run { config, watch, identity, board: None, sample };
+    let files = OutputFiles::default();
+    let run = Run { config, watch, identity, board: None, sample, files };
     chains::build(&chain, lanes, seed, Logs::Written, run)
 }
 
@@ -156,6 +166,7 @@ struct Run {
     identity: Option<Identity>,
     board: Option<Arc<HealthBoard>>,
     sample: Option<u32>,
+    files: OutputFiles,
 }
 
 impl WithChain for Run {
@@ -165,7 +176,11 @@ impl WithChain for Run {
         self.board = Some(board);
     }
 
-    fn with<C: Chain>(self, chain: C, layout: StateLayout) -> Result<Finished, Failure> {
+    fn logs_to(&mut self, log: LogMonitor) {
+        self.files.add_log(log);
+    }
+
+    fn with<C: Chain>(mut self, chain: C, layout: StateLayout) -> Result<Finished, Failure> {
         // Before anything costly: another instance may listen there.
         let socket = self.config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
         if let (Some(socket), Some(identity)) = (&socket, self.identity) {
@@ -184,13 +199,16 @@ impl WithChain for Run {
         if let (Some(objects), Some(sample)) = (&objects, self.sample) {
             objects.sample_every(sample);
         }
-        let mut assembly = Assembly::new(self.config, &chain)?;
+        let named = named_files(&self.config);
+        let mut assembly = Assembly::new(self.config, &chain, &layout)?;
         let writers = assembly.writers();
+        self.files.add_captures(writers.iter().cloned());
         let followed = assembly.checks().zip(self.board.clone());
         let health = followed.map(|(checks, board)| {
             start_health(HealthLines::new(checks, board), health_log.as_deref())
         });
         let health = health.transpose()?;
+        health.iter().for_each(|health| self.files.add_log(health.monitor()));
         let _follower = assembly.follower();
         // Devices are open; whatever is started from here on inherits what is left: nothing.
         privileges::give_up()?;
@@ -203,18 +221,23 @@ impl WithChain for Run {
             balance: balance.clone(),
             functions,
             objects: objects.clone(),
+            files: self.files.clone(),
+            in_use: in_use(&named),
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
         let view = run.view();
         let sizes = (view.lanes(), shards);
         let balancer = Balancer::new(policy, balance.interval, sizes, view.now());
         let balancing = Balancing::start(balancer, balance, view)?;
-        let (report, balance) = self.watch.follow(run, server, balancing)?;
+        let mut told = Vec::new();
+        let (report, balance) =
+            self.watch.follow(run, server, balancing, &self.files, &mut told)?;
+        // What is missing in a file is in the summary, and never costs it.
         for writer in writers {
-            writer.close()?;
+            let _ = writer.close();
         }
-        health.map_or(Ok(()), LogWriter::close)?;
-        Ok(Finished { report, balance, objects })
+        let _ = health.map(LogWriter::close);
+        Ok(Finished { report, balance, objects, files: self.files, told })
     }
 }
 
@@ -240,11 +263,14 @@ fn start_health(lines: HealthLines, log: Option<&Path>) -> Result<LogWriter, Log
     }
 }
 
-fn print(report: &RunReport, balance: &Balance, json: bool) -> ExitCode {
+fn print(finished: &Finished, json: bool) -> ExitCode {
+    let Finished { report, balance, .. } = finished;
     for warning in &report.warnings {
         eprintln!("warning: {warning}");
     }
-    let summary = Summary { imbalance: balance.imbalance, ..Summary::of(report) };
+    let incomplete = finished.incomplete();
+    let is_complete = incomplete.is_empty();
+    let summary = Summary { imbalance: balance.imbalance, incomplete, ..Summary::of(report) };
     if json {
         out!("{}", summary.to_json());
     } else {
@@ -253,7 +279,34 @@ fn print(report: &RunReport, balance: &Balance, json: bool) -> ExitCode {
     for violation in &report.violations {
         eprintln!("broken invariant: {violation}");
     }
-    if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    match report.violations.is_empty() && is_complete {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+impl Finished {
+    /// The files in which something is missing. Of those that nobody was told of, somebody is told now.
+    pub(crate) fn incomplete(&self) -> Vec<IncompleteFile> {
+        let incomplete = self.files.incomplete();
+        for file in incomplete.iter().filter(|file| !self.told.contains(&file.file)) {
+            eprintln!("error: incomplete {file}");
+        }
+        incomplete
+    }
+}
+
+/// Tells, once for each file, that something is missing in it.
+fn tell_incomplete(files: &OutputFiles, told: &mut Vec<String>) {
+    for file in files.incomplete() {
+        if !told.contains(&file.file) {
+            eprintln!(
+                "error: {}: {}; the file ends there, what comes from now on is missing in it, and the run goes on",
+                file.file, file.error
+            );
+            told.push(file.file);
+        }
+    }
 }
 
 /// Looks after a run until it is over.
@@ -291,6 +344,8 @@ impl Watch {
         mut run: Runtime<ChainService<C>>,
         server: Option<Server>,
         balancing: Balancing,
+        files: &OutputFiles,
+        told: &mut Vec<String>,
     ) -> Result<(RunReport, Balance), Failure> {
         let start = Instant::now();
         let mut stopped: Option<Instant> = None;
@@ -298,6 +353,7 @@ impl Watch {
         let mut next_line = start + self.interval;
         while !run.is_finished() {
             std::thread::sleep(TICK);
+            tell_incomplete(files, told);
             let now = Instant::now();
             let time_is_up = self.duration.is_some_and(|duration| now >= start + duration);
             let ends = time_is_up || self.interrupted.load(Ordering::Relaxed);

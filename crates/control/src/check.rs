@@ -1,19 +1,28 @@
 //! Contradictions between tables, each pointed at on both sides.
 
-mod captures;
+mod files;
+mod machine;
 mod network;
 mod ports;
 mod shadow;
+
+use std::path::Path;
 
 use rheostat_steer::Orientation;
 
 use crate::config::{Config, DeviceConfig, FunctionConfig};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
+use crate::machine::Machine;
 
-/// Notes all contradictions between the tables of `config`. Those that concern a table which could not
+/// Notes all contradictions between the tables of `config`, with its own file, if it is one, and with the machine. Those that concern a table which could not
 /// be read in full are left for when it can.
-pub(crate) fn across_tables(config: &Config, findings: &mut Findings) {
+pub(crate) fn across_tables(
+    config: &Config,
+    file: Option<&Path>,
+    machine: &dyn Machine,
+    findings: &mut Findings,
+) {
     if findings.clean("device") {
         repeated_names(&config.devices, findings);
         // A router and a bridge may have any number of devices, and know no sides.
@@ -24,11 +33,12 @@ pub(crate) fn across_tables(config: &Config, findings: &mut Findings) {
         } else {
             ports::check(config, findings);
         }
-        captures::check(&config.devices, findings);
+        files::check(config, file, machine, findings);
         network::check(config, findings);
     }
     shards(config, findings);
     shadow::check(config, findings);
+    machine::check(config, machine, findings);
 }
 
 fn repeated_names(devices: &[DeviceConfig], findings: &mut Findings) {

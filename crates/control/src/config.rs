@@ -43,6 +43,7 @@ use crate::check;
 use crate::diagnostic::Report;
 use crate::document;
 use crate::findings::Findings;
+use crate::machine::{AnyMachine, Machine};
 use crate::overrides::Overrides;
 use crate::reader::Table;
 
@@ -131,6 +132,18 @@ impl Config {
         name: &str,
         overrides: &Overrides,
     ) -> Result<(Config, Report), Box<Report>> {
+        Config::parse_for(text, name, None, overrides, &AnyMachine)
+    }
+
+    /// As [`Config::parse_with`]; `file` is the configuration's own, which nothing may overwrite, and `machine` the
+    /// one that is to run it.
+    fn parse_for(
+        text: &str,
+        name: &str,
+        file: Option<&Path>,
+        overrides: &Overrides,
+        machine: &dyn Machine,
+    ) -> Result<(Config, Report), Box<Report>> {
         let document = match document::parse(text) {
             Ok(document) => document,
             Err(findings) => return Err(Box::new(Report::new(name, text, findings))),
@@ -138,17 +151,32 @@ impl Config {
         let mut findings = Findings::default();
         let mut config = Table::read_root(&document, &mut findings, Config::read);
         overrides.apply(&mut config, &mut findings);
-        check::across_tables(&config, &mut findings);
+        check::across_tables(&config, file, machine, &mut findings);
         let refused = findings.refuses();
         let report = Report::new(name, text, findings.into_list());
         if refused { Err(Box::new(report)) } else { Ok((config, report)) }
     }
 
     /// Reads the file at `path` as [`Config::parse_with`] does its text.
+    ///
+    /// # Errors
+    /// [`LoadError`] when the file cannot be read, or holds mistakes.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<(Config, Report), LoadError> {
+        Config::load_for(path, overrides, &AnyMachine)
+    }
+
+    /// As [`Config::load`], for `machine`: what it has not is a mistake, and files are compared by what they are.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn load_for(
+        path: &Path,
+        overrides: &Overrides,
+        machine: &dyn Machine,
+    ) -> Result<(Config, Report), LoadError> {
         let name = path.display().to_string();
         match std::fs::read_to_string(path) {
-            Ok(text) => Ok(Config::parse_with(&text, &name, overrides)?),
+            Ok(text) => Ok(Config::parse_for(&text, &name, Some(path), overrides, machine)?),
             Err(source) => Err(LoadError::Read { path: name, source }),
         }
     }

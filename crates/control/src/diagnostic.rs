@@ -77,6 +77,11 @@ impl Finding {
         self.labels.iter().map(|(place, _)| place.clone())
     }
 
+    /// The byte ranges of the file it points at, each with what is said of it there; that may be nothing.
+    pub fn labels(&self) -> impl Iterator<Item = (Range<usize>, &str)> + '_ {
+        self.labels.iter().map(|(place, label)| (place.clone(), label.as_str()))
+    }
+
     /// Where it comes in the file; what has no place comes last.
     fn position(&self) -> usize {
         self.labels.iter().map(|(place, _)| place.start).min().unwrap_or(usize::MAX)
@@ -126,6 +131,19 @@ impl Report {
         findings.sort_by_key(Finding::position);
         findings.dedup();
         Report { source: NamedSource::new(name, text.to_owned()), findings }
+    }
+
+    /// The file's name, as people know it.
+    pub fn file(&self) -> &str {
+        self.source.name()
+    }
+
+    /// The line and the column of a byte of the file, both from 1; columns count characters.
+    pub fn line_and_column(&self, offset: usize) -> (usize, usize) {
+        let text = self.source.inner();
+        let before = text.get(..offset).unwrap_or(text);
+        let start = before.rfind('\n').map_or(0, |end| end + 1);
+        (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
     }
 
     /// The findings, in the order of the file.

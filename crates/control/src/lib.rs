@@ -12,7 +12,8 @@
 //! | `balance` | monitor, plan, apply: which lane owns which shard while a run goes on |
 //! | `config` | one file per table: its settings, defaults and ranges |
 //! | `overrides` | the command line's flags in place of what the file says |
-//! | `check` | contradictions between tables |
+//! | `check` | contradictions between tables, and with the machine |
+//! | `machine` | what a configuration refers to on a machine |
 //! | `diagnostic` | what is said about all of it |
 
 pub mod balance;
@@ -22,6 +23,7 @@ pub mod diagnostic;
 mod document;
 mod findings;
 pub mod kernel_follower;
+pub mod machine;
 pub mod overrides;
 mod quantity;
 mod reader;
@@ -31,4 +33,5 @@ pub use balance::{Balance, Balancer, Balancing, ShardMover};
 pub use config::{Config, LoadError, MissingInput};
 pub use diagnostic::{Finding, Report};
 pub use kernel_follower::KernelFollower;
+pub use machine::{AnyMachine, CoreState, FileId, Machine};
 pub use overrides::{DeviceOverride, OverrideError, Overrides};

@@ -5,7 +5,7 @@
 mod reply;
 mod request;
 
-pub use reply::{BackendState, DeviceState, Reply, Status};
+pub use reply::{BackendState, DeviceState, FileInUse, Reply, Status};
 pub use request::{
     CaptureRequest, ExplainRequest, HealthWord, ProfileRequest, Request, Shuffle, TraceRequest,
 };

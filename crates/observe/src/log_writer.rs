@@ -1,10 +1,10 @@
 //! Writes a log to a file while a run goes on.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -12,21 +12,73 @@ use thiserror::Error;
 
 /// How often the log is looked at.
 const PAUSE: Duration = Duration::from_millis(5);
+/// Bytes gathered before the operating system is asked to write, while more comes.
+const WRITE_BEHIND: usize = 64 * 1024;
 
 /// The log could not be written.
 #[derive(Debug, Error)]
-#[error("cannot write the log `{path}`: {source}")]
-pub struct LogError {
-    path: PathBuf,
-    source: io::Error,
+pub enum LogError {
+    /// There can be no such file, or no thread that writes it.
+    #[error("cannot write the log `{}`: {source}", path.display())]
+    Start {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file could not be written to its end.
+    #[error("the log `{}` is incomplete, {lost} lines are missing: {problem}", path.display())]
+    Incomplete {
+        /// The file.
+        path: PathBuf,
+        /// Lines that are not in the file as a whole.
+        lost: u64,
+        /// What the operating system said.
+        problem: String,
+    },
 }
 
 /// A thread that writes a log while a run goes on.
+///
+/// When a write fails, the file ends there. What comes later is taken all the same, so that no lane has to wait, and
+/// its lines are counted.
 #[derive(Debug)]
 pub struct LogWriter {
-    path: PathBuf,
+    monitor: LogMonitor,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<io::Result<()>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A view of a log that stays valid while it is written, and afterwards.
+#[derive(Clone, Debug)]
+pub struct LogMonitor(Arc<LogState>);
+
+#[derive(Debug)]
+struct LogState {
+    path: PathBuf,
+    /// Why a write failed, if one did.
+    problem: OnceLock<String>,
+    lost: AtomicU64,
+}
+
+impl LogMonitor {
+    fn new(path: &Path) -> LogMonitor {
+        let (problem, lost) = Default::default();
+        LogMonitor(Arc::new(LogState { path: path.to_owned(), problem, lost }))
+    }
+
+    /// The file's name.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Why the file is incomplete, if it is by now.
+    pub fn failure(&self) -> Option<LogError> {
+        let problem = self.0.problem.get()?.clone();
+        // Relaxed: a count, exact once the writer is closed.
+        let lost = self.0.lost.load(Ordering::Relaxed);
+        Some(LogError::Incomplete { path: self.0.path.clone(), lost, problem })
+    }
 }
 
 /// What a log is made of.
@@ -50,16 +102,16 @@ impl LogWriter {
     /// Starts writing `lines` to a new file at `path`.
     ///
     /// # Errors
-    /// [`LogError`] when there can be no such file, or no thread.
+    /// [`LogError::Start`] when there can be no such file, or no thread.
     pub fn start(path: &Path, lines: impl Lines) -> Result<LogWriter, LogError> {
-        let wrong = |source| LogError { path: path.to_owned(), source };
+        let wrong = |source| LogError::Start { path: path.to_owned(), source };
         LogWriter::start_to(path, File::create(path).map_err(wrong)?, lines)
     }
 
     /// Follows `lines` without a file, for what they do besides.
     ///
     /// # Errors
-    /// [`LogError`] when there can be no thread.
+    /// [`LogError::Start`] when there can be no thread.
     pub fn start_without_file(lines: impl Lines) -> Result<LogWriter, LogError> {
         LogWriter::start_to(Path::new("(no file)"), io::sink(), lines)
     }
@@ -69,54 +121,101 @@ impl LogWriter {
         file: impl Write + Send + 'static,
         mut lines: impl Lines,
     ) -> Result<LogWriter, LogError> {
-        let wrong = |source| LogError { path: path.to_owned(), source };
-        let file = BufWriter::new(file);
+        let wrong = |source| LogError::Start { path: path.to_owned(), source };
+        let monitor = LogMonitor::new(path);
+        let mut output = Output { file, gathered: Vec::new(), state: monitor.0.clone() };
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let write = move || {
             // The file is open. What it could not give up is found when the run makes sure of it.
             let _ = rheostat_base::privileges::give_up();
-            follow(&mut lines, file, &stopped)
+            follow(&mut lines, &mut output, &stopped);
         };
         let thread = thread::Builder::new().name("rheo-log".into()).spawn(write).map_err(wrong)?;
-        Ok(LogWriter { path: path.to_owned(), stop, thread: Some(thread) })
+        Ok(LogWriter { monitor, stop, thread: Some(thread) })
+    }
+
+    /// A view of the log.
+    pub fn monitor(&self) -> LogMonitor {
+        self.monitor.clone()
     }
 
     /// Writes what is left, once nothing is added any more, and closes the file.
     ///
     /// # Errors
-    /// [`LogError`] when a write failed; the file then ends there.
+    /// [`LogError::Incomplete`] when a write failed.
     pub fn close(mut self) -> Result<(), LogError> {
+        self.end();
+        self.monitor.failure().map_or(Ok(()), Err)
+    }
+
+    fn end(&mut self) {
         self.stop.store(true, Ordering::Release);
-        let thread = self.thread.take().map(JoinHandle::join);
-        let written =
-            thread.unwrap_or(Ok(Ok(()))).unwrap_or_else(|_| Err(io::Error::other("panic")));
-        written.map_err(|source| LogError { path: std::mem::take(&mut self.path), source })
+        if let Some(Err(_panic)) = self.thread.take().map(JoinHandle::join) {
+            let _ = self.monitor.0.problem.set("the thread that writes it panicked".to_owned());
+        }
     }
 }
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
         // When the run failed, nobody asks what became of the log.
-        self.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.end();
     }
 }
 
-fn follow(lines: &mut impl Lines, mut file: impl Write, stop: &AtomicBool) -> io::Result<()> {
+/// A file, and lines on the way to it.
+struct Output<F> {
+    file: F,
+    gathered: Vec<u8>,
+    state: Arc<LogState>,
+}
+
+impl<F: Write> Output<F> {
+    /// Writes what is gathered. Lines that are not in the file as a whole then are lost.
+    fn write_gathered(&mut self) {
+        let mut written = 0;
+        while written < self.gathered.len() && self.state.problem.get().is_none() {
+            match self.file.write(&self.gathered[written..]) {
+                Ok(0) => self.fail("nothing more can be written"),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => self.fail(error),
+            }
+        }
+        let missing = self.gathered[written..].iter().filter(|byte| **byte == b'\n').count();
+        self.state.lost.fetch_add(missing as u64, Ordering::Relaxed);
+        self.gathered.clear();
+    }
+
+    fn fail(&self, problem: impl ToString) {
+        // The first failure is the one that ends the file.
+        let _ = self.state.problem.set(problem.to_string());
+    }
+}
+
+fn follow(lines: &mut impl Lines, output: &mut Output<impl Write>, stop: &AtomicBool) {
     loop {
         // Asked for before the log is emptied, so that nothing noted before the stop is missed. Pairs
         // with the release in `close`.
         let last = stop.load(Ordering::Acquire);
-        if lines.write_new(&mut file)? == 0 {
-            if last {
-                lines.write_last(&mut file)?;
-                return file.flush();
+        // Lines fail only where their file does, and this one is memory.
+        let new = lines.write_new(&mut output.gathered).unwrap_or_else(|error| {
+            output.fail(error);
+            0
+        });
+        if new > 0 && output.gathered.len() < WRITE_BEHIND {
+            continue;
+        }
+        if new == 0 && last {
+            if let Err(error) = lines.write_last(&mut output.gathered) {
+                output.fail(error);
             }
-            // Whoever follows the file sees what there is.
-            file.flush()?;
+            return output.write_gathered();
+        }
+        // Whoever follows the file sees what there is.
+        output.write_gathered();
+        if new == 0 {
             thread::sleep(PAUSE);
         }
     }
@@ -149,6 +248,31 @@ mod tests {
         let path = folder.path().join("log");
         LogWriter::start(&path, Countdown(3)).unwrap().close().unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "3\n2\n1\nlift-off\n");
+    }
+
+    /// A disk with room for so many bytes.
+    struct Disk(usize);
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let count = bytes.len().min(self.0);
+            self.0 -= count;
+            if count == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(count) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn after_a_full_disk_lines_are_taken_and_counted() {
+        // Room for "3" and half of "2".
+        let log = LogWriter::start_to(Path::new("full"), Disk(3), Countdown(3)).unwrap();
+        let monitor = log.monitor();
+        let error = log.close().unwrap_err().to_string();
+        assert_eq!(error, "the log `full` is incomplete, 3 lines are missing: no storage space");
+        assert_eq!(monitor.failure().unwrap().to_string(), error, "it is known afterwards");
     }
 
     #[test]

@@ -8,6 +8,8 @@ use rheostat_base::{DropReason, Histogram};
 use rheostat_run::{Estimate, LaneSample, MigrationTimes, Ranking, RunReport, Sample};
 use serde::{Deserialize, Serialize};
 
+use crate::output_files::IncompleteFile;
+
 /// What a run came to. The fields are those of the JSON summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -56,6 +58,9 @@ pub struct Summary {
     pub seconds: f64,
     /// Million packets received per second.
     pub mpps: f64,
+    /// Files that lack some of what was to be in them; left out while all are complete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<IncompleteFile>,
     /// "ok", or what did not hold.
     pub invariants: String,
 }
@@ -136,6 +141,9 @@ pub struct LaneFigures {
     pub packets: u64,
     /// Busy time ÷ time.
     pub load: f64,
+    /// Times that the lane was polled and had no work.
+    #[serde(default)]
+    pub idle_polls: u64,
 }
 
 impl Summary {
@@ -193,10 +201,15 @@ impl Summary {
             functions: BTreeMap::new(),
             top: BTreeMap::new(),
             lanes: lanes
-                .map(|lane| LaneFigures { packets: lane.received, load: lane.load() })
+                .map(|lane| LaneFigures {
+                    packets: lane.received,
+                    load: lane.load(),
+                    idle_polls: lane.idle_polls,
+                })
                 .collect(),
             seconds: sample.seconds,
             mpps: if sample.seconds > 0.0 { received as f64 / sample.seconds / 1e6 } else { 0.0 },
+            incomplete: Vec::new(),
             invariants: "checked at the end".to_owned(),
         }
     }
@@ -279,6 +292,9 @@ impl fmt::Display for Summary {
         )?;
         if let Some(imbalance) = self.imbalance {
             writeln!(f, "imbalance {imbalance:.2}: the busiest lane's work by a fair share")?;
+        }
+        for file in &self.incomplete {
+            writeln!(f, "incomplete {file}")?;
         }
         write!(f, "invariants {}", self.invariants)
     }

@@ -37,6 +37,14 @@ pub(crate) enum Parcel<L> {
     Taken(ShardId),
 }
 
+/// Bytes of the rings between `lanes` lanes of a run with `shards` shards, each for at least `capacity` packets.
+pub fn handoff_bytes(lanes: usize, capacity: usize, shards: usize) -> usize {
+    // What a parcel holds is a pointer and a few numbers, whatever the service keeps.
+    let link = capacity.next_power_of_two() * size_of::<Placed>()
+        + shards.next_power_of_two() * link::parcel_bytes::<Parcel<()>>();
+    lanes * lanes.saturating_sub(1) * link
+}
+
 /// The ends of the links that one lane holds. `L` is the state per shard of the lanes' service.
 #[derive(Debug)]
 pub struct Handoff<L> {

@@ -19,6 +19,7 @@ mod worker;
 
 pub use account::{LaneCounters, LaneSample};
 pub use figures::{Estimate, Figures, Ranking};
+pub use handoff::handoff_bytes;
 pub use invariant::Violation;
 pub use lane::{
     Arrival, ArrivalKind, Arrivals, Egress, Lane, LaneConfig, LaneTimes, Placed, Routes, TimeSource,

@@ -70,6 +70,16 @@ pub struct FragmentConfig {
     pub timeout_v6: Duration,
 }
 
+impl FragmentConfig {
+    /// Bytes that a tracker takes, packets apart, once it has been as full as it may be.
+    pub fn bytes(&self) -> usize {
+        let datagram = size_of::<Datagram>() + self.pieces * size_of::<datagram::Piece>();
+        // Packets wait in their datagram, and then once more on their way out.
+        let packet = size_of::<Mbuf>() + size_of::<(FlowKey, Mbuf)>();
+        self.datagrams * datagram + self.held * packet
+    }
+}
+
 impl Default for FragmentConfig {
     fn default() -> FragmentConfig {
         FragmentConfig {

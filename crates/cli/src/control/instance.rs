@@ -12,10 +12,10 @@ use rand::seq::SliceRandom;
 use rheostat_base::QueueId;
 use rheostat_control::config::BalanceConfig;
 use rheostat_nf::function::lb::HealthBoard;
-use rheostat_observe::Summary;
 use rheostat_observe::control::{
-    BackendState, DeviceState, HealthWord, Reply, Request, Shuffle, Status,
+    BackendState, DeviceState, FileInUse, HealthWord, Reply, Request, Shuffle, Status,
 };
+use rheostat_observe::{OutputFiles, Summary};
 use rheostat_run::RunView;
 use rheostat_state::txn::Objects;
 use rheostat_steer::Fence;
@@ -44,6 +44,10 @@ pub(crate) struct Instance {
     pub(crate) functions: Vec<String>,
     /// What they share, if they share anything.
     pub(crate) objects: Option<Objects>,
+    /// The files that the run writes.
+    pub(crate) files: OutputFiles,
+    /// The files that the run reads or writes, which no capture may overwrite.
+    pub(crate) in_use: Vec<FileInUse>,
 }
 
 impl Instance {
@@ -74,7 +78,8 @@ impl Instance {
 
     fn status(&self) -> Reply {
         let sample = self.view.sample();
-        let summary = Summary::so_far(&sample);
+        let incomplete = self.files.incomplete();
+        let summary = Summary { incomplete, ..Summary::so_far(&sample) };
         let devices = self.view.devices().iter().zip(&sample.devices).map(|(device, counters)| {
             let lost = counters.queue_full.iter().sum::<u64>()
                 + counters.no_buffer

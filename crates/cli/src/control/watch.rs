@@ -30,7 +30,7 @@ impl Instance {
         };
         let meant = |device: &&String| request.device.as_ref().is_none_or(|only| only == *device);
         let shown = devices.iter().filter(meant).cloned().collect();
-        peer.send(&Reply::Capturing { devices: shown })?;
+        peer.send(&Reply::Capturing { devices: shown, files: self.in_use.clone() })?;
         let count = request.count.unwrap_or(u64::MAX);
         let (mut packets, mut lines) = (0, String::new());
         while packets < count {

@@ -1,5 +1,7 @@
 //! `[chain]` and `[function.NAME]`: the functions that packets pass, and their settings.
 
+use std::path::Path;
+
 use rheostat_nf::function::antiddos::AntiDdosConfig;
 use rheostat_nf::function::bridge::BridgeConfig;
 use rheostat_nf::function::firewall::FirewallConfig;
@@ -40,6 +42,21 @@ pub enum FunctionConfig {
 }
 
 impl FunctionConfig {
+    /// The file that the function logs to, if it logs.
+    pub fn log(&self) -> Option<&Path> {
+        match self {
+            FunctionConfig::Nat(nat) => nat.log.as_deref(),
+            FunctionConfig::Monitor(monitor) => monitor.log.as_deref(),
+            FunctionConfig::Lb(lb) => lb.log.as_deref(),
+            FunctionConfig::Firewall(_)
+            | FunctionConfig::Policer(_)
+            | FunctionConfig::AntiDdos(_)
+            | FunctionConfig::Bridge(_)
+            | FunctionConfig::Portscan(_)
+            | FunctionConfig::Router => None,
+        }
+    }
+
     /// The function's name in the chain.
     pub fn name(&self) -> &'static str {
         word(match self {

@@ -150,6 +150,25 @@ fn check(table: &Table<'_>, nat: &NatConfig, findings: &mut Findings) {
         findings.push(finding);
     }
     for (index, forward) in nat.forwards.iter().enumerate() {
+        let forward_key = |key: &str| at(&format!("forward[{index}].{key}"));
+        let (external, internal) = (forward.external.0, forward.internal.0);
+        if !nat.external.contains(&external) {
+            let message = format!("nothing arrives for {external}: it is no external address");
+            let finding = Finding::mistake(forward_key("external"), message)
+                .at(findings.place(&at("external")), "the external addresses")
+                .at(findings.place(&forward_key("external")), "not among them")
+                .help("forward one of the external addresses, or add this one to `external`");
+            findings.push(finding);
+        }
+        // Without `inside`, whoever is behind the inner device is translated.
+        if nat.inside.iter().next().is_some() && !nat.inside.contains(internal.into()) {
+            let message = format!("{internal} is not inside: its answers would not be translated");
+            let finding = Finding::mistake(forward_key("internal"), message)
+                .at(findings.place(&at("inside")), "the hosts that are translated")
+                .at(findings.place(&forward_key("internal")), "not one of them")
+                .help("forward to a host inside, or add this one to `inside`");
+            findings.push(finding);
+        }
         let same = |other: &rheostat_nf::function::nat::Forward| {
             (other.protocol, other.external) == (forward.protocol, forward.external)
         };

@@ -38,6 +38,9 @@ pub enum Reply {
     Capturing {
         /// The devices whose packets may come.
         devices: Vec<String>,
+        /// The files that the instance reads or writes, which the capture must not overwrite.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FileInUse>,
     },
     /// A copy of a packet.
     Packet(PacketCopy),
@@ -76,6 +79,17 @@ pub struct Status {
     /// The backends of a load balancer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<BackendState>,
+}
+
+/// A regular file that a running instance reads or writes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileInUse {
+    /// What it is to the instance, such as "the input of device `lan`".
+    pub role: String,
+    /// The device of its file system.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
 }
 
 /// What a device has done.

@@ -35,6 +35,17 @@ impl MempoolConfig {
     pub fn umem(buffers: u32) -> MempoolConfig {
         MempoolConfig { buffers, data_room: 2_048 - 256, headroom: 256 }
     }
+
+    /// Bytes from one buffer to the next.
+    pub fn stride(&self) -> usize {
+        (usize::from(self.headroom) + usize::from(self.data_room)).next_multiple_of(64)
+    }
+
+    /// Bytes that a pool takes, once every buffer has been in use.
+    pub fn bytes(&self) -> usize {
+        let each = self.stride() + size_of::<u32>() + size_of::<UnsafeCell<Link>>();
+        each * self.buffers as usize
+    }
 }
 
 /// Why a pool could not be made.
@@ -103,8 +114,7 @@ impl Mempool {
         if config.buffers == 0 || config.buffers == NO_SEGMENT || config.data_room < 64 {
             return Err(PoolError::Empty);
         }
-        let stride =
-            (usize::from(config.headroom) + usize::from(config.data_room)).next_multiple_of(64);
+        let stride = config.stride();
         let bytes = stride * config.buffers as usize;
         let mut memory =
             MmapMut::map_anon(bytes).map_err(|source| PoolError::Map { bytes, source })?;

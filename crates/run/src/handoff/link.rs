@@ -45,6 +45,11 @@ struct Positioned<P> {
     parcel: P,
 }
 
+/// Bytes of a parcel in its ring.
+pub(super) const fn parcel_bytes<P>() -> usize {
+    size_of::<Positioned<P>>()
+}
+
 /// Connects two lanes by a ring for at least `packets` packets and one for at least `parcels` parcels.
 pub(crate) fn link<T, P>(packets: usize, parcels: usize) -> (Sender<T, P>, Receiver<T, P>) {
     let (packets_in, packets_out) = spsc::ring(packets);

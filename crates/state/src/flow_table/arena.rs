@@ -31,6 +31,30 @@ pub struct TableConfig {
     pub aliases: bool,
 }
 
+impl TableConfig {
+    /// Entries of one table.
+    fn entries(self) -> usize {
+        self.keys().saturating_mul(self.capacity.saturating_add(SPARE))
+    }
+
+    /// Buckets of one table's index.
+    fn buckets(self) -> usize {
+        Index::buckets_for(self.keys().saturating_mul(self.capacity))
+    }
+
+    fn keys(self) -> usize {
+        if self.aliases { 2 } else { 1 }
+    }
+
+    /// Bytes of one table whose entries are laid out so, once all of it has been in use; `None` for more than can be
+    /// addressed.
+    pub fn bytes(self, layout: &StateLayout) -> Option<usize> {
+        let entries = self.entries().checked_mul(layout.entry_size())?;
+        let buckets = self.buckets().checked_mul(size_of::<Bucket>())?;
+        entries.checked_add(buckets)
+    }
+}
+
 /// Why no memory was laid out.
 #[derive(Debug, Error)]
 pub enum ArenaError {
@@ -82,18 +106,16 @@ impl Arena {
         layout: Arc<StateLayout>,
         hasher: FlowHasher,
     ) -> Result<Arena, ArenaError> {
-        let TableConfig { capacity, aliases } = config;
+        let TableConfig { capacity, .. } = config;
         if shards == 0 || capacity == 0 {
             return Err(ArenaError::Empty);
         }
         if capacity > MAX_ENTRIES / 2 - SPARE {
             return Err(ArenaError::TooLarge(capacity));
         }
-        let keys = if aliases { 2 } else { 1 };
-        let buckets = Index::buckets_for(keys * capacity);
-        let entries = keys * (capacity + SPARE);
-        let table = entries * layout.entry_size() + buckets * size_of::<Bucket>();
-        let bytes = table.checked_mul(shards).filter(|&bytes| isize::try_from(bytes).is_ok());
+        let (buckets, entries) = (config.buckets(), config.entries());
+        let bytes = config.bytes(&layout).and_then(|table| table.checked_mul(shards));
+        let bytes = bytes.filter(|&bytes| isize::try_from(bytes).is_ok());
         let bytes = bytes.ok_or(ArenaError::TooLarge(capacity))?;
         let mut memory =
             MmapMut::map_anon(bytes).map_err(|source| ArenaError::Map { bytes, source })?;

@@ -33,7 +33,7 @@ pub(super) enum Fault {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+pub(super) struct Piece {
     start: u32,
     end: u32,
 }

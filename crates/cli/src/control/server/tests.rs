@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rheostat_control::config::BalanceConfig;
+use rheostat_observe::OutputFiles;
 use rheostat_observe::control::LONGEST_REQUEST;
 use rheostat_run::RunView;
 use tempfile::TempDir;
@@ -24,6 +25,8 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         balance: BalanceConfig::default(),
         functions: Vec::new(),
         objects: None,
+        files: OutputFiles::default(),
+        in_use: Vec::new(),
     };
     let server = Server::start(ControlSocket::bind(&path).unwrap(), instance).unwrap();
     (server, interrupted, path, folder)

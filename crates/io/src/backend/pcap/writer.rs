@@ -1,8 +1,9 @@
 //! A capture file that all transmit queues of a run write into.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rheostat_packet::Mbuf;
@@ -36,7 +37,7 @@ pub enum WriteError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Packets that came after the failure; some before it may be missing too.
+        /// Packets that are not in the file as a whole: those gathered when the write failed, and all later ones.
         lost: u64,
         /// What the operating system said.
         source: io::Error,
@@ -76,17 +77,30 @@ pub struct CaptureWriter {
 
 struct Shared {
     path: PathBuf,
+    /// Whether a write has failed, to be asked without the lock that lanes take.
+    failed: AtomicBool,
     state: Mutex<State>,
 }
 
 struct State {
     /// Gone once closed.
-    output: Option<BufWriter<Box<dyn Write + Send>>>,
+    output: Option<Box<dyn Write + Send>>,
+    /// What is to be written, and where in it each packet ends.
+    gathered: Vec<u8>,
+    ends: Vec<PacketEnd>,
     encoder: Encoder,
+    /// With the packets that are gathered.
     written: WriteSummary,
     other_link: u64,
     failure: Option<io::Error>,
     lost: u64,
+}
+
+/// The end of a packet among what is gathered.
+struct PacketEnd {
+    offset: usize,
+    /// Bytes of the packet.
+    len: u64,
 }
 
 impl CaptureWriter {
@@ -108,19 +122,33 @@ impl CaptureWriter {
     }
 
     fn new(path: &Path, encoder: Encoder, output: Box<dyn Write + Send>) -> CaptureWriter {
-        let mut output = BufWriter::with_capacity(WRITE_BEHIND, output);
-        let failure = encoder.begin(&mut output).err();
+        let mut gathered = Vec::with_capacity(2 * WRITE_BEHIND);
+        let failure = encoder.begin(&mut gathered).err();
         let state = State {
             output: Some(output),
+            gathered,
+            ends: Vec::new(),
             encoder,
             written: WriteSummary::default(),
             other_link: 0,
             failure,
             lost: 0,
         };
-        CaptureWriter {
-            shared: Arc::new(Shared { path: path.to_owned(), state: Mutex::new(state) }),
-        }
+        let failed = AtomicBool::new(false);
+        let shared = Shared { path: path.to_owned(), failed, state: Mutex::new(state) };
+        CaptureWriter { shared: Arc::new(shared) }
+    }
+
+    /// The file's name.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Why the file is incomplete, if it is by now. Before the first failed write this takes no lock.
+    pub fn failure(&self) -> Option<WriteError> {
+        // Relaxed: what is told later is read under the lock.
+        let failed = self.shared.failed.load(Ordering::Relaxed);
+        failed.then(|| self.shared.error(&self.shared.lock())).flatten()
     }
 
     /// A sink that writes into this file.
@@ -128,8 +156,8 @@ impl CaptureWriter {
         Box::new(self.clone())
     }
 
-    /// Writes out what is buffered and ends the file. Packets that come later are lost. The second
-    /// call says the same again, except for a failed write, which is told once.
+    /// Writes out what is gathered and ends the file. Packets that come later are lost. The second call says the
+    /// same again.
     ///
     /// # Errors
     /// [`WriteError::Write`] when anything failed since the file was made, [`WriteError::OtherLink`]
@@ -137,20 +165,16 @@ impl CaptureWriter {
     pub fn close(&self) -> Result<WriteSummary, WriteError> {
         let mut state = self.shared.lock();
         state.finish();
-        let path = || self.shared.path.clone();
-        match state.failure.take() {
-            Some(source) => Err(WriteError::Write { path: path(), lost: state.lost, source }),
-            None if state.other_link > 0 => {
-                Err(WriteError::OtherLink { path: path(), lost: state.other_link })
-            }
-            None => Ok(state.written),
-        }
+        self.shared.note(&state);
+        self.shared.error(&state).map_or(Ok(state.written), Err)
     }
 }
 
 impl Sink for CaptureWriter {
     fn take(&mut self, packets: &[Mbuf]) {
-        self.shared.lock().write(packets);
+        let mut state = self.shared.lock();
+        state.write(packets);
+        self.shared.note(&state);
     }
 }
 
@@ -158,19 +182,49 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Lets others see whether the file lacks something.
+    fn note(&self, state: &State) {
+        if state.failure.is_some() || state.other_link > 0 {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn error(&self, state: &State) -> Option<WriteError> {
+        let path = || self.path.clone();
+        match &state.failure {
+            Some(source) => {
+                Some(WriteError::Write { path: path(), lost: state.lost, source: again(source) })
+            }
+            None if state.other_link > 0 => {
+                Some(WriteError::OtherLink { path: path(), lost: state.other_link })
+            }
+            None => None,
+        }
+    }
+}
+
+/// The same error, to be told more than once.
+fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
 }
 
 impl State {
     fn write(&mut self, packets: &[Mbuf]) {
         for packet in packets {
-            let Some(output) = self.output.as_mut().filter(|_| self.failure.is_none()) else {
+            if self.output.is_none() || self.failure.is_some() {
                 self.lost += 1;
                 continue;
-            };
-            match self.encoder.packet(packet, output) {
+            }
+            match self.encoder.packet(packet, &mut self.gathered) {
                 Ok(Ok(())) => {
+                    let len = packet.len() as u64;
+                    self.ends.push(PacketEnd { offset: self.gathered.len(), len });
                     self.written.packets += 1;
-                    self.written.bytes += packet.len() as u64;
+                    self.written.bytes += len;
                 }
                 Ok(Err(_other_link)) => self.other_link += 1,
                 Err(error) => {
@@ -178,17 +232,48 @@ impl State {
                     self.lost += 1;
                 }
             }
+            if self.gathered.len() >= WRITE_BEHIND {
+                self.write_gathered();
+            }
         }
     }
 
-    fn finish(&mut self) {
-        let Some(mut output) = self.output.take() else { return };
-        if self.failure.is_none() {
-            let ended = self.encoder.end(&mut output).and_then(|()| output.flush());
-            self.failure = ended.err();
+    /// Writes what is gathered. Packets that are not in the file as a whole then are lost.
+    fn write_gathered(&mut self) {
+        let Some(output) = &mut self.output else { return };
+        let mut written = 0;
+        while written < self.gathered.len() && self.failure.is_none() {
+            match output.write(&self.gathered[written..]) {
+                Ok(0) => self.failure = Some(io::ErrorKind::WriteZero.into()),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => self.failure = Some(error),
+            }
         }
-        // Whatever is still buffered failed to be written and must not be tried again.
-        let _ = output.into_parts();
+        for packet in self.ends.iter().filter(|packet| packet.offset > written) {
+            self.lost += 1;
+            self.written.packets -= 1;
+            self.written.bytes -= packet.len;
+        }
+        self.gathered.clear();
+        self.ends.clear();
+    }
+
+    fn finish(&mut self) {
+        if self.output.is_none() {
+            return;
+        }
+        if self.failure.is_none() {
+            self.failure = self.encoder.end(&mut self.gathered).err();
+        }
+        if self.failure.is_none() {
+            self.write_gathered();
+        }
+        if let Some(mut output) = self.output.take()
+            && self.failure.is_none()
+        {
+            self.failure = output.flush().err();
+        }
     }
 }
 
@@ -223,12 +308,12 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_when_the_file_is_closed() {
+    fn a_full_disk_is_told_with_every_packet_that_is_missing() {
         let layout = MempoolConfig { buffers: 2, data_room: 65_535, headroom: 0 };
         let mut pool = PoolCache::new(Mempool::new(&layout).unwrap());
         let packet = pool.alloc(60_000).unwrap();
-        // Room for one buffer's worth: the failure comes while writing, or only at the end.
-        for (room, packets, lost) in [(WRITE_BEHIND, 20, 12), (100, 1, 0)] {
+        // The failure comes while packets arrive, with those that were gathered, or only at the end.
+        for (room, packets, lost) in [(WRITE_BEHIND, 20, 20), (320_000, 20, 15), (100, 1, 1)] {
             let mut writer = CaptureWriter::new(
                 Path::new("x.pcap"),
                 Encoder::Legacy(None),
@@ -237,6 +322,8 @@ mod tests {
             for _ in 0..packets {
                 writer.take(std::slice::from_ref(&packet));
             }
+            let early = writer.failure().is_some();
+            assert_eq!(early, packets > 1, "told when it happens, if a write was tried");
             let error = writer.close().unwrap_err();
             let WriteError::Write { lost: told, source, .. } = &error else { panic!("{error}") };
             assert_eq!((*told, source.kind()), (lost, io::ErrorKind::StorageFull));

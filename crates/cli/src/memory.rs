@@ -1,0 +1,310 @@
+//! What memory a run takes when all that is configured is in use, and what it may take.
+
+use std::fmt;
+use std::fs;
+use std::mem::size_of;
+use std::sync::Arc;
+
+use rheostat_base::{Cgroups, ShardId};
+use rheostat_control::Config;
+use rheostat_control::config::device::live::Access;
+use rheostat_control::config::device::{DeviceConfig, DeviceKind};
+use rheostat_nf::{Chain, ShardInfo};
+use rheostat_packet::MempoolConfig;
+use rheostat_run::handoff_bytes;
+use rheostat_state::{FragmentConfig, Shard, StateLayout, TableConfig};
+use rheostat_steer::Steering;
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use crate::devices::FRAMES_PER_BLOCK;
+
+/// Bytes of a block of a packet socket's ring.
+const BLOCK: u64 = 256 << 10;
+/// Bytes per descriptor and lane of an AF_XDP socket: fill, receive, transmit and completion ring.
+const XDP_DESCRIPTOR: u64 = 48;
+/// Bytes of a descriptor of the simulated NIC.
+const SIM_DESCRIPTOR: u64 = 64;
+/// Address space that a thread's stack takes.
+const STACK: u64 = 2 << 20;
+/// Threads beside workers: the main one, logs, control, checks.
+const OTHER_THREADS: u64 = 8;
+
+/// What a run takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryPlan {
+    parts: Vec<Part>,
+    /// Address space beyond that, which costs no memory: stacks.
+    reserved: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Part {
+    what: &'static str,
+    bytes: u64,
+    /// What it follows from.
+    from: String,
+    /// The setting to lower, if one does.
+    setting: Option<&'static str>,
+}
+
+/// What a run may take.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MemoryLimits {
+    /// Each limit, and where it comes from.
+    limits: Vec<(u64, String)>,
+    /// The limit of the address space (RLIMIT_AS).
+    address_space: Option<u64>,
+    /// Address space that the process has by now.
+    mapped: u64,
+    /// Memory that the kernel could give at present without swapping, if it says so.
+    available: Option<u64>,
+}
+
+/// A run that takes more than it may.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "this configuration takes {} of memory when all of it is in use, and {limited_by} allows {}\n{parts}  lower {settings}",
+    Bytes(*.takes), Bytes(*.allows)
+)]
+pub(crate) struct TooMuchMemory {
+    takes: u64,
+    allows: u64,
+    limited_by: String,
+    parts: String,
+    settings: String,
+}
+
+/// The sizes of a run that are not in its configuration.
+pub(crate) struct Sizes<'a> {
+    pub(crate) lanes: usize,
+    pub(crate) pool: &'a MempoolConfig,
+    pub(crate) handoff: usize,
+    pub(crate) fragments: FragmentConfig,
+}
+
+impl MemoryPlan {
+    /// What a run of `config` takes, whose chain keeps states in `layout`.
+    pub(crate) fn of<C: Chain>(
+        config: &Config,
+        chain: &C,
+        layout: &StateLayout,
+        steering: &Arc<Steering>,
+        sizes: &Sizes<'_>,
+    ) -> MemoryPlan {
+        let (lanes, shards) = (sizes.lanes as u64, config.state.shards as u64);
+        let capacity = usize::try_from(config.state.flows_per_shard()).unwrap_or(usize::MAX);
+        let table = TableConfig { capacity, aliases: chain.aliases() };
+        let flows = table.bytes(layout).map_or(u64::MAX, |bytes| bytes as u64);
+        let shard = size_of::<Shard<C::Local>>() as u64
+            + sizes.fragments.bytes() as u64
+            + local_bytes(chain, steering);
+        let mut parts = vec![
+            Part {
+                what: "packet buffers",
+                bytes: sizes.pool.bytes() as u64,
+                from: format!("{} of {} bytes", sizes.pool.buffers, sizes.pool.stride()),
+                setting: Some("[pool] buffers"),
+            },
+            Part {
+                what: "rings between lanes",
+                bytes: handoff_bytes(sizes.lanes, sizes.handoff, config.state.shards) as u64,
+                from: format!("{lanes} x {} rings for {} packets", lanes - 1, sizes.handoff),
+                setting: (lanes > 1).then_some("[workers] lanes or handoff"),
+            },
+            Part {
+                what: "rings of devices",
+                bytes: config.devices.iter().map(|device| lanes * ring_bytes(device)).sum(),
+                from: format!("{lanes} of each of {} devices", config.devices.len()),
+                setting: Some("[[device]] ring or queue"),
+            },
+            Part {
+                what: "program and functions",
+                bytes: Process::read().resident,
+                from: "what is in use already".to_owned(),
+                setting: None,
+            },
+        ];
+        if C::STATEFUL {
+            parts.push(Part {
+                what: "flow tables",
+                bytes: flows.saturating_mul(shards),
+                from: format!("{} flows in {shards} shards", config.state.flows),
+                setting: Some("[state] flows"),
+            });
+            parts.push(Part {
+                what: "shards",
+                bytes: shards * shard,
+                from: format!("{shards}, with fragments and what functions keep for each"),
+                setting: Some("[state] shards or [state.fragments]"),
+            });
+        }
+        parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+        MemoryPlan { parts, reserved: (lanes + OTHER_THREADS) * STACK }
+    }
+
+    /// The sum of all parts.
+    pub(crate) fn sum(&self) -> u64 {
+        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.bytes))
+    }
+
+    /// Whether it stays within all limits.
+    ///
+    /// # Errors
+    /// [`TooMuchMemory`], with the sum by part, and what to lower.
+    pub(crate) fn check(&self, limits: &MemoryLimits) -> Result<(), TooMuchMemory> {
+        let takes = self.sum();
+        let least = limits.limits.iter().min_by_key(|(allows, _)| *allows);
+        if let Some((allows, from)) = least.filter(|(allows, _)| takes > *allows) {
+            return Err(self.too_much(takes, *allows, from.clone()));
+        }
+        // Address space counts from the first byte of the program on, whether it is in use or not.
+        let resident = self.parts.iter().find(|part| part.setting.is_none()).map_or(0, |p| p.bytes);
+        let space = takes.saturating_add(self.reserved + limits.mapped.saturating_sub(resident));
+        match limits.address_space.filter(|allows| space > *allows) {
+            None => Ok(()),
+            Some(allows) => {
+                let from = "the limit of the address space (`ulimit -v`, RLIMIT_AS)".to_owned();
+                Err(self.too_much(space, allows, from))
+            }
+        }
+    }
+
+    /// A warning when the sum is more than the machine has to give at present.
+    pub(crate) fn warning(&self, limits: &MemoryLimits) -> Option<String> {
+        let available = limits.available.filter(|available| self.sum() > *available)?;
+        Some(format!(
+            "this configuration takes {} of memory when all of it is in use, and {} are available at present",
+            Bytes(self.sum()),
+            Bytes(available)
+        ))
+    }
+
+    fn too_much(&self, takes: u64, allows: u64, limited_by: String) -> TooMuchMemory {
+        let mut parts: String = self.parts.iter().map(|part| format!("{part}\n")).collect();
+        let rest = takes.saturating_sub(self.sum());
+        if rest > 0 {
+            parts.push_str(&format!(
+                "  {:>10}  mapped and not in use, such as stacks\n",
+                Bytes(rest).to_string()
+            ));
+        }
+        // The largest settings that together hold most of it.
+        let mut named = Vec::new();
+        let mut covered = 0_u64;
+        for part in self.parts.iter().filter(|part| part.setting.is_some() && part.bytes > 0) {
+            if covered > self.sum() / 2 && !named.is_empty() {
+                break;
+            }
+            covered = covered.saturating_add(part.bytes);
+            named.extend(part.setting);
+        }
+        let settings = format!("{}, or raise the limit", named.join(", "));
+        TooMuchMemory { takes, allows, limited_by, parts, settings }
+    }
+
+    /// The plan as a value for programs, in bytes.
+    pub(crate) fn to_json(&self) -> Value {
+        let parts = self.parts.iter();
+        let part =
+            |part: &Part| json!({ "part": part.what, "bytes": part.bytes, "from": part.from });
+        json!({ "bytes": self.sum(), "parts": parts.map(part).collect::<Vec<_>>() })
+    }
+}
+
+impl fmt::Display for MemoryPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "memory when all of it is in use: {}", Bytes(self.sum()))?;
+        self.parts.iter().try_for_each(|part| write!(f, "\n{part}"))
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = Bytes(self.bytes).to_string();
+        write!(f, "  {bytes:>10}  {}: {}", self.what, self.from)?;
+        self.setting.map_or(Ok(()), |setting| write!(f, " ({setting})"))
+    }
+}
+
+impl MemoryLimits {
+    /// The limits of this process: those of its control groups, of the machine, and of its address space.
+    pub(crate) fn of_this_process() -> MemoryLimits {
+        let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let machine =
+            kilobytes(&info, "MemTotal:").map(|bytes| (bytes, "the machine's memory".to_owned()));
+        let group = Cgroups::of_this_process().memory_limit();
+        let group = group
+            .map(|limit| (limit.value, format!("the control group ({})", limit.file.display())));
+        let address_space = rustix::process::getrlimit(rustix::process::Resource::As).current;
+        MemoryLimits {
+            limits: machine.into_iter().chain(group).collect(),
+            address_space,
+            mapped: Process::read().mapped,
+            available: kilobytes(&info, "MemAvailable:"),
+        }
+    }
+}
+
+/// The bytes behind `name` in a file of /proc that counts kilobytes.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+}
+
+/// What this process has by now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Process {
+    mapped: u64,
+    resident: u64,
+}
+
+impl Process {
+    fn read() -> Process {
+        let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let bytes = |name| kilobytes(&text, name).unwrap_or_default();
+        Process { mapped: bytes("VmSize:"), resident: bytes("VmRSS:") }
+    }
+}
+
+/// What the functions keep for one shard, which is made once to see.
+fn local_bytes<C: Chain>(chain: &C, steering: &Arc<Steering>) -> u64 {
+    let before = crate::ALLOCATOR.stats();
+    let shards = steering.shards();
+    let local =
+        chain.local(ShardInfo { id: ShardId(0), shards, seed: 0, steering: steering.clone() });
+    let after = crate::ALLOCATOR.stats();
+    drop(local);
+    let live = |stats: stats_alloc::Stats| {
+        (stats.bytes_allocated as i64) - (stats.bytes_deallocated as i64)
+    };
+    (live(after) - live(before)).max(0) as u64
+}
+
+fn ring_bytes(device: &DeviceConfig) -> u64 {
+    match &device.kind {
+        DeviceKind::Sim(sim) => u64::from(sim.queue) * SIM_DESCRIPTOR,
+        DeviceKind::Pcap(_) => 1_024 * SIM_DESCRIPTOR,
+        DeviceKind::Live(live) => match live.access {
+            Access::AfXdp { .. } => u64::from(live.ring) * XDP_DESCRIPTOR,
+            Access::AfPacket { .. } => u64::from((live.ring / FRAMES_PER_BLOCK).max(2)) * BLOCK,
+            Access::Tap => 0,
+        },
+    }
+}
+
+/// Bytes, for people.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+        match UNITS.into_iter().find(|(_, size)| self.0 >= *size) {
+            Some((unit, size)) => f.pad(&format!("{:.1} {unit}", self.0 as f64 / size as f64)),
+            None => f.pad(&format!("{} B", self.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! What the machine that runs a configuration lacks.
+
+use crate::config::device::live::Access;
+use crate::config::{Config, DeviceKind};
+use crate::diagnostic::Finding;
+use crate::findings::Findings;
+use crate::machine::{CoreState, Machine};
+
+/// Notes interfaces and cores that the machine has not.
+pub(super) fn check(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
+    if findings.clean("device") {
+        interfaces(config, machine, findings);
+    }
+    if findings.clean("workers.cores") {
+        cores(config, machine, findings);
+    }
+}
+
+fn interfaces(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
+    for (index, device) in config.devices.iter().enumerate() {
+        let DeviceKind::Live(live) = &device.kind else { continue };
+        let Some(interface) = &live.interface else { continue };
+        // A TAP interface is made by whoever opens it.
+        if live.access == Access::Tap || machine.has_interface(interface) != Some(false) {
+            continue;
+        }
+        let key = format!("device[{index}].interface");
+        let message = format!("there is no interface `{interface}` for device `{}`", device.name);
+        let finding =
+            Finding::mistake(&key, message).at(findings.place(&key), "not on this machine");
+        findings.push(finding.help(
+            "`ip -brief link` lists the interfaces there are; `rheo check --offline` checks a configuration for \
+             another machine",
+        ));
+    }
+}
+
+fn cores(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
+    let Some(list) = &config.workers.cores else { return };
+    let named = |wanted: CoreState| {
+        let cores = list.cores().iter().filter(|core| machine.core(**core) == Some(wanted));
+        cores.map(|core| core.0.to_string()).collect::<Vec<_>>()
+    };
+    const KEY: &str = "workers.cores";
+    for (state, what) in [
+        (CoreState::Absent, "this machine has no"),
+        (CoreState::Masked, "this process may not use"),
+    ] {
+        let cores = named(state);
+        if cores.is_empty() {
+            continue;
+        }
+        let plural = if cores.len() == 1 { "core" } else { "cores" };
+        let message = format!("{what} {plural} {}", cores.join(","));
+        let finding = Finding::mistake(KEY, message).at(findings.place(KEY), "");
+        findings.push(finding.help(format!(
+            "workers can be pinned to {}; `rheo check --offline` checks a configuration for another machine",
+            machine.usable_cores()
+        )));
+    }
+}
