@@ -139,8 +139,8 @@ fn copy(
     let (packets, lost) = write(client, &mut file, written)?;
     file.finish(lost)?;
     match lost {
-        0 => eprintln!("{packets} packets captured"),
-        _ => eprintln!("{packets} packets captured, {lost} packets not captured: too many at once"),
+        0 => err!("{packets} packets captured"),
+        _ => err!("{packets} packets captured, {lost} packets not captured: too many at once"),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,24 +1,85 @@
-//! What Ctrl-C does to a command that goes on until it is told to end.
+//! The signals that end a command which runs until it is told to end.
+//!
+//! SIGINT, SIGTERM and SIGQUIT end it in good order; a second of them ends the process at once. SIGHUP, which
+//! a closed terminal sends, ends it in good order, too, however often it comes: a shell and the kernel send
+//! one each. A process that was started with SIGHUP ignored, as by nohup, goes on.
 
+use std::fs;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-/// Calls `end` at the first interrupt; the second ends the process at once.
+/// The signals of which a second one ends the process at once.
+const URGENT: [i32; 3] = [SIGINT, SIGTERM, SIGQUIT];
+/// What the process exits with then.
+const ENDED_AT_ONCE: i32 = 130;
+
+/// Calls `end` at the first signal.
 ///
 /// # Errors
 /// When signals cannot be watched.
 pub(crate) fn then(end: impl Fn() + Send + 'static) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new(URGENT.into_iter().chain(hangup()))?;
     thread::Builder::new().name("rheo-signals".into()).spawn(move || {
-        for (number, _) in signals.forever().enumerate() {
-            if number > 0 {
-                std::process::exit(130);
+        let (mut ends, mut is_urgent) = (false, false);
+        for signal in signals.forever() {
+            if URGENT.contains(&signal) && std::mem::replace(&mut is_urgent, true) {
+                std::process::exit(ENDED_AT_ONCE);
             }
-            end();
+            if !std::mem::replace(&mut ends, true) {
+                end();
+            }
         }
     })?;
     Ok(())
+}
+
+/// Sets `interrupted` at the first signal, without a thread.
+///
+/// # Errors
+/// When signals cannot be watched.
+pub(crate) fn set(interrupted: &Arc<AtomicBool>) -> io::Result<()> {
+    let is_urgent = Arc::new(AtomicBool::new(false));
+    for signal in URGENT {
+        flag::register_conditional_shutdown(signal, ENDED_AT_ONCE, is_urgent.clone())?;
+        flag::register(signal, is_urgent.clone())?;
+        flag::register(signal, interrupted.clone())?;
+    }
+    if let Some(signal) = hangup() {
+        flag::register(signal, interrupted.clone())?;
+    }
+    Ok(())
+}
+
+/// SIGHUP, unless the process was started with it ignored.
+fn hangup() -> Option<i32> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    (!is_ignored(&status, SIGHUP)).then_some(SIGHUP)
+}
+
+/// Whether `status`, in the form of /proc/PID/status (proc_pid_status(5)), lists a signal as ignored.
+fn is_ignored(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read_from_the_mask() {
+        // What the kernel prints under nohup: SIGHUP alone, which is signal 1.
+        let status = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\nSigCgt:\t0\n";
+        assert!(is_ignored(status, SIGHUP));
+        assert!(!is_ignored(status, SIGTERM));
+        assert!(!is_ignored("SigIgn:\t0000000000001000\n", SIGHUP));
+        assert!(!is_ignored("", SIGHUP));
+    }
 }

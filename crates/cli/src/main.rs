@@ -120,7 +120,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
     };
     outcome.unwrap_or_else(|failure| {
-        eprintln!("{failure}");
+        err!("{failure}");
         ExitCode::from(2)
     })
 }

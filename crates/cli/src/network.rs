@@ -81,7 +81,7 @@ fn tell_unchecked(config: &Config, device: &DeviceConfig) -> Option<Arc<HealthCh
     };
     if config.chain.iter().any(is_checked) {
         let name = &device.name;
-        eprintln!(
+        err!(
             "note: backends are not checked: on device `{name}`, which is none of this machine's interfaces, nobody answers"
         );
     }
@@ -97,7 +97,7 @@ fn follow(
         let DeviceKind::Live(live) = &device.kind else { return None };
         Some((live.interface.clone()?, DeviceId(number as u8)))
     });
-    let tell = |message: &str| eprintln!("warning: {message}");
+    let tell = |message: &str| err!("warning: {message}");
     Ok(KernelFollower::start(network, devices.collect(), given, tell)?)
 }
 

@@ -1,9 +1,17 @@
-//! Standard output, whose reader may have gone (`rheo check … | head`): that is no reason to fail.
+//! What commands print.
 
 /// As `println!`, but when nobody reads any more, nothing is written.
 macro_rules! out {
     ($($argument:tt)*) => {{
         use std::io::Write;
         let _ = writeln!(std::io::stdout(), $($argument)*);
+    }};
+}
+
+/// As `eprintln!`, but a terminal that was closed, or a full disk, ends nothing.
+macro_rules! err {
+    ($($argument:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), $($argument)*);
     }};
 }

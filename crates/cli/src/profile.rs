@@ -99,7 +99,7 @@ fn of_run(config: Config) -> Result<(ScalingProfile, bool), Failure> {
     let is_complete = finished.incomplete().is_empty();
     let Finished { report, objects, .. } = finished;
     for violation in &report.violations {
-        eprintln!("broken invariant: {violation}");
+        err!("broken invariant: {violation}");
     }
     let shared = objects.map(|objects| (objects.infos(), objects.profile()));
     let profile = ScalingProfile::of(&Observed {

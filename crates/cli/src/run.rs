@@ -21,13 +21,13 @@ use rheostat_run::{RunReport, Runtime};
 use rheostat_state::StateLayout;
 use rheostat_state::txn::Objects;
 use rheostat_steer::policy::{Policy, Rss};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::assemble::{self, Assembly};
 use crate::chains::{self, Logs, WithChain};
 use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;
 use crate::identity;
+use crate::interrupt;
 use crate::machine::{ThisMachine, in_use, named_files};
 
 /// How often the end of a run is looked for.
@@ -42,9 +42,13 @@ const DRAIN: Duration = Duration::from_secs(5);
   rheo run configs/firewall-two-ports.toml --device lan=pcap:lan.pcap --device wan=pcap:wan.pcap
   rheo run configs/demo.toml --control /run/rheo/demo.sock
 
+SIGINT, SIGTERM, SIGQUIT, SIGHUP (a closed terminal) and `rheo stop` end a run in good order: it takes in no more
+packets, lets those it has go through, and prints its summary. A second SIGINT, SIGTERM or SIGQUIT ends it at once.
+Under nohup, SIGHUP is ignored.
+
 The summary is the last line of standard output with --json. The exit status is 0 when all invariants held and
 all files are complete, 1 when an invariant did not hold or a file is incomplete (a full disk, say; the summary
-names it), 2 when the run could not start.")]
+names it), 2 when the run could not start, 130 when it was ended at once.")]
 pub(crate) struct Args {
     /// The configuration.
     pub(crate) config: PathBuf,
@@ -108,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         config.observe.control = Some(path.clone());
     }
     if !warnings.is_empty() {
-        eprint!("{}", warnings.render(io::stderr().is_terminal()));
+        err!("{}", warnings.render(io::stderr().is_terminal()).trim_end());
     }
     let quiet = if args.json { Quiet::Bar } else { Quiet::No };
     let finished = carry_out(config, quiet, None)?;
@@ -247,7 +251,7 @@ fn policy<C: Chain>(config: &Config) -> Box<dyn Policy> {
     if C::STATEFUL || policy.name() == Rss.name() {
         return policy;
     }
-    eprintln!(
+    err!(
         "warning: policy {} moves nothing here: no function of the chain keeps state, so packets are not \
          told apart by shards",
         policy.name()
@@ -266,7 +270,7 @@ fn start_health(lines: HealthLines, log: Option<&Path>) -> Result<LogWriter, Log
 fn print(finished: &Finished, json: bool) -> ExitCode {
     let Finished { report, balance, .. } = finished;
     for warning in &report.warnings {
-        eprintln!("warning: {warning}");
+        err!("warning: {warning}");
     }
     let incomplete = finished.incomplete();
     let is_complete = incomplete.is_empty();
@@ -277,7 +281,7 @@ fn print(finished: &Finished, json: bool) -> ExitCode {
         out!("{summary}");
     }
     for violation in &report.violations {
-        eprintln!("broken invariant: {violation}");
+        err!("broken invariant: {violation}");
     }
     match report.violations.is_empty() && is_complete {
         true => ExitCode::SUCCESS,
@@ -321,11 +325,7 @@ struct Watch {
 impl Watch {
     fn new(config: &Config, quiet: Quiet) -> Result<Watch, Failure> {
         let interrupted = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            // The second signal ends the process at once.
-            signal_hook::flag::register_conditional_shutdown(signal, 130, interrupted.clone())?;
-            signal_hook::flag::register(signal, interrupted.clone())?;
-        }
+        interrupt::set(&interrupted)?;
         let reads_files =
             config.check_inputs().is_ok() && quiet == Quiet::No && io::stderr().is_terminal();
         let bar = reads_files.then(|| {
@@ -362,7 +362,7 @@ impl Watch {
                 stopped = Some(now);
             }
             if stopped.is_some_and(|at| now >= at + DRAIN) {
-                eprintln!("packets are still under way after {} s", DRAIN.as_secs());
+                err!("packets are still under way after {} s", DRAIN.as_secs());
                 break;
             }
             if now >= next_line && !self.quiet {
@@ -388,7 +388,7 @@ impl Watch {
                 bar.set_position((share * 1_000.0) as u64);
                 bar.set_message(line.to_string());
             }
-            _ => eprintln!("{line}"),
+            _ => err!("{line}"),
         }
     }
 }

@@ -1,11 +1,17 @@
 //! The control socket of a running instance, with the commands that people use. No root is needed: the
 //! device is the simulated NIC.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
 
-use crate::instance::{Instance, json, lb_config};
+use rheostat_io::CaptureReader;
+use rustix::process::Signal;
+
+use crate::instance::{Instance, json, lb_config, lb_config_with};
 
 #[test]
 fn a_run_is_asked_how_it_stands_and_told_to_stop() {
@@ -21,6 +27,39 @@ fn a_run_is_asked_how_it_stands_and_told_to_stop() {
     assert_eq!(summary["invariants"], "ok");
     assert!(summary["received"].as_u64() >= status["received"].as_u64());
     assert!(!path.exists(), "the socket goes with the run");
+}
+
+#[test]
+fn every_signal_that_ends_a_run_lets_packets_through_and_prints_the_summary() {
+    for signal in [Signal::TERM, Signal::HUP, Signal::QUIT, Signal::INT] {
+        let instance = Instance::start(&[]);
+        let path = instance.socket();
+        let summary = instance.end_by(&[signal]);
+        assert_eq!(summary["invariants"], "ok", "{signal:?}");
+        assert!(!path.exists(), "the socket goes with the run that {signal:?} ends");
+    }
+}
+
+#[test]
+fn a_closed_terminal_ends_a_run_in_good_order() {
+    // A shell and the kernel send one each; and nothing can be printed any more.
+    let instance = Instance::start_mute(&[]);
+    let seconds = || json(&instance.ask(&["status", "--json"]))["seconds"].as_f64().unwrap();
+    // Until it has tried to print how things stand.
+    while seconds() < 2.0 {
+        thread::sleep(Duration::from_millis(50));
+    }
+    let summary = instance.end_by(&[Signal::HUP, Signal::HUP, Signal::HUP]);
+    assert_eq!(summary["invariants"], "ok");
+}
+
+#[test]
+fn an_instance_that_is_told_to_stop_is_not_cut_off_by_one_signal() {
+    // As a service manager does it: first `rheo stop`, then SIGTERM at once.
+    let instance = Instance::start(&[]);
+    instance.ask(&["stop"]);
+    let summary = instance.end_by(&[Signal::TERM]);
+    assert_eq!(summary["invariants"], "ok");
 }
 
 #[test]
@@ -114,4 +153,62 @@ fn a_backend_is_taken_out_of_service_and_back_in() {
     let refused = instance.refused(&["backend", "web", "10.1.0.9", "up"]);
     assert!(refused.contains("its backends are 10.1.0.1, 10.1.0.2, 10.1.0.3"), "{refused}");
     instance.stop();
+}
+
+/// A capture of TCP connections to a load balancer's address, one opened each millisecond; its number is in the
+/// client's address.
+fn connections(count: u32) -> Vec<u8> {
+    let words = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1];
+    let mut file: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+    for number in 0..count {
+        let [_, _, high, low] = number.to_be_bytes();
+        let mut frame = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0].to_vec();
+        frame.extend([0x45, 0, 0, 40, 0, 1, 0, 0, 64, 6, 0, 0, 198, 18, high, low, 10, 200, 0, 1]);
+        frame.extend([4, 0, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0]);
+        let record = [number / 1_000, number % 1_000 * 1_000, 54, 54];
+        file.extend(record.into_iter().flat_map(u32::to_le_bytes));
+        file.extend(frame);
+    }
+    file
+}
+
+#[test]
+fn no_connection_goes_to_a_backend_that_is_said_to_be_draining() {
+    let files = tempfile::tempdir().unwrap();
+    let [input, output] = ["in.pcap", "out.pcap"].map(|name| files.path().join(name));
+    fs::write(&input, connections(60_000)).unwrap();
+    let device = format!(
+        "kind = \"pcap\"\npace = \"recorded\"\ninput = \"{}\"\noutput = \"{}\"",
+        input.display(),
+        output.display()
+    );
+    let config = lb_config_with(files.path(), &device);
+    let instance = Instance::start_with(&config, tempfile::tempdir().unwrap(), &["--lanes", "2"]);
+    // All of them with a lower number were opened before, and all others after.
+    let opened = || {
+        let status = json(&instance.ask(&["status", "--json"]));
+        status["devices"][0]["arrived"].as_u64().unwrap() as u32
+    };
+    let wait_for = |number: u32| {
+        while opened() < number {
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait_for(200);
+    let said = instance.ask(&["backend", "web", "10.1.0.2", "draining"]);
+    assert!(said.starts_with("web 10.1.0.2 is draining now; "), "{said}");
+    let drained = opened();
+    wait_for(drained + 500);
+    assert_eq!(instance.stop()["invariants"], "ok");
+
+    let mut reader = CaptureReader::new(fs::File::open(&output).unwrap()).unwrap();
+    let (mut before, mut after) = (0, 0);
+    while let Some(record) = reader.next_record().unwrap() {
+        let number = u32::from(record.bytes[28]) << 8 | u32::from(record.bytes[29]);
+        if record.bytes[30..34] == [10, 1, 0, 2] {
+            if number < drained { before += 1 } else { after += 1 }
+        }
+    }
+    assert!(before > 0, "connections went there as long as it was up");
+    assert_eq!(after, 0, "connections to it that were opened after the command had said so");
 }

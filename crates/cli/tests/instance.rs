@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -26,12 +27,20 @@ impl Instance {
     }
 
     pub(crate) fn start_in(folder: TempDir, flags: &[&str]) -> Instance {
-        let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/demo.toml");
-        let slow = ["--device", "wire=sim:20kpps"];
-        Instance::start_with(&config, folder, &[&slow[..], flags].concat())
+        Instance::start_with(&demo(), folder, &slowly(flags))
+    }
+
+    /// As [`Instance::start`], with a standard error that takes nothing, as that of a closed terminal.
+    pub(crate) fn start_mute(flags: &[&str]) -> Instance {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        Instance::spawn(&demo(), tempfile::tempdir().unwrap(), &slowly(flags), full.into())
     }
 
     pub(crate) fn start_with(config: &Path, folder: TempDir, flags: &[&str]) -> Instance {
+        Instance::spawn(config, folder, flags, Stdio::null())
+    }
+
+    fn spawn(config: &Path, folder: TempDir, flags: &[&str], errors: Stdio) -> Instance {
         let socket = folder.path().join("x.sock");
         // Of two sockets, the one that answers is ours.
         let child = Command::new(RHEO)
@@ -41,7 +50,7 @@ impl Instance {
             .arg(&socket)
             .args(flags)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(errors)
             .spawn()
             .unwrap();
         let config = config.to_owned();
@@ -89,13 +98,27 @@ impl Instance {
     }
 
     /// Ends the run by its control socket and returns its summary.
-    pub(crate) fn stop(mut self) -> Value {
+    pub(crate) fn stop(self) -> Value {
         self.ask(&["stop"]);
+        self.summary()
+    }
+
+    /// Ends the run by these signals and returns its summary.
+    pub(crate) fn end_by(self, signals: &[Signal]) -> Value {
+        let process = Pid::from_child(self.child.as_ref().unwrap());
+        for signal in signals {
+            rustix::process::kill_process(process, *signal).unwrap();
+        }
+        self.summary()
+    }
+
+    /// Waits for the end of the run, which must succeed, and returns its summary.
+    fn summary(mut self) -> Value {
         let mut child = self.child.take().unwrap();
         let mut summary = String::new();
         child.stdout.take().unwrap().read_to_string(&mut summary).unwrap();
         let status = child.wait().unwrap();
-        assert!(status.success(), "{summary}");
+        assert!(status.success(), "{status}: {summary}");
         json(&summary)
     }
 
@@ -126,6 +149,15 @@ impl Drop for Instance {
     }
 }
 
+fn demo() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/demo.toml")
+}
+
+/// Flags, with little traffic.
+fn slowly<'a>(flags: &[&'a str]) -> Vec<&'a str> {
+    [&["--device", "wire=sim:20kpps"], flags].concat()
+}
+
 fn command(socket: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(RHEO);
     command.arg(arguments[0]).arg("--control").arg(socket).args(&arguments[1..]);
@@ -149,18 +181,18 @@ pub(crate) fn json(text: &str) -> Value {
 
 /// A load balancer of three backends before a simulated NIC, written to a folder.
 pub(crate) fn lb_config(folder: &Path) -> PathBuf {
+    lb_config_with(folder, "kind = \"sim\"\nrate = \"20kpps\"")
+}
+
+/// The same before another device.
+pub(crate) fn lb_config_with(folder: &Path, device: &str) -> PathBuf {
     let path = folder.join("lb.toml");
-    std::fs::write(&path, LB).unwrap();
+    let head = format!("[[device]]\nname = \"wire\"\ninside = [\"10.0.0.0/8\"]\n{device}\n");
+    std::fs::write(&path, head + LB).unwrap();
     path
 }
 
 const LB: &str = r#"
-[[device]]
-name = "wire"
-kind = "sim"
-inside = ["10.0.0.0/8"]
-rate = "20kpps"
-
 [chain]
 functions = ["lb"]
 

@@ -47,12 +47,16 @@ impl HealthLines {
             .map_or(0, |backends| backends.iter().filter(|health| **health == Health::Up).count());
         let HealthEvent { service_name: service, address, failure, .. } = event;
         let reason = failure.map(|failure| failure.to_string());
-        match &reason {
-            Some(reason) => {
-                eprintln!("backend {address} of `{service}` is down: {reason}; {up} are up")
+        // A standard error that was closed costs nothing else.
+        let _ = match &reason {
+            Some(reason) => writeln!(
+                io::stderr(),
+                "backend {address} of `{service}` is down: {reason}; {up} are up"
+            ),
+            None => {
+                writeln!(io::stderr(), "backend {address} of `{service}` is up again; {up} are up")
             }
-            None => eprintln!("backend {address} of `{service}` is up again; {up} are up"),
-        }
+        };
         let line = Line {
             time: event.time.as_nanos() as f64 / 1e9,
             event: if event.is_up() { "up" } else { "down" },

@@ -14,7 +14,8 @@ use crate::failure::Failure;
   rheo backend --control /run/rheo/lb.sock web 10.0.0.2:8080 down
   rheo backend web 10.0.0.2 up
 
-`rheo status` lists services and backends. Lanes take the change over within half a second.")]
+`rheo status` lists services and backends. The command returns once the change is in force on every lane, after
+half a second at most; if a lane has not applied it after five, the exit status is 2 and the message names the lane.")]
 pub(crate) struct Args {
     #[command(flatten)]
     target: Target,

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use rheostat_observe::control::{self, Reply, Request};
 use thiserror::Error;
 
+use super::socket::is_listened_at;
+
 /// Where instances have their control sockets unless told otherwise.
 const FOLDER: &str = "/run/rheo";
 
@@ -33,6 +35,9 @@ pub(crate) enum ClientError {
     /// Several could be meant.
     #[error("several instances have control sockets: name one of {0} with --control PATH")]
     Several(String),
+    /// All instances that could be meant have ended without removing their sockets.
+    #[error("no instance answers at {0}: they have ended without removing their sockets")]
+    Stale(String),
     /// Nobody listens.
     #[error("no instance answers at {}: {source}{}", path.display(), hint(source))]
     Connect { path: PathBuf, source: io::Error },
@@ -135,21 +140,28 @@ impl Client {
     }
 }
 
-/// The only socket in a folder.
+/// The only socket in a folder that somebody listens behind; the only socket, where nobody does.
 fn only_socket(folder: &Path) -> Result<PathBuf, ClientError> {
     let is_socket =
         |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.file_type().is_socket());
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut sockets: Vec<_> = entries.map(|entry| entry.path()).filter(is_socket).collect();
     sockets.sort();
-    match (sockets.pop(), sockets.is_empty()) {
-        (None, _) => Err(ClientError::None),
-        (Some(only), true) => Ok(only),
-        (Some(last), false) => {
-            sockets.push(last);
-            let names: Vec<_> = sockets.iter().map(|path| path.display().to_string()).collect();
-            Err(ClientError::Several(names.join(", ")))
+    let names = |sockets: &[PathBuf]| {
+        let names: Vec<_> = sockets.iter().map(|path| path.display().to_string()).collect();
+        names.join(", ")
+    };
+    if sockets.len() > 1 {
+        let all = names(&sockets);
+        sockets.retain(|path| is_listened_at(path).unwrap_or(false));
+        if sockets.is_empty() {
+            return Err(ClientError::Stale(all));
         }
+    }
+    match sockets.as_slice() {
+        [] => Err(ClientError::None),
+        [only] => Ok(only.clone()),
+        several => Err(ClientError::Several(names(several))),
     }
 }
 
@@ -169,5 +181,20 @@ mod tests {
         let _b = UnixListener::bind(folder.path().join("b.sock")).unwrap();
         let error = only_socket(folder.path()).unwrap_err().to_string();
         assert!(error.contains("a.sock") && error.contains("b.sock"), "{error}");
+    }
+
+    #[test]
+    fn a_stale_socket_beside_a_live_one_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let [stale, live, other] =
+            ["a.sock", "b.sock", "c.sock"].map(|name| folder.path().join(name));
+        drop(UnixListener::bind(&stale).unwrap());
+        let listener = UnixListener::bind(&live).unwrap();
+        assert_eq!(only_socket(folder.path()).unwrap(), live);
+        assert!(stale.exists(), "who asks removes nothing");
+        drop(UnixListener::bind(&other).unwrap());
+        drop(listener);
+        let error = only_socket(folder.path()).unwrap_err();
+        assert!(matches!(error, ClientError::Stale(_)), "{error}");
     }
 }

@@ -1,5 +1,6 @@
 //! What a running instance does when it is asked.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use rheostat_base::QueueId;
+use rheostat_base::{QueueId, ShardId};
 use rheostat_control::config::BalanceConfig;
 use rheostat_nf::function::lb::HealthBoard;
 use rheostat_observe::control::{
@@ -26,6 +27,10 @@ use super::peer::Peer;
 const FENCE: Duration = Duration::from_secs(5);
 /// How often a fence is looked at.
 const GLANCE: Duration = Duration::from_micros(50);
+/// How long shards may take to apply another health of backends: half a second, unless a lane is stuck.
+const APPLY: Duration = Duration::from_secs(5);
+/// How often it is looked whether they have.
+const APPLY_GLANCE: Duration = Duration::from_millis(2);
 /// The longest pause between two rewrites.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -62,7 +67,7 @@ impl Instance {
                 self.table(device, entries, shuffle, peer)
             }
             Request::Backend { service, backend, health } => {
-                self.set_backend(service, backend, health)
+                self.set_backend(service, backend, health, peer)
             }
             Request::Capture(request) => return self.capture(&request, peer),
             Request::Trace(request) => return self.trace(&request, peer),
@@ -107,13 +112,42 @@ impl Instance {
         service: String,
         backend: String,
         health: HealthWord,
+        peer: &Peer,
     ) -> Result<Reply, String> {
         let Some(board) = &self.board else {
             return Err("the chain has no load balancer, so there are no backends".to_owned());
         };
-        let moved =
+        let change =
             board.set(&service, &backend, health.into()).map_err(|error| error.to_string())?;
-        Ok(Reply::Backend { state: BackendState { service, backend, health }, moved })
+        let start = Instant::now();
+        loop {
+            let pending = board.pending(change.generation);
+            if pending.is_empty() {
+                let state = BackendState { service, backend, health };
+                return Ok(Reply::Backend { state, moved: change.moved });
+            }
+            if peer.run_is_over() || peer.has_gone() {
+                return Err("the run is over".to_owned());
+            }
+            if start.elapsed() > APPLY {
+                return Err(format!(
+                    "`{backend}` of `{service}` is set to {health}, but after {} s {} may still go by \
+                     what it was before: is a worker stuck?",
+                    APPLY.as_secs(),
+                    self.lanes_of(&pending)
+                ));
+            }
+            thread::sleep(APPLY_GLANCE);
+        }
+    }
+
+    /// The lanes that own these shards, for messages.
+    fn lanes_of(&self, shards: &[ShardId]) -> String {
+        let owners = self.view.mover().owners().to_vec();
+        let lanes = shards.iter().filter_map(|shard| owners.get(shard.index()));
+        let lanes: BTreeSet<_> = lanes.map(|lane| lane.0).collect();
+        let names: Vec<_> = lanes.iter().map(|lane| format!("lane {lane}")).collect();
+        format!("{} ({} shards)", names.join(", "), shards.len())
     }
 
     fn table(

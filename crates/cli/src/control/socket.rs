@@ -1,13 +1,18 @@
 //! The socket in the file system: made so that nobody else can ever connect, and removed at the end.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, chown};
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 
 use rheostat_base::privileges::Identity;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use thiserror::Error;
+
+/// How often a path is tried that others replace meanwhile.
+const TRIES: usize = 8;
 
 /// Why there can be no control socket.
 #[derive(Debug, Error)]
@@ -21,6 +26,12 @@ pub(crate) enum SocketError {
     /// Something else is in the way.
     #[error("{} is no socket and stays as it is: choose another path for the control socket", .0.display())]
     NotASocket(PathBuf),
+    /// A socket is in the way that may be in use.
+    #[error(
+        "cannot tell whether an instance listens at the control socket {}, which stays as it is: {source}; \
+         choose another path with --control", path.display()
+    )]
+    Unknown { path: PathBuf, source: io::Error },
     /// The operating system refuses.
     #[error("cannot make the control socket {}: {source}{}", path.display(), hint(source))]
     Make { path: PathBuf, source: io::Error },
@@ -35,13 +46,35 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
+/// Whether somebody listens behind the socket file at `path`. Never waits, whatever the listener does.
+///
+/// # Errors
+/// When that cannot be told: there is no file, it must not be used, or is a socket of another kind.
+pub(super) fn is_listened_at(path: &Path) -> io::Result<bool> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match connect(&socket, &SocketAddrUnix::new(path)?) {
+        // EAGAIN: more wait to be accepted than the listener has room for.
+        Ok(()) | Err(Errno::AGAIN) => Ok(true),
+        Err(Errno::CONNREFUSED) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Device and inode of a file.
+type FileIdentity = (u64, u64);
+
+fn identity_of(file: &Metadata) -> FileIdentity {
+    (file.dev(), file.ino())
+}
+
 /// A listening socket that only its owner and root can connect to. Dropping it removes its file.
 #[derive(Debug)]
 pub(crate) struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of our file, so that nobody else's is removed.
-    identity: (u64, u64),
+    /// Of our file, so that nobody else's is removed.
+    identity: FileIdentity,
 }
 
 impl ControlSocket {
@@ -55,29 +88,29 @@ impl ControlSocket {
             .map_err(|source| SocketError::Make { path: self.path.clone(), source })
     }
 
-    /// Listens at `path`. A socket file that nobody listens behind, left by a crash, is replaced. The
-    /// folder is made if only it is missing.
+    /// Listens at `path`. A socket file that nobody listens behind, left by a crash, is replaced; one that
+    /// somebody listens behind never is, not even by instances that start at the same time. The folder is
+    /// made if only it is missing.
     ///
     /// # Errors
     /// [`SocketError`] when another instance listens there, or no socket can be made.
     pub(crate) fn bind(path: &Path) -> Result<ControlSocket, SocketError> {
-        match fs::symlink_metadata(path) {
-            Ok(found) if !found.file_type().is_socket() => {
-                return Err(SocketError::NotASocket(path.to_owned()));
+        let fails = |source| SocketError::Make { path: path.to_owned(), source };
+        for _ in 0..TRIES {
+            let stale = stale_at(path)?;
+            match ControlSocket::create(path, stale) {
+                // Another instance was quicker.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map_err(fails),
             }
-            Ok(_) if UnixStream::connect(path).is_ok() => {
-                return Err(SocketError::Live(path.to_owned()));
-            }
-            _ => {}
         }
-        ControlSocket::create(path)
-            .map_err(|source| SocketError::Make { path: path.to_owned(), source })
+        Err(fails(io::ErrorKind::AlreadyExists.into()))
     }
 
     /// Binds in a folder that nobody else can enter, narrows the mode, and only then moves the socket
     /// to its place: at no moment is there a socket that others may connect to, and the umask, which
     /// all threads share, stays alone.
-    fn create(path: &Path) -> io::Result<ControlSocket> {
+    fn create(path: &Path, stale: Option<FileIdentity>) -> io::Result<ControlSocket> {
         // A file may have a longer name than a socket that someone is to connect to.
         SocketAddr::from_pathname(path)?;
         let folder = match path.parent() {
@@ -87,20 +120,21 @@ impl ControlSocket {
         if !folder.exists() {
             DirBuilder::new().mode(0o755).create(folder)?;
         }
-        let private = folder.join(format!(".rheo-{}", std::process::id()));
-        DirBuilder::new().mode(0o700).create(&private)?;
-        let hidden = private.join("s");
+        let private = private_folder(folder)?;
+        let (hidden, old) = (private.join("s"), private.join("old"));
         let made = UnixListener::bind(&hidden).and_then(|listener| {
             fs::set_permissions(&hidden, Permissions::from_mode(0o600))?;
-            fs::rename(&hidden, path)?;
-            let file = fs::symlink_metadata(path)?;
-            let identity = (file.dev(), file.ino());
+            let identity = identity_of(&fs::symlink_metadata(&hidden)?);
+            if let Some(stale) = stale {
+                take_away(path, &old, stale)?;
+            }
+            // Unlike a rename, this replaces nothing.
+            fs::hard_link(&hidden, path)?;
             Ok(ControlSocket { listener, path: path.to_owned(), identity })
         });
-        if made.is_err() {
-            // What went wrong is told by `made`.
-            let _ = fs::remove_file(&hidden);
-        }
+        // What went wrong is told by `made`. The old file goes last: until then, no file has its inode.
+        let _ = fs::remove_file(&hidden);
+        let _ = fs::remove_file(&old);
         fs::remove_dir(&private)?;
         made
     }
@@ -110,10 +144,52 @@ impl ControlSocket {
     }
 }
 
+/// The stale socket at `path`, if there is one.
+fn stale_at(path: &Path) -> Result<Option<FileIdentity>, SocketError> {
+    let Ok(found) = fs::symlink_metadata(path) else { return Ok(None) };
+    if !found.file_type().is_socket() {
+        return Err(SocketError::NotASocket(path.to_owned()));
+    }
+    match is_listened_at(path) {
+        Ok(true) => Err(SocketError::Live(path.to_owned())),
+        Ok(false) => Ok(Some(identity_of(&found))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(SocketError::Unknown { path: path.to_owned(), source }),
+    }
+}
+
+/// A new folder inside `folder` that only we can enter. One that a crash left behind, perhaps of a process
+/// with our number, stays as it is.
+fn private_folder(folder: &Path) -> io::Result<PathBuf> {
+    let process = std::process::id();
+    let mut made = Err(io::ErrorKind::AlreadyExists.into());
+    for number in 0..TRIES {
+        let private = folder.join(format!(".rheo-{process}-{number}"));
+        made = DirBuilder::new().mode(0o700).create(&private).map(|()| private);
+        if !matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
+            break;
+        }
+    }
+    made
+}
+
+/// Moves the file at `path` to `old` if it is the stale one, and leaves it otherwise.
+fn take_away(path: &Path, old: &Path, stale: FileIdentity) -> io::Result<()> {
+    match fs::rename(path, old) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        moved => moved?,
+    }
+    if identity_of(&fs::symlink_metadata(old)?) != stale {
+        // That of an instance which started meanwhile.
+        fs::hard_link(old, path)?;
+    }
+    Ok(())
+}
+
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        let ours = |file: fs::Metadata| (file.dev(), file.ino()) == self.identity;
-        if fs::symlink_metadata(&self.path).is_ok_and(ours) {
+        let is_ours = |file: Metadata| identity_of(&file) == self.identity;
+        if fs::symlink_metadata(&self.path).is_ok_and(is_ours) {
             // Nobody is left to be told that it stays; the next run replaces it.
             let _ = fs::remove_file(&self.path);
         }
@@ -148,6 +224,63 @@ mod tests {
         assert!(error.to_string().contains("rheo stop --control"), "{error}");
         drop(live);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn of_instances_that_find_a_stale_socket_at_the_same_time_one_gets_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        // Both have found it stale before either replaces it.
+        let stale = stale_at(&path).unwrap();
+        assert!(stale.is_some());
+        let first = ControlSocket::create(&path, stale).unwrap();
+        let second = ControlSocket::create(&path, stale).unwrap_err();
+        assert_eq!(second.kind(), io::ErrorKind::AlreadyExists);
+        assert!(is_listened_at(&path).unwrap(), "the first one's socket is where it was");
+        assert!(matches!(ControlSocket::bind(&path), Err(SocketError::Live(_))));
+        let entries: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(entries.len(), 1, "nothing is left but the socket: {entries:?}");
+        drop(first);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn an_instance_that_is_stopped_and_asked_by_many_is_alive() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        // Nobody accepts: until no more may wait.
+        let mut waiting = Vec::new();
+        let connect = || {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+            super::connect(&socket, &SocketAddrUnix::new(&path).unwrap()).map(|()| socket)
+        };
+        while let Ok(socket) = connect() {
+            waiting.push(socket);
+        }
+        assert!(matches!(ControlSocket::bind(&path), Err(SocketError::Live(_))));
+        drop(listener);
+    }
+
+    #[test]
+    fn a_socket_of_another_kind_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let _log = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        let error = ControlSocket::bind(&path).unwrap_err();
+        assert!(matches!(error, SocketError::Unknown { .. }), "{error}");
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn what_a_crash_left_in_the_folder_is_not_in_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = folder.path().join(format!(".rheo-{}-0", std::process::id()));
+        fs::create_dir(&left).unwrap();
+        ControlSocket::bind(&folder.path().join("x.sock")).unwrap();
+        assert!(left.exists());
     }
 
     #[test]

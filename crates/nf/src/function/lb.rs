@@ -26,7 +26,7 @@ pub use check::{CheckConfig, CheckKind, HealthChecks};
 pub use config::{
     BackendConfig, LbConfig, Mode, OnDown, Other, ServiceConfig, Sides, Timeouts, TunnelConfig,
 };
-pub use health::{Health, HealthBoard, HealthError, UnknownBackend};
+pub use health::{Health, HealthBoard, HealthChange, HealthError, UnknownBackend};
 pub use quic::{QuicRouting, ServerId};
 pub use shard::LbShard;
 
@@ -141,7 +141,7 @@ impl Lb {
     ) -> Option<Seat> {
         let named = self.named(cx, packet, number);
         cx.local().counts.named += u64::from(named.is_some());
-        let table = &cx.local().assignment.clone().tables[usize::from(number)];
+        let table = &cx.local().assignment().clone().tables[usize::from(number)];
         if self.service(number).mode != Mode::Nat {
             let picked = || table.pick(hash).map(|backend| backend as u16);
             return named.or_else(picked).map(|backend| Seat { service: number, backend });
@@ -163,7 +163,7 @@ impl Lb {
         let end = packet.data().len().min(headers.end as usize);
         let payload = packet.data().get(usize::from(headers.l4) + udp::HEADER..end)?;
         let backend = self.map.server(number, routing.server_id(payload)?)?;
-        (cx.local().assignment.health(number, backend) != Health::Down).then_some(backend)
+        (cx.local().assignment().health(number, backend) != Health::Down).then_some(backend)
     }
 
     /// The key of a client's flow once its packets go to the backend.
@@ -225,7 +225,7 @@ impl Lb {
             // Another backend is another second key.
             return Ok(Some(Verdict::Restart));
         }
-        let table = &cx.local().assignment.tables[usize::from(state.seat.service)];
+        let table = &cx.local().assignment().tables[usize::from(state.seat.service)];
         let Some(backend) = table.pick(state.hash) else {
             cx.local().counts.no_backend += 1;
             return Ok(Some(Verdict::Drop(DropReason::NoBackend)));
@@ -258,7 +258,7 @@ impl NetworkFunction for Lb {
     }
 
     fn local(&self, shard: ShardInfo) -> LbShard {
-        LbShard::new(&self.board, self.config.answers_per_second, shard.seed)
+        LbShard::new(&self.board, shard.id, self.config.answers_per_second, shard.seed)
     }
 
     fn first(
@@ -324,7 +324,7 @@ impl NetworkFunction for Lb {
             state.seat.backend = named;
         }
         let Seat { service, backend } = state.seat;
-        if cx.local().assignment.health(service, backend) == Health::Down
+        if cx.local().assignment().health(service, backend) == Health::Down
             && let Some(verdict) = self.leave(cx, packet, state)?
         {
             return Ok(verdict);

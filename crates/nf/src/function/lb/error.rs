@@ -58,7 +58,7 @@ impl Lb {
         let (vip, port) = (key.first(), key.first_port());
         let Some(service) = self.map.service(vip, port, key.protocol()) else { return Ok(None) };
         let hash = self.hash.flow(&key);
-        let table = &cx.local().assignment.tables[usize::from(service)];
+        let table = &cx.local().assignment().tables[usize::from(service)];
         let Some(backend) = table.pick(hash) else {
             return Ok(Some(Verdict::Drop(DropReason::NoBackend)));
         };

@@ -4,9 +4,11 @@
     reason = "changed from outside the lanes; shards look for news on their regular turns"
 )]
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rheostat_base::ShardId;
 use thiserror::Error;
 
 use super::config::{BackendConfig, LbConfig};
@@ -113,9 +115,39 @@ impl Known {
     }
 }
 
-/// Where the health of backends is told to the lanes. Whoever changes it builds the new tables; each
-/// shard takes them over on its next regular turn, about half a second later at most. Packets never wait
-/// for it.
+/// A change of health that the board holds, and that shards have yet to apply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HealthChange {
+    /// The share of the service's slots that changed hands, from 0 to 1.
+    pub moved: f64,
+    /// The change's number, for [`HealthBoard::pending`].
+    pub generation: u64,
+}
+
+/// The health that one shard goes by.
+#[derive(Debug)]
+pub(super) struct ShardHealth {
+    pub(super) assignment: Arc<Assignment>,
+    generation: u64,
+    /// The same generation, for the board.
+    applied: Arc<AtomicU64>,
+}
+
+impl ShardHealth {
+    /// Applies the board's present health, if it is another.
+    pub(super) fn renew(&mut self, board: &HealthBoard) {
+        if board.generation() != self.generation {
+            (self.generation, self.assignment) = board.assignment();
+            // Release: the board's readers order what they do next behind this. The shard's packets need
+            // no ordering: the lane that owns it processes them behind this store.
+            self.applied.store(self.generation, Ordering::Release);
+        }
+    }
+}
+
+/// The health of backends, for all lanes. The thread that changes it builds the new tables; each shard
+/// applies them on its next regular turn, about half a second later at most, and reports that.
+/// [`HealthBoard::pending`] lists the shards that have not. Packets never wait for it.
 #[derive(Debug)]
 pub struct HealthBoard {
     config: Arc<LbConfig>,
@@ -124,6 +156,8 @@ pub struct HealthBoard {
     /// Held while tables are built, by those who change something; no lane ever asks for it.
     known: Mutex<Known>,
     current: Mutex<Arc<Assignment>>,
+    /// The generation that each shard goes by. Locked when a shard is made and when pending ones are listed.
+    applied: Mutex<BTreeMap<ShardId, Arc<AtomicU64>>>,
 }
 
 impl HealthBoard {
@@ -132,7 +166,26 @@ impl HealthBoard {
         let dead = told.iter().map(|backends| vec![false; backends.len()]).collect();
         let current = Mutex::new(Arc::new(Assignment::new(&config, told.clone())));
         let known = Mutex::new(Known { told, dead });
-        HealthBoard { config, generation: AtomicU64::new(0), known, current }
+        let applied = Mutex::default();
+        HealthBoard { config, generation: AtomicU64::new(0), known, current, applied }
+    }
+
+    /// The present health, for a shard that reports what it applies. A shard of the same number, of an
+    /// earlier run of the chain, is forgotten.
+    pub(super) fn follow(&self, shard: ShardId) -> ShardHealth {
+        let (generation, assignment) = self.assignment();
+        let applied = Arc::new(AtomicU64::new(generation));
+        self.lock_applied().insert(shard, applied.clone());
+        ShardHealth { assignment, generation, applied }
+    }
+
+    /// The shards that have not applied the change with this number yet, in order. No packet of any other
+    /// shard is handled as before the change.
+    pub fn pending(&self, generation: u64) -> Vec<ShardId> {
+        let applied = self.lock_applied();
+        // Acquire: pairs with the shard's store.
+        let lags = |applied: &AtomicU64| applied.load(Ordering::Acquire) < generation;
+        applied.iter().filter(|(_, applied)| lags(applied)).map(|(shard, _)| *shard).collect()
     }
 
     /// The health as the configuration or an operator has it, by service and backend in the order of the
@@ -181,12 +234,17 @@ impl HealthBoard {
     }
 
     /// Sets the health of one backend, by the service's name and the backend's address, with its port
-    /// where it has its own; without one, of all that have this address. Returns the share of the
-    /// service's slots that changed hands.
+    /// where it has its own; without one, of all that have this address. Shards apply it on their next
+    /// regular turns: see [`HealthBoard::pending`].
     ///
     /// # Errors
     /// [`UnknownBackend`] with the names there are.
-    pub fn set(&self, service: &str, backend: &str, to: Health) -> Result<f64, UnknownBackend> {
+    pub fn set(
+        &self,
+        service: &str,
+        backend: &str,
+        to: Health,
+    ) -> Result<HealthChange, UnknownBackend> {
         let services = &self.config.services;
         let Some(number) = services.iter().position(|known| known.name == service) else {
             let names: Vec<_> = services.iter().map(|known| known.name.as_str()).collect();
@@ -209,7 +267,8 @@ impl HealthBoard {
                 *told = to;
             }
         }
-        Ok(self.put_in_force(&known)[number])
+        let moved = self.put_in_force(&known)[number];
+        Ok(HealthChange { moved, generation: self.generation() })
     }
 
     /// Every backend with its service and the health in force.
@@ -254,6 +313,10 @@ impl HealthBoard {
 
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_applied(&self) -> MutexGuard<'_, BTreeMap<ShardId, Arc<AtomicU64>>> {
+        self.applied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -304,7 +367,7 @@ mod tests {
     #[test]
     fn one_backend_changes_and_the_others_stay() {
         let board = board();
-        let moved = board.set("web", "10.0.0.2", Health::Down).unwrap();
+        let HealthChange { moved, .. } = board.set("web", "10.0.0.2", Health::Down).unwrap();
         assert!((0.2..0.3).contains(&moved), "a quarter of the slots moves: {moved}");
         board.set("web", "10.0.0.4", Health::Drain).unwrap();
         assert_eq!(board.health(), [[Health::Up, Health::Down, Health::Up, Health::Drain]]);
@@ -335,6 +398,25 @@ mod tests {
         board.note(0, 7, false);
         board.note(3, 0, false);
         assert_eq!((board.in_force(), board.generation()), (told, 3));
+    }
+
+    #[test]
+    fn a_change_is_pending_until_every_shard_has_applied_it() {
+        let board = board();
+        let mut shards = [ShardId(0), ShardId(1)].map(|shard| board.follow(shard));
+        assert_eq!(board.pending(board.generation()), []);
+        let first = board.set("web", "10.0.0.2", Health::Drain).unwrap().generation;
+        assert_eq!(board.pending(first), [ShardId(0), ShardId(1)]);
+        shards[1].renew(&board);
+        assert_eq!(board.pending(first), [ShardId(0)]);
+        assert_eq!(shards[1].assignment.health(0, 1), Health::Drain);
+        // The next change is pending for both; a shard that applies it has applied the first, too.
+        let second = board.set("web", "10.0.0.3", Health::Drain).unwrap().generation;
+        shards[0].renew(&board);
+        assert_eq!((board.pending(first), board.pending(second)), (vec![], vec![ShardId(1)]));
+        // The shard of another run takes the place of the one that will never apply it.
+        let _again = board.follow(ShardId(1));
+        assert_eq!(board.pending(second), []);
     }
 
     #[test]

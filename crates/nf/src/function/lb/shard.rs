@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use rheostat_base::Time;
+use rheostat_base::{ShardId, Time};
 use rheostat_ip::RateLimit;
 use rheostat_run::Figures;
 
-use super::health::{Assignment, HealthBoard};
+use super::health::{Assignment, HealthBoard, ShardHealth};
 
 /// The tables in force, limits, and counters.
 #[derive(Debug)]
 pub struct LbShard {
-    pub(super) assignment: Arc<Assignment>,
-    generation: u64,
+    health: ShardHealth,
     errors: RateLimit,
     echoes: RateLimit,
     next_id: u16,
@@ -71,12 +70,15 @@ impl Counts {
 }
 
 impl LbShard {
-    pub(super) fn new(board: &HealthBoard, answers_per_second: u32, seed: u64) -> LbShard {
-        let (generation, assignment) = board.assignment();
+    pub(super) fn new(
+        board: &HealthBoard,
+        shard: ShardId,
+        answers_per_second: u32,
+        seed: u64,
+    ) -> LbShard {
         let limit = RateLimit::new(answers_per_second, answers_per_second);
         LbShard {
-            assignment,
-            generation,
+            health: board.follow(shard),
             errors: limit,
             echoes: limit,
             next_id: seed as u16,
@@ -84,11 +86,15 @@ impl LbShard {
         }
     }
 
-    /// Takes over another health of the backends, if there is one.
+    /// The health of backends and the tables that the shard goes by.
+    #[inline]
+    pub(super) fn assignment(&self) -> &Arc<Assignment> {
+        &self.health.assignment
+    }
+
+    /// Applies another health of the backends, if there is one.
     pub(super) fn renew(&mut self, board: &HealthBoard) {
-        if board.generation() != self.generation {
-            (self.generation, self.assignment) = board.assignment();
-        }
+        self.health.renew(board);
     }
 
     pub(super) fn may_report(&mut self, now: Time) -> bool {
