@@ -2,7 +2,7 @@
 //! each mistake with its line, the offending text and the fix.
 //!
 //! A [`Config`] runs nothing: it says what is to be run, and the caller builds it. What goes on during a run
-//! is [`KernelFollower`], which keeps the routes of a network those of the kernel, and [`Balancer`], which
+//! is [`KernelFollower`], which keeps the routes of a network those of the kernel, [`LinkFollower`], which reports what happens to interfaces, and [`Balancer`], which
 //! moves shards between lanes as a policy says, and is driven by a thread, [`Balancing`].
 //!
 //! | file | what it does |
@@ -23,6 +23,7 @@ pub mod diagnostic;
 mod document;
 mod findings;
 pub mod kernel_follower;
+pub mod link_follower;
 pub mod machine;
 pub mod overrides;
 mod quantity;
@@ -33,5 +34,6 @@ pub use balance::{Balance, Balancer, Balancing, ShardMover};
 pub use config::{Config, LoadError, MissingInput};
 pub use diagnostic::{Finding, Report};
 pub use kernel_follower::KernelFollower;
+pub use link_follower::{LinkChange, LinkFollower};
 pub use machine::{AnyMachine, CoreState, FileId, Machine};
 pub use overrides::{DeviceOverride, OverrideError, Overrides};

@@ -7,6 +7,8 @@ pub mod filter;
 #[cfg(not(any(loom, shuttle)))]
 pub mod interface_link;
 pub mod layer;
+#[cfg(not(any(loom, shuttle)))]
+pub mod link_events;
 pub mod segmentation;
 pub mod settlement;
 pub mod sink;
@@ -33,6 +35,8 @@ pub use filter::{Filter, FilterError, Match};
 #[cfg(not(any(loom, shuttle)))]
 pub use interface_link::InterfaceLink;
 pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
+#[cfg(not(any(loom, shuttle)))]
+pub use link_events::{LinkEvent, LinkState, LinkWatch};
 pub use settlement::Settlement;
 pub use sink::{Collected, Collector, NullSink, Sink};
 #[cfg(not(any(loom, shuttle)))]
