@@ -45,6 +45,8 @@ LOST_DATAGRAMS = Fault("a tenth of datagrams lost", "meta l4proto udp numgen inc
 FEW = Fault("all but 500 packets a second dropped", "limit rate over 500/second burst 5 packets drop", at="middle")
 SILENT_HOP = Fault("no ICMP errors arrive", "icmp type time-exceeded drop")
 SILENT_HOP6 = Fault("no ICMP errors arrive", "icmpv6 type time-exceeded drop")
+NOT_TOLD = Fault("nobody says what is too long", "icmp type destination-unreachable drop")
+NOT_TOLD6 = Fault("nobody says what is too long", "icmpv6 type packet-too-big drop")
 CUT_OFF = Fault("nothing arrives after a megabyte", "quota over 1 mbytes drop")
 SHORT = Fault("frames over 1,500 bytes lost", "meta length > 1500 drop")
 #: Not at the hosts, where raw sockets come before rules.

@@ -10,8 +10,8 @@ import faults
 from faults import Fault
 from middle import Ground, Service
 from place import Place
-from scenarios import balancing, fetch, flood, health, hops, jumbo, links, ping, restart, rewrites, throughput, transfer
-from scenarios import vlan
+from scenarios import balancing, fetch, flood, health, hops, jumbo, links, mtu, ping, restart, rewrites, throughput
+from scenarios import transfer, vlan
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,9 @@ SCENARIOS = (
     Scenario("iperf3, UDP", (NAT, ROUTER), throughput.udp, faults.LOST_DATAGRAMS),
     Scenario("tagged frames", (WIRE, BRIDGE), vlan.tagged, faults.NO_VLANS),
     Scenario("frames of 9,000 bytes", (WIRE, BRIDGE), jumbo.whole, faults.SHORT),
+    Scenario("another MTU", (NAT, ROUTER), mtu.version4, faults.NOT_TOLD),
+    Scenario("another MTU, IPv6", (NAT, ROUTER), mtu.version6, faults.NOT_TOLD6),
+    Scenario("another MTU on a wire", (WIRE, BRIDGE), mtu.without_addresses, faults.SHORT),
     Scenario("flood from inside", (NAT,), flood.from_inside, faults.FEW),
     Scenario("flood from outside", (NAT,), flood.from_outside, faults.FEW),
     Scenario("down and up", (NAT,), links.down_and_up, faults.CUT_OFF, alone=True),

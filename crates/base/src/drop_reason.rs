@@ -40,8 +40,11 @@ drop_reasons! {
     HoldFull = "hold_full",
     /// The pool that was to work for the packet has as much to do as it may.
     PoolFull = "pool_full",
-    /// A transmit queue did not take the packet.
+    /// A transmit queue had no room for the packet.
     TransmitFull = "transmit_full",
+    /// The operating system or the interface refused to send the packet: the interface is down or gone, or
+    /// the other end of a virtual link takes no packets of that length.
+    TransmitRefused = "transmit_refused",
     /// The shard's flow table was full and nothing in it could be evicted.
     TableFull = "table_full",
     /// The fragment tracker of the shard was full.
@@ -73,8 +76,12 @@ drop_reasons! {
     Policed = "policed",
     /// No device leads to where the packet should go.
     NoRoute = "no_route",
-    /// The packet is longer than the path to where it should go carries, and may not be fragmented.
+    /// The packet is longer than the link or the path to where it should go carries, and may not be
+    /// fragmented.
     TooBig = "too_big",
+    /// The packet is one of IPv6, and the MTU of its interface is below the 1,280 bytes that IPv6 needs (RFC
+    /// 8200, section 5).
+    Ipv6Off = "ipv6_off",
     /// The frame is for another station on the link, or in another VLAN.
     NotOurs = "not_ours",
     /// The packet has an address that no packet here can have, or names its own way.

@@ -12,6 +12,7 @@ use rheostat_control::config::device::{DeviceConfig, DeviceKind, Pace};
 use rheostat_control::config::steering::HashKeyChoice;
 use rheostat_control::{Config, KernelFollower};
 use rheostat_io::{CaptureWriter, Device};
+use rheostat_ip::Network;
 use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
 use rheostat_packet::{Mempool, MempoolConfig};
@@ -107,6 +108,11 @@ impl Assembly {
     /// What follows the kernel's routes, if anything does: until it is dropped.
     pub(crate) fn follower(&mut self) -> Option<KernelFollower> {
         self.wiring.as_mut()?.follower.take()
+    }
+
+    /// The network layer, where devices have addresses.
+    pub(crate) fn network(&self) -> Option<Arc<Network>> {
+        Some(self.wiring.as_ref()?.network.clone())
     }
 
     /// Starts a run of `chain`, whose functions have their places in `layout`.

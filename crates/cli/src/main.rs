@@ -19,6 +19,7 @@ mod identity;
 mod interrupt;
 mod machine;
 mod memory;
+mod mtu;
 mod nat_host;
 mod network;
 mod profile;

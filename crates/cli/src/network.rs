@@ -147,9 +147,22 @@ fn interface(id: DeviceId, config: &DeviceConfig) -> Result<Interface, Failure> 
         (None, None) => [2, 0, 0, 0, 0, id.0 + 1],
     };
     let carried = own.map(|link| u16::try_from(link.mtu).unwrap_or(u16::MAX));
+    if let (Some(given), Some(carried)) = (config.mtu, carried)
+        && given > carried
+    {
+        err!(
+            "warning: device `{}` has `mtu = {given}`, but its interface carries {carried}: packets have {carried} \
+             bytes at most",
+            config.name
+        );
+    }
+    let mtu = match (config.mtu, carried) {
+        (Some(given), Some(carried)) => given.min(carried),
+        (given, carried) => given.or(carried).unwrap_or(USUAL_MTU),
+    };
     let addresses = config.addresses.iter();
     Ok(Interface {
-        mtu: config.mtu.or(carried).unwrap_or(USUAL_MTU),
+        mtu,
         addresses: addresses
             .map(|own| InterfaceAddress { address: own.address, length: own.length })
             .collect(),

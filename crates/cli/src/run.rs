@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::privileges::{self, Identity};
 use rheostat_control::config::FunctionConfig;
-use rheostat_control::{Balance, Balancer, Balancing, Config, DeviceOverride, Overrides};
+use rheostat_control::{
+    Balance, Balancer, Balancing, Config, DeviceOverride, LinkChange, LinkFollower, Overrides,
+};
+use rheostat_io::LinkEvent;
 use rheostat_nf::function::lb::HealthBoard;
 use rheostat_nf::{Chain, ChainService};
 use rheostat_observe::{
@@ -29,6 +32,7 @@ use crate::failure::Failure;
 use crate::identity;
 use crate::interrupt;
 use crate::machine::{ThisMachine, in_use, named_files};
+use crate::mtu::{self, Mtus};
 
 /// How often the end of a run is looked for.
 const TICK: Duration = Duration::from_millis(5);
@@ -203,8 +207,10 @@ impl WithChain for Run {
         if let (Some(objects), Some(sample)) = (&objects, self.sample) {
             objects.sample_every(sample);
         }
+        let mtus = mtu::Devices::of(&self.config);
         let named = named_files(&self.config);
         let mut assembly = Assembly::new(self.config, &chain, &layout)?;
+        let network = assembly.network();
         let writers = assembly.writers();
         self.files.add_captures(writers.iter().cloned());
         let followed = assembly.checks().zip(self.board.clone());
@@ -230,6 +236,7 @@ impl WithChain for Run {
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
         let view = run.view();
+        let _links = follow_links(Mtus::new(mtus, network, view.clone()))?;
         let sizes = (view.lanes(), shards);
         let balancer = Balancer::new(policy, balance.interval, sizes, view.now());
         let balancing = Balancing::start(balancer, balance, view)?;
@@ -257,6 +264,34 @@ fn policy<C: Chain>(config: &Config) -> Box<dyn Policy> {
         policy.name()
     );
     Box::new(Rss)
+}
+
+/// Follows the interfaces of live devices: the run goes by their MTUs.
+fn follow_links(mtus: Mtus) -> io::Result<Option<LinkFollower>> {
+    let interfaces = mtus.interfaces();
+    if interfaces.is_empty() {
+        return Ok(None);
+    }
+    let mtus = Arc::new(mtus);
+    let followed = mtus.clone();
+    let on_change = move |change: LinkChange| {
+        let mtu = match (change.event, change.state) {
+            (LinkEvent::Mtu(mtu), _) => mtu,
+            (LinkEvent::Returned, Some(state)) => state.mtu,
+            _ => return,
+        };
+        if let Some(said) = followed.set(change.device, mtu) {
+            err!("{said}");
+        }
+    };
+    let on_failure = |error: &io::Error| err!("warning: interfaces are not followed: {error}");
+    let prepare = move || {
+        // What it could not give up is found when the run makes sure of it.
+        let _ = privileges::give_up();
+        // What has changed since the devices were opened was nobody's event.
+        mtus.catch_up().iter().for_each(|said| err!("{said}"));
+    };
+    Ok(Some(LinkFollower::start(interfaces, prepare, on_change, on_failure)?))
 }
 
 /// Starts to put in force what checks find out, and to tell it.

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -155,50 +156,73 @@ fn a_backend_is_taken_out_of_service_and_back_in() {
     instance.stop();
 }
 
-/// A capture of TCP connections to a load balancer's address, one opened each millisecond; its number is in the
-/// client's address.
-fn connections(count: u32) -> Vec<u8> {
+/// A capture of TCP connections to a load balancer's address, opened at these milliseconds; the number of each is in
+/// the client's address.
+fn connections(times: impl IntoIterator<Item = u32>) -> Vec<u8> {
     let words = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1];
     let mut file: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
-    for number in 0..count {
+    for (number, time) in (0_u32..).zip(times) {
         let [_, _, high, low] = number.to_be_bytes();
         let mut frame = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0].to_vec();
         frame.extend([0x45, 0, 0, 40, 0, 1, 0, 0, 64, 6, 0, 0, 198, 18, high, low, 10, 200, 0, 1]);
         frame.extend([4, 0, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0]);
-        let record = [number / 1_000, number % 1_000 * 1_000, 54, 54];
+        let record = [time / 1_000, time % 1_000 * 1_000, 54, 54];
         file.extend(record.into_iter().flat_map(u32::to_le_bytes));
         file.extend(frame);
     }
     file
 }
 
-#[test]
-fn no_connection_goes_to_a_backend_that_is_said_to_be_draining() {
-    let files = tempfile::tempdir().unwrap();
-    let [input, output] = ["in.pcap", "out.pcap"].map(|name| files.path().join(name));
-    fs::write(&input, connections(60_000)).unwrap();
+/// Two lanes of a load balancer before connections opened at these milliseconds, and the capture they write.
+fn balance(files: &Path, times: impl IntoIterator<Item = u32>) -> (Instance, PathBuf) {
+    let [input, output] = ["in.pcap", "out.pcap"].map(|name| files.join(name));
+    fs::write(&input, connections(times)).unwrap();
     let device = format!(
         "kind = \"pcap\"\npace = \"recorded\"\ninput = \"{}\"\noutput = \"{}\"",
         input.display(),
         output.display()
     );
-    let config = lb_config_with(files.path(), &device);
-    let instance = Instance::start_with(&config, tempfile::tempdir().unwrap(), &["--lanes", "2"]);
-    // All of them with a lower number were opened before, and all others after.
-    let opened = || {
-        let status = json(&instance.ask(&["status", "--json"]));
-        status["devices"][0]["arrived"].as_u64().unwrap() as u32
-    };
-    let wait_for = |number: u32| {
-        while opened() < number {
-            thread::sleep(Duration::from_millis(20));
-        }
-    };
-    wait_for(200);
+    let config = lb_config_with(files, &device);
+    let folder = tempfile::tempdir().unwrap();
+    (Instance::start_with(&config, folder, &["--lanes", "2"]), output)
+}
+
+/// How many connections have been opened.
+fn opened(instance: &Instance) -> u32 {
+    let status = json(&instance.ask(&["status", "--json"]));
+    status["devices"][0]["arrived"].as_u64().unwrap() as u32
+}
+
+fn wait_for_connections(instance: &Instance, count: u32) {
+    while opened(instance) < count {
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn lanes_that_do_not_apply_a_change_are_named() {
+    let files = tempfile::tempdir().unwrap();
+    // Captures carry the time: after 100 connections it stands still, and with it the lanes' regular turns.
+    let (instance, _) = balance(files.path(), (0..100).chain([900_000]));
+    wait_for_connections(&instance, 100);
+    let refused = instance.refused(&["backend", "web", "10.1.0.2", "draining"]);
+    assert!(refused.contains("`10.1.0.2` of `web` is set to draining, but after 5 s"), "{refused}");
+    assert!(refused.contains("lane 0, lane 1 (128 shards)"), "{refused}");
+    let text = instance.ask(&["status"]);
+    assert!(text.contains("backend   web 10.1.0.2 draining"), "{text}");
+    instance.stop();
+}
+
+#[test]
+fn no_connection_goes_to_a_backend_that_is_said_to_be_draining() {
+    let files = tempfile::tempdir().unwrap();
+    let (instance, output) = balance(files.path(), 0..60_000);
+    wait_for_connections(&instance, 200);
     let said = instance.ask(&["backend", "web", "10.1.0.2", "draining"]);
     assert!(said.starts_with("web 10.1.0.2 is draining now; "), "{said}");
-    let drained = opened();
-    wait_for(drained + 500);
+    // All connections with a lower number were opened before, and all others after.
+    let drained = opened(&instance);
+    wait_for_connections(&instance, drained + 500);
     assert_eq!(instance.stop()["invariants"], "ok");
 
     let mut reader = CaptureReader::new(fs::File::open(&output).unwrap()).unwrap();

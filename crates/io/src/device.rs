@@ -3,8 +3,8 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rheostat_base::Time;
-use rheostat_packet::{Burst, PoolCache};
+use rheostat_base::{DropReason, Time};
+use rheostat_packet::{Burst, Mbuf, PoolCache};
 use rheostat_steer::IndirectionTable;
 
 use crate::settlement::Settlement;
@@ -114,6 +114,32 @@ pub trait TxQueue: Send {
     /// stays in `burst` was not sent and is the caller's to retry or to drop and count. Buffers of
     /// sent packets are returned through `pool` as soon as the device is done with them.
     fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize;
+
+    /// Why a packet stayed in the burst, at `place` of what the last [`TxQueue::send`] left there.
+    fn why_left(&self, _place: usize, _packet: &Mbuf) -> DropReason {
+        DropReason::TransmitFull
+    }
+
+    /// What was taken by [`TxQueue::send`] and has not been sent. Always nothing where taking is sending.
+    fn unsent(&mut self) -> Unsent {
+        Unsent::default()
+    }
+
+    /// Ends sending: what waits gets out if it can within 100 ms, and is refused else. Nothing is sent
+    /// through the queue afterwards.
+    fn finish(&mut self, _pool: &mut PoolCache) {}
+}
+
+/// Packets that a transmit queue took and has not sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unsent {
+    /// Packets that now wait for the operating system to send them.
+    pub waiting: u64,
+    /// Packets that it refused to send after they were taken, since the queue was opened. Their buffers come
+    /// back as those of sent packets do.
+    pub refused: u64,
+    /// Bytes of the refused packets.
+    pub refused_bytes: u64,
 }
 
 /// What can be asked of a device while its queues run elsewhere.
@@ -134,6 +160,16 @@ pub trait DeviceMonitor: Send + Sync {
     /// records concerned are in [`DeviceCounters::malformed`].
     fn warnings(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Goes by another MTU of the device's link, in bytes of IP: longer packets are no longer taken by its
+    /// transmit queues, where the operating system would not say what becomes of them.
+    fn set_mtu(&self, _mtu: u32) {}
+
+    /// The longest packet that the device can receive as it was opened, in bytes of IP; `None` where only its
+    /// link sets a bound.
+    fn longest_packet(&self) -> Option<u32> {
+        None
     }
 
     /// How the device works where that depends on the machine, to be shown at the start.

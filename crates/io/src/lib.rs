@@ -28,7 +28,7 @@ pub use backend::sim::{Driver, Pacing, SimConfig, SimNic, Stepper};
 #[cfg(not(any(loom, shuttle)))]
 pub use backend::tap::{TapConfig, TapDevice, TapOpenError};
 pub use device::{
-    Device, DeviceCounters, DeviceMonitor, QueueEnd, QueuePair, Rest, RxQueue, TxQueue,
+    Device, DeviceCounters, DeviceMonitor, QueueEnd, QueuePair, Rest, RxQueue, TxQueue, Unsent,
 };
 pub use error::OpenError;
 pub use filter::{Filter, FilterError, Match};

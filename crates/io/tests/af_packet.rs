@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::support::live::{self, Open, forward, output, rounds, transfer};
 use crate::support::steerings::{DEVICES, expected, steerings};
 use crate::support::{flow, hostile, number, udp};
-use rheostat_base::{DeviceId, QueueId, Time};
+use rheostat_base::{DeviceId, DropReason, QueueId, Time};
 use rheostat_io::{Device, Filter, Match, PacketConfig, PacketDevice, PacketOpenError};
-use rheostat_packet::Mbuf;
+use rheostat_packet::{Burst, Mbuf};
 use rheostat_steer::{HashKey, HashOptions, Orientation, Steering};
 use rheostat_testkit::namespace::as_root;
 use rheostat_testkit::veth::{Host, VethPair, ip};
@@ -281,6 +281,47 @@ fn jumbo_frames_pass_and_too_long_ones_are_refused() {
     assert_eq!(got, [long(9_014), long(3_000)]);
     let warnings = near.monitor.warnings();
     assert!(warnings[0].contains("does not carry 1 packets"), "{warnings:?}");
+    near.close();
+    far.close();
+}
+
+#[test]
+fn what_cannot_be_sent_is_left_with_its_reason_and_what_is_behind_it_passes() {
+    if !as_root() {
+        return;
+    }
+    let pair = VethPair::new("q");
+    let mut near = open(config(&pair.a, 1));
+    let mut far = open(config(&pair.b, 1));
+    let frame = |len: usize| {
+        let mut frame = udp(1, 1);
+        frame.resize(len, 0xaa);
+        frame
+    };
+    let offer = |near: &mut Open<PacketDevice>, lengths: &[usize]| {
+        let frames = lengths.iter().map(|len| near.cache.alloc_from(&frame(*len)).unwrap());
+        let mut burst: Burst = frames.collect();
+        let queue = &mut near.queues[0].tx;
+        let sent = queue.send(&mut burst, &mut near.cache, Time::ZERO);
+        let left: Vec<_> = burst.iter().map(Mbuf::len).collect();
+        let reasons = (0..).zip(&burst).map(|(place, packet)| queue.why_left(place, packet));
+        let reasons: Vec<_> = reasons.collect();
+        burst.drain(..).for_each(|packet| near.cache.free(packet));
+        (sent, left, reasons)
+    };
+    // Longer than the interface carries, and too long for the other end of the wire alone.
+    ip(&format!("link set dev {} mtu 1000", pair.b));
+    let (sent, left, reasons) = offer(&mut near, &[100, 1_600, 101, 1_200, 102]);
+    assert_eq!((sent, left), (3, vec![1_600, 1_200]));
+    assert_eq!(reasons, [DropReason::TooBig, DropReason::TransmitRefused]);
+    let mut got = Vec::new();
+    far.poll_for(3, |_, packet| got.push(packet.len()));
+    assert_eq!(got, [100, 101, 102]);
+    assert_eq!(near.monitor.counters().sent, 3);
+    ip(&format!("link set dev {} down", pair.a));
+    let (sent, left, reasons) = offer(&mut near, &[100, 101]);
+    assert_eq!((sent, left), (0, vec![100, 101]));
+    assert_eq!(reasons, [DropReason::TransmitRefused; 2]);
     near.close();
     far.close();
 }

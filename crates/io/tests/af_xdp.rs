@@ -5,4 +5,5 @@ mod crossing;
 mod jumbo;
 mod lanes;
 mod lifecycle;
+mod refused;
 mod rig;

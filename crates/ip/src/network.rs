@@ -16,7 +16,7 @@ use crate::resident::{LocalPacket, Outbox, Resident};
 use crate::route::{Hop, Route, RouteError, Routes};
 
 /// The least MTU of a link for IPv4 (RFC 791, section 3.2) and for IPv6 (RFC 8200, section 5).
-const LEAST_MTU: [u16; 2] = [68, 1_280];
+pub(crate) const LEAST_MTU: [u16; 2] = [68, 1_280];
 /// How often interfaces announce their addresses at the start, and how long apart (RFC 5227, section 1.1:
 /// ANNOUNCE_NUM and ANNOUNCE_INTERVAL).
 const ANNOUNCEMENTS: u8 = 2;
@@ -109,6 +109,8 @@ pub enum NetworkError {
 pub struct Network {
     interfaces: Vec<Interface>,
     policy: Policy,
+    /// The MTUs of the interfaces' links now, in their order.
+    mtus: Mutex<Box<[u16]>>,
     routes: Mutex<Arc<Routes>>,
     neighbours: Mutex<Neighbours>,
     residents: Vec<Arc<dyn Resident>>,
@@ -118,7 +120,7 @@ pub struct Network {
     announcements: Mutex<u8>,
     // Hints. They publish nothing: what they point to is read under a lock, and being late with it does no
     // harm, so all accesses are relaxed.
-    /// Grows when routes or neighbours change.
+    /// Grows when routes, neighbours or MTUs change.
     changes: AtomicU64,
     /// When neighbours, residents and announcements next have something to do, in nanoseconds.
     neighbours_due: AtomicU64,
@@ -142,9 +144,11 @@ impl Network {
         let mut neighbours = Neighbours::new(policy.neighbours);
         neighbours.set_gateways(gateways(&routes));
         let announcements_due = if policy.announce { 0 } else { u64::MAX };
+        let mtus = interfaces.iter().map(|interface| interface.mtu).collect();
         Ok(Network {
             interfaces,
             policy,
+            mtus: Mutex::new(mtus),
             routes: Mutex::new(Arc::new(routes)),
             neighbours: Mutex::new(neighbours),
             residents: Vec::new(),
@@ -198,6 +202,31 @@ impl Network {
         Ok(())
     }
 
+    /// The MTU of a device's link now: that of its interface until [`Network::set_mtu`] is called.
+    pub fn mtu(&self, device: DeviceId) -> Option<u16> {
+        let number = self.interfaces.iter().position(|interface| interface.device == device)?;
+        lock(&self.mtus).get(number).copied()
+    }
+
+    /// Follows a device's link that carries packets of another length from now on. Every lane goes by it
+    /// from its next poll on: longer packets are fragmented, or their senders told. Below 1,280 bytes the
+    /// interface carries no IPv6 (RFC 8200, section 5) until the MTU is large enough again; less than 68
+    /// counts as 68 (RFC 791, section 3.2). Nothing comes of a device without an interface.
+    pub fn set_mtu(&self, device: DeviceId, mtu: u16) {
+        let mut mtus = lock(&self.mtus);
+        let number = self.interfaces.iter().position(|interface| interface.device == device);
+        if let Some(known) = number.and_then(|number| mtus.get_mut(number)) {
+            *known = mtu.max(LEAST_MTU[0]);
+            // Under the lock: a lane that sees the number waits for it and finds the MTU.
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The MTU of each interface's link now.
+    pub(crate) fn mtus(&self) -> Box<[u16]> {
+        lock(&self.mtus).clone()
+    }
+
     /// Enters the link address of a neighbour, which is never asked for it then.
     pub fn set_neighbour(&self, device: DeviceId, address: IpAddr, mac: MacAddress) {
         let key = NeighbourKey::new(device, address);
@@ -214,7 +243,7 @@ impl Network {
         all
     }
 
-    /// A number that is another one after routes or neighbours have changed.
+    /// A number that is another one after routes, neighbours or MTUs have changed.
     #[inline]
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)

@@ -199,7 +199,7 @@ impl Stack {
         &self.network
     }
 
-    /// Catches up with what other lanes have learned. To be called before the packets of a poll, so that
+    /// Catches up with what other lanes have learned, and with other routes and MTUs. To be called before the packets of a poll, so that
     /// those that have waited leave before them.
     #[inline]
     pub fn refresh(&mut self, turn: &mut Turn<'_>) {
@@ -213,6 +213,11 @@ impl Stack {
     fn catch_up(&mut self, turn: &mut Turn<'_>) {
         self.changes = self.network.changes();
         self.routes = self.network.routes();
+        for (interface, mtu) in self.network.interfaces().iter().zip(self.network.mtus()) {
+            if let Some(Some(port)) = self.ports.get_mut(interface.device.index()) {
+                port.set_mtu(mtu);
+            }
+        }
         let Stack { network, neighbours, waiting, .. } = self;
         // Those that packets wait for and that have answered, or are given up.
         let decided: Vec<NeighbourKey> = network.with_neighbours(|table| {
@@ -286,6 +291,11 @@ impl Stack {
     pub fn drain(&mut self, mut send: impl FnMut(DeviceId, Mbuf), turn_round: impl FnMut(Mbuf)) {
         self.sent.drain(..).for_each(|(device, packet)| send(device, packet));
         self.returning.drain(..).for_each(turn_round);
+    }
+
+    /// Whether the device's link is wide enough for IPv6.
+    fn carries_v6(&self, device: DeviceId) -> bool {
+        self.port(device).is_some_and(Port::carries_v6)
     }
 
     #[inline(always)]

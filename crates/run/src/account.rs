@@ -66,7 +66,7 @@ lane_counters! {
     originated,
     /// Copies that functions made of packets, beyond the first.
     copied,
-    /// Packets that devices took.
+    /// Packets that devices sent.
     sent,
     /// Bytes of those packets.
     sent_bytes,
@@ -108,6 +108,8 @@ lane_counters! {
     on_hold,
     /// Packets for which a pool now works; a gauge.
     at_pool,
+    /// Packets that devices have taken and not yet sent, as far as they know; a gauge.
+    transmitting,
     /// The most flows the lane has held at once; a gauge.
     flows_peak,
 }
@@ -124,7 +126,7 @@ impl LaneCounters {
 }
 
 /// Counters that may fall.
-const GAUGES: [&str; 5] = ["held", "waiting", "on_hold", "at_pool", "flows_peak"];
+const GAUGES: [&str; 6] = ["held", "waiting", "on_hold", "at_pool", "transmitting", "flows_peak"];
 
 impl LaneSample {
     /// Packets dropped for any reason.
@@ -132,9 +134,9 @@ impl LaneSample {
         self.dropped.iter().sum()
     }
 
-    /// Packets that stay in the lane for now.
+    /// Packets that stay in the lane, or wait in a device, for now.
     pub fn held_total(&self) -> u64 {
-        self.held + self.waiting + self.on_hold + self.at_pool
+        self.held + self.waiting + self.on_hold + self.at_pool + self.transmitting
     }
 
     /// Flows alive.
@@ -160,8 +162,8 @@ impl LaneSample {
     #[must_use]
     pub fn since(&self, earlier: &LaneSample) -> LaneSample {
         let difference = self.combine(earlier, u64::wrapping_sub);
-        let LaneSample { held, waiting, on_hold, at_pool, flows_peak, .. } = *self;
-        LaneSample { held, waiting, on_hold, at_pool, flows_peak, ..difference }
+        let LaneSample { held, waiting, on_hold, at_pool, transmitting, flows_peak, .. } = *self;
+        LaneSample { held, waiting, on_hold, at_pool, transmitting, flows_peak, ..difference }
     }
 
     /// The counters that may only grow, to compare two samples of a running lane.
@@ -183,6 +185,7 @@ pub(crate) fn received_and_done(lanes: &[Arc<LaneCounters>]) -> Option<u64> {
         + before.consumed
         + before.held
         + before.waiting
+        + before.transmitting
         + before.dropped_total()
         + before.handoff_out;
     let entered = after.received + after.originated + after.copied + after.handoff_in;

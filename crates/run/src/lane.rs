@@ -328,7 +328,7 @@ impl<S: Service> Lane<S> {
             counters: &self.counters,
         };
         self.service.finish(&mut state, &mut self.egress, now);
-        self.egress.flush(&mut self.pool, &self.counters);
+        self.egress.finish(&mut self.pool, &self.counters);
         self.pool.flush();
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rheostat_base::{Clock, ClockSource, QueueId, Time, sync};
+use rheostat_base::{Clock, ClockSource, DeviceId, QueueId, Time, sync};
 use rheostat_io::layer::capture::{Epoch, Taps};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor};
 use rheostat_steer::{Fence, HashKey, IndirectionTable, RewriteError, Steering};
@@ -142,6 +142,19 @@ impl RunView {
     /// The names of the devices, in the order of their numbers.
     pub fn devices(&self) -> &[String] {
         &self.names
+    }
+
+    /// Lets a device go by another MTU of its link, in bytes of IP.
+    pub fn set_mtu(&self, device: DeviceId, mtu: u32) {
+        if let Some(monitor) = self.monitors.get(device.index()) {
+            monitor.set_mtu(mtu);
+        }
+    }
+
+    /// The longest packet that a device can carry as it was opened, in bytes of IP; `None` where only its link
+    /// sets a bound.
+    pub fn longest_packet(&self, device: DeviceId) -> Option<u32> {
+        self.monitors.get(device.index())?.longest_packet()
     }
 
     /// The entries of a device's indirection table.

@@ -77,6 +77,7 @@ impl Stack {
         match ethertype {
             ethernet::ARP => self.take_arp(packet, l3, turn),
             ethernet::IPV4 if !is_for_many => self.admit_v4(packet, l3, turn),
+            ethernet::IPV6 if !port.carries_v6() => Admission::Drop(DropReason::Ipv6Off),
             ethernet::IPV6 if !is_for_many => self.admit_v6(packet, l3, turn),
             // What many get is never passed on (RFC 1812, section 5.3.4).
             ethernet::IPV6 => self.take_group_v6(packet, l3, turn),
@@ -108,8 +109,8 @@ impl Stack {
         if let Some(taken) = self.look_ahead(packet, l3, hop, to, ttl, turn) {
             return taken;
         }
-        if !may_fragment && self.is_too_long(hop, total) {
-            return self.refuse_too_long(packet, l3, hop, turn);
+        if !may_fragment && self.is_too_long(hop, total, ethernet::IPV4) {
+            return self.refuse_too_long(packet, l3, hop, ethernet::IPV4, turn);
         }
         let header = packet.data_mut().get_mut(usize::from(l3)..).unwrap_or_default();
         if let Ok(mut ip) = Ipv4PacketMut::new(header) {
@@ -126,9 +127,9 @@ impl Stack {
         };
         let (source, destination) = (ip.source(), ip.destination());
         let (limit, total) = (ip.hop_limit(), ipv6::HEADER + usize::from(ip.payload_len()));
-        let is_own = |port: &super::Port| port.owns_v6(source);
-        if self.port(packet.meta.device).is_some_and(is_own) {
-            return Admission::Drop(DropReason::Martian);
+        let refused = |port: &super::Port| port.owns_v6(source) || !port.carries_v6();
+        if self.port(packet.meta.device).is_some_and(refused) {
+            return Admission::Drop(self.refused_v6(packet));
         }
         let is_local = |address: Ipv6Addr| address.segments()[0] & 0xffc0 == 0xfe80;
         if !may_be_source_v6(source)
@@ -143,8 +144,8 @@ impl Stack {
         if let Some(taken) = self.look_ahead(packet, l3, hop, to, limit, turn) {
             return taken;
         }
-        if total > usize::from(u16::MAX) || self.is_too_long(hop, total as u16) {
-            return self.refuse_too_long(packet, l3, hop, turn);
+        if total > usize::from(u16::MAX) || self.is_too_long(hop, total as u16, ethernet::IPV6) {
+            return self.refuse_too_long(packet, l3, hop, ethernet::IPV6, turn);
         }
         let header = packet.data_mut().get_mut(usize::from(l3)..).unwrap_or_default();
         if let Ok(mut ip) = Ipv6PacketMut::new(header) {
@@ -206,10 +207,10 @@ impl Stack {
 
     /// Whether a packet is longer than the link of its hop carries.
     #[inline(always)]
-    fn is_too_long(&self, hop: HopId, total: u16) -> bool {
+    fn is_too_long(&self, hop: HopId, total: u16, ethertype: u16) -> bool {
         match self.routes.hop(hop) {
             Hop::OnLink(device) | Hop::Gateway(device, _) => {
-                self.port(device).is_some_and(|port| total > port.mtu)
+                self.port(device).is_some_and(|port| total > port.longest(ethertype))
             }
             _ => false,
         }
@@ -222,16 +223,30 @@ impl Stack {
         packet: &Mbuf,
         l3: u8,
         hop: HopId,
+        ethertype: u16,
         turn: &mut Turn<'_>,
     ) -> Admission {
         let mtu = match self.routes.hop(hop) {
             Hop::OnLink(device) | Hop::Gateway(device, _) => {
-                self.port(device).map_or(u16::MAX, |port| port.mtu)
+                self.port(device).map_or(u16::MAX, |port| port.longest(ethertype))
             }
             _ => u16::MAX,
         };
+        if mtu == 0 {
+            self.complain(packet, l3, Problem::NoRoute, turn);
+            return Admission::Drop(DropReason::Ipv6Off);
+        }
         self.complain(packet, l3, Problem::TooBig(mtu), turn);
         Admission::Drop(DropReason::TooBig)
+    }
+
+    /// Why a packet of IPv6 is refused that arrived where IPv6 is off, or from an address of this machine.
+    #[cold]
+    fn refused_v6(&self, packet: &Mbuf) -> DropReason {
+        match self.carries_v6(packet.meta.device) {
+            true => DropReason::Martian,
+            false => DropReason::Ipv6Off,
+        }
     }
 
     /// Packets of IPv6 with addresses that are not routed: of groups, of the link, of nobody.

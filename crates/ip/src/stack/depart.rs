@@ -67,7 +67,7 @@ impl Stack {
         let (Some(leaving), Some(port)) = (Leaving::of(packet, path.l3), self.port(device)) else {
             return Departure::Drop(DropReason::Malformed);
         };
-        if leaving.len > usize::from(port.mtu) {
+        if leaving.len > usize::from(port.longest(leaving.ethertype)) {
             return self.seal_long(packet, path, device, mac, turn);
         }
         match port.write_link(packet, path.l3, mac, leaving.ethertype) {
@@ -81,6 +81,9 @@ impl Stack {
     #[inline(never)]
     fn depart_unknown(&mut self, packet: &mut Mbuf, next: Next, turn: &mut Turn<'_>) -> Departure {
         let device = next.key.device();
+        if next.key.address().is_ipv6() && !self.carries_v6(device) {
+            return self.refuse_v6(packet, next.path, device, turn);
+        }
         match self.port(device).is_some_and(|port| port.is_played) {
             true => self.seal(packet, next.path, device, assumed_mac(next.key.address()), turn),
             false => Departure::Hold(next),
@@ -98,6 +101,19 @@ impl Stack {
         debug_assert_eq!(mapped(address), destination, "an address is a number and back");
         let hop = self.routes.lookup(address);
         (hop, self.routes.hop(hop))
+    }
+
+    /// A packet of IPv6 whose next link is too narrow for IPv6: as if no route led there.
+    #[cold]
+    fn refuse_v6(
+        &mut self,
+        packet: &Mbuf,
+        path: Path,
+        device: DeviceId,
+        turn: &mut Turn<'_>,
+    ) -> Departure {
+        self.complain_after_chain(packet, path, device, Problem::NoRoute, turn);
+        Departure::Drop(DropReason::Ipv6Off)
     }
 
     /// A packet for which nobody is found to pass it to.
@@ -139,7 +155,10 @@ impl Stack {
         let Some((leaving, port)) = Leaving::of(packet, path.l3).zip(self.port(device)) else {
             return Departure::Drop(DropReason::Malformed);
         };
-        let mtu = port.mtu;
+        let mtu = port.longest(leaving.ethertype);
+        if mtu == 0 {
+            return self.refuse_v6(packet, path, device, turn);
+        }
         if !leaving.may_fragment {
             self.complain_after_chain(packet, path, device, Problem::TooBig(mtu), turn);
             return Departure::Drop(DropReason::TooBig);

@@ -7,6 +7,7 @@ use rheostat_packet::build::MIN_FRAME;
 use rheostat_packet::wire::{MacAddress, ethernet, vlan};
 
 use crate::interface::Interface;
+use crate::network::LEAST_MTU;
 
 /// Where IP starts in a frame without a tag, and with one.
 pub(super) const UNTAGGED: u8 = ethernet::HEADER as u8;
@@ -16,7 +17,10 @@ pub(super) const TAGGED: u8 = (ethernet::HEADER + vlan::TAG) as u8;
 #[derive(Clone, Debug)]
 pub(super) struct Port {
     pub(super) mac: MacAddress,
+    /// The longest packet of IPv4 that the link carries now.
     pub(super) mtu: u16,
+    /// The longest packet of IPv6; 0 where the link is too narrow for IPv6.
+    pub(super) mtu_v6: u16,
     /// Where IP starts in its frames.
     pub(super) l3: u8,
     pub(super) vlan: Option<u16>,
@@ -39,15 +43,36 @@ impl Port {
             std::net::IpAddr::V6(v6) => Some(v6),
             std::net::IpAddr::V4(_) => None,
         });
-        Port {
+        let mut port = Port {
             mac: interface.mac,
-            mtu: interface.mtu,
+            mtu: 0,
+            mtu_v6: 0,
             l3: if interface.vlan.is_some() { TAGGED } else { UNTAGGED },
             vlan: interface.vlan,
             is_played: interface.is_played,
             own_v4: v4.collect(),
             own_v6: v6.chain([interface.link_local()]).collect(),
-        }
+        };
+        port.set_mtu(interface.mtu);
+        port
+    }
+
+    /// Goes by another MTU of the link.
+    pub(super) fn set_mtu(&mut self, mtu: u16) {
+        self.mtu = mtu;
+        self.mtu_v6 = if mtu < LEAST_MTU[1] { 0 } else { mtu };
+    }
+
+    /// Whether the link is wide enough for IPv6.
+    #[inline]
+    pub(super) fn carries_v6(&self) -> bool {
+        self.mtu_v6 > 0
+    }
+
+    /// The longest packet of this ethertype that the link carries.
+    #[inline(always)]
+    pub(super) fn longest(&self, ethertype: u16) -> u16 {
+        if ethertype == ethernet::IPV6 { self.mtu_v6 } else { self.mtu }
     }
 
     #[inline]

@@ -109,6 +109,9 @@ impl Stack {
         let network = self.network.clone();
         for Solicitation { device, target, to } in questions {
             let Some(interface) = network.interface(*device) else { continue };
+            if target.is_ipv6() && !self.carries_v6(*device) {
+                continue;
+            }
             let frame = match (*target, interface.address_towards(*target)) {
                 (IpAddr::V4(target), Some(IpAddr::V4(own))) => {
                     frames::request(interface, own, target, *to)
@@ -140,6 +143,8 @@ impl Stack {
             addresses.push(interface.link_local().into());
             addresses.sort_unstable();
             addresses.dedup();
+            let carries_v6 = self.carries_v6(interface.device);
+            addresses.retain(|address| address.is_ipv4() || carries_v6);
             for address in addresses {
                 let frame = match address {
                     IpAddr::V4(v4) => frames::announcement(interface, v4),

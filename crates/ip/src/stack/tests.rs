@@ -315,6 +315,86 @@ fn other_routes_count_from_the_next_poll_on() {
     bench.finish();
 }
 
+/// A network whose neighbours on both links are known, with a host of IPv6 on each.
+fn known_neighbours() -> Network {
+    let mut interfaces = interfaces();
+    interfaces[1].addresses.push("fd01::1/64".parse().unwrap());
+    let network = Network::new(interfaces, &[], quiet()).unwrap();
+    for (device, address) in [(0, "10.0.0.2"), (0, "fd00::2"), (1, "192.0.2.2"), (1, "fd01::2")] {
+        network.set_neighbour(DeviceId(device), address.parse().unwrap(), PEER);
+    }
+    network
+}
+
+#[test]
+fn another_mtu_of_a_link_counts_from_the_next_poll_on() {
+    let mut bench = Bench::new(known_neighbours(), 1);
+    let network = bench.lanes[0].0.network.clone();
+    let v4 = udp(LAN, "10.0.0.2", "192.0.2.2", 1_400);
+    let v6 = udp(LAN, "fd00::2", "fd01::2", 1_400);
+    let mut fragmented = v4.clone();
+    fragmented[20] &= !0x40;
+    let sum = rheostat_packet::checksum::of(&[&fragmented[14..24], &fragmented[26..34]].concat());
+    fragmented[24..26].copy_from_slice(&sum.to_be_bytes());
+    for packet in [&v4, &v6, &fragmented] {
+        let passed = bench.receive(0, 0, packet, s(0));
+        assert_eq!((passed.len(), passed[0].0), (1, DeviceId(1)));
+    }
+    network.set_mtu(DeviceId(1), 1_300);
+    assert_eq!((network.mtu(DeviceId(1)), network.mtu(DeviceId(0))), (Some(1_300), Some(1_500)));
+    // The senders are told the new MTU, by ICMP type 3 code 4 and ICMPv6 type 2.
+    let told = bench.receive(0, 0, &v4, s(0));
+    assert_eq!((told.len(), told[0].0), (1, DeviceId(0)));
+    assert_eq!(
+        (&told[0].1[34..36], &told[0].1[40..42]),
+        (&[3, 4][..], &1_300_u16.to_be_bytes()[..])
+    );
+    let told = bench.receive(0, 0, &v6, s(0));
+    assert_eq!((told.len(), told[0].0), (1, DeviceId(0)));
+    assert_eq!(
+        (&told[0].1[54..56], &told[0].1[58..62]),
+        (&[2, 0][..], &1_300_u32.to_be_bytes()[..])
+    );
+    assert_eq!(bench.dropped(DropReason::TooBig), 2);
+    // What may be cut is.
+    let pieces = bench.receive(0, 0, &fragmented, s(0));
+    assert_eq!(pieces.len(), 2);
+    assert!(pieces.iter().all(|(device, frame)| *device == DeviceId(1) && frame.len() <= 1_314));
+    // A wider link carries it whole again.
+    network.set_mtu(DeviceId(1), 1_500);
+    for packet in [&v4, &v6, &fragmented] {
+        let passed = bench.receive(0, 0, packet, s(0));
+        assert_eq!((passed.len(), passed[0].0), (1, DeviceId(1)));
+    }
+    bench.finish();
+}
+
+#[test]
+fn a_link_too_narrow_for_ipv6_carries_none_until_it_is_wide_again() {
+    let mut bench = Bench::new(known_neighbours(), 1);
+    let network = bench.lanes[0].0.network.clone();
+    let (out, back) = (udp(LAN, "fd00::2", "fd01::2", 5), udp(WAN, "fd01::2", "fd00::2", 5));
+    let v4 = udp(LAN, "10.0.0.2", "192.0.2.2", 5);
+    network.set_mtu(DeviceId(1), 1_279);
+    // No route leads there: the sender is told (ICMPv6 type 1), and nothing is taken from there.
+    let told = bench.receive(0, 0, &out, s(0));
+    assert_eq!((told.len(), told[0].0, told[0].1[54]), (1, DeviceId(0), 1));
+    assert_eq!(bench.receive(0, 1, &back, s(0)), []);
+    assert_eq!(bench.dropped(DropReason::Ipv6Off), 2);
+    assert_eq!(bench.receive(0, 0, &v4, s(0)).len(), 1, "IPv4 goes on");
+    // A neighbour that is not known is not asked for.
+    let unknown = udp(LAN, "fd00::2", "fd01::3", 5);
+    let told = bench.receive(0, 0, &unknown, s(0));
+    assert_eq!((told.len(), told[0].0, told[0].1[54]), (1, DeviceId(0), 1));
+    network.set_mtu(DeviceId(1), 1_280);
+    assert_eq!(bench.receive(0, 0, &out, s(0))[0].0, DeviceId(1));
+    assert_eq!(bench.receive(0, 1, &back, s(0))[0].0, DeviceId(0));
+    // No link of IPv4 is narrower than 68 bytes.
+    network.set_mtu(DeviceId(1), 10);
+    assert_eq!(network.mtu(DeviceId(1)), Some(68));
+    bench.finish();
+}
+
 /// Answers datagrams with themselves, and sends one of its own each second.
 #[derive(Default)]
 struct Parrot {

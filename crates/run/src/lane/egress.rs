@@ -1,9 +1,9 @@
 //! What leaves a lane: packets that are sent, packets that are dropped, packets that served their purpose.
 
 use rheostat_base::{DeviceId, DropReason, Time};
-use rheostat_io::TxQueue;
 use rheostat_io::layer::capture::LaneTap;
 use rheostat_io::layer::trace::Step;
+use rheostat_io::{TxQueue, Unsent};
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 
 use crate::account::LaneCounters;
@@ -22,11 +22,16 @@ struct Port {
     device: DeviceId,
     queue: Box<dyn TxQueue>,
     burst: Burst,
+    /// What the queue has taken and not sent, as it was last counted.
+    unsent: Unsent,
 }
 
 impl Egress {
     pub(super) fn new(queues: Vec<Box<dyn TxQueue>>) -> Egress {
-        let port = |(device, queue)| Port { device: DeviceId(device), queue, burst: Burst::new() };
+        let port = |(device, queue)| {
+            let (device, burst) = (DeviceId(device), Burst::new());
+            Port { device, queue, burst, unsent: Unsent::default() }
+        };
         let ports = (0..).zip(queues).map(port).collect();
         Egress { ports, returning: Vec::new(), now: Time::ZERO, tap: LaneTap::default() }
     }
@@ -108,7 +113,18 @@ impl Egress {
         for port in &mut self.ports {
             if !port.burst.is_empty() {
                 port.flush(pool, counters, self.now, &mut self.tap);
+            } else if port.unsent.waiting > 0 {
+                port.account((0, 0), counters);
             }
+        }
+    }
+
+    /// Sends everything collected, and ends sending.
+    pub(super) fn finish(&mut self, pool: &mut PoolCache, counters: &LaneCounters) {
+        self.flush(pool, counters);
+        for port in &mut self.ports {
+            port.queue.finish(pool);
+            port.account((0, 0), counters);
         }
     }
 }
@@ -125,19 +141,39 @@ impl Port {
             tap.offer(self.device, &self.burst);
         }
         let offered: u64 = self.burst.iter().map(|packet| packet.len() as u64).sum();
-        let sent = self.queue.send(&mut self.burst, pool, now);
+        let taken = self.queue.send(&mut self.burst, pool, now);
         if tap.is_armed() {
-            tap.took(self.device, sent);
+            tap.took(self.device, taken);
         }
-        let refused: u64 = self.burst.iter().map(|packet| packet.len() as u64).sum();
-        counters.sent.add(sent as u64);
-        counters.sent_bytes.add(offered - refused);
-        counters.dropped.add(DropReason::TransmitFull, self.burst.len() as u64);
-        for packet in self.burst.drain(..) {
+        let left: u64 = self.burst.iter().map(|packet| packet.len() as u64).sum();
+        self.account((taken as u64, offered - left), counters);
+        for (place, packet) in self.burst.drain(..).enumerate() {
+            let reason = self.queue.why_left(place, &packet);
+            counters.dropped.add(reason, 1);
             if tap.is_armed() {
-                tap.dropped(self.device, &packet, DropReason::TransmitFull);
+                tap.dropped(self.device, &packet, reason);
             }
             pool.free(packet);
+        }
+    }
+
+    /// Counts as sent what the queue has taken, so many packets and bytes just now, less what it has not
+    /// sent; and what the operating system refused as dropped. No counter goes back: a packet counts when
+    /// its fate is known.
+    #[inline]
+    fn account(&mut self, (packets, bytes): (u64, u64), counters: &LaneCounters) {
+        let before = std::mem::replace(&mut self.unsent, self.queue.unsent());
+        let after = self.unsent;
+        let refused = after.refused - before.refused;
+        let sent = (packets + before.waiting).saturating_sub(after.waiting + refused);
+        counters.sent.add(sent);
+        counters.sent_bytes.add(bytes.saturating_sub(after.refused_bytes - before.refused_bytes));
+        if refused > 0 {
+            counters.dropped.add(DropReason::TransmitRefused, refused);
+        }
+        if after.waiting != before.waiting {
+            let elsewhere = counters.transmitting.get() - before.waiting;
+            counters.transmitting.set(elsewhere + after.waiting);
         }
     }
 }
@@ -145,5 +181,75 @@ impl Port {
 impl std::fmt::Debug for Egress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Egress").field("ports", &self.ports.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use rheostat_packet::{Mempool, MempoolConfig};
+
+    use super::*;
+
+    /// Takes everything; what becomes of it afterwards is the test's to say.
+    struct Taker(Arc<Mutex<Unsent>>);
+
+    impl TxQueue for Taker {
+        fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, _: Time) -> usize {
+            let count = burst.len();
+            burst.drain(..).for_each(|packet| pool.free(packet));
+            count
+        }
+
+        fn unsent(&mut self) -> Unsent {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        fn finish(&mut self, _: &mut PoolCache) {
+            let unsent = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            unsent.refused += std::mem::take(&mut unsent.waiting);
+        }
+    }
+
+    #[test]
+    fn a_packet_counts_as_sent_when_it_is_and_as_dropped_when_the_kernel_refuses_it() {
+        let config = MempoolConfig { buffers: 64, ..MempoolConfig::default() };
+        let mut pool = PoolCache::new(Mempool::new(&config).unwrap());
+        let unsent: [Arc<Mutex<Unsent>>; 2] = Default::default();
+        let queues = unsent.iter().map(|unsent| Box::new(Taker(unsent.clone())) as _).collect();
+        let (mut egress, counters) = (Egress::new(queues), LaneCounters::default());
+        let mut send = |egress: &mut Egress, device: u8, count: usize| {
+            for _ in 0..count {
+                let packet = pool.alloc_from(&[0; 100]).unwrap();
+                egress.send(DeviceId(device), packet, &mut pool, &counters);
+            }
+            egress.flush(&mut pool, &counters);
+        };
+        let state = || {
+            let now = counters.sample();
+            let refused = now.dropped[DropReason::TransmitRefused as usize];
+            (now.sent, now.transmitting, refused)
+        };
+        let set = |device: usize, waiting, refused| {
+            let refused_bytes = refused * 100;
+            *unsent[device].lock().unwrap() = Unsent { waiting, refused, refused_bytes };
+        };
+        send(&mut egress, 0, 10);
+        assert_eq!(state(), (10, 0, 0));
+        // Of 10 more, 3 are refused at once and 4 wait; likewise for 2 of another device.
+        set(0, 4, 3);
+        send(&mut egress, 0, 10);
+        set(1, 2, 0);
+        send(&mut egress, 1, 5);
+        assert_eq!(state(), (10 + 3 + 3, 6, 3));
+        assert_eq!(counters.sent_bytes.get(), 100 * (10 + 7 + 5));
+        // Later, one of the 4 is refused as well, 2 get out, and nothing else is sent.
+        set(0, 1, 4);
+        send(&mut egress, 0, 0);
+        assert_eq!(state(), (18, 3, 4));
+        // What still waits at the end is not sent.
+        egress.finish(&mut pool, &counters);
+        assert_eq!(state(), (18, 0, 7));
     }
 }

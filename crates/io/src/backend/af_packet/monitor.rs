@@ -106,7 +106,7 @@ impl DeviceMonitor for PacketMonitor {
                 warnings.push(format!("interface `{name}` is down: `ip link set dev {name} up`"));
             }
         }
-        let refused = self.counters.sent(|lane| &lane.refused);
+        let refused = self.counters.sent(|lane| &lane.too_long);
         if refused > 0 {
             warnings.push(format!("`{name}` does not carry {refused} packets: they are too long"));
         }

@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
-use rheostat_base::{Counter, Time};
+use rheostat_base::{Counter, DropReason, Time};
 use rheostat_packet::mbuf::MAX_SEGMENTS;
 use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 use rustix::io::Errno;
@@ -16,25 +16,31 @@ use crate::sys::packet_socket::PacketSocket;
 /// Pieces of packets in one call: every packet may be in several buffers.
 const PIECES: usize = BURST + 2 * MAX_SEGMENTS;
 
+/// Packets of a burst that the kernel may drop as it sends them, before the rest of the burst is given up: a
+/// card that is full drops all of them, and each is a system call.
+const MOST_DROPPED: usize = 4;
+
 /// What a lane sends. Written by the lane.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Sent {
     pub(super) packets: Counter,
     pub(super) bytes: Counter,
-    /// Packets that the interface does not carry, most of them because of their length.
-    pub(super) refused: Counter,
+    /// Packets that are longer than the interface carries.
+    pub(super) too_long: Counter,
 }
 
 /// The transmit queue of a lane.
 pub(super) struct PacketTx {
     socket: PacketSocket,
     sent: Arc<Sent>,
+    /// Why packets stayed in the last burst, in their order there.
+    left: ArrayVec<DropReason, BURST>,
 }
 
 impl PacketTx {
     pub(super) fn new(socket: PacketSocket, sent: Arc<Sent>) -> PacketTx {
-        PacketTx { socket, sent }
+        PacketTx { socket, sent, left: ArrayVec::new() }
     }
 
     /// Offers packets to the kernel: how many it took, or why not the first.
@@ -63,7 +69,9 @@ impl PacketTx {
 impl TxQueue for PacketTx {
     fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, _now: Time) -> usize {
         let mut unfit = Burst::new();
-        let mut taken = 0;
+        let mut reasons: ArrayVec<DropReason, BURST> = ArrayVec::new();
+        let (mut taken, mut dropped) = (0, 0);
+        let mut rest = DropReason::TransmitFull;
         while !burst.is_empty() {
             match self.offer(burst) {
                 Ok(0) => break,
@@ -75,15 +83,42 @@ impl TxQueue for PacketTx {
                     }
                 }
                 // Of those behind it, the interface may still carry some.
-                Err(Errno::MSGSIZE | Errno::INVAL) => unfit.extend(burst.drain(..1)),
+                Err(Errno::MSGSIZE) => {
+                    unfit.extend(burst.drain(..1));
+                    reasons.push(DropReason::TooBig);
+                    self.sent.too_long.increment();
+                }
+                // Shorter than a link header.
+                Err(Errno::INVAL) => {
+                    unfit.extend(burst.drain(..1));
+                    reasons.push(DropReason::TransmitRefused);
+                }
+                // The kernel has dropped it on its way out: the card is full, or the other end of a virtual
+                // link does not take it. It may take those behind.
+                Err(Errno::NOBUFS) if dropped < MOST_DROPPED => {
+                    dropped += 1;
+                    unfit.extend(burst.drain(..1));
+                    reasons.push(DropReason::TransmitRefused);
+                }
                 Err(Errno::INTR) => {}
-                // No room, or the interface is down or gone: for the caller to count.
-                Err(_) => break,
+                // No room: for the caller to count.
+                Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => break,
+                // The interface is down or gone.
+                Err(_) => {
+                    rest = DropReason::TransmitRefused;
+                    break;
+                }
             }
         }
         self.sent.packets.add(taken as u64);
-        self.sent.refused.add(unfit.len() as u64);
+        self.left.clear();
+        self.left.extend(burst.iter().map(|_| rest));
+        self.left.extend(reasons);
         burst.extend(unfit);
         taken
+    }
+
+    fn why_left(&self, place: usize, _packet: &Mbuf) -> DropReason {
+        self.left.get(place).copied().unwrap_or(DropReason::TransmitFull)
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct LaneSockets {
 pub(super) struct Attachment {
     pub(super) interface: Interface,
     pub(super) index: u32,
+    /// The longest packet that the interface carries, without the link header. Written by who follows it.
+    pub(super) mtu: AtomicU32,
     /// Present until closed.
     pub(super) program: Option<XdpProgram>,
     pub(super) mode: AttachMode,
@@ -128,6 +130,9 @@ impl Attachment {
         loop {
             let mut hopeless = false;
             for lane in &self.lanes {
+                if lane.transmit.has_ended() {
+                    continue;
+                }
                 let flushed = lane.transmit.flush(&lane.sockets[lane.transmit_queue]);
                 hopeless |= flushed == Flushed::Hopeless;
             }

@@ -24,8 +24,12 @@ pub(super) struct Counters {
 pub(super) struct LaneCounters {
     pub(super) received: Counter,
     pub(super) received_bytes: Counter,
-    pub(super) sent: Counter,
-    pub(super) sent_bytes: Counter,
+    /// Packets put into the TX ring.
+    pub(super) taken: Counter,
+    pub(super) taken_bytes: Counter,
+    /// Of these, those that the kernel refused to send.
+    pub(super) unsent: Counter,
+    pub(super) unsent_bytes: Counter,
     /// Packets that were copied on their way out.
     pub(super) copied: Counter,
     /// Buffers given to the kernel with packets in them.

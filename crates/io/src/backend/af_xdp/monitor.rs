@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, Weak};
 use super::attachment::Attachment;
 use super::counters::{Counters, KernelDrops, LaneCounters};
 use super::frame_rings::FrameRings;
+use super::open::LONGEST_LINK_HEADER;
 use crate::backend::bpf::AttachMode;
 use crate::device::{DeviceCounters, DeviceMonitor};
 use crate::sys::xdp_socket::Transfer;
@@ -57,8 +58,9 @@ impl DeviceMonitor for XdpMonitor {
             no_buffer: drops.no_buffer,
             oversize,
             malformed,
-            sent: self.sum(|lane| lane.sent.get()),
-            sent_bytes: self.sum(|lane| lane.sent_bytes.get()),
+            sent: self.sum(|lane| lane.taken.get().saturating_sub(lane.unsent.get())),
+            sent_bytes: self
+                .sum(|lane| lane.taken_bytes.get().saturating_sub(lane.unsent_bytes.get())),
             copied: self.sum(|lane| lane.copied.get()),
         }
     }
@@ -73,6 +75,19 @@ impl DeviceMonitor for XdpMonitor {
         if let Some(attachment) = self.attachment.upgrade() {
             attachment.stop();
         }
+    }
+
+    fn set_mtu(&self, mtu: u32) {
+        if let Some(attachment) = self.attachment.upgrade() {
+            // Relaxed: a figure.
+            attachment.mtu.store(mtu, Ordering::Relaxed);
+        }
+    }
+
+    fn longest_packet(&self) -> Option<u32> {
+        let attachment = self.attachment.upgrade().filter(|attachment| !attachment.pieces)?;
+        let area = attachment.pool.area();
+        Some((area.stride - area.headroom).saturating_sub(LONGEST_LINK_HEADER) as u32)
     }
 
     fn progress(&self) -> Option<f64> {

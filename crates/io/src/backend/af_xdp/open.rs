@@ -24,6 +24,9 @@ use crate::sys::interface::Interface;
 use crate::sys::ring_mapping::RingMapping;
 use crate::sys::xdp_socket::{Descriptor, PACKET_HEADROOM, Place, Transfer, XdpSocket};
 
+/// An Ethernet header with a VLAN tag.
+pub(super) const LONGEST_LINK_HEADER: usize = 18;
+
 /// A ring of packets.
 pub(super) type PacketRing = Arc<RingMapping<Descriptor>>;
 
@@ -91,8 +94,7 @@ pub(super) fn open(
     let hardware_queues = interface.receive_queues().map_err(missing)?;
     let mtu = interface.mtu().map_err(missing)? as usize;
     let sizes = sizes(config, pool.capacity(), hardware_queues)?;
-    // Room for the frame of such a packet, with a VLAN tag.
-    let long = mtu + 18 > area.stride - area.headroom;
+    let long = mtu + LONGEST_LINK_HEADER > area.stride - area.headroom;
     let (bound, way) = bind(config, index, hardware_queues, sizes, &area, long)?;
 
     let mut program = XdpProgram::load_fenced(
@@ -127,6 +129,7 @@ pub(super) fn open(
     let mut attachment = Attachment {
         interface,
         index,
+        mtu: AtomicU32::new(mtu as u32),
         program: Some(program),
         mode: AttachMode::Auto,
         transfer: way.transfer,

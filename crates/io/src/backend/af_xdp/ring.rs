@@ -30,7 +30,8 @@ pub(super) trait RingMemory: Clone {
     fn flags(&self) -> u32;
 
     /// # Safety
-    /// `position` lies in the consumer's part of the ring: produced and not yet consumed.
+    /// The entry at `position` was produced, and is not written again before this returns: the position lies
+    /// in the consumer's part of the ring, or the caller keeps the producer from writing.
     unsafe fn read(&self, position: u32) -> Self::Entry;
     /// # Safety
     /// `position` lies in the producer's part of the ring: consumed, or never used.
@@ -159,6 +160,31 @@ impl<M: RingMemory> Gauge<M> {
         let produced = self.0.producer().load(Ordering::Acquire);
         // Both move between the two loads, and only forward.
         produced.wrapping_sub(consumed).min(self.0.size())
+    }
+
+    /// The entries that were produced and not yet consumed, in order.
+    ///
+    /// # Safety
+    /// The caller keeps the producer from writing meanwhile.
+    pub(super) unsafe fn unconsumed(&self) -> impl Iterator<Item = M::Entry> + '_ {
+        let waiting = self.waiting();
+        let first = self.produced().wrapping_sub(waiting);
+        // SAFETY: these entries were produced, and are not written by the caller's promise.
+        (0..waiting).map(move |at| unsafe { self.0.read(first.wrapping_add(at)) })
+    }
+
+    /// The entries that were consumed, the last first: as many as the ring still holds. Where fewer were ever
+    /// produced, zeroes follow.
+    ///
+    /// # Safety
+    /// The caller keeps the producer from writing meanwhile.
+    pub(super) unsafe fn consumed_last(&self) -> impl Iterator<Item = M::Entry> + '_ {
+        let waiting = self.waiting();
+        let next = self.produced().wrapping_sub(waiting);
+        // SAFETY: the producer overwrites these when the ring comes round to them, which is not now. A ring
+        // starts as zeroes, and every pattern of bits is a value.
+        (1..=self.0.size() - waiting)
+            .map(move |back| unsafe { self.0.read(next.wrapping_sub(back)) })
     }
 
     /// Entries produced since the start, modulo 2^32.

@@ -3,20 +3,27 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rheostat_base::Time;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rheostat_base::{DropReason, Time};
+use rheostat_packet::wire::{ethernet, vlan};
 use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 
 use super::attachment::Attachment;
 use super::open::PacketRing;
 use super::ring::Producer;
-use super::transmit_state::Kicked;
-use crate::device::TxQueue;
+use super::transmit_state::{Flushed, Kicked};
+use crate::device::{TxQueue, Unsent};
 use crate::sys::xdp_socket::{CONTINUED, Descriptor};
 
 /// Pieces of one packet that every driver takes where any does: the kernel's `MAX_SKB_FRAGS`.
 const MOST_PIECES: usize = 17;
 /// A frame is not shorter than its Ethernet header.
-const SHORTEST: usize = 14;
+const SHORTEST: usize = ethernet::HEADER;
+/// How long the last packets have to get out, and how often it is looked.
+const LAST_PACKETS: Duration = Duration::from_millis(100);
+const GLANCE: Duration = Duration::from_micros(200);
 
 /// The transmit queue of a lane: a TX ring on one hardware queue.
 pub(super) struct XdpTx {
@@ -48,7 +55,7 @@ impl XdpTx {
     /// Puts a packet into the ring: the packet itself if the kernel can send it from where it lies, else
     /// a copy.
     fn put(&mut self, packet: Mbuf, pool: &mut PoolCache) -> Result<(), Left> {
-        if packet.len() < SHORTEST {
+        if packet.len() < SHORTEST || self.is_too_long(&packet) {
             return Err(Left::Unfit(packet));
         }
         if !self.can_lend(&packet) {
@@ -68,6 +75,14 @@ impl XdpTx {
         lent.map_err(Left::Unfit)?;
         self.attachment.counters.lanes[self.lane].lent.add(pieces as u64);
         Ok(())
+    }
+
+    /// Whether the packet is longer than the interface carries. The kernel does not look at its length.
+    #[inline]
+    fn is_too_long(&self, packet: &Mbuf) -> bool {
+        // Relaxed: a figure.
+        let longest = self.attachment.mtu.load(Ordering::Relaxed) as usize + ethernet::HEADER;
+        packet.len() > longest && (packet.len() > longest + vlan::TAG || !is_tagged(packet))
     }
 
     /// Whether the kernel can send the packet from where it lies.
@@ -144,8 +159,8 @@ impl TxQueue for XdpTx {
             self.ring.publish();
         }
         let counters = &self.attachment.counters.lanes[self.lane];
-        counters.sent.add(sent as u64);
-        counters.sent_bytes.add(bytes);
+        counters.taken.add(sent as u64);
+        counters.taken_bytes.add(bytes);
         let lane = &self.attachment.lanes[self.lane];
         let socket = &lane.sockets[self.queue];
         if lane.transmit.kick(socket, now) == Kicked::Gone {
@@ -153,6 +168,42 @@ impl TxQueue for XdpTx {
         }
         sent
     }
+
+    fn why_left(&self, _place: usize, packet: &Mbuf) -> DropReason {
+        if self.attachment.counters.gone.load(Ordering::Relaxed) || packet.len() < SHORTEST {
+            DropReason::TransmitRefused
+        } else if self.is_too_long(packet) {
+            DropReason::TooBig
+        } else {
+            DropReason::TransmitFull
+        }
+    }
+
+    fn unsent(&mut self) -> Unsent {
+        let unsent = self.attachment.lanes[self.lane].transmit.unsent();
+        let counters = &self.attachment.counters.lanes[self.lane];
+        counters.unsent.set(unsent.refused);
+        counters.unsent_bytes.set(unsent.refused_bytes);
+        unsent
+    }
+
+    fn finish(&mut self, pool: &mut PoolCache) {
+        let lane = &self.attachment.lanes[self.lane];
+        let end = Instant::now() + LAST_PACKETS;
+        while lane.transmit.flush(&lane.sockets[self.queue]) == Flushed::Waiting
+            && Instant::now() < end
+        {
+            self.attachment.queues[self.queue].reap(pool);
+            thread::sleep(GLANCE);
+        }
+        lane.transmit.end();
+    }
+}
+
+/// Whether the frame has a VLAN tag, which the MTU does not count.
+fn is_tagged(packet: &Mbuf) -> bool {
+    let kind = packet.data().get(12..ethernet::HEADER);
+    kind.is_some_and(|kind| ethernet::is_vlan(u16::from_be_bytes([kind[0], kind[1]])))
 }
 
 const _: () = assert!(MOST_PIECES < 64 && BURST <= 32, "a kick sends 32 packets at most");

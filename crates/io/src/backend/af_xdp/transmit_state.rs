@@ -1,4 +1,5 @@
 //! Telling the kernel to send, until it has sent.
+#![allow(unsafe_code)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,8 +9,9 @@ use rheostat_base::Time;
 use rustix::io::Errno;
 
 use super::ring::Gauge;
+use crate::device::Unsent;
 use crate::sys::ring_mapping::RingMapping;
-use crate::sys::xdp_socket::{Descriptor, Transfer, XdpSocket};
+use crate::sys::xdp_socket::{CONTINUED, Descriptor, Transfer, XdpSocket};
 
 /// How long an interface that is down is left alone.
 const PATIENCE: Duration = Duration::from_millis(1);
@@ -26,6 +28,11 @@ pub(super) struct TransmitState {
     waiting: AtomicBool,
     /// Nanoseconds before which the kernel is not asked again.
     not_before: AtomicU64,
+    /// Packets that the kernel took out of the ring and did not send, and their bytes.
+    refused: AtomicU64,
+    refused_bytes: AtomicU64,
+    /// Nothing more is to be sent.
+    ended: AtomicBool,
 }
 
 /// What became of a kick.
@@ -58,7 +65,58 @@ impl TransmitState {
             transfer,
             waiting: AtomicBool::new(false),
             not_before: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            refused_bytes: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
         }
+    }
+
+    /// What was put into the ring and has not been sent. A driver that works in our memory sends what it has
+    /// taken, sooner or later; where the kernel copies, what it has not taken waits.
+    pub(super) fn unsent(&self) -> Unsent {
+        let is_known = self.transfer == Transfer::Copy && !self.has_ended();
+        let waiting = if is_known && self.is_waiting() { self.packets_waiting().0 } else { 0 };
+        let (refused, refused_bytes) = (&self.refused, &self.refused_bytes);
+        Unsent {
+            waiting,
+            refused: refused.load(Ordering::Relaxed),
+            refused_bytes: refused_bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Ends sending: what is left in the ring is refused.
+    pub(super) fn end(&self) {
+        if !self.ended.swap(true, Ordering::Relaxed) {
+            let (packets, bytes) = self.packets_waiting();
+            self.refused.fetch_add(packets, Ordering::Relaxed);
+            self.refused_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether nothing more is to be sent.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Whole packets in the ring, and their bytes.
+    fn packets_waiting(&self) -> (u64, u64) {
+        // SAFETY: the lane that writes to the ring is the one that calls this.
+        let pieces = unsafe { self.ring.unconsumed() };
+        pieces.fold((0, 0), |(packets, bytes), piece| {
+            let last = u64::from(piece.options & CONTINUED == 0);
+            (packets + last, bytes + u64::from(piece.len))
+        })
+    }
+
+    /// Counts the packet that the kernel took out of the ring last as refused.
+    fn note_refusal(&self) {
+        // SAFETY: the lane that writes to the ring is the one that calls this.
+        let mut pieces = unsafe { self.ring.consumed_last() };
+        let last = pieces.next().map_or(0, |piece| u64::from(piece.len));
+        let before = pieces.take_while(|piece| piece.options & CONTINUED != 0);
+        let bytes = last + before.map(|piece| u64::from(piece.len)).sum::<u64>();
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.refused_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Whether packets may wait in the ring for the kernel to be told once more.
@@ -88,7 +146,7 @@ impl TransmitState {
         if self.ring.waiting() == 0 {
             return Flushed::Empty;
         }
-        match socket.send() {
+        match self.send_all(socket) {
             Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => Flushed::Hopeless,
             _ if self.ring.waiting() == 0 => Flushed::Empty,
             _ => Flushed::Waiting,
@@ -99,7 +157,7 @@ impl TransmitState {
         // A driver that works in our memory says when it wants to be told. Where the kernel copies it
         // always does, but says so only on the sockets that were there first.
         let asked = self.transfer == Transfer::Copy || self.ring.needs_wakeup();
-        let outcome = if asked && self.ring.waiting() > 0 { socket.send() } else { Ok(()) };
+        let outcome = if asked { self.send_all(socket) } else { Ok(()) };
         match outcome {
             Err(Errno::NXIO | Errno::NODEV) => return Kicked::Gone,
             Err(Errno::NETDOWN) => {
@@ -108,10 +166,30 @@ impl TransmitState {
                 self.not_before.store(later, Ordering::Relaxed);
             }
             // EAGAIN: more than 32 waited, or the COMPLETION ring or the socket's buffer is full.
-            // EBUSY, ENOBUFS: the driver's queue is full. Whatever it is, the ring tells what waits.
+            // ENOBUFS: the driver's queue is full. Whatever it is, the ring tells what waits.
             _ => {}
         }
         self.waiting.store(self.ring.waiting() > 0, Ordering::Relaxed);
         Kicked::Done
+    }
+
+    /// Tells the kernel to send what waits in the ring. Where it copies, it stops behind a packet that the
+    /// interface does not take, and says EBUSY (`__xsk_generic_xmit`): that packet is gone, and its buffer
+    /// comes back as those of the others. A system call for each of them, and one for the rest.
+    fn send_all(&self, socket: &XdpSocket) -> Result<(), Errno> {
+        loop {
+            let before = self.ring.waiting();
+            if before == 0 {
+                return Ok(());
+            }
+            match socket.send() {
+                Err(Errno::BUSY)
+                    if self.transfer == Transfer::Copy && self.ring.waiting() < before =>
+                {
+                    self.note_refusal();
+                }
+                outcome => return outcome,
+            }
+        }
     }
 }

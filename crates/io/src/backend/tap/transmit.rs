@@ -4,9 +4,10 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
-use rheostat_base::{Counter, Time};
+use rheostat_base::{Counter, DropReason, Time};
 use rheostat_packet::mbuf::MAX_SEGMENTS;
-use rheostat_packet::{Burst, PoolCache};
+use rheostat_packet::{Burst, Mbuf, PoolCache};
+use rustix::io::Errno;
 
 use super::device::Attachment;
 use crate::device::TxQueue;
@@ -28,11 +29,13 @@ pub(super) struct TapTx {
     lane: usize,
     sent: Arc<Sent>,
     attachment: Arc<Attachment>,
+    /// Why packets stayed in the last burst.
+    left: DropReason,
 }
 
 impl TapTx {
     pub(super) fn new(lane: usize, sent: Arc<Sent>, attachment: Arc<Attachment>) -> TapTx {
-        TapTx { lane, sent, attachment }
+        TapTx { lane, sent, attachment, left: DropReason::TransmitFull }
     }
 }
 
@@ -44,8 +47,14 @@ impl TxQueue for TapTx {
             let mut pieces: ArrayVec<IoSlice<'_>, { MAX_SEGMENTS + 1 }> = ArrayVec::new();
             pieces.push(IoSlice::new(&NOTHING_LEFT));
             pieces.extend(packet.segments().map(IoSlice::new));
-            // The interface is down or gone, or the kernel has no memory: for the caller to count.
-            if queue.write(&pieces).is_err() {
+            if let Err(error) = queue.write(&pieces) {
+                // The kernel has no room, or the interface is down or gone: for the caller to count.
+                let is_full = matches!(
+                    Errno::from_io_error(&error),
+                    Some(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM)
+                );
+                self.left =
+                    if is_full { DropReason::TransmitFull } else { DropReason::TransmitRefused };
                 break;
             }
             self.sent.bytes.add(packet.len() as u64);
@@ -54,5 +63,9 @@ impl TxQueue for TapTx {
         self.sent.packets.add(taken as u64);
         burst.drain(..taken).for_each(|packet| pool.free(packet));
         taken
+    }
+
+    fn why_left(&self, _place: usize, _packet: &Mbuf) -> DropReason {
+        self.left
     }
 }
