@@ -236,13 +236,14 @@ impl WithChain for Run {
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
         let view = run.view();
-        let _links = follow_links(Mtus::new(mtus, network, view.clone()))?;
+        let links = follow_links(Mtus::new(mtus, network, view.clone()))?;
         let sizes = (view.lanes(), shards);
         let balancer = Balancer::new(policy, balance.interval, sizes, view.now());
         let balancing = Balancing::start(balancer, balance, view)?;
         let mut told = Vec::new();
+        let attached = (server, links);
         let (report, balance) =
-            self.watch.follow(run, server, balancing, &self.files, &mut told)?;
+            self.watch.follow(run, attached, balancing, &self.files, &mut told)?;
         // What is missing in a file is in the summary, and never costs it.
         for writer in writers {
             let _ = writer.close();
@@ -377,7 +378,7 @@ impl Watch {
     fn follow<C: Chain>(
         &self,
         mut run: Runtime<ChainService<C>>,
-        server: Option<Server>,
+        attached: (Option<Server>, Option<LinkFollower>),
         balancing: Balancing,
         files: &OutputFiles,
         told: &mut Vec<String>,
@@ -410,8 +411,8 @@ impl Watch {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        // While the lanes still stand, so that nobody is told about half a run.
-        drop(server);
+        // While the lanes still stand: nobody is told about half a run, and nobody holds on to a device.
+        drop(attached);
         let balance = balancing.stop();
         Ok((run.join()?, balance))
     }

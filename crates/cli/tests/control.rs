@@ -207,7 +207,7 @@ fn lanes_that_do_not_apply_a_change_are_named() {
     wait_for_connections(&instance, 100);
     let refused = instance.refused(&["backend", "web", "10.1.0.2", "draining"]);
     assert!(refused.contains("`10.1.0.2` of `web` is set to draining, but after 5 s"), "{refused}");
-    assert!(refused.contains("lane 0, lane 1 (128 shards)"), "{refused}");
+    assert!(refused.contains("lane 0, lane 1 ("), "{refused}");
     let text = instance.ask(&["status"]);
     assert!(text.contains("backend   web 10.1.0.2 draining"), "{text}");
     instance.stop();

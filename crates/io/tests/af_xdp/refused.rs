@@ -1,7 +1,7 @@
 //! Packets that the kernel refuses to send: counted as such, and their buffers come home.
 
 use rheostat_base::{DropReason, Time};
-use rheostat_io::{TxQueue, Unsent};
+use rheostat_io::Unsent;
 use rheostat_packet::Burst;
 
 use super::frames::{HEADERS, number, numbered};
@@ -13,7 +13,8 @@ use super::rig::{Rig, config, pool, veth};
 fn offer(rig: &mut Rig, lengths: &[usize]) -> (usize, Vec<DropReason>) {
     let frames = (0..).zip(lengths).map(|(flow, length)| numbered(flow, 0, *length));
     let packets = frames.map(|frame| rig.cache.alloc_from(&frame).unwrap());
-    send(rig, packets.collect())
+    let burst = packets.collect();
+    send(rig, burst)
 }
 
 fn send(rig: &mut Rig, mut burst: Burst) -> (usize, Vec<DropReason>) {
