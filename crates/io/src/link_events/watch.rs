@@ -115,6 +115,7 @@ fn open() -> io::Result<NetlinkSocket> {
 
 #[cfg(test)]
 #[allow(dead_code)]
+#[allow(clippy::duplicate_mod, reason = "the tests of AF_XDP have it, too")]
 #[path = "../../tests/af_xdp/isolation.rs"]
 mod isolation;
 
