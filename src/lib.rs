@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use rheostat::{
-//!     Admission, Cx, NetworkFunction, Outcome, Packet, PacketSet, ShardInfo, Verdict,
+//!     Admission, Cx, DropReason, NetworkFunction, Outcome, Packet, PacketSet, ShardInfo, Verdict,
 //! };
 //!
 //! /// Counts the packets of every flow, and lets each flow have a thousand.
@@ -31,19 +31,24 @@
 //!     }
 //!
 //!     fn packet(&self, _: &mut Cx<'_, u64>, _: &mut Packet<'_>, seen: &mut u32) -> Outcome<Verdict> {
+//!         if *seen == 1_000 {
+//!             return Ok(Verdict::Drop(DropReason::QuotaExceeded));
+//!         }
 //!         *seen += 1;
-//!         Ok(if *seen <= 1_000 { Verdict::Forward } else { Verdict::Consume })
+//!         Ok(Verdict::Forward)
 //!     }
 //! }
 //!
-//! // Ten thousand packets of a synthetic mix, through a chain of this one function, on two lanes.
+//! // A hundred thousand packets of a synthetic mix, through a chain of this one function, on two lanes.
 //! let mut layout = rheostat::StateLayout::new();
 //! let chain = rheostat::Stage::new(Quota, &mut layout)?;
-//! let mix = rheostat::MixConfig { packets: Some(10_000), ..Default::default() };
+//! let mix = rheostat::MixConfig { packets: Some(100_000), flows: 100, ..Default::default() };
 //! let mut flows = 0;
 //! let report = rheostat::Trial::new(chain, layout)
 //!     .run(rheostat::Mix::new(mix)?, |_, seen| flows += seen)?;
-//! assert_eq!(report.counters.received, 10_000);
+//! let dropped = report.counters.dropped[DropReason::QuotaExceeded as usize];
+//! assert!(dropped > 0, "some flow had more than a thousand packets");
+//! assert_eq!(report.counters.sent + dropped, 100_000);
 //! assert_eq!(flows, report.counters.flows_created);
 //! assert!(report.violations.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -56,6 +61,11 @@ pub mod trial;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guide.md")]
 struct Guide;
+
+/// The README's code, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 pub use rheostat_base::{DeviceId, DropReason, ShardId, Time};
 pub use rheostat_nf::function::Firewall;

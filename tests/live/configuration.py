@@ -1,65 +1,60 @@
-"""The configurations that rheo is run with: those that the project ships, with a control socket; and two of our own."""
+"""The configurations that rheo is run with: those that the project ships, as they are, and one of our own."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from middle import Service
-from network import MIDDLE
+from network import MIDDLE, THIRD
 
-SHIPPED = {Service.NAT: "nat-live.toml", Service.BALANCER: "lb-live.toml"}
+SHIPPED = {
+    Service.NAT: "nat-live.toml",
+    Service.BALANCER: "lb-live.toml",
+    Service.ROUTER: "router.toml",
+    Service.BRIDGE: "bridge-live.toml",
+}
 FOLDER = Path(__file__).parents[2] / "configs"
 
-_DEVICE = """
+#: Frames pass as they came.
+_WIRE = """
 [[device]]
-name = "{name}"
+name = "lan"
 kind = "af_xdp"
-interface = "{name}"
-side = "{side}"
-{addresses}
+interface = "lan"
+side = "inside"
+
+[[device]]
+name = "wan"
+kind = "af_xdp"
+interface = "wan"
+side = "outside"
+
+[chain]
+functions = []
 """
+#: Kinds of devices that are interfaces of this machine.
+LIVE = re.compile(r'^kind = "(af_xdp|af_packet|tap)"', re.MULTILINE)
 
 
-#: Quick, so that tests are. No page is as short as none.
-_CHECK = """[function.lb.service.check]
-kind = "http"
-path = "/0"
-interval = "2s"
-timeout = "2s"
-fall = 2
-rise = 1
-
-"""
+def path(service: Service, place: Path) -> Path:
+    """The configuration for a service; one that is not shipped is written into the folder `place`."""
+    if service in SHIPPED:
+        return FOLDER / SHIPPED[service]
+    own = place / "wire.toml"
+    own.write_text(_WIRE)
+    return own
 
 
-def text(service: Service, control: Path) -> str:
-    """The configuration for a service, with its control socket at `control`."""
-    told = (FOLDER / SHIPPED[service]).read_text() if service in SHIPPED else own(service)
-    if service is Service.BALANCER:
-        told = told.replace("[[function.lb.service.backend]]", _CHECK + "[[function.lb.service.backend]]", 1)
-    return with_control(told, control)
+def devices(service: Service) -> dict[str, str]:
+    """The interface of each device of the configuration."""
+    if service is Service.BRIDGE:
+        return {"left": "lan", "right": "wan", "middle": THIRD}
+    return {name: name for name in MIDDLE}
 
 
-def own(service: Service) -> str:
-    """Devices with both families' addresses, or with none; and nothing done to packets."""
-    devices = "".join(
-        _DEVICE.format(
-            name=name,
-            side=side,
-            addresses=f'address = ["{v4}/24", "{v6}/64"]' if service is Service.ROUTER else "",
-        )
-        for (name, (v4, v6)), side in zip(MIDDLE.items(), ("inside", "outside"), strict=True)
-    )
-    functions = "[]" if service is Service.WIRE else f'["{service.value}"]'
-    return f"{devices}\n[chain]\nfunctions = {functions}\n"
-
-
-def with_control(told: str, control: Path) -> str:
-    """The same configuration with the path of a control socket in its section `observe`."""
-    lines = [line for line in told.splitlines() if not line.lstrip("# ").startswith("control =")]
-    setting = f'control = "{control}"'
-    if "[observe]" in lines:
-        lines.insert(lines.index("[observe]") + 1, setting)
-    else:
-        lines += ["", "[observe]", setting]
-    return "\n".join(lines) + "\n"
+def not_tried(services: set[Service]) -> list[str]:
+    """Configurations in `configs/` for interfaces that no scenario of these services runs with."""
+    shipped = (file.name for file in sorted(FOLDER.glob("*.toml")) if LIVE.search(file.read_text()))
+    tried = {SHIPPED[service] for service in services if service in SHIPPED}
+    return [name for name in shipped if name not in tried]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from host import INTERFACE
-from network import MIDDLE
+from network import MIDDLE, THIRD
 from place import Place
 
 
@@ -33,6 +33,7 @@ class Fault:
 #: Every fifth echo reply lost.
 LOST_ECHOES = Fault("every fifth answer lost", "icmp type echo-reply numgen inc mod 5 == 0 drop")
 LOST_ECHOES6 = Fault("every fifth answer lost", "icmpv6 type echo-reply numgen inc mod 5 == 0 drop")
+NO_ECHOES = Fault("no echo requests arrive", "icmp type echo-request drop")
 LOST_FRAGMENTS = Fault("every tenth fragment lost", "ip frag-off & 0x3fff != 0 numgen inc mod 10 == 0 drop")
 #: Segments with data arrive with checksums that are wrong, so TCP takes none of them.
 WRONG_TCP = Fault(
@@ -51,4 +52,7 @@ CUT_OFF = Fault("nothing arrives after a megabyte", "quota over 1 mbytes drop")
 SHORT = Fault("frames over 1,500 bytes lost", "meta length > 1500 drop")
 #: Not at the hosts, where raw sockets come before rules.
 NO_VLANS = Fault("tagged frames lost", "vlan id 2-4095 drop", at="middle")
+#: A bridge that has not learned.
+FLOODED = Fault("every frame copied to the third port", f'dup to "{THIRD}"', at="middle")
+NO_BROADCASTS = Fault("broadcasts lost", "ether type 0x88b5 ether daddr ff:ff:ff:ff:ff:ff drop", at="middle")
 NO_TCP = Fault("no TCP arrives", "meta l4proto tcp drop")

@@ -6,10 +6,10 @@ import contextlib
 import time
 
 from middle import Middle, Service
-from network import BACKENDS, MIDDLE
+from network import BACKENDS, GATEWAYS, INNER_GATEWAY, MIDDLE
 from namespaces import run
 
-VIRTUAL = "203.0.113.100"
+VIRTUAL, VIRTUAL6 = "203.0.113.100", "2001:db8:113::100"
 
 TRANSLATION = """
 table ip rlive {
@@ -27,6 +27,12 @@ table ip rlive {{
       {", ".join(f"{n} : {BACKENDS[n][0]}" for n in range(3))} }}
   }}
 }}
+table ip6 rlive {{
+  chain in {{ type nat hook prerouting priority dstnat;
+    ip6 daddr {VIRTUAL6} tcp dport 80 dnat to numgen inc mod 3 map {{
+      {", ".join(f"{n} : {BACKENDS[n][1]}" for n in range(3))} }}
+  }}
+}}
 """
 
 
@@ -39,18 +45,23 @@ class KernelMiddle(Middle):
         middle, service = self.network.middle, self.ground.service
         if service.has_one_link:
             middle.ip("link", "add", "wire", "mtu", str(self.network.mtu), "type", "bridge")
-            for interface in MIDDLE:
+            for interface in self.network.ports:
                 middle.ip("link", "set", interface, "master", "wire")
             middle.ip("link", "set", "wire", "up")
             return
         for interface, (v4, v6) in MIDDLE.items():
             middle.ip("addr", "add", f"{v4}/24", "dev", interface)
             middle.ip("-6", "addr", "add", f"{v6}/64", "dev", interface, "nodad")
+        if service in (Service.NAT, Service.ROUTER):
+            middle.ip("route", "add", "default", "via", GATEWAYS[0])
+            middle.ip("-6", "route", "add", "default", "via", GATEWAYS[1])
+            middle.ip("route", "add", "10.0.0.0/8", "via", INNER_GATEWAY)
         middle.sysctl([("net.ipv4.ip_forward", 1), ("net.ipv6.conf.all.forwarding", 1)])
         if service is Service.NAT:
             middle.nft(TRANSLATION)
         if service is Service.BALANCER:
             middle.ip("addr", "add", f"{VIRTUAL}/32", "dev", "wan")
+            middle.ip("-6", "addr", "add", f"{VIRTUAL6}/128", "dev", "wan", "nodad")
             middle.nft(BALANCING)
 
     def stop(self) -> dict[str, object]:

@@ -21,6 +21,13 @@ BACKENDS = [(f"192.168.77.{11 + n}", f"fd77::{11 + n}") for n in range(3)]
 OUTSIDE = ("203.0.113.10", "2001:db8:113::10")
 #: The host outside as a neighbour of those inside, where the middle is but a wire.
 NEIGHBOUR = ("192.168.77.100", "fd77::100")
+#: A host at the third port of a bridge, and the middle's interface there.
+BYSTANDER, THIRD = ("192.168.77.20", "fd77::20"), "third"
+#: The routers that the configurations name as the next hop to the world, and an address behind them.
+GATEWAYS = ("203.0.113.254", "2001:db8:113::fe")
+WORLD = ("198.51.100.7", "2001:db8:ffff::7")
+#: Likewise the router to a network behind the one inside.
+INNER_GATEWAY, INNER = "192.168.77.254", "10.1.2.3"
 #: Segments must be whole and have their checksums: a socket that takes frames off the wire sees them as they are.
 OFFLOADS = ("tx", "off", "tso", "off", "gso", "off", "gro", "off")
 
@@ -30,10 +37,12 @@ _numbers = itertools.count()
 class Network:
     """Everything that one middle stands between, built anew for each and deleted when closed."""
 
-    def __init__(self, backends: bool = False, mtu: int = 1500) -> None:
+    def __init__(self, backends: bool = False, mtu: int = 1500, third: bool = False) -> None:
         self._stem = f"{PREFIX}-{os.getpid()}-{next(_numbers)}"
         self._hosts: list[Host] = []
         self.mtu = mtu
+        #: The middle's interfaces.
+        self.ports = (*MIDDLE, THIRD) if third else tuple(MIDDLE)
         try:
             self.middle = self._host("middle")
             self.outside = self._host("outside")
@@ -47,6 +56,10 @@ class Network:
             for host, (v4, v6) in zip(self.inside, inside, strict=True):
                 configure(host, v4, v6, MIDDLE["lan"])
             configure(self.outside, *OUTSIDE, MIDDLE["wan"])
+            if third:
+                self.bystander = self._host("bystander")
+                self._wire(THIRD, self.bystander, INTERFACE)
+                configure(self.bystander, *BYSTANDER, MIDDLE["lan"])
         except BaseException:
             self.close()
             raise
@@ -60,6 +73,16 @@ class Network:
         """Gives the host outside addresses of the network inside as well."""
         self.outside.ip("addr", "add", f"{NEIGHBOUR[0]}/24", "dev", INTERFACE)
         self.outside.ip("-6", "addr", "add", f"{NEIGHBOUR[1]}/64", "dev", INTERFACE, "nodad")
+
+    def extend(self) -> None:
+        """Makes routers of the host outside and the first one inside, each with a network behind it."""
+        for host, addresses in ((self.outside, (GATEWAYS[0], WORLD[0])), (self.client, (INNER_GATEWAY, INNER))):
+            for address in addresses:
+                length = 24 if address in (GATEWAYS[0], INNER_GATEWAY) else 32
+                host.ip("addr", "add", f"{address}/{length}", "dev", INTERFACE)
+        # No connection of their own begins at these.
+        for address in (f"{GATEWAYS[1]}/64", f"{WORLD[1]}/128"):
+            self.outside.ip("-6", "addr", "add", address, "dev", INTERFACE, "nodad", "preferred_lft", "0")
 
     def close(self) -> None:
         for host in self._hosts:

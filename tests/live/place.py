@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from expect import eventually, expect_success
 from host import Host
-from kernel import VIRTUAL
+from kernel import VIRTUAL, VIRTUAL6
 from middle import Ground, Middle, Service
 from network import NEIGHBOUR, OUTSIDE, Network
 from servers import HTTP_PORT, IPERF_PORT, ContentServer, EchoServer
@@ -25,7 +25,11 @@ class Place:
         #: How long any one thing that a client does may take. Seconds.
         self.patience = 20.0
         service = ground.service
-        self.network = Network(service is Service.BALANCER, mtu=9000 if service.has_one_link else 1500)
+        self.network = Network(
+            service is Service.BALANCER,
+            mtu=9000 if service.has_one_link else 1500,
+            third=service is Service.BRIDGE,
+        )
         self._servers: list[ContentServer | EchoServer] = []
         try:
             self.middle = make(self.network, ground)
@@ -33,7 +37,7 @@ class Place:
                 self.client, self.server = self.network.outside, self.network.inside[0]
                 for n in range(len(self.network.inside)):
                     self._servers.append(self._backend(n, damage))
-                self.address, self.port = VIRTUAL, 80
+                self.address, self.address6, self.port = VIRTUAL, VIRTUAL6, 80
             else:
                 self.client, self.server = self.network.client, self.network.outside
                 self._servers.append(ContentServer(self.server, damage=damage))
@@ -45,6 +49,8 @@ class Place:
                 if service.has_one_link:
                     self.network.join()
                     self.address, self.address6 = NEIGHBOUR
+                else:
+                    self.network.extend()
             self.start_middle()
         except BaseException:
             self.close()

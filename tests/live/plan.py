@@ -10,8 +10,8 @@ import faults
 from faults import Fault
 from middle import Ground, Service
 from place import Place
-from scenarios import balancing, fetch, flood, health, hops, jumbo, links, mtu, ping, restart, rewrites, throughput
-from scenarios import transfer, vlan
+from scenarios import balancing, beyond, fetch, flood, health, hops, jumbo, learning, links, mtu, ping, restart
+from scenarios import rewrites, throughput, transfer, vlan
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,11 @@ SCENARIOS = (
     Scenario("traceroute", (NAT, ROUTER), hops.version4, faults.SILENT_HOP),
     Scenario("traceroute, IPv6", (ROUTER,), hops.version6, faults.SILENT_HOP6),
     Scenario("curl", (NAT, BALANCER, ROUTER), fetch.version4, faults.WRONG_DATA),
-    Scenario("curl, IPv6", (ROUTER, NAT, WIRE, BRIDGE), fetch.version6, faults.WRONG_TCP),
+    Scenario("curl, IPv6", (ROUTER, NAT, WIRE, BRIDGE, BALANCER), fetch.version6, faults.WRONG_TCP),
+    Scenario("the default routes", (ROUTER, NAT), beyond.the_world, faults.LOST_ECHOES),
+    Scenario("a network inside", (ROUTER,), beyond.a_network_inside, faults.NO_ECHOES),
+    Scenario("a bridge learns", (BRIDGE,), learning.frames_go_where_their_station_is, faults.FLOODED),
+    Scenario("a bridge floods", (BRIDGE,), learning.broadcasts_and_unknown_stations_reach_all, faults.NO_BROADCASTS),
     Scenario("the external address", (NAT,), fetch.translated, faults.WRONG_TCP),
     Scenario("three backends", (BALANCER,), balancing.all_backends_serve, faults.WRONG_TCP),
     Scenario("backends see clients", (BALANCER,), balancing.backends_see_clients, faults.NO_TCP),
@@ -76,7 +80,7 @@ GROUNDS = (
     *(Ground(service, (PACKET, PACKET), 2) for service in (NAT, BALANCER)),
     Ground(NAT, (XDP, PACKET), 1),
     *(Ground(service, (XDP, XDP), 2) for service in (ROUTER, WIRE, BRIDGE)),
-    *(Ground(service, (PACKET, PACKET), 1) for service in (ROUTER, WIRE)),
+    *(Ground(service, (PACKET, PACKET), 1) for service in (ROUTER, WIRE, BRIDGE)),
 )
 
 

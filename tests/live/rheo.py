@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import configuration
 from expect import Failure, expect
 from middle import Ground, Middle
-from network import MIDDLE, Network
+from network import Network
 
 #: How long it may take to end once it is told to. Seconds.
 PATIENCE = 40
@@ -33,15 +34,17 @@ class RheoMiddle(Middle):
         # The kernel of this namespace must not do the work.
         network.middle.sysctl(
             [("net.ipv4.ip_forward", 0)]
-            + [(f"net.ipv6.conf.{interface}.disable_ipv6", 1) for interface in MIDDLE]
+            + [(f"net.ipv6.conf.{interface}.disable_ipv6", 1) for interface in network.ports]
         )  # fmt: skip
 
     def start(self) -> None:
-        config = self._place / "config.toml"
-        config.write_text(configuration.text(self.ground.service, self._place / "control"))
+        config = configuration.path(self.ground.service, self._place)
         command = [str(self._binary), "run", str(config), "--json", "--lanes", str(self.ground.lanes)]
-        for name, kind in zip(MIDDLE, self.ground.devices, strict=True):
-            command += ["--device", f"{name}={kind}:{name}"]
+        command += ["--control", str(self._place / "control")]
+        devices = configuration.devices(self.ground.service).items()
+        # A third device is of the first one's kind.
+        for (name, interface), kind in zip(devices, itertools.cycle(self.ground.devices)):
+            command += ["--device", f"{name}={kind}:{interface}"]
         with open(self._place / "out", "wb") as out, open(self._place / "log", "wb") as log:
             self._process = self.network.middle.start(*command, stdout=out, stderr=log)
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import configuration
 import plan
 import spoiled_ends
 from expect import Failure, NotRun
@@ -47,7 +48,10 @@ class Suite:
         self._outcomes: list[Outcome] = []
 
     def rheo(self) -> None:
-        """All grounds with rheo in the middle."""
+        """All grounds with rheo in the middle; and every configuration for interfaces has one."""
+        missing = configuration.not_tried({ground.service for ground in plan.GROUNDS})
+        complaint = f"no ground runs {', '.join(missing)}: add it to configuration.py and plan.py" if missing else ""
+        self._note(plan.GROUNDS[0], "configurations", FAILED if missing else OK, time.monotonic(), complaint)
         for ground in plan.GROUNDS:
             if self._ground in str(ground):
                 self._on(ground, lambda network, ground: RheoMiddle(self._binary, network, ground))

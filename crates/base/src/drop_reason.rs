@@ -3,12 +3,12 @@
 use crate::Counter;
 
 macro_rules! drop_reasons {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal,)*) => {
         /// Why a packet was dropped.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum DropReason {
-            $($(#[$doc])* $variant,)*
+            $($(#[doc = $doc])* $variant,)*
         }
 
         impl DropReason {
@@ -19,6 +19,13 @@ macro_rules! drop_reasons {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(DropReason::$variant => $name,)*
+                }
+            }
+
+            /// What the reason means, for people: a sentence or two.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(DropReason::$variant => concat!($($doc),*).trim_ascii(),)*
                 }
             }
         }

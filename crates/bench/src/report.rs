@@ -11,6 +11,7 @@ mod metric;
 mod page;
 pub mod plot;
 mod profiles;
+mod rows;
 mod section;
 mod sentence;
 #[cfg(test)]
@@ -19,24 +20,28 @@ mod versus;
 
 pub use files::{Found, ReportError, find, one};
 pub use page::Page;
+pub use rows::RowFile;
 
 use rheostat_observe::profile::ScalingProfile;
 
 use crate::record::Results;
 use figures::both::Both;
 
-/// The page about these results and profiles, a section for each.
-pub fn page(results: &[Results], profiled: &[ScalingProfile]) -> String {
-    let title = match (results, profiled) {
-        ([only], []) => format!("{} – rheostat", only.preface.title),
-        ([], [only]) => format!("{} – rheostat", profiles::title(only)),
+/// The page about these results, profiles and files of rows, a section for each.
+pub fn page(results: &[Results], profiled: &[ScalingProfile], tables: &[RowFile]) -> String {
+    let title = match (results, profiled, tables) {
+        ([only], [], []) => format!("{} – rheostat", only.preface.title),
+        ([], [only], []) => format!("{} – rheostat", profiles::title(only)),
+        ([], [], [only]) => format!("{} – rheostat", rows::title(only)),
         _ => "rheostat: what was measured and simulated".to_owned(),
     };
     let mut page = Page::new(&title);
-    if results.len() + profiled.len() > 1 {
+    if results.len() + profiled.len() + tables.len() > 1 {
         let of_profiles = profiled.iter().enumerate();
         let of_profiles = of_profiles.map(|(at, of)| (profiles::id(at), profiles::title(of)));
-        page.contents(&section::links(results).into_iter().chain(of_profiles).collect::<Vec<_>>());
+        let of_rows = tables.iter().enumerate().map(|(at, of)| (rows::id(at), rows::title(of)));
+        let links = section::links(results).into_iter().chain(of_profiles).chain(of_rows);
+        page.contents(&links.collect::<Vec<_>>());
     }
     for (number, results) in results.iter().enumerate() {
         section::write(&mut page, number, results);
@@ -46,6 +51,9 @@ pub fn page(results: &[Results], profiled: &[ScalingProfile]) -> String {
     }
     for (number, profile) in profiled.iter().enumerate() {
         profiles::write(&mut page, number, profile);
+    }
+    for (number, file) in tables.iter().enumerate() {
+        rows::write(&mut page, number, file);
     }
     page.finish()
 }

@@ -1,6 +1,7 @@
 //! Sees every packet leave, and tells those that leave twice from those that leave once. It does not ask
 //! the lanes.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +19,8 @@ struct Seen {
     doubled: AtomicU64,
 }
 
-struct End(Witness);
+/// The end of a queue. Packets whose number the second divides are taken away unseen.
+struct End(Witness, Option<NonZeroU32>);
 
 impl Witness {
     /// Tells the first `packets` packets apart.
@@ -28,9 +30,9 @@ impl Witness {
         Witness(Arc::new(Seen { left, doubled: AtomicU64::new(0) }))
     }
 
-    /// The end of one transmit queue.
-    pub(crate) fn sink(&self) -> Box<dyn Sink> {
-        Box::new(End(self.clone()))
+    /// The end of one transmit queue. With `sabotage`, packets whose number is divisible by it are not noted.
+    pub(crate) fn sink(&self, sabotage: Option<NonZeroU32>) -> Box<dyn Sink> {
+        Box::new(End(self.clone(), sabotage))
     }
 
     /// Packets that have left, each counted once.
@@ -57,7 +59,10 @@ impl Witness {
 
 impl Sink for End {
     fn take(&mut self, packets: &[Mbuf]) {
-        packets.iter().for_each(|packet| self.0.note(packet.meta.stamp));
+        let End(witness, sabotage) = self;
+        let stamps = packets.iter().map(|packet| packet.meta.stamp);
+        let is_kept = |stamp: &u32| sabotage.is_none_or(|every| *stamp % every != 0);
+        stamps.filter(is_kept).for_each(|stamp| witness.note(stamp));
     }
 }
 

@@ -1,9 +1,10 @@
 //! The benchmark of moving shards moves shards, under load, and loses nothing. How long that takes is not
 //! for a test to say.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
-use rheostat_bench::migrate::MigrateBench;
+use rheostat_bench::migrate::{DESCRIPTORS, MigrateBench};
 
 #[test]
 fn shards_move_under_load_and_nothing_is_lost() {
@@ -12,12 +13,15 @@ fn shards_move_under_load_and_nothing_is_lost() {
         lanes: 3,
         packets_per_second: 20_000,
         seed: 1,
+        descriptors: DESCRIPTORS,
         limit: Duration::from_secs(300),
+        sabotage: None,
     };
     let row = bench.run().expect("a sound run");
     assert!(row.migrations >= 500 && row.packets > 0, "{row:?}");
     assert_eq!((row.duplicated, row.reordered, row.late_handoff), (0, 0, 0), "{row:?}");
     assert_eq!(row.lost, 0, "{row:?}");
+    assert!(row.is_sound(), "{row:?}");
     assert!(row.moved_us_p50 <= row.moved_us_p99, "{row:?}");
 }
 
@@ -28,8 +32,43 @@ fn moves_that_take_too_long_are_an_error_that_says_how_far_it_came() {
         lanes: 2,
         packets_per_second: 1_000,
         seed: 1,
+        descriptors: DESCRIPTORS,
         limit: Duration::from_millis(50),
+        sabotage: None,
     };
     let error = bench.run().expect_err("nobody moves so many").to_string();
     assert!(error.contains("of 18446744073709551615 shards were moved in 50ms"), "{error}");
+}
+
+/// More packets arrive than any machine can process, in queues that are shorter than what is delivered at once.
+#[test]
+fn overload_is_counted_by_reason_and_is_not_a_loss() {
+    let bench = MigrateBench {
+        migrations: 200,
+        lanes: 2,
+        packets_per_second: 100_000_000,
+        seed: 1,
+        descriptors: 32,
+        limit: Duration::from_secs(300),
+        sabotage: None,
+    };
+    let row = bench.run().expect("a sound run");
+    assert!(row.dropped.get("queue_full") > Some(&0), "{row:?}");
+    assert_eq!(row.lost, 0, "{row:?}");
+}
+
+#[test]
+fn packets_that_vanish_without_a_count_are_lost() {
+    let bench = MigrateBench {
+        migrations: 100,
+        lanes: 2,
+        packets_per_second: 20_000,
+        seed: 1,
+        descriptors: DESCRIPTORS,
+        limit: Duration::from_secs(300),
+        sabotage: NonZeroU32::new(10),
+    };
+    let row = bench.run().expect("a run whose counters hold");
+    assert!(row.lost > 0 && row.lost <= row.packets / 10 + 1, "{row:?}");
+    assert!(!row.is_sound(), "{row:?}");
 }

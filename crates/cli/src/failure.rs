@@ -51,6 +51,8 @@ pub(crate) enum Failure {
     Traffic(#[from] rheostat_traffic::SourceError),
     #[error("error: {0}")]
     Option(#[from] crate::generate::OptionError),
+    #[error("error: {0}")]
+    Captures(#[from] crate::generate::CaptureError),
     #[error(
         "error: {cores} cores are given for workers, but this process may use only {available}"
     )]

@@ -1,5 +1,6 @@
 //! `rheo gen`: writes traffic, generated or replayed, to a capture, or describes it.
 
+mod captures;
 mod options;
 mod page;
 mod traffic;
@@ -11,19 +12,15 @@ use std::time::Duration;
 
 use indicatif::ProgressBar;
 use rheostat_base::unit::{parse_count, parse_duration};
-use rheostat_io::CaptureWriter;
-use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_traffic::Source;
 use rheostat_traffic::statistics::Summary;
 
 use crate::failure::Failure;
 use crate::machine::is_same_file;
+pub(crate) use captures::CaptureError;
+use captures::Captures;
 pub(crate) use options::OptionError;
 use options::Options;
-
-/// Buffers of a size at which the longest record of a capture (256 KiB) has fewer segments than a packet may
-/// have, and more of them than it needs.
-const POOL: MempoolConfig = MempoolConfig { buffers: 64, data_room: 8_192, headroom: 0 };
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -36,11 +33,16 @@ const POOL: MempoolConfig = MempoolConfig { buffers: 64, data_room: 8_192, headr
   rheo gen --traffic elephant --share 0.3 --output elephant.pcap
   rheo gen --traffic flash-crowd --rate 5kpps --factor 300 --at 2s --lasting 1s --duration 5s --describe
   rheo gen --traffic attack --attack syn-flood --share 0.6 --target 10.0.0.5:443 --output flood.pcap
-  rheo gen --traffic imix --step 1s=2 --step 2s=0.5 --duration 3s --describe")]
+  rheo gen --traffic imix --step 1s=2 --step 2s=0.5 --duration 3s --describe
+  rheo gen --traffic visitors --target 198.51.100.10:443 --output visitors.pcap
+  rheo gen --traffic visitors --target 203.0.113.1:8080 --server 10.0.0.5:80 --sides lan.pcap wan.pcap")]
 pub(crate) struct Args {
     /// The capture to write (.pcap or .pcapng).
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["describe", "plot"])]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["sides", "describe", "plot"])]
     output: Option<PathBuf>,
+    /// Write two captures instead: what private addresses send, and what all others send.
+    #[arg(long, num_args = 2, value_names = ["INSIDE", "OUTSIDE"], conflicts_with = "output")]
+    sides: Vec<PathBuf>,
     /// How many packets; 100k of traffic that does not end by itself.
     #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     packets: Option<u64>,
@@ -65,9 +67,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     args.options.check()?;
     check_files(args)?;
     let traffic::Opened { mut source, warnings } = traffic::open(args)?;
-    let mut pool = PoolCache::new(Mempool::new(&POOL)?);
-    let writer = args.output.as_deref().map(CaptureWriter::create).transpose()?;
-    let mut sink = writer.as_ref().map(CaptureWriter::sink);
+    let mut captures =
+        Captures::create(args.output.as_ref().map_or(&args.sides[..], std::slice::from_ref))?;
     let bar =
         if io::stderr().is_terminal() { ProgressBar::new(1_000) } else { ProgressBar::hidden() };
     let is_described = args.describe || args.plot.is_some();
@@ -78,17 +79,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         if let Some(statistics) = &mut statistics {
             statistics.count(arrival.time, &frame, arrival.wire_len, arrival.link);
         }
-        if let Some(sink) = &mut sink {
-            let mut packet = pool.alloc_from(&frame).expect("the longest record fits the pool");
-            packet.meta.timestamp = arrival.time;
-            packet.meta.wire_len = arrival.wire_len;
-            packet.meta.set_link(arrival.link);
-            sink.take(std::slice::from_ref(&packet));
-            pool.free(packet);
-        }
+        captures.write(&frame, &arrival);
         count += 1;
-        let failed = writer.as_ref().is_some_and(|writer| writer.failure().is_some());
-        if failed && statistics.is_none() {
+        if captures.have_failed() && statistics.is_none() {
             // Nobody would get what is still to come.
             break;
         }
@@ -97,8 +90,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     bar.finish_and_clear();
-    // What is missing in the capture does not cost the description.
-    let written = writer.as_ref().map_or(Ok(()), |writer| writer.close().map(|_| ()));
+    // What is missing in a capture does not cost the description.
+    let written = captures.close();
     for warning in warnings() {
         eprintln!("warning: {warning}");
     }
@@ -118,22 +111,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 /// Refuses to overwrite the input, by whatever link or spelling, and to write two things into one file.
 fn check_files(args: &Args) -> Result<(), Failure> {
-    let outputs = [&args.output, &args.plot].map(|path| path.as_deref());
-    if let Some(input) = args.options.input.as_deref() {
-        for output in outputs.into_iter().flatten().filter(|output| is_same_file(input, output)) {
-            let alias = match input == output {
-                true => String::new(),
-                false => format!(": `{}` is the same file", input.display()),
-            };
-            return Err(Failure::SameFile { output: output.to_owned(), alias });
+    let outputs: Vec<&Path> =
+        args.output.iter().chain(&args.sides).chain(&args.plot).map(PathBuf::as_path).collect();
+    if let Some(input) = args.options.input.as_deref()
+        && let Some(output) = outputs.iter().find(|output| is_same_file(input, output))
+    {
+        let alias = match input == *output {
+            true => String::new(),
+            false => format!(": `{}` is the same file", input.display()),
+        };
+        return Err(Failure::SameFile { output: output.to_path_buf(), alias });
+    }
+    for (number, output) in outputs.iter().enumerate() {
+        if outputs[..number].iter().any(|other| is_same_file(other, output)) {
+            return Err(Failure::WrittenTwice(output.to_path_buf()));
         }
     }
-    match outputs {
-        [Some(output), Some(plot)] if is_same_file(output, plot) => {
-            Err(Failure::WrittenTwice(plot.to_owned()))
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 fn draw(file: &Path, args: &Args, summary: &Summary) -> Result<(), Failure> {

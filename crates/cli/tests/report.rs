@@ -31,7 +31,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_page_is_written_about_what_lies_in_results_and_the_rest_is_told() {
+fn a_page_is_written_about_all_that_lies_in_results() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("results");
     fs::create_dir(&results).unwrap();
@@ -39,10 +39,47 @@ fn a_page_is_written_about_what_lies_in_results_and_the_rest_is_told() {
     fs::write(results.join("rows.jsonl"), "{\"chain\":\"nat\"}\n").unwrap();
     let output = rheo(folder.path(), &[]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stdout), "report.html: 6 runs of 1 file\n");
-    assert!(text(&output.stderr).contains("skipped results/rows.jsonl: line 1"));
+    assert_eq!(text(&output.stdout), "report.html: 6 runs of 1 file, 1 file of rows\n");
+    assert_eq!(text(&output.stderr), "");
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("made up for a test"));
+}
+
+/// Every file of the committed results is on the page.
+#[test]
+fn the_page_of_the_committed_results_has_every_file() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = tempfile::tempdir().unwrap();
+    let results = root.join("results").canonicalize().unwrap();
+    let output = rheo(folder.path(), &[results.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    let folders = fs::read_dir(&results).unwrap().map(|entry| entry.unwrap().path());
+    for path in
+        folders.flat_map(|path| fs::read_dir(path).unwrap()).map(|entry| entry.unwrap().path())
+    {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        // Runs of scenarios have sections named after the scenario and the time.
+        let shown = match fs::read_to_string(&path).unwrap().split_once("\"started\":\"") {
+            _ if name.ends_with(".md") => continue,
+            Some((_, rest)) => page.contains(rest.split('"').next().unwrap()),
+            None => page.contains(name),
+        };
+        assert!(shown, "{name} is not on the page");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_and_the_rest_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    write_results(&folder.path().join("sim.jsonl"), 10.0);
+    fs::write(folder.path().join("broken.jsonl"), "{\"chain\":\n").unwrap();
+    let output = rheo(folder.path(), &["."]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert!(told.contains("not on the page: ./broken.jsonl: line 1: "), "{told}");
+    assert!(fs::read_to_string(folder.path().join("report.html")).unwrap().contains("made up"));
 }
 
 #[test]
@@ -68,7 +105,7 @@ fn two_results_are_compared() {
 #[test]
 fn what_is_missing_or_wrong_is_said() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("rows.jsonl"), "{\"chain\":\"nat\"}\n").unwrap();
+    fs::write(folder.path().join("rows.jsonl"), "{\"chain\"\n").unwrap();
     write_results(&folder.path().join("a.jsonl"), 100.0);
     fs::create_dir(folder.path().join("empty")).unwrap();
     for (args, said) in [

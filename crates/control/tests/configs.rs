@@ -45,7 +45,12 @@ fn what_the_demo_writes_out_are_the_defaults() {
     let forward = load("forward.toml");
     assert_eq!(demo.state, forward.state);
     assert_eq!(demo.steering, forward.steering);
-    assert_eq!(demo.devices, forward.devices);
+    // Its queues last longer than a busy machine pauses, so that next to nothing is dropped.
+    let mut usual = demo.devices.clone();
+    let DeviceKind::Sim(sim) = &mut usual[0].kind else { panic!("a simulated NIC") };
+    assert_eq!((sim.rate, sim.queue, demo.pool.buffers), (200_000, 8_192, 32_768));
+    (sim.rate, sim.queue) = (1_000_000, 1_024);
+    assert_eq!(usual, forward.devices);
     assert_eq!(demo.chain, [FunctionConfig::Firewall(Default::default())]);
     assert!(forward.chain.is_empty());
 }
@@ -70,7 +75,7 @@ fn the_router_says_what_are_the_defaults() {
     assert_eq!(config.network.policy, Default::default());
     let routes: Vec<_> = config.network.routes.iter().map(|route| route.device.0).collect();
     assert_eq!(routes, [1, 1, 0]);
-    assert_eq!(config.network.neighbours.len(), 1);
+    assert!(config.network.neighbours.is_empty(), "its routers are asked for their link addresses");
 }
 
 #[test]
@@ -172,14 +177,14 @@ fn a_configuration_is_told_in_words() {
         load("demo.toml").to_string(),
         "\
 device    wire, both sides; inside is 10.0.0.0/8, fd00::/8
-          sim at 1Mpps over 10Gbps, pumped, 1024 descriptors per queue, 65536 flows, 10 % IPv6, Zipf 1.1
+          sim at 200kpps over 10Gbps, pumped, 8192 descriptors per queue, 65536 flows, 10 % IPv6, Zipf 1.1
 chain     firewall: no rules, else from inside allowed, from outside denied; 512 half open per shard
 workers   every core the process may use, polling busy
 lanes     one per worker, handing off through rings of 1024 packets
 steering  128 buckets, random key
 balance   rss
 state     1M flows in 128 shards of 7813, up to 137 MiB
-pool      16384 buffers, 35.0 MiB
+pool      32768 buffers, 70.0 MiB
 run       for 10s, random seed, figures every 1s"
     );
 }

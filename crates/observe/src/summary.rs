@@ -254,7 +254,12 @@ impl fmt::Display for Summary {
             self.dropped_total()
         )?;
         for (reason, count) in &self.dropped {
-            writeln!(f, "          dropped {count:>12} {reason}")?;
+            write!(f, "          dropped {count:>12} {reason}")?;
+            // Of an instance of another version, the reason may be unknown here.
+            match DropReason::ALL.iter().find(|known| known.name() == reason) {
+                Some(known) => writeln!(f, ": {}", known.meaning())?,
+                None => writeln!(f)?,
+            }
         }
         writeln!(
             f,

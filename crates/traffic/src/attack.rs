@@ -3,7 +3,7 @@
 //! Attackers are outside, what they attack is inside (10.0.0.0/8 or fd00::/8, where the mix has its clients).
 
 mod config;
-mod outsider;
+pub(crate) mod outsider;
 #[cfg(test)]
 mod tests;
 

@@ -1,5 +1,6 @@
 //! Why there is no such source.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -41,6 +42,19 @@ pub enum SourceError {
         lasting: Duration,
         /// After how long it comes again.
         every: Duration,
+    },
+    /// Nobody visits.
+    #[error("0 visits at a time: give at least 1")]
+    Visits,
+    /// Answers that could not reach the visitors.
+    #[error(
+        "visitors of {target} cannot be answered from {server}: give both in one version of IP"
+    )]
+    Families {
+        /// Where visitors connect to.
+        target: SocketAddr,
+        /// Where answers would come from.
+        server: SocketAddr,
     },
     /// A capture without packets cannot be replayed.
     #[error("there are no packets to replay")]

@@ -1,5 +1,5 @@
 //! Seeded traffic for simulated devices, captures and benchmarks, in open loops: a synthetic internet mix,
-//! what is special over it (an elephant, a flash crowd, an attack), IMIX, and captures replayed; what changes
+//! what is special over it (an elephant, a flash crowd, an attack), visitors of a service, IMIX, and captures replayed; what changes
 //! the rate of any of them; and the statistics that say what traffic is like.
 
 pub mod attack;
@@ -21,6 +21,7 @@ pub mod statistics;
 pub mod stepped;
 mod usual;
 mod visit;
+pub mod visitors;
 
 pub use attack::{Attack, AttackConfig, AttackKind};
 pub use elephant::{Elephant, ElephantConfig};
@@ -38,3 +39,4 @@ pub use stations::Stations;
 pub use statistics::Statistics;
 pub use stepped::{RateStep, Stepped};
 pub use usual::Usual;
+pub use visitors::{Visitors, VisitorsConfig};

@@ -1,5 +1,6 @@
 //! Which files of results there are.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use rheostat_observe::profile::ScalingProfile;
 use thiserror::Error;
 
 use super::profiles;
+use super::rows::{self, RowFile};
 use crate::record::{RecordError, Results, read};
 
 /// What was found under some files and folders.
@@ -17,8 +19,10 @@ pub struct Found {
     pub results: Vec<(PathBuf, Results)>,
     /// Files of profiles with the profiles in them.
     pub profiles: Vec<(PathBuf, ScalingProfile)>,
-    /// Files in folders that look alike and are something else, with what is wrong.
-    pub skipped: Vec<(PathBuf, String)>,
+    /// Files of rows, or of tables as they were printed.
+    pub rows: Vec<RowFile>,
+    /// Files in folders that cannot be read, or are of no kind that is known, with what is wrong.
+    pub unread: Vec<(PathBuf, String)>,
 }
 
 /// Why there is nothing to report.
@@ -53,8 +57,9 @@ fn list(places: &[PathBuf]) -> String {
 
 /// Reads all results in these files and folders, and the folders within them.
 ///
-/// In a folder, files that end in `.jsonl` are looked at; those without results are skipped. A file that is
-/// named itself must have some.
+/// In a folder, files that end in `.jsonl` or `.txt` are results; those that end in `.md` or `.html` are about results
+/// and are left alone; everything else, and what cannot be read, is in [`Found::unread`]. A file that is named
+/// itself must be one of results.
 ///
 /// # Errors
 /// [`ReportError`] when a file that is named cannot be read, or when there are no results at all.
@@ -67,7 +72,8 @@ pub fn find(places: &[PathBuf]) -> Result<Found, ReportError> {
             look_at(place, &mut found)?;
         }
     }
-    if found.results.is_empty() && found.profiles.is_empty() {
+    let is_empty = found.results.is_empty() && found.profiles.is_empty() && found.rows.is_empty();
+    if is_empty && found.unread.is_empty() {
         return Err(ReportError::Nothing { places: places.to_vec() });
     }
     let key = |results: &Results| {
@@ -97,8 +103,17 @@ fn look_at(path: &Path, found: &mut Found) -> Result<(), RecordError> {
         found.profiles.extend(profiles.into_iter().map(|profile| (path.to_owned(), profile)));
         return Ok(());
     }
-    found.results.push((path.to_owned(), read(path)?));
+    match read(path) {
+        Ok(results) => found.results.push((path.to_owned(), results)),
+        // Whether it is a broken file of runs, or one of rows, its first line says.
+        Err(_) if !begins_with_a_preface(path) => found.rows.push(rows::read(path)?),
+        Err(error) => return Err(error),
+    }
     Ok(())
+}
+
+fn begins_with_a_preface(path: &Path) -> bool {
+    fs::read_to_string(path).is_ok_and(|text| text.trim_start().starts_with("{\"preface\""))
 }
 
 fn look_into(folder: &Path, found: &mut Found) -> Result<(), ReportError> {
@@ -113,16 +128,20 @@ fn look_into(folder: &Path, found: &mut Found) -> Result<(), ReportError> {
     for (path, is_folder) in entries {
         if is_folder {
             look_into(&path, found)?;
-        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
-            match look_at(&path, found) {
+            continue;
+        }
+        match path.extension().and_then(OsStr::to_str) {
+            Some("md" | "html") => {}
+            Some("jsonl" | "txt") => match look_at(&path, found) {
                 Ok(()) => {}
                 Err(RecordError::Line { line, problem, .. }) => {
-                    found.skipped.push((path, format!("line {line}: {problem}")));
+                    found.unread.push((path, format!("line {line}: {problem}")));
                 }
                 Err(RecordError::Io { source, .. }) => {
-                    found.skipped.push((path, source.to_string()));
+                    found.unread.push((path, source.to_string()));
                 }
-            }
+            },
+            _ => found.unread.push((path, "results end in .jsonl or .txt".to_owned())),
         }
     }
     Ok(())
@@ -143,19 +162,23 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_searched_and_what_is_no_result_is_skipped_and_told() {
+    fn folders_are_searched_and_every_file_is_read_or_named() {
         let folder = tempfile::tempdir().unwrap();
         let old = record(&folder.path().join("a/b"), "balance", "2026-11-20T10:00:00Z");
         let new = record(folder.path(), "balance", "2026-11-21T10:00:00Z");
         fs::write(folder.path().join("rows.jsonl"), "{\"chain\":\"nat\"}\n").unwrap();
+        fs::write(folder.path().join("table.txt"), "chain ns\n").unwrap();
         fs::write(folder.path().join("README.md"), "# Results\n").unwrap();
+        fs::write(folder.path().join("broken.jsonl"), "{\"preface\":1}\n").unwrap();
+        fs::write(folder.path().join("core"), "").unwrap();
         let found = find(&[folder.path().to_owned()]).unwrap();
         let paths: Vec<_> = found.results.iter().map(|(path, _)| path).collect();
         assert_eq!(paths, [&old, &new]);
-        assert_eq!(found.skipped.len(), 1, "{:?}", found.skipped);
-        assert!(
-            found.skipped[0].0.ends_with("rows.jsonl") && found.skipped[0].1.starts_with("line 1")
-        );
+        let rows: Vec<_> = found.rows.iter().filter_map(|file| file.path.file_name()).collect();
+        assert_eq!(rows, ["rows.jsonl", "table.txt"]);
+        let unread: Vec<_> = found.unread.iter().filter_map(|(path, _)| path.file_name()).collect();
+        assert_eq!(unread, ["broken.jsonl", "core"]);
+        assert!(found.unread[0].1.starts_with("line 1"), "{:?}", found.unread);
         assert_eq!(one(folder.path()).unwrap().0, new);
     }
 

@@ -164,9 +164,9 @@ mod tests {
         let line = serde_json::to_string(&profile()).unwrap() + "\n";
         fs::write(folder.path().join("profile.jsonl"), line).unwrap();
         fs::write(folder.path().join("rows.jsonl"), "{\"chain\":\"nat\"}\n").unwrap();
-        let Found { results, profiles, skipped } = find(&[folder.path().to_owned()]).unwrap();
-        assert_eq!((results.len(), profiles.len(), skipped.len()), (0, 1, 1));
-        let html = page(&[], &[profiles[0].1.clone()]);
+        let Found { results, profiles, rows, unread } = find(&[folder.path().to_owned()]).unwrap();
+        assert_eq!((results.len(), profiles.len(), rows.len(), unread.len()), (0, 1, 1, 0));
+        let html = page(&[], &[profiles[0].1.clone()], &[]);
         let body = html.split_once("<!DOCTYPE html>").unwrap().1;
         let document = roxmltree::Document::parse(body).unwrap();
         let texts: String = document.descendants().filter_map(|node| node.text()).collect();
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_run_without_conflicts_has_a_section_without_figures() {
         let calm = ScalingProfile { causes: Vec::new(), shares: false, ..profile() };
-        let html = page(&[], &[calm]);
+        let html = page(&[], &[calm], &[]);
         assert!(!html.contains("<figure>") && html.contains("imbalance"), "{html}");
     }
 }

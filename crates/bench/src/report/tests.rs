@@ -199,7 +199,7 @@ fn parsed(page: &str) -> roxmltree::Document<'_> {
 
 #[test]
 fn a_page_is_well_formed_and_asks_for_nothing_from_elsewhere() {
-    let page = super::page(&[sample("balance"), fairness(), surge()], &[]);
+    let page = super::page(&[sample("balance"), fairness(), surge()], &[], &[]);
     let document = parsed(&page);
     for node in document.descendants() {
         for attribute in node.attributes().filter(|a| ["href", "src"].contains(&a.name())) {
@@ -215,7 +215,7 @@ fn a_page_is_well_formed_and_asks_for_nothing_from_elsewhere() {
 
 #[test]
 fn every_figure_can_be_read_without_being_seen() {
-    let page = super::page(&[sample("balance"), fairness(), surge()], &[]);
+    let page = super::page(&[sample("balance"), fairness(), surge()], &[], &[]);
     let document = parsed(&page);
     let figures: Vec<_> = document.descendants().filter(|n| n.has_tag_name("figure")).collect();
     assert!(figures.len() > 20, "{}", figures.len());
@@ -275,19 +275,19 @@ fn what_lies_within_the_noise_is_marked_and_the_floor_is_drawn() {
     let mut results = sample("balance");
     let floor = results.preface.noise.as_ref().unwrap().floor_us(0.99);
     assert!(floor > 100.0, "{floor}");
-    let page = super::page(std::slice::from_ref(&results), &[]);
+    let page = super::page(std::slice::from_ref(&results), &[], &[]);
     assert!(page.contains("class=\"floor\"") && page.contains('†'));
     results.preface.noise = None;
-    let page = super::page(&[results], &[]);
+    let page = super::page(&[results], &[], &[]);
     assert!(!page.contains("class=\"floor\"") && !page.contains('†'));
 }
 
 #[test]
 fn simulated_figures_are_dashed_and_say_so() {
-    let page = super::page(&[surge()], &[]);
+    let page = super::page(&[surge()], &[], &[]);
     assert!(page.contains("class=\"badge simulated\">simulated"));
     assert!(page.contains("class=\"s1 simulated\"") && page.contains("<span>simulated</span>"));
-    let page = super::page(&[sample("balance")], &[]);
+    let page = super::page(&[sample("balance")], &[], &[]);
     assert!(!page.contains("s1 simulated") && page.contains("class=\"badge\">measured"));
 }
 
@@ -311,10 +311,10 @@ fn odd_results_still_make_a_page() {
         run.latency_us = vec![(0.5, f64::INFINITY), (0.95, f64::NAN), (0.99, 0.0)];
     }
     for results in [empty, single, bare, odd] {
-        parsed(&super::page(&[results], &[]));
+        parsed(&super::page(&[results], &[], &[]));
     }
     assert!(
-        super::page(&[Results { runs: Vec::new(), ..sample("balance") }], &[])
+        super::page(&[Results { runs: Vec::new(), ..sample("balance") }], &[], &[])
             .contains("No run was finished")
     );
 }
@@ -323,12 +323,12 @@ fn odd_results_still_make_a_page() {
 fn lost_and_doubled_packets_are_told_first() {
     let mut results = sample("balance");
     assert!(
-        super::page(std::slice::from_ref(&results), &[])
+        super::page(std::slice::from_ref(&results), &[], &[])
             .contains("was lost, doubled, or overtaken")
     );
     results.runs[3].lost = 7;
     results.runs[4].reordered = 5;
-    let page = super::page(&[results], &[]);
+    let page = super::page(&[results], &[], &[]);
     assert!(page.contains("class=\"warning\">7 lost and 0 doubled"));
     assert!(
         page.contains("class=\"warning\">Overtaken within their flow") && page.contains("rss 5.")
@@ -385,10 +385,10 @@ fn what_was_measured_and_simulated_is_drawn_in_one() {
     assert_eq!(keys[..6], named);
     assert_eq!(both[0].table().rows.len(), 12);
     let warning = "one name and are not the same";
-    assert!(!super::page(&all, &[]).contains(warning));
+    assert!(!super::page(&all, &[], &[]).contains(warning));
     let mut other = all;
     other[1].preface.text.push('#');
-    let page = super::page(&other, &[]);
+    let page = super::page(&other, &[], &[]);
     assert!(page.contains(warning));
     parsed(&page);
 }

@@ -16,8 +16,10 @@ use crate::failure::Failure;
   rheo bench report --compare before.jsonl after.jsonl
   rheo bench report --compare before/ after/ --json | jq 'select(.verdict == \"slower\")'
 
-Results are files that `rheo bench balance`, `rheo sim` and their like keep: a line of JSON per run; and lines
-that `rheo profile --json` printed. The page is one file without scripts, for screens of any size and for paper.
+Results are files that `rheo bench balance`, `rheo sim` and their like keep: a line of JSON per run; lines that
+`rheo profile --json` printed; and tables: lines of JSON that any other command printed (.jsonl), or text (.txt).
+The page is one file without scripts, for screens of any size and for paper. A file in a folder that cannot be
+read is named, and the exit status is 1.
 
 Ratios are B's figure as a multiple of A's, each with an interval of 95 %: over pairs of runs with the same
 seed, which had the same packets, or by resampling where there are no such pairs. A difference is told
@@ -43,13 +45,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let [a, b] = args.compare.as_slice() {
         return print_ratios(a, b, args.json);
     }
-    let Found { results, profiles, skipped } = report::find(&args.places)?;
-    for (path, problem) in &skipped {
-        eprintln!("skipped {}: {problem}", path.display());
-    }
+    let Found { results, profiles, rows, unread } = report::find(&args.places)?;
     let results: Vec<Results> = results.into_iter().map(|(_, results)| results).collect();
     let profiles: Vec<_> = profiles.into_iter().map(|(_, profile)| profile).collect();
-    fs::write(&args.output, report::page(&results, &profiles))
+    fs::write(&args.output, report::page(&results, &profiles, &rows))
         .map_err(|source| ReportError::Io { path: args.output.clone(), source })?;
     let runs: usize = results.iter().map(|results| results.runs.len()).sum();
     let files = if results.len() == 1 { "file" } else { "files" };
@@ -58,8 +57,16 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         1 => ", 1 profile".to_owned(),
         count => format!(", {count} profiles"),
     };
-    out!("{}: {runs} runs of {} {files}{profiled}", args.output.display(), results.len());
-    Ok(ExitCode::SUCCESS)
+    let tables = match rows.len() {
+        0 => String::new(),
+        1 => ", 1 file of rows".to_owned(),
+        count => format!(", {count} files of rows"),
+    };
+    out!("{}: {runs} runs of {} {files}{profiled}{tables}", args.output.display(), results.len());
+    for (path, problem) in &unread {
+        eprintln!("not on the page: {}: {problem}", path.display());
+    }
+    Ok(if unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn print_ratios(a: &Path, b: &Path, json: bool) -> Result<ExitCode, Failure> {

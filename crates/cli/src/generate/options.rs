@@ -24,6 +24,8 @@ pub(super) enum Kind {
     FlashCrowd,
     /// An attack over the mix.
     Attack,
+    /// Connections from outside to one service, and its answers.
+    Visitors,
 }
 
 /// Attacks.
@@ -87,15 +89,18 @@ pub(super) struct Options {
     /// From the beginning of a surge to that of the next; only one comes without it.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(super) every: Option<Duration>,
-    /// Visits under way at a time in a surge [default: 10k].
+    /// Visits under way at a time: in a surge [default: 10k], or of visitors [default: 100].
     #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     pub(super) visitors: Option<u64>,
     /// The attack [default: syn-flood].
     #[arg(long, value_name = "ATTACK")]
     pub(super) attack: Option<AttackName>,
-    /// Where a crowd or an attack goes [default: 198.51.100.1:443 and 10.255.0.1:443].
+    /// Where a crowd or visitors [default: 198.51.100.1:443] or an attack [default: 10.255.0.1:443] go.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(super) target: Option<SocketAddr>,
+    /// Where answers to visitors come from: the server behind a NAT [default: the target].
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(super) server: Option<SocketAddr>,
     /// How often a capture is played; without it, up to --packets or --duration.
     #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     pub(super) loops: Option<u64>,
@@ -162,9 +167,10 @@ impl Options {
             ("--at", self.at.is_some(), &[Kind::FlashCrowd]),
             ("--lasting", self.lasting.is_some(), &[Kind::FlashCrowd]),
             ("--every", self.every.is_some(), &[Kind::FlashCrowd]),
-            ("--visitors", self.visitors.is_some(), &[Kind::FlashCrowd]),
+            ("--visitors", self.visitors.is_some(), &[Kind::FlashCrowd, Kind::Visitors]),
             ("--attack", self.attack.is_some(), &[Kind::Attack]),
-            ("--target", self.target.is_some(), &[Kind::FlashCrowd, Kind::Attack]),
+            ("--target", self.target.is_some(), &[Kind::FlashCrowd, Kind::Attack, Kind::Visitors]),
+            ("--server", self.server.is_some(), &[Kind::Visitors]),
             ("--loops", self.loops.is_some(), &[Kind::Replay]),
             ("--copies", self.copies.is_some(), &[Kind::Replay]),
             ("--longest-gap", self.longest_gap.is_some() && kind.is_some(), &[Kind::Replay]),

@@ -7,7 +7,7 @@ use rheostat_bench::scenario::Traffic;
 use rheostat_io::{CaptureReel, CaptureSource};
 use rheostat_traffic::{
     AttackConfig, AttackKind, ElephantConfig, FlashCrowdConfig, Limited, MixConfig, Reel, Replay,
-    ReplayConfig, Source, Stepped,
+    ReplayConfig, Source, Stepped, Visitors, VisitorsConfig,
 };
 
 use super::Args;
@@ -34,6 +34,10 @@ pub(super) fn open(args: &Args) -> Result<Opened, Failure> {
             Opened { source: Box::new(source), warnings: Box::new(move || status.warnings()) }
         }
         (Some(Kind::Replay), Some(file)) => replay(options, file)?,
+        (Some(Kind::Visitors), _) => Opened {
+            source: Box::new(Visitors::new(visitors(options))?),
+            warnings: Box::new(Vec::new),
+        },
         (Some(kind), _) => {
             let source = generated(kind, options).source(options.rate(), options.seed())?;
             Opened { source, warnings: Box::new(Vec::new) }
@@ -62,6 +66,19 @@ fn replay(options: &Options, file: &Path) -> Result<Opened, Failure> {
     };
     let source = Box::new(Replay::new(&reel, &config)?);
     Ok(Opened { source, warnings: Box::new(move || capture.warnings()) })
+}
+
+fn visitors(options: &Options) -> VisitorsConfig {
+    let usual = VisitorsConfig::default();
+    VisitorsConfig {
+        packets_per_second: options.rate(),
+        at_once: options
+            .visitors
+            .map_or(usual.at_once, |count| u32::try_from(count).unwrap_or(u32::MAX)),
+        target: options.target.unwrap_or(usual.target),
+        server: options.server,
+        seed: options.seed(),
+    }
 }
 
 /// Traffic that is not read from a file, in the terms of scenarios.
@@ -108,6 +125,6 @@ fn generated(kind: Kind, options: &Options) -> Traffic {
             zipf,
             ipv6_share,
         },
-        Kind::Replay => unreachable!("a replay is read from a file"),
+        Kind::Replay | Kind::Visitors => unreachable!("they are in no scenario"),
     }
 }

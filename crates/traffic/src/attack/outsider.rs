@@ -6,7 +6,7 @@ use rand::Rng;
 
 /// Any public address: of IPv4 none that is private, shared, local, reserved or of the networks for
 /// documentation and benchmarks (RFC 6890); of IPv6 one of 2000::/3.
-pub(super) fn draw(ipv6: bool, rng: &mut impl Rng) -> IpAddr {
+pub(crate) fn draw(ipv6: bool, rng: &mut impl Rng) -> IpAddr {
     if ipv6 {
         return Ipv6Addr::from_bits(rng.random::<u128>() >> 3 | 1 << 125).into();
     }

@@ -1,0 +1,106 @@
+//! The configurations that are shipped, over captures. Those for interfaces run live as well, in `tests/live`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs")
+}
+
+fn rheo(place: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rheo"))
+        .args(arguments)
+        .current_dir(place)
+        .output()
+        .expect("rheo starts")
+}
+
+fn generate(place: &Path, arguments: &[&str]) {
+    let output = rheo(place, &[&["gen"], arguments].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The summary of a run with a shipped configuration.
+fn run(place: &Path, configuration: &str, arguments: &[&str]) -> Value {
+    let path = folder().join(configuration);
+    let path = path.to_str().expect("a path of letters");
+    let output = rheo(place, &[&["run", path, "--json", "--seed", "1"], arguments].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{configuration}: {said}");
+    let last = String::from_utf8_lossy(&output.stdout);
+    let last = last.lines().last().unwrap_or_else(|| panic!("{configuration}: {said}"));
+    serde_json::from_str(last).expect("a summary")
+}
+
+/// A new configuration is found here by itself. `configuration.py` of `tests/live` has those for interfaces.
+#[test]
+fn every_shipped_configuration_runs_over_a_capture() {
+    let place = tempfile::tempdir().unwrap();
+    generate(place.path(), &["--output", "in.pcap", "--packets", "5k", "--flows", "500"]);
+    let files = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = files.map(|name| name.into_string().unwrap());
+    let mut names: Vec<_> = names.filter(|name| name.ends_with(".toml")).collect();
+    names.sort();
+    assert!(names.len() > 10, "{names:?}");
+    for name in names {
+        // With two ports, a capture at each.
+        let two_ports = ["--device", "lan=pcap:in.pcap", "--device", "wan=pcap:in.pcap"];
+        let input = match name.as_str() {
+            "firewall-two-ports.toml" => &two_ports[..],
+            _ => &["--input", "in.pcap"],
+        };
+        let summary = run(place.path(), &name, &[input, &["--lanes", "2"]].concat());
+        assert_eq!(summary["invariants"], "ok", "{name}: {summary}");
+        assert_ne!(summary["sent"], 0, "{name}: {summary}");
+    }
+}
+
+#[test]
+fn the_demo_drops_scans_alone_where_no_queue_is_full() {
+    let place = tempfile::tempdir().unwrap();
+    generate(place.path(), &["--output", "mix.pcap", "--packets", "200k"]);
+    let summary = run(place.path(), "demo.toml", &["--input", "mix.pcap"]);
+    let dropped = summary["dropped"].as_object().unwrap();
+    assert_eq!(dropped.keys().collect::<Vec<_>>(), ["denied"], "{summary}");
+    let denied = dropped["denied"].as_u64().unwrap();
+    assert!(denied * 20 < 200_000, "{denied} of 200,000: under 5 %");
+}
+
+#[test]
+fn visitors_reach_the_server_that_the_gateway_publishes() {
+    let place = tempfile::tempdir().unwrap();
+    let to = ["--traffic", "visitors", "--target", "203.0.113.1:8080", "--server", "10.0.0.5:80"];
+    let sides = ["--packets", "8k", "--visitors", "50", "--sides", "lan.pcap", "wan.pcap"];
+    generate(place.path(), &[to, sides].concat());
+    let devices = ["--device", "lan=pcap:lan.pcap", "--device", "wan=pcap:wan.pcap"];
+    let summary = run(place.path(), "nat.toml", &devices);
+    assert_eq!(
+        (&summary["received"], &summary["sent"]),
+        (&8_000.into(), &8_000.into()),
+        "{summary}"
+    );
+    assert_eq!(summary["dropped"], serde_json::json!({}), "{summary}");
+    // What the server sent left with the address that visitors connect to.
+    let left = rheo(place.path(), &["gen", "--input", "to-lan.pcap", "--describe", "--json"]);
+    let left: Value = serde_json::from_slice(&left.stdout).expect("a description");
+    assert!(left["packets"].as_u64() > Some(4_000), "{left}");
+}
+
+#[test]
+fn visitors_of_a_service_go_to_its_backends() {
+    let place = tempfile::tempdir().unwrap();
+    let to = ["--traffic", "visitors", "--target", "198.51.100.10:443", "--output", "in.pcap"];
+    generate(place.path(), &[&to[..], &["--packets", "8k", "--visitors", "50"]].concat());
+    let summary = run(place.path(), "lb.toml", &["--input", "in.pcap"]);
+    let to_backends: u64 = summary["functions"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(name, _)| name.as_str() == "lb_flows")
+        .filter_map(|(_, count)| count.as_u64())
+        .sum();
+    assert!(to_backends > 4_000, "{summary}");
+}
