@@ -1,4 +1,6 @@
 //! The crates stand in layers: each uses only those below it.
+//!
+//! Timed: processes.
 
 use std::process::Command;
 

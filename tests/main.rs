@@ -15,5 +15,6 @@ mod routing;
 mod sabotage;
 mod schedule;
 mod shared_translation;
+mod timed;
 mod transactions;
 mod translation;

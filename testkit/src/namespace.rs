@@ -6,6 +6,14 @@ use std::process::{Command, Stdio};
 /// Set in the process that runs inside the namespace.
 const INSIDE: &str = "RHEO_TEST_NAMESPACE";
 
+/// What becomes the test's process in its namespace: the names of namespaces that it makes end with it, too.
+/// What it reads below `/sys` is about its own interfaces.
+const ENTER: &str =
+    "mkdir -p /run/netns; mount -t tmpfs rheo-test /run/netns; mount -t sysfs rheo-test /sys
+    mount -t bpf rheo-test /sys/fs/bpf
+    for each in all default; do echo 1 >/proc/sys/net/ipv6/conf/$each/disable_ipv6; done
+    exec \"$0\" \"$@\"";
+
 /// Whether the calling test, which needs root, may run: `RHEO_ROOT_TESTS` is 1 and the user is root. Reports the test
 /// as not run otherwise.
 pub fn as_root() -> bool {
@@ -31,20 +39,34 @@ fn full_name(module: &str, test: &str) -> String {
     }
 }
 
-/// Runs `body` in a new network namespace, in which `test`, the calling test function in `module`
-/// (`module_path!()`), runs once more in a process of its own. The namespace and all in it end with that process.
+/// Runs `body` in a new network namespace, as [`in_own_network`] has it.
 ///
 /// # Panics
 /// When the test fails there.
 pub fn isolated(module: &str, test: &str, body: impl FnOnce()) {
+    if in_own_network(module, test) {
+        body();
+    }
+}
+
+/// Whether the calling test runs in a network namespace of its own. Elsewhere it is run there: `test`, the calling test
+/// function in `module` (`module_path!()`), once more in a process of its own, with whose end the namespace, all in it
+/// and all namespaces made in it by `ip netns` are gone; the caller then returns. So names of interfaces, addresses and
+/// ports meet neither those of other tests nor those of the machine. IPv6 is off there but for interfaces that switch it
+/// on, so that the kernel sends nothing by itself.
+///
+/// # Panics
+/// When the test fails there.
+pub fn in_own_network(module: &str, test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
-        return body();
+        return true;
     }
     if !as_root() {
-        return;
+        return false;
     }
     let mut command = Command::new("unshare");
-    command.args(["--net", "--"]).arg(std::env::current_exe().expect("the test's own binary"));
+    command.args(["--net", "--mount", "--", "sh", "-ec", ENTER]);
+    command.arg(std::env::current_exe().expect("the test's own binary"));
     let test = full_name(module, test);
     let output = again(command, &test).output().expect("unshare (util-linux) is installed");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -54,6 +76,7 @@ pub fn isolated(module: &str, test: &str, body: impl FnOnce()) {
     assert!(text.contains("1 passed"), "`{test}` was not found: {text}");
     // What it measured, for `--nocapture`.
     print!("{text}");
+    false
 }
 
 /// A command that runs `test` of `module` once more, in this namespace, as a process to be killed. It finds

@@ -1,10 +1,12 @@
-"""Sends the smallest UDP datagrams, from 256 ports, as fast as it can: `flooder.py ADDRESS SECONDS`.
+"""Sends the smallest UDP datagrams, from 256 ports, as fast as it can: `flooder.py ADDRESS LEAST`.
 
-Run in a namespace of its own; prints a line when it starts, and how many it sent when it ends."""
+Run in a namespace of its own; prints a line when it starts. Ends when its standard input does and it has sent `LEAST`
+datagrams, and prints how many it sent; after five minutes in any case."""
 
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import sys
 import time
@@ -14,16 +16,24 @@ PORTS = 256
 TARGET_PORT = 9
 
 
+#: Seconds.
+LONGEST = 300.0
+
+
+def is_over() -> bool:
+    return bool(select.select([sys.stdin], [], [], 0)[0])
+
+
 def main() -> None:
-    address, seconds = sys.argv[1], float(sys.argv[2])
+    address, least = sys.argv[1], int(sys.argv[2])
     senders = []
     for _ in range(PORTS):
         sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sender.bind(("", 0))
         senders.append(sender)
     print("started", flush=True)
-    sent, target, end = 0, (address, TARGET_PORT), time.monotonic() + seconds
-    while time.monotonic() < end:
+    sent, target, end = 0, (address, TARGET_PORT), time.monotonic() + LONGEST
+    while time.monotonic() < end and not (sent >= least and is_over()):
         for sender in senders:
             # Refusals of earlier ones, and full queues.
             with contextlib.suppress(OSError):

@@ -14,7 +14,7 @@ from network import NEIGHBOUR, OUTSIDE, Network
 from servers import HTTP_PORT, IPERF_PORT, ContentServer, EchoServer
 
 #: Until packets pass. Seconds.
-PATIENCE = 60
+PATIENCE = 120
 
 
 class Place:
@@ -23,7 +23,7 @@ class Place:
     def __init__(self, make: Callable[[Network, Ground], Middle], ground: Ground, damage: int | None = None) -> None:
         self.ground = ground
         #: How long any one thing that a client does may take. Seconds.
-        self.patience = 20.0
+        self.patience = 120.0
         service = ground.service
         self.network = Network(
             service is Service.BALANCER,

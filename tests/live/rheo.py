@@ -17,7 +17,7 @@ from middle import Ground, Middle
 from network import Network
 
 #: How long it may take to end once it is told to. Seconds.
-PATIENCE = 40
+PATIENCE = 120
 
 
 class RheoMiddle(Middle):
@@ -89,7 +89,7 @@ class RheoMiddle(Middle):
     def ask(self, request: dict[str, object]) -> dict[str, object]:
         """One request to the control socket, and the first line of its answer."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as control:
-            control.settimeout(10)
+            control.settimeout(PATIENCE)
             # The path may be longer than such an address can be.
             here = os.open(self._place, os.O_PATH)
             try:

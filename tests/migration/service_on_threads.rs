@@ -1,5 +1,7 @@
 //! The same service on threads: workers that sleep, members of a pool that sleep, and a mover that does
 //! not wait for either.
+//!
+//! Timed: threads, sleep, clock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,6 +1,10 @@
 //! Lanes on threads that all change the same objects: nothing is lost and nothing counted twice.
+//!
+//! Timed: threads, sleep, clock.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use rheostat::{
@@ -22,9 +26,43 @@ use rheostat_traffic::Source;
 
 const PACKETS: u64 = 20_000;
 const HOSTS: usize = 64;
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Has two lanes meet in the middle of a transaction each, once: of two that have read what both will change, one at most
+/// can commit.
+struct Meeting {
+    lanes: usize,
+    /// Threads of lanes that have read it.
+    there: Mutex<HashSet<ThreadId>>,
+}
+
+impl Meeting {
+    /// Of two of so many lanes. One has nobody to meet.
+    fn of(lanes: usize) -> Meeting {
+        Meeting { lanes: lanes.min(2), there: Mutex::default() }
+    }
+
+    /// The lane of this thread has read; returns when two have.
+    fn attend(&self) {
+        let start = Instant::now();
+        loop {
+            let mut there = self.there.lock().unwrap();
+            if there.len() < self.lanes {
+                there.insert(thread::current().id());
+            }
+            if there.len() == self.lanes {
+                return;
+            }
+            drop(there);
+            assert!(start.elapsed() < LIMIT, "no other lane has packets");
+            thread::yield_now();
+        }
+    }
+}
 
 /// Counts everything several times.
 struct Census {
+    meeting: Meeting,
     /// All packets; what the flows that have ended had.
     sums: Arc<Vector<u64>>,
     /// Packets by the last bits of an address.
@@ -34,6 +72,8 @@ struct Census {
 
 impl Census {
     fn count(&self, cx: &mut Cx<'_, ()>, packet: &Packet<'_>) -> Outcome<()> {
+        self.sums.read(cx, 0)?;
+        self.meeting.attend();
         self.sums.update(cx, 0, |sum| *sum += 1)?;
         let host = packet.arrival_key().raw()[0] % HOSTS as u64;
         let known = self.hosts.get(cx, &host)?.unwrap_or(0);
@@ -123,10 +163,10 @@ fn run_on_threads<C: Chain>(
     let shard = |id: ShardId| shards[id.index()].take().unwrap();
     let runtime =
         Runtime::start(config, vec![Box::new(nic)], Clock::new(), service, shard).unwrap();
-    let last = Instant::now() + Duration::from_secs(300);
+    let start = Instant::now();
     while !runtime.is_finished() {
-        assert!(Instant::now() < last, "the run does not end");
-        std::thread::sleep(Duration::from_millis(1));
+        assert!(start.elapsed() < LIMIT, "the run does not end");
+        thread::sleep(Duration::from_millis(1));
     }
     runtime.join().unwrap()
 }
@@ -140,7 +180,9 @@ fn totals_are_exact_on_any_number_of_lanes() {
         let add = |sum: &mut u64, part: &u64| *sum += part;
         let packets = Distributed::new(&objects, "packets", 0, add, Duration::ZERO);
         let (sums, hosts, packets) = (sums, hosts, Arc::new(packets));
-        let census = Census { sums: sums.clone(), hosts: hosts.clone(), packets: packets.clone() };
+        let meeting = Meeting::of(lanes);
+        let census =
+            Census { meeting, sums: sums.clone(), hosts: hosts.clone(), packets: packets.clone() };
         let mut layout = StateLayout::new();
         let chain = Shared::new(census, &objects, &mut layout).unwrap();
         let mix = MixConfig { flows: 500, packets: Some(PACKETS), ..MixConfig::default() };

@@ -84,6 +84,8 @@ impl ClockSource for VirtualClock {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: clock.
+
     use super::*;
 
     #[test]

@@ -70,6 +70,8 @@ pub fn pin_current_thread(core: CoreId) -> Result<(), CoreError> {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: threads.
+
     use super::*;
 
     #[test]

@@ -146,6 +146,8 @@ pub fn holders() -> io::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: threads, sleep, clock.
+
     use super::*;
 
     #[test]

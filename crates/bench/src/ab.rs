@@ -135,6 +135,8 @@ impl fmt::Display for Ratio {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: processes.
+
     use super::*;
 
     const ROW: &str = r#"{"chain":"empty","flows":64000,"distribution":"uniform","packet_bytes":64,"new_flow_share":0.0,"lanes":1,"mpps":MPPS,"mpps_min":9.0,"mpps_max":11.0,"ns_per_packet":100.0,"ns_above_harness":8.0,"allocations_per_packet":0.0}"#;

@@ -150,6 +150,8 @@ impl std::fmt::Display for Noise {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: threads, clock.
+
     use super::*;
 
     #[test]

@@ -1,5 +1,7 @@
 //! The benchmark of moving shards moves shards, under load, and loses nothing. How long that takes is not
 //! for a test to say.
+//!
+//! Timed: threads, sleep, clock.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Scenarios on real lanes: every packet is accounted for, and shards move. How fast all that is, is not for a
 //! test to say.
+//!
+//! Timed: threads, sleep, clock.
 
 use rheostat_base::CoreSet;
 use rheostat_bench::real::{Real, Trial, trials};
@@ -66,9 +68,10 @@ fn every_packet_of_a_run_is_accounted_for() {
 fn what_does_not_fit_the_queues_is_dropped_and_counted() {
     let scenario = Scenario { queue: 64, ..scenario() };
     let mut real = Real::new(&scenario).unwrap();
-    let trial = Trial { policy: "rss".into(), lanes: 1, load: 3.0, seed: 1 };
+    // So much more than a lane can take that it is too much even if it could do little when that was found out.
+    let trial = Trial { policy: "rss".into(), lanes: 1, load: 20.0, seed: 1 };
     let run = real.run(&trial).unwrap();
-    assert!(run.dropped > run.packets / 3, "{} of {}", run.dropped, run.packets);
+    assert!(run.dropped > 0, "none of {}", run.packets);
     assert_eq!((run.lost, run.duplicated, run.reordered), (0, 0, 0));
 }
 

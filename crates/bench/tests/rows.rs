@@ -1,5 +1,7 @@
 //! Every kind of row can be measured: its run is sound, its chain lets the packets through, and the
 //! figures are about packets. How fast they are is not for a test to say.
+//!
+//! Timed: threads, sleep, clock.
 
 use std::time::Duration;
 

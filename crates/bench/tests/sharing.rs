@@ -1,6 +1,8 @@
 //! Every way to share flows can be measured, and what is measured is sound: every packet counted
 //! once, order kept where flows keep their lane, and lost where packets of few flows are sprayed. How
 //! fast it is, is not for a test to say.
+//!
+//! Timed: threads, clock.
 
 use rheostat_base::CoreSet;
 use rheostat_bench::BenchError;

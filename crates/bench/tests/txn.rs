@@ -1,5 +1,7 @@
 //! Every engine can be measured under every workload, and no write gets lost. How fast that is, is not for
 //! a test to say.
+//!
+//! Timed: threads, clock.
 
 use rheostat_base::CoreSet;
 use rheostat_bench::BenchError;

@@ -1,4 +1,6 @@
 //! `rheo capture` and `rheo trace` on a running instance with the simulated NIC.
+//!
+//! Timed: sleep, processes.
 
 use std::path::Path;
 use std::process::Command;

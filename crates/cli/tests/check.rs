@@ -1,4 +1,6 @@
 //! `rheo check` on whether devices can place packets by a chain's packet set.
+//!
+//! Timed: processes.
 
 use std::process::Command;
 

@@ -1,4 +1,6 @@
 //! `rheo doctor` on the machine that the tests run on: whatever it finds, it finds something.
+//!
+//! Timed: processes.
 
 use std::process::Command;
 

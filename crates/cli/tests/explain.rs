@@ -1,4 +1,6 @@
 //! `rheo explain`, of a running instance and of a capture.
+//!
+//! Timed: processes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -28,8 +30,11 @@ fn sum(explanation: &Value, list: &str, field: &str) -> f64 {
 #[test]
 fn a_running_instance_says_what_a_policy_would_do_and_does_not_do_it() {
     let instance = Instance::start(&["--lanes", "3"]);
-    let explanation =
-        json(&instance.ask(&["explain", "--over", "500ms", "--sample", "500", "--json"]));
+    // It answers before its first packet comes.
+    let explanation = (0..100)
+        .map(|_| json(&instance.ask(&["explain", "--over", "500ms", "--sample", "500", "--json"])))
+        .find(|explanation| explanation["sampled"] != 0)
+        .expect("packets come");
     // The run's own policy moves nothing.
     assert_eq!(explanation["policy"], "rsspp");
     assert_eq!(explanation["lanes"].as_array().unwrap().len(), 3);

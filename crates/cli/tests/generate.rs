@@ -1,4 +1,6 @@
 //! `rheo gen`, from the outside.
+//!
+//! Timed: processes.
 
 use std::path::Path;
 use std::process::{Command, Output};

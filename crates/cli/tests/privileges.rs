@@ -1,4 +1,6 @@
 //! What the threads of a running instance may do.
+//!
+//! Timed: sleep, clock, processes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,7 +59,7 @@ fn check(instance: &Instance, user: &str, group: &str) {
     const NAMES: [&str; 6] =
         ["rheo", "rheo-log", "nic wire", "rheo-worker-0", "rheo-worker-1", "rheo-control"];
     // A thread has the name of the one that starts it until it has run for a moment.
-    let patience = Instant::now() + Duration::from_secs(10);
+    let patience = Instant::now() + Duration::from_secs(120);
     let threads = loop {
         let threads = threads(instance);
         match NAMES.iter().find(|name| !threads.contains_key(**name)) {

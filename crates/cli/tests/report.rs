@@ -1,4 +1,6 @@
 //! `rheo bench report` on files.
+//!
+//! Timed: processes.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,6 @@
 //! `--seed` repeats a run: what leaves is the same, byte by byte.
+//!
+//! Timed: processes.
 
 use std::fs;
 use std::path::Path;

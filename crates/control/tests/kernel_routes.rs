@@ -1,4 +1,6 @@
 //! Following a real kernel's routes, in a network namespace of the test's own.
+//!
+//! Timed: sleep, clock, processes.
 
 use std::net::IpAddr;
 use std::process::Command;
@@ -13,7 +15,7 @@ use rheostat_ip::{Hop, Interface, Network, Policy, Route};
 const INSIDE: &str = "RHEO_TEST_INSIDE_NAMESPACE";
 const NAME: &str = "routes_are_those_of_the_kernel_while_they_change";
 /// How long to wait for what happens at once on a machine that is not overloaded.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn ip(arguments: &str) -> bool {
     let run = Command::new("ip").args(arguments.split_whitespace()).output();

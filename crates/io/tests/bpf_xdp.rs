@@ -1,4 +1,6 @@
 //! The XDP program places every packet as user space would, and leaves what it should to the kernel.
+//!
+//! Timed: processes, devices.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -13,7 +15,7 @@ use rheostat_io::backend::pcap::CaptureReader;
 use rheostat_io::{Filter, Match};
 use rheostat_packet::LinkType;
 use rheostat_steer::{HashOptions, Steering};
-use rheostat_testkit::namespace::as_root;
+use rheostat_testkit::namespace::in_own_network;
 use rheostat_testkit::veth::{VethPair, ip};
 
 const BUCKETS: usize = 256;
@@ -67,7 +69,7 @@ fn config() -> Config {
 
 #[test]
 fn hostile_packets_are_hashed_as_in_user_space() {
-    if !as_root() {
+    if !in_own_network(module_path!(), "hostile_packets_are_hashed_as_in_user_space") {
         return;
     }
     let cases = RefCell::new(cases());
@@ -82,10 +84,13 @@ fn hostile_packets_are_hashed_as_in_user_space() {
 
 #[test]
 fn captured_packets_are_hashed_as_in_user_space() {
-    let Some(folder) = std::env::var_os("RHEO_TRACES").filter(|_| as_root()) else {
-        println!("not run: RHEO_TRACES names no folder of captures, or without root");
+    let Some(folder) = std::env::var_os("RHEO_TRACES") else {
+        println!("not run: RHEO_TRACES names no folder of captures");
         return;
     };
+    if !in_own_network(module_path!(), "captured_packets_are_hashed_as_in_user_space") {
+        return;
+    }
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -111,7 +116,7 @@ fn captured_packets_are_hashed_as_in_user_space() {
 
 #[test]
 fn the_filter_holds_in_the_kernel_as_in_user_space() {
-    if !as_root() {
+    if !in_own_network(module_path!(), "the_filter_holds_in_the_kernel_as_in_user_space") {
         return;
     }
     let entry = Match::default;
@@ -178,7 +183,10 @@ fn plain(buckets: usize) -> ProgramConfig {
 
 #[test]
 fn buckets_are_counted_and_stopping_leaves_everything_to_the_kernel() {
-    if !as_root() {
+    if !in_own_network(
+        module_path!(),
+        "buckets_are_counted_and_stopping_leaves_everything_to_the_kernel",
+    ) {
         return;
     }
     let mut program = XdpProgram::load(&plain(BUCKETS)).unwrap();
@@ -205,7 +213,7 @@ fn buckets_are_counted_and_stopping_leaves_everything_to_the_kernel() {
 
 #[test]
 fn the_table_is_read_back_as_written() {
-    if !as_root() {
+    if !in_own_network(module_path!(), "the_table_is_read_back_as_written") {
         return;
     }
     let program = XdpProgram::load(&plain(8)).unwrap();
@@ -222,7 +230,7 @@ fn the_table_is_read_back_as_written() {
 
 #[test]
 fn what_cannot_be_done_is_named() {
-    if !as_root() {
+    if !in_own_network(module_path!(), "what_cannot_be_done_is_named") {
         return;
     }
     let mut program = XdpProgram::load(&plain(8)).unwrap();
@@ -238,7 +246,10 @@ fn what_cannot_be_done_is_named() {
 
 #[test]
 fn a_program_that_nobody_holds_is_replaced_and_one_that_is_held_stays() {
-    if !as_root() {
+    if !in_own_network(
+        module_path!(),
+        "a_program_that_nobody_holds_is_replaced_and_one_that_is_held_stays",
+    ) {
         return;
     }
     let pair = VethPair::new("x");

@@ -1,4 +1,6 @@
 //! The pcapng that `rheo capture` writes, read by our own reader and, where it is installed, by tshark.
+//!
+//! Timed: processes.
 
 use std::process::Command;
 

@@ -1,4 +1,6 @@
 //! The simulated NIC: what it drops, counts and orders, under each of its drivers.
+//!
+//! Timed: threads, clock.
 
 use std::collections::{HashSet, VecDeque};
 use std::net::Ipv4Addr;

@@ -1,4 +1,6 @@
 //! Tap interfaces, with the kernel of this machine at the other end.
+//!
+//! Timed: processes, devices, sockets.
 
 use std::collections::HashMap;
 use std::net::UdpSocket;
@@ -13,7 +15,7 @@ use rheostat_io::{
 };
 use rheostat_packet::Mbuf;
 use rheostat_steer::{HashKey, HashOptions, Orientation, Steering};
-use rheostat_testkit::namespace::as_root;
+use rheostat_testkit::namespace::in_own_network;
 use rheostat_testkit::veth::{Host, ip};
 
 fn steering() -> Arc<Steering> {
@@ -61,7 +63,7 @@ impl Sender {
 
 #[test]
 fn packets_arrive_once_in_order_on_the_lane_of_their_hash() {
-    if !as_root() {
+    if !in_own_network(module_path!(), "packets_arrive_once_in_order_on_the_lane_of_their_hash") {
         return;
     }
     let steering = steering();
@@ -111,7 +113,7 @@ fn packets_arrive_once_in_order_on_the_lane_of_their_hash() {
 
 #[test]
 fn hostile_packets_are_placed_as_in_user_space() {
-    if !as_root() {
+    if !in_own_network(module_path!(), "hostile_packets_are_placed_as_in_user_space") {
         return;
     }
     let (_, steering) = steerings(128).pop().unwrap();
@@ -125,12 +127,15 @@ fn hostile_packets_are_placed_as_in_user_space() {
     let mut got = 0;
     for some in frames.chunks(16) {
         cable.send(some);
-        got += tap.poll_briefly(some.len(), |lane, packet| {
+        // Some are dropped by the kernel; the others are in their queues when the call is over.
+        while tap.poll(|lane, packet| {
             let bytes = packet.to_vec();
             // What the host says by itself is placed likewise.
             let (hash, _) = expected(&steering, HashOptions::AddressesOnly, device, &bytes);
             assert_eq!(steering.bucket_of_hash(hash) % 4, lane, "{bytes:02x?}");
-        });
+            got += 1;
+        }) > 0
+        {}
     }
     assert!(got > 900, "{got}");
     cable.close();
@@ -139,7 +144,7 @@ fn hostile_packets_are_placed_as_in_user_space() {
 
 #[test]
 fn rewriting_the_table_under_traffic_loses_nothing() {
-    if !as_root() {
+    if !in_own_network(module_path!(), "rewriting_the_table_under_traffic_loses_nothing") {
         return;
     }
     let mut tap = open(config("rbpfw%d", 4));
@@ -168,7 +173,7 @@ fn rewriting_the_table_under_traffic_loses_nothing() {
 
 #[test]
 fn offloaded_tcp_arrives_as_packets_of_the_right_size() {
-    if !as_root() {
+    if !in_own_network(module_path!(), "offloaded_tcp_arrives_as_packets_of_the_right_size") {
         return;
     }
     let pool = live::pool();
@@ -207,14 +212,14 @@ fn offloaded_tcp_arrives_as_packets_of_the_right_size() {
 
 #[test]
 fn what_is_sent_reaches_the_kernel() {
-    if !as_root() {
+    if !in_own_network(module_path!(), "what_is_sent_reaches_the_kernel") {
         return;
     }
     let mut tap = open(config("rbpfs%d", 1));
     address(tap.device.interface(), 4);
     let name = tap.device.interface().to_owned();
     let listener = UdpSocket::bind("10.78.4.1:4053").unwrap();
-    listener.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+    listener.set_read_timeout(Some(std::time::Duration::from_secs(120))).unwrap();
     let mac = std::fs::read_to_string(format!("/sys/class/net/{name}/address")).unwrap();
     let mac: Vec<u8> =
         mac.trim().split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
@@ -258,7 +263,7 @@ fn what_is_sent_reaches_the_kernel() {
 
 #[test]
 fn a_full_queue_is_counted() {
-    if !as_root() {
+    if !in_own_network(module_path!(), "a_full_queue_is_counted") {
         return;
     }
     let mut tap = open(config("rbpfq%d", 1));
@@ -274,14 +279,14 @@ fn a_full_queue_is_counted() {
     let got = tap.poll_for(2_000 - full as usize, |_, _| {}) as u64;
     let counters = tap.monitor.counters();
     assert_eq!(counters.arrived, got + counters.queue_full[0], "{counters:?}");
-    // The kernel may have a word or two of its own for the link.
-    assert!((2_000..2_010).contains(&counters.arrived), "{counters:?}");
+    // No more than what was sent is IPv4, and only that counts.
+    assert_eq!(counters.arrived, 2_000, "{counters:?}");
     tap.close();
 }
 
 #[test]
 fn what_cannot_be_opened_is_named() {
-    if !as_root() {
+    if !in_own_network(module_path!(), "what_cannot_be_opened_is_named") {
         return;
     }
     let pool = crate::support::pool(8);

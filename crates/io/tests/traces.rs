@@ -1,5 +1,7 @@
 //! Real captures, where `RHEO_TRACES` names a folder of them: each is read to its end, and an
 //! independent reader counts the same packets, in the file and in what we write from it.
+//!
+//! Timed: processes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,6 +1,8 @@
 //! What network functions do without is refused by clippy, with the name of what to use instead. The crate
 //! that offends lies in a scratch folder and has no dependency but an empty crate named like one that is
 //! in common use.
+//!
+//! Timed: threads, sleep, clock, processes.
 
 use std::path::Path;
 use std::process::Command;

@@ -223,6 +223,8 @@ fn follow(lines: &mut impl Lines, output: &mut Output<impl Write>, stop: &Atomic
 
 #[cfg(test)]
 mod tests {
+    //! Timed: threads, sleep.
+
     use super::*;
 
     struct Countdown(usize);

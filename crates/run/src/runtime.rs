@@ -365,7 +365,8 @@ impl<S: Service> Runtime<S> {
         }
     }
 
-    fn migration_times(&self) -> MigrationTimes {
+    /// How long moving shards took so far.
+    pub fn migration_times(&self) -> MigrationTimes {
         let times = MigrationTimes::default();
         times.moved.add(self.mover().durations());
         for lane in &self.times {

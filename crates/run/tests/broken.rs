@@ -1,4 +1,6 @@
 //! A worker that panics, and a device that loses what it is given: both are named at the end of a run.
+//!
+//! Timed: threads, sleep, clock.
 
 use std::sync::Arc;
 use std::time::Duration;

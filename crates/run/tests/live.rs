@@ -1,5 +1,7 @@
 //! Shards that move between running lanes while packets arrive on real interfaces. Needs root, and is only
 //! run when `RHEO_ROOT_TESTS=1` says so; says itself when it is not.
+//!
+//! Timed: threads, sleep, clock, processes, devices, sockets.
 
 use std::collections::HashSet;
 use std::net::UdpSocket;
@@ -34,10 +36,14 @@ const FLOWS: u16 = 64;
 /// takes seconds.
 const MOVES: u64 = 1_000;
 const PACKETS: u64 = 10_000;
-/// Packets sent at once, and the pause after them: far less than lanes can take, even where they share one
-/// core with everything else.
+/// Packets sent at once, and the pause after them.
 const BURST: usize = 16;
 const PAUSE: Duration = Duration::from_millis(1);
+/// Packets under way at most: the kernel's queues on the way to the device hold more, and drop, without a word to it,
+/// what comes while they are full and the kernel does not get a core.
+const UNDER_WAY: u64 = 192;
+/// How long nothing may go on: what takes milliseconds where nothing else keeps the lanes from their cores.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// What numbered packets tell, whatever stamps say.
 #[derive(Default)]
@@ -110,12 +116,15 @@ impl Service for Counting {
 struct Sender {
     thread: JoinHandle<u64>,
     over: Arc<AtomicBool>,
+    /// How many it may have sent by now.
+    allowed: Arc<AtomicU64>,
 }
 
 impl Sender {
     fn start() -> Sender {
-        let over = Arc::new(AtomicBool::new(false));
-        let told = over.clone();
+        let (over, allowed) =
+            (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(UNDER_WAY)));
+        let (told, may) = (over.clone(), allowed.clone());
         let socket = |flow| {
             let socket = UdpSocket::bind(("10.9.0.2", 1_000 + flow)).expect("the address is ours");
             socket.connect(("10.9.0.1", 9_999)).expect("there is a route");
@@ -125,8 +134,11 @@ impl Sender {
             let sockets: Vec<_> = (0..FLOWS).map(socket).collect();
             let mut rng = StdRng::seed_from_u64(3);
             let mut sequences = vec![0_u32; sockets.len()];
+            let mut sent = 0;
             while !told.load(Ordering::Relaxed) {
-                for _ in 0..BURST {
+                let burst = (BURST as u64).min(may.load(Ordering::Relaxed).saturating_sub(sent));
+                sent += burst;
+                for _ in 0..burst {
                     let flow = rng.random_range(0..sockets.len());
                     let (name, sequence) =
                         ((flow as u32).to_be_bytes(), sequences[flow].to_be_bytes());
@@ -135,9 +147,14 @@ impl Sender {
                 }
                 thread::sleep(PAUSE);
             }
-            sequences.into_iter().map(u64::from).sum()
+            sent
         };
-        Sender { thread: thread::spawn(body), over }
+        Sender { thread: thread::spawn(body), over, allowed }
+    }
+
+    /// So many have arrived, or were refused by the device.
+    fn note_arrived(&self, arrived: u64) {
+        self.allowed.store(arrived + UNDER_WAY, Ordering::Relaxed);
     }
 
     /// Stops it. Returns how many packets it has sent.
@@ -167,12 +184,26 @@ fn start(
     Runtime::start(config, vec![device], Clock::new(), service, shard).unwrap()
 }
 
-/// Moves shards about at random until enough have moved and enough packets have arrived.
-fn move_about(runtime: &Runtime<Counting>, witness: &Witness) {
+/// Packets that the service saw, or that the device refused.
+fn arrived(runtime: &Runtime<Counting>, witness: &Witness) -> u64 {
+    witness.seen.load(Ordering::Relaxed) + refused(&runtime.view().sample().devices)
+}
+
+fn refused(devices: &[DeviceCounters]) -> u64 {
+    devices.iter().flat_map(|device| &device.queue_full).sum()
+}
+
+/// Moves shards about at random until enough have moved and enough packets have arrived, and some more until one of
+/// those has waited for its shard.
+fn move_about(runtime: &Runtime<Counting>, witness: &Witness, sender: &Sender) {
     let mut rng = StdRng::seed_from_u64(7);
-    let last = Instant::now() + Duration::from_secs(120);
-    let is_enough =
-        || witness.seen.load(Ordering::Relaxed) >= PACKETS && runtime.mover().moved() >= MOVES;
+    let (mut moved, mut last) = (0, Instant::now());
+    let has_waited = || runtime.migration_times().held.count() > 0;
+    let is_enough = || {
+        witness.seen.load(Ordering::Relaxed) >= PACKETS
+            && runtime.mover().moved() >= MOVES
+            && (has_waited() || runtime.mover().moved() >= 10 * MOVES)
+    };
     while !is_enough() {
         let owners = runtime.mover().owners().to_vec();
         let anywhere = owners.into_iter().enumerate().map(|(shard, from)| Move {
@@ -183,8 +214,13 @@ fn move_about(runtime: &Runtime<Counting>, witness: &Witness) {
         let moves: Vec<_> = anywhere.filter(|one| one.from != one.to).collect();
         runtime.migrate(&moves).unwrap();
         while !runtime.step_mover() {
-            assert!(Instant::now() < last, "shards do not arrive");
+            sender.note_arrived(arrived(runtime, witness));
+            assert!(last.elapsed() < LIMIT, "shards do not arrive");
             thread::sleep(Duration::from_micros(100));
+        }
+        sender.note_arrived(arrived(runtime, witness));
+        if runtime.mover().moved() > moved {
+            (moved, last) = (runtime.mover().moved(), Instant::now());
         }
     }
 }
@@ -206,16 +242,11 @@ fn moved(device: impl FnOnce(Arc<Steering>, &Mempool) -> Box<dyn Device>) -> Out
          ip neigh replace 10.9.0.1 lladdr 02:00:00:00:00:02 dev rmig0 nud permanent",
     );
     let sender = Sender::start();
-    move_about(&runtime, &witness);
+    move_about(&runtime, &witness, &sender);
     let sent = sender.stop();
     // What was sent last is on its way.
-    let last = Instant::now() + Duration::from_secs(10);
-    let refused = |devices: &[DeviceCounters]| -> u64 {
-        devices.iter().flat_map(|device| &device.queue_full).sum()
-    };
-    let view = runtime.view();
-    let arrived = || witness.seen.load(Ordering::Relaxed) + refused(&view.sample().devices) >= sent;
-    while !arrived() && Instant::now() < last {
+    let stopped = Instant::now();
+    while arrived(&runtime, &witness) < sent && stopped.elapsed() < LIMIT {
         thread::sleep(Duration::from_millis(1));
     }
     runtime.stop_sources();

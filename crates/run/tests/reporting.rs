@@ -1,4 +1,6 @@
 //! Lanes tell as much of their load as the run is to report, and no more.
+//!
+//! Timed: threads, sleep, clock.
 
 use std::time::Duration;
 

@@ -62,6 +62,8 @@ impl Quota {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: threads.
+
     use super::*;
     use std::sync::Arc;
     use std::thread;

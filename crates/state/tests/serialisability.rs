@@ -3,10 +3,13 @@
 //! same. Lanes run programs of random operations on objects of every kind.
 //!
 //! That the operations do what they should, one after the other, is the matter of `objects.rs`.
+//!
+//! Timed: threads.
 
 mod history;
 mod operation;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
@@ -19,10 +22,12 @@ use rheostat_base::{LaneId, Time};
 use rheostat_state::txn::Txn;
 
 const LANES: usize = 3;
-/// Aborts after which lanes on threads are taken to have met often enough.
+/// Runs on threads.
+const RUNS: u64 = 3;
+/// Aborts that they come to at least, as the first lane waits for others in the middle of its transactions.
 const MEETINGS: u64 = 100;
-/// Runs on threads within which that has to happen: how often lanes meet in one is up to the machine's scheduler.
-const RUNS: u64 = 2_000;
+/// How often it looks, at most, whether others have committed: they may be waiting for it.
+const LOOKS: u32 = 50;
 
 /// A lane that runs operations, and commits now and then.
 struct Lane {
@@ -94,18 +99,17 @@ proptest! {
 /// As above with threads, which meet in memory and not only between operations.
 #[test]
 fn concurrent_transactions_are_as_if_in_a_row() {
-    let (mut meetings, mut seeds) = (0, 0..RUNS);
-    while meetings < MEETINGS
-        && let Some(seed) = seeds.next()
-    {
+    let mut meetings = 0;
+    for seed in 0..RUNS {
+        let others = Arc::new(Others::default());
         let world = Arc::new(World::new(LANES));
         let start = Arc::new(Barrier::new(LANES));
         let threads: Vec<_> = (0..LANES)
             .map(|lane| {
-                let (world, start) = (world.clone(), start.clone());
+                let (world, start, others) = (world.clone(), start.clone(), others.clone());
                 thread::spawn(move || {
                     start.wait();
-                    run_alone(&world, lane, seed)
+                    run_alone(&world, lane, seed, &others)
                 })
             })
             .collect();
@@ -118,10 +122,32 @@ fn concurrent_transactions_are_as_if_in_a_row() {
     assert!(meetings >= MEETINGS, "lanes that do not meet prove nothing: {meetings} aborts");
 }
 
-/// A lane's part of the above: transactions of a few random operations, some of them alone.
-fn run_alone(world: &World, lane: usize, seed: u64) -> History {
-    let mut rng = SmallRng::seed_from_u64(seed * LANES as u64 + lane as u64);
-    let mut lane = Lane::new(world, lane);
+/// What all lanes but the first have done.
+#[derive(Default)]
+struct Others {
+    commits: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Others {
+    /// Waits until they have committed twice more, if they can.
+    fn await_commits(&self) {
+        let before = self.commits.load(Ordering::Relaxed);
+        for _ in 0..LOOKS {
+            let ended = self.ended.load(Ordering::Relaxed) == LANES as u64 - 1;
+            if ended || self.commits.load(Ordering::Relaxed) >= before + 2 {
+                return;
+            }
+            thread::yield_now();
+        }
+    }
+}
+
+/// A lane's part of the above: transactions of a few random operations, some of them alone. The first lane has the others
+/// commit while its own are under way.
+fn run_alone(world: &World, number: usize, seed: u64, others: &Others) -> History {
+    let mut rng = SmallRng::seed_from_u64(seed * LANES as u64 + number as u64);
+    let mut lane = Lane::new(world, number);
     for round in 0..1_500_u64 {
         if rng.random_ratio(1, 50) {
             lane.txn.make_serial();
@@ -130,11 +156,16 @@ fn run_alone(world: &World, lane: usize, seed: u64) -> History {
             let now = Time::from_nanos(round * 5 + rng.random_range(0..20));
             lane.run(world, Operation::random(&mut rng), now);
             if rng.random_ratio(1, 16) {
-                thread::yield_now();
+                match number {
+                    0 => others.await_commits(),
+                    _ => thread::yield_now(),
+                }
             }
         }
         lane.commit();
+        others.commits.fetch_add(u64::from(number > 0), Ordering::Relaxed);
     }
+    others.ended.fetch_add(u64::from(number > 0), Ordering::Relaxed);
     lane.history
 }
 

@@ -1,5 +1,7 @@
 //! Lanes on threads whose long transactions others are always in the way of: each of them gets through after a bounded
 //! number of attempts, because it runs alone in the end.
+//!
+//! Timed: threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 
 from expect import expect
 from place import Place
@@ -42,7 +43,8 @@ def probe(place: Place, family: int, target: str, hops: int) -> tuple[str, tuple
         sender.setsockopt(protocol, limit, hops)
         sender.settimeout(0.5)
         sender.connect((target, PORT))
-        for _ in range(4):
+        deadline = time.monotonic() + place.patience
+        while time.monotonic() < deadline:
             sender.send(b"hop")
             try:
                 sender.recv(64)

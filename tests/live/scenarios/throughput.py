@@ -8,22 +8,27 @@ from expect import expect, expect_success
 from place import Place
 from servers import IPERF_PORT
 
-#: UDP at a rate that any machine can do, and the share that may be lost all the same: sockets' buffers are short.
-UDP_RATE, UDP_LOSS_PERCENT = "10M", 2.0
+#: What is sent over TCP, however long it takes.
+TCP_BYTES = 2 << 20
+#: UDP so slowly that a socket's buffer holds what comes in a third of a second in which nobody reads it; and the share
+#: that may be lost all the same.
+UDP_RATE, UDP_PACKETS, UDP_LENGTH, UDP_LOSS_PERCENT = "2M", 400, 1200, 2.0
 
 
 def tcp(place: Place) -> None:
     for direction in ((), ("-R",)):
-        report = iperf(place, "-t", "1", *direction)
+        report = iperf(place, "-n", str(TCP_BYTES), *direction)
         received = report["end"]["sum_received"]["bytes"]
         expect(received > 1 << 20, f"{' '.join(direction) or 'forth'}: only {received} bytes arrived")
 
 
 def udp(place: Place) -> None:
     for direction in ((), ("-R",)):
-        report = iperf(place, "-u", "-b", UDP_RATE, "-l", "1200", "-t", "1", *direction)
+        report = iperf(
+            place, "-u", "-b", UDP_RATE, "-l", str(UDP_LENGTH), "-n", str(UDP_PACKETS * UDP_LENGTH), *direction
+        )
         told = report["end"]["sum"]
-        expect(told["packets"] > 500, f"{told['packets']} packets")
+        expect(told["packets"] >= UDP_PACKETS // 2, f"{told['packets']} packets")
         lost = told["lost_percent"]
         expect(lost <= UDP_LOSS_PERCENT, f"{' '.join(direction) or 'forth'}: {lost:.1f} % lost")
 

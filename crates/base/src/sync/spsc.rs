@@ -218,6 +218,8 @@ impl<T> Drop for Ring<T> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    //! Timed: threads.
+
     use super::*;
     use std::collections::VecDeque;
     use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! The case studies on simulated lanes, where conflicts come out the same each time: what the profiler advises, and
 //! that it helps. And on real ones, that the simulation is like them.
+//!
+//! Timed: threads, clock.
 
 use rheostat_observe::profile::ScalingProfile;
 

@@ -193,6 +193,8 @@ fn index(namespace: &Namespace, interface: &str) -> Result<u32, LiveError> {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: processes, devices.
+
     use std::collections::HashSet;
 
     use super::*;

@@ -13,7 +13,7 @@ use super::{Controlled, NfBench};
 pub struct Effort {
     /// Windows per row; the figure is that of the median window.
     pub windows: usize,
-    /// The length of a window.
+    /// The length of a window; a multiple of it where no packet passed meanwhile.
     pub window: Duration,
 }
 
@@ -36,7 +36,10 @@ pub(crate) struct Figure {
 }
 
 /// How long no flow may be opened before the chain is taken to refuse them.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long a window may be drawn out until a packet has passed.
+const STALLED: Duration = Duration::from_secs(60);
 
 /// Waits until all flows are open.
 pub(super) fn await_opening(opening: &Opening, flows: u64) -> Result<(), BenchError> {
@@ -69,7 +72,13 @@ pub(super) fn measure(
         thread::sleep(bench.effort.window);
         // What taking a sample allocates is not the lanes' doing.
         let asked = (bench.allocations)();
-        let later = sample();
+        let mut later = sample();
+        // A lane whose core is busy otherwise may not have run at all: a window is as long as it takes.
+        let since = Instant::now();
+        while later.0 == earlier.0 && since.elapsed() < STALLED {
+            thread::sleep(bench.effort.window);
+            later = sample();
+        }
         own += (bench.allocations)() - asked;
         rates.push((later.0 - earlier.0) as f64 / (later.1 - earlier.1) / 1e6);
         latest = later.0;

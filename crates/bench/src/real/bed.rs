@@ -242,6 +242,8 @@ fn account(run: &mut Run, report: &RunReport, observer: &Observer) {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: clock.
+
     use rheostat_base::DropReason;
     use rheostat_io::DeviceCounters;
     use rheostat_packet::{HashKind, Mbuf, PoolCache};

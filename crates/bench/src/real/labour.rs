@@ -115,6 +115,8 @@ impl<S: Service> Service for Labour<S> {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: clock.
+
     use super::*;
 
     #[test]

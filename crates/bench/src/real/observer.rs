@@ -146,6 +146,8 @@ fn is_inbound(packet: &Mbuf) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: clock.
+
     use super::*;
 
     #[test]

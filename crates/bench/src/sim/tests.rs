@@ -1,3 +1,5 @@
+//! Timed: threads, clock.
+
 use rheostat_base::Clock;
 
 use super::*;

@@ -70,6 +70,8 @@ impl ReadWrite {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: threads.
+
     use super::*;
     use std::sync::Barrier;
     use std::sync::atomic::AtomicU64;

@@ -167,6 +167,8 @@ fn only_socket(folder: &Path) -> Result<PathBuf, ClientError> {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: sockets.
+
     use super::*;
     use std::os::unix::net::UnixListener;
 

@@ -198,6 +198,8 @@ impl Drop for ControlSocket {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: sockets.
+
     use super::*;
 
     #[test]

@@ -1,4 +1,6 @@
 //! Packets that do not fit into one buffer, to and from sockets of the kernel.
+//!
+//! Timed: processes, devices, sockets.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -23,7 +25,7 @@ fn nine_thousand_bytes_both_ways() {
         let notes = rig.monitor().notes();
         assert!(notes[0].contains("long packets in several buffers"), "{notes:?}");
         let kernel = UdpSocket::bind("10.9.0.2:5000").unwrap();
-        kernel.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        kernel.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         for (round, len) in [8, 1_700, 1_792, 3_000, 8_000, 8_971, 8_972].into_iter().enumerate() {
             let payload: Vec<u8> = (0..len).map(|i: usize| (i * 31 + round) as u8).collect();
             kernel.send_to(&payload, "10.9.0.1:9999").unwrap();

@@ -11,6 +11,21 @@ use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_testkit::namespace::shell;
 use rheostat_testkit::numbered::{number, numbered};
 
+/// How long to wait for what happens within milliseconds on a machine that has nothing else to do.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Packets under way to a device at most: the ring of a virtual interface holds 256, and drops, without a word to either
+/// device, what comes while it is full and the kernel does not get a core.
+pub(crate) const UNDER_WAY: usize = 96;
+
+/// Waits until `condition` holds.
+pub(crate) fn await_condition(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < LIMIT, "{what}");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
 /// An open device with its queues.
 pub(crate) struct Rig {
     pub(crate) queues: Vec<QueuePair>,
@@ -75,11 +90,11 @@ impl Rig {
 
     /// Sends everything in `burst` on `lane`, for as long as it takes.
     pub(crate) fn send_all(&mut self, lane: usize, burst: &mut Burst) {
-        let patience = Instant::now() + Duration::from_secs(10);
+        let start = Instant::now();
         while !burst.is_empty() {
             let now = self.now();
             self.queues[lane].tx.send(burst, &mut self.cache, now);
-            assert!(Instant::now() < patience, "{} packets cannot be sent", burst.len());
+            assert!(start.elapsed() < LIMIT, "{} packets cannot be sent", burst.len());
         }
     }
 
@@ -108,22 +123,43 @@ impl Rig {
         }
     }
 
-    /// Polls every lane until `wanted` numbered packets have come, or a second has passed without any,
-    /// and returns them with their lanes.
+    /// Polls every lane until `wanted` numbered packets have come, or none has for [`LIMIT`], and returns them with
+    /// their lanes.
     pub(crate) fn collect(&mut self, wanted: usize) -> Vec<(usize, Mbuf)> {
         let mut packets = Vec::new();
         let mut last = Instant::now();
-        while packets.len() < wanted && last.elapsed() < Duration::from_secs(1) {
-            for lane in 0..self.queues.len() {
+        while packets.len() < wanted && last.elapsed() < LIMIT {
+            let come = self.collect_present();
+            if come.is_empty() {
+                std::thread::yield_now();
+            } else {
+                last = Instant::now();
+            }
+            packets.extend(come);
+        }
+        packets
+    }
+
+    /// Polls every lane until it has no more, and returns the numbered packets with their lanes.
+    pub(crate) fn collect_present(&mut self) -> Vec<(usize, Mbuf)> {
+        let mut packets = Vec::new();
+        for lane in 0..self.queues.len() {
+            loop {
                 let before = packets.len();
                 let now = self.now();
                 self.poll(lane, now, |_, packet| packets.push((lane, packet)));
-                if packets.len() > before {
-                    last = Instant::now();
+                if packets.len() == before {
+                    break;
                 }
             }
         }
         packets
+    }
+
+    /// Packets that have come as far as the queues, or were dropped there and counted.
+    pub(crate) fn come(&self) -> usize {
+        let waiting: usize = self.queues.iter().map(|queue| queue.rx.backlog()).sum();
+        self.monitor().counters().arrived as usize + waiting
     }
 
     /// Frees what was collected.

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::process::Child;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rheostat_base::Time;
 use rheostat_io::{Device, DeviceMonitor, QueuePair};
@@ -13,6 +14,20 @@ use super::udp;
 use rheostat_testkit::veth::Host;
 
 const BUFFERS: u32 = 4_096;
+/// How long to wait for what happens within milliseconds on a machine that has nothing else to do.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Packets under way to a device at most: the kernel's queues on the way hold several times as many and drop, without
+/// a word to either device, what comes while they are full and the kernel does not get a core.
+pub(crate) const UNDER_WAY: usize = 96;
+
+/// Waits until `condition` holds.
+pub(crate) fn await_condition(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < LIMIT, "{what}");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
 
 /// Buffers for all devices of a test.
 pub(crate) fn pool() -> Mempool {
@@ -56,35 +71,14 @@ impl<D: Device> Open<D> {
         count
     }
 
-    /// Polls until `count` packets have come; gives up after some seconds without one.
+    /// Polls until `count` packets have come, or none has for [`LIMIT`].
     pub(crate) fn poll_for(&mut self, count: usize, mut each: impl FnMut(usize, &Mbuf)) -> usize {
-        let mut seen = 0;
-        let mut patience = 2_000;
-        while seen < count && patience > 0 {
+        let (mut seen, mut last) = (0, Instant::now());
+        while seen < count && last.elapsed() < LIMIT {
             match self.poll(&mut each) {
-                0 => {
-                    patience -= 1;
-                    std::thread::sleep(std::time::Duration::from_millis(1));
-                }
-                some => (seen, patience) = (seen + some, 2_000),
+                0 => std::thread::sleep(Duration::from_millis(1)),
+                some => (seen, last) = (seen + some, Instant::now()),
             }
-        }
-        seen
-    }
-
-    /// As [`Open::poll_for`], for packets of which some may not come: waits for some milliseconds.
-    pub(crate) fn poll_briefly(
-        &mut self,
-        most: usize,
-        mut each: impl FnMut(usize, &Mbuf),
-    ) -> usize {
-        let mut seen = 0;
-        for _ in 0..20 {
-            seen += self.poll(&mut each);
-            if seen >= most {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(1));
         }
         seen
     }
@@ -133,9 +127,9 @@ pub(crate) fn transfer(
     let send = format!(
         "import socket,hashlib,random,time\n\
          d=random.Random(7).randbytes(20<<20)\n\
-         for i in range(50):\n\
+         for i in range(1200):\n\
          \x20try:\n\
-         \x20\x20s=socket.create_connection(('{address}',5201),timeout=20);break\n\
+         \x20\x20s=socket.create_connection(('{address}',5201),timeout=120);break\n\
          \x20except OSError: time.sleep(0.1)\n\
          s.sendall(d);s.shutdown(socket.SHUT_WR);s.recv(1)\n\
          print(len(d),hashlib.sha256(d).hexdigest())"

@@ -96,6 +96,8 @@ impl<'a> Iterator for Segments<'a> {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: threads.
+
     use super::super::{AllocError, Mempool, MempoolConfig, PoolCache};
     use super::*;
 

@@ -43,6 +43,8 @@ fn probe(place: Place) -> Result<(), Errno> {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: sleep, clock, processes, devices.
+
     use rheostat_testkit::namespace::{isolated, shell};
 
     use super::*;

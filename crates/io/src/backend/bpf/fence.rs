@@ -115,6 +115,8 @@ impl Drop for Fencer {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    //! Timed: threads.
+
     use super::*;
 
     #[test]

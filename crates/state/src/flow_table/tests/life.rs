@@ -1,4 +1,6 @@
 //! From creation to the grave: keys, generations, states and their drops, arrivals.
+//!
+//! Timed: threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
