@@ -49,7 +49,8 @@ fn mistakes(text: &str) -> Vec<String> {
 }
 
 fn device(kind: &str) -> String {
-    format!("[[device]]\nname = \"wire\"\ninside = [\"10.0.0.0/8\"]\n{kind}\n")
+    let device = "[[device]]\nname = \"wire\"\ninside = [\"10.0.0.0/8\"]";
+    format!("chain = {{ functions = [\"firewall\"] }}\n{device}\n{kind}\n")
 }
 
 #[test]
