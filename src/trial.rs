@@ -103,6 +103,20 @@ impl<C: Chain> Trial<C> {
     pub fn run(
         self,
         source: impl Source + 'static,
+        look: impl FnMut(ShardId, &C::Local),
+    ) -> Result<TrialReport, TrialError> {
+        self.run_into(Collector::new(), source, look)
+    }
+
+    /// As [`Trial::run`], with a collector that `source` may share: a source that is fed sees there what
+    /// has left so far, and can answer it. The report has what nobody has taken out of it.
+    ///
+    /// # Errors
+    /// As [`Trial::run`].
+    pub fn run_into(
+        self,
+        collector: Collector,
+        source: impl Source + 'static,
         mut look: impl FnMut(ShardId, &C::Local),
     ) -> Result<TrialReport, TrialError> {
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
@@ -112,7 +126,6 @@ impl<C: Chain> Trial<C> {
         let mut nic = SimConfig::new("trial", self.lanes as u16, steering.clone());
         nic.pacing = Pacing::Lossless;
         nic.driver = Driver::Stepped;
-        let collector = Collector::new();
         let mut nic = SimNic::open(nic, Box::new(source), |queue| collector.sink(queue), &pool)?;
         let stepper = nic.stepper();
         let mut devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];

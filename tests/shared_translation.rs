@@ -115,6 +115,7 @@ fn run(lanes: usize, inner: impl Source + 'static, link: LinkType) -> Run {
         timeouts: NatTimeouts {
             tcp_established: day,
             tcp_transitory: day,
+            tcp_time_wait: day,
             udp: day,
             icmp: day,
             other: day,

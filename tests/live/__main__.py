@@ -23,8 +23,11 @@ def main() -> int:
     if missing is not None:
         print(f"live: not run ({missing})")
         return 0
+    from scenarios import short
     from suite import Suite
 
+    if args.full:
+        short.connections = short.FULL
     suite = Suite(args.rheo, args.only, args.ground)
     if args.sabotage:
         suite.sabotage()
@@ -42,6 +45,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--middle", choices=("rheo", "kernel"), default="rheo", help="what is tried")
     parser.add_argument("--only", default="", metavar="TEXT", help="only scenarios with this in their names")
     parser.add_argument("--ground", default="", metavar="TEXT", help='only grounds with this in theirs: "af_packet"')
+    parser.add_argument(
+        "--full", action="store_true", help="short connections until the external address has no port left that was never used"
+    )
     parser.add_argument(
         "--sabotage", action="store_true", help="spoil the wires of a kernel in the middle, and expect failures"
     )

@@ -11,7 +11,7 @@ from faults import Fault
 from middle import Ground, Service
 from place import Place
 from scenarios import balancing, beyond, fetch, flood, health, hops, jumbo, learning, links, mtu, ping, restart
-from scenarios import rewrites, throughput, transfer, vlan
+from scenarios import rewrites, short, throughput, transfer, vlan
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ SCENARIOS = (
     Scenario("another MTU", (NAT, ROUTER), mtu.version4, faults.NOT_TOLD),
     Scenario("another MTU, IPv6", (NAT, ROUTER), mtu.version6, faults.NOT_TOLD6),
     Scenario("another MTU on a wire", (WIRE, BRIDGE), mtu.without_addresses, faults.SHORT),
+    Scenario("short connections", (NAT,), short.many, faults.CUT_OFF),
     Scenario("flood from inside", (NAT,), flood.from_inside, faults.FEW),
     Scenario("flood from outside", (NAT,), flood.from_outside, faults.FEW),
     Scenario("down and up", (NAT,), links.down_and_up, faults.CUT_OFF, alone=True),

@@ -2,6 +2,7 @@
 
 mod diagnostics;
 mod placing;
+mod port_rate;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::machine::ThisMachine;
 use crate::memory::{MemoryLimits, MemoryPlan};
 use crate::run::OverrideArgs;
 use placing::Placing;
+use port_rate::PortRate;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -79,6 +81,7 @@ fn check(args: &Args) -> Result<ExitCode, Failure> {
     }
     let placing = Placing::of(&config, &packet_set, args.hardware_hash);
     let feasible = placing.iter().all(Placing::is_feasible);
+    let port_rate = PortRate::of(&config.chain);
     if args.json {
         let devices: Vec<_> = config.devices.iter().map(|device| &device.name).collect();
         let outcome = serde_json::json!({
@@ -87,6 +90,7 @@ fn check(args: &Args) -> Result<ExitCode, Failure> {
             "diagnostics": diagnostics::of_report(&warnings),
             "devices": devices,
             "packet_set": packet_set.to_string(),
+            "port_rate": port_rate.map(PortRate::to_json),
             "placing": placing.iter().map(Placing::to_json).collect::<Vec<_>>(),
             "memory": memory.as_ref().map(MemoryPlan::to_json),
         });
@@ -100,6 +104,9 @@ fn check(args: &Args) -> Result<ExitCode, Failure> {
         placing.iter().for_each(|placing| out!("{placing}"));
         if let Some(memory) = &memory {
             out!("{memory}");
+        }
+        if let Some(rate) = &port_rate {
+            out!("{rate}");
         }
     } else {
         for placing in placing.iter().filter(|placing| !placing.is_feasible()) {

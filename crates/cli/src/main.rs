@@ -22,6 +22,7 @@ mod memory;
 mod mtu;
 mod nat_host;
 mod network;
+mod port_warning;
 mod profile;
 mod run;
 mod sim;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_io::layer::trace::Step;
 use rheostat_packet::{AllocError, FlowKey, LinkType, Mbuf, PoolCache};
-use rheostat_state::FlowTable;
 use rheostat_state::txn::{Transactional, Txn};
+use rheostat_state::{FlowId, FlowTable, Handle};
 
 use crate::packet::Packet;
 use crate::verdict::Abort;
@@ -52,6 +52,8 @@ pub(crate) struct Originated {
     pub(crate) unborn: u64,
     /// The second key of a new flow.
     pub(crate) alias: Option<FlowKey>,
+    /// The flow that has to end for a new one.
+    pub(crate) displaced: Option<FlowId>,
     /// What each function decided about a packet that is followed.
     pub(crate) decisions: Vec<Step>,
     /// The lane's transactions, if its chain works on shared objects.
@@ -83,6 +85,7 @@ impl Originated {
         self.packets.drain(to.packets..).for_each(|(_, packet)| pool.free(packet));
         self.unborn = to.unborn;
         self.alias = None;
+        self.displaced = None;
         self.decisions.clear();
     }
 }
@@ -188,6 +191,15 @@ impl<L> Cx<'_, L> {
         Flows(self.scope.flows).is_free(key)
     }
 
+    /// Ends another flow, which [`Cx::local_and_flows`] has shown, in favour of a new one: as soon as [`first`]
+    /// has returned and before the new flow enters the table, whether or not it does. For functions with state per
+    /// shard, and for one flow per packet.
+    ///
+    /// [`first`]: crate::NetworkFunction::first
+    pub fn displace(&mut self, flow: FlowId) {
+        self.scope.originated.displaced = Some(flow);
+    }
+
     /// Ends the flow once this packet is done with.
     #[inline]
     pub fn close(&mut self) {
@@ -260,6 +272,17 @@ impl<L> Transactional for Cx<'_, L> {
     }
 }
 
+/// A flow that another one looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a, S> {
+    /// What names it.
+    pub id: FlowId,
+    /// The state that the function keeps of it.
+    pub state: &'a S,
+    /// When it ends unless a packet comes.
+    pub deadline: Time,
+}
+
 /// Which keys have flows.
 #[derive(Clone, Copy, Debug)]
 pub struct Flows<'a>(Option<&'a FlowTable>);
@@ -269,6 +292,23 @@ impl<'a> Flows<'a> {
     #[cfg(test)]
     pub(crate) fn of(table: &'a FlowTable) -> Flows<'a> {
         Flows(Some(table))
+    }
+
+    /// The flow that has `key`.
+    pub fn find(&self, key: &FlowKey) -> Option<FlowId> {
+        self.0?.find_now(self.0?.hash_of(key), key)
+    }
+
+    /// The flow that has `key`, with what the function keeps of it at its place (see
+    /// [`NetworkFunction::placed`](crate::NetworkFunction::placed)).
+    pub fn look_at<S: Send + 'static>(
+        &self,
+        key: &FlowKey,
+        place: Handle<S>,
+    ) -> Option<Seen<'a, S>> {
+        let flows = self.0?;
+        let (id, state, deadline) = flows.look_at(flows.hash_of(key), key, place)?;
+        Some(Seen { id, state, deadline })
     }
 
     /// As [`Cx::is_free`].

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use rheostat_base::ShardId;
 use rheostat_packet::FlowKey;
 use rheostat_run::Figures;
+use rheostat_state::Handle;
 use rheostat_steer::{PacketSet, Steering, Translation};
 
 use crate::cx::Cx;
@@ -98,6 +99,10 @@ pub trait NetworkFunction: Send + Sync + 'static {
     fn translation(&self) -> Option<Translation> {
         None
     }
+
+    /// Says where in a flow's entry the function's state lies, once, before the first packet: for functions that
+    /// look at other flows (see [`Flows::look_at`](crate::Flows::look_at)).
+    fn placed(&mut self, _place: Handle<Self::State>) {}
 
     /// Makes the state of one shard, at start-up.
     fn local(&self, shard: ShardInfo) -> Self::Local;

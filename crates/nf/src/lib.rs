@@ -14,7 +14,7 @@ mod verdict;
 
 pub use chain::{Chain, Empty, Shared, Stage, Then, steering_for};
 pub use chain_service::{ChainService, Seeds, make_shards};
-pub use cx::{Cx, DEFAULT_LIFETIME, Flows, Scope};
+pub use cx::{Cx, DEFAULT_LIFETIME, Flows, Scope, Seen};
 pub use device_set::DeviceSet;
 pub use function::{Ahead, NetworkFunction, ShardInfo};
 pub use packet::Packet;

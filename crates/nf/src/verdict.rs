@@ -78,7 +78,7 @@ pub enum Ending {
     Expired,
     /// A function closed it, or a packet opened a new life of it.
     Closed,
-    /// Its entry was needed for another flow.
+    /// Its entry, or what it held, was needed for another flow.
     Evicted,
     /// The run is over (see [`NetworkFunction::ends_with_run`](crate::NetworkFunction::ends_with_run)).
     Stopped,

@@ -26,6 +26,7 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
+use rheostat_base::Time;
 use rheostat_packet::{Family, FlowKey};
 
 pub use arena::{Arena, ArenaError, TableConfig};
@@ -167,6 +168,28 @@ impl FlowTable {
     ) -> Option<FlowMut<'_>> {
         let index = self.search(hash, key, probe)?;
         Some(FlowMut::new(self, index))
+    }
+
+    /// The flow that `key` belongs to, its state behind `handle` and its deadline, to read. `None` also when
+    /// the state is not initialised. Panics when the handle is of another layout than the table's.
+    pub fn look_at<T: Send + 'static>(
+        &self,
+        hash: FlowHash,
+        key: &FlowKey,
+        handle: Handle<T>,
+    ) -> Option<(FlowId, &T, Time)> {
+        handle.check(self.layout);
+        let index = self.search_index(hash, key)?;
+        let tail = self.entries.tail(index);
+        if tail.initialised & handle.bit() == 0 {
+            return None;
+        }
+        let place = self.entries.address(index);
+        // SAFETY: the handle is of this layout, so a `T` has its place there, and the bit says that one was
+        // written. The table is shared as long as the reference lives, and changes states only when it is
+        // borrowed alone.
+        let state = unsafe { place.add(handle.offset()).cast::<T>().as_ref() };
+        Some((self.id(index), state, tail.deadline))
     }
 
     /// The flow, to read and change; `None` when it has ended.

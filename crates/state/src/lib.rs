@@ -6,6 +6,7 @@
 pub mod flow_hash;
 pub mod flow_table;
 pub mod fragment;
+pub mod gauges;
 mod list;
 pub mod object;
 pub mod quota;
@@ -19,6 +20,7 @@ pub use flow_table::{
     Probe, Reclaimed, StateLayout, TableConfig, TableCounts, TableFull,
 };
 pub use fragment::{DatagramId, FragmentConfig, FragmentTracker, Tracked};
+pub use gauges::Gauges;
 pub use quota::Quota;
 pub use shard::Shard;
 

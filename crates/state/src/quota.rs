@@ -37,6 +37,16 @@ impl Quota {
         may
     }
 
+    /// Takes one for `subscriber`, even if he has as many as he may.
+    pub fn take_anyway(&self, subscriber: IpAddr) {
+        *self.stripe(subscriber).entry(subscriber).or_default() += 1;
+    }
+
+    /// Whether `subscriber` has as many as he may, or more.
+    pub fn is_used_up(&self, subscriber: IpAddr) -> bool {
+        self.taken(subscriber) >= self.limit
+    }
+
     /// Gives back one that was taken.
     pub fn give_back(&self, subscriber: IpAddr) {
         if let Entry::Occupied(mut count) = self.stripe(subscriber).entry(subscriber) {
@@ -76,7 +86,10 @@ mod tests {
         assert!(quota.take(b));
         quota.give_back(a);
         assert_eq!((quota.taken(a), quota.taken(b)), (1, 1));
-        assert!(quota.take(a) && !quota.take(a));
+        assert!(quota.take(a) && !quota.take(a) && quota.is_used_up(a) && !quota.is_used_up(b));
+        quota.take_anyway(a);
+        quota.give_back(a);
+        assert_eq!(quota.taken(a), 2);
         assert!(!Quota::new(0).take(a));
     }
 

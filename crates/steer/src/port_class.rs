@@ -17,7 +17,7 @@ const ICMP: u8 = 1;
 /// The ports of the inner end of IPv4 keys by class.
 #[derive(Clone, Debug)]
 pub struct PortClasses {
-    /// Each class's ports, ascending.
+    /// Each class's ports: the even ones, ascending, and then the odd ones, ascending.
     members: Vec<Vec<u16>>,
     /// The place of each port among those of its class.
     rank: Vec<u16>,
@@ -29,20 +29,23 @@ impl PortClasses {
     pub fn new(steering: &Steering, protocol: u8) -> PortClasses {
         let shards = steering.shards();
         let mut members = vec![Vec::new(); shards];
-        let mut rank = Vec::with_capacity(1 << 16);
+        let mut rank = vec![0; 1 << 16];
         let nowhere = Ipv4Addr::UNSPECIFIED;
-        for port in 0..=u16::MAX {
-            let other = if protocol == ICMP { port } else { 0 };
-            let key = FlowKey::v4((nowhere, port), (nowhere, other), protocol, 0);
-            let class: &mut Vec<u16> = &mut members[unfixed(steering, &key).index()];
-            rank.push(class.len() as u16);
-            class.push(port);
+        for parity in 0..2 {
+            for port in (parity..=u16::MAX).step_by(2) {
+                let other = if protocol == ICMP { port } else { 0 };
+                let key = FlowKey::v4((nowhere, port), (nowhere, other), protocol, 0);
+                let class: &mut Vec<u16> = &mut members[unfixed(steering, &key).index()];
+                rank[usize::from(port)] = class.len() as u16;
+                class.push(port);
+            }
         }
         PortClasses { members, rank, shards }
     }
 
     /// The ports that bring a key to `shard`: whichever of them is its inner port. `key` has zero there;
-    /// for ICMP, in both places.
+    /// for ICMP, in both places. Even ports come first, ascending, then odd ones, ascending, so that the
+    /// ports of a range and a parity have consecutive ranks.
     pub fn leading_to(&self, shard: ShardId, key: &FlowKey, steering: &Steering) -> &[u16] {
         &self.members[shard.index() ^ unfixed(steering, key).index()]
     }
@@ -111,6 +114,7 @@ mod tests {
             };
             let empty = if protocol == 1 { with(0, 0) } else { with(0, port) };
             let ports = classes.leading_to(target, &empty, &steering);
+            prop_assert!(ports.is_sorted_by_key(|port| (port % 2, *port)));
             for (rank, candidate) in ports.iter().enumerate() {
                 prop_assert_eq!(steering.shard_of_key(&at(*candidate)), target);
                 prop_assert_eq!(classes.rank(*candidate), rank);

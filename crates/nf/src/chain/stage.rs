@@ -25,8 +25,10 @@ impl<F: NetworkFunction> Stage<F> {
     ///
     /// # Errors
     /// [`LayoutError`] when the entry has no room for it.
-    pub fn new(function: F, layout: &mut StateLayout) -> Result<Stage<F>, LayoutError> {
-        Ok(Stage { function, handle: layout.reserve::<F::State>()? })
+    pub fn new(mut function: F, layout: &mut StateLayout) -> Result<Stage<F>, LayoutError> {
+        let handle = layout.reserve::<F::State>()?;
+        function.placed(handle);
+        Ok(Stage { function, handle })
     }
 
     /// Runs the function on a packet that is followed, and keeps what it decided.

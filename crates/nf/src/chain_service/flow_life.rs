@@ -100,13 +100,20 @@ impl<C: Chain> ChainService<C> {
         let ChainService { chain, originated, .. } = self;
         let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
         let mut asked = Asked::default();
-        originated.alias = None;
+        (originated.alias, originated.displaced) = (None, None);
         let flows = Some(&shard.table);
         let scope =
             &mut Scope { now, shard: id, asked: &mut asked, originated, pool: lane.pool, flows };
-        let (states, verdict) =
-            chain.first(&mut shard.local, scope, &mut Packet::new(packet, arrival))?;
-        if matches!(verdict, Verdict::Drop(_)) || !scope.asked.needs_flow {
+        let first = chain.first(&mut shard.local, scope, &mut Packet::new(packet, arrival));
+        if let Some(displaced) = originated.displaced.take() {
+            self.end(displaced, id, lane, now, Ending::Evicted);
+        }
+        let (states, verdict) = first?;
+        let ChainService { chain, originated, .. } = self;
+        if matches!(verdict, Verdict::Drop(_)) || !asked.needs_flow {
+            let shard = lane.shards.get_mut(id).expect("packets run where their shard is");
+            let (asked, flows) = (&mut asked, None);
+            let scope = &mut Scope { now, shard: id, asked, originated, pool: lane.pool, flows };
             chain.discarded(&mut shard.local, scope, states);
             return Ok(verdict);
         }

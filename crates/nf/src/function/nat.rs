@@ -13,7 +13,9 @@
 
 mod bind;
 mod choice;
+mod closing;
 mod config;
+mod crowd;
 mod flow;
 mod forwards;
 mod lifetime;
@@ -21,6 +23,7 @@ mod log;
 mod mapping;
 pub mod pool;
 mod ports;
+mod rank_set;
 mod rules;
 mod session;
 mod shard;
@@ -29,6 +32,8 @@ mod silence;
 mod syn;
 #[cfg(test)]
 mod tests;
+mod usage;
+mod waiting;
 
 pub use config::{Filtering, Forward, Mapping, NatConfig, NatTimeouts, Pooling};
 pub use flow::FlowState;
@@ -37,20 +42,25 @@ pub use pool::{BlockError, Pool};
 pub use session::Session;
 pub use shard::NatShard;
 pub use shared::{SharedNat, Sharing};
+pub use usage::{PortShare, PortUsage};
 
 use std::time::Duration;
 
 use rheostat_base::DropReason;
 use rheostat_ip::RateLimit;
+use rheostat_packet::FlowKey;
 use rheostat_run::Figures;
-use rheostat_state::Quota;
+use rheostat_state::{Handle, Quota};
 use rheostat_steer::{PacketSet, Side, Translation};
 
 use crate::cx::Cx;
 use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
-use crate::verdict::{Admission, Outcome, Verdict};
-use flow::{Binding, Translated};
+use crate::verdict::{Admission, Ending, Outcome, Verdict};
+use bind::{Bound, Request};
+use closing::Opening;
+use crowd::Crowds;
+use flow::{Binding, Stage, Translated};
 use lifetime::Lifetime;
 use mapping::Mappings;
 use ports::PortSets;
@@ -59,6 +69,7 @@ use shard::{Counts, Permissions, SharedClasses};
 use silence::Silence;
 
 const TCP: u8 = 6;
+const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
@@ -70,6 +81,9 @@ pub struct Nat {
     quota: Option<Quota>,
     classes: SharedClasses,
     log: Option<MappingLog>,
+    usage: Option<PortUsage>,
+    /// Where flows have their state.
+    place: Option<Handle<FlowState>>,
 }
 
 impl Nat {
@@ -82,8 +96,16 @@ impl Nat {
             quota: config.quota.map(Quota::new),
             classes: SharedClasses::default(),
             log,
+            usage: None,
+            place: None,
             rules: Rules::new(config)?,
         })
+    }
+
+    /// The same NAT, which publishes how many ports are in use.
+    #[must_use]
+    pub fn with_usage(self, usage: PortUsage) -> Nat {
+        Nat { usage: Some(usage), ..self }
     }
 
     /// What is to become of a new flow that a packet from inside opens.
@@ -92,16 +114,15 @@ impl Nat {
         cx: &mut Cx<'_, NatShard>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Admission<FlowState>> {
-        let (inner, remote, flags, turns_round) = match self.rules.outbound(packet) {
+        let (inner, remote, turns_round) = match self.rules.outbound(packet) {
             Outbound::Pass(_) => return Ok(self.pass(cx, packet)),
             Outbound::Refuse(reason) => return Ok(Admission::Refuse(reason)),
-            Outbound::Open { inner, remote, flags, turns_round } => {
-                (inner, remote, flags, turns_round)
-            }
+            Outbound::Open { inner, remote, turns_round, .. } => (inner, remote, turns_round),
         };
         let (key, now) = (packet.key(), cx.now());
         let (shard, flows) = cx.local_and_flows();
-        let (ends, binding) = match self.bind(shard, flows, &key, (inner, remote), now) {
+        let request = Request { key, inner, remote, opening: opening(packet), now };
+        let bound = match self.bind(shard, flows, &request) {
             Ok(bound) => bound,
             Err(reason) => {
                 if cx.local().answers.allow(now) {
@@ -110,15 +131,18 @@ impl Nat {
                 return Ok(Admission::Refuse(reason));
             }
         };
-        let translated = Translated { ends, binding, turns_round };
+        let Bound { ends, binding, mapping, displaced } = bound;
+        if let Some(displaced) = displaced {
+            cx.displace(displaced);
+        }
+        let translated = Translated { ends, binding, turns_round, mapping };
         let mut state = FlowState::opened_by(packet, Some(translated));
         if let Err(reason) = ends.translate(packet, true) {
-            self.release(cx.local(), key.protocol(), translated, now);
+            let whose = (key.protocol(), key.zone());
+            self.release(cx.local(), whose, (translated, Stage::Waiting), now, false);
             return Ok(Admission::Refuse(reason));
         }
-        if let Some(flags) = flags {
-            state.session.note(true, flags);
-        }
+        state.note(packet, true);
         cx.local().counts.hairpinned += u64::from(turns_round);
         let external_key = ends.external_key(key.protocol(), key.zone());
         cx.local().silence.forget(&external_key, now);
@@ -134,7 +158,7 @@ impl Nat {
         cx: &mut Cx<'_, NatShard>,
         packet: &mut Packet<'_>,
     ) -> Admission<FlowState> {
-        let Inbound::Ask { external, remote, flags, opens, is_syn } = self.rules.inbound(packet)
+        let Inbound::Ask { external, remote, opens, is_syn, .. } = self.rules.inbound(packet)
         else {
             return self.pass(cx, packet);
         };
@@ -143,7 +167,7 @@ impl Nat {
             true => self.admit(cx.local(), &key, (external, remote)),
             false => None,
         };
-        let Some((ends, binding)) = admitted else {
+        let Some((ends, binding, mapping)) = admitted else {
             let now = cx.now();
             if is_syn {
                 cx.local().silence.note(packet, now);
@@ -151,17 +175,20 @@ impl Nat {
             return Admission::Refuse(DropReason::NoMapping);
         };
         let turns_round = self.rules.external.contains(&remote.0);
-        let translated = Translated { ends, binding, turns_round };
+        let translated = Translated { ends, binding, turns_round, mapping };
         let mut state = FlowState::opened_by(packet, Some(translated));
         if let Err(reason) = ends.translate(packet, false) {
-            let now = cx.now();
-            self.release(cx.local(), key.protocol(), translated, now);
+            let (now, whose) = (cx.now(), (key.protocol(), key.zone()));
+            self.release(cx.local(), whose, (translated, Stage::Waiting), now, false);
             return Admission::Refuse(reason);
         }
-        if let Some(flags) = flags {
-            state.session.note(false, flags);
+        state.note(packet, false);
+        let inner_key = ends.inner_key(key.protocol(), key.zone());
+        // A connection of the inner endpoint over a port that another mapping has got since.
+        if let Some(former) = cx.local_and_flows().1.find(&inner_key) {
+            cx.displace(former);
         }
-        cx.alias(ends.inner_key(key.protocol(), key.zone()));
+        cx.alias(inner_key);
         cx.set_evictable(true);
         cx.expire_in(self.lifetime(&state));
         Admission::Admit(state, Verdict::Forward)
@@ -175,10 +202,65 @@ impl Nat {
         Admission::Admit(state, Verdict::Forward)
     }
 
+    /// What comes of a packet of a flow that is not answered or that is over, if that is settled before it is
+    /// noted: another mapping may have got the flow's port, and a SYN may open another connection.
+    #[cold]
+    fn resume(
+        &self,
+        cx: &mut Cx<'_, NatShard>,
+        packet: &Packet<'_>,
+        state: &mut FlowState,
+    ) -> Option<Verdict> {
+        let (outbound, translated) = (packet.is_forward(), state.translated.as_mut()?);
+        let has_lost_port = self.has_lost_port(cx.local(), translated);
+        if translated.binding == Binding::Asked && !has_lost_port {
+            if outbound {
+                self.keep(cx.local(), translated);
+            } else if !self.is_kept(cx.local(), translated.mapping) {
+                cx.close();
+                return Some(Verdict::Drop(DropReason::NoMapping));
+            }
+            return None;
+        }
+        let opening = opening(packet);
+        let goes_on = match state.stage {
+            // What was under way, and what a host sends that has not seen the last of it.
+            Stage::Closed if opening.is_none() => !has_lost_port || state.session.is_closed(),
+            // The endpoint inside uses its port again: as it may with this remote endpoint, or not yet.
+            Stage::Closed if outbound => {
+                !has_lost_port
+                    && opening.is_some_and(|opening| state.closing.is_outlived_by(opening))
+                    && !self.is_quota_used_up(translated.ends.inner.0)
+            }
+            _ => !has_lost_port,
+        };
+        match goes_on {
+            true => None,
+            false if outbound => Some(Verdict::Restart),
+            false => {
+                cx.close();
+                Some(Verdict::Drop(DropReason::NoMapping))
+            }
+        }
+    }
+
+    /// Takes back what a flow has, which ends.
+    fn give_up(&self, cx: &mut Cx<'_, NatShard>, state: &FlowState, zone: u32, is_expired: bool) {
+        let Some(translated) = state.translated else { return };
+        let (now, has_rested) = (cx.now(), is_expired && state.stage == Stage::Closed);
+        let (whose, flow) = ((state.protocol, zone), (translated, state.stage));
+        self.release(cx.local(), whose, flow, now, has_rested);
+    }
+
     #[inline]
     fn lifetime(&self, state: &FlowState) -> Duration {
         self.rules.config.timeouts.of(Lifetime::of(state.protocol, state.session))
     }
+}
+
+/// The SYN that a packet is.
+fn opening(packet: &Packet<'_>) -> Option<Opening> {
+    packet.tcp().and_then(|segment| Opening::of(&segment))
 }
 
 impl NetworkFunction for Nat {
@@ -209,12 +291,20 @@ impl NetworkFunction for Nat {
         Some(self.rules.translation())
     }
 
+    fn placed(&mut self, place: Handle<FlowState>) {
+        self.place = Some(place);
+    }
+
     fn local(&self, shard: ShardInfo) -> NatShard {
         let classes = self.classes.get(&shard.steering);
         NatShard {
             id: shard.id,
             rng: NatShard::rng(shard.seed),
-            sets: PortSets::new(self.rules.pool.len(), classes.largest()),
+            sets: PortSets::new(self.rules.pool.len()),
+            crowds: Crowds::default(),
+            displaced: None,
+            zone: 0,
+            published: Vec::new(),
             classes,
             steering: shard.steering,
             mappings: Mappings::default(),
@@ -275,20 +365,19 @@ impl NetworkFunction for Nat {
                 Err(reason) => Verdict::Drop(reason),
             });
         }
-        if let Binding::Mapping { id, kept: false } = translated.binding {
-            if outbound {
-                self.keep(cx.local(), translated);
-            } else if !self.is_kept(cx.local(), id) {
-                cx.close();
-                return Ok(Verdict::Drop(DropReason::NoMapping));
-            }
-        }
         let ends = translated.ends;
+        if state.stage != Stage::Firm
+            && let Some(verdict) = self.resume(cx, packet, state)
+        {
+            return Ok(verdict);
+        }
         // Of what comes from outside, only what TCP shows to be wanted (RFC 4787, REQ-6).
         let refreshes = state.note(packet, outbound) || outbound;
-        if !state.answered && outbound != state.opened_inside {
-            state.answered = true;
-            cx.set_evictable(false);
+        let stage = state.stage_after(outbound);
+        if stage != state.stage {
+            self.turn(cx.local(), packet.arrival_key().zone(), state, stage);
+            // What is over gives way to others, in the table as with its port.
+            cx.set_evictable(stage != Stage::Firm);
         }
         if let Err(reason) = ends.translate(packet, outbound) {
             return Ok(Verdict::Drop(reason));
@@ -305,17 +394,20 @@ impl NetworkFunction for Nat {
         }
     }
 
-    fn expired(&self, cx: &mut Cx<'_, NatShard>, state: &mut FlowState) -> Outcome<()> {
-        if let Some(translated) = state.translated {
-            let now = cx.now();
-            self.release(cx.local(), state.protocol, translated, now);
-        }
+    fn ended(
+        &self,
+        cx: &mut Cx<'_, NatShard>,
+        key: &FlowKey,
+        state: &mut FlowState,
+        ending: Ending,
+    ) -> Outcome<()> {
+        self.give_up(cx, state, key.zone(), ending == Ending::Expired);
         Ok(())
     }
 
-    fn discarded(&self, cx: &mut Cx<'_, NatShard>, mut state: FlowState) {
-        // `expired` of this function cannot abort.
-        let _ = self.expired(cx, &mut state);
+    fn discarded(&self, cx: &mut Cx<'_, NatShard>, state: FlowState) {
+        let zone = cx.local().zone;
+        self.give_up(cx, &state, zone, false);
     }
 
     fn orphan(&self, _: &mut Cx<'_, NatShard>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
@@ -323,14 +415,22 @@ impl NetworkFunction for Nat {
     }
 
     fn periodic(&self, cx: &mut Cx<'_, NatShard>) -> Outcome<()> {
+        if let Some(usage) = &self.usage {
+            let NatShard { sets, published, .. } = cx.local();
+            usage.publish(sets, published);
+        }
         silence::answer_unsolicited(cx)
     }
 
     fn figures(&self, shard: &NatShard, figures: &mut Figures) {
-        let Counts { created, ended, preserved, hairpinned, log_lost } = shard.counts;
+        let Counts { created, ended, preserved, reused, taken, hairpinned, log_lost } =
+            shard.counts;
         figures.add("endpoints_created", created);
         figures.add("endpoints_ended", ended);
         figures.add("ports_preserved", preserved);
+        figures.add("ports_in_use", shard.sets.in_use().map(|(_, in_use)| in_use as u64).sum());
+        figures.add("ports_reused", reused);
+        figures.add("ports_taken", taken);
         figures.add("flows_hairpinned", hairpinned);
         figures.add("log_lost", log_lost);
     }

@@ -13,6 +13,7 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> NatTimeout
     NatTimeouts {
         tcp_established: read("tcp_established", default.tcp_established, TCP_ESTABLISHED),
         tcp_transitory: read("tcp_transitory", default.tcp_transitory, TCP_TRANSITORY),
+        tcp_time_wait: read("tcp_time_wait", default.tcp_time_wait, TCP_TRANSITORY),
         udp: read("udp", default.udp, UDP),
         icmp: read("icmp", default.icmp, ICMP),
         other: read("other", default.other, None),

@@ -1,8 +1,10 @@
-//! Which port of a class a flow gets.
+//! Which ports of a class suit a flow.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use rand::Rng;
+
+use super::rank_set::RankSet;
 
 /// The first ports that need no privilege (RFC 4787, REQ-3).
 pub(super) const UNPRIVILEGED: u16 = 1_024;
@@ -18,59 +20,141 @@ pub(super) struct Wanted {
     pub(super) privileged: bool,
 }
 
-/// Chooses one of the ports of `class`, ascending, of which `usable` says which can be had; at most
-/// `tries` are asked for.
-///
-/// The inner port itself, if the class has it. Else one that nobody can foresee (RFC 6056): the first that can
-/// be had from a random one on. Privileged ports stay privileged if possible, others never become so
-/// (RFC 4787, REQ-3), and even ones stay even if possible (REQ-4).
-pub(super) fn choose(
-    class: &[u16],
-    wanted: &Wanted,
-    rng: &mut impl Rng,
-    mut tries: usize,
-    mut usable: impl FnMut(u16) -> bool,
-) -> Option<u16> {
-    let Wanted { inner, ports, privileged } = wanted;
-    let keeps_privilege = *privileged && *inner < UNPRIVILEGED;
-    let allowed = ports.contains(inner) || keeps_privilege;
-    if allowed && *inner != 0 && class.binary_search(inner).is_ok() && usable(*inner) {
-        return Some(*inner);
+/// The ports of one class that suit a flow, by their ranks.
+#[derive(Clone, Debug)]
+pub(super) struct Suitable {
+    /// The rank of the inner port itself, if the class has it and it may be given out.
+    pub(super) preserved: Option<usize>,
+    /// The ranks of all ports that suit, best first: privileged ones for a privileged port, and then the
+    /// configured ones, both of the inner port's parity; then the same of the other parity.
+    pub(super) ranges: [Range<usize>; 4],
+}
+
+impl Suitable {
+    /// What suits of `class`: even ports, ascending, and then odd ones, ascending.
+    ///
+    /// Privileged ports stay privileged if possible, others never become so (RFC 4787, REQ-3). Even ports
+    /// stay even while there are such ports (REQ-4); no flow is refused for its parity.
+    pub(super) fn of(class: &[u16], wanted: &Wanted) -> Suitable {
+        let Wanted { inner, ports, privileged } = wanted;
+        let keeps_privilege = *privileged && *inner < UNPRIVILEGED;
+        let odd = class.partition_point(|port| port % 2 == 0);
+        let parities = match inner % 2 {
+            0 => [0..odd, odd..class.len()],
+            _ => [odd..class.len(), 0..odd],
+        };
+        let [same, other] = parities.map(|half| {
+            let low = within(class, half.clone(), &(1..=UNPRIVILEGED - 1));
+            let low = if keeps_privilege { low } else { 0..0 };
+            [low, within(class, half, ports)]
+        });
+        let [[same_low, same_high], [other_low, other_high]] = [same.clone(), other];
+        let ranges = [same_low, same_high, other_low, other_high];
+        let preserved = same.into_iter().filter(|_| *inner != 0).find_map(|range| {
+            class[range.clone()].binary_search(inner).ok().map(|at| range.start + at)
+        });
+        Suitable { preserved, ranges }
     }
-    let low = within(class, &(1..=UNPRIVILEGED - 1));
-    let high = within(class, ports);
-    let ranges = [if keeps_privilege { low } else { &[] }, high];
-    for same_parity in [true, false] {
-        for range in ranges {
-            let fits = |port: u16| (port % 2 == inner % 2) == same_parity;
-            if range.is_empty() {
-                continue;
-            }
-            let (before, from) = range.split_at(rng.random_range(0..range.len()));
-            for port in from.iter().chain(before).copied().filter(|port| fits(*port)) {
-                if tries == 0 {
-                    return None;
-                }
-                tries -= 1;
-                if usable(port) {
-                    return Some(port);
+
+    /// One of `free` that suits: the inner port itself, else one that nobody can foresee (RFC 6056), the
+    /// first from a random rank on. It finds one if there is one, and the time does not depend on how many
+    /// there are.
+    pub(super) fn choose(&self, free: &RankSet, rng: &mut impl Rng) -> Option<usize> {
+        if let Some(rank) = self.preserved.filter(|rank| free.contains(*rank)) {
+            return Some(rank);
+        }
+        self.ranges
+            .iter()
+            .filter(|range| !range.is_empty())
+            .find_map(|range| free.first_from(rng.random_range(range.clone()), range.clone()))
+    }
+
+    /// At most `most` members of `set` that suit, best ranges first, from a random rank in each on.
+    pub(super) fn some_of(
+        &self,
+        set: &RankSet,
+        rng: &mut impl Rng,
+        most: usize,
+        mut look: impl FnMut(usize) -> Look,
+    ) -> Option<usize> {
+        let mut left = most;
+        for range in self.ranges.iter().filter(|range| !range.is_empty()) {
+            let start = rng.random_range(range.clone());
+            for part in [start..range.end, range.start..start] {
+                let mut at = part.start;
+                while let Some(rank) = set.first_in(at..part.end) {
+                    if left == 0 {
+                        return None;
+                    }
+                    left -= 1;
+                    if look(rank) == Look::Taken {
+                        return Some(rank);
+                    }
+                    at = rank + 1;
                 }
             }
         }
+        None
     }
-    None
+
+    /// As [`Suitable::choose`], of those that `usable` says can be had, which at most `most` are asked for: a
+    /// port of the other parity only if none of the right one is left.
+    pub(super) fn try_some(
+        &self,
+        rng: &mut impl Rng,
+        mut most: usize,
+        usable: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        if let Some(rank) = self.preserved.filter(|rank| usable(*rank)) {
+            return Some(rank);
+        }
+        for range in self.ranges.iter().filter(|range| !range.is_empty()) {
+            let start = rng.random_range(range.clone());
+            for rank in (start..range.end).chain(range.start..start) {
+                if most == 0 {
+                    return None;
+                }
+                most -= 1;
+                if usable(rank) {
+                    return Some(rank);
+                }
+            }
+        }
+        None
+    }
+
+    /// How many ports suit.
+    pub(super) fn len(&self) -> usize {
+        self.ranges.iter().map(ExactSizeIterator::len).sum()
+    }
+
+    /// Whether a rank suits.
+    pub(super) fn contains(&self, rank: usize) -> bool {
+        self.ranges.iter().any(|range| range.contains(&rank))
+    }
 }
 
-/// The part of ascending ports that lies in a range.
-fn within<'a>(class: &'a [u16], ports: &RangeInclusive<u16>) -> &'a [u16] {
-    let start = class.partition_point(|port| port < ports.start());
-    let end = class.partition_point(|port| port <= ports.end());
-    class.get(start..end).unwrap_or_default()
+/// What becomes of a port that is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// It is the one.
+    Taken,
+    /// The next, please.
+    Next,
+}
+
+/// The ranks of those ports of `half` of a class, which are ascending, that lie in a range.
+fn within(class: &[u16], half: Range<usize>, ports: &RangeInclusive<u16>) -> Range<usize> {
+    let members = &class[half.clone()];
+    let start = members.partition_point(|port| port < ports.start());
+    let end = members.partition_point(|port| port <= ports.end());
+    half.start + start..half.start + end.max(start)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use rand::SeedableRng;
     use rand::rngs::StdRng;
     use std::collections::HashSet;
@@ -79,50 +163,83 @@ mod tests {
         Wanted { inner, ports: 1_024..=65_535, privileged: true }
     }
 
+    /// Even ports, ascending, and then odd ones, as classes are.
     fn class() -> Vec<u16> {
-        (0..512).map(|rank| rank * 128 + rank % 5).collect()
+        let mut class: Vec<u16> = (0..512).map(|rank| rank * 128 + rank % 5).collect();
+        class.sort_by_key(|port| (port % 2, *port));
+        class
+    }
+
+    fn set(class: &[u16], usable: impl Fn(u16) -> bool) -> RankSet {
+        let mut free = RankSet::new(class.len());
+        let ranks = class.iter().enumerate().filter(|(_, port)| usable(**port));
+        ranks.for_each(|(rank, _)| free.insert(rank));
+        free
+    }
+
+    fn choose(inner: u16, rng: &mut StdRng, usable: impl Fn(u16) -> bool) -> Option<u16> {
+        let class = class();
+        let suitable = Suitable::of(&class, &wanted(inner));
+        suitable.choose(&set(&class, usable), rng).map(|rank| class[rank])
     }
 
     #[test]
     fn the_port_itself_comes_first_then_range_and_parity_hold() {
-        let class = class();
         let mut rng = StdRng::seed_from_u64(1);
-        let mut choose = |inner, usable: &dyn Fn(u16) -> bool| {
-            choose(&class, &wanted(inner), &mut rng, usize::MAX, usable)
-        };
-        assert_eq!(choose(1_409, &|_| true), Some(1_409));
-        for _ in 0..200 {
-            let port = choose(1_409, &|port| port != 1_409).unwrap();
-            assert!(port >= 1_024 && port % 2 == 1 && class.contains(&port));
-            assert_eq!(choose(80, &|_| true).map(|port| (port < 1_024, port % 2)), Some((true, 0)));
+        let mut choose = |inner, usable: &dyn Fn(u16) -> bool| choose(inner, &mut rng, usable);
+        let member = class()[100];
+        assert_eq!(choose(member, &|_| true), Some(member));
+        for inner in [2_000_u16, 2_001, 40_000, 65_535] {
+            let port = choose(inner, &|port| port != inner).unwrap();
+            assert_eq!((port % 2, port >= 1_024), (inner % 2, true));
+            let other = choose(inner, &|port| port % 2 != inner % 2).unwrap();
+            assert_eq!((other % 2, other >= 1_024), (1 - inner % 2, true), "the other parity");
         }
-        // When no port of its parity can be had, another will do; no privileged one for others.
-        assert_eq!(choose(1_409, &|port| port % 2 == 0).unwrap() % 2, 0);
-        assert_eq!(choose(1_409, &|port| port < 1_024), None);
-        assert!(choose(80, &|port| port >= 1_024).is_some());
+        let low = choose(22, &|_| true).unwrap();
+        assert_eq!((low % 2, (1..1_024).contains(&low)), (0, true));
+        let high = choose(22, &|port| port >= 1_024).unwrap();
+        assert_eq!((high % 2, high >= 1_024), (0, true));
+        assert_eq!(choose(2_000, &|port| port < 1_024), None, "privileged");
     }
 
-    #[test]
-    fn every_port_that_can_be_had_is_had_before_none_is_left() {
-        let class = class();
-        let mut rng = StdRng::seed_from_u64(2);
-        let mut taken = HashSet::new();
-        while let Some(port) =
-            choose(&class, &wanted(2_000), &mut rng, usize::MAX, |port| !taken.contains(&port))
-        {
-            taken.insert(port);
+    proptest! {
+        /// Held against a plain search through all ports.
+        #[test]
+        fn a_port_is_found_if_there_is_one(
+            taken in prop::collection::vec(0_usize..512, 0..2_000),
+            inner: u16,
+            (first, last) in (1_u16..=u16::MAX, 1_u16..=u16::MAX),
+            privileged: bool,
+            seed: u64,
+        ) {
+            let (class, ports) = (class(), first.min(last)..=first.max(last));
+            let taken: HashSet<u16> = taken.into_iter().map(|rank| class[rank]).collect();
+            let wanted = Wanted { inner, ports: ports.clone(), privileged };
+            let suitable = Suitable::of(&class, &wanted);
+            let mut rng = StdRng::seed_from_u64(seed);
+            let found = suitable.choose(&set(&class, |port| !taken.contains(&port)), &mut rng);
+            let found = found.map(|rank| class[rank]);
+            let keeps = privileged && inner < 1_024;
+            let suits = |port: &u16| {
+                ports.contains(port) || keeps && (1..1_024).contains(port)
+            };
+            let free = class.iter().copied().filter(|port| suits(port) && !taken.contains(port));
+            // The worth of a port: itself, then parity, then privilege.
+            let worth = |port: u16| {
+                let low = keeps && port < 1_024;
+                (port == inner && inner != 0, port % 2 == inner % 2, low)
+            };
+            let best = free.clone().map(worth).max();
+            prop_assert_eq!(found.map(worth), best);
+            prop_assert!(found.is_none_or(|port| free.clone().any(|other| other == port)));
         }
-        assert_eq!(taken.len(), class.iter().filter(|port| **port >= 1_024).count());
-        assert_eq!(choose(&class, &wanted(2_000), &mut rng, 3, |_| false), None);
     }
 
     #[test]
     fn ports_cannot_be_foreseen() {
-        let class = class();
         let mut rng = StdRng::seed_from_u64(3);
-        let ports: Vec<_> = (0..2_000)
-            .map(|_| choose(&class, &wanted(1_025), &mut rng, usize::MAX, |_| true).unwrap())
-            .collect();
+        let ports: Vec<_> =
+            (0..2_000).map(|_| choose(1_025, &mut rng, |_| true).unwrap()).collect();
         let distinct: HashSet<_> = ports.iter().collect();
         assert!(distinct.len() > 190, "{} of about 202 odd ones", distinct.len());
         // Knowing the last one tells little about the next.

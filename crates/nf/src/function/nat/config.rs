@@ -54,9 +54,11 @@ pub struct Forward {
 pub struct NatTimeouts {
     /// TCP, once both ends have sent: at least 2 h 4 min (RFC 5382, REQ-5).
     pub tcp_established: Duration,
-    /// TCP that opens, has been closed by both ends, or was reset: at least 4 min (RFC 5382, REQ-5;
-    /// RFC 7857, 2.2).
+    /// TCP that opens or was reset: at least 4 min (RFC 5382, REQ-5; RFC 7857, 2.1 and 2.2).
     pub tcp_transitory: Duration,
+    /// TCP that both ends have closed: 4 min, twice the longest life of a segment (RFC 9293, 3.4.2). The port
+    /// serves others in the meantime.
+    pub tcp_time_wait: Duration,
     /// UDP, from the last packet from inside: at least 2 min, 5 min recommended (RFC 4787, REQ-5).
     pub udp: Duration,
     /// ICMP queries: at least 60 s (RFC 5508, REQ-2).
@@ -70,6 +72,7 @@ impl Default for NatTimeouts {
         NatTimeouts {
             tcp_established: Duration::from_secs(2 * 3600 + 4 * 60),
             tcp_transitory: Duration::from_secs(4 * 60),
+            tcp_time_wait: Duration::from_secs(4 * 60),
             udp: Duration::from_secs(5 * 60),
             icmp: Duration::from_secs(60),
             other: Duration::from_secs(10 * 60),

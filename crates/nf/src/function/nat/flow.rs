@@ -9,6 +9,8 @@ use rheostat_packet::wire::RewriteError;
 use rheostat_steer::Side;
 
 use super::TCP;
+use super::closing::{Closing, Segment, stamp};
+use super::crowd::Holding;
 use super::mapping::MappingId;
 use super::session::Session;
 use crate::packet::Packet;
@@ -29,11 +31,23 @@ pub(super) struct Ends {
 pub(super) enum Binding {
     /// The configuration.
     Fixed,
-    /// A mapping that other flows of the inner endpoint share. `kept` by this flow, unless nobody inside
-    /// has sent on it.
-    Mapping { id: MappingId, kept: bool },
-    /// The flow itself; counted against its host's quota.
+    /// A mapping that other flows of the inner endpoint share.
+    Mapping,
+    /// The same, but nobody inside has sent on the flow: it does not keep the mapping in use.
+    Asked,
+    /// The flow itself; counted against its host's quota, unless it is over.
     Own,
+}
+
+/// How far a translated flow has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Only one end has sent.
+    Waiting,
+    /// Both have.
+    Firm,
+    /// Its connection is properly over.
+    Closed,
 }
 
 /// The state of one flow.
@@ -41,10 +55,10 @@ pub(super) enum Binding {
 pub struct FlowState {
     /// `None` for a flow that is let through as it is.
     pub(super) translated: Option<Translated>,
+    pub(super) closing: Closing,
     pub(super) protocol: u8,
     pub(super) session: Session,
-    /// Whether both ends have sent.
-    pub(super) answered: bool,
+    pub(super) stage: Stage,
     /// Whether the flow was opened from inside.
     pub(super) opened_inside: bool,
 }
@@ -56,6 +70,8 @@ pub(super) struct Translated {
     pub(super) binding: Binding,
     /// Whether the other end is inside, too.
     pub(super) turns_round: bool,
+    /// The mapping, if `binding` says that there is one.
+    pub(super) mapping: MappingId,
 }
 
 // With the table's own part, an entry stays within two cache lines.
@@ -66,9 +82,10 @@ impl FlowState {
     pub(super) fn opened_by(packet: &Packet<'_>, translated: Option<Translated>) -> FlowState {
         FlowState {
             translated,
+            closing: Closing::default(),
             protocol: packet.headers().protocol,
             session: Session::default(),
-            answered: false,
+            stage: Stage::Waiting,
             opened_inside: packet.side() == Side::Inside,
         }
     }
@@ -78,9 +95,32 @@ impl FlowState {
     pub(super) fn note(&mut self, packet: &Packet<'_>, outbound: bool) -> bool {
         let segment = if self.protocol == TCP { packet.tcp() } else { None };
         if let Some(segment) = &segment {
-            self.session.note(outbound, segment.flags().0);
+            let flags = segment.flags().0;
+            self.session.note(outbound, flags);
+            let len = packet.payload_len(segment.header_len()) as u32;
+            let noted = Segment { seq: segment.seq(), ack: segment.ack(), flags, len };
+            self.closing.note(outbound, noted, || stamp(segment));
         }
         segment.is_some()
+    }
+
+    /// How far the flow has come with a packet that has been noted.
+    #[inline]
+    pub(super) fn stage_after(&self, outbound: bool) -> Stage {
+        match self.stage {
+            Stage::Waiting if outbound == self.opened_inside => Stage::Waiting,
+            _ if self.closing.is_over() => Stage::Closed,
+            _ => Stage::Firm,
+        }
+    }
+
+    /// What the port of a flow that has it for itself is for others.
+    pub(super) fn holding(&self) -> Holding {
+        match (self.stage, &self.translated) {
+            (Stage::Waiting, Some(translated)) => Holding::Waiting(translated.ends.inner.0),
+            (Stage::Closed, _) => Holding::Spent,
+            _ => Holding::Kept,
+        }
     }
 }
 

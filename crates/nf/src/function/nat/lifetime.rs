@@ -11,6 +11,7 @@ use super::session::Session;
 pub(super) enum Lifetime {
     TcpEstablished,
     TcpTransitory,
+    TcpTimeWait,
     Udp,
     Icmp,
     Other,
@@ -18,9 +19,10 @@ pub(super) enum Lifetime {
 
 impl Lifetime {
     /// All of them, in order.
-    pub(super) const ALL: [Lifetime; 5] = [
+    pub(super) const ALL: [Lifetime; 6] = [
         Lifetime::TcpEstablished,
         Lifetime::TcpTransitory,
+        Lifetime::TcpTimeWait,
         Lifetime::Udp,
         Lifetime::Icmp,
         Lifetime::Other,
@@ -31,6 +33,7 @@ impl Lifetime {
     pub(super) fn of(protocol: u8, session: Session) -> Lifetime {
         match protocol {
             TCP if session.is_established() => Lifetime::TcpEstablished,
+            TCP if session.is_closed() => Lifetime::TcpTimeWait,
             TCP => Lifetime::TcpTransitory,
             17 | 136 => Lifetime::Udp,
             1 | 58 => Lifetime::Icmp,
@@ -46,6 +49,7 @@ impl NatTimeouts {
         match lifetime {
             Lifetime::TcpEstablished => self.tcp_established,
             Lifetime::TcpTransitory => self.tcp_transitory,
+            Lifetime::TcpTimeWait => self.tcp_time_wait,
             Lifetime::Udp => self.udp,
             Lifetime::Icmp => self.icmp,
             Lifetime::Other => self.other,

@@ -1,5 +1,6 @@
 //! The mappings of a shard: which external endpoint stands for an inner one, whatever the remote. They
-//! are the coarser state to which flows are anchored, and live as long as one of their flows does.
+//! are the coarser state to which flows are anchored, and live as long as one of their flows does. One whose
+//! port another has got is found by nobody; the flows it still has end on their own.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
@@ -31,15 +32,111 @@ pub(super) struct External {
 /// answered do not keep it in use (RFC 4787, REQ-6).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mapping {
-    pub(super) inner: InnerEndpoint,
+    address: Ipv4Addr,
+    port: u16,
     pub(super) external: External,
-    /// Flows that inside has sent on.
-    pub(super) kept_by: u32,
-    /// Flows that only outside has sent on.
-    pub(super) unanswered: u32,
+    /// Flows that only outside has sent on, at most [`UNANSWERED`](super::bind::UNANSWERED).
+    pub(super) unanswered: u8,
+    flags: u8,
+    protocol_and_zone: u32,
+    /// Flows that inside has sent on: those that both ends have sent on and that are not over, and the
+    /// rest.
+    firm: u32,
+    loose: u32,
 }
 
 const _: () = assert!(size_of::<Mapping>() <= 24);
+
+/// Another mapping has the port.
+const LOST: u8 = 1;
+/// A flow may be among the loose ones that waits for its first answer.
+const WAITS: u8 = 2;
+
+/// What a mapping's port is for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It belongs to another mapping.
+    Lost,
+    /// A flow is open, or it is not known to be over: the port stays.
+    Held,
+    /// Nobody has answered any of the flows.
+    Waiting,
+    /// All its flows are over: the port is free for others.
+    Closed,
+}
+
+impl Mapping {
+    fn new(inner: InnerEndpoint, external: External) -> Mapping {
+        let InnerEndpoint { address, port, protocol, zone } = inner;
+        debug_assert!(zone < 1 << 24, "a zone has 24 bits");
+        let protocol_and_zone = u32::from(protocol) << 24 | zone;
+        let (unanswered, flags, firm, loose) = (0, 0, 0, 0);
+        Mapping { address, port, external, unanswered, flags, protocol_and_zone, firm, loose }
+    }
+
+    /// The endpoint inside.
+    pub(super) fn inner(&self) -> InnerEndpoint {
+        let (protocol, zone) =
+            ((self.protocol_and_zone >> 24) as u8, self.protocol_and_zone & 0xff_ffff);
+        InnerEndpoint { address: self.address, port: self.port, protocol, zone }
+    }
+
+    /// What the port is for others.
+    pub(super) fn usage(&self) -> Use {
+        match () {
+            () if self.flags & LOST != 0 => Use::Lost,
+            () if self.firm > 0 || self.loose == 0 => Use::Held,
+            () if self.flags & WAITS != 0 => Use::Waiting,
+            () => Use::Closed,
+        }
+    }
+
+    /// Whether inside has sent on any of its flows.
+    pub(super) fn is_kept(&self) -> bool {
+        self.firm > 0 || self.loose > 0
+    }
+
+    /// Whether it has no flow.
+    pub(super) fn is_unused(&self) -> bool {
+        !self.is_kept() && self.unanswered == 0
+    }
+
+    /// A flow on which inside has sent joins. It waits for its first answer.
+    pub(super) fn join(&mut self) {
+        self.loose += 1;
+        self.flags |= WAITS;
+    }
+
+    /// A flow has been answered, or one that was over is not.
+    pub(super) fn firm_up(&mut self) {
+        self.loose -= 1;
+        self.firm += 1;
+        self.forget_waits();
+    }
+
+    /// A flow is over.
+    pub(super) fn loosen(&mut self) {
+        self.firm -= 1;
+        self.loose += 1;
+    }
+
+    /// A flow on which inside has sent ends.
+    pub(super) fn leave(&mut self, is_firm: bool) {
+        *(if is_firm { &mut self.firm } else { &mut self.loose }) -= 1;
+        self.forget_waits();
+    }
+
+    /// Another mapping gets the port.
+    pub(super) fn lose(&mut self) {
+        self.flags |= LOST;
+    }
+
+    fn forget_waits(&mut self) {
+        if self.loose == 0 {
+            self.flags &= !WAITS;
+        }
+    }
+}
 
 /// The mappings of a shard.
 #[derive(Debug, Default)]
@@ -54,7 +151,7 @@ pub(super) struct Mappings {
 impl Mappings {
     /// The mapping of an inner endpoint.
     pub(super) fn find(&self, inner: &InnerEndpoint) -> Option<MappingId> {
-        let is_it = |slot: &u32| self.slots[*slot as usize].inner == *inner;
+        let is_it = |slot: &u32| self.slots[*slot as usize].inner() == *inner;
         self.by_inner.find(self.hasher.hash_one(inner), is_it).map(|slot| MappingId(*slot))
     }
 
@@ -70,7 +167,7 @@ impl Mappings {
 
     /// Adds a mapping without flows of an endpoint that has none.
     pub(super) fn insert(&mut self, inner: InnerEndpoint, external: External) -> MappingId {
-        let mapping = Mapping { inner, external, kept_by: 0, unanswered: 0 };
+        let mapping = Mapping::new(inner, external);
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = mapping;
@@ -82,21 +179,24 @@ impl Mappings {
             }
         };
         let Mappings { slots, by_inner, hasher, .. } = self;
-        let hash = |slot: &u32| hasher.hash_one(slots[*slot as usize].inner);
+        let hash = |slot: &u32| hasher.hash_one(slots[*slot as usize].inner());
         by_inner.insert_unique(hasher.hash_one(inner), slot, hash);
         MappingId(slot)
     }
 
-    /// Removes a mapping that has no flow left.
-    pub(super) fn remove(&mut self, MappingId(slot): MappingId) -> Mapping {
-        let mapping = self.slots[slot as usize];
-        debug_assert!(mapping.kept_by == 0 && mapping.unanswered == 0, "a mapping in use");
-        let hash = self.hasher.hash_one(mapping.inner);
+    /// Lets the inner endpoint of a mapping have another. The mapping stays for the flows that it has.
+    pub(super) fn unlink(&mut self, MappingId(slot): MappingId) {
+        let hash = self.hasher.hash_one(self.slots[slot as usize].inner());
         if let Ok(entry) = self.by_inner.find_entry(hash, |known| *known == slot) {
             entry.remove();
-            self.free.push(slot);
         }
-        mapping
+    }
+
+    /// Removes a mapping that has no flow left.
+    pub(super) fn remove(&mut self, MappingId(slot): MappingId) {
+        debug_assert!(self.slots[slot as usize].is_unused(), "a mapping in use");
+        self.unlink(MappingId(slot));
+        self.free.push(slot);
     }
 
     /// How many there are.
@@ -126,7 +226,8 @@ mod tests {
                 };
                 match (model.get(&inner).copied(), remove) {
                     (Some((id, external)), true) => {
-                        prop_assert_eq!(mappings.remove(id).external, external);
+                        prop_assert_eq!(mappings.get(id).external, external);
+                        mappings.remove(id);
                         model.remove(&inner);
                     }
                     (None, false) => {
@@ -140,7 +241,7 @@ mod tests {
                 prop_assert_eq!(mappings.find(&inner), model.get(&inner).map(|(id, _)| *id));
                 prop_assert_eq!(mappings.len(), model.len());
                 for (inner, (id, external)) in &model {
-                    prop_assert_eq!(mappings.get(*id).inner, *inner);
+                    prop_assert_eq!(mappings.get(*id).inner(), *inner);
                     prop_assert_eq!(mappings.get(*id).external, *external);
                 }
             }

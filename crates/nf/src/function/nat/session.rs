@@ -47,6 +47,12 @@ impl Session {
         self.0 & BOTH_SENT == BOTH_SENT && !self.is_over()
     }
 
+    /// Whether both ends have closed it, and neither has reset it.
+    #[inline]
+    pub fn is_closed(self) -> bool {
+        self.0 & (BOTH_CLOSED | RESET) == BOTH_CLOSED
+    }
+
     /// Whether both ends have closed it, or one has reset it.
     #[inline]
     fn is_over(self) -> bool {

@@ -11,6 +11,8 @@ use rheostat_base::ShardId;
 use rheostat_ip::RateLimit;
 use rheostat_steer::{PortClasses, Steering};
 
+use super::crowd::Crowds;
+use super::flow::Ends;
 use super::log::{LogEnd, MappingEvent};
 use super::mapping::{MappingId, Mappings};
 use super::ports::PortSets;
@@ -30,10 +32,6 @@ impl Classes {
 
     pub(super) fn of(&self, protocol: u8) -> &PortClasses {
         if protocol == 1 { &self.queries } else { &self.ports }
-    }
-
-    pub(super) fn largest(&self) -> usize {
-        self.ports.largest().max(self.queries.largest())
     }
 }
 
@@ -59,6 +57,13 @@ pub struct NatShard {
     pub(super) classes: Arc<Classes>,
     pub(super) rng: StdRng,
     pub(super) sets: PortSets,
+    pub(super) crowds: Crowds,
+    /// The endpoints of a flow that is about to end because another has them: its end is noted already.
+    pub(super) displaced: Option<Ends>,
+    /// The zone of the flow that was opened last.
+    pub(super) zone: u32,
+    /// The ports in use that were published last, by set.
+    pub(super) published: Vec<usize>,
     pub(super) mappings: Mappings,
     pub(super) permissions: Permissions,
     pub(super) answers: RateLimit,
@@ -91,6 +96,10 @@ pub(super) struct Counts {
     pub(super) ended: u64,
     /// Of those given out, the ones with the inner endpoint's port.
     pub(super) preserved: u64,
+    /// Those of closed connections that others got before they had rested, and those that a host lost
+    /// because nobody had answered.
+    pub(super) reused: u64,
+    pub(super) taken: u64,
     /// Flows between hosts inside.
     pub(super) hairpinned: u64,
     /// Events that did not get into the log.

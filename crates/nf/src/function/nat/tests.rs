@@ -59,14 +59,21 @@ impl World {
             return None;
         }
         let flows = Flows::of(table);
-        let bound = self.nat.bind(shard, flows, &key, (inner, remote), rheostat_base::Time::ZERO);
-        let (ends, _) = bound.ok()?;
+        let bound = self.nat.bind(shard, flows, &request(key, inner, remote));
+        let Bound { ends, displaced, .. } = bound.ok()?;
+        if let Some(displaced) = displaced {
+            table.remove(displaced);
+        }
         let flow = table.insert(table.hash_of(&key), &key, rheostat_base::Time::ZERO).unwrap();
         let alias = ends.external_key(protocol, 0);
         assert_eq!(self.steering.shard_of_key(&alias), id, "packets from outside lead elsewhere");
         table.alias(flow, table.hash_of(&alias), &alias).expect("a key of its own");
         Some(ends)
     }
+}
+
+fn request(key: FlowKey, inner: Endpoint, remote: Endpoint) -> Request {
+    Request { key, inner, remote, opening: None, now: rheostat_base::Time::ZERO }
 }
 
 fn config(addresses: u8, mapping: Mapping) -> NatConfig {
@@ -117,7 +124,7 @@ proptest! {
     }
 }
 
-/// The fill of the pool at which the first flow is refused, with a mapping for each.
+/// The fill of the pool at which the first flow finds no port that nobody has, with a mapping for each.
 fn first_refusal(shards: usize) -> f64 {
     let mut key = [0; 40];
     let mut state = 88_172_645_463_325_252_u64;
@@ -144,9 +151,10 @@ fn first_refusal(shards: usize) -> f64 {
         let id = world.steering.shard_of_key(&key);
         let (shard, table) = &mut world.shards[id.index()];
         let flows = Flows::of(table);
-        match world.nat.bind(shard, flows, &key, (inner, remote), rheostat_base::Time::ZERO) {
+        match world.nat.bind(shard, flows, &request(key, inner, remote)) {
+            // The first that gets the port of another: nobody answers here.
+            Ok(_) if shard.counts.ended > 0 => break,
             Ok(_) => given += 1,
-            Err(DropReason::PortsExhausted) => break,
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -160,5 +168,24 @@ fn the_first_refusal_comes_late() {
     println!("first refusal at {fills:.2?} of the pool");
     for (fill, least) in fills.into_iter().zip([0.92, 0.80, 0.62]) {
         assert!((least..=1.0).contains(&fill), "{fills:?}");
+    }
+}
+
+/// Flows from even ports to one endpoint: once the even external ports are gone, they get odd ones.
+#[test]
+fn every_port_is_given_out_before_a_flow_is_refused() {
+    for shards in [1, 16] {
+        for mapping in [Mapping::EndpointIndependent, Mapping::AddressAndPortDependent] {
+            let config = NatConfig { ports: 2_000..=2_127, ..config(1, mapping) };
+            let mut world = World::new(config, [0x5a; 40], shards);
+            let remote = (Ipv4Addr::new(198, 51, 100, 1), 53);
+            let mut given = std::collections::HashSet::new();
+            // Many more than there are in each shard, however unevenly they spread.
+            for number in 0..128 * shards as u32 {
+                let inner = (Ipv4Addr::from_bits(0x0a00_0000 + number), 4_000);
+                given.extend(world.open(17, inner, remote).map(|ends| ends.external.1));
+            }
+            assert_eq!(given.len(), 128, "{mapping:?}, {shards} shards");
+        }
     }
 }

@@ -110,7 +110,7 @@ impl SharedNat {
         let held = self.endpoints.holder(cx, address, protocol, external.1)?;
         let Some((place, mapping)) = held else { return Ok(None) };
         let is_it = mapping.inner.zone() == key.zone();
-        if !is_it || !mapping.is_kept(cx) || mapping.unanswered >= UNANSWERED {
+        if !is_it || !mapping.is_kept(cx) || mapping.unanswered >= UNANSWERED.into() {
             return Ok(None);
         }
         let lets_in = match self.rules.config.filtering {
