@@ -15,6 +15,7 @@ mod routing;
 mod sabotage;
 mod schedule;
 mod shared_translation;
+mod short_connections;
 mod timed;
 mod transactions;
 mod translation;

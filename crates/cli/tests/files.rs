@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-mod instance;
-use instance::Instance;
+use crate::instance::Instance;
 
 const RHEO: &str = env!("CARGO_BIN_EXE_rheo");
 

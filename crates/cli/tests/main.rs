@@ -3,11 +3,15 @@
 mod balancing;
 mod capture;
 mod check;
+mod configurations;
 mod control;
 mod doctor;
 mod explain;
+mod files;
 mod generate;
 mod instance;
+mod limits;
+mod migrate;
 mod privileges;
 mod profile;
 mod report;

@@ -4,6 +4,7 @@ mod any_text;
 mod balancing;
 mod configs;
 mod kernel_routes;
+mod machine;
 mod mistakes;
 mod overrides;
 mod warnings;
