@@ -37,12 +37,14 @@ functions = []
 LIVE = re.compile(r'^kind = "(af_xdp|af_packet|tap)"', re.MULTILINE)
 
 
-def path(service: Service, place: Path) -> Path:
-    """The configuration for a service; one that is not shipped is written into the folder `place`."""
-    if service in SHIPPED:
+def path(service: Service, place: Path, on_loss: str = "") -> Path:
+    """The configuration for a service, as shipped. One that is not shipped, or whose devices get the setting `on_loss`, is
+    written into the folder `place`."""
+    if service in SHIPPED and not on_loss:
         return FOLDER / SHIPPED[service]
-    own = place / "wire.toml"
-    own.write_text(_WIRE)
+    text = (FOLDER / SHIPPED[service]).read_text() if service in SHIPPED else _WIRE
+    own = place / "config.toml"
+    own.write_text(text.replace("[[device]]", f'[[device]]\non_loss = "{on_loss}"') if on_loss else text)
     return own
 
 

@@ -83,6 +83,10 @@ class Network:
         # No connection of their own begins at these.
         for address in (f"{GATEWAYS[1]}/64", f"{WORLD[1]}/128"):
             self.outside.ip("-6", "addr", "add", address, "dev", INTERFACE, "nodad", "preferred_lft", "0")
+    def rewire_outside(self) -> None:
+        """Makes the wire between the middle and the host outside anew, with new link addresses."""
+        self._wire("wan", self.outside, INTERFACE)
+        configure(self.outside, *OUTSIDE, MIDDLE["wan"])
 
     def close(self) -> None:
         for host in self._hosts:

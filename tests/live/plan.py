@@ -69,6 +69,7 @@ SCENARIOS = (
     Scenario("stopped and started", (NAT,), restart.twice, faults.CUT_OFF, alone=True),
     Scenario("killed and started", (NAT,), restart.after_a_crash, faults.CUT_OFF, alone=True),
     Scenario("an interface vanishes", (NAT,), links.vanished, None, alone=True, process=True, ends_middle=True),
+    Scenario("an interface returns", (NAT,), links.returned, None, alone=True, process=True),
     Scenario("1,000 rewrites", (NAT,), rewrites.thousand, faults.CUT_OFF, alone=True, check=rewrites.check, long=True),
     Scenario("a gigabyte", (NAT, BALANCER), transfer.checksums_equal, faults.WRONG_DATA_LATE, long=True),
 )

@@ -31,6 +31,8 @@ class RheoMiddle(Middle):
         self._folder = tempfile.TemporaryDirectory(prefix="rlive-")
         self._place = Path(self._folder.name)
         self._process: subprocess.Popen | None = None
+        #: What the devices are told to do without their interface; as shipped where it is empty.
+        self.on_loss = ""
         # The kernel of this namespace must not do the work.
         network.middle.sysctl(
             [("net.ipv4.ip_forward", 0)]
@@ -38,7 +40,7 @@ class RheoMiddle(Middle):
         )  # fmt: skip
 
     def start(self) -> None:
-        config = configuration.path(self.ground.service, self._place)
+        config = configuration.path(self.ground.service, self._place, self.on_loss)
         command = [str(self._binary), "run", str(config), "--json", "--lanes", str(self.ground.lanes)]
         command += ["--control", str(self._place / "control")]
         devices = configuration.devices(self.ground.service).items()
@@ -52,14 +54,14 @@ class RheoMiddle(Middle):
         self._process.send_signal(signal.SIGTERM)
         return self.ended()
 
-    def ended(self) -> dict[str, object]:
-        """Waits for the end, and checks it."""
+    def ended(self, status: int = 0) -> dict[str, object]:
+        """Waits for the end with this exit status, and checks it."""
         try:
-            status = self._process.wait(PATIENCE)
+            ended = self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self._process.kill()
             raise Failure(f"rheo still runs {PATIENCE} s after SIGTERM: {self.diagnosis()}") from None
-        expect(status == 0, f"rheo ended with {status}: {self.diagnosis()}")
+        expect(ended == status, f"rheo ended with {ended}: {self.diagnosis()}")
         lines = (self._place / "out").read_text().splitlines()
         expect(bool(lines), "rheo printed no summary")
         summary = json.loads(lines[-1])
@@ -102,9 +104,12 @@ class RheoMiddle(Middle):
         expect(isinstance(answer, dict) and answer.get("reply") != "error", f"{request['command']}: {answer}")
         return answer
 
+    def log(self) -> str:
+        log = self._place / "log"
+        return log.read_text(errors="replace").strip() if log.exists() else ""
+
     def diagnosis(self) -> str:
-        log = (self._place / "log").read_text(errors="replace").strip() if (self._place / "log").exists() else ""
-        return " | ".join(log.splitlines()[-6:])
+        return " | ".join(self.log().splitlines()[-6:])
 
 
 def check_summary(summary: dict[str, object]) -> None:

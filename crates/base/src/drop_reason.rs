@@ -49,8 +49,10 @@ drop_reasons! {
     PoolFull = "pool_full",
     /// A transmit queue had no room for the packet.
     TransmitFull = "transmit_full",
-    /// The operating system or the interface refused to send the packet: the interface is down or gone, or
-    /// the other end of a virtual link takes no packets of that length.
+    /// The interface that the packet should leave by is down or gone.
+    LinkDown = "link_down",
+    /// The operating system or the interface refused to send the packet: the other end of a virtual link does
+    /// not take packets of that length, the card was full, or the packet still waited when the run ended.
     TransmitRefused = "transmit_refused",
     /// The shard's flow table was full and nothing in it could be evicted.
     TableFull = "table_full",

@@ -1,6 +1,8 @@
 //! What every layer shares: identifiers, units, clocks, counters, drop reasons, the cores a process
 //! may use, and the synchronisation facade through which lock-free code is model-checked.
 
+#[cfg(not(loom))]
+pub mod capability;
 pub mod cgroup;
 pub mod clock;
 pub mod core_set;

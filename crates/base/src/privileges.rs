@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid, getgid, getuid};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, clear_ambient_capability_set,
-    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_groups,
-    set_thread_res_gid, set_thread_res_uid,
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_keep_capabilities, set_no_new_privs,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 use thiserror::Error;
+
+use crate::capability::Capability;
 
 /// A user and a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +69,19 @@ pub fn become_later(identity: Identity) {
 /// # Errors
 /// [`PrivilegeError`] when something is left.
 pub fn give_up() -> Result<(), PrivilegeError> {
+    give_up_but(CapabilitySet::empty())
+}
+
+/// The same, but the calling thread keeps of `kept` what it has: for a thread that opens devices again and
+/// looks at no packet. Threads that it starts keep it, too, unless they [`give_up`].
+///
+/// # Errors
+/// [`PrivilegeError`] when something else is left.
+pub fn give_up_all_but(kept: &[Capability]) -> Result<(), PrivilegeError> {
+    give_up_but(kept.iter().fold(CapabilitySet::empty(), |all, one| all | one.set()))
+}
+
+fn give_up_but(kept: CapabilitySet) -> Result<(), PrivilegeError> {
     // Needs a capability itself, so it comes first. Without it there is nothing to lose: what bounds the
     // programs that are run counts for nothing below, where none may gain by being run.
     for number in 0..u64::BITS {
@@ -77,11 +92,17 @@ pub fn give_up() -> Result<(), PrivilegeError> {
             Err(error) => return Err(PrivilegeError::Capabilities(error.into())),
         }
     }
+    let fails = |error: Errno| PrivilegeError::Capabilities(error.into());
+    let permitted = capabilities(None).map_err(fails)?.permitted;
+    if !kept.is_empty() {
+        // Another user would lose them.
+        set_keep_capabilities(true).map_err(fails)?;
+    }
     if let Some(&identity) = IDENTITY.get() {
         change_to(identity)
             .map_err(|error| PrivilegeError::Identity { identity, source: error.into() })?;
     }
-    drop_capabilities().map_err(|error| PrivilegeError::Capabilities(error.into()))
+    limit_capabilities(kept & permitted).map_err(fails)
 }
 
 fn change_to(identity: Identity) -> Result<(), Errno> {
@@ -95,26 +116,29 @@ fn change_to(identity: Identity) -> Result<(), Errno> {
     set_thread_res_uid(user, user, user)
 }
 
-fn drop_capabilities() -> Result<(), Errno> {
+fn limit_capabilities(kept: CapabilitySet) -> Result<(), Errno> {
     clear_ambient_capability_set()?;
-    let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    let inheritable = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable })?;
     set_no_new_privs(true)
 }
 
 /// How long threads that were just started may take to give up theirs.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Makes sure that no thread of the process is left with a capability. Waits for those that were started a
-/// moment ago.
+/// Makes sure that no thread of the process is left with a capability, but for the one called `keeper`. Waits
+/// for those that were started a moment ago.
 ///
 /// # Errors
 /// [`PrivilegeError::Kept`] with the names of those that are. Where `/proc` cannot be read, nothing is
 /// known, and nothing said.
-pub fn check_all_threads() -> Result<(), PrivilegeError> {
+pub fn check_all_threads(keeper: Option<&str>) -> Result<(), PrivilegeError> {
     let start = Instant::now();
     loop {
-        match holders() {
+        let others = |names: Vec<String>| {
+            names.into_iter().filter(|name| Some(name.as_str()) != keeper).collect::<Vec<_>>()
+        };
+        match holders().map(others) {
             Ok(names) if names.is_empty() => return Ok(()),
             Ok(_) if start.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(1)),
             Ok(names) => return Err(PrivilegeError::Kept(names.join(", "))),
@@ -169,9 +193,23 @@ mod tests {
             return;
         }
         assert!(
-            matches!(check_all_threads(), Err(PrivilegeError::Kept(_))),
+            matches!(check_all_threads(None), Err(PrivilegeError::Kept(_))),
             "this one has its own"
         );
         assert!(status.contains("CapBnd:\t0000000000000000"), "{status}");
+    }
+
+    #[test]
+    fn a_thread_keeps_what_it_is_to_keep_and_nothing_else() {
+        let has = capabilities(None).unwrap().permitted;
+        let kept = [Capability::NetRaw, Capability::IpcLock];
+        let thread = std::thread::spawn(move || {
+            give_up_all_but(&kept).unwrap();
+            capabilities(None).unwrap()
+        });
+        let CapabilitySets { effective, permitted, inheritable } = thread.join().unwrap();
+        let expected = has & (CapabilitySet::NET_RAW | CapabilitySet::IPC_LOCK);
+        assert_eq!((effective, permitted), (expected, expected));
+        assert_eq!(inheritable, CapabilitySet::empty());
     }
 }

@@ -60,6 +60,7 @@ pub struct Load {
 /// One of the two devices.
 pub struct MemoryDevice {
     name: &'static str,
+    id: DeviceId,
     queues: Vec<QueuePair>,
     monitor: Arc<Monitor>,
 }
@@ -127,10 +128,11 @@ pub fn devices(
             queues.push(pair);
         }
     }
-    let devices =
-        ["lan", "wan"].into_iter().zip(queues).zip(monitors).map(|((name, queues), monitor)| {
-            Box::new(MemoryDevice { name, queues, monitor }) as Box<dyn Device>
-        });
+    let devices = [("lan", LAN), ("wan", WAN)].into_iter().zip(queues).zip(monitors).map(
+        |(((name, id), queues), monitor)| {
+            Box::new(MemoryDevice { name, id, queues, monitor }) as Box<dyn Device>
+        },
+    );
     (devices.collect(), Opening { lanes: progress })
 }
 
@@ -145,6 +147,10 @@ fn device_hash(steering: &Steering, key: FlowKey) -> (u32, HashKind) {
 impl Device for MemoryDevice {
     fn name(&self) -> &str {
         self.name
+    }
+
+    fn id(&self) -> DeviceId {
+        self.id
     }
 
     fn queues(&mut self) -> Vec<QueuePair> {

@@ -22,6 +22,7 @@ use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
 
 use crate::devices::{Devices, Opener};
 use crate::failure::Failure;
+use crate::links::Watched;
 use crate::memory::{MemoryLimits, MemoryPlan, Sizes};
 use crate::network::{self, Wiring};
 
@@ -44,6 +45,7 @@ pub(crate) struct Assembly {
     devices: Vec<Box<dyn Device>>,
     wiring: Option<Wiring>,
     writers: Vec<CaptureWriter>,
+    watched: Vec<Watched>,
 }
 
 impl Assembly {
@@ -78,7 +80,7 @@ impl Assembly {
             clock: &clock,
             seed: rng.random(),
         };
-        let Devices { devices, writers } = opener.open(&config.devices)?;
+        let Devices { devices, writers, watched } = opener.open(&config.devices)?;
         let wiring = network::of(&config, rng.random())?;
         Ok(Assembly {
             config,
@@ -92,12 +94,18 @@ impl Assembly {
             devices,
             wiring,
             writers,
+            watched,
         })
     }
 
     /// The files that the run writes; to be closed when it is over.
     pub(crate) fn writers(&self) -> Vec<CaptureWriter> {
         self.writers.clone()
+    }
+
+    /// The interfaces of live devices; to be followed while the run goes on.
+    pub(crate) fn take_watched(&mut self) -> Vec<Watched> {
+        std::mem::take(&mut self.watched)
     }
 
     /// The health checks of the run's load balancer, if there are any.

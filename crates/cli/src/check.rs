@@ -15,6 +15,7 @@ use rheostat_steer::PacketSet;
 
 use crate::assemble;
 use crate::chains::{self, Logs, WithChain};
+use crate::devices;
 use crate::failure::Failure;
 use crate::machine::ThisMachine;
 use crate::memory::{MemoryLimits, MemoryPlan};
@@ -72,6 +73,7 @@ fn check(args: &Args) -> Result<ExitCode, Failure> {
     if !warnings.is_empty() && !args.json {
         eprint!("{}", warnings.render(io::stderr().is_terminal()));
     }
+    devices::check_distinct(&config.devices)?;
     let needs = Needs { config: &config, offline: args.offline };
     let (packet_set, memory) =
         chains::build(&config.chain, 1, config.run.seed, Logs::LeftAlone, needs)?;

@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{Clock, ClockSource, DeviceId};
-use rheostat_control::config::device::live::Access;
+use rheostat_base::{Clock, ClockSource, DeviceId, QueueId};
+use rheostat_control::config::device::live::{Access, OnLoss};
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, pcap::Pace, sim};
+use rheostat_io::layer::reopen::ReopenableDevice;
 use rheostat_io::{
-    CaptureWriter, Device, Driver, NullSink, OpenError, Pacing, PacketConfig, PacketDevice,
-    PcapConfig, PcapDevice, SimConfig, SimNic, TapConfig, TapDevice, XdpConfig, XdpDevice,
+    CaptureWriter, Device, Driver, InterfaceLink, NullSink, OpenError, Pacing, PacketConfig,
+    PacketDevice, PcapConfig, PcapDevice, SimConfig, SimNic, TapConfig, TapDevice, XdpConfig,
+    XdpDevice,
 };
 use rheostat_packet::Mempool;
 use rheostat_steer::Steering;
 use rheostat_traffic::{Mix, Source, Stations};
 
+use crate::doctor;
 use crate::failure::Failure;
+use crate::links::Watched;
 
 /// Packets of full size that a block of a packet socket's ring holds, about.
 pub(crate) const FRAMES_PER_BLOCK: u32 = 128;
@@ -33,7 +37,36 @@ pub(crate) struct Opener<'a> {
 pub(crate) struct Devices {
     pub(crate) devices: Vec<Box<dyn Device>>,
     pub(crate) writers: Vec<CaptureWriter>,
+    /// The interfaces of live devices.
+    pub(crate) watched: Vec<Watched>,
 }
+
+/// Makes sure that no two devices have one interface, by whatever names. Interfaces that are not there are left
+/// to whoever opens them.
+///
+/// # Errors
+/// [`Failure::SameInterface`] names both.
+pub(crate) fn check_distinct(configs: &[DeviceConfig]) -> Result<(), Failure> {
+    let mut seen: Vec<(u32, &str, &str)> = Vec::new();
+    for config in configs {
+        let DeviceKind::Live(live) = &config.kind else { continue };
+        let Some(interface) = live.interface.as_deref() else { continue };
+        let Ok(index) = InterfaceLink::index_of(interface) else { continue };
+        if let Some((_, first, first_interface)) = seen.iter().find(|(other, ..)| *other == index) {
+            return Err(Failure::SameInterface {
+                first: (*first).to_owned(),
+                first_interface: (*first_interface).to_owned(),
+                second: config.name.clone(),
+                interface: interface.to_owned(),
+            });
+        }
+        seen.push((index, &config.name, interface));
+    }
+    Ok(())
+}
+
+/// Opens a device with its buckets placed so, if anything is said of that.
+type Open = dyn Fn(Option<Vec<QueueId>>) -> Result<Box<dyn Device>, OpenError> + Send + Sync;
 
 impl Opener<'_> {
     /// Opens all devices.
@@ -41,6 +74,7 @@ impl Opener<'_> {
     /// # Errors
     /// [`Failure`] says which device cannot be opened, and why.
     pub(crate) fn open(&self, configs: &[DeviceConfig]) -> Result<Devices, Failure> {
+        check_distinct(configs)?;
         let mut devices = Devices::default();
         for (number, config) in configs.iter().enumerate() {
             let id = DeviceId(number as u8);
@@ -48,7 +82,7 @@ impl Opener<'_> {
                 DeviceKind::Sim(_) | DeviceKind::Pcap(_) => {
                     self.open_simulated(id, config, configs.len(), &mut devices.writers)?
                 }
-                DeviceKind::Live(live) => self.open_live(id, config, live)?,
+                DeviceKind::Live(live) => self.open_live(id, config, live, &mut devices.watched)?,
             };
             devices.devices.push(device);
         }
@@ -105,9 +139,37 @@ impl Opener<'_> {
         id: DeviceId,
         config: &DeviceConfig,
         live: &LiveConfig,
+        watched: &mut Vec<Watched>,
     ) -> Result<Box<dyn Device>, Failure> {
-        let interface = live.interface.as_deref().unwrap_or_default();
-        let device = || config.name.clone();
+        let interface = live.interface.clone().unwrap_or_default();
+        let open = self.opening(id, config, live, &interface);
+        let (device, reopener): (Box<dyn Device>, _) = match live.on_loss {
+            OnLoss::Exit => (open(None)?, None),
+            OnLoss::Wait => {
+                let device = ReopenableDevice::open(open)?;
+                let reopener = device.reopener();
+                (Box::new(device), Some(reopener))
+            }
+        };
+        if matches!(live.access, Access::AfXdp { .. }) {
+            tell_offloads(&config.name, &interface);
+        }
+        // The kernel has chosen the number in a name with `%d`; such an interface is this process's own.
+        if !interface.contains('%') {
+            watched.push(Watched { device: config.name.clone(), id, interface, reopener });
+        }
+        Ok(device)
+    }
+
+    /// What opens a live device, now and whenever its interface is back.
+    fn opening(
+        &self,
+        id: DeviceId,
+        config: &DeviceConfig,
+        live: &LiveConfig,
+        interface: &str,
+    ) -> Box<Open> {
+        let (pool, device) = (self.pool.clone(), config.name.clone());
         match live.access {
             Access::AfXdp { attach, copy } => {
                 let xdp = XdpConfig {
@@ -120,9 +182,12 @@ impl Opener<'_> {
                     descriptors: live.ring,
                     ..XdpConfig::new(&config.name, interface, self.lanes, self.steering.clone())
                 };
-                let opened = XdpDevice::open(xdp, self.pool)
-                    .map_err(|source| OpenError::Xdp { device: device(), source })?;
-                Ok(Box::new(opened))
+                Box::new(move |placement| {
+                    match XdpDevice::open(XdpConfig { placement, ..xdp.clone() }, &pool) {
+                        Ok(opened) => Ok(Box::new(opened)),
+                        Err(source) => Err(OpenError::Xdp { device: device.clone(), source }),
+                    }
+                })
             }
             Access::AfPacket { exclusive } => {
                 let packet = PacketConfig {
@@ -134,9 +199,13 @@ impl Opener<'_> {
                     blocks: (live.ring / FRAMES_PER_BLOCK).max(2),
                     ..PacketConfig::new(&config.name, interface, self.lanes, self.steering.clone())
                 };
-                let opened = PacketDevice::open(packet, self.pool)
-                    .map_err(|source| OpenError::Packet { device: device(), source })?;
-                Ok(Box::new(opened))
+                Box::new(move |placement| {
+                    let config = PacketConfig { placement, ..packet.clone() };
+                    match PacketDevice::open(config, &pool) {
+                        Ok(opened) => Ok(Box::new(opened)),
+                        Err(source) => Err(OpenError::Packet { device: device.clone(), source }),
+                    }
+                })
             }
             Access::Tap => {
                 let tap = TapConfig {
@@ -146,10 +215,24 @@ impl Opener<'_> {
                     fence: live.fence,
                     ..TapConfig::new(&config.name, interface, self.lanes, self.steering.clone())
                 };
-                let opened = TapDevice::open(tap, self.pool)
-                    .map_err(|source| OpenError::Tap { device: device(), source })?;
-                Ok(Box::new(opened))
+                Box::new(move |placement| {
+                    match TapDevice::open(TapConfig { placement, ..tap.clone() }, &pool) {
+                        Ok(opened) => Ok(Box::new(opened)),
+                        Err(source) => Err(OpenError::Tap { device: device.clone(), source }),
+                    }
+                })
             }
         }
+    }
+}
+
+/// Says which offloads lose packets of TCP on an interface that is used by AF_XDP.
+fn tell_offloads(device: &str, interface: &str) {
+    for finding in doctor::offloads(interface) {
+        let (found, means) = (finding.found, finding.means.unwrap_or_default());
+        let mend = finding.mend.unwrap_or_default();
+        eprintln!(
+            "warning: device `{device}`: interface `{interface}`: {found}: {means}; `{mend}`"
+        );
     }
 }

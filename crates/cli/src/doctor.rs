@@ -5,7 +5,7 @@ mod probe;
 
 use std::process::ExitCode;
 
-use rheostat_observe::doctor::examine;
+use rheostat_observe::doctor::{Finding, examine, lossy_offloads};
 
 use crate::failure::Failure;
 use machine::ThisMachine;
@@ -43,4 +43,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         out!("{diagnosis}");
     }
     Ok(if diagnosis.lacks() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The offloads of an interface, or of the other end of its veth pair, by which packets of TCP are lost.
+pub(crate) fn offloads(interface: &str) -> Vec<Finding> {
+    // Without the socket by which drivers are asked, nothing is known.
+    ThisMachine::new(false)
+        .map_or_else(|_| Vec::new(), |machine| lossy_offloads(&machine, interface))
 }

@@ -62,6 +62,11 @@ pub(crate) enum Failure {
     #[error("error: interface `{interface}`: {source}; `ip -brief link` lists those there are")]
     Link { interface: String, source: io::Error },
     #[error(
+        "error: devices `{first}` and `{second}` have one interface: `{interface}` is another name of \
+         `{first_interface}`; give each device an interface of its own"
+    )]
+    SameInterface { first: String, first_interface: String, second: String, interface: String },
+    #[error(
         "error: device `{device}` is no Ethernet interface: give it no `address`, or take another"
     )]
     NotEthernet { device: String },

@@ -17,6 +17,7 @@ mod failure;
 mod generate;
 mod identity;
 mod interrupt;
+mod links;
 mod machine;
 mod memory;
 mod mtu;

@@ -1,6 +1,6 @@
 //! Follows the MTUs of interfaces: the network layer and the devices of a run go by them as they change.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rheostat_base::DeviceId;
 use rheostat_control::Config;
@@ -19,6 +19,8 @@ pub(crate) struct Mtus {
     network: Option<Arc<Network>>,
     /// By number of the device.
     devices: Vec<Device>,
+    /// Held from the moment that an MTU is known until everything goes by it.
+    turn: Mutex<()>,
 }
 
 /// A device, as far as its MTU is concerned.
@@ -34,11 +36,38 @@ struct Device {
 impl Mtus {
     /// The MTUs of the run that `view` shows.
     pub(crate) fn new(devices: Devices, network: Option<Arc<Network>>, view: Arc<RunView>) -> Mtus {
-        Mtus { view, network, devices: devices.0 }
+        Mtus { view, network, devices: devices.0, turn: Mutex::default() }
     }
 
-    /// Lets everything go by another MTU of a device's link, and returns what to tell about it.
-    pub(crate) fn set(&self, device: DeviceId, mtu: u32) -> Option<String> {
+    /// Lets everything go by another MTU of a device's link, and prints what follows from it.
+    pub(crate) fn set(&self, device: DeviceId, mtu: u32) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(said) = self.apply(device, mtu) {
+            err!("{said}");
+        }
+    }
+
+    /// Goes by the MTUs that the interfaces have now, and prints what follows from those that are others than
+    /// before.
+    pub(crate) fn catch_up(&self) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        for (interface, device) in self.interfaces() {
+            let Ok(link) = InterfaceLink::of(&interface) else { continue };
+            let known = self.network.as_ref().and_then(|network| network.mtu(device));
+            let configured = self.devices[device.index()].configured.unwrap_or(u32::MAX);
+            let expected = link.mtu.min(configured).min(u32::from(u16::MAX));
+            if known.is_some_and(|known| u32::from(known) != expected) {
+                if let Some(said) = self.apply(device, link.mtu) {
+                    err!("{said}");
+                }
+            } else {
+                self.view.set_mtu(device, link.mtu);
+            }
+        }
+    }
+
+    /// Lets everything go by another MTU, and returns what to tell about it.
+    fn apply(&self, device: DeviceId, mtu: u32) -> Option<String> {
         let known = self.devices.get(device.index())?;
         self.view.set_mtu(device, mtu);
         let longest = self.view.longest_packet(device).unwrap_or(u32::MAX);
@@ -71,28 +100,11 @@ impl Mtus {
     }
 
     /// The interfaces, with their devices.
-    pub(crate) fn interfaces(&self) -> Vec<(String, DeviceId)> {
+    fn interfaces(&self) -> Vec<(String, DeviceId)> {
         let named = |(number, device): (usize, &Device)| {
             Some((device.interface.clone()?, DeviceId(number as u8)))
         };
         self.devices.iter().enumerate().filter_map(named).collect()
-    }
-
-    /// Catches up with what has changed since the devices were opened, and returns what to tell about it.
-    pub(crate) fn catch_up(&self) -> Vec<String> {
-        let mut said = Vec::new();
-        for (interface, device) in self.interfaces() {
-            let Ok(link) = InterfaceLink::of(&interface) else { continue };
-            let known = self.network.as_ref().and_then(|network| network.mtu(device));
-            let configured = self.devices[device.index()].configured.unwrap_or(u32::MAX);
-            let expected = link.mtu.min(configured).min(u32::from(u16::MAX));
-            if known.is_some_and(|known| u32::from(known) != expected) {
-                said.extend(self.set(device, link.mtu));
-            } else {
-                self.view.set_mtu(device, link.mtu);
-            }
-        }
-        said
     }
 }
 

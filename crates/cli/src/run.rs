@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::privileges::{self, Identity};
 use rheostat_control::config::FunctionConfig;
-use rheostat_control::{
-    Balance, Balancer, Balancing, Config, DeviceOverride, LinkChange, LinkFollower, Overrides,
-};
-use rheostat_io::LinkEvent;
+use rheostat_control::{Balance, Balancer, Balancing, Config, DeviceOverride, Overrides};
 use rheostat_nf::function::lb::HealthBoard;
 use rheostat_nf::{Chain, ChainService};
 use rheostat_observe::{
-    HealthLines, IncompleteFile, LiveLine, LogError, LogMonitor, LogWriter, OutputFiles, Summary,
+    HealthLines, IncompleteFile, LinkLine, LiveLine, LogError, LogMonitor, LogWriter, OutputFiles,
+    Summary,
 };
 use rheostat_run::Sample;
 use rheostat_run::{RunReport, Runtime};
@@ -31,6 +29,7 @@ use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;
 use crate::identity;
 use crate::interrupt;
+use crate::links::Links;
 use crate::machine::{ThisMachine, in_use, named_files};
 use crate::mtu::{self, Mtus};
 
@@ -38,6 +37,8 @@ use crate::mtu::{self, Mtus};
 const TICK: Duration = Duration::from_millis(5);
 /// How long packets that have arrived may take to go through once the sources are stopped.
 const DRAIN: Duration = Duration::from_secs(5);
+/// The exit status of a run that ended because an interface was gone.
+const LINK_LOST: u8 = 3;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -52,7 +53,8 @@ Under nohup, SIGHUP is ignored.
 
 The summary is the last line of standard output with --json. The exit status is 0 when all invariants held and
 all files are complete, 1 when an invariant did not hold or a file is incomplete (a full disk, say; the summary
-names it), 2 when the run could not start, 130 when it was ended at once.")]
+names it), 2 when the run could not start, 3 when it ended because an interface of a device with
+on_loss = \"exit\" (the default) was gone, 130 when it was ended at once.")]
 pub(crate) struct Args {
     /// The configuration.
     pub(crate) config: PathBuf,
@@ -61,6 +63,9 @@ pub(crate) struct Args {
     /// Print the summary as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// When the kernel refuses a program, print all that its verifier says.
+    #[arg(long)]
+    pub(crate) verbose: bool,
     /// Listen at this control socket, for `rheo status`, `table`, `backend` and `stop`.
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
@@ -119,8 +124,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         err!("{}", warnings.render(io::stderr().is_terminal()).trim_end());
     }
     let quiet = if args.json { Quiet::Bar } else { Quiet::No };
-    let finished = carry_out(config, quiet, None)?;
-    Ok(print(&finished, args.json))
+    let finished = carry_out(config, quiet, None);
+    if let Err(Failure::Open(error)) = &finished
+        && let Some(log) = error.verifier_log()
+    {
+        match args.verbose {
+            true => err!("{log}"),
+            false => err!("note: `--verbose` shows all that the kernel's verifier says"),
+        }
+    }
+    Ok(print(finished?, args.json))
 }
 
 /// What a run does not show of itself.
@@ -137,6 +150,10 @@ pub(crate) enum Quiet {
 pub(crate) struct Finished {
     pub(crate) report: RunReport,
     pub(crate) balance: Balance,
+    /// What has happened to the interfaces of live devices.
+    pub(crate) links: Vec<LinkLine>,
+    /// Whether it ended because one of them was gone.
+    pub(crate) is_link_lost: bool,
     /// What the functions of the chain shared, if they shared anything.
     pub(crate) objects: Option<Objects>,
     /// The files that the run wrote; all are closed.
@@ -220,9 +237,11 @@ impl WithChain for Run {
         let health = health.transpose()?;
         health.iter().for_each(|health| self.files.add_log(health.monitor()));
         let _follower = assembly.follower();
+        let links = Links::start(assembly.take_watched())?;
+        let board = links.board();
         // Devices are open; whatever is started from here on inherits what is left: nothing.
         privileges::give_up()?;
-        privileges::check_all_threads()?;
+        privileges::check_all_threads(links.keeper())?;
         let run = assembly.start(chain, layout)?;
         let instance = Instance {
             view: run.view(),
@@ -233,23 +252,25 @@ impl WithChain for Run {
             objects: objects.clone(),
             files: self.files.clone(),
             in_use: in_use(&named),
+            links: board.clone(),
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
         let view = run.view();
-        let links = follow_links(Mtus::new(mtus, network, view.clone()))?;
+        links.go_by(Mtus::new(mtus, network, view.clone()));
         let sizes = (view.lanes(), shards);
         let balancer = Balancer::new(policy, balance.interval, sizes, view.now());
         let balancing = Balancing::start(balancer, balance, view)?;
         let mut told = Vec::new();
         let attached = (server, links);
-        let (report, balance) =
+        let (report, balance, is_link_lost) =
             self.watch.follow(run, attached, balancing, &self.files, &mut told)?;
         // What is missing in a file is in the summary, and never costs it.
         for writer in writers {
             let _ = writer.close();
         }
         let _ = health.map(LogWriter::close);
-        Ok(Finished { report, balance, objects, files: self.files, told })
+        let (links, files) = (board.lines(), self.files);
+        Ok(Finished { report, balance, links, is_link_lost, objects, files, told })
     }
 }
 
@@ -267,34 +288,6 @@ fn policy<C: Chain>(config: &Config) -> Box<dyn Policy> {
     Box::new(Rss)
 }
 
-/// Follows the interfaces of live devices: the run goes by their MTUs.
-fn follow_links(mtus: Mtus) -> io::Result<Option<LinkFollower>> {
-    let interfaces = mtus.interfaces();
-    if interfaces.is_empty() {
-        return Ok(None);
-    }
-    let mtus = Arc::new(mtus);
-    let followed = mtus.clone();
-    let on_change = move |change: LinkChange| {
-        let mtu = match (change.event, change.state) {
-            (LinkEvent::Mtu(mtu), _) => mtu,
-            (LinkEvent::Returned, Some(state)) => state.mtu,
-            _ => return,
-        };
-        if let Some(said) = followed.set(change.device, mtu) {
-            err!("{said}");
-        }
-    };
-    let on_failure = |error: &io::Error| err!("warning: interfaces are not followed: {error}");
-    let prepare = move || {
-        // What it could not give up is found when the run makes sure of it.
-        let _ = privileges::give_up();
-        // What has changed since the devices were opened was nobody's event.
-        mtus.catch_up().iter().for_each(|said| err!("{said}"));
-    };
-    Ok(Some(LinkFollower::start(interfaces, prepare, on_change, on_failure)?))
-}
-
 /// Starts to put in force what checks find out, and to tell it.
 fn start_health(lines: HealthLines, log: Option<&Path>) -> Result<LogWriter, LogError> {
     match log {
@@ -303,14 +296,15 @@ fn start_health(lines: HealthLines, log: Option<&Path>) -> Result<LogWriter, Log
     }
 }
 
-fn print(finished: &Finished, json: bool) -> ExitCode {
-    let Finished { report, balance, .. } = finished;
+fn print(finished: Finished, json: bool) -> ExitCode {
+    let incomplete = finished.incomplete();
+    let is_complete = incomplete.is_empty();
+    let Finished { report, balance, links, is_link_lost, .. } = finished;
     for warning in &report.warnings {
         err!("warning: {warning}");
     }
-    let incomplete = finished.incomplete();
-    let is_complete = incomplete.is_empty();
-    let summary = Summary { imbalance: balance.imbalance, incomplete, ..Summary::of(report) };
+    let imbalance = balance.imbalance;
+    let summary = Summary { imbalance, incomplete, links, ..Summary::of(&report) };
     if json {
         out!("{}", summary.to_json());
     } else {
@@ -319,9 +313,10 @@ fn print(finished: &Finished, json: bool) -> ExitCode {
     for violation in &report.violations {
         err!("broken invariant: {violation}");
     }
-    match report.violations.is_empty() && is_complete {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    match (report.violations.is_empty() && is_complete, is_link_lost) {
+        (false, _) => ExitCode::FAILURE,
+        (true, true) => ExitCode::from(LINK_LOST),
+        (true, false) => ExitCode::SUCCESS,
     }
 }
 
@@ -330,19 +325,20 @@ impl Finished {
     pub(crate) fn incomplete(&self) -> Vec<IncompleteFile> {
         let incomplete = self.files.incomplete();
         for file in incomplete.iter().filter(|file| !self.told.contains(&file.file)) {
-            eprintln!("error: incomplete {file}");
+            err!("error: incomplete {file}");
         }
         incomplete
     }
 }
 
-/// Tells, once for each file, that something is missing in it.
+/// Reports, once for each file, that something is missing in it.
 fn tell_incomplete(files: &OutputFiles, told: &mut Vec<String>) {
     for file in files.incomplete() {
         if !told.contains(&file.file) {
-            eprintln!(
+            err!(
                 "error: {}: {}; the file ends there, what comes from now on is missing in it, and the run goes on",
-                file.file, file.error
+                file.file,
+                file.error
             );
             told.push(file.file);
         }
@@ -378,11 +374,11 @@ impl Watch {
     fn follow<C: Chain>(
         &self,
         mut run: Runtime<ChainService<C>>,
-        attached: (Option<Server>, Option<LinkFollower>),
+        (server, links): (Option<Server>, Links),
         balancing: Balancing,
         files: &OutputFiles,
         told: &mut Vec<String>,
-    ) -> Result<(RunReport, Balance), Failure> {
+    ) -> Result<(RunReport, Balance, bool), Failure> {
         let start = Instant::now();
         let mut stopped: Option<Instant> = None;
         let mut last = run.sample();
@@ -392,7 +388,8 @@ impl Watch {
             tell_incomplete(files, told);
             let now = Instant::now();
             let time_is_up = self.duration.is_some_and(|duration| now >= start + duration);
-            let ends = time_is_up || self.interrupted.load(Ordering::Relaxed);
+            let is_told = self.interrupted.load(Ordering::Relaxed);
+            let ends = time_is_up || is_told || links.is_lost();
             if ends && stopped.is_none() {
                 run.stop_sources();
                 stopped = Some(now);
@@ -411,10 +408,13 @@ impl Watch {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        // While the lanes still stand: nobody is told about half a run, and nobody holds on to a device.
-        drop(attached);
+        // While the lanes still stand, so that nobody is told about half a run.
+        drop(server);
         let balance = balancing.stop();
-        Ok((run.join()?, balance))
+        let is_link_lost = links.is_lost();
+        // Before the devices are closed: it may be opening one.
+        drop(links);
+        Ok((run.join()?, balance, is_link_lost))
     }
 
     fn show(&self, earlier: &Sample, later: &Sample, progress: Option<f64>) {

@@ -74,7 +74,7 @@ fn visitors_reach_the_server_that_the_gateway_publishes() {
     let place = tempfile::tempdir().unwrap();
     let to = ["--traffic", "visitors", "--target", "203.0.113.1:8080", "--server", "10.0.0.5:80"];
     let sides = ["--packets", "8k", "--visitors", "50", "--sides", "lan.pcap", "wan.pcap"];
-    generate(place.path(), &[to, sides].concat());
+    generate(place.path(), &[&to[..], &sides[..]].concat());
     let devices = ["--device", "lan=pcap:lan.pcap", "--device", "wan=pcap:wan.pcap"];
     let summary = run(place.path(), "nat.toml", &devices);
     assert_eq!(

@@ -207,7 +207,7 @@ fn a_capture_of_an_instance_overwrites_none_of_its_files_and_tells_of_a_full_dis
     let instance = Instance::start_with(&config, folder, &["--device", "wire=sim:20kpps"]);
     let capture = |file: &Path| {
         let file = file.to_str().unwrap();
-        instance::rheo(&instance.socket(), &["capture", "--count", "10", "-o", file])
+        crate::instance::rheo(&instance.socket(), &["capture", "--count", "10", "-o", file])
     };
     let refused = capture(&log);
     let text = stderr(&refused);

@@ -1,6 +1,7 @@
 //! Contradictions between tables, each pointed at on both sides.
 
 mod files;
+mod interfaces;
 mod machine;
 mod network;
 mod ports;
@@ -34,6 +35,7 @@ pub(crate) fn across_tables(
             ports::check(config, findings);
         }
         files::check(config, file, machine, findings);
+        interfaces::check(&config.devices, findings);
         network::check(config, findings);
     }
     shards(config, findings);

@@ -259,6 +259,11 @@ impl DeviceOverride {
                 DeviceKind::Live(old) if old.kind() == live.kind() => {
                     old.interface.clone_from(&live.interface);
                 }
+                // What every kind of live device has alike stays.
+                DeviceKind::Live(old) => {
+                    let on_loss = old.on_loss;
+                    *kind = DeviceKind::Live(LiveConfig { on_loss, ..live.clone() });
+                }
                 _ => *kind = DeviceKind::Live(live.clone()),
             },
         }

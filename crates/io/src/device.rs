@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rheostat_base::{DropReason, Time};
+use rheostat_base::{DeviceId, DropReason, Time};
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 use rheostat_steer::IndirectionTable;
 
@@ -13,6 +13,9 @@ use crate::settlement::Settlement;
 pub trait Device: Send {
     /// The device's name in the configuration.
     fn name(&self) -> &str;
+
+    /// The device's number: its place among the devices of a run. Its packets have it.
+    fn id(&self) -> DeviceId;
 
     /// Takes the queues out of the device, in the order of their numbers; empty the second time.
     fn queues(&mut self) -> Vec<QueuePair>;
@@ -152,6 +155,13 @@ pub trait DeviceMonitor: Send + Sync {
 
     /// Stops the source: nothing more arrives, and what has arrived can still be received.
     fn stop(&self);
+
+    /// The interface is gone, or goes by another name: nothing more is taken from it, and nothing of this
+    /// device is in the way of one that opens an interface of the name anew. What has arrived can still be
+    /// received. May take a second.
+    fn let_go(&self) {
+        self.stop();
+    }
 
     /// How much of a source of known size has been read, between 0 and 1.
     fn progress(&self) -> Option<f64>;

@@ -77,6 +77,14 @@ pub enum OpenError {
         /// What is wrong.
         source: crate::backend::af_xdp::XdpOpenError,
     },
+    /// Descriptors are lacking.
+    #[error("device `{device}`: {source}")]
+    Io {
+        /// The device.
+        device: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
     /// No thread could be started for the device.
     #[error("cannot start the thread of device `{device}`: {source}")]
     Thread {
@@ -85,4 +93,18 @@ pub enum OpenError {
         /// What the operating system said.
         source: io::Error,
     },
+}
+
+#[cfg(not(any(loom, shuttle)))]
+impl OpenError {
+    /// All that the kernel's verifier said, where it refused a program.
+    pub fn verifier_log(&self) -> Option<&str> {
+        use crate::backend::{af_packet::PacketOpenError, af_xdp::XdpOpenError, tap::TapOpenError};
+        match self {
+            OpenError::Packet { source: PacketOpenError::Program(error), .. }
+            | OpenError::Tap { source: TapOpenError::Program(error), .. }
+            | OpenError::Xdp { source: XdpOpenError::Program(error), .. } => error.verifier_log(),
+            _ => None,
+        }
+    }
 }

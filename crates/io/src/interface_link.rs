@@ -14,6 +14,14 @@ pub struct InterfaceLink {
 }
 
 impl InterfaceLink {
+    /// The kernel's number of the interface that has this name, or this alternative name of at most 15 bytes.
+    ///
+    /// # Errors
+    /// What the operating system said: mostly that there is no such interface.
+    pub fn index_of(interface: &str) -> io::Result<u32> {
+        Interface::new(interface)?.index()
+    }
+
     /// Asks the kernel about the interface of this name.
     ///
     /// # Errors

@@ -5,6 +5,8 @@ pub(crate) mod ethtool;
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) mod interface;
 #[cfg(not(any(loom, shuttle)))]
+pub(crate) mod interface_lock;
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) mod membarrier;
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) mod netdev;

@@ -115,6 +115,11 @@ pub fn examine(machine: &dyn Machine, interfaces: &[String]) -> Diagnosis {
     Diagnosis { findings }
 }
 
+/// The offloads of an interface, or of the other end of its veth pair, by which packets of TCP are lost.
+pub fn lossy_offloads(machine: &dyn Machine, interface: &str) -> Vec<Finding> {
+    interface::offloads(machine, interface, &machine.interface(interface))
+}
+
 impl Finding {
     /// All is well.
     fn ok(check: &'static str, found: impl Into<String>) -> Finding {

@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod explain;
 pub mod flow_lines;
 pub mod health_lines;
+pub mod link_board;
 pub mod live;
 pub mod log_writer;
 mod mapping_lines;
@@ -17,6 +18,7 @@ pub mod trace;
 
 pub use flow_lines::FlowLines;
 pub use health_lines::HealthLines;
+pub use link_board::{LinkBoard, LinkLine, LinkWord};
 pub use live::LiveLine;
 pub use log_writer::{Lines, LogError, LogMonitor, LogWriter};
 pub use output_files::{IncompleteFile, OutputFiles};

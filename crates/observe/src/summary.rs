@@ -8,6 +8,7 @@ use rheostat_base::{DropReason, Histogram};
 use rheostat_run::{Estimate, LaneSample, MigrationTimes, Ranking, RunReport, Sample};
 use serde::{Deserialize, Serialize};
 
+use crate::link_board::LinkLine;
 use crate::output_files::IncompleteFile;
 
 /// What a run came to. The fields are those of the JSON summary.
@@ -61,6 +62,9 @@ pub struct Summary {
     /// Files that lack some of what was to be in them; left out while all are complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub incomplete: Vec<IncompleteFile>,
+    /// The links of live devices; left out where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkLine>,
     /// "ok", or what did not hold.
     pub invariants: String,
 }
@@ -210,6 +214,7 @@ impl Summary {
             seconds: sample.seconds,
             mpps: if sample.seconds > 0.0 { received as f64 / sample.seconds / 1e6 } else { 0.0 },
             incomplete: Vec::new(),
+            links: Vec::new(),
             invariants: "checked at the end".to_owned(),
         }
     }
@@ -300,6 +305,9 @@ impl fmt::Display for Summary {
         }
         for file in &self.incomplete {
             writeln!(f, "incomplete {file}")?;
+        }
+        for link in self.links.iter().filter(|link| link.is_eventful()) {
+            writeln!(f, "link      {link}")?;
         }
         write!(f, "invariants {}", self.invariants)
     }

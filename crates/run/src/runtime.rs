@@ -89,6 +89,26 @@ pub enum StartError {
         /// The lanes.
         lanes: usize,
     },
+    /// Two devices have one number. Packets of one would be taken for packets of the other.
+    #[error("devices `{first}` and `{second}` both have number {number}: give each its own")]
+    SameNumber {
+        /// The first device.
+        first: String,
+        /// The second.
+        second: String,
+        /// Their number.
+        number: usize,
+    },
+    /// A device's number is not its place among the devices, by which packets are sent.
+    #[error("device `{device}` has number {number}, but stands at place {place} of the devices")]
+    Place {
+        /// The device.
+        device: String,
+        /// Its number.
+        number: usize,
+        /// Its place, counted from 0.
+        place: usize,
+    },
     /// A device's indirection table could not be written.
     #[error("device `{device}`: {error}")]
     Table {
@@ -174,6 +194,7 @@ fn build_settled<S: Service>(
     if config.lanes == 0 || config.workers.is_empty() {
         return Err(StartError::Empty);
     }
+    check_numbers(devices)?;
     let shards = config.steering.shards();
     let owners: Vec<_> = (0..shards).map(|shard| LaneId((shard % config.lanes) as u16)).collect();
     let mut queues: Vec<Vec<_>> = (0..config.lanes).map(|_| Vec::new()).collect();
@@ -228,6 +249,21 @@ fn build_settled<S: Service>(
         device.settle_by(settlement.clone());
     }
     Ok((lanes, settlement))
+}
+
+/// Each device has the number of its place.
+fn check_numbers(devices: &[Box<dyn Device>]) -> Result<(), StartError> {
+    for (place, device) in devices.iter().enumerate() {
+        let number = device.id().index();
+        if let Some(first) = devices[..place].iter().find(|first| first.id() == device.id()) {
+            let (first, second) = (first.name().to_owned(), device.name().to_owned());
+            return Err(StartError::SameNumber { first, second, number });
+        }
+        if number != place {
+            return Err(StartError::Place { device: device.name().to_owned(), number, place });
+        }
+    }
+    Ok(())
 }
 
 impl<S: Service> Runtime<S> {

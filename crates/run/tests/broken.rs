@@ -1,4 +1,5 @@
-//! A worker that panics, and a device that loses what it is given: both are named at the end of a run.
+//! A worker that panics, and a device that loses what it is given: both are named at the end of a run. Devices
+//! that do not fit together: named before it starts.
 //!
 //! Timed: threads, sleep, clock.
 
@@ -8,11 +9,11 @@ use std::time::Duration;
 use rheostat_base::{Clock, DeviceId, ShardId, Time};
 use rheostat_io::{Device, DeviceMonitor, NullSink, QueuePair, SimConfig, SimNic, TxQueue};
 use rheostat_packet::{Burst, PoolCache};
-use rheostat_run::{RunReport, Runtime, RuntimeConfig, TimeSource, Violation};
-use rheostat_steer::IndirectionTable;
+use rheostat_run::{RunReport, Runtime, RuntimeConfig, StartError, TimeSource, Violation};
+use rheostat_steer::{HashKey, IndirectionTable, Orientation, Steering};
 use rheostat_testkit::datagrams::Datagrams;
 use rheostat_testkit::runtime::{config, pool, shard};
-use rheostat_testkit::service::per_packet;
+use rheostat_testkit::service::{Bounce, bounce, per_packet};
 
 const COUNT: u64 = 100;
 
@@ -38,6 +39,10 @@ impl TxQueue for LossyTx {
 impl Device for Lossy {
     fn name(&self) -> &str {
         self.0.name()
+    }
+
+    fn id(&self) -> DeviceId {
+        self.0.id()
     }
 
     fn queues(&mut self) -> Vec<QueuePair> {
@@ -97,4 +102,30 @@ fn a_worker_that_panics_is_named() {
     assert!(violations.contains(&panicked), "{violations:?}");
     // Its shard went down with it, and that is not passed over either.
     assert!(violations.contains(&Violation::Ownership { shard: ShardId(0), owners: 0 }));
+}
+
+/// Starts a run of devices with these numbers.
+fn start(numbers: &[u8]) -> Result<Runtime<Bounce>, StartError> {
+    let pool = pool(512);
+    let sides = vec![Orientation::Inside; 3];
+    let steering = Arc::new(Steering::new(&HashKey::MICROSOFT, 1, 1, sides).unwrap());
+    let config = RuntimeConfig { steering: steering.clone(), ..config(1, 1, pool.clone()) };
+    let open = |(place, number): (usize, &u8)| -> Box<dyn Device> {
+        let mut nic = SimConfig::new(format!("nic{place}"), 1, steering.clone());
+        nic.device = DeviceId(*number);
+        let source = Box::new(Datagrams::new(1, 1));
+        Box::new(SimNic::open(nic, source, |_| Box::new(NullSink), &pool).unwrap())
+    };
+    let devices = numbers.iter().enumerate().map(open).collect();
+    Runtime::start(config, devices, Clock::new(), |_| bounce(), |id| shard(id, 8, ()))
+}
+
+#[test]
+fn devices_with_one_number_or_a_wrong_one_do_not_start() {
+    let refused = |numbers: &[u8]| start(numbers).err().expect("it is refused").to_string();
+    assert_eq!(refused(&[0, 0]), "devices `nic0` and `nic1` both have number 0: give each its own");
+    assert_eq!(
+        refused(&[0, 2]),
+        "device `nic1` has number 2, but stands at place 1 of the devices"
+    );
 }

@@ -50,6 +50,10 @@ impl Device for Counted {
         self.0.name()
     }
 
+    fn id(&self) -> DeviceId {
+        self.0.id()
+    }
+
     fn queues(&mut self) -> Vec<QueuePair> {
         let counted = |(pair, polls): (QueuePair, &Arc<AtomicU64>)| QueuePair {
             rx: Box::new(CountedRx(pair.rx, polls.clone())),

@@ -90,6 +90,10 @@ impl Device for Wires {
         "wires"
     }
 
+    fn id(&self) -> DeviceId {
+        DeviceId(0)
+    }
+
     fn queues(&mut self) -> Vec<QueuePair> {
         let ends = |wire: &Arc<Wire>| (Box::new(End(wire.clone())), Box::new(End(wire.clone())));
         self.0.iter().map(ends).map(|(rx, tx)| QueuePair { rx, tx }).collect()

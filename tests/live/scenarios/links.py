@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import time
 
-from expect import expect
+from expect import eventually, expect
 from network import OUTSIDE
-from place import Place
+from place import PATIENCE, Place
 from scenarios.fetch import version4
+from servers import ECHO_PORT
+
+#: The exit status of a run whose interface is gone.
+LOST = 3
 
 
 def down_and_up(place: Place) -> None:
@@ -21,15 +26,45 @@ def down_and_up(place: Place) -> None:
 
 
 def vanished(place: Place) -> None:
-    """An interface that is deleted is nothing to die of: rheo either goes on and ends when told to, or ends saying
-    which interface is gone."""
+    """A run whose interface is deleted ends, says which one it was, and has a status that says so, too."""
     middle = place.middle
     place.network.middle.ip("link", "del", "wan")
-    expect(place.client.run("ping", "-c", "2", "-W", "1", OUTSIDE[0]).returncode != 0, "packets pass over no wire")
-    time.sleep(0.5)
-    if middle.is_running():
-        middle.stop()
-        return
-    expect("wan" in middle.diagnosis(), f"rheo does not say which interface is gone: {middle.diagnosis()}")
-    expect("panicked" not in middle.diagnosis(), middle.diagnosis())
-    middle.check_clean()
+    summary = middle.ended(status=LOST)
+    expect("interface `wan` is gone" in middle.log(), f"rheo does not say which interface is gone: {middle.log()}")
+    expect("panicked" not in middle.log(), middle.log())
+    expect(state(summary) == "gone", f"the summary does not say so: {summary}")
+
+
+def returned(place: Place) -> None:
+    """A run that waits for its interface takes it up again, and a connection through the NAT goes on."""
+    middle = place.middle
+    middle.stop()
+    middle.on_loss = "wait"
+    place.start_middle()
+    with place.client.connect(OUTSIDE[0], ECHO_PORT) as connection:
+        echo(connection, b"before")
+        place.network.middle.ip("link", "del", "wan")
+        told = lambda: state(middle.ask({"command": "status"})) == "gone"  # noqa: E731
+        eventually(told, place.patience, "the loss is not told")
+        place.network.rewire_outside()
+        connection.settimeout(PATIENCE)
+        echo(connection, b"after")
+    status = middle.ask({"command": "status"})
+    expect(state(status) == "up", f"the return is not told: {status}")
+    expect("interface `wan` is back and in use again" in middle.log(), middle.log())
+    version4(place)
+
+
+def state(summary: dict) -> str:
+    """The state of the link of `wan`."""
+    return next(link["state"] for link in summary["links"] if link["device"] == "wan")
+
+
+def echo(connection: socket.socket, line: bytes) -> None:
+    connection.sendall(line)
+    answer = b""
+    while len(answer) < len(line):
+        more = connection.recv(100)
+        expect(bool(more), "the connection has ended")
+        answer += more
+    expect(answer == line, f"{answer!r} came back for {line!r}")

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use rheostat_base::clock::Cycles;
-use rheostat_base::{Clock, Time};
+use rheostat_base::{Clock, DeviceId, Time};
 use rheostat_io::{Device, DeviceMonitor, QueueEnd, QueuePair, RxQueue};
 use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 use rheostat_steer::IndirectionTable;
@@ -90,6 +90,10 @@ impl Metered {
 impl Device for Metered {
     fn name(&self) -> &str {
         self.device.name()
+    }
+
+    fn id(&self) -> DeviceId {
+        self.device.id()
     }
 
     fn queues(&mut self) -> Vec<QueuePair> {

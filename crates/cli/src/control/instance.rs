@@ -16,7 +16,7 @@ use rheostat_nf::function::lb::HealthBoard;
 use rheostat_observe::control::{
     BackendState, DeviceState, FileInUse, HealthWord, Reply, Request, Shuffle, Status,
 };
-use rheostat_observe::{OutputFiles, Summary};
+use rheostat_observe::{LinkBoard, OutputFiles, Summary};
 use rheostat_run::RunView;
 use rheostat_state::txn::Objects;
 use rheostat_steer::Fence;
@@ -53,6 +53,8 @@ pub(crate) struct Instance {
     pub(crate) files: OutputFiles,
     /// The files that the run reads or writes, which no capture may overwrite.
     pub(crate) in_use: Vec<FileInUse>,
+    /// What has happened to the interfaces of live devices.
+    pub(crate) links: Arc<LinkBoard>,
 }
 
 impl Instance {
@@ -84,7 +86,8 @@ impl Instance {
     fn status(&self) -> Reply {
         let sample = self.view.sample();
         let incomplete = self.files.incomplete();
-        let summary = Summary { incomplete, ..Summary::so_far(&sample) };
+        let links = self.links.lines();
+        let summary = Summary { incomplete, links, ..Summary::so_far(&sample) };
         let devices = self.view.devices().iter().zip(&sample.devices).map(|(device, counters)| {
             let lost = counters.queue_full.iter().sum::<u64>()
                 + counters.no_buffer

@@ -114,14 +114,9 @@ fn open() -> io::Result<NetlinkSocket> {
 }
 
 #[cfg(test)]
-#[allow(dead_code)]
-#[allow(clippy::duplicate_mod, reason = "the tests of AF_XDP have it, too")]
-#[path = "../../tests/af_xdp/isolation.rs"]
-mod isolation;
-
-#[cfg(test)]
 mod tests {
-    use super::isolation::{isolated, shell};
+    use rheostat_testkit::namespace::{isolated, shell};
+
     use super::*;
 
     /// What is reported about the one link until `last` is.
@@ -137,9 +132,7 @@ mod tests {
 
     #[test]
     fn an_interface_is_followed_from_its_loss_to_its_return() {
-        const NAME: &str =
-            "link_events::watch::tests::an_interface_is_followed_from_its_loss_to_its_return";
-        isolated(NAME, || {
+        isolated(module_path!(), "an_interface_is_followed_from_its_loss_to_its_return", || {
             shell(
                 "ip link add rw0 type veth peer name rw1; ip link set rw1 up; ip link set rw0 up",
             );

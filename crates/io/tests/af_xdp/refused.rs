@@ -4,9 +4,9 @@ use rheostat_base::{DropReason, Time};
 use rheostat_io::Unsent;
 use rheostat_packet::Burst;
 
-use super::frames::{HEADERS, number, numbered};
-use super::isolation::{isolated, shell};
 use super::rig::{Rig, config, pool, veth};
+use rheostat_testkit::namespace::{isolated, shell};
+use rheostat_testkit::numbered::{HEADERS, number, numbered};
 
 /// Offers frames with payloads of these lengths, numbered in order, on lane 0, and returns how many were
 /// taken and why each of the others was not.
@@ -36,33 +36,37 @@ fn flows(sink: &mut Rig, wanted: usize) -> Vec<u32> {
 
 #[test]
 fn what_the_other_end_of_a_virtual_wire_does_not_take_is_refused() {
-    isolated("refused::what_the_other_end_of_a_virtual_wire_does_not_take_is_refused", || {
-        let pool = pool(8_192);
-        veth("rxdp0", "rxdp1", 1, 1_500);
-        let mut source = Rig::open(config("rxdp0", 1), &pool);
-        let mut sink = Rig::open(config("rxdp1", 1), &pool);
-        shell("ip link set rxdp1 mtu 600");
-        // The device cannot know that: its own interface carries 1,500 bytes.
-        assert_eq!(offer(&mut source, &[64, 1_000, 64, 1_200, 1_300, 64]), (6, vec![]));
-        let bytes = [1_000, 1_200, 1_300].iter().map(|length| (HEADERS + length) as u64).sum();
-        let refused = Unsent { waiting: 0, refused: 3, refused_bytes: bytes };
-        assert_eq!(source.queues[0].tx.unsent(), refused);
-        assert_eq!(flows(&mut sink, 3), [0, 2, 5]);
-        let counters = source.monitor().counters();
-        assert_eq!((counters.sent, counters.sent_bytes), (3, 3 * (HEADERS as u64 + 64)));
-        // As many as there is room for in a burst, and nothing else.
-        assert_eq!(offer(&mut source, &[1_000; 32]), (32, vec![]));
-        assert_eq!(source.queues[0].tx.unsent().refused, 35);
-        sink.expect_from(&mut source);
-        source.close();
-        sink.close();
-        assert_eq!(pool.available(), 8_192, "buffers of refused packets come home");
-    });
+    isolated(
+        module_path!(),
+        "what_the_other_end_of_a_virtual_wire_does_not_take_is_refused",
+        || {
+            let pool = pool(8_192);
+            veth("rxdp0", "rxdp1", 1, 1_500);
+            let mut source = Rig::open(config("rxdp0", 1), &pool);
+            let mut sink = Rig::open(config("rxdp1", 1), &pool);
+            shell("ip link set rxdp1 mtu 600");
+            // The device cannot know that: its own interface carries 1,500 bytes.
+            assert_eq!(offer(&mut source, &[64, 1_000, 64, 1_200, 1_300, 64]), (6, vec![]));
+            let bytes = [1_000, 1_200, 1_300].iter().map(|length| (HEADERS + length) as u64).sum();
+            let refused = Unsent { waiting: 0, refused: 3, refused_bytes: bytes };
+            assert_eq!(source.queues[0].tx.unsent(), refused);
+            assert_eq!(flows(&mut sink, 3), [0, 2, 5]);
+            let counters = source.monitor().counters();
+            assert_eq!((counters.sent, counters.sent_bytes), (3, 3 * (HEADERS as u64 + 64)));
+            // As many as there is room for in a burst, and nothing else.
+            assert_eq!(offer(&mut source, &[1_000; 32]), (32, vec![]));
+            assert_eq!(source.queues[0].tx.unsent().refused, 35);
+            sink.expect_from(&mut source);
+            source.close();
+            sink.close();
+            assert_eq!(pool.available(), 8_192, "buffers of refused packets come home");
+        },
+    );
 }
 
 #[test]
 fn what_is_longer_than_the_mtu_stays_with_the_sender() {
-    isolated("refused::what_is_longer_than_the_mtu_stays_with_the_sender", || {
+    isolated(module_path!(), "what_is_longer_than_the_mtu_stays_with_the_sender", || {
         let pool = pool(8_192);
         veth("rxdp0", "rxdp1", 1, 1_500);
         let mut source = Rig::open(config("rxdp0", 1), &pool);
@@ -94,8 +98,8 @@ fn what_is_longer_than_the_mtu_stays_with_the_sender() {
 #[test]
 fn what_waits_for_an_interface_that_is_down_is_not_sent_yet_and_at_the_end_refused() {
     const NAME: &str =
-        "refused::what_waits_for_an_interface_that_is_down_is_not_sent_yet_and_at_the_end_refused";
-    isolated(NAME, || {
+        "what_waits_for_an_interface_that_is_down_is_not_sent_yet_and_at_the_end_refused";
+    isolated(module_path!(), NAME, || {
         let pool = pool(8_192);
         veth("rxdp0", "rxdp1", 1, 1_500);
         let mut source = Rig::open(config("rxdp0", 1), &pool);

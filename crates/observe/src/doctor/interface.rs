@@ -36,7 +36,7 @@ pub(super) fn examine(machine: &dyn Machine, name: &str, findings: &mut Vec<Find
         length(name, mtu, &facts, findings);
     }
     queues(name, &facts, findings);
-    offloads(name, &facts, findings);
+    findings.extend(offloads(machine, name, &facts));
     for finding in &mut findings[first..] {
         finding.interface = Some(name.to_owned());
     }
@@ -116,10 +116,27 @@ fn queues(name: &str, facts: &InterfaceFacts, findings: &mut Vec<Finding>) {
     }
 }
 
-fn offloads(name: &str, facts: &InterfaceFacts, findings: &mut Vec<Finding>) {
-    let Some(on) = &facts.offloads else { return };
-    let among = |names: &[&str]| names.iter().any(|name| on.iter().any(|on| on == name));
-    if among(&JOINING) {
+/// The other end of a veth pair, where it is in the same namespace.
+fn peer(machine: &dyn Machine, name: &str) -> Option<String> {
+    let number = |name: &str, file: &str| {
+        machine.read(&format!("/sys/class/net/{name}/{file}"))?.parse::<u32>().ok()
+    };
+    let (own, other) = (number(name, "ifindex")?, number(name, "iflink")?);
+    machine.list("/sys/class/net").into_iter().find(|peer| {
+        peer != name
+            && number(peer, "ifindex") == Some(other)
+            && number(peer, "iflink") == Some(own)
+    })
+}
+
+/// The offloads by which packets of TCP are lost: joined ones, and of a veth pair those of the other end, where
+/// the packets come from. Where that is in another namespace, it is taken to be as this end is.
+pub(super) fn offloads(machine: &dyn Machine, name: &str, facts: &InterfaceFacts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let Some(on) = &facts.offloads else { return findings };
+    let has =
+        |on: &[String], names: &[&str]| names.iter().any(|name| on.iter().any(|on| on == name));
+    if has(on, &JOINING) {
         findings.push(
             Finding::lack(
                 "joined packets",
@@ -130,7 +147,17 @@ fn offloads(name: &str, facts: &InterfaceFacts, findings: &mut Vec<Finding>) {
             .mended_by(format!("ethtool -K {name} lro off rx-gro-hw off")),
         );
     }
-    if facts.driver.as_deref() == Some("veth") && (among(&CHECKSUMS) || among(&SEGMENTS)) {
+    if facts.driver.as_deref() != Some("veth") {
+        return findings;
+    }
+    let peer = peer(machine, name);
+    let theirs = peer.as_ref().and_then(|peer| machine.interface(peer).offloads);
+    let theirs = theirs.as_ref().unwrap_or(on);
+    if has(theirs, &CHECKSUMS) || has(theirs, &SEGMENTS) {
+        let (peer, remark) = match &peer {
+            Some(peer) => (peer.as_str(), String::new()),
+            None => ("PEER", format!("  # the other end of {name}")),
+        };
         findings.push(
             Finding::warning(
                 "offloads of a veth",
@@ -138,7 +165,8 @@ fn offloads(name: &str, facts: &InterfaceFacts, findings: &mut Vec<Finding>) {
                 "packets that a local TCP sends into the pair come without checksums and up to 64 KiB long: \
                  switch that off on the peer, where the sender is (or attach an XDP program there)",
             )
-            .mended_by(format!("ethtool -K PEER tx off tso off gso off  # the other end of {name}")),
+            .mended_by(format!("ethtool -K {peer} tx off tso off gso off{remark}")),
         );
     }
+    findings
 }

@@ -227,3 +227,30 @@ fn a_machine_that_tells_nothing_is_examined_all_the_same() {
     assert_eq!(json["findings"][0]["check"], "kernel");
     assert_eq!(json["findings"][0]["level"], "warning");
 }
+
+#[test]
+fn the_offloads_of_the_far_end_of_a_pair_count() {
+    let on = || Some(vec!["tx-checksum-ip-generic".to_owned()]);
+    let veth = |offloads| InterfaceFacts {
+        driver: Some("veth".into()),
+        offloads,
+        ..InterfaceFacts::default()
+    };
+    let pair = |near, far| {
+        MadeUp::default()
+            .and("va", veth(near))
+            .and("vb", veth(far))
+            .with("/sys/class/net/va/ifindex", "4")
+            .with("/sys/class/net/va/iflink", "3")
+            .with("/sys/class/net/vb/ifindex", "3")
+            .with("/sys/class/net/vb/iflink", "4")
+    };
+    assert_eq!(lossy_offloads(&pair(on(), Some(vec![])), "va"), []);
+    let found = lossy_offloads(&pair(Some(vec![]), on()), "va");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].mend.as_deref(), Some("ethtool -K vb tx off tso off gso off"));
+    // The other end is in another namespace: it is taken to be as this one is.
+    let far = pair(on(), None).with("/sys/class/net/va/iflink", "9");
+    let found = lossy_offloads(&far, "va");
+    assert!(found[0].mend.as_deref().is_some_and(|mend| mend.contains("PEER")), "{found:?}");
+}

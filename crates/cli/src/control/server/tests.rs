@@ -29,6 +29,7 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         objects: None,
         files: OutputFiles::default(),
         in_use: Vec::new(),
+        links: Arc::default(),
     };
     let server = Server::start(ControlSocket::bind(&path).unwrap(), instance).unwrap();
     (server, interrupted, path, folder)

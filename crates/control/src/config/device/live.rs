@@ -26,6 +26,20 @@ pub struct LiveConfig {
     pub fence: FenceMode,
     /// Which packets are taken, and which are left to the kernel.
     pub filter: Filter,
+    /// What becomes of the run when the interface is gone.
+    pub on_loss: OnLoss,
+}
+
+/// What becomes of a run when an interface is gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLoss {
+    /// It ends, with an exit status of its own, so that whoever started it decides. The default: it needs no
+    /// privileges, and a gateway that has lost an interface is noticed.
+    #[default]
+    Exit,
+    /// It goes on with what is left, and opens the interface anew when one of its name is there again. The
+    /// flows are kept. One thread keeps the capabilities that this takes.
+    Wait,
 }
 
 /// The way to an interface.
@@ -67,8 +81,8 @@ impl LiveKind {
 
 impl LiveConfig {
     /// The keys that only live devices have.
-    pub(super) const KEYS: [&str; 8] =
-        ["interface", "ring", "fence", "take", "leave", "attach", "copy", "exclusive"];
+    pub(super) const KEYS: [&str; 9] =
+        ["interface", "ring", "fence", "take", "leave", "on_loss", "attach", "copy", "exclusive"];
 
     /// A device of this kind at an interface, with nothing else said.
     pub(crate) fn new(kind: LiveKind, interface: Option<String>) -> LiveConfig {
@@ -85,6 +99,7 @@ impl LiveConfig {
             ring: 2_048,
             fence: FenceMode::default(),
             filter: Filter::default(),
+            on_loss: OnLoss::default(),
         }
     }
 
@@ -114,6 +129,8 @@ impl LiveConfig {
         let fences = [("strict", FenceMode::Strict), ("fast", FenceMode::Fast)];
         live.fence = table.read("fence", findings, choice(&fences)).unwrap_or_default();
         live.filter = filter::read(table, findings);
+        let losses = [("exit", OnLoss::Exit), ("wait", OnLoss::Wait)];
+        live.on_loss = table.read("on_loss", findings, choice(&losses)).unwrap_or_default();
         match &mut live.access {
             Access::AfXdp { attach, copy } => {
                 let places = [
@@ -169,6 +186,10 @@ impl fmt::Display for LiveConfig {
         f.write_str(match self.fence {
             FenceMode::Strict => "",
             FenceMode::Fast => ", fast fences",
+        })?;
+        f.write_str(match self.on_loss {
+            OnLoss::Exit => "",
+            OnLoss::Wait => ", waited for when lost",
         })
     }
 }

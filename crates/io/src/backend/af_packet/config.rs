@@ -1,8 +1,9 @@
 //! How an interface is used.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
-use rheostat_base::DeviceId;
+use rheostat_base::{DeviceId, QueueId};
 use rheostat_steer::{HashOptions, Steering};
 
 use crate::backend::bpf::FenceMode;
@@ -33,6 +34,12 @@ pub struct PacketConfig {
     /// Blocks of 256 KiB in each lane's ring. A block is handed over when it is full, or a millisecond
     /// after its first packet.
     pub blocks: u32,
+    /// Where the indirection table leads each bucket at first; in turn around the queues where nothing is
+    /// given.
+    pub placement: Option<Vec<QueueId>>,
+    /// Counts arrivals. Devices that follow each other on one interface share it, so that the order of their
+    /// packets is known.
+    pub stamps: Arc<AtomicU32>,
 }
 
 impl PacketConfig {
@@ -54,6 +61,8 @@ impl PacketConfig {
             exclusive: true,
             fence: FenceMode::default(),
             blocks: 16,
+            placement: None,
+            stamps: Arc::default(),
         }
     }
 }

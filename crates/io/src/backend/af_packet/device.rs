@@ -1,7 +1,8 @@
 //! An interface as a device.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rheostat_base::DeviceId;
 use rheostat_packet::Mempool;
 use rheostat_steer::IndirectionTable;
 
@@ -15,6 +16,7 @@ use crate::backend::bpf::{PacketPrograms, ProgramConfig, ProgramCounters};
 use crate::backend::intake::Intake;
 use crate::device::{Device, DeviceMonitor, QueuePair};
 use crate::sys::interface::Interface;
+use crate::sys::interface_lock::InterfaceLock;
 use crate::sys::packet_socket::PacketSocket;
 
 /// An interface, from which packets are taken and to which they are sent by packet sockets.
@@ -22,6 +24,7 @@ use crate::sys::packet_socket::PacketSocket;
 /// When it and its queues are dropped, the sockets are closed, and the kernel gets all packets again.
 pub struct PacketDevice {
     name: String,
+    id: DeviceId,
     queues: Vec<QueuePair>,
     monitor: Arc<PacketMonitor>,
     attachment: Arc<Attachment>,
@@ -37,6 +40,8 @@ pub(super) struct Attachment {
     pub(super) rings: Vec<Arc<RingMemory>>,
     pub(super) exclusive: bool,
     counters: Arc<Counters>,
+    /// Present until the interface is let go.
+    lock: Mutex<Option<InterfaceLock>>,
 }
 
 impl PacketDevice {
@@ -47,7 +52,7 @@ impl PacketDevice {
     pub fn open(config: PacketConfig, _pool: &Mempool) -> Result<PacketDevice, PacketOpenError> {
         let attachment = Arc::new(Attachment::new(&config)?);
         let counters = attachment.counters.clone();
-        let stamps = Arc::default();
+        let stamps = config.stamps.clone();
         let mut queues = Vec::new();
         for lane in 0..usize::from(config.queues) {
             let arrivals = counters.arrivals[lane].clone();
@@ -66,7 +71,7 @@ impl PacketDevice {
             stopped: Mutex::new(None),
         });
         attachment.programs.open();
-        Ok(PacketDevice { name: config.name, queues, monitor, attachment })
+        Ok(PacketDevice { name: config.name, id: config.device, queues, monitor, attachment })
     }
 
     /// What the programs in the kernel have counted so far: by bucket, and what was left to the kernel.
@@ -87,6 +92,12 @@ impl Attachment {
             |source| PacketOpenError::NoInterface { interface: name.to_owned(), source };
         let interface = Interface::new(name).map_err(no_interface)?;
         let interface_index = interface.index().map_err(no_interface)?;
+        let lock = InterfaceLock::claim(interface_index).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                PacketOpenError::InUse { interface: name.to_owned(), index: interface_index }
+            }
+            _ => PacketOpenError::socket("claim the interface", error),
+        })?;
         let programs = ProgramConfig {
             steering: config.steering.clone(),
             device: config.device,
@@ -95,6 +106,10 @@ impl Attachment {
             filter: config.filter.clone(),
         };
         let mut programs = PacketPrograms::load(&programs, config.fence)?;
+        if let Some(placement) = &config.placement {
+            // No packet passes yet, so the fence need not be awaited.
+            programs.table().rewrite(placement)?;
+        }
         let mut sockets = Vec::new();
         let mut rings = Vec::new();
         let mut group = None;
@@ -122,7 +137,21 @@ impl Attachment {
             programs.exclude(name, interface_index)?;
         }
         let counters = Arc::new(Counters::new(queues.into()));
-        Ok(Attachment { interface, interface_index, programs, sockets, rings, exclusive, counters })
+        Ok(Attachment {
+            interface,
+            interface_index,
+            programs,
+            sockets,
+            rings,
+            exclusive,
+            counters,
+            lock: Mutex::new(Some(lock)),
+        })
+    }
+
+    /// Gives up the claim to the interface.
+    pub(super) fn unlock(&self) {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// Adds up what the kernel has dropped since it was last asked.
@@ -155,6 +184,10 @@ fn fails(doing: &'static str) -> impl Fn(std::io::Error) -> PacketOpenError {
 impl Device for PacketDevice {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn id(&self) -> DeviceId {
+        self.id
     }
 
     fn queues(&mut self) -> Vec<QueuePair> {

@@ -90,6 +90,13 @@ impl DeviceMonitor for PacketMonitor {
         }
     }
 
+    fn let_go(&self) {
+        self.stop();
+        if let Some(attachment) = self.attachment.upgrade() {
+            attachment.unlock();
+        }
+    }
+
     fn progress(&self) -> Option<f64> {
         None
     }

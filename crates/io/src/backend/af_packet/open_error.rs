@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rheostat_base::capability::{Capability, Refusal};
+use rheostat_steer::RewriteError;
 use thiserror::Error;
 
 use crate::backend::bpf::BpfError;
@@ -21,11 +23,19 @@ pub enum PacketOpenError {
     #[error("a device needs at least one queue")]
     NoQueue,
     /// The process may not do this.
+    #[error("{0}")]
+    Permission(Refusal),
+    /// Another process takes packets from the interface.
     #[error(
-        "this process may not open packet sockets: run it as root, or give it the capabilities \
-         CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF"
+        "interface `{interface}` is in use by another process of rheostat, or by another device of this \
+         one: stop that (`ss --unix --all --processes | grep rheostat-interface-{index}` names it)"
     )]
-    Permission,
+    InUse {
+        /// The interface.
+        interface: String,
+        /// The kernel's number of it.
+        index: u32,
+    },
     /// A ring of this size cannot be had.
     #[error("cannot make rings of {blocks} blocks of 256 KiB: choose fewer ({source})")]
     Ring {
@@ -45,12 +55,17 @@ pub enum PacketOpenError {
     /// The programs cannot be brought into the kernel.
     #[error(transparent)]
     Program(#[from] BpfError),
+    /// The placement that the device should begin with does not fit it.
+    #[error(transparent)]
+    Placement(#[from] RewriteError),
 }
 
 impl PacketOpenError {
     pub(super) fn socket(doing: &'static str, source: io::Error) -> PacketOpenError {
         match source.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => PacketOpenError::Permission,
+            Some(libc::EPERM | libc::EACCES) => {
+                PacketOpenError::Permission(Refusal::new(doing, &[Capability::NetRaw]))
+            }
             _ => PacketOpenError::Socket { doing, source },
         }
     }

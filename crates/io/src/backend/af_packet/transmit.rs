@@ -101,11 +101,9 @@ impl TxQueue for PacketTx {
                     reasons.push(DropReason::TransmitRefused);
                 }
                 Err(Errno::INTR) => {}
-                // No room: for the caller to count.
-                Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => break,
-                // The interface is down or gone.
-                Err(_) => {
-                    rest = DropReason::TransmitRefused;
+                // For the caller to count.
+                Err(error) => {
+                    rest = refusal(error);
                     break;
                 }
             }
@@ -120,5 +118,13 @@ impl TxQueue for PacketTx {
 
     fn why_left(&self, place: usize, _packet: &Mbuf) -> DropReason {
         self.left.get(place).copied().unwrap_or(DropReason::TransmitFull)
+    }
+}
+
+/// Why packets were left: there was no room, or the interface is down or gone.
+fn refusal(error: Errno) -> DropReason {
+    match error {
+        Errno::NETDOWN | Errno::NXIO | Errno::NODEV => DropReason::LinkDown,
+        _ => DropReason::TransmitFull,
     }
 }

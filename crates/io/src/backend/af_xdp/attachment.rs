@@ -54,7 +54,7 @@ pub(super) struct Attachment {
     pub(super) counters: Arc<Counters>,
     pub(super) pool: Mempool,
     /// How many packets lanes have taken, modulo 2^32: where in the order of arrival a burst stands.
-    pub(super) stamps: AtomicU32,
+    pub(super) stamps: Arc<AtomicU32>,
 }
 
 impl Attachment {

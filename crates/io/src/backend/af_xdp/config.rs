@@ -1,8 +1,9 @@
 //! How an interface is used.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
-use rheostat_base::DeviceId;
+use rheostat_base::{DeviceId, QueueId};
 use rheostat_steer::{HashOptions, Steering};
 
 use crate::backend::bpf::{AttachMode, FenceMode};
@@ -45,6 +46,12 @@ pub struct XdpConfig {
     pub fence: FenceMode,
     /// Packets that each lane's rings hold: a power of two.
     pub descriptors: u32,
+    /// Where the indirection table leads each bucket at first; in turn around the queues where nothing is
+    /// given.
+    pub placement: Option<Vec<QueueId>>,
+    /// Counts arrivals. Devices that follow each other on one interface share it, so that the order of their
+    /// packets is known.
+    pub stamps: Arc<AtomicU32>,
 }
 
 impl XdpConfig {
@@ -67,6 +74,8 @@ impl XdpConfig {
             copy: CopyMode::default(),
             fence: FenceMode::default(),
             descriptors: 1_024,
+            placement: None,
+            stamps: Arc::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use rheostat_base::DeviceId;
 use rheostat_packet::Mempool;
 use rheostat_steer::IndirectionTable;
 use rustix::event::epoll;
@@ -22,6 +23,7 @@ use crate::device::{Device, DeviceMonitor, QueuePair};
 /// all buffers are home. The same happens, but for the buffers, when the process is killed.
 pub struct XdpDevice {
     name: String,
+    id: DeviceId,
     table: Option<Arc<dyn IndirectionTable>>,
     monitor: Arc<XdpMonitor>,
     // Before the attachment, as in the queues themselves.
@@ -53,6 +55,7 @@ impl XdpDevice {
         Ok(XdpDevice {
             monitor: Arc::new(XdpMonitor::new(config.interface, &attachment)),
             name: config.name,
+            id: config.device,
             table: attachment.table(),
             queues,
             attachment,
@@ -76,6 +79,10 @@ fn watch(lane: &LaneSockets) -> Result<Option<OwnedFd>, rustix::io::Errno> {
 impl Device for XdpDevice {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn id(&self) -> DeviceId {
+        self.id
     }
 
     fn queues(&mut self) -> Vec<QueuePair> {

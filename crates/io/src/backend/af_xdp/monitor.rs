@@ -77,6 +77,12 @@ impl DeviceMonitor for XdpMonitor {
         }
     }
 
+    fn let_go(&self) {
+        // First, so that lanes neither send nor wait to.
+        self.counters.gone.store(true, Ordering::Relaxed);
+        self.stop();
+    }
+
     fn set_mtu(&self, mtu: u32) {
         if let Some(attachment) = self.attachment.upgrade() {
             // Relaxed: a figure.

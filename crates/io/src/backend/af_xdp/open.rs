@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
 use rheostat_base::QueueId;
+use rheostat_base::capability::{self, Capability};
 use rheostat_packet::mbuf::PoolArea;
 use rheostat_packet::{BURST, Loans, Mempool, PoolCache};
 use rustix::io::Errno;
@@ -107,6 +108,10 @@ pub(super) fn open(
         },
         config.fence,
     )?;
+    if let Some(placement) = &config.placement {
+        // The program is not attached yet, so the fence need not be awaited.
+        program.table().rewrite(placement)?;
+    }
     for (lane, sockets) in (0..).zip(&bound.sockets) {
         for (queue, socket) in (0..).zip(sockets) {
             program.register(queue, lane, std::os::fd::AsFd::as_fd(socket))?;
@@ -138,7 +143,7 @@ pub(super) fn open(
         lanes: lanes.collect(),
         counters: Arc::new(Counters::new(config.queues)),
         pool: pool.clone(),
-        stamps: AtomicU32::new(0),
+        stamps: config.stamps.clone(),
     };
     let mut cache = PoolCache::new(pool.clone());
     for queue in &attachment.queues {
@@ -319,7 +324,10 @@ impl Refusal {
         let interface = config.interface.clone();
         let source = io::Error::from(self.error);
         match self.error {
-            Errno::PERM | Errno::ACCESS => XdpOpenError::Permission,
+            Errno::PERM | Errno::ACCESS => {
+                let needed = [Capability::NetRaw];
+                XdpOpenError::Permission(capability::Refusal::new(self.what, &needed))
+            }
             Errno::BUSY => XdpOpenError::Busy { interface, queue: self.queue },
             Errno::NOBUFS | Errno::NOMEM if self.what == REGISTER => {
                 XdpOpenError::Memory { bytes: area.bytes, source }

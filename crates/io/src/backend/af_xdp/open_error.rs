@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rheostat_base::capability::Refusal;
+use rheostat_steer::RewriteError;
 use thiserror::Error;
 
 use crate::backend::bpf::BpfError;
@@ -59,11 +61,8 @@ pub enum XdpOpenError {
         source: io::Error,
     },
     /// The process may not do this.
-    #[error(
-        "this process may not open AF_XDP sockets: run it as root, or give it the capabilities \
-         CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF"
-    )]
-    Permission,
+    #[error("{0}")]
+    Permission(Refusal),
     /// Another socket has the queue.
     #[error(
         "queue {queue} of `{interface}` belongs to another AF_XDP socket: stop the process that holds \
@@ -98,4 +97,7 @@ pub enum XdpOpenError {
     /// The program that steers packets could not be brought into the kernel.
     #[error(transparent)]
     Program(#[from] BpfError),
+    /// The placement that the device should begin with does not fit it.
+    #[error(transparent)]
+    Placement(#[from] RewriteError),
 }

@@ -170,10 +170,13 @@ impl TxQueue for XdpTx {
     }
 
     fn why_left(&self, _place: usize, packet: &Mbuf) -> DropReason {
-        if self.attachment.counters.gone.load(Ordering::Relaxed) || packet.len() < SHORTEST {
+        let lane = &self.attachment.lanes[self.lane];
+        if packet.len() < SHORTEST {
             DropReason::TransmitRefused
         } else if self.is_too_long(packet) {
             DropReason::TooBig
+        } else if self.attachment.counters.gone.load(Ordering::Relaxed) || lane.transmit.is_down() {
+            DropReason::LinkDown
         } else {
             DropReason::TransmitFull
         }

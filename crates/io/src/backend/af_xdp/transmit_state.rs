@@ -28,6 +28,8 @@ pub(super) struct TransmitState {
     waiting: AtomicBool,
     /// Nanoseconds before which the kernel is not asked again.
     not_before: AtomicU64,
+    /// The kernel said last that the interface is down.
+    down: AtomicBool,
     /// Packets that the kernel took out of the ring and did not send, and their bytes.
     refused: AtomicU64,
     refused_bytes: AtomicU64,
@@ -65,6 +67,7 @@ impl TransmitState {
             transfer,
             waiting: AtomicBool::new(false),
             not_before: AtomicU64::new(0),
+            down: AtomicBool::new(false),
             refused: AtomicU64::new(0),
             refused_bytes: AtomicU64::new(0),
             ended: AtomicBool::new(false),
@@ -124,6 +127,11 @@ impl TransmitState {
         self.waiting.load(Ordering::Relaxed)
     }
 
+    /// Whether the interface was down when the kernel was last told to send.
+    pub(super) fn is_down(&self) -> bool {
+        self.down.load(Ordering::Relaxed)
+    }
+
     /// Sends what was just put into the ring, and what may wait there.
     pub(super) fn kick(&self, socket: &XdpSocket, now: Time) -> Kicked {
         self.waiting.store(true, Ordering::Relaxed);
@@ -164,11 +172,15 @@ impl TransmitState {
                 // Also said when the interface vanishes; then the socket is unbound a moment later.
                 let later = now.as_nanos() + PATIENCE.as_nanos() as u64;
                 self.not_before.store(later, Ordering::Relaxed);
+                self.down.store(true, Ordering::Relaxed);
+                self.waiting.store(self.ring.waiting() > 0, Ordering::Relaxed);
+                return Kicked::Done;
             }
             // EAGAIN: more than 32 waited, or the COMPLETION ring or the socket's buffer is full.
             // ENOBUFS: the driver's queue is full. Whatever it is, the ring tells what waits.
             _ => {}
         }
+        self.down.store(false, Ordering::Relaxed);
         self.waiting.store(self.ring.waiting() > 0, Ordering::Relaxed);
         Kicked::Done
     }

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::io;
 
+use aya::programs::ProgramError;
+use rheostat_base::capability::{Capability, Refusal};
 use thiserror::Error;
 
 use crate::filter::FilterError;
@@ -11,21 +13,17 @@ use crate::filter::FilterError;
 #[derive(Debug, Error)]
 pub enum BpfError {
     /// The process may not do this.
-    #[error(
-        "this process may not {doing}: run it as root, or give it the capabilities CAP_BPF, \
-         CAP_NET_ADMIN and CAP_NET_RAW"
-    )]
-    Permission {
-        /// What it may not do.
-        doing: &'static str,
-    },
+    #[error("{0}")]
+    Permission(Refusal),
     /// The kernel refuses a program or a map.
     #[error("the kernel does not accept {what} (Linux 5.18 or newer is needed): {reason}")]
     Load {
         /// What it does not accept.
         what: &'static str,
-        /// What it says.
+        /// What it says, in one line.
         reason: String,
+        /// All that its verifier says about the program; empty where it says nothing.
+        verifier_log: String,
     },
     /// A map cannot be mapped into this process.
     #[error("cannot map {map} into memory: {source}")]
@@ -74,12 +72,35 @@ pub enum BpfError {
 
 impl BpfError {
     /// The error of loading `what`.
+    ///
+    /// The verifier refuses a program that it finds wrong and one that needs a capability with the same
+    /// number. Which it is shows the effective set of the thread.
     pub(super) fn load(what: &'static str, error: &(dyn Error + 'static)) -> BpfError {
-        match os_error(error) {
-            Some(libc::EPERM | libc::EACCES) if !is_verdict(error) => {
-                BpfError::Permission { doing: "load programs into the kernel" }
+        if let Some(libc::EPERM | libc::EACCES) = os_error(error) {
+            let refusal = Refusal::new("load programs into the kernel", &Capability::LOAD);
+            let is_verdict = verdict(error).is_some();
+            if !refusal.missing().is_empty() || !is_verdict {
+                return BpfError::Permission(refusal);
             }
-            _ => BpfError::Load { what, reason: whole(error) },
+        }
+        let (reason, verifier_log) = match verdict(error) {
+            Some((source, log)) => (format!("{}: {source}", last_complaint(&log)), log),
+            None => (whole(error), String::new()),
+        };
+        BpfError::Load { what, reason, verifier_log }
+    }
+
+    /// The error of attaching a program.
+    pub(super) fn attach_permission() -> BpfError {
+        let needed = [Capability::NetAdmin, Capability::Bpf];
+        BpfError::Permission(Refusal::new("attach programs to interfaces", &needed))
+    }
+
+    /// All that the kernel's verifier said about the program that it refuses, in as many lines.
+    pub fn verifier_log(&self) -> Option<&str> {
+        match self {
+            BpfError::Load { verifier_log, .. } if !verifier_log.is_empty() => Some(verifier_log),
+            _ => None,
         }
     }
 }
@@ -89,9 +110,23 @@ pub(super) fn os_error(error: &(dyn Error + 'static)) -> Option<i32> {
     chain(error).find_map(|cause| cause.downcast_ref::<io::Error>()?.raw_os_error())
 }
 
-/// Whether the verifier gave a reason; it refuses with the same number as a lack of capabilities.
-fn is_verdict(error: &(dyn Error + 'static)) -> bool {
-    whole(error).contains("processed")
+/// What the operating system and its verifier said, if the verifier has said anything.
+fn verdict<'a>(error: &'a (dyn Error + 'static)) -> Option<(&'a io::Error, String)> {
+    chain(error).find_map(|cause| match cause.downcast_ref::<ProgramError>()? {
+        ProgramError::LoadError { io_error, verifier_log } => {
+            let log = verifier_log.to_string();
+            (!log.trim().is_empty()).then_some((io_error, log))
+        }
+        _ => None,
+    })
+}
+
+/// The line in which the verifier says what is wrong: the last but for its statistics.
+fn last_complaint(log: &str) -> &str {
+    let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_statistic =
+        |line: &&str| line.starts_with("processed ") || line.starts_with("verification time");
+    lines.filter(|line| !is_statistic(line)).next_back().unwrap_or("no reason given")
 }
 
 /// An error with all its causes.
@@ -102,4 +137,17 @@ pub(super) fn whole(error: &(dyn Error + 'static)) -> String {
 
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verifier_is_quoted_in_one_line() {
+        let log = "0: R1=ctx() R10=fp0\n; int f(struct xdp_md *ctx) @ f.c:1\nR2 pointer comparison \
+                   prohibited\nprocessed 9 insns (limit 1000000) max_states_per_insn 0\n";
+        assert_eq!(last_complaint(log), "R2 pointer comparison prohibited");
+        assert_eq!(last_complaint("\nprocessed 0 insns\n"), "no reason given");
+    }
 }

@@ -94,7 +94,11 @@ impl Fencer {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
             let shared = self.shared.clone();
-            let started = Builder::new().name("bpf fence".into()).spawn(move || shared.serve());
+            let started = Builder::new().name("bpf fence".into()).spawn(move || {
+                // It needs none. What it could not give up is found when the run makes sure of it.
+                let _ = rheostat_base::privileges::give_up();
+                shared.serve();
+            });
             *thread = started.ok();
         }
         thread.is_some()

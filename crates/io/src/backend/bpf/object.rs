@@ -61,6 +61,7 @@ impl Object {
         let processors = aya::util::nr_cpus().map_err(|(file, source)| BpfError::Load {
             what,
             reason: format!("{file}: {source}"),
+            verifier_log: String::new(),
         })?;
         let mut loader = EbpfLoader::new();
         settings.apply(&mut loader);

@@ -52,9 +52,7 @@ impl PacketPrograms {
     pub(crate) fn exclude(&mut self, name: &str, interface: u32) -> Result<(), BpfError> {
         let outcome = exclude(&mut self.object.ebpf).attach(name, TcAttachType::Ingress);
         outcome.map(drop).map_err(|error| match os_error(&error) {
-            Some(libc::EPERM | libc::EACCES) => {
-                BpfError::Permission { doing: "attach programs to interfaces" }
-            }
+            Some(libc::EPERM | libc::EACCES) => BpfError::attach_permission(),
             Some(libc::ENODEV) => BpfError::NoInterface(interface),
             _ => BpfError::Attach { interface, mode: "traffic control", reason: whole(&error) },
         })

@@ -152,9 +152,7 @@ impl XdpProgram {
         };
         let Err(error) = outcome else { return Ok(()) };
         Err(match os_error(&error) {
-            Some(libc::EPERM | libc::EACCES) => {
-                BpfError::Permission { doing: "attach programs to interfaces" }
-            }
+            Some(libc::EPERM | libc::EACCES) => BpfError::attach_permission(),
             Some(libc::ENODEV) => BpfError::NoInterface(interface),
             _ if is_occupied(&error) => BpfError::Occupied { interface },
             _ => BpfError::Attach { interface, mode, reason: whole(&error) },

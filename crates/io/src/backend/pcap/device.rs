@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rheostat_base::DeviceId;
 use rheostat_packet::Mempool;
 use rheostat_steer::IndirectionTable;
 use rheostat_traffic::{Arrival, Source};
@@ -84,6 +85,10 @@ impl PcapDevice {
 impl Device for PcapDevice {
     fn name(&self) -> &str {
         self.nic.name()
+    }
+
+    fn id(&self) -> DeviceId {
+        self.nic.id()
     }
 
     fn queues(&mut self) -> Vec<QueuePair> {

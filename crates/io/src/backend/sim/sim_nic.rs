@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rheostat_base::QueueId;
+use rheostat_base::{DeviceId, QueueId};
 use rheostat_packet::Mempool;
 use rheostat_steer::{GenerationTable, IndirectionTable};
 use rheostat_traffic::Source;
@@ -27,6 +27,7 @@ use crate::sink::Sink;
 /// received.
 pub struct SimNic {
     name: String,
+    id: DeviceId,
     table: Arc<GenerationTable>,
     queues: Vec<QueuePair>,
     monitor: Arc<SimMonitor>,
@@ -92,6 +93,7 @@ impl SimNic {
             }
         };
         Ok(SimNic {
+            id: config.device,
             name: config.name,
             table,
             queues,
@@ -113,6 +115,10 @@ impl SimNic {
 impl Device for SimNic {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn id(&self) -> DeviceId {
+        self.id
     }
 
     fn queues(&mut self) -> Vec<QueuePair> {

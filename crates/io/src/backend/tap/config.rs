@@ -1,8 +1,9 @@
 //! How a tap interface is made.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
-use rheostat_base::DeviceId;
+use rheostat_base::{DeviceId, QueueId};
 use rheostat_steer::{HashOptions, Steering};
 
 use crate::backend::bpf::FenceMode;
@@ -28,6 +29,12 @@ pub struct TapConfig {
     pub filter: Filter,
     /// How exact a rewrite of the indirection table is.
     pub fence: FenceMode,
+    /// Where the indirection table leads each bucket at first; in turn around the queues where nothing is
+    /// given.
+    pub placement: Option<Vec<QueueId>>,
+    /// Counts arrivals. Devices that follow each other on one interface share it, so that the order of their
+    /// packets is known.
+    pub stamps: Arc<AtomicU32>,
 }
 
 impl TapConfig {
@@ -47,6 +54,8 @@ impl TapConfig {
             hashing: HashOptions::default(),
             filter: Filter::default(),
             fence: FenceMode::default(),
+            placement: None,
+            stamps: Arc::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use rheostat_base::DeviceId;
 use rheostat_packet::Mempool;
 use rheostat_steer::IndirectionTable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,6 +23,7 @@ use crate::sys::tap::{self, TapQueue};
 /// dropped.
 pub struct TapDevice {
     name: String,
+    id: DeviceId,
     queues: Vec<QueuePair>,
     monitor: Arc<TapMonitor>,
     attachment: Arc<Attachment>,
@@ -49,7 +51,7 @@ impl TapDevice {
     pub fn open(config: TapConfig, _pool: &Mempool) -> Result<TapDevice, TapOpenError> {
         let attachment = Arc::new(Attachment::new(&config)?);
         let counters = Arc::new(Counters::new(config.queues.into()));
-        let stamps = Arc::default();
+        let stamps = config.stamps.clone();
         let mut queues = Vec::new();
         for lane in 0..usize::from(config.queues) {
             let arrivals = counters.arrivals[lane].clone();
@@ -67,7 +69,7 @@ impl TapDevice {
             state: Mutex::new(State::default()),
         });
         attachment.programs.open();
-        Ok(TapDevice { name: config.name, queues, monitor, attachment })
+        Ok(TapDevice { name: config.name, id: config.device, queues, monitor, attachment })
     }
 
     /// What the interface is called.
@@ -95,6 +97,10 @@ impl Attachment {
             filter: config.filter.clone(),
         };
         let mut programs = TapPrograms::load(&programs, config.fence)?;
+        if let Some(placement) = &config.placement {
+            // No packet passes yet, so the fence need not be awaited.
+            programs.table().rewrite(placement)?;
+        }
         let mut name = config.interface.clone();
         let mut queues = Vec::new();
         for _ in 0..config.queues {
@@ -143,6 +149,10 @@ impl Attachment {
 impl Device for TapDevice {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn id(&self) -> DeviceId {
+        self.id
     }
 
     fn queues(&mut self) -> Vec<QueuePair> {

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rheostat_base::capability::{Capability, Refusal};
+use rheostat_steer::RewriteError;
 use thiserror::Error;
 
 use crate::backend::bpf::BpfError;
@@ -13,11 +15,14 @@ pub enum TapOpenError {
     #[error("a device needs at least one queue")]
     NoQueue,
     /// The process may not do this.
+    #[error("{0}")]
+    Permission(Refusal),
+    /// The file by which tap interfaces are made is closed to the process.
     #[error(
-        "this process may not make tap interfaces: run it as root, or give it the capabilities \
-         CAP_NET_ADMIN and CAP_BPF"
+        "/dev/net/tun is closed to this user: give it mode 0666, as udev does (`chmod 666 /dev/net/tun`; \
+         the kernel still asks for CAP_NET_ADMIN), or run as root"
     )]
-    Permission,
+    Closed,
     /// The kernel has no tap interfaces.
     #[error("there is no /dev/net/tun: load the module with `modprobe tun`")]
     NoTun,
@@ -46,6 +51,9 @@ pub enum TapOpenError {
     /// The programs cannot be brought into the kernel.
     #[error(transparent)]
     Program(#[from] BpfError),
+    /// The placement that the device should begin with does not fit it.
+    #[error(transparent)]
+    Placement(#[from] RewriteError),
 }
 
 impl TapOpenError {
@@ -56,7 +64,11 @@ impl TapOpenError {
         }
         let interface = interface.to_owned();
         match source.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => TapOpenError::Permission,
+            Some(libc::EACCES) => TapOpenError::Closed,
+            Some(libc::EPERM) => TapOpenError::Permission(Refusal::new(
+                "make tap interfaces",
+                &[Capability::NetAdmin],
+            )),
             Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => TapOpenError::NoTun,
             Some(libc::EBUSY | libc::EINVAL | libc::EEXIST) => TapOpenError::Occupied { interface },
             _ => TapOpenError::SetUp { doing: "attach a queue", interface, source },

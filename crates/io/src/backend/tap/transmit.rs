@@ -1,13 +1,12 @@
 //! The transmit queue of a lane.
 
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 use rheostat_base::{Counter, DropReason, Time};
 use rheostat_packet::mbuf::MAX_SEGMENTS;
 use rheostat_packet::{Burst, Mbuf, PoolCache};
-use rustix::io::Errno;
 
 use super::device::Attachment;
 use crate::device::TxQueue;
@@ -48,13 +47,8 @@ impl TxQueue for TapTx {
             pieces.push(IoSlice::new(&NOTHING_LEFT));
             pieces.extend(packet.segments().map(IoSlice::new));
             if let Err(error) = queue.write(&pieces) {
-                // The kernel has no room, or the interface is down or gone: for the caller to count.
-                let is_full = matches!(
-                    Errno::from_io_error(&error),
-                    Some(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM)
-                );
-                self.left =
-                    if is_full { DropReason::TransmitFull } else { DropReason::TransmitRefused };
+                // For the caller to count.
+                self.left = refusal(&error);
                 break;
             }
             self.sent.bytes.add(packet.len() as u64);
@@ -67,5 +61,13 @@ impl TxQueue for TapTx {
 
     fn why_left(&self, _place: usize, _packet: &Mbuf) -> DropReason {
         self.left
+    }
+}
+
+/// Why a packet was left: the interface is down (EIO) or gone (EBADFD), or the kernel has no memory.
+fn refusal(error: &io::Error) -> DropReason {
+    match error.raw_os_error() {
+        Some(libc::EIO | libc::EBADFD | libc::ENODEV | libc::ENETDOWN) => DropReason::LinkDown,
+        _ => DropReason::TransmitFull,
     }
 }

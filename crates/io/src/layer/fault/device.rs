@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rheostat_base::DeviceId;
 use rheostat_steer::IndirectionTable;
 
 use super::{FaultConfig, FaultCounters, FaultyRx};
@@ -47,6 +48,10 @@ impl FaultyDevice {
 impl Device for FaultyDevice {
     fn name(&self) -> &str {
         self.inner.name()
+    }
+
+    fn id(&self) -> DeviceId {
+        self.inner.id()
     }
 
     fn queues(&mut self) -> Vec<QueuePair> {

@@ -1,0 +1,216 @@
+//! The queues of a lane, which can be exchanged for others while it runs.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rheostat_base::{DropReason, Time};
+use rheostat_packet::{Burst, Mbuf, PoolCache};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::device::{QueueEnd, QueuePair, RxQueue, TxQueue, Unsent};
+
+/// Where a lane and whoever opens devices exchange queues.
+pub(super) struct Exchange {
+    /// Locked by the lane alone while both of its queues are there.
+    tx: Mutex<Option<Box<dyn TxQueue>>>,
+    /// What transmit queues before this one have taken and not sent. Locked by the lane alone.
+    past: Mutex<Unsent>,
+    state: Mutex<State>,
+    /// Whether there are new queues to take. A hint: what counts is under the lock.
+    is_offered: AtomicBool,
+    /// Whether the interface is gone: the old queues have nothing to wait for.
+    is_let_go: AtomicBool,
+    /// Wakes the lane when queues are offered.
+    bell: OwnedFd,
+}
+
+#[derive(Default)]
+struct State {
+    new: Option<QueuePair>,
+    old: Vec<QueuePair>,
+}
+
+impl Exchange {
+    /// The exchange of a lane, and the queues that it polls, with `pair` behind them.
+    pub(super) fn new(pair: QueuePair) -> std::io::Result<(Arc<Exchange>, QueuePair)> {
+        let exchange = Arc::new(Exchange {
+            tx: Mutex::new(Some(pair.tx)),
+            past: Mutex::default(),
+            state: Mutex::default(),
+            is_offered: AtomicBool::new(false),
+            is_let_go: AtomicBool::new(false),
+            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        });
+        let rx = ReopenableRx { inner: pair.rx, generation: 0, exchange: exchange.clone() };
+        let tx = ReopenableTx { exchange: exchange.clone(), left: Vec::new() };
+        Ok((exchange, QueuePair { rx: Box::new(rx), tx: Box::new(tx) }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// The queues have nothing to wait for until others are offered.
+    pub(super) fn let_go(&self) {
+        self.is_let_go.store(true, Ordering::Relaxed);
+    }
+
+    /// Offers new queues. Those that were offered before and not taken are returned.
+    pub(super) fn offer(&self, pair: QueuePair) -> Option<QueuePair> {
+        let before = self.state().new.replace(pair);
+        // Relaxed: the lane looks again under the lock.
+        self.is_offered.store(true, Ordering::Relaxed);
+        // Fails only when it has been rung 2^64 times.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        before
+    }
+
+    /// Whether the queues that were offered last are taken.
+    pub(super) fn is_taken(&self) -> bool {
+        self.state().new.is_none()
+    }
+
+    /// The queues that the lane has given back.
+    pub(super) fn take_old(&self) -> Vec<QueuePair> {
+        std::mem::take(&mut self.state().old)
+    }
+
+    /// Everything that the exchange itself holds, once the lane is gone.
+    pub(super) fn close(&self) {
+        let state = std::mem::take(&mut *self.state());
+        drop(state);
+        drop(lock(&self.tx).take());
+    }
+}
+
+/// A receive queue with another one behind it.
+struct ReopenableRx {
+    inner: Box<dyn RxQueue>,
+    /// How many times it was exchanged.
+    generation: u64,
+    exchange: Arc<Exchange>,
+}
+
+impl ReopenableRx {
+    /// Takes the queues that are offered; the old ones are empty.
+    #[cold]
+    fn exchange(&mut self, pool: &mut PoolCache) {
+        // Whoever holds it is about to let go of it; the next poll finds it free.
+        let Ok(mut state) = self.exchange.state.try_lock() else { return };
+        let Some(new) = state.new.take() else { return };
+        let rx = std::mem::replace(&mut self.inner, new.rx);
+        if let Some(mut tx) = lock(&self.exchange.tx).replace(new.tx) {
+            // What waits for the interface that is gone is not sent any more.
+            tx.finish(pool);
+            let (old, mut past) = (tx.unsent(), lock(&self.exchange.past));
+            past.refused += old.refused;
+            past.refused_bytes += old.refused_bytes;
+            drop(past);
+            state.old.push(QueuePair { rx, tx });
+        }
+        self.exchange.is_offered.store(false, Ordering::Relaxed);
+        self.exchange.is_let_go.store(false, Ordering::Relaxed);
+        // Not readable any more.
+        let _ = rustix::io::read(&self.exchange.bell, &mut [0_u8; 8][..]);
+        self.generation += 1;
+    }
+}
+
+impl RxQueue for ReopenableRx {
+    fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
+        let count = self.inner.recv(burst, pool, now);
+        if count == 0
+            && self.exchange.is_offered.load(Ordering::Relaxed)
+            && self.inner.backlog() == 0
+        {
+            self.exchange(pool);
+        }
+        count
+    }
+
+    fn backlog(&self) -> usize {
+        self.inner.backlog()
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        match self.exchange.is_let_go.load(Ordering::Relaxed) {
+            true => Some(self.exchange.bell.as_fd()),
+            false => self.inner.wait_fd(),
+        }
+    }
+
+    /// What the inner queue says, behind the number of the exchange.
+    fn end(&self) -> QueueEnd {
+        match self.inner.end() {
+            QueueEnd::Packets(count) => QueueEnd::Packets(count),
+            QueueEnd::Rings(ends) => {
+                QueueEnd::Rings(std::iter::once(self.generation).chain(ends).collect())
+            }
+        }
+    }
+
+    /// A queue is exchanged once everything in it was received.
+    fn has_read(&self, rings: &[u64]) -> bool {
+        rings.split_first().is_none_or(|(generation, ends)| {
+            *generation < self.generation || self.inner.has_read(ends)
+        })
+    }
+
+    fn stamp_now(&self) -> Option<u32> {
+        self.inner.stamp_now()
+    }
+}
+
+/// A transmit queue with another one behind it.
+struct ReopenableTx {
+    exchange: Arc<Exchange>,
+    /// Why packets stayed in the last burst, in their order there.
+    left: Vec<DropReason>,
+}
+
+impl TxQueue for ReopenableTx {
+    fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
+        let ReopenableTx { exchange, left } = self;
+        let mut tx = lock(&exchange.tx);
+        left.clear();
+        let Some(tx) = tx.as_mut().filter(|_| !exchange.is_let_go.load(Ordering::Relaxed)) else {
+            left.extend(burst.iter().map(|_| DropReason::LinkDown));
+            return 0;
+        };
+        let taken = tx.send(burst, pool, now);
+        left.extend(burst.iter().enumerate().map(|(place, packet)| tx.why_left(place, packet)));
+        taken
+    }
+
+    fn why_left(&self, place: usize, _packet: &Mbuf) -> DropReason {
+        self.left.get(place).copied().unwrap_or(DropReason::TransmitFull)
+    }
+
+    fn unsent(&mut self) -> Unsent {
+        let now = lock(&self.exchange.tx).as_mut().map(|tx| tx.unsent()).unwrap_or_default();
+        let past = lock(&self.exchange.past);
+        Unsent {
+            waiting: now.waiting,
+            refused: past.refused + now.refused,
+            refused_bytes: past.refused_bytes + now.refused_bytes,
+        }
+    }
+
+    fn finish(&mut self, pool: &mut PoolCache) {
+        if let Some(tx) = lock(&self.exchange.tx).as_mut() {
+            tx.finish(pool);
+        }
+    }
+}
+
+impl Drop for ReopenableTx {
+    fn drop(&mut self) {
+        drop(lock(&self.exchange.tx).take());
+    }
+}
+
+/// Takes a lock whatever happened to who held it before: what it guards is whole at every step.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
