@@ -108,6 +108,11 @@ impl Assembly {
         std::mem::take(&mut self.watched)
     }
 
+    /// The network layer of the run, where its devices have addresses.
+    pub(crate) fn network(&self) -> Option<Arc<Network>> {
+        self.wiring.as_ref().map(|wiring| wiring.network.clone())
+    }
+
     /// The health checks of the run's load balancer, if there are any.
     pub(crate) fn checks(&self) -> Option<Arc<HealthChecks>> {
         self.wiring.as_ref()?.checks.clone()

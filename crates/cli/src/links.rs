@@ -10,6 +10,7 @@ use rheostat_base::{DeviceId, privileges};
 use rheostat_control::{LinkChange, LinkFollower};
 use rheostat_io::layer::reopen::Reopener;
 use rheostat_io::{LinkEvent, LinkState, LinkWatch};
+use rheostat_ip::Network;
 use rheostat_observe::{LinkBoard, LinkWord};
 
 use crate::mtu::Mtus;
@@ -45,11 +46,12 @@ pub(crate) struct Links {
 
 impl Links {
     /// Begins to follow. The thread keeps the capabilities that devices are opened with if a device is to be opened
-    /// anew, and gives up everything otherwise.
+    /// anew, and gives up everything otherwise. Neighbours in `network` are asked for anew on a link that has
+    /// returned.
     ///
     /// # Errors
     /// [`io::Error`] when there can be no socket, or no thread.
-    pub(crate) fn start(watched: Vec<Watched>) -> io::Result<Links> {
+    pub(crate) fn start(watched: Vec<Watched>, network: Option<Arc<Network>>) -> io::Result<Links> {
         let is_lost = Arc::new(AtomicBool::new(false));
         let mtus: Arc<OnceLock<Mtus>> = Arc::default();
         let keeps_privileges = watched.iter().any(|link| link.reopener.is_some());
@@ -79,6 +81,7 @@ impl Links {
             is_pending: vec![false; watched.len()],
             watched,
             macs,
+            network,
             board: board.clone(),
             is_lost: is_lost.clone(),
             mtus: mtus.clone(),
@@ -121,6 +124,7 @@ struct Keeper {
     is_pending: Vec<bool>,
     /// By link: the address of the interface at the start, which the device goes on to use.
     macs: Vec<Option<[u8; 6]>>,
+    network: Option<Arc<Network>>,
     board: Arc<LinkBoard>,
     is_lost: Arc<AtomicBool>,
     mtus: Arc<OnceLock<Mtus>>,
@@ -199,6 +203,9 @@ impl Keeper {
                 self.board.reopened(place, state);
                 if let Some(mtus) = self.mtus.get() {
                     mtus.catch_up();
+                }
+                if let Some(network) = &self.network {
+                    network.renew_link(self.watched[place].id);
                 }
                 err!("note: {what} is back and in use again");
                 self.tell_address(place, state);

@@ -237,7 +237,7 @@ impl WithChain for Run {
         let health = health.transpose()?;
         health.iter().for_each(|health| self.files.add_log(health.monitor()));
         let _follower = assembly.follower();
-        let links = Links::start(assembly.take_watched())?;
+        let links = Links::start(assembly.take_watched(), assembly.network())?;
         let board = links.board();
         // Devices are open; whatever is started from here on inherits what is left: nothing.
         privileges::give_up()?;

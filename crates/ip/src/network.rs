@@ -233,6 +233,16 @@ impl Network {
         self.with_neighbours(|table| table.set_permanent(key, mac));
     }
 
+    /// The link of a device is another one, as after its interface was deleted and made anew: neighbours are asked
+    /// for their link addresses again, and all addresses are announced again.
+    pub fn renew_link(&self, device: DeviceId) {
+        self.with_neighbours(|table| table.forget(device));
+        if self.policy.announce {
+            *lock(&self.announcements) = ANNOUNCEMENTS;
+            self.announcements_due.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// All neighbours, with their link addresses where they are known.
     pub fn neighbours(&self) -> Vec<(NeighbourKey, NeighbourState, Option<MacAddress>)> {
         let known = |(key, state, mac)| {

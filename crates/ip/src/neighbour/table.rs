@@ -131,6 +131,20 @@ impl Neighbours {
         self.put(key, Some(Entry { state, mac, asked: 0, deadline: Time::NEVER }));
     }
 
+    /// Forgets what was learned of the neighbours of a device, whose link is another one now. Those that are
+    /// being asked are asked on, and permanent ones stay.
+    pub fn forget(&mut self, device: DeviceId) {
+        let is_learned = |entry: &Entry| {
+            !matches!(entry.state, NeighbourState::Incomplete | NeighbourState::Permanent)
+        };
+        let learned = self.entries.iter().filter(|(_, entry)| is_learned(entry));
+        let keys: Vec<_> =
+            learned.map(|(key, _)| *key).filter(|key| key.device() == device).collect();
+        for key in keys {
+            self.put(key, None);
+        }
+    }
+
     /// The link address of a neighbour that there is a packet for. When it is not known, the neighbour
     /// is asked, unless too many are.
     pub fn resolve(

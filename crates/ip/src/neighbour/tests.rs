@@ -246,3 +246,22 @@ fn a_view_that_is_far_behind_reads_everything() {
     view.follow(&table);
     assert_eq!((view.get(&key(1)), view.get(&key(2)).unwrap().mac), (None, OTHER));
 }
+
+#[test]
+fn on_another_link_neighbours_are_asked_again_and_permanent_ones_stay() {
+    let mut table = table();
+    let elsewhere = NeighbourKey::new(DeviceId(1), key(1).address());
+    for key in [key(1), elsewhere] {
+        table.resolve(key, s(0), &mut Vec::new());
+        table.reply(key, MAC, s(0));
+    }
+    table.set_permanent(key(2), OTHER);
+    table.resolve(key(3), s(0), &mut Vec::new());
+    table.forget(DeviceId(0));
+    table.check();
+    assert_eq!(state(&table, key(1)), None);
+    assert_eq!(state(&table, elsewhere), Some(NeighbourState::Reachable));
+    assert_eq!(state(&table, key(2)), Some(NeighbourState::Permanent));
+    assert_eq!(state(&table, key(3)), Some(NeighbourState::Incomplete));
+    assert_eq!(table.resolve(key(1), s(1), &mut Vec::new()), Resolution::Asked);
+}

@@ -7,7 +7,7 @@ const CAPABILITIES: [(u32, &str, &str); 4] = [
     (13, "CAP_NET_RAW", "sockets of kinds `af_xdp` and `af_packet` cannot be opened"),
     (12, "CAP_NET_ADMIN", "programs cannot be attached to interfaces, nor `tap` devices be made"),
     (39, "CAP_BPF", "programs and their tables cannot be loaded"),
-    (38, "CAP_PERFMON", "the kernel may refuse programs that it holds for risky"),
+    (38, "CAP_PERFMON", "the kernel refuses programs that compute with pointers, as all here do"),
 ];
 /// Stands for CAP_BPF and CAP_PERFMON, too.
 const SYS_ADMIN: u32 = 21;
