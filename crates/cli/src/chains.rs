@@ -8,7 +8,7 @@ use rheostat_control::config::monitor::MonitorFunction;
 use rheostat_control::config::nat::NatFunction;
 use rheostat_nf::function::lb::HealthBoard;
 use rheostat_nf::function::monitor::MonitorLog;
-use rheostat_nf::function::nat::{MappingLog, SharedNat};
+use rheostat_nf::function::nat::{MappingLog, PortUsage, SharedNat};
 use rheostat_nf::function::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
 use rheostat_nf::{Chain, Empty, Shared, Stage, Then};
 use rheostat_observe::{FlowLines, LogMonitor, LogWriter};
@@ -17,6 +17,7 @@ use rheostat_state::txn::Objects;
 
 use crate::assemble::randomness;
 use crate::failure::Failure;
+use crate::port_warning::PortWatch;
 
 /// What is to be done with a chain once its type is known.
 pub(crate) trait WithChain {
@@ -116,39 +117,47 @@ fn objects_of(lanes: usize, seed: Option<u64>) -> Objects {
     seed.map_or_else(|| Objects::new(lanes), |seed| Objects::seeded(lanes, seed))
 }
 
-/// The NAT of a configuration, and its log.
+/// The NAT of a configuration, and its log. While a run goes on, it is watched for how many ports are left.
 fn open(function: &NatFunction, logs: Logs) -> Result<(Nat, Log), Failure> {
-    let Some(path) = function.log.as_ref().filter(|_| logs == Logs::Written) else {
-        return Ok((Nat::new(function.nat.clone(), None)?, Log(None)));
-    };
-    let log = MappingLog::new();
-    let nat = Nat::new(function.nat.clone(), Some(log.clone()))?;
-    Ok((nat, Log(Some(LogWriter::start(path, log)?))))
+    if logs == Logs::LeftAlone {
+        return Ok((Nat::new(function.nat.clone(), None)?, Log::default()));
+    }
+    let log = function.log.as_ref().map(|path| (path, MappingLog::new()));
+    let nat = Nat::new(function.nat.clone(), log.as_ref().map(|(_, log)| log.clone()))?;
+    let usage = PortUsage::new(&function.nat);
+    let writer = log.map(|(path, log)| LogWriter::start(path, log)).transpose()?;
+    let watch = PortWatch::start(usage.clone())?;
+    Ok((nat.with_usage(usage), Log { writer, watch: Some(watch) }))
 }
 
 /// The monitor of a configuration, and its log.
 fn open_monitor(function: &MonitorFunction, logs: Logs) -> Result<(Monitor, Log), Failure> {
     let config = function.monitor.clone();
     let Some(path) = function.log.as_ref().filter(|_| logs == Logs::Written) else {
-        return Ok((Monitor::new(config, None), Log(None)));
+        return Ok((Monitor::new(config, None), Log::default()));
     };
     let log = MonitorLog::new();
     let interval = config.top.as_ref().and_then(|top| Some((top.interval?, top.listed)));
     let writer = LogWriter::start(path, FlowLines::new(log.clone(), interval))?;
-    Ok((Monitor::new(config, Some(log)), Log(Some(writer))))
+    Ok((Monitor::new(config, Some(log)), Log { writer: Some(writer), watch: None }))
 }
 
-/// The writer of a log, if there is a log.
-struct Log(Option<LogWriter>);
+/// What goes on beside a run: the writer of a log, if there is a log, and who watches the ports.
+#[derive(Default)]
+struct Log {
+    writer: Option<LogWriter>,
+    watch: Option<PortWatch>,
+}
 
 impl Log {
-    /// Writes what is left. What is missing in the file is known to whoever was told of the log.
+    /// Ends what goes on beside the run. What is missing in a file is in the summary.
     fn close(self) {
-        let _ = self.0.map(LogWriter::close);
+        drop(self.watch);
+        let _ = self.writer.map(LogWriter::close);
     }
 
     fn tell(&self, work: &mut impl WithChain) {
-        if let Some(log) = &self.0 {
+        if let Some(log) = &self.writer {
             work.logs_to(log.monitor());
         }
     }

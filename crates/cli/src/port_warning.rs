@@ -1,25 +1,66 @@
 //! Warns when the external addresses of a NAT run short of ports.
 
-use std::io::{self, Write};
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rheostat_nf::function::nat::{PortShare, PortUsage};
-use rheostat_observe::Lines;
 
 /// Ports in use of which there is a warning, in per cent.
 const SCARCE: u64 = 80;
 /// From one warning about an address and a protocol to the next.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Looks at the ports in use while a run goes on.
-pub(crate) struct PortWarning {
+/// How often the ports in use are looked at.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// A thread that looks at the ports in use while a run goes on. It ends when this is dropped.
+pub(crate) struct PortWatch {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl PortWatch {
+    /// Starts watching.
+    ///
+    /// # Errors
+    /// When there can be no thread.
+    pub(crate) fn start(usage: PortUsage) -> io::Result<PortWatch> {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let mut warning = PortWarning::new(usage);
+        let watch = move || {
+            // What it could not give up is found when the run makes sure of it.
+            let _ = rheostat_base::privileges::give_up();
+            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                for warning in warning.due(Instant::now()) {
+                    eprintln!("warning: {warning}");
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("rheo-ports".into()).spawn(watch)?;
+        Ok(PortWatch { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for PortWatch {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The warnings about the ports of a NAT.
+struct PortWarning {
     usage: PortUsage,
     /// When there was a warning last, by address and protocol.
     warned: Vec<Option<Instant>>,
 }
 
 impl PortWarning {
-    pub(crate) fn new(usage: PortUsage) -> PortWarning {
+    fn new(usage: PortUsage) -> PortWarning {
         let warned = usage.shares().map(|_| None).collect();
         PortWarning { usage, warned }
     }
@@ -51,15 +92,6 @@ fn text(share: &PortShare) -> String {
     format!(
         "nat: {in_use} of {ports} {name} of {address} are in use ({share} %): add addresses to `external`, or lower `quota`"
     )
-}
-
-impl Lines for PortWarning {
-    fn write_new(&mut self, _: &mut dyn Write) -> io::Result<usize> {
-        for warning in self.due(Instant::now()) {
-            eprintln!("warning: {warning}");
-        }
-        Ok(0)
-    }
 }
 
 #[cfg(test)]
