@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 import time
 from contextlib import ExitStack
@@ -9,6 +10,7 @@ from contextlib import ExitStack
 from expect import expect
 from host import INTERFACE, Host
 from place import Place
+from scenarios.vlan import listener
 
 #: For experiments (IEEE 802): no kernel sends such frames by itself.
 ETHERTYPE = 0x88B5
@@ -66,8 +68,6 @@ class Ears:
         self._stack = ExitStack()
 
     def __enter__(self) -> Ears:
-        from scenarios.vlan import listener
-
         for host in self.heard:
             self._sockets[host] = self._stack.enter_context(listener(host))
         return self
@@ -95,6 +95,5 @@ class Ears:
         except TimeoutError:
             return
         # What the host sent itself is heard as well.
-        outgoing = 4
-        if got[12:14] == struct.pack("!H", ETHERTYPE) and address[2] != outgoing:
+        if got[12:14] == struct.pack("!H", ETHERTYPE) and address[2] != socket.PACKET_OUTGOING:
             self.heard[host].append(got[14:].rstrip(b"\0"))
