@@ -1,6 +1,6 @@
 //! Following a real kernel's routes, in a network namespace of the test's own.
 //!
-//! Timed: sleep, clock, processes.
+//! Timed: sleep, clock, processes, devices.
 
 use std::net::IpAddr;
 use std::process::Command;
@@ -10,10 +10,8 @@ use std::time::{Duration, Instant};
 use rheostat_base::DeviceId;
 use rheostat_control::KernelFollower;
 use rheostat_ip::{Hop, Interface, Network, Policy, Route};
+use rheostat_testkit::namespace::{isolated, shell};
 
-/// Set in the process that runs inside the namespace.
-const INSIDE: &str = "RHEO_TEST_INSIDE_NAMESPACE";
-const NAME: &str = "routes_are_those_of_the_kernel_while_they_change";
 /// How long to wait for what happens at once on a machine that is not overloaded.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -24,26 +22,12 @@ fn ip(arguments: &str) -> bool {
 
 #[test]
 fn routes_are_those_of_the_kernel_while_they_change() {
-    if std::env::var_os(INSIDE).is_some() {
-        return inside();
-    }
-    let namespace = format!("rmon-{}", std::process::id());
-    if !ip(&format!("netns add {namespace}")) {
-        println!("not run: no namespace can be made (it takes root and `ip`)");
-        return;
-    }
-    let test = std::env::current_exe().unwrap();
-    let inside = Command::new("ip")
-        .args(["netns", "exec", &namespace])
-        .arg(test)
-        .args(["--exact", NAME, "--nocapture"])
-        .env(INSIDE, "1")
-        .status();
-    assert!(ip(&format!("netns delete {namespace}")));
-    assert!(inside.unwrap().success(), "what it printed stands above");
+    isolated(module_path!(), "routes_are_those_of_the_kernel_while_they_change", inside);
 }
 
 fn inside() {
+    // Routes by way of this interface are of both families.
+    shell("sysctl -qw net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0");
     for command in [
         "link add lan type veth peer name lan-peer",
         "link set lan up",
