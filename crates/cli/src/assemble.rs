@@ -123,11 +123,6 @@ impl Assembly {
         self.wiring.as_mut()?.follower.take()
     }
 
-    /// The network layer, where devices have addresses.
-    pub(crate) fn network(&self) -> Option<Arc<Network>> {
-        Some(self.wiring.as_ref()?.network.clone())
-    }
-
     /// Starts a run of `chain`, whose functions have their places in `layout`.
     ///
     /// # Errors

@@ -1,9 +1,7 @@
 //! Live devices of a running `rheo`, each test in a network namespace of its own: rights, interfaces that are
 //! named twice, and interfaces that go away and come back. As root, with RHEO_ROOT_TESTS=1.
-
-#[path = "../../io/tests/af_xdp/isolation.rs"]
-#[allow(dead_code)]
-mod isolation;
+//!
+//! Timed: sleep, clock, processes, devices, sockets.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use isolation::{isolated, shell};
+use rheostat_testkit::namespace::{isolated, shell};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -99,7 +97,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn live_devices_start_with_the_capabilities_of_the_unit() {
-    isolated("live_devices_start_with_the_capabilities_of_the_unit", || {
+    isolated(module_path!(), "live_devices_start_with_the_capabilities_of_the_unit", || {
         shell(PAIRS);
         let place = Place::new();
         // /dev/net/tun may be closed to others than root, where there is no udev.
@@ -119,7 +117,7 @@ fn live_devices_start_with_the_capabilities_of_the_unit() {
 
 #[test]
 fn a_missing_capability_is_named_in_one_line() {
-    isolated("a_missing_capability_is_named_in_one_line", || {
+    isolated(module_path!(), "a_missing_capability_is_named_in_one_line", || {
         shell(PAIRS);
         let place = Place::new();
         for (kind, needed) in [
@@ -258,7 +256,7 @@ fn link<'a>(status: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn a_second_process_on_an_interface_is_refused() {
-    isolated("a_second_process_on_an_interface_is_refused", || {
+    isolated(module_path!(), "a_second_process_on_an_interface_is_refused", || {
         shell(PAIRS);
         let place = Place::new();
         place.config("af_packet", ["va", "vc"], "");
@@ -280,7 +278,7 @@ fn a_second_process_on_an_interface_is_refused() {
 
 #[test]
 fn one_interface_for_two_devices_is_refused_under_any_name() {
-    isolated("one_interface_for_two_devices_is_refused_under_any_name", || {
+    isolated(module_path!(), "one_interface_for_two_devices_is_refused_under_any_name", || {
         shell(PAIRS);
         shell("ip link property add dev va altname uplink");
         let place = Place::new();
@@ -303,7 +301,7 @@ fn one_interface_for_two_devices_is_refused_under_any_name() {
 
 #[test]
 fn a_run_ends_with_its_interface_and_says_so() {
-    isolated("a_run_ends_with_its_interface_and_says_so", || {
+    isolated(module_path!(), "a_run_ends_with_its_interface_and_says_so", || {
         for kind in ["af_xdp", "af_packet"] {
             shell(PAIRS);
             let place = Place::new();
@@ -326,7 +324,7 @@ fn a_run_ends_with_its_interface_and_says_so() {
 
 #[test]
 fn down_and_up_are_events() {
-    isolated("down_and_up_are_events", || {
+    isolated(module_path!(), "down_and_up_are_events", || {
         shell(PAIRS);
         let place = Place::new();
         place.config("af_xdp", ["va", "vc"], "");
@@ -393,17 +391,17 @@ fn comes_back(kind: &str) {
 
 #[test]
 fn af_xdp_takes_an_interface_up_again() {
-    isolated("af_xdp_takes_an_interface_up_again", || comes_back("af_xdp"));
+    isolated(module_path!(), "af_xdp_takes_an_interface_up_again", || comes_back("af_xdp"));
 }
 
 #[test]
 fn af_packet_takes_an_interface_up_again() {
-    isolated("af_packet_takes_an_interface_up_again", || comes_back("af_packet"));
+    isolated(module_path!(), "af_packet_takes_an_interface_up_again", || comes_back("af_packet"));
 }
 
 #[test]
 fn a_tap_is_taken_up_again() {
-    isolated("a_tap_is_taken_up_again", || {
+    isolated(module_path!(), "a_tap_is_taken_up_again", || {
         shell(PAIRS);
         let place = Place::new();
         let config = place.config("af_packet", ["va", "tc"], "on_loss = \"wait\"");
@@ -429,7 +427,7 @@ fn a_tap_is_taken_up_again() {
 
 #[test]
 fn lossy_offloads_of_a_peer_are_told_at_the_start() {
-    isolated("lossy_offloads_of_a_peer_are_told_at_the_start", || {
+    isolated(module_path!(), "lossy_offloads_of_a_peer_are_told_at_the_start", || {
         shell(PAIRS);
         shell("for i in va vb vc; do ethtool -K $i tx off tso off gso off; done");
         let place = Place::new();
@@ -445,30 +443,34 @@ fn lossy_offloads_of_a_peer_are_told_at_the_start() {
 
 #[test]
 fn one_thread_alone_keeps_capabilities_and_only_to_open_devices_again() {
-    isolated("one_thread_alone_keeps_capabilities_and_only_to_open_devices_again", || {
-        shell(PAIRS);
-        for (more, keepers) in [("", vec![]), ("on_loss = \"wait\"", vec!["rheo-links"])] {
-            let place = Place::new();
-            place.config("af_packet", ["va", "vc"], more);
-            let mut instance = Instance::start(place);
-            let tasks = fs::read_dir(format!("/proc/{}/task", instance.child.id())).unwrap();
-            let mut found = Vec::new();
-            for task in tasks {
-                let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap();
-                let field = |name: &str| {
-                    let line = status.lines().find_map(|line| line.strip_prefix(name));
-                    line.unwrap().trim().to_owned()
-                };
-                let held = u64::from_str_radix(&field("CapPrm:"), 16).unwrap();
-                if held != 0 {
-                    // NET_ADMIN, NET_RAW, IPC_LOCK, PERFMON and BPF.
-                    assert_eq!(held, 1 << 12 | 1 << 13 | 1 << 14 | 1 << 38 | 1 << 39);
-                    found.push(field("Name:"));
+    isolated(
+        module_path!(),
+        "one_thread_alone_keeps_capabilities_and_only_to_open_devices_again",
+        || {
+            shell(PAIRS);
+            for (more, keepers) in [("", vec![]), ("on_loss = \"wait\"", vec!["rheo-links"])] {
+                let place = Place::new();
+                place.config("af_packet", ["va", "vc"], more);
+                let mut instance = Instance::start(place);
+                let tasks = fs::read_dir(format!("/proc/{}/task", instance.child.id())).unwrap();
+                let mut found = Vec::new();
+                for task in tasks {
+                    let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+                    let field = |name: &str| {
+                        let line = status.lines().find_map(|line| line.strip_prefix(name));
+                        line.unwrap().trim().to_owned()
+                    };
+                    let held = u64::from_str_radix(&field("CapPrm:"), 16).unwrap();
+                    if held != 0 {
+                        // NET_ADMIN, NET_RAW, IPC_LOCK, PERFMON and BPF.
+                        assert_eq!(held, 1 << 12 | 1 << 13 | 1 << 14 | 1 << 38 | 1 << 39);
+                        found.push(field("Name:"));
+                    }
+                    assert_eq!(field("NoNewPrivs:"), "1");
                 }
-                assert_eq!(field("NoNewPrivs:"), "1");
+                assert_eq!(found, keepers);
+                instance.stop();
             }
-            assert_eq!(found, keepers);
-            instance.stop();
-        }
-    });
+        },
+    );
 }

@@ -5,6 +5,7 @@ mod capture;
 mod check;
 mod configurations;
 mod control;
+mod devices;
 mod doctor;
 mod explain;
 mod files;

@@ -309,7 +309,10 @@ fn jumbo_frames_pass_and_too_long_ones_are_refused() {
 
 #[test]
 fn what_cannot_be_sent_is_left_with_its_reason_and_what_is_behind_it_passes() {
-    if !as_root() {
+    if !in_own_network(
+        module_path!(),
+        "what_cannot_be_sent_is_left_with_its_reason_and_what_is_behind_it_passes",
+    ) {
         return;
     }
     let pair = VethPair::new("q");
