@@ -123,10 +123,10 @@ fn verdict<'a>(error: &'a (dyn Error + 'static)) -> Option<(&'a io::Error, Strin
 
 /// The line in which the verifier says what is wrong: the last but for its statistics.
 fn last_complaint(log: &str) -> &str {
-    let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_statistic =
         |line: &&str| line.starts_with("processed ") || line.starts_with("verification time");
-    lines.filter(|line| !is_statistic(line)).next_back().unwrap_or("no reason given")
+    lines.rfind(|line| !is_statistic(line)).unwrap_or("no reason given")
 }
 
 /// An error with all its causes.

@@ -153,3 +153,84 @@ impl Drop for ReopenableDevice {
         drop(device);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rheostat_base::{DropReason, Time};
+    use rheostat_packet::build::{FrameBuilder, Payload, Transport};
+    use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig, PoolCache};
+    use rheostat_steer::{HashKey, Orientation, Steering};
+    use rheostat_traffic::{Arrival, Source};
+
+    use super::*;
+    use crate::backend::sim::{Pacing, SimConfig, SimNic};
+    use crate::sink::NullSink;
+
+    /// Packets that each opening of the device brings.
+    const COUNT: usize = 5;
+
+    struct Datagrams(usize);
+
+    impl Source for Datagrams {
+        fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
+            self.0 = self.0.checked_sub(1)?;
+            let (from, to) = ([10, 0, 0, 1].into(), [192, 0, 2, 1].into());
+            let udp = Transport::Udp { ports: (1_000, 53) };
+            *frame = FrameBuilder::new(from, to, udp, Payload::Pattern(8)).to_vec();
+            let len = frame.len();
+            Some(Arrival { time: Time::ZERO, len, wire_len: len as u32, link: LinkType::Raw })
+        }
+    }
+
+    #[test]
+    fn queues_and_counters_go_on_and_the_placement_stays() {
+        let pool = MempoolConfig { buffers: 256, ..MempoolConfig::default() };
+        let pool = Mempool::new(&pool).unwrap();
+        let steering = Steering::new(&HashKey::MICROSOFT, 4, 4, vec![Orientation::Inside]).unwrap();
+        let steering = Arc::new(steering);
+        let placements: Arc<Mutex<Vec<Option<Vec<QueueId>>>>> = Arc::default();
+        let (asked, buffers) = (placements.clone(), pool.clone());
+        let mut device = ReopenableDevice::open(move |placement| {
+            lock(&asked).push(placement);
+            let mut nic = SimConfig::new("nic", 1, steering.clone());
+            nic.pacing = Pacing::Lossless;
+            let source = Box::new(Datagrams(COUNT));
+            Ok(Box::new(SimNic::open(nic, source, |_| Box::new(NullSink), &buffers)?))
+        })
+        .unwrap();
+        let (reopener, monitor) = (device.reopener(), device.monitor());
+        let mut cache = PoolCache::new(pool.clone());
+        let QueuePair { mut rx, mut tx } = device.queues().remove(0);
+        let entries = [QueueId(0); 4];
+        device.table().unwrap().rewrite(&entries).unwrap();
+
+        let mut burst = Burst::new();
+        while rx.recv(&mut burst, &mut cache, Time::ZERO) > 0 {}
+        assert_eq!(burst.len(), COUNT);
+        reopener.let_go();
+        assert_eq!(tx.send(&mut burst, &mut cache, Time::ZERO), 0);
+        assert_eq!((burst.len(), tx.refusal()), (COUNT, DropReason::LinkDown));
+        burst.drain(..).for_each(|packet| cache.free(packet));
+
+        std::thread::scope(|scope| {
+            let reopened = scope.spawn(|| reopener.reopen().unwrap());
+            while !reopened.is_finished() {
+                rx.recv(&mut burst, &mut cache, Time::ZERO);
+                std::thread::yield_now();
+            }
+            assert!(reopened.join().unwrap());
+        });
+        while rx.recv(&mut burst, &mut cache, Time::ZERO) > 0 {}
+        assert_eq!(*lock(&placements), [None, Some(entries.to_vec())]);
+        assert_eq!(tx.send(&mut burst, &mut cache, Time::ZERO), COUNT);
+        let counters = monitor.counters();
+        assert_eq!((counters.arrived, counters.sent), (2 * COUNT as u64, COUNT as u64));
+
+        assert!(!monitor.is_exhausted(), "the interface may return once more");
+        monitor.stop();
+        assert!(monitor.is_exhausted());
+        assert!(!reopener.reopen().unwrap(), "the run ends");
+        drop((rx, tx, device, cache));
+        assert_eq!(pool.available(), 256);
+    }
+}
