@@ -39,7 +39,7 @@ fn run(place: &Path, configuration: &str, arguments: &[&str]) -> Value {
 #[test]
 fn every_shipped_configuration_runs_over_a_capture() {
     let place = tempfile::tempdir().unwrap();
-    generate(place.path(), &["--output", "in.pcap", "--packets", "5k", "--flows", "500"]);
+    generate(place.path(), &["--output", "in.pcap", "--packets", "2k", "--flows", "300"]);
     let files = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name());
     let names = files.map(|name| name.into_string().unwrap());
     let mut names: Vec<_> = names.filter(|name| name.ends_with(".toml")).collect();
@@ -62,7 +62,7 @@ fn every_shipped_configuration_runs_over_a_capture() {
 fn the_demo_drops_scans_alone_where_no_queue_is_full() {
     let place = tempfile::tempdir().unwrap();
     generate(place.path(), &["--output", "mix.pcap", "--packets", "200k"]);
-    let summary = run(place.path(), "demo.toml", &["--input", "mix.pcap"]);
+    let summary = run(place.path(), "demo.toml", &["--input", "mix.pcap", "--lanes", "1"]);
     let dropped = summary["dropped"].as_object().unwrap();
     assert_eq!(dropped.keys().collect::<Vec<_>>(), ["denied"], "{summary}");
     let denied = dropped["denied"].as_u64().unwrap();
@@ -75,7 +75,8 @@ fn visitors_reach_the_server_that_the_gateway_publishes() {
     let to = ["--traffic", "visitors", "--target", "203.0.113.1:8080", "--server", "10.0.0.5:80"];
     let sides = ["--packets", "8k", "--visitors", "50", "--sides", "lan.pcap", "wan.pcap"];
     generate(place.path(), &[&to[..], &sides[..]].concat());
-    let devices = ["--device", "lan=pcap:lan.pcap", "--device", "wan=pcap:wan.pcap"];
+    let devices =
+        ["--device", "lan=pcap:lan.pcap", "--device", "wan=pcap:wan.pcap", "--lanes", "1"];
     let summary = run(place.path(), "nat.toml", &devices);
     assert_eq!(
         (&summary["received"], &summary["sent"]),
@@ -94,7 +95,7 @@ fn visitors_of_a_service_go_to_its_backends() {
     let place = tempfile::tempdir().unwrap();
     let to = ["--traffic", "visitors", "--target", "198.51.100.10:443", "--output", "in.pcap"];
     generate(place.path(), &[&to[..], &["--packets", "8k", "--visitors", "50"]].concat());
-    let summary = run(place.path(), "lb.toml", &["--input", "in.pcap"]);
+    let summary = run(place.path(), "lb.toml", &["--input", "in.pcap", "--lanes", "1"]);
     let to_backends: u64 = summary["functions"]
         .as_object()
         .unwrap()
