@@ -100,7 +100,8 @@ impl IdleBench {
 
     fn run_once(&self, spec: &Spec, control: Control) -> Result<Figure, BenchError> {
         // The median of some parts is not that of a moment in which a worker was suspended.
-        let effort = Effort { windows: PARTS, window: self.window / PARTS as u32 };
+        let window = self.window / PARTS as u32;
+        let effort = Effort { windows: PARTS, window, ..Effort::default() };
         NfBench { effort, allocations: || 0, control }.measure(spec)
     }
 }

@@ -26,7 +26,8 @@ fn every_kind_of_row_has_a_sound_run() {
         new_flow_shares: vec![0.1],
         ..plain.clone()
     };
-    let effort = Effort { windows: 1, window: Duration::from_millis(30) };
+    // Nine of ten packets pass, even where others have the lane's core for most of the time.
+    let effort = Effort { windows: 1, window: Duration::from_millis(30), most_dropped: 100 };
     let bench = NfBench { effort, allocations: || 0, control: Control::Watched };
     let specs = [plain.specs(), new.specs()].concat();
     let mut shown = 0;

@@ -196,7 +196,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn nf(args: &NfArgs) -> Result<ExitCode, Failure> {
-    let effort = Effort { windows: args.windows.into(), window: args.window };
+    let effort = Effort { windows: args.windows.into(), window: args.window, ..Effort::default() };
     let bench = NfBench { effort, allocations, control: Control::default() };
     let specs = selection(args);
     let told = Rows::begin(args.json, &Table::heading());

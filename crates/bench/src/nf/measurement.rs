@@ -15,11 +15,14 @@ pub struct Effort {
     pub windows: usize,
     /// The length of a window; a multiple of it where no packet passed meanwhile.
     pub window: Duration,
+    /// Packets in a thousand that may be dropped; a run that drops more is not what it was measured for. On a machine that
+    /// is busy otherwise the mappings of ended connections run out before their last packets have passed.
+    pub most_dropped: u16,
 }
 
 impl Default for Effort {
     fn default() -> Effort {
-        Effort { windows: 5, window: Duration::from_millis(200) }
+        Effort { windows: 5, window: Duration::from_millis(200), most_dropped: 1 }
     }
 }
 
