@@ -8,6 +8,7 @@ import time
 from expect import eventually, expect
 from network import OUTSIDE
 from place import PATIENCE, Place
+from rheo import RheoMiddle
 from scenarios.fetch import version4
 from servers import ECHO_PORT
 
@@ -44,15 +45,18 @@ def returned(place: Place) -> None:
     with place.client.connect(OUTSIDE[0], ECHO_PORT) as connection:
         echo(connection, b"before")
         place.network.middle.ip("link", "del", "wan")
-        told = lambda: state(middle.ask({"command": "status"})) == "gone"  # noqa: E731
-        eventually(told, place.patience, "the loss is not told")
+        eventually(lambda: link_of(middle) == "gone", place.patience, "the loss is not reported")
         place.network.rewire_outside()
         connection.settimeout(PATIENCE)
         echo(connection, b"after")
-    status = middle.ask({"command": "status"})
-    expect(state(status) == "up", f"the return is not told: {status}")
+    expect(link_of(middle) == "up", "the return is not reported")
     expect("interface `wan` is back and in use again" in middle.log(), middle.log())
     version4(place)
+
+
+def link_of(middle: RheoMiddle) -> str:
+    """The state of the link of `wan` now."""
+    return state(middle.ask({"command": "status"}))
 
 
 def state(summary: dict) -> str:
