@@ -185,7 +185,7 @@ impl Nat {
         state.note(packet, false);
         let inner_key = ends.inner_key(key.protocol(), key.zone());
         // A connection of the inner endpoint over a port that another mapping has got since.
-        if let Some(former) = cx.local_and_flows().1.find(&inner_key) {
+        if let Some(former) = self.displaceable(cx.local_and_flows().1, &inner_key) {
             cx.displace(former);
         }
         cx.alias(inner_key);

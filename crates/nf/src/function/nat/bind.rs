@@ -101,7 +101,7 @@ impl Nat {
             let external = (self.rules.pool.address(address), port);
             let ends = Ends { inner, external, remote };
             // A connection of the mapping that had the port before.
-            let displaced = flows.find(&ends.external_key(protocol, zone));
+            let displaced = self.displaceable(flows, &ends.external_key(protocol, zone));
             return Ok(Bound { ends, binding: Binding::Mapping, mapping: id, displaced });
         }
         if !self.take_from_quota(inner.0) {
@@ -238,6 +238,12 @@ impl Nat {
                 Proof::UnusedSince(before(seen.deadline, self.rules.config.timeouts.tcp_time_wait))
             }
         }
+    }
+
+    /// The flow that has `key`, if it can end for another: it is not answered, or it is over.
+    pub(super) fn displaceable(&self, flows: Flows<'_>, key: &FlowKey) -> Option<FlowId> {
+        let seen = self.seen(flows, key)?;
+        (seen.state.stage != Stage::Firm).then_some(seen.id)
     }
 
     fn seen<'a>(&self, flows: Flows<'a>, key: &FlowKey) -> Option<Seen<'a, FlowState>> {

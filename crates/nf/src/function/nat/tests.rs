@@ -22,6 +22,7 @@ struct World {
     nat: Nat,
     steering: Arc<Steering>,
     shards: Vec<(NatShard, FlowTable)>,
+    place: Handle<FlowState>,
 }
 
 impl World {
@@ -31,7 +32,9 @@ impl World {
         let orientations = vec![Orientation::Inside, Orientation::Outside];
         let steering = Steering::new(&HashKey::new(key), 512, shards, orientations).unwrap();
         let steering = Arc::new(steering_for(&stage, steering).unwrap());
-        let nat = Nat::new(config, None).unwrap();
+        let place = stage.handle;
+        let mut nat = Nat::new(config, None).unwrap();
+        nat.placed(place);
         let layout = Arc::new(layout);
         let shard = |id: usize| {
             let info = ShardInfo {
@@ -45,7 +48,7 @@ impl World {
             (nat.local(info), FlowTable::new(table, layout.clone(), hasher).unwrap())
         };
         let shards = (0..shards).map(shard).collect();
-        World { nat, steering, shards }
+        World { nat, steering, shards, place }
     }
 
     /// Opens a flow from inside in its shard, as packets would. `None` when that is not possible, or it
@@ -60,11 +63,26 @@ impl World {
         }
         let flows = Flows::of(table);
         let bound = self.nat.bind(shard, flows, &request(key, inner, remote));
-        let Bound { ends, displaced, .. } = bound.ok()?;
+        let Bound { ends, binding, mapping, displaced } = bound.ok()?;
         if let Some(displaced) = displaced {
+            let state = table.flow(displaced).and_then(|mut flow| flow.take(self.place));
+            let state = state.expect("what was seen");
+            let whose = (state.translated.expect("translated"), state.stage);
+            let now = rheostat_base::Time::ZERO;
+            self.nat.release(shard, (protocol, 0), whose, now, false);
             table.remove(displaced);
         }
         let flow = table.insert(table.hash_of(&key), &key, rheostat_base::Time::ZERO).unwrap();
+        let translated = Translated { ends, binding, turns_round: false, mapping };
+        let state = FlowState {
+            translated: Some(translated),
+            closing: Default::default(),
+            protocol,
+            session: Session::default(),
+            stage: Stage::Waiting,
+            opened_inside: true,
+        };
+        table.flow(flow).expect("inserted a moment ago").init(self.place, state);
         let alias = ends.external_key(protocol, 0);
         assert_eq!(self.steering.shard_of_key(&alias), id, "packets from outside lead elsewhere");
         table.alias(flow, table.hash_of(&alias), &alias).expect("a key of its own");
