@@ -32,7 +32,7 @@ impl World {
         let orientations = vec![Orientation::Inside, Orientation::Outside];
         let steering = Steering::new(&HashKey::new(key), 512, shards, orientations).unwrap();
         let steering = Arc::new(steering_for(&stage, steering).unwrap());
-        let place = stage.handle;
+        let place = layout.reserve::<FlowState>().unwrap();
         let mut nat = Nat::new(config, None).unwrap();
         nat.placed(place);
         let layout = Arc::new(layout);
@@ -79,7 +79,7 @@ impl World {
             closing: Default::default(),
             protocol,
             session: Session::default(),
-            stage: Stage::Waiting,
+            stage: super::flow::Stage::Waiting,
             opened_inside: true,
         };
         table.flow(flow).expect("inserted a moment ago").init(self.place, state);
