@@ -58,15 +58,16 @@ impl Segment {
             .to_vec()
     }
 
-    fn read(bytes: &[u8]) -> Segment {
+    /// `None` for what is no segment: a refusal.
+    fn read(bytes: &[u8]) -> Option<Segment> {
         let headers = Headers::parse_bytes(bytes, bytes.len(), LinkType::Ethernet).expect("IP");
-        let Tuple::Flow(key) = Tuple::of_bytes(bytes, &headers) else { panic!("a plain packet") };
+        let Tuple::Flow(key) = Tuple::of_bytes(bytes, &headers) else { return None };
         let end = |address, port| match address {
             IpAddr::V4(address) => (address, port),
             IpAddr::V6(_) => unreachable!("all packets here are of IPv4"),
         };
         let tcp = TcpSegment::new(&bytes[usize::from(headers.l4)..]).expect("TCP");
-        Segment {
+        Some(Segment {
             from: end(key.first(), key.first_port()),
             to: end(key.second(), key.second_port()),
             flags: tcp.flags().0,
@@ -76,7 +77,7 @@ impl Segment {
                 TcpOption::Timestamps(stamp, _) => Some(stamp),
                 _ => None,
             }),
-        }
+        })
     }
 }
 
@@ -210,7 +211,7 @@ impl Source for World {
         if self.out.is_empty() {
             let before = self.seen.len();
             let collected = self.collector.drain().into_iter();
-            self.seen.extend(collected.map(|packet| Segment::read(&packet.bytes)));
+            self.seen.extend(collected.filter_map(|packet| Segment::read(&packet.bytes)));
             // What has not come by the second look at the same was dropped.
             self.waited = if self.seen.len() > before { 0 } else { self.waited + 1 };
             if self.seen.len() < self.sent && self.waited < 2 {
