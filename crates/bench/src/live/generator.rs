@@ -191,8 +191,9 @@ mod tests {
             let mut generator = Generator::new(&wires, path.sink(), 1024, RING).expect("programs");
             // Where other work keeps the path from its core, queues run over, so that few may arrive, and late.
             let is_slow = |error: &LiveError| matches!(error, LiveError::Silent { .. });
-            let warmed = (0..100).map(|_| generator.warm_up(1024, WARM_UP_PATIENCE));
-            let warmed = warmed.skip_while(|outcome| outcome.as_ref().is_err_and(is_slow)).next();
+            let warmed = (0..100)
+                .map(|_| generator.warm_up(1024, WARM_UP_PATIENCE))
+                .find(|outcome| !outcome.as_ref().is_err_and(is_slow));
             warmed.expect("packets pass").expect("packets pass");
             let mut windows = (0..100)
                 .map(|_| generator.measure(Duration::from_millis(50), &[]).expect("a window"));
