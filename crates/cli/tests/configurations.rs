@@ -1,4 +1,6 @@
 //! The configurations that are shipped, over captures. Those for interfaces run live as well, in `tests/live`.
+//!
+//! Timed: processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The control socket of a running instance, with the commands that people use. No root is needed: the
 //! device is the simulated NIC.
 //!
-//! Timed: processes, sockets.
+//! Timed: sleep, processes, sockets.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,4 +1,6 @@
 //! Configurations that ask for more than the machine has, and what `rheo check` reports to programs.
+//!
+//! Timed: processes.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,6 @@
 //! What the exit status of `rheo bench migrate` says.
+//!
+//! Timed: processes.
 
 use std::process::Command;
 

@@ -115,6 +115,8 @@ fn open() -> io::Result<NetlinkSocket> {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: clock, devices.
+
     use rheostat_testkit::namespace::{isolated, shell};
 
     use super::*;
@@ -124,7 +126,7 @@ mod tests {
         let start = Instant::now();
         let mut events = Vec::new();
         while events.last() != Some(&(0, last)) {
-            assert!(start.elapsed() < Duration::from_secs(60), "{last:?} is missing: {events:?}");
+            assert!(start.elapsed() < Duration::from_secs(120), "{last:?} is missing: {events:?}");
             watch.wait(Duration::from_millis(50), &mut events).unwrap();
         }
         events.into_iter().map(|(_, event)| event).collect()

@@ -1,4 +1,6 @@
 //! Packets that the kernel refuses to send: counted as such, and their buffers come home.
+//!
+//! Timed: clock, devices.
 
 use rheostat_base::{DropReason, Time};
 use rheostat_io::Unsent;
@@ -127,7 +129,7 @@ fn what_waits_for_an_interface_that_is_down_is_not_sent_yet_and_at_the_end_refus
 /// Polls both ends until so many packets have arrived, and returns how many did.
 fn flows_polled_by_both(source: &mut Rig, sink: &mut Rig, wanted: usize) -> usize {
     let mut arrived = 0;
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(120);
     while arrived < wanted && std::time::Instant::now() < end {
         let now = source.now();
         source.poll(0, now, |cache, packet| cache.free(packet));

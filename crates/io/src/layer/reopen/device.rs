@@ -156,6 +156,8 @@ impl Drop for ReopenableDevice {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: threads.
+
     use rheostat_base::{DropReason, Time};
     use rheostat_packet::build::{FrameBuilder, Payload, Transport};
     use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig, PoolCache};
@@ -209,7 +211,8 @@ mod tests {
         assert_eq!(burst.len(), COUNT);
         reopener.let_go();
         assert_eq!(tx.send(&mut burst, &mut cache, Time::ZERO), 0);
-        assert_eq!((burst.len(), tx.refusal()), (COUNT, DropReason::LinkDown));
+        let why = tx.why_left(0, &burst[0]);
+        assert_eq!((burst.len(), why), (COUNT, DropReason::LinkDown));
         burst.drain(..).for_each(|packet| cache.free(packet));
 
         std::thread::scope(|scope| {
