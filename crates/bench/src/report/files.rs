@@ -189,7 +189,8 @@ mod tests {
         let path = folder.path().join("rows.jsonl");
         assert!(message(path.clone()).contains("rows.jsonl: No such file"));
         fs::write(&path, "{}\n").unwrap();
-        assert!(message(path).contains("line 1"));
+        assert!(message(path.clone()).contains("line 1"));
+        fs::remove_file(path).unwrap();
         assert!(message(folder.path().to_owned()).contains("rheo bench balance"));
     }
 }
