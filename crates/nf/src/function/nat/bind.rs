@@ -279,7 +279,7 @@ impl Nat {
         let usable = |port| self.is_dynamic(protocol, (address, port)) && flows.is_free(&key(port));
         let crowd = match crowds.get_mut(&way) {
             Some(crowd) => crowd,
-            None if supply == Supply::Free => {
+            None if supply == Supply::Free && suitable.len() > 0 => {
                 let tried = suitable.try_some(rng, TRIES, |rank| usable(class[rank]));
                 if let Some(rank) = tried {
                     return Some(((address, class[rank]), None));
@@ -292,7 +292,7 @@ impl Nat {
                     }),
                     false => Some(Holding::Kept),
                 };
-                let crowd = Crowd::new(class.len(), suitable.len() / 2, holding);
+                let crowd = Crowd::new(class.len(), (suitable.len() / 2).max(1), holding);
                 crowds.insert(way, crowd);
                 crowds.get_mut(&way)?
             }

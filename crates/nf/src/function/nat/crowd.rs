@@ -116,6 +116,12 @@ impl Crowds {
         if self.0.is_empty() { None } else { self.0.get_mut(way) }
     }
 
+    /// The number of crowds.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Adds a crowd.
     pub(super) fn insert(&mut self, way: Way, crowd: Crowd) {
         self.0.insert(way, crowd);

@@ -207,3 +207,32 @@ fn every_port_is_given_out_before_a_flow_is_refused() {
         }
     }
 }
+
+/// What a shard keeps about remote endpoints goes with the flows there, even where one port or none suits.
+#[test]
+fn no_crowd_outlives_its_flows() {
+    for shards in [1, 16] {
+        let mapping = Mapping::AddressAndPortDependent;
+        let config = NatConfig { ports: 2_000..=2_000, ..config(1, mapping) };
+        let mut world = World::new(config, [0x5a; 40], shards);
+        for remote in 0..64 {
+            let remote = (Ipv4Addr::new(198, 51, 100, remote), 53);
+            // The second takes the only port from the first, in the shard that has it.
+            let inner = [1, 2].map(|last| (Ipv4Addr::new(10, 0, 0, last), 4_000));
+            let ends: Vec<_> = inner.map(|inner| world.open(17, inner, remote)).into();
+            for ends in ends.into_iter().rev().flatten() {
+                let key = FlowKey::v4(ends.inner, remote, 17, 0);
+                let id = world.steering.shard_of_key(&key);
+                let (shard, table) = &mut world.shards[id.index()];
+                let Some(flow) = table.find_now(table.hash_of(&key), &key) else { continue };
+                let state = table.flow(flow).and_then(|mut flow| flow.take(world.place)).unwrap();
+                let whose = (state.translated.unwrap(), state.stage);
+                let now = rheostat_base::Time::ZERO;
+                world.nat.release(shard, (17, 0), whose, now, false);
+                table.remove(flow);
+            }
+        }
+        let crowds: usize = world.shards.iter().map(|(shard, _)| shard.crowds.len()).sum();
+        assert_eq!(crowds, 0, "{shards} shards");
+    }
+}
