@@ -11,7 +11,7 @@ use rheostat_nf::function::monitor::MonitorLog;
 use rheostat_nf::function::nat::{MappingLog, PortUsage, SharedNat};
 use rheostat_nf::function::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
 use rheostat_nf::{Chain, Empty, Shared, Stage, Then};
-use rheostat_observe::{FlowLines, LogMonitor, LogWriter};
+use rheostat_observe::{FlowLines, LogMonitor, LogWriter, PortBoard};
 use rheostat_state::StateLayout;
 use rheostat_state::txn::Objects;
 
@@ -25,6 +25,9 @@ pub(crate) trait WithChain {
 
     /// Told, before the chain, where the health of its backends is changed, if it balances load.
     fn balances(&mut self, _board: Arc<HealthBoard>) {}
+
+    /// Told, before the chain, how many ports its NAT has in use, if it has one.
+    fn watches(&mut self, _ports: Arc<PortBoard>) {}
 
     /// Told, before the chain, of a log that is written, if there is one.
     fn logs_to(&mut self, _log: LogMonitor) {}
@@ -126,8 +129,9 @@ fn open(function: &NatFunction, logs: Logs) -> Result<(Nat, Log), Failure> {
     let nat = Nat::new(function.nat.clone(), log.as_ref().map(|(_, log)| log.clone()))?;
     let usage = PortUsage::new(&function.nat);
     let writer = log.map(|(path, log)| LogWriter::start(path, log)).transpose()?;
-    let watch = PortWatch::start(usage.clone())?;
-    Ok((nat.with_usage(usage), Log { writer, watch: Some(watch) }))
+    let ports = Arc::new(PortBoard::new(usage.clone()));
+    let watch = PortWatch::start(ports.clone())?;
+    Ok((nat.with_usage(usage), Log { writer, watch: Some((watch, ports)) }))
 }
 
 /// The monitor of a configuration, and its log.
@@ -146,7 +150,7 @@ fn open_monitor(function: &MonitorFunction, logs: Logs) -> Result<(Monitor, Log)
 #[derive(Default)]
 struct Log {
     writer: Option<LogWriter>,
-    watch: Option<PortWatch>,
+    watch: Option<(PortWatch, Arc<PortBoard>)>,
 }
 
 impl Log {
@@ -159,6 +163,9 @@ impl Log {
     fn tell(&self, work: &mut impl WithChain) {
         if let Some(log) = &self.writer {
             work.logs_to(log.monitor());
+        }
+        if let Some((_, ports)) = &self.watch {
+            work.watches(ports.clone());
         }
     }
 }

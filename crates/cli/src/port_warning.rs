@@ -1,14 +1,14 @@
 //! Warns when the external addresses of a NAT run short of ports.
 
+use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use rheostat_nf::function::nat::{PortShare, PortUsage};
+use rheostat_observe::{PortBoard, PortLine};
 
-/// Ports in use of which there is a warning, in per cent.
-const SCARCE: u64 = 80;
 /// From one warning about an address and a protocol to the next.
 const PAUSE: Duration = Duration::from_secs(60);
 
@@ -26,14 +26,14 @@ impl PortWatch {
     ///
     /// # Errors
     /// When there can be no thread.
-    pub(crate) fn start(usage: PortUsage) -> io::Result<PortWatch> {
+    pub(crate) fn start(board: Arc<PortBoard>) -> io::Result<PortWatch> {
         let (stop, stopped) = mpsc::channel::<()>();
-        let mut warning = PortWarning::new(usage);
+        let (mut warnings, start) = (PortWarnings::default(), Instant::now());
         let watch = move || {
             // What it could not give up is found when the run makes sure of it.
             let _ = rheostat_base::privileges::give_up();
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                for warning in warning.due(Instant::now()) {
+                for warning in warnings.due(&board.lines(SystemTime::now()), start.elapsed()) {
                     eprintln!("warning: {warning}");
                 }
             }
@@ -52,64 +52,51 @@ impl Drop for PortWatch {
     }
 }
 
-/// The warnings about the ports of a NAT.
-struct PortWarning {
-    usage: PortUsage,
-    /// When there was a warning last, by address and protocol.
-    warned: Vec<Option<Instant>>,
-}
+/// When there was a warning last, since the start, by address and protocol.
+#[derive(Default)]
+struct PortWarnings(HashMap<(String, String), Duration>);
 
-impl PortWarning {
-    fn new(usage: PortUsage) -> PortWarning {
-        let warned = usage.shares().map(|_| None).collect();
-        PortWarning { usage, warned }
+impl PortWarnings {
+    /// The warnings that are due at `now`, since the start.
+    fn due(&mut self, lines: &[PortLine], now: Duration) -> Vec<String> {
+        let mut due = Vec::new();
+        for line in lines.iter().filter(|line| line.is_scarce()) {
+            let whose = (line.address.clone(), line.protocol.clone());
+            let is_recent = self.0.get(&whose).is_some_and(|time| now - *time < PAUSE);
+            if !is_recent {
+                self.0.insert(whose, now);
+                due.push(format!("nat: {line}: {}", line.advice()));
+            }
+        }
+        due
     }
-
-    /// The warnings that are due at `now`.
-    fn due(&mut self, now: Instant) -> Vec<String> {
-        let shares = self.usage.shares().zip(&mut self.warned);
-        let due = shares.filter(|(share, warned)| {
-            let recent = warned.is_some_and(|time| now.duration_since(time) < PAUSE);
-            share.per_cent() >= SCARCE && !recent
-        });
-        due.map(|(share, warned)| {
-            *warned = Some(now);
-            text(&share)
-        })
-        .collect()
-    }
-}
-
-fn text(share: &PortShare) -> String {
-    let PortShare { address, protocol, in_use, ports } = share;
-    let name = match protocol {
-        6 => "TCP ports",
-        17 => "UDP ports",
-        1 => "ICMP identifiers",
-        _ => "UDP-Lite ports",
-    };
-    let share = share.per_cent();
-    format!(
-        "nat: {in_use} of {ports} {name} of {address} are in use ({share} %): add addresses to `external`, or lower `quota`"
-    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_warning_names_the_address_and_what_to_do() {
-        let share = PortShare {
-            address: [203, 0, 113, 1].into(),
-            protocol: 6,
-            in_use: 52_000,
+    fn line(in_use: u64, scarce_since: Option<f64>) -> PortLine {
+        PortLine {
+            address: "203.0.113.1".into(),
+            protocol: "tcp".into(),
+            remote: None,
+            in_use,
             ports: 64_512,
-        };
-        let text = text(&share);
-        assert!(
-            text.starts_with("nat: 52000 of 64512 TCP ports of 203.0.113.1 are in use (80 %): add"),
-            "{text}"
-        );
+            scarce_since,
+            scarce_seconds: scarce_since,
+        }
+    }
+
+    #[test]
+    fn a_warning_names_the_address_and_what_to_do_once_a_minute() {
+        let mut warnings = PortWarnings::default();
+        let mut at = |seconds, line| warnings.due(&[line], Duration::from_secs(seconds));
+        assert_eq!(at(0, line(51_000, None)), [""; 0]);
+        let text = "nat: 203.0.113.1 tcp: 52000 of 64512 ports in use (80 %): add addresses to `external`, or \
+                    lower `quota`";
+        assert_eq!(at(1, line(52_000, Some(1.0))), [text]);
+        assert_eq!(at(60, line(52_000, Some(1.0))), [""; 0]);
+        assert_eq!(at(61, line(52_000, Some(1.0))), [text]);
     }
 }

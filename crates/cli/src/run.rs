@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::privileges::{self, Identity};
@@ -15,7 +15,7 @@ use rheostat_nf::function::lb::HealthBoard;
 use rheostat_nf::{Chain, ChainService};
 use rheostat_observe::{
     HealthLines, IncompleteFile, LinkLine, LiveLine, LogError, LogMonitor, LogWriter, OutputFiles,
-    Summary,
+    PortBoard, PortLine, Summary,
 };
 use rheostat_run::Sample;
 use rheostat_run::{RunReport, Runtime};
@@ -152,6 +152,8 @@ pub(crate) struct Finished {
     pub(crate) balance: Balance,
     /// What has happened to the interfaces of live devices.
     pub(crate) links: Vec<LinkLine>,
+    /// The ports of the chain's NAT at the end.
+    pub(crate) ports: Vec<PortLine>,
     /// Whether it ended because one of them was gone.
     pub(crate) is_link_lost: bool,
     /// What the functions of the chain shared, if they shared anything.
@@ -180,7 +182,7 @@ pub(crate) fn carry_out(
         privileges::become_later(identity);
     }
     let files = OutputFiles::default();
-    let run = Run { config, watch, identity, board: None, sample, files };
+    let run = Run { config, watch, identity, board: None, ports: None, sample, files };
     chains::build(&chain, lanes, seed, Logs::Written, run)
 }
 
@@ -190,6 +192,7 @@ struct Run {
     watch: Watch,
     identity: Option<Identity>,
     board: Option<Arc<HealthBoard>>,
+    ports: Option<Arc<PortBoard>>,
     sample: Option<u32>,
     files: OutputFiles,
 }
@@ -199,6 +202,10 @@ impl WithChain for Run {
 
     fn balances(&mut self, board: Arc<HealthBoard>) {
         self.board = Some(board);
+    }
+
+    fn watches(&mut self, ports: Arc<PortBoard>) {
+        self.ports = Some(ports);
     }
 
     fn logs_to(&mut self, log: LogMonitor) {
@@ -253,6 +260,7 @@ impl WithChain for Run {
             files: self.files.clone(),
             in_use: in_use(&named),
             links: board.clone(),
+            ports: self.ports.clone(),
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
         let view = run.view();
@@ -270,7 +278,8 @@ impl WithChain for Run {
         }
         let _ = health.map(LogWriter::close);
         let (links, files) = (board.lines(), self.files);
-        Ok(Finished { report, balance, links, is_link_lost, objects, files, told })
+        let ports = self.ports.map(|ports| ports.lines(SystemTime::now())).unwrap_or_default();
+        Ok(Finished { report, balance, links, ports, is_link_lost, objects, files, told })
     }
 }
 
@@ -299,12 +308,12 @@ fn start_health(lines: HealthLines, log: Option<&Path>) -> Result<LogWriter, Log
 fn print(finished: Finished, json: bool) -> ExitCode {
     let incomplete = finished.incomplete();
     let is_complete = incomplete.is_empty();
-    let Finished { report, balance, links, is_link_lost, .. } = finished;
+    let Finished { report, balance, links, ports, is_link_lost, .. } = finished;
     for warning in &report.warnings {
         err!("warning: {warning}");
     }
     let imbalance = balance.imbalance;
-    let summary = Summary { imbalance, incomplete, links, ..Summary::of(&report) };
+    let summary = Summary { imbalance, incomplete, links, ports, ..Summary::of(&report) };
     if json {
         out!("{}", summary.to_json());
     } else {

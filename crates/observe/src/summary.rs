@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::link_board::LinkLine;
 use crate::output_files::IncompleteFile;
+use crate::port_board::{self, PortLine};
 
 /// What a run came to. The fields are those of the JSON summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,6 +66,9 @@ pub struct Summary {
     /// The links of live devices; left out where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkLine>,
+    /// The ports of a NAT's external addresses; left out where none are in use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<PortLine>,
     /// "ok", or what did not hold.
     pub invariants: String,
 }
@@ -215,6 +219,7 @@ impl Summary {
             mpps: if sample.seconds > 0.0 { received as f64 / sample.seconds / 1e6 } else { 0.0 },
             incomplete: Vec::new(),
             links: Vec::new(),
+            ports: Vec::new(),
             invariants: "checked at the end".to_owned(),
         }
     }
@@ -309,6 +314,7 @@ impl fmt::Display for Summary {
         for link in self.links.iter().filter(|link| link.is_eventful()) {
             writeln!(f, "link      {link}")?;
         }
+        port_board::write_lines(f, &self.ports)?;
         write!(f, "invariants {}", self.invariants)
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -16,7 +16,7 @@ use rheostat_nf::function::lb::HealthBoard;
 use rheostat_observe::control::{
     BackendState, DeviceState, FileInUse, HealthWord, Reply, Request, Shuffle, Status,
 };
-use rheostat_observe::{LinkBoard, OutputFiles, Summary};
+use rheostat_observe::{LinkBoard, OutputFiles, PortBoard, Summary};
 use rheostat_run::RunView;
 use rheostat_state::txn::Objects;
 use rheostat_steer::Fence;
@@ -55,6 +55,8 @@ pub(crate) struct Instance {
     pub(crate) in_use: Vec<FileInUse>,
     /// What has happened to the interfaces of live devices.
     pub(crate) links: Arc<LinkBoard>,
+    /// The ports of the chain's NAT, if it has one.
+    pub(crate) ports: Option<Arc<PortBoard>>,
 }
 
 impl Instance {
@@ -87,7 +89,9 @@ impl Instance {
         let sample = self.view.sample();
         let incomplete = self.files.incomplete();
         let links = self.links.lines();
-        let summary = Summary { incomplete, links, ..Summary::so_far(&sample) };
+        let ports = self.ports.as_ref().map(|ports| ports.lines(SystemTime::now()));
+        let ports = ports.unwrap_or_default();
+        let summary = Summary { incomplete, links, ports, ..Summary::so_far(&sample) };
         let devices = self.view.devices().iter().zip(&sample.devices).map(|(device, counters)| {
             let lost = counters.queue_full.iter().sum::<u64>()
                 + counters.no_buffer

@@ -38,6 +38,7 @@ mod waiting;
 pub use config::{Filtering, Forward, Mapping, NatConfig, NatTimeouts, Pooling};
 pub use flow::FlowState;
 pub use log::{MappingChange, MappingEvent, MappingLog};
+#[doc(hidden)]
 pub use pool::{BlockError, Pool};
 pub use session::Session;
 pub use shard::NatShard;
@@ -304,7 +305,7 @@ impl NetworkFunction for Nat {
             crowds: Crowds::default(),
             displaced: None,
             zone: 0,
-            published: Vec::new(),
+            usage: self.usage.as_ref().map(PortUsage::open),
             classes,
             steering: shard.steering,
             mappings: Mappings::default(),
@@ -415,9 +416,8 @@ impl NetworkFunction for Nat {
     }
 
     fn periodic(&self, cx: &mut Cx<'_, NatShard>) -> Outcome<()> {
-        if let Some(usage) = &self.usage {
-            let NatShard { sets, published, .. } = cx.local();
-            usage.publish(sets, published);
+        if let NatShard { sets, crowds, usage: Some(usage), .. } = cx.local() {
+            usage.publish(sets, crowds);
         }
         silence::answer_unsolicited(cx)
     }
@@ -425,6 +425,10 @@ impl NetworkFunction for Nat {
     fn figures(&self, shard: &NatShard, figures: &mut Figures) {
         let Counts { created, ended, preserved, reused, taken, hairpinned, log_lost } =
             shard.counts;
+        if let Some(usage) = &shard.usage {
+            // The last word: the shard has had its last regular turn.
+            usage.clone().publish(&shard.sets, &shard.crowds);
+        }
         figures.add("endpoints_created", created);
         figures.add("endpoints_ended", ended);
         figures.add("ports_preserved", preserved);

@@ -30,6 +30,7 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         files: OutputFiles::default(),
         in_use: Vec::new(),
         links: Arc::default(),
+        ports: None,
     };
     let server = Server::start(ControlSocket::bind(&path).unwrap(), instance).unwrap();
     (server, interrupted, path, folder)

@@ -292,7 +292,9 @@ impl Nat {
                     }),
                     false => Some(Holding::Kept),
                 };
-                let crowd = Crowd::new(class.len(), (suitable.len() / 2).max(1), holding);
+                let ports = &self.rules.config.ports;
+                let ports = class.iter().filter(|port| ports.contains(port)).count();
+                let crowd = Crowd::new(class.len(), (suitable.len() / 2).max(1), ports, holding);
                 crowds.insert(way, crowd);
                 crowds.get_mut(&way)?
             }

@@ -55,18 +55,21 @@ pub(super) struct Crowd {
     /// Flows that have one of the ports, and how few there are for this to be a crowd no more.
     held: usize,
     least: usize,
+    /// The ports that the configuration gives out.
+    ports: usize,
 }
 
 impl Crowd {
     /// `size` ports, of which `holding` says what they are: `None` for a free one. It is a crowd as long as
-    /// flows have `least` of them.
+    /// flows have `least` of them. The configuration gives out `ports` of them.
     pub(super) fn new(
         size: usize,
         least: usize,
+        ports: usize,
         mut holding: impl FnMut(usize) -> Option<Holding>,
     ) -> Crowd {
         let (free, spent) = (RankSet::new(size), RankSet::new(size));
-        let mut crowd = Crowd { free, spent, waiting: Waiting::default(), held: 0, least };
+        let mut crowd = Crowd { free, spent, waiting: Waiting::default(), held: 0, least, ports };
         for rank in 0..size {
             match holding(rank) {
                 Some(holding) => crowd.hold(rank, holding),
@@ -74,6 +77,11 @@ impl Crowd {
             }
         }
         crowd
+    }
+
+    /// Ports of flows that are not over, those that the configuration has given away included.
+    pub(super) fn in_use(&self) -> usize {
+        (self.held - self.spent.len()).min(self.ports)
     }
 
     /// A flow has the port of `rank` from now on.
@@ -106,6 +114,14 @@ impl Crowd {
     }
 }
 
+/// How full the ports of a crowd are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fullest {
+    pub(super) remote: Endpoint,
+    pub(super) in_use: usize,
+    pub(super) ports: usize,
+}
+
 /// The crowds of a shard.
 #[derive(Debug, Default)]
 pub(super) struct Crowds(HashMap<Way, Crowd>);
@@ -114,6 +130,20 @@ impl Crowds {
     /// The crowd on a way, if there is one.
     pub(super) fn get_mut(&mut self, way: &Way) -> Option<&mut Crowd> {
         if self.0.is_empty() { None } else { self.0.get_mut(way) }
+    }
+
+    /// For each external address and protocol that has crowds, the crowd with the largest share of its ports in
+    /// use. The time grows with the number of crowds, each of which has flows on half of its ports.
+    pub(super) fn fullest(&self) -> HashMap<(Ipv4Addr, u8), Fullest> {
+        let mut fullest: HashMap<_, Fullest> = HashMap::new();
+        for (way, crowd) in &self.0 {
+            let found = Fullest { remote: way.remote, in_use: crowd.in_use(), ports: crowd.ports };
+            let known = fullest.entry((way.external, way.protocol)).or_insert(found);
+            if found.in_use * known.ports > known.in_use * found.ports {
+                *known = found;
+            }
+        }
+        fullest
     }
 
     /// The number of crowds.

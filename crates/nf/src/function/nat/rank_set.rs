@@ -29,7 +29,6 @@ impl RankSet {
     }
 
     /// The number of members.
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.len
     }

@@ -17,6 +17,7 @@ use super::log::{LogEnd, MappingEvent};
 use super::mapping::{MappingId, Mappings};
 use super::ports::PortSets;
 use super::silence::Silence;
+use super::usage::UsageEnd;
 
 /// The ports that lead to each shard.
 #[derive(Debug)]
@@ -62,8 +63,8 @@ pub struct NatShard {
     pub(super) displaced: Option<Ends>,
     /// The zone of the flow that was opened last.
     pub(super) zone: u32,
-    /// The ports in use that were published last, by set.
-    pub(super) published: Vec<usize>,
+    /// Where the ports in use are published, if somebody watches.
+    pub(super) usage: Option<UsageEnd>,
     pub(super) mappings: Mappings,
     pub(super) permissions: Permissions,
     pub(super) answers: RateLimit,
