@@ -288,8 +288,7 @@ pub struct Seen<'a, S> {
 pub struct Flows<'a>(Option<&'a FlowTable>);
 
 impl<'a> Flows<'a> {
-    /// Those of a table, for the tests of functions.
-    #[cfg(test)]
+    /// Those of a table, for tests and measurements of functions.
     pub(crate) fn of(table: &'a FlowTable) -> Flows<'a> {
         Flows(Some(table))
     }

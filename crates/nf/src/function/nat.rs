@@ -21,6 +21,7 @@ mod forwards;
 mod lifetime;
 mod log;
 mod mapping;
+mod occupancy;
 pub mod pool;
 mod ports;
 mod rank_set;
@@ -39,6 +40,7 @@ pub use config::{Filtering, Forward, Mapping, NatConfig, NatTimeouts, Pooling};
 pub use flow::FlowState;
 pub use log::{MappingChange, MappingEvent, MappingLog};
 #[doc(hidden)]
+pub use occupancy::{NewFlow, Occupancy};
 pub use pool::{BlockError, Pool};
 pub use session::Session;
 pub use shard::NatShard;
