@@ -121,6 +121,11 @@ impl Flows {
     pub fn len(&self) -> usize {
         self.0.len()
     }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// The first difference between a run and the same packets' run on one lane.
