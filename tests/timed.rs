@@ -50,7 +50,7 @@ fn needed(tests: &str) -> Vec<&'static str> {
     let uses = |call: &&str| code.iter().any(|line| line.contains(*call));
     KINDS
         .iter()
-        .filter(|(_, calls)| calls.iter().any(|call| uses(call)))
+        .filter(|(_, calls)| calls.iter().any(&uses))
         .map(|kind| kind.0)
         .collect()
 }
