@@ -48,11 +48,7 @@ fn needed(tests: &str) -> Vec<&'static str> {
     let code: Vec<_> =
         tests.lines().map(str::trim_start).filter(|line| !line.starts_with("//")).collect();
     let uses = |call: &&str| code.iter().any(|line| line.contains(*call));
-    KINDS
-        .iter()
-        .filter(|(_, calls)| calls.iter().any(&uses))
-        .map(|kind| kind.0)
-        .collect()
+    KINDS.iter().filter(|(_, calls)| calls.iter().any(&uses)).map(|kind| kind.0).collect()
 }
 
 /// What is wrong with the tag of a source file.

@@ -74,7 +74,7 @@ enum Command {
     /// Check a configuration without running it.
     Check(check::Args),
     /// Write generated or replayed traffic to a capture, or describe it.
-    Gen(generate::Args),
+    Gen(Box<generate::Args>),
     /// Say what this machine can do for rheostat, what it lacks, and what mends it.
     Doctor(doctor::Args),
     /// Show the figures of a running instance.

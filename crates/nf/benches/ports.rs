@@ -9,6 +9,8 @@
 //!
 //! `cargo bench -p rheostat-nf --bench ports [-- WINDOWS]`
 
+#![allow(clippy::disallowed_methods, reason = "functions read no clock; what measures them does")]
+
 use std::time::Instant;
 
 use rheostat_nf::function::nat::{Mapping, Occupancy};
