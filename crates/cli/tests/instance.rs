@@ -42,9 +42,10 @@ impl Instance {
 
     fn spawn(config: &Path, folder: TempDir, flags: &[&str], errors: Stdio) -> Instance {
         let socket = folder.path().join("x.sock");
-        // Of two sockets, the one that answers is ours.
-        let child = Command::new(RHEO)
-            .arg("run")
+        // Of two sockets, the one that answers is ours. SIGHUP is as a terminal has it, also where the tests run under
+        // nohup.
+        let child = Command::new("env")
+            .args(["--default-signal=HUP", RHEO, "run"])
             .arg(config)
             .args(["--duration", "3600s", "--json", "--seed", "7", "--control"])
             .arg(&socket)
