@@ -42,7 +42,7 @@ pub(crate) struct Devices {
 }
 
 /// Makes sure that no two devices have one interface, by whatever names. Interfaces that are not there are left
-/// to whoever opens them.
+/// to the code that opens them.
 ///
 /// # Errors
 /// [`Failure::SameInterface`] names both.

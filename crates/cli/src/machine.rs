@@ -69,7 +69,7 @@ pub(crate) fn file_id(path: &Path) -> Option<FileId> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(_) => return None,
         }
-        // A link that leads nowhere is followed by whoever makes the file.
+        // A link that leads nowhere is followed by the call that makes the file.
         match fs::read_link(&path) {
             Ok(target) => path = folder_of(&path).join(target),
             Err(_) => break,

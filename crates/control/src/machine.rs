@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rheostat_base::CoreId;
 
-/// A machine, as far as a configuration refers to it. Whoever implements this does the I/O; what it cannot tell is
+/// A machine, as far as a configuration refers to it. The implementation does the I/O; what it cannot tell is
 /// left unchecked.
 pub trait Machine {
     /// Whether the kernel has a network interface of this name, in the network namespace of the process.

@@ -20,7 +20,7 @@ fn interfaces(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
     for (index, device) in config.devices.iter().enumerate() {
         let DeviceKind::Live(live) = &device.kind else { continue };
         let Some(interface) = &live.interface else { continue };
-        // A TAP interface is made by whoever opens it.
+        // A TAP interface is made by the process that opens it.
         if live.access == Access::Tap || machine.has_interface(interface) != Some(false) {
             continue;
         }

@@ -160,7 +160,7 @@ fn check(table: &Table<'_>, nat: &NatConfig, findings: &mut Findings) {
                 .help("forward one of the external addresses, or add this one to `external`");
             findings.push(finding);
         }
-        // Without `inside`, whoever is behind the inner device is translated.
+        // Without `inside`, every host behind the inner device is translated.
         if nat.inside.iter().next().is_some() && !nat.inside.contains(internal.into()) {
             let message = format!("{internal} is not inside: its answers would not be translated");
             let finding = Finding::mistake(forward_key("internal"), message)

@@ -33,7 +33,7 @@ pub struct LiveConfig {
 /// What becomes of a run when an interface is gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLoss {
-    /// It ends, with an exit status of its own, so that whoever started it decides. The default: it needs no
+    /// It ends, with an exit status of its own, so that the supervisor decides. The default: it needs no
     /// privileges, and a gateway that has lost an interface is noticed.
     #[default]
     Exit,
