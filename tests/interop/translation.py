@@ -40,7 +40,8 @@ class Translation:
         static = self._static.get((flow.protocol, flow.source))
         if static is not None:
             self.complaints.append(f"{flow.source} has the forward {static} and left from {seen.source}")
-        if flow in self._outward:
+        # A SYN opens a connection, which may get another endpoint once the one before is over.
+        if flow in self._outward and not _opens(asked):
             self.complaints.append(f"{flow.source} to {flow.destination}: {self._outward[flow]} became {seen.source}")
         if self._inward.get(seen, flow.source) != flow.source:
             self.complaints.append(f"{seen.source} for {self._inward[seen]} and {flow.source}, to {flow.destination}")
@@ -130,3 +131,9 @@ class Translation:
             inside = inside or self._static_inward.get((flow.protocol, end))
             if inside is not None:
                 replace(inside)
+
+
+def _opens(packet: Datagram) -> bool:
+    """Whether a packet is a SYN, and no answer to one."""
+    segment = packet.payload
+    return packet.protocol == 6 and packet.offset == 0 and len(segment) > 13 and segment[13] & 0x12 == 2

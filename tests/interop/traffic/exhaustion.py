@@ -17,10 +17,12 @@ def udp_ports() -> Scenario:
     script = Script("four ports for six UDP flows to one remote", ports=PORTS)
     server = Endpoint(REMOTE, 53)
     clients = [Endpoint(f"10.0.1.{host}", 6_000 + host % 2) for host in range(1, 7)]
-    for client in clients:
-        script.lan(udp(client, server), "question")
+    # Answered first: rheo gives a port that nobody has answered to another host.
     for client in clients[:4]:
+        script.lan(udp(client, server), "question")
         script.wan(udp(server, client), "answer")
+    for client in clients[4:]:
+        script.lan(udp(client, server), "question")
     script.lan(udp(clients[0], server), "one that has a port goes on")
     return script.done()
 
@@ -29,8 +31,9 @@ def tcp_ports() -> Scenario:
     script = Script("four ports for six TCP connections to one remote", ports=PORTS)
     server = Endpoint(REMOTE, 80)
     clients = [Endpoint(f"10.0.1.{host}", 6_000 + host) for host in range(1, 7)]
-    for client in clients:
-        script.lan(tcp(client, server, "S", seq=1), "SYN")
     for client in clients[:4]:
+        script.lan(tcp(client, server, "S", seq=1), "SYN")
         script.wan(tcp(server, client, "SA", seq=7, ack=2), "SYN and ACK")
+    for client in clients[4:]:
+        script.lan(tcp(client, server, "S", seq=1), "SYN")
     return script.done()

@@ -8,8 +8,8 @@ from expect import expect, expect_success
 from place import Place
 from servers import IPERF_PORT
 
-#: What is sent over TCP, however long it takes.
-TCP_BYTES = 2 << 20
+#: What is sent over TCP, however long it takes: more than the buffers of both sockets hold, which iperf3 does not wait for.
+TCP_BYTES = 16 << 20
 #: UDP so slowly that a socket's buffer holds what comes in a third of a second in which nobody reads it; and the share
 #: that may be lost all the same.
 UDP_RATE, UDP_PACKETS, UDP_LENGTH, UDP_LOSS_PERCENT = "2M", 400, 1200, 2.0
