@@ -58,7 +58,7 @@ pub trait RxQueue: Send {
     fn wait_fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// What a lane that has found nothing may do, after a last look at the queue. The lane has said before that it
-    /// is about to sleep, so whoever announces a packet from then on wakes it.
+    /// is about to sleep, so a packet that is announced from then on wakes it.
     ///
     /// A device that polling drives is driven once more: the last lane to go to sleep brings what the others have
     /// made possible. By default, packets that wait keep the lane awake, and a queue without a descriptor lets it

@@ -3,10 +3,10 @@
 //!
 //! | step | who | what |
 //! |---|---|---|
-//! | 1 | whoever follows the interface | [`Reopener::let_go`]: nothing more arrives; lanes receive what has arrived, and what they send is left to them (`link_down`) |
+//! | 1 | the follower of the interface | [`Reopener::let_go`]: nothing more arrives; lanes receive what has arrived, and what they send is left to them (`link_down`) |
 //! | 2 | the same | [`Reopener::reopen`]: opens the device with the placement of the old one, and offers each lane new queues |
 //! | 3 | each lane | has received everything from its old queues, and takes the new ones |
-//! | 4 | whoever follows | closes the old device |
+//! | 4 | the follower | closes the old device |
 //!
 //! Counters go on from where they were. A lane pays a relaxed load per empty poll, and an uncontended lock per
 //! burst that it sends.

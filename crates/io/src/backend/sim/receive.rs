@@ -49,7 +49,7 @@ impl RxQueue for SimRx {
         None
     }
 
-    /// Without loss, whoever drives the NIC wakes the lanes that it puts packets before. What keeps a packet from
+    /// Without loss, the lane that drives the NIC wakes the lanes that it puts packets before. What keeps a packet from
     /// its queue is the work of a lane, and a lane drives the NIC once more after its work; the lock, which is
     /// waited for, shows the last of them what all the others have done.
     fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {

@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::device::{QueueEnd, QueuePair, RxQueue, TxQueue, Unsent};
 
-/// Where a lane and whoever opens devices exchange queues.
+/// Where a lane and the thread that opens devices exchange queues.
 pub(super) struct Exchange {
     /// Locked by the lane alone while both of its queues are there.
     tx: Mutex<Option<Box<dyn TxQueue>>>,
@@ -96,7 +96,7 @@ impl ReopenableRx {
     /// Takes the queues that are offered; the old ones are empty.
     #[cold]
     fn exchange(&mut self, pool: &mut PoolCache) {
-        // Whoever holds it is about to let go of it; the next poll finds it free.
+        // The thread that holds it is about to let go of it; the next poll finds it free.
         let Ok(mut state) = self.exchange.state.try_lock() else { return };
         let Some(new) = state.new.take() else { return };
         let rx = std::mem::replace(&mut self.inner, new.rx);
