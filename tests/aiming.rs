@@ -11,7 +11,7 @@ use rheostat_steer::{HashKey, Orientation, PacketSet, Steering, Whose};
 
 const SHARDS: usize = 128;
 const FLOWS: u32 = 4_096;
-const KEYS: u64 = 500;
+const KEYS: u64 = 200;
 
 /// Flows that were chosen.
 struct Choice {

@@ -116,7 +116,8 @@ fn ports_left_for_others(quota: Option<u32>) -> usize {
     }
     let config = NatConfig { quota, ..NatConfig::new(vec![EXTERNAL]) };
     let outcome = run(config, 262_144, script);
-    (0..1_000).filter(|number| outcome.reached().contains(&friend(*number))).count()
+    let reached = outcome.reached();
+    (0..1_000).filter(|number| reached.contains(&friend(*number))).count()
 }
 
 #[test]
@@ -168,7 +169,8 @@ fn unanswered_flows_give_way_in_a_full_table() {
     }
     let outcome = run(config(), 4_096, script);
     let inward = outcome.sent.iter().filter(|(_, to)| to.0.octets()[0] == 10).count();
-    let begun = (100..200).filter(|number| outcome.reached().contains(&friend(*number))).count();
+    let reached = outcome.reached();
+    let begun = (100..200).filter(|number| reached.contains(&friend(*number))).count();
     println!(
         "of 100 answered flows 100 of 100,000 later live {}; of 100 new hosts {begun} get a flow",
         inward - 100
@@ -206,7 +208,8 @@ fn one_remote_host_cannot_fill_the_table() {
     }
     let outcome = run(config(), 65_536, script);
     let let_in = outcome.sent.iter().filter(|(from, _)| from.0 == remote).count();
-    let begun = (100..200).filter(|number| outcome.reached().contains(&friend(*number))).count();
+    let reached = outcome.reached();
+    let begun = (100..200).filter(|number| reached.contains(&friend(*number))).count();
     let own = outcome.sent.iter().filter(|(from, _)| *from == SERVER).count();
     println!("of 65,535 packets {let_in} come in; of 100 new hosts {begun} get a flow");
     assert_eq!((let_in, own, begun), (64, 2, 100));

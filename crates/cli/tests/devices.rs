@@ -453,7 +453,10 @@ fn one_thread_alone_keeps_capabilities_and_only_to_open_devices_again() {
                 let tasks = fs::read_dir(format!("/proc/{}/task", instance.child.id())).unwrap();
                 let mut found = Vec::new();
                 for task in tasks {
-                    let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+                    // A thread may have ended since.
+                    let Ok(status) = fs::read_to_string(task.unwrap().path().join("status")) else {
+                        continue;
+                    };
                     let field = |name: &str| {
                         let line = status.lines().find_map(|line| line.strip_prefix(name));
                         line.unwrap().trim().to_owned()

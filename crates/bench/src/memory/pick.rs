@@ -81,7 +81,7 @@ impl Picks {
         let flows: Vec<u32> = (0..load.flows).filter(|&flow| is_own(flow)).collect();
         assert!(!flows.is_empty(), "a lane without flows measures nothing");
 
-        let length = round_length(load.flows);
+        let length = round_length(load);
         let seed = load.seed.wrapping_add(lane as u64);
         let mut picker = FlowPicker::new(load.flows, load.distribution, 2 * length, seed);
         let data = std::iter::repeat_with(move || picker.pick()).filter(|&flow| is_own(flow));
@@ -106,9 +106,14 @@ impl Picks {
 }
 
 /// Packets per round and direction: enough that a round touches more flows than caches hold, where
-/// there are so many.
-fn round_length(flows: u32) -> usize {
-    if flows > 100_000 { 1 << 22 } else { 1 << 20 }
+/// there are so many, and that the edges of a round are rare, where they cut short connections off.
+fn round_length(load: &Load) -> usize {
+    match load.flows {
+        100_001.. => 1 << 22,
+        10_000.. => 1 << 20,
+        _ if load.new_flow_share > 0.0 => 1 << 20,
+        _ => 1 << 17,
+    }
 }
 
 /// Replaces data packets by short connections until these open with the given share of all packets,
