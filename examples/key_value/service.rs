@@ -125,13 +125,13 @@ impl Service for KeyValue {
                 }
             };
             let answer = answer(&placed, &text);
-            let (device, link) = (packet.meta.device, packet.meta.link());
+            let (device, link) = (packet.device(), packet.link());
             // First the buffer of the request, which the answer can have.
             out.consume(placed.packet, lane.pool, lane.counters);
             lane.counters.originated.increment();
             match lane.pool.alloc_from(&answer) {
                 Ok(mut packet) => {
-                    packet.meta.set_link(link);
+                    packet.set_link(link);
                     out.send(device, packet, lane.pool, lane.counters);
                 }
                 Err(_) => lane.counters.dropped.add(DropReason::NoBuffer, 1),
@@ -178,7 +178,7 @@ fn answer(Placed { packet, arrival }: &Placed, text: &str) -> Vec<u8> {
     let udp = Transport::Udp { ports: (key.first_port(), key.second_port()) };
     let frame = FrameBuilder::new(key.first(), key.second(), udp, Payload::Bytes(text.as_bytes()));
     match EthernetFrame::new(packet.data()) {
-        Ok(link) if packet.meta.link() == LinkType::Ethernet => {
+        Ok(link) if packet.link() == LinkType::Ethernet => {
             let (source, destination) = (link.destination(), link.source());
             frame.with_ethernet(Ethernet { source, destination, vlan: None }).to_vec()
         }

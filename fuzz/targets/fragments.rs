@@ -42,13 +42,13 @@ fuzz_target!(|pieces: Vec<Piece>| {
     let mut now = Time::ZERO;
     let mut inside = HashSet::new();
     let out = |packet: Mbuf, inside: &mut HashSet<u32>, cache: &mut PoolCache| {
-        assert!(inside.remove(&packet.meta.stamp), "a fragment came out twice");
+        assert!(inside.remove(&packet.stamp()), "a fragment came out twice");
         cache.free(packet);
     };
     for (number, piece) in pieces.iter().enumerate() {
         now += Duration::from_millis(piece.pass_ms.into());
         let mut packet = cache.alloc(40).unwrap();
-        packet.meta.stamp = number as u32;
+        packet.set_stamp(number as u32);
         inside.insert(number as u32);
         let hosts = FlowKey::v4((Ipv4Addr::new(10, 0, 0, 1), 0), (Ipv4Addr::BROADCAST, 0), 17, 0);
         let offset = u16::from(piece.offset % 16) * 8;

@@ -25,8 +25,8 @@ fuzz_target!(|input: (u8, u16, &[u8])| {
     }
     let mut cache = PoolCache::new(POOL.with(Mempool::clone));
     let mut packet = cache.alloc_from(bytes).unwrap();
-    packet.meta.set_link(LINKS[usize::from(link) % LINKS.len()]);
-    packet.meta.wire_len = bytes.len() as u32 + u32::from(beyond);
+    packet.set_link(LINKS[usize::from(link) % LINKS.len()]);
+    packet.set_wire_len(bytes.len() as u32 + u32::from(beyond));
     let parsed = Headers::parse(&packet);
     let short = usual::v4(&packet).or_else(|| usual::v6(&packet));
     if let Some((headers, key)) = short {
@@ -36,7 +36,7 @@ fuzz_target!(|input: (u8, u16, &[u8])| {
     if let Ok(headers) = parsed {
         assert!(headers.l3 <= headers.l4);
         assert!(u32::from(headers.l4) <= headers.end);
-        assert!(headers.end <= packet.meta.wire_len);
+        assert!(headers.end <= packet.wire_len());
         match Tuple::of(&packet, &headers) {
             Tuple::Flow(key) => assert!(headers.fragment.is_none() && key.zone() == headers.zone),
             Tuple::Fragment(key, fragment) => {

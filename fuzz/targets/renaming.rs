@@ -23,8 +23,8 @@ const LINKS: [LinkType; 5] = [
 fn judged(bytes: &[u8], cut: u32, link: LinkType, headers: &Headers) -> Option<Validity> {
     let mut cache = PoolCache::new(POOL.with(Mempool::clone));
     let mut packet = cache.alloc_from(bytes).unwrap();
-    packet.meta.set_link(link);
-    packet.meta.wire_len = bytes.len() as u32 + cut;
+    packet.set_link(link);
+    packet.set_wire_len(bytes.len() as u32 + cut);
     let validity = judge_packet(&packet, headers);
     cache.free(packet);
     validity

@@ -21,7 +21,7 @@ fuzz_target!(|input: (u128, u16, u8, &[u8])| {
     }
     let mut cache = PoolCache::new(POOL.with(Mempool::clone));
     let mut packet = cache.alloc_from(bytes).unwrap();
-    packet.meta.set_link(LinkType::Raw);
+    packet.set_link(LinkType::Raw);
     if let Ok(headers) = Headers::parse(&packet) {
         let before = judge_packet(&packet, &headers);
         let field = usize::from(headers.l4)

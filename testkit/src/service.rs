@@ -43,7 +43,7 @@ pub fn note_order<L>(packet: &Mbuf, arrival: &Arrival, lane: &mut LaneState<'_, 
     }
     let flow = shard.table.find_now(arrival.hash, &arrival.key).expect("there now");
     let mut flow = shard.table.flow(flow).expect("there now");
-    if flow.note_arrival(arrival.forward, packet.meta.device, packet.meta.stamp) {
+    if flow.note_arrival(arrival.forward, packet.device(), packet.stamp()) {
         lane.counters.reordered.increment();
     }
 }

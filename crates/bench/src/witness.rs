@@ -60,7 +60,7 @@ impl Witness {
 impl Sink for End {
     fn take(&mut self, packets: &[Mbuf]) {
         let End(witness, sabotage) = self;
-        let stamps = packets.iter().map(|packet| packet.meta.stamp);
+        let stamps = packets.iter().map(|packet| packet.stamp());
         let is_kept = |stamp: &u32| sabotage.is_none_or(|every| *stamp % every != 0);
         stamps.filter(is_kept).for_each(|stamp| witness.note(stamp));
     }

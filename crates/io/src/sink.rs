@@ -66,8 +66,8 @@ impl Sink for CollectorSink {
         let mut collected = self.packets.lock().unwrap_or_else(PoisonError::into_inner);
         collected.extend(packets.iter().map(|packet| Collected {
             queue: self.queue,
-            stamp: packet.meta.stamp,
-            time: packet.meta.timestamp,
+            stamp: packet.stamp(),
+            time: packet.timestamp(),
             bytes: packet.to_vec(),
         }));
     }

@@ -52,7 +52,7 @@ fn packets_arrive_once_in_order_on_the_lane_of_their_hash() {
             assert_eq!(table.read()[bucket], QueueId(lane as u16));
             let before = last.insert(flow(&bytes), number(&bytes));
             assert!(before.is_none_or(|before| before < number(&bytes)), "out of order");
-            assert_eq!(packet.meta.timestamp, Time::from_millis(5));
+            assert_eq!(packet.timestamp(), Time::from_millis(5));
             lanes_seen[lane] += 1;
         };
         while sent < 20_000 {

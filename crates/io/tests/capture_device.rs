@@ -187,8 +187,8 @@ fn either_side_may_be_missing() {
     assert!(poll(&mut *queue.rx, 32, &mut cache, Time::ZERO).is_empty());
     assert!(writing.monitor().is_exhausted());
     let mut packet = cache.alloc_from(b"sent").unwrap();
-    packet.meta.timestamp = Time::from_nanos(1_000_000_007);
-    packet.meta.set_link(LinkType::LinuxCooked2);
+    packet.set_timestamp(Time::from_nanos(1_000_000_007));
+    packet.set_link(LinkType::LinuxCooked2);
     let mut burst = Burst::from_iter([packet]);
     assert_eq!(queue.tx.send(&mut burst, &mut cache, Time::ZERO), 1);
     // Dropping the last handle ends the file, too.
@@ -235,7 +235,7 @@ fn a_replay_keeps_the_distances_of_the_capture() {
     let mut arrived_at = |elapsed: u64| -> Vec<Time> {
         let now = start + Duration::from_millis(elapsed);
         let packets = poll(&mut *rx, 32, &mut cache, now);
-        packets.iter().map(|packet| packet.meta.timestamp).collect()
+        packets.iter().map(|packet| packet.timestamp()).collect()
     };
     assert_eq!(arrived_at(0), [Time::from_secs(1_700_000_000)]);
     assert_eq!(arrived_at(999), []);
@@ -300,7 +300,7 @@ fn captures_of_two_devices_are_read_in_the_order_of_their_stamps() {
         for queue in queues.iter_mut().rev() {
             let mut burst = Burst::new();
             queue.rx.recv(&mut burst, &mut cache, Time::ZERO);
-            times.extend(burst.iter().map(|packet| packet.meta.timestamp));
+            times.extend(burst.iter().map(|packet| packet.timestamp()));
             received.fetch_add(burst.len() as u64, Ordering::Relaxed);
             queue.tx.send(&mut burst, &mut cache, Time::ZERO);
         }

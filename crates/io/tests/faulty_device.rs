@@ -19,7 +19,7 @@ fn run(faults: &FaultConfig, pool: &Mempool) -> (Vec<u32>, u64) {
         for queue in &mut queues {
             // Small polls, so that doubled packets have to wait.
             for packet in poll(&mut *queue.rx, 4, &mut cache, now) {
-                stamps.push(packet.meta.stamp);
+                stamps.push(packet.stamp());
                 cache.free(packet);
             }
         }

@@ -53,9 +53,9 @@ proptest! {
             prop_assert_eq!(rx.backlog(), waiting.len());
             for packet in poll(&mut *rx, take, &mut cache, Time::ZERO) {
                 let expected = waiting.pop_front();
-                prop_assert_eq!(Some(packet.meta.stamp), expected);
+                prop_assert_eq!(Some(packet.stamp()), expected);
                 prop_assert_eq!(Some(number(packet.data())), expected);
-                prop_assert_eq!(packet.meta.timestamp.as_nanos(), u64::from(packet.meta.stamp) * 1_000);
+                prop_assert_eq!(packet.timestamp().as_nanos(), u64::from(packet.stamp()) * 1_000);
                 cache.free(packet);
             }
             prop_assert_eq!(rx.backlog(), waiting.len());
@@ -97,7 +97,7 @@ fn a_frame_too_long_for_a_chain_is_dropped_even_without_loss() {
     let mut nic = open(config, at_once(frames), &pool);
     let mut rx = nic.queues().remove(0).rx;
     let packets = poll(&mut *rx, 32, &mut cache, Time::ZERO);
-    let stamps: Vec<u32> = packets.iter().map(|packet| packet.meta.stamp).collect();
+    let stamps: Vec<u32> = packets.iter().map(|packet| packet.stamp()).collect();
     assert_eq!(stamps, [0, 2]);
     let counters = nic.monitor().counters();
     assert_eq!((counters.arrived, counters.oversize), (3, 1));
@@ -210,7 +210,7 @@ fn lanes_polled_in_turn_always_see_the_same() {
             for (lane, queue) in queues.iter_mut().enumerate() {
                 now += std::time::Duration::from_micros(7 + 5 * lane as u64);
                 for packet in poll(&mut *queue.rx, 8, &mut cache, now) {
-                    seen.push((lane, packet.meta.stamp));
+                    seen.push((lane, packet.stamp()));
                     cache.free(packet);
                 }
             }
@@ -244,7 +244,7 @@ fn a_link_holds_packets_back() {
     assert_eq!(stepper.next_arrival(micros(9)), None);
     let mut rx = nic.queues().remove(0).rx;
     let packets = poll(&mut *rx, 32, &mut cache, Time::ZERO);
-    let times: Vec<u64> = packets.iter().map(|p| p.meta.timestamp.as_nanos()).collect();
+    let times: Vec<u64> = packets.iter().map(|p| p.timestamp().as_nanos()).collect();
     assert_eq!(times, [1_000, 2_000, 3_000, 4_000, 5_000]);
 }
 
@@ -375,12 +375,12 @@ fn hashes_what_the_steering_expects() {
     let steering = config.steering.clone();
     let mut nic = open(config, at_once(frames), &pool);
     let packets = poll(&mut *nic.queues().remove(0).rx, 32, &mut cache, Time::ZERO);
-    let kinds: Vec<HashKind> = packets.iter().map(|packet| packet.meta.hash_kind()).collect();
+    let kinds: Vec<HashKind> = packets.iter().map(|packet| packet.hash_kind()).collect();
     let addresses = HashKind::Addresses;
     let expected =
         [HashKind::Ports, HashKind::Ports, addresses, addresses, HashKind::None, HashKind::None];
     assert_eq!(kinds, expected);
-    let hash = |packet: usize| packets[packet].meta.hash;
+    let hash = |packet: usize| packets[packet].hash();
     assert_eq!(hash(0), hash(1), "both directions meet");
     assert_ne!(hash(0), hash(2));
     assert_eq!((hash(4), hash(5)), (0, 0));

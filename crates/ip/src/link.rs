@@ -17,7 +17,7 @@ pub struct Received<'a> {
 
 impl<'a> From<&'a Mbuf> for Received<'a> {
     fn from(packet: &'a Mbuf) -> Received<'a> {
-        Received { data: packet.data(), link: packet.meta.link() }
+        Received { data: packet.data(), link: packet.link() }
     }
 }
 

@@ -318,8 +318,8 @@ impl Stack {
         turn.counters.originated.increment();
         match turn.pool.alloc_from(frame) {
             Ok(mut packet) => {
-                packet.meta.timestamp = turn.now;
-                packet.meta.device = device;
+                packet.set_timestamp(turn.now);
+                packet.set_device(device);
                 Some(packet)
             }
             Err(_) => {

@@ -117,7 +117,7 @@ impl<C: Chain> ChainService<C> {
         lane: &mut LaneState<'_, C::Local>,
         out: &mut Egress,
     ) {
-        let followed = packet.meta.mark() != 0;
+        let followed = packet.mark() != 0;
         let known = followed && self.note_lookup(&packet, arrival, lane, out);
         let verdict = self.judge(&mut packet, arrival, probe, lane);
         if followed {
@@ -175,7 +175,7 @@ impl<C: Chain> ChainService<C> {
         let counters = lane.counters;
         match verdict {
             Ok(Verdict::Forward) => {
-                let device = self.routes.out_of(packet.meta.device);
+                let device = self.routes.out_of(packet.device());
                 out.send(device, packet, lane.pool, counters);
             }
             Ok(Verdict::Send(device)) => out.send(device, packet, lane.pool, counters),
@@ -183,7 +183,7 @@ impl<C: Chain> ChainService<C> {
             Ok(Verdict::Drop(reason)) => out.discard(packet, reason, lane.pool, counters),
             Ok(Verdict::Consume) => out.consume(packet, lane.pool, counters),
             Ok(Verdict::TurnRound) if side == Side::Inside => {
-                packet.meta.device = self.routes.out_of(packet.meta.device);
+                packet.set_device(self.routes.out_of(packet.device()));
                 out.turn_round(packet);
             }
             // Only a packet of a known flow can restart it, and that case is dealt with before.
@@ -301,7 +301,7 @@ impl<C: Chain> Service for ChainService<C> {
             return self.relay_all(burst, lane, out, now);
         }
         for packet in burst.drain(..) {
-            let device = self.routes.out_of(packet.meta.device);
+            let device = self.routes.out_of(packet.device());
             out.send(device, packet, lane.pool, lane.counters);
         }
     }

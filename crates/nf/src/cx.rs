@@ -224,7 +224,7 @@ impl<L> Cx<'_, L> {
         capacity: usize,
         write: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> Result<(), Abort> {
-        self.originate(packet.device(), packet.mbuf().meta.link(), capacity, write)
+        self.originate(packet.device(), packet.mbuf().link(), capacity, write)
     }
 
     /// Sends a packet of the function's own on `device`. `write` fills a buffer of `capacity` bytes
@@ -250,9 +250,9 @@ impl<L> Cx<'_, L> {
         };
         match write(packet.data_mut()) {
             Some(len) if packet.truncate(len) => {
-                packet.meta.timestamp = self.scope.now;
-                packet.meta.device = device;
-                packet.meta.set_link(link);
+                packet.set_timestamp(self.scope.now);
+                packet.set_device(device);
+                packet.set_link(link);
                 self.scope.originated.packets.push((device, packet));
             }
             _ => self.scope.pool.free(packet),

@@ -130,7 +130,7 @@ impl<'a> Packet<'a> {
     /// The device the packet arrived on.
     #[inline]
     pub fn device(&self) -> DeviceId {
-        self.mbuf.meta.device
+        self.mbuf.device()
     }
 
     /// Where the headers lie.
@@ -150,7 +150,7 @@ impl<'a> Packet<'a> {
     /// cut it short.
     #[inline]
     pub fn wire_len(&self) -> u32 {
-        (self.mbuf.len() as u32).max(self.mbuf.meta.wire_len)
+        (self.mbuf.len() as u32).max(self.mbuf.wire_len())
     }
 
     /// Bytes above the link layer: those of the IP packet with its header, or of what is carried in its
@@ -220,7 +220,7 @@ impl<'a> Packet<'a> {
     /// Whether the packet is followed through the run (see [`rheostat_io::layer::trace`]).
     #[inline]
     pub(crate) fn is_followed(&self) -> bool {
-        self.mbuf.meta.mark() != 0
+        self.mbuf.mark() != 0
     }
 
     /// Whether this is an ICMP error about a packet of the flow, not one of its own packets.

@@ -82,8 +82,8 @@ impl Headers {
     /// are.
     #[inline]
     pub fn parse(packet: &Mbuf) -> Result<Headers, Malformed> {
-        let wire_len = packet.len().max(packet.meta.wire_len as usize);
-        Headers::parse_bytes(packet.data(), wire_len, packet.meta.link())
+        let wire_len = packet.len().max(packet.wire_len() as usize);
+        Headers::parse_bytes(packet.data(), wire_len, packet.link())
     }
 
     /// As [`Headers::parse`], for a frame of `wire_len` bytes that starts with `data`. What `data`

@@ -18,7 +18,5 @@ pub use burst::{BURST, Burst};
 pub use headers::{Fragment, Headers, Network};
 pub use key::{Family, FlowKey, KeyMask, KeyParts};
 pub use malformed::Malformed;
-pub use mbuf::{
-    AllocError, HashKind, LinkType, Loans, Mbuf, Mempool, MempoolConfig, Meta, PoolCache,
-};
+pub use mbuf::{AllocError, HashKind, LinkType, Loans, Mbuf, Mempool, MempoolConfig, PoolCache};
 pub use tuple::Tuple;

@@ -23,7 +23,7 @@ pub fn v4(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
     let fixed: &[u8; V4 + udp::HEADER] = data.first_chunk()?;
     let u16_at = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
     // No options: version and header length in one byte. No fragment: neither offset nor flag.
-    if packet.meta.link() != LinkType::Ethernet
+    if packet.link() != LinkType::Ethernet
         || u16_at(12) != ethernet::IPV4
         || fixed[14] != 0x45
         || u16_at(20) & 0x3fff != 0
@@ -47,7 +47,7 @@ pub fn v6(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
     let data = packet.data();
     let fixed: &[u8; V6 + udp::HEADER] = data.first_chunk()?;
     let u16_at = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
-    if packet.meta.link() != LinkType::Ethernet
+    if packet.link() != LinkType::Ethernet
         || u16_at(12) != ethernet::IPV6
         || fixed[14] >> 4 != 6
         || u16_at(18) == 0
@@ -71,7 +71,7 @@ pub fn v6(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
 /// Bytes the frame had on the wire.
 #[inline(always)]
 fn on_wire(packet: &Mbuf) -> usize {
-    packet.len().max(packet.meta.wire_len as usize)
+    packet.len().max(packet.wire_len() as usize)
 }
 
 /// Whether a TCP or UDP header lies whole between `at` and `end`, with possible lengths.
@@ -122,7 +122,7 @@ mod tests {
         let pool = Mempool::new(&MempoolConfig { buffers: 2, ..MempoolConfig::default() });
         let mut cache = PoolCache::new(pool.expect("memory for two buffers"));
         let mut packet = cache.alloc_from(frame).expect("a buffer");
-        packet.meta.wire_len = wire_len;
+        packet.set_wire_len(wire_len);
         let usual = v4(&packet).or_else(|| v6(&packet));
         let usual = usual.map(|(headers, key)| (headers, Tuple::Flow(key)));
         let general = Headers::parse(&packet).ok();

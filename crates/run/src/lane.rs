@@ -342,7 +342,7 @@ impl<S: Service> Lane<S> {
             Delivery::Packet(placed) => {
                 taken += 1;
                 *latest = (*latest).max(placed.arrival.now);
-                if placed.packet.meta.mark() != 0 {
+                if placed.packet.mark() != 0 {
                     egress.tap().note(&placed.packet, Step::Taken);
                 }
                 if ownership.place(placed.arrival.shard) != Place::Here {
@@ -422,7 +422,7 @@ impl<S: Service> Lane<S> {
             }
             let (shard, kind) = (arrival.shard, arrival.kind);
             self.latest = self.latest.max(now);
-            if packet.meta.mark() != 0 {
+            if packet.mark() != 0 {
                 let owner = self.ownership.destination(shard);
                 note_place(self.egress.tap(), &packet, arrival, (self.id, owner));
             }
@@ -446,7 +446,7 @@ impl<S: Service> Lane<S> {
     #[inline]
     fn time_of(&self, packet: &Mbuf, now: Time) -> Time {
         match self.time {
-            TimeSource::Packet => packet.meta.timestamp,
+            TimeSource::Packet => packet.timestamp(),
             TimeSource::Poll => now,
         }
     }

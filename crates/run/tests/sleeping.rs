@@ -56,8 +56,8 @@ impl RxQueue for End {
         let count = frames.len().min(burst.remaining_capacity());
         for frame in frames.drain(..count) {
             let mut packet = pool.alloc_from(&frame).unwrap();
-            packet.meta.timestamp = now;
-            packet.meta.set_link(LinkType::Raw);
+            packet.set_timestamp(now);
+            packet.set_link(LinkType::Raw);
             burst.push(packet);
         }
         self.0.arrived.fetch_add(count as u64, Ordering::Relaxed);

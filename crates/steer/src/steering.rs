@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rheostat_base::{DeviceId, ShardId};
 use rheostat_packet::{
-    Family, FlowKey, HashKind, Headers, KeyMask, KeyParts, LinkType, Meta, Tuple, tuple,
+    Family, FlowKey, HashKind, Headers, KeyMask, KeyParts, LinkType, Mbuf, Tuple, tuple,
 };
 use thiserror::Error;
 
@@ -329,9 +329,9 @@ impl Steering {
     /// The shard of a packet with an oriented key: by the device's hash where it covers the fields of
     /// the key, computed here where the device could not see them.
     #[inline(always)]
-    pub fn place(&self, meta: &Meta, key: &FlowKey) -> ShardId {
-        if meta.hash_kind() == self.kind_of(key) && !self.recompute {
-            self.shard_of_hash(meta.hash)
+    pub fn place(&self, hash: u32, covers: HashKind, key: &FlowKey) -> ShardId {
+        if covers == self.kind_of(key) && !self.recompute {
+            self.shard_of_hash(hash)
         } else {
             self.shard_of_key(key)
         }
@@ -339,8 +339,8 @@ impl Steering {
 
     /// Whether a packet reaches its flow by way of another lane than other packets of the flow do: only
     /// the lane that receives it finds out where it belongs.
-    pub fn takes_detour(&self, meta: &Meta, data: &[u8], headers: &Headers) -> bool {
-        let key = match self.tuple(data, headers, meta.link()) {
+    pub fn takes_detour(&self, packet: &Mbuf, headers: &Headers) -> bool {
+        let key = match self.tuple(packet.data(), headers, packet.link()) {
             Tuple::Fragment(..) | Tuple::IcmpError(_) => return true,
             Tuple::None => return false,
             Tuple::Flow(key) => key,
@@ -349,20 +349,20 @@ impl Steering {
         if self.translation.is_none() {
             return false;
         }
-        let Oriented { key, side, .. } = self.orient(meta.device, key);
+        let Oriented { key, side, .. } = self.orient(packet.device(), key);
         let returns = side == Side::Inside && self.external.contains(key.second());
-        returns || meta.hash_kind() != self.kind_of(&key) || self.translated(&key).is_some()
+        returns || packet.hash_kind() != self.kind_of(&key) || self.translated(&key).is_some()
     }
 
     /// The side that a packet comes from, where functions without a packet set translate: what comes from one
     /// side then has to do with what went out to it, wherever either was placed.
-    pub fn side_apart(&self, meta: &Meta, data: &[u8], headers: &Headers) -> Option<Side> {
+    pub fn side_apart(&self, packet: &Mbuf, headers: &Headers) -> Option<Side> {
         if !self.parts_directions || self.translation.is_none() {
             return None;
         }
-        Some(match tuple::addresses(data, headers) {
-            Some(key) => self.orient_whole(meta.device, key).side,
-            None => self.side_of_device(meta.device),
+        Some(match tuple::addresses(packet.data(), headers) {
+            Some(key) => self.orient_whole(packet.device(), key).side,
+            None => self.side_of_device(packet.device()),
         })
     }
 

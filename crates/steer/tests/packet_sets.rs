@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::DeviceId;
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
-use rheostat_packet::{Family, FlowKey, Headers, LinkType, Meta, Tuple, tuple};
+use rheostat_packet::{Family, FlowKey, Headers, LinkType, Tuple, tuple};
 use rheostat_steer::{
     Fields, HashKey, HashOptions, Orientation, PacketSet, Protocols, Steering, Whose, hash_packet,
 };
@@ -50,10 +50,8 @@ impl Place {
         let shard = steering.shard_of_key(&oriented.key);
         let outer = tuple::addresses(frame, &headers);
         let (hash, kind) = hash_packet(steering, self.options, device, &tuple, outer);
-        let mut meta = Meta::default();
-        meta.device = device;
-        meta.set_hash(hash, kind);
-        assert_eq!(steering.place(&meta, &oriented.key), shard, "the device thinks otherwise");
+        let placed = steering.place(hash, kind, &oriented.key);
+        assert_eq!(placed, shard, "the device thinks otherwise");
         let flow = steering.admits(&key, oriented.side).then_some(oriented.key);
         (flow, shard.index())
     }

@@ -13,7 +13,7 @@ impl Service for Bounce {
     const STATEFUL: bool = true;
 
     fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
-        arrivals.drain(|packet, _| out.send(packet.meta.device, packet, lane.pool, lane.counters));
+        arrivals.drain(|packet, _| out.send(packet.device(), packet, lane.pool, lane.counters));
     }
 
     fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {

@@ -99,9 +99,9 @@ impl RxQueue for MemoryRx {
         let covered = self.side.covered();
         // Once all are written: a handle that is changed and moved at once waits for itself.
         for (packet, hash) in burst[before..].iter_mut().zip(&hashes) {
-            packet.meta.device = self.device;
-            packet.meta.set_hash(*hash, covered);
-            packet.meta.stamp = self.stamp;
+            packet.set_device(self.device);
+            packet.set_hash(*hash, covered);
+            packet.set_stamp(self.stamp);
             self.stamp = self.stamp.wrapping_add(1);
         }
         self.counters.arrived.add(arrived);

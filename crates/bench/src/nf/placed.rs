@@ -16,7 +16,7 @@ impl Service for Placed {
 
     fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
         arrivals.drain(|packet, _| {
-            let device = if packet.meta.device == LAN { WAN } else { LAN };
+            let device = if packet.device() == LAN { WAN } else { LAN };
             out.send(device, packet, lane.pool, lane.counters);
         });
     }

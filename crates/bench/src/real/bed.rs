@@ -260,8 +260,8 @@ mod tests {
         let observer = Observer::new(Clock::new(), 64);
         let mut packet = |stamp: &u32| {
             let mut packet = cache.alloc_from(&[0; 64]).unwrap();
-            packet.meta.stamp = *stamp;
-            packet.meta.set_hash(7, HashKind::Ports);
+            packet.set_stamp(*stamp);
+            packet.set_hash(7, HashKind::Ports);
             packet
         };
         let packets: Vec<Mbuf> = left.iter().map(&mut packet).collect();

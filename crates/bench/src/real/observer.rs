@@ -118,11 +118,11 @@ impl Sink for End {
             (self.seen.from.load(Ordering::Relaxed), self.seen.until.load(Ordering::Relaxed));
         let mut latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner);
         for packet in packets {
-            self.seen.witness.note(packet.meta.stamp);
+            self.seen.witness.note(packet.stamp());
             if let Some(inbound) = is_inbound(packet) {
-                self.seen.order(packet.meta.hash, inbound, packet.meta.stamp);
+                self.seen.order(packet.hash(), inbound, packet.stamp());
             }
-            let due = packet.meta.timestamp;
+            let due = packet.timestamp();
             if (from..until).contains(&due.as_nanos()) {
                 latencies.saturating_record(now.since(due).as_nanos() as u64);
             }
@@ -133,7 +133,7 @@ impl Sink for End {
 /// Whether the packet comes from a server; `None` where its hash does not name its flow. Clients of generated
 /// traffic are in 10.0.0.0/8 and fd00::/8.
 fn is_inbound(packet: &Mbuf) -> Option<bool> {
-    if packet.meta.hash_kind() != HashKind::Ports {
+    if packet.hash_kind() != HashKind::Ports {
         return None;
     }
     let frame = packet.data();

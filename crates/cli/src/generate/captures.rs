@@ -49,9 +49,9 @@ impl Captures {
         let number = usize::from(self.writers.len() > 1 && !self.is_from_inside(frame, arrival));
         let Some((_, sink)) = self.writers.get_mut(number) else { return };
         let mut packet = self.pool.alloc_from(frame).expect("the longest record fits the pool");
-        packet.meta.timestamp = arrival.time;
-        packet.meta.wire_len = arrival.wire_len;
-        packet.meta.set_link(arrival.link);
+        packet.set_timestamp(arrival.time);
+        packet.set_wire_len(arrival.wire_len);
+        packet.set_link(arrival.link);
         sink.take(std::slice::from_ref(&packet));
         self.pool.free(packet);
     }

@@ -168,10 +168,10 @@ impl Intake {
                 return self.count(bytes.len(), Some(|arrivals| &arrivals.oversize));
             }
         };
-        packet.meta.timestamp = now;
+        packet.set_timestamp(now);
         // Relaxed: the order of what one queue receives is all there is to it.
-        packet.meta.stamp = self.next_stamp();
-        packet.meta.device = self.device;
+        packet.set_stamp(self.next_stamp());
+        packet.set_device(self.device);
         self.count(bytes.len(), None);
         burst.push(packet);
     }
@@ -224,8 +224,8 @@ mod tests {
             assert_eq!(intake.take(&frame, &mut burst, &mut pool, Time::ZERO), expected);
             for packet in burst.drain(..) {
                 let headers = Headers::parse(&packet).unwrap();
-                assert_eq!((headers.zone, packet.meta.device), (5, DeviceId(3)));
-                assert_eq!(packet.meta.stamp, lens.len() as u32);
+                assert_eq!((headers.zone, packet.device()), (5, DeviceId(3)));
+                assert_eq!(packet.stamp(), lens.len() as u32);
                 lens.push(packet.len());
                 pool.free(packet);
             }

@@ -37,7 +37,7 @@ fn nine_thousand_bytes_both_ways() {
                 assert_eq!(bytes.len(), HEADERS + len);
                 assert_eq!(bytes[HEADERS..], payload);
                 assert_eq!(packet.is_chained(), bytes.len() > 1_792);
-                assert_eq!(packet.meta.wire_len as usize, bytes.len());
+                assert_eq!(packet.wire_len() as usize, bytes.len());
                 // Back as it came, but for the headers: a chain of buffers as the kernel made it.
                 let (from, to) = (([10, 9, 0, 1], 9_999), ([10, 9, 0, 2], 5_000));
                 let header = udp([2, 0, 0, 0, 0, 2], from, to, &payload);

@@ -62,16 +62,16 @@ fn flows_arrive_in_order(lanes: u16) {
         let mut poll_all = || {
             for lane in 0..lanes {
                 sink.poll(lane, NOW, |cache, packet| {
-                    let meta = packet.meta;
                     let headers = Headers::parse(&packet).unwrap();
-                    let tuple = steering.tuple(packet.data(), &headers, meta.link());
+                    let tuple = steering.tuple(packet.data(), &headers, packet.link());
                     let options = HashOptions::default();
-                    let expected = hash_packet(&steering, options, meta.device, &tuple, None);
-                    assert_eq!((meta.hash, meta.hash_kind()), expected);
-                    assert_eq!(entries[meta.hash as usize % 128], QueueId(lane as u16));
-                    assert_eq!((meta.timestamp, meta.wire_len as usize), (NOW, packet.len()));
-                    assert!(stamps[lane].is_none_or(|last| meta.stamp > last));
-                    stamps[lane] = Some(meta.stamp);
+                    let expected = hash_packet(&steering, options, packet.device(), &tuple, None);
+                    assert_eq!((packet.hash(), packet.hash_kind()), expected);
+                    assert_eq!(entries[packet.hash() as usize % 128], QueueId(lane as u16));
+                    assert_eq!(packet.timestamp(), NOW);
+                    assert_eq!(packet.wire_len() as usize, packet.len());
+                    assert!(stamps[lane].is_none_or(|last| packet.stamp() > last));
+                    stamps[lane] = Some(packet.stamp());
                     order.note(number(&packet).unwrap());
                     by_lane[lane] += 1;
                     cache.free(packet);
@@ -249,7 +249,7 @@ fn a_thousand_rewrites_lose_nothing() {
             let packets = sink.collect(32);
             received += packets.len();
             for (lane, packet) in &packets {
-                let expected = entries[packet.meta.hash as usize % 128];
+                let expected = entries[packet.hash() as usize % 128];
                 assert!(!exact || expected == QueueId(*lane as u16), "round {round}");
             }
             sink.free(packets);

@@ -26,18 +26,19 @@ impl Stack {
     /// 5.2.1).
     #[inline]
     pub fn admit(&mut self, packet: &mut Mbuf, turn: &mut Turn<'_>) -> Admission {
-        let Some(port) = self.port(packet.meta.device) else {
+        let Some(port) = self.port(packet.device()) else {
             return Admission::Drop(DropReason::NotOurs);
         };
-        let usual = packet.data().first_chunk::<{ ethernet::HEADER }>().filter(|link| {
-            link[..6] == port.mac && port.l3 == UNTAGGED && !packet.meta.is_returning()
-        });
+        let usual = packet
+            .data()
+            .first_chunk::<{ ethernet::HEADER }>()
+            .filter(|link| link[..6] == port.mac && port.l3 == UNTAGGED && !packet.is_returning());
         let ethertype = usual.map(|link| u16::from_be_bytes([link[12], link[13]]));
         match ethertype {
-            Some(ethernet::IPV4) if packet.meta.link() == LinkType::Ethernet => {
+            Some(ethernet::IPV4) if packet.link() == LinkType::Ethernet => {
                 self.admit_v4(packet, UNTAGGED, turn)
             }
-            Some(ethernet::IPV6) if packet.meta.link() == LinkType::Ethernet => {
+            Some(ethernet::IPV6) if packet.link() == LinkType::Ethernet => {
                 self.admit_v6(packet, UNTAGGED, turn)
             }
             _ => self.admit_unusual(packet, turn),
@@ -48,11 +49,11 @@ impl Stack {
     #[cold]
     #[inline(never)]
     fn admit_unusual(&mut self, packet: &mut Mbuf, turn: &mut Turn<'_>) -> Admission {
-        let device = packet.meta.device;
-        let (Some(port), LinkType::Ethernet) = (self.port(device), packet.meta.link()) else {
+        let device = packet.device();
+        let (Some(port), LinkType::Ethernet) = (self.port(device), packet.link()) else {
             return Admission::Drop(DropReason::NotOurs);
         };
-        if packet.meta.is_returning() {
+        if packet.is_returning() {
             // It was looked at when it arrived for the first time, or this machine made it.
             return Admission::Through(Path::unknown(port.l3, Origin::Transit));
         }
@@ -98,7 +99,7 @@ impl Stack {
             return Admission::Drop(DropReason::Martian);
         }
         let is_own = |port: &super::Port| port.owns_v4(source);
-        if !may_be_source_v4(source) || self.port(packet.meta.device).is_some_and(is_own) {
+        if !may_be_source_v4(source) || self.port(packet.device()).is_some_and(is_own) {
             return Admission::Drop(DropReason::Martian);
         }
         if !may_be_source_v4(destination) {
@@ -128,7 +129,7 @@ impl Stack {
         let (source, destination) = (ip.source(), ip.destination());
         let (limit, total) = (ip.hop_limit(), ipv6::HEADER + usize::from(ip.payload_len()));
         let refused = |port: &super::Port| port.owns_v6(source) || !port.carries_v6();
-        if self.port(packet.meta.device).is_some_and(refused) {
+        if self.port(packet.device()).is_some_and(refused) {
             return Admission::Drop(self.refused_v6(packet));
         }
         let is_local = |address: Ipv6Addr| address.segments()[0] & 0xffc0 == 0xfe80;
@@ -243,7 +244,7 @@ impl Stack {
     /// Why a packet of IPv6 is refused that arrived where IPv6 is off, or from an address of this machine.
     #[cold]
     fn refused_v6(&self, packet: &Mbuf) -> DropReason {
-        match self.carries_v6(packet.meta.device) {
+        match self.carries_v6(packet.device()) {
             true => DropReason::Martian,
             false => DropReason::Ipv6Off,
         }
@@ -260,7 +261,7 @@ impl Stack {
         turn: &mut Turn<'_>,
     ) -> Admission {
         let is_ours = |port: &super::Port| port.owns_v6(destination);
-        let home = self.port(packet.meta.device).is_some_and(is_ours)
+        let home = self.port(packet.device()).is_some_and(is_ours)
             || matches!(self.routes.hop(self.routes.lookup_v6(destination)), Hop::Local { .. });
         if home && !source.is_multicast() && !source.is_loopback() {
             return self.take_own(packet, l3, IpAddr::V6(destination), turn);
@@ -317,7 +318,7 @@ fn whole_v6(packet: &Mbuf, l3: u8) -> Option<Ipv6Packet<'_>> {
 /// Bytes the frame had on the wire.
 #[inline(always)]
 fn on_wire(packet: &Mbuf) -> usize {
-    packet.len().max(packet.meta.wire_len as usize)
+    packet.len().max(packet.wire_len() as usize)
 }
 
 /// Why a packet is not passed on that is for no host.

@@ -32,7 +32,7 @@ impl Stack {
         let (hop, way) = if leaving.destination == path.destination {
             (path.hop, self.routes.hop(path.hop))
         } else {
-            self.look_up(packet.meta.device, leaving.destination)
+            self.look_up(packet.device(), leaving.destination)
         };
         let (device, key, seen) = match way {
             Hop::OnLink(device) => {
@@ -130,7 +130,7 @@ impl Stack {
     #[cold]
     fn depart_other(&self, packet: &Mbuf, path: Path) -> Departure {
         match path.origin {
-            Origin::Own => Departure::Send(packet.meta.device),
+            Origin::Own => Departure::Send(packet.device()),
             Origin::Home | Origin::Transit => Departure::Drop(DropReason::NotIp),
         }
     }

@@ -19,7 +19,7 @@ impl Stack {
         problem: Problem,
         turn: &mut Turn<'_>,
     ) {
-        let device = packet.meta.device;
+        let device = packet.device();
         if let Some(error) = self.error_about(packet, l3, device, problem, turn) {
             self.send_own(device, &error, turn);
         }
@@ -69,7 +69,7 @@ impl Stack {
         let ip = packet.data().get(usize::from(l3)..)?;
         let source = source_of(ip)?;
         let from = self.speaker(device, source)?;
-        let wire_len = packet.len().max(packet.meta.wire_len as usize) - usize::from(l3);
+        let wire_len = packet.len().max(packet.wire_len() as usize) - usize::from(l3);
         let error = icmp_error(problem, from, ip, wire_len)?;
         self.errors.allow(turn.now).then_some(error)
     }

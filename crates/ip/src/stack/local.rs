@@ -60,7 +60,7 @@ impl Stack {
             return Admission::Drop(DropReason::Malformed);
         };
         let local = LocalPacket {
-            device: packet.meta.device,
+            device: packet.device(),
             source: hosts.first(),
             destination: to,
             protocol: headers.protocol,
@@ -94,7 +94,7 @@ impl Stack {
                 if let Some(len) = reset
                     && self.errors.allow(turn.now)
                 {
-                    self.send_own(packet.meta.device, &out[..len], turn);
+                    self.send_own(packet.device(), &out[..len], turn);
                 }
             }
             _ => self.complain(packet, l3, Problem::NoProtocol, turn),

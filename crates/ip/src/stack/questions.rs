@@ -20,7 +20,7 @@ impl Stack {
     /// Deals with a packet of ARP (RFC 826).
     #[cold]
     pub(super) fn take_arp(&mut self, packet: &Mbuf, l3: u8, turn: &mut Turn<'_>) -> Admission {
-        let device = packet.meta.device;
+        let device = packet.device();
         let network = self.network.clone();
         let Some(interface) = network.interface(device) else {
             return Admission::Drop(DropReason::NotOurs);
@@ -64,7 +64,7 @@ impl Stack {
         l3: u8,
         turn: &mut Turn<'_>,
     ) -> Option<Admission> {
-        let device = packet.meta.device;
+        let device = packet.device();
         let network = self.network.clone();
         let interface = network.interface(device)?;
         let ip = Ipv6Packet::new(packet.data().get(usize::from(l3)..)?).ok()?;

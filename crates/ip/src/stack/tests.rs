@@ -62,7 +62,7 @@ impl Bench {
         now: Time,
     ) -> Vec<(DeviceId, Vec<u8>)> {
         let mut packet = self.cache.alloc_from(frame).unwrap();
-        packet.meta.device = DeviceId(device);
+        packet.set_device(DeviceId(device));
         let (stack, counters) = &mut self.lanes[lane];
         counters.received.increment();
         let turn = &mut Turn { now, pool: &mut self.cache, counters, tap: &mut LaneTap::default() };

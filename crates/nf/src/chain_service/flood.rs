@@ -25,7 +25,7 @@ pub(super) fn send(
         match pool.copy(&packet) {
             Ok(mut copy) => {
                 // Only one of them is followed: it would seem to leave several times.
-                copy.meta.set_mark(0);
+                copy.set_mark(0);
                 out.send(device, copy, pool, counters);
             }
             Err(AllocError::Empty) => counters.dropped.add(DropReason::NoBuffer, 1),

@@ -51,11 +51,10 @@ impl<C: Chain> ChainService<C> {
             self.end(id, shard_id, lane, now, Ending::Expired);
             return None;
         }
-        if is_ordered(arrival) {
-            let meta = &packet.meta;
-            if flow.note_arrival(arrival.forward, meta.device, meta.stamp) {
-                lane.counters.reordered.increment();
-            }
+        if is_ordered(arrival)
+            && flow.note_arrival(arrival.forward, packet.device(), packet.stamp())
+        {
+            lane.counters.reordered.increment();
         }
         let mut asked = Asked::default();
         let scope = &mut Scope {
@@ -139,7 +138,7 @@ impl<C: Chain> ChainService<C> {
         entry.set_deadline(asked.deadline.unwrap_or(now + DEFAULT_LIFETIME));
         entry.set_evictable(asked.evictable.unwrap_or(false));
         if is_ordered(arrival) {
-            entry.note_arrival(arrival.forward, packet.meta.device, packet.meta.stamp);
+            entry.note_arrival(arrival.forward, packet.device(), packet.stamp());
         }
         lane.counters.flows_created.increment();
         if asked.close {

@@ -125,11 +125,10 @@ impl<C: Chain> ChainService<C> {
         }
         let undo = &mut transactions.undo;
         undo.seen(shard_id, id, flow.marks(), chain.save(&mut flow));
-        if is_ordered(arrival) {
-            let meta = &packet.meta;
-            if flow.note_arrival(arrival.forward, meta.device, meta.stamp) {
-                undo.late();
-            }
+        if is_ordered(arrival)
+            && flow.note_arrival(arrival.forward, packet.device(), packet.stamp())
+        {
+            undo.late();
         }
         let mut asked = Asked::default();
         let scope = &mut Scope {
@@ -217,7 +216,7 @@ impl<C: Chain> ChainService<C> {
         chain.install(&mut entry, states);
         entry.set_deadline(asked.deadline.unwrap_or(now + DEFAULT_LIFETIME));
         if is_ordered(arrival) {
-            entry.note_arrival(arrival.forward, packet.meta.device, packet.meta.stamp);
+            entry.note_arrival(arrival.forward, packet.device(), packet.stamp());
         }
         if let Some(evictable) = asked.evictable {
             undo.evictable(id, flow, evictable);

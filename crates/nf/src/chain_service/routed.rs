@@ -63,7 +63,7 @@ impl<C: Chain> ChainService<C> {
             Admission::Through(path) => path,
             other => return self.end_here(packet, other, lane, out, arrival.now),
         };
-        let followed = packet.meta.mark() != 0;
+        let followed = packet.mark() != 0;
         let known = followed && self.note_lookup(&packet, arrival, lane, out);
         let verdict = self.judge(&mut packet, arrival, probe, lane);
         if followed {
@@ -141,7 +141,7 @@ impl<C: Chain> ChainService<C> {
         now: Time,
     ) {
         let Some(stack) = &mut self.stack else { return };
-        if packet.meta.mark() != 0 {
+        if packet.mark() != 0 {
             note_admission(&packet, admission, out);
         }
         let departure = match admission {
@@ -164,7 +164,7 @@ impl<C: Chain> ChainService<C> {
         out: &mut Egress,
         now: Time,
     ) {
-        if packet.meta.mark() != 0 {
+        if packet.mark() != 0 {
             note_departure(&packet, departure, self.stack.as_deref(), out);
         }
         match departure {
@@ -188,7 +188,7 @@ impl<C: Chain> ChainService<C> {
         now: Time,
     ) {
         let Some(stack) = &mut self.stack else { return };
-        let path = stack.own(packet.meta.device);
+        let path = stack.own(packet.device());
         let departure = stack.depart(&mut packet, path, turn!(lane, out, now));
         self.leave(packet, departure, lane, out, now);
     }

@@ -96,7 +96,7 @@ impl<C: Chain> ChainService<C> {
         let mut from = 0;
         while from < packets.len() {
             // A packet that is followed has a transaction of its own, so that what is noted is about it.
-            let is_followed = |packet: &Mbuf| packet.meta.mark() != 0;
+            let is_followed = |packet: &Mbuf| packet.mark() != 0;
             let followed = is_followed(&packets[from]);
             let to = match followed {
                 true => from + 1,

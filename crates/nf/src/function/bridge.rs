@@ -158,14 +158,14 @@ impl NetworkFunction for Bridge {
 
     #[inline]
     fn prefetch(&self, packet: &Packet<'_>, what: Ahead) {
-        if let Some(Ends { from, to }) = Ends::of(packet.data(), packet.mbuf().meta.link()) {
+        if let Some(Ends { from, to }) = Ends::of(packet.data(), packet.mbuf().link()) {
             self.stations.prefetch(&from, what);
             self.stations.prefetch(&to, what);
         }
     }
 
     fn orphan(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
-        let Some(Ends { from, to }) = Ends::of(packet.data(), packet.mbuf().meta.link()) else {
+        let Some(Ends { from, to }) = Ends::of(packet.data(), packet.mbuf().link()) else {
             return Ok(Verdict::Drop(DropReason::NoRoute));
         };
         let (port, members) = (packet.device(), self.membership.of(from.vlan));

@@ -142,7 +142,7 @@ mod tests {
         let config = MempoolConfig { buffers: 32, data_room: 97, headroom: 0 };
         let mut cache = PoolCache::new(Mempool::new(&config).unwrap());
         let mut packet = cache.alloc_from(frame).unwrap();
-        packet.meta.set_link(LinkType::Raw);
+        packet.set_link(LinkType::Raw);
         let headers = Headers::parse(&packet).unwrap();
         judge_packet(&packet, &headers)
     }

@@ -4,8 +4,9 @@ use std::mem::ManuallyDrop;
 
 use thiserror::Error;
 
+use super::head::Head;
 use super::pool::Link;
-use super::{MAX_SEGMENTS, Mbuf, Mempool, Meta, NO_SEGMENT};
+use super::{MAX_SEGMENTS, Mbuf, Mempool, NO_SEGMENT};
 
 /// How many buffers a cache takes from the pool, or returns to it, at once.
 const BATCH: usize = 64;
@@ -54,16 +55,11 @@ impl PoolCache {
         let headroom = inner.headroom;
         let len = u16::try_from(len).ok().filter(|&len| len <= room).ok_or(AllocError::Oversize)?;
         let index = self.take().ok_or(AllocError::Empty)?;
-        Ok(Mbuf {
-            buffer: self.pool.inner().buffer(index),
-            pool: self.pool.pointer(),
-            index,
-            next: NO_SEGMENT,
-            offset: headroom,
-            len,
-            total: u32::from(len),
-            meta: Meta { wire_len: u32::from(len), ..Meta::default() },
-        })
+        let inner = self.pool.inner();
+        // SAFETY: the headroom lies inside the buffer.
+        let data = unsafe { inner.buffer(index).add(headroom.into()) };
+        // SAFETY: the index was in the cache, so nobody else has the buffer.
+        Ok(unsafe { inner.own(index, Head::new(data, self.pool.pointer(), len)) })
     }
 
     /// Makes a packet of `bytes`, in as many buffers as it needs.
@@ -87,7 +83,7 @@ impl PoolCache {
             };
             packet.link_segment(index, segment);
         }
-        packet.meta.wire_len = packet.total;
+        packet.set_wire_len(packet.head().total);
         Ok(packet)
     }
 
@@ -131,7 +127,7 @@ impl PoolCache {
             }
             if left == 0 {
                 let mut whole = whole.expect("the first part was made above");
-                whole.meta = packet.meta;
+                whole.describe_as(packet);
                 return Ok(whole);
             }
         }
@@ -140,12 +136,13 @@ impl PoolCache {
     /// Returns a packet's buffers. A packet of another pool goes back to that pool.
     #[inline]
     pub fn free(&mut self, packet: Mbuf) {
-        if packet.pool != self.pool.pointer() {
+        if !packet.is_of(&self.pool) {
             return drop(packet);
         }
         let packet = ManuallyDrop::new(packet);
-        self.put(packet.index);
-        let mut segment = packet.next;
+        // Afterwards the head is no longer ours to read.
+        let mut segment = packet.head().next;
+        self.put(packet.index());
         while segment != NO_SEGMENT {
             let Link { next, .. } = self.pool.inner().link(segment);
             self.put(segment);

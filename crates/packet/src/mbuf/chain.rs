@@ -3,6 +3,7 @@
 use std::mem::ManuallyDrop;
 use std::slice;
 
+use super::head::Head;
 use super::pool::Link;
 use super::{Mbuf, NO_SEGMENT};
 
@@ -20,7 +21,7 @@ pub struct Segments<'a> {
 impl Mbuf {
     /// The packet's bytes, segment by segment.
     pub fn segments(&self) -> Segments<'_> {
-        Segments { packet: self, first: true, next: self.next }
+        Segments { packet: self, first: true, next: self.head().next }
     }
 
     /// A copy of all bytes; for tests, captures and other places where speed does not matter.
@@ -36,26 +37,32 @@ impl Mbuf {
     /// [`MAX_SEGMENTS`].
     pub fn append(&mut self, rest: Mbuf) -> Result<(), Mbuf> {
         let segments = self.segments().count() + rest.segments().count();
-        if rest.pool != self.pool || segments > MAX_SEGMENTS {
+        if rest.head().pool != self.head().pool || segments > MAX_SEGMENTS {
             return Err(rest);
         }
         let rest = ManuallyDrop::new(rest);
-        let pool = self.pool();
-        let first = Link { next: rest.next, offset: rest.offset, len: rest.len };
-        pool.set_link(rest.index, first);
+        let (pool, index) = (self.pool(), rest.index());
+        pool.set_link(index, rest.first_link());
         let mut end = None;
-        let mut segment = self.next;
+        let mut segment = self.head().next;
         while segment != NO_SEGMENT {
             end = Some(segment);
             segment = pool.link(segment).next;
         }
         match end {
-            Some(end) => pool.set_link(end, Link { next: rest.index, ..pool.link(end) }),
-            None => self.next = rest.index,
+            Some(end) => pool.set_link(end, Link { next: index, ..pool.link(end) }),
+            None => self.head_mut().next = index,
         }
-        self.total += rest.total;
-        self.meta.wire_len += rest.meta.wire_len;
+        self.head_mut().total += rest.head().total;
+        self.set_wire_len(self.wire_len() + rest.wire_len());
         Ok(())
+    }
+
+    /// Where the first segment lies, as for those behind it.
+    pub(super) fn first_link(&self) -> Link {
+        let Head { next, len, .. } = *self.head();
+        // A buffer is shorter than 64 KiB.
+        Link { next, offset: self.headroom() as u16, len }
     }
 
     /// Puts `bytes` into buffer `index`, which the caller owns and gives up, and links it directly
@@ -68,9 +75,10 @@ impl Mbuf {
         // cannot overlap `bytes`.
         unsafe { start.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         let (offset, len) = (pool.headroom, bytes.len() as u16);
-        pool.set_link(index, Link { next: self.next, offset, len });
-        self.next = index;
-        self.total += bytes.len() as u32;
+        pool.set_link(index, Link { next: self.head().next, offset, len });
+        let head = self.head_mut();
+        head.next = index;
+        head.total += bytes.len() as u32;
     }
 }
 
@@ -165,9 +173,9 @@ mod tests {
             for part in bytes.chunks(50) {
                 original.append(cache.alloc_from(part).unwrap()).unwrap();
             }
-            original.meta.stamp = 7;
+            original.set_stamp(7);
             let copy = cache.copy(&original).unwrap();
-            assert_eq!((copy.to_vec(), copy.meta.stamp), (bytes, 7));
+            assert_eq!((copy.to_vec(), copy.stamp()), (bytes, 7));
             assert_eq!(copy.segments().count(), (len as usize).div_ceil(128).max(1));
             cache.free(original);
             cache.free(copy);

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use thiserror::Error;
 
-use super::pool::Link;
-use super::{Mbuf, Mempool, Meta, NO_SEGMENT, PoolCache};
+use super::head::Head;
+use super::{Mbuf, Mempool, NO_SEGMENT, PoolCache};
 
 /// The memory of a pool, as a kernel asks for it that is to read and write there.
 #[derive(Clone, Copy, Debug)]
@@ -110,12 +110,11 @@ impl Loans {
     /// Lends the buffers of `packet` and calls `each` for every piece of it, in order; or gives back
     /// the packet of another pool.
     pub fn lend_packet(&self, packet: Mbuf, mut each: impl FnMut(Piece)) -> Result<(), Mbuf> {
-        if packet.pool != self.pool.pointer() {
+        if !packet.is_of(&self.pool) {
             return Err(packet);
         }
         let packet = ManuallyDrop::new(packet);
-        let mut piece =
-            (packet.index, Link { next: packet.next, offset: packet.offset, len: packet.len });
+        let mut piece = (packet.index(), packet.first_link());
         loop {
             let (index, link) = piece;
             self.lent[index as usize].store(true, Ordering::Relaxed);
@@ -147,17 +146,12 @@ impl Loans {
             return Err(ReturnError::TooLong { address, len });
         }
         self.settle(index, address)?;
-        Ok(Mbuf {
-            buffer: inner.buffer(index),
-            pool: self.pool.pointer(),
-            index,
-            next: NO_SEGMENT,
-            offset,
-            // A buffer is shorter than 64 KiB.
-            len: len as u16,
-            total: len,
-            meta: Meta { wire_len: len, ..Meta::default() },
-        })
+        // SAFETY: the offset lies inside the buffer.
+        let data = unsafe { inner.buffer(index).add(offset.into()) };
+        // A buffer is shorter than 64 KiB.
+        let head = Head::new(data, self.pool.pointer(), len as u16);
+        // SAFETY: the buffer was on loan, and the borrower has given it back.
+        Ok(unsafe { inner.own(index, head) })
     }
 
     /// Takes back a buffer that was lent to be sent, into `cache`, which must be one of the same pool.
@@ -276,7 +270,7 @@ mod tests {
         // SAFETY: this test is the borrower, and done with the buffer.
         let mut packet = unsafe { left.receive(address, 17) }.unwrap();
         assert_eq!(packet.data(), b"a packet of sorts");
-        assert_eq!((packet.headroom(), packet.meta.wire_len), (256, 17));
+        assert_eq!((packet.headroom(), packet.wire_len()), (256, 17));
         packet.prepend(4).unwrap().copy_from_slice(b"tag ");
         let mut pieces = Vec::new();
         right.lend_packet(packet, |piece| pieces.push(piece)).unwrap();

@@ -8,7 +8,8 @@ use memmap2::MmapMut;
 use rheostat_base::sync::UnsafeCell;
 use thiserror::Error;
 
-use super::NO_SEGMENT;
+use super::head::Head;
+use super::{Mbuf, NO_SEGMENT};
 
 /// How a pool is laid out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,8 @@ impl MempoolConfig {
 
     /// Bytes that a pool takes, once every buffer has been in use.
     pub fn bytes(&self) -> usize {
-        let each = self.stride() + size_of::<u32>() + size_of::<UnsafeCell<Link>>();
+        let each =
+            self.stride() + size_of::<Head>() + size_of::<u32>() + size_of::<UnsafeCell<Link>>();
         each * self.buffers as usize
     }
 }
@@ -90,9 +92,11 @@ pub(super) struct Link {
 }
 
 pub(super) struct Inner {
-    /// Keeps the mapping alive; accessed through `base` only.
-    _memory: MmapMut,
+    /// Keeps the mappings alive; accessed through `base` and `heads` only.
+    _memory: [MmapMut; 2],
     base: NonNull<u8>,
+    /// One head per buffer, accessed only by whoever owns the buffer.
+    heads: NonNull<Head>,
     pub(super) stride: usize,
     pub(super) headroom: u16,
     pub(super) data_room: u16,
@@ -102,7 +106,7 @@ pub(super) struct Inner {
     links: Box<[UnsafeCell<Link>]>,
 }
 
-// SAFETY: the free list is behind a lock; buffers and links are accessed only through the handle that
+// SAFETY: the free list is behind a lock; buffers, heads and links are accessed only through the handle that
 // owns them, and a buffer index is in exactly one place: the free list, a cache or a handle.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
@@ -115,16 +119,14 @@ impl Mempool {
             return Err(PoolError::Empty);
         }
         let stride = config.stride();
-        let bytes = stride * config.buffers as usize;
-        let mut memory =
-            MmapMut::map_anon(bytes).map_err(|source| PoolError::Map { bytes, source })?;
-        // A refusal costs speed, not correctness.
-        #[cfg(all(target_os = "linux", not(miri)))]
-        let _ = memory.advise(memmap2::Advice::HugePage);
-        let base = NonNull::new(memory.as_mut_ptr()).expect("a mapping is never at address zero");
+        let count = config.buffers as usize;
+        let (memory, base) = map(stride * count)?;
+        let (heads_memory, heads) = map(size_of::<Head>() * count)?;
         let inner = Inner {
-            _memory: memory,
+            _memory: [memory, heads_memory],
             base,
+            // Mappings start at pages.
+            heads: heads.cast(),
             stride,
             headroom: config.headroom,
             data_room: config.data_room,
@@ -157,6 +159,16 @@ impl Mempool {
     pub(super) fn pointer(&self) -> NonNull<Inner> {
         self.owner.0
     }
+}
+
+/// Zeroed memory, and where it starts.
+fn map(bytes: usize) -> Result<(MmapMut, NonNull<u8>), PoolError> {
+    let mut memory = MmapMut::map_anon(bytes).map_err(|source| PoolError::Map { bytes, source })?;
+    // A refusal costs speed, not correctness.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    let _ = memory.advise(memmap2::Advice::HugePage);
+    let start = NonNull::new(memory.as_mut_ptr()).expect("a mapping is never at address zero");
+    Ok((memory, start))
 }
 
 impl fmt::Debug for Mempool {
@@ -192,6 +204,28 @@ impl Inner {
         assert!(index < self.count);
         // SAFETY: index < count, so the address lies inside the mapping.
         unsafe { self.base.add(index as usize * self.stride) }
+    }
+
+    /// Makes buffer `index` a packet with this head.
+    ///
+    /// # Safety
+    /// The caller owns the buffer, and gives it to the handle; the head says where in this buffer the packet lies.
+    #[inline]
+    pub(super) unsafe fn own(&self, index: u32, head: Head) -> Mbuf {
+        assert!(index < self.count);
+        // SAFETY: index < count, so the place lies inside the mapping, and its owner is the caller.
+        unsafe {
+            let place = self.heads.add(index as usize);
+            place.write(head);
+            Mbuf(place)
+        }
+    }
+
+    /// The number of the buffer that a head belongs to.
+    #[inline]
+    pub(super) fn index_of(&self, head: NonNull<Head>) -> u32 {
+        // SAFETY: every handle's head lies in the array of its pool.
+        unsafe { head.offset_from(self.heads) as u32 }
     }
 
     /// The link behind buffer `index`; the caller must own that buffer.

@@ -1,7 +1,7 @@
 //! A packet on its way through a lane, with everything that was found out about it.
 
 use rheostat_base::{DeviceId, DropReason, ShardId, Time};
-use rheostat_packet::{FlowKey, Headers, Mbuf, Meta, Network, Tuple, usual};
+use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, usual};
 use rheostat_state::{FlowHash, FlowHasher};
 use rheostat_steer::{Oriented, Side, Steering};
 
@@ -145,9 +145,9 @@ impl Arrival {
         if !steering.names_by_tuples() {
             *self = Arrival::classify_unusual(packet, steering, hasher, now)?;
         } else if let Some((headers, key)) = usual::v4(packet) {
-            self.set_flow(&packet.meta, headers, key, steering, hasher);
+            self.set_flow(packet, headers, key, steering, hasher);
         } else if let Some((headers, key)) = usual::v6(packet) {
-            self.set_flow(&packet.meta, headers, key, steering, hasher);
+            self.set_flow(packet, headers, key, steering, hasher);
         } else {
             *self = Arrival::classify_unusual(packet, steering, hasher, now)?;
         }
@@ -158,19 +158,19 @@ impl Arrival {
     #[inline(always)]
     fn set_flow(
         &mut self,
-        meta: &Meta,
+        packet: &Mbuf,
         headers: Headers,
         key: FlowKey,
         steering: &Steering,
         hasher: &FlowHasher,
     ) {
         let whole = key;
-        let Oriented { key, side, forward } = steering.orient(meta.device, whole);
+        let Oriented { key, side, forward } = steering.orient(packet.device(), whole);
         self.headers = headers;
         self.key = key;
         self.hash = hasher.hash(&key);
         // From here on by reference, so not before the key has its place.
-        self.shard = steering.place(meta, &self.key);
+        self.shard = steering.place(packet.hash(), packet.hash_kind(), &self.key);
         self.side = side;
         self.forward = forward;
         self.kind = match steering.admits(&whole, side) {
@@ -187,13 +187,13 @@ impl Arrival {
         now: Time,
     ) -> Result<Arrival, DropReason> {
         let headers = Headers::parse(packet).map_err(|_| DropReason::Malformed)?;
-        let device = packet.meta.device;
+        let device = packet.device();
         let unplaced = Arrival::unplaced(headers, now);
-        let link = packet.meta.link();
+        let link = packet.link();
         let mut arrival = match steering.tuple(packet.data(), &headers, link) {
             Tuple::Flow(key) => {
                 let mut arrival = unplaced;
-                arrival.set_flow(&packet.meta, headers, key, steering, hasher);
+                arrival.set_flow(packet, headers, key, steering, hasher);
                 arrival
             }
             Tuple::IcmpError(key) => {
@@ -208,7 +208,7 @@ impl Arrival {
             Tuple::None => {
                 let mut arrival = Arrival { side: steering.side_of_device(device), ..unplaced };
                 if let Some(key) = steering.tuple_of_stranger(packet.data(), &headers, link) {
-                    arrival.set_flow(&packet.meta, headers, key, steering, hasher);
+                    arrival.set_flow(packet, headers, key, steering, hasher);
                 }
                 Arrival { kind: ArrivalKind::Orphan, ..arrival }
             }
@@ -266,7 +266,7 @@ impl Arrival {
         now: Time,
     ) -> Arrival {
         let arrival = Arrival::unplaced(headers, now);
-        arrival.of_flow(packet.meta.device, key, steering, hasher).or_orphan(&key, steering)
+        arrival.of_flow(packet.device(), key, steering, hasher).or_orphan(&key, steering)
     }
 }
 

@@ -92,7 +92,7 @@ impl Egress {
     #[cold]
     pub fn turn_round(&mut self, mut packet: Mbuf) {
         self.tap.note(&packet, Step::TurnedRound);
-        packet.meta.set_returning();
+        packet.set_returning();
         self.returning.push(packet);
     }
 

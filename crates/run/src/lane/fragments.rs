@@ -46,7 +46,7 @@ impl<S: Service> Lane<S> {
         let Some(fragment) = headers.fragment else {
             unreachable!("only fragments are tracked");
         };
-        if packet.meta.mark() != 0 {
+        if packet.mark() != 0 {
             self.egress.tap().note(&packet, Step::Held);
         }
         let first = if fragment.offset == 0 { key_of_first(&packet, &headers) } else { None };
@@ -77,7 +77,7 @@ impl<S: Service> Lane<S> {
         let now = self.time_of(&packet, self.latest);
         let (steering, hasher) = (&self.steering, &self.hasher);
         let arrival = Arrival::of_known_fragment(&packet, headers, key, steering, hasher, now);
-        if packet.meta.mark() != 0 {
+        if packet.mark() != 0 {
             let owner = self.ownership.destination(arrival.shard);
             note_place(self.egress.tap(), &packet, &arrival, (self.id, owner));
         }

@@ -13,14 +13,14 @@ impl<S: Service> Lane<S> {
     pub(super) fn take_back(&mut self) {
         for mut packet in self.egress.take_returning() {
             // What the device hashed is no longer what the packet says.
-            packet.meta.set_hash(0, HashKind::None);
+            packet.set_hash(0, HashKind::None);
             let now = self.time_of(&packet, self.latest);
             let mut arrival = Arrival::default();
             if let Err(reason) = arrival.classify(&packet, &self.steering, &self.hasher, now) {
                 self.egress.discard(packet, reason, &mut self.pool, &self.counters);
                 continue;
             }
-            if packet.meta.mark() != 0 {
+            if packet.mark() != 0 {
                 let owner = self.ownership.destination(arrival.shard);
                 note_place(self.egress.tap(), &packet, &arrival, (self.id, owner));
             }

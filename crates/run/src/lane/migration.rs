@@ -83,9 +83,9 @@ impl<S: Service> Lane<S> {
             // the shard away. What comes from now on is younger anyhow, or late. What other lanes handed over keeps
             // the order of those who received it.
             if bucket_shard(steering, packet).is_none_or(|bucket| bucket == shard.id)
-                && let Some(stamp) = receivers[packet.meta.device.index()].stamp_now()
+                && let Some(stamp) = receivers[packet.device().index()].stamp_now()
             {
-                packet.meta.stamp = stamp;
+                packet.set_stamp(stamp);
             }
         }
         self.delivered.push((shard, heeded));
@@ -204,8 +204,8 @@ impl<S: Service> Lane<S> {
         if let Some(by) = bucket.filter(|by| is_flow && self.ownership.was_given_away(*by)) {
             self.counters.late_handoff.increment();
             // It is older than all that came by the new entries.
-            if let Some(stamp) = self.departures.stamp(by, packet.meta.device) {
-                packet.meta.stamp = stamp;
+            if let Some(stamp) = self.departures.stamp(by, packet.device()) {
+                packet.set_stamp(stamp);
             }
         }
         self.bring_home(placed);
@@ -220,8 +220,8 @@ impl<S: Service> Lane<S> {
 /// The shard by whose bucket a device placed a packet, if it says so.
 #[inline(always)]
 fn bucket_shard(steering: &Steering, packet: &Mbuf) -> Option<ShardId> {
-    let is_known = packet.meta.hash_kind() != HashKind::None;
-    is_known.then(|| steering.shard_of_hash(packet.meta.hash))
+    let is_known = packet.hash_kind() != HashKind::None;
+    is_known.then(|| steering.shard_of_hash(packet.hash()))
 }
 
 #[cfg(all(test, shuttle))]

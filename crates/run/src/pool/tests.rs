@@ -17,7 +17,7 @@ fn config(members: usize, depth: usize) -> PoolConfig {
 /// A packet of a shard, with a number.
 fn packet(cache: &mut PoolCache, shard: u16, number: u32) -> Placed {
     let mut packet = cache.alloc(64).unwrap();
-    packet.meta.stamp = number;
+    packet.set_stamp(number);
     Placed { packet, arrival: Arrival { shard: ShardId(shard), ..Arrival::default() } }
 }
 
@@ -33,7 +33,7 @@ fn await_replies<R>(desk: &mut Desk<u32, R>, count: usize) -> Vec<(u16, u32, Res
         assert!(Instant::now() < last, "replies do not come");
         desk.collect();
         while let Some(Reply { placed, outcome }) = desk.next_reply() {
-            replies.push((placed.arrival.shard.0, placed.packet.meta.stamp, outcome));
+            replies.push((placed.arrival.shard.0, placed.packet.stamp(), outcome));
         }
         thread::yield_now();
     }
@@ -86,7 +86,7 @@ fn what_is_given_before_a_pool_stops_is_done_and_what_comes_after_is_lost() {
     assert_eq!(pool.stop().unwrap().tasks, 16);
     // The desk does not know yet that the pool has ended.
     let refused = desk.give(packet(&mut cache, 0, 16), 16);
-    assert_eq!(refused.map(|placed| placed.packet.meta.stamp), Some(16), "16 is all it may have");
+    assert_eq!(refused.map(|placed| placed.packet.stamp()), Some(16), "16 is all it may have");
     let done: Vec<_> = (0..16).map(|n| (0, n, Ok(n))).collect();
     assert_eq!(await_replies(desk, 16), done);
     assert!(desk.give(packet(&mut cache, 0, 17), 17).is_some(), "it knows");
@@ -132,7 +132,7 @@ fn replies_of_a_shard_wait_for_older_ones_and_no_others() {
         assert!(pool.step(choice));
         desk.collect();
         let ready = std::iter::from_fn(|| desk.next_reply());
-        seen.push(ready.map(|reply| reply.placed.packet.meta.stamp).collect::<Vec<_>>());
+        seen.push(ready.map(|reply| reply.placed.packet.stamp()).collect::<Vec<_>>());
     }
     assert_eq!(seen, [vec![], vec![3], vec![1, 2, 4]]);
 }

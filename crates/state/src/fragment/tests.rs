@@ -26,7 +26,7 @@ impl Source {
 
     fn packet(&mut self) -> Mbuf {
         let mut packet = self.cache.alloc(8).unwrap();
-        packet.meta.stamp = self.stamp;
+        packet.set_stamp(self.stamp);
         self.stamp += 1;
         packet
     }
@@ -82,21 +82,21 @@ fn feed(
     now: Time,
 ) -> Outcome {
     let packet = source.packet();
-    let stamp = packet.meta.stamp;
+    let stamp = packet.stamp();
     let fate = match tracker.track(datagram, fragment, key, packet, now) {
         Tracked::Release { key, packet } => {
-            assert_eq!(packet.meta.stamp, stamp);
+            assert_eq!(packet.stamp(), stamp);
             Fate::Release(key)
         }
         Tracked::Hold => Fate::Hold,
         Tracked::Drop { reason, packet } => {
-            assert_eq!(packet.meta.stamp, stamp);
+            assert_eq!(packet.stamp(), stamp);
             Fate::Drop(reason)
         }
     };
     let released = std::iter::from_fn(|| tracker.next_released());
-    let released = released.map(|(key, packet)| (key, packet.meta.stamp)).collect();
+    let released = released.map(|(key, packet)| (key, packet.stamp())).collect();
     let dropped = std::iter::from_fn(|| tracker.next_dropped());
-    let dropped = dropped.map(|(reason, packet)| (reason, packet.meta.stamp)).collect();
+    let dropped = dropped.map(|(reason, packet)| (reason, packet.stamp())).collect();
     Outcome { fate, released, dropped }
 }

@@ -60,9 +60,8 @@ proptest! {
         let translating = by_endpoint.clone().with_translation(fixed);
         for steering in [steering(), by_endpoint, translating] {
             for kind in [HashKind::Ports, HashKind::Addresses, HashKind::None] {
-                let mut meta = Meta::default();
-                meta.set_hash(steering.hash(&key, kind), kind);
-                prop_assert_eq!(steering.place(&meta, &key), steering.shard_of_key(&key));
+                let placed = steering.place(steering.hash(&key, kind), kind, &key);
+                prop_assert_eq!(placed, steering.shard_of_key(&key));
             }
         }
     }

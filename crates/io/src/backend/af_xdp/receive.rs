@@ -139,12 +139,12 @@ impl XdpRx {
         let hashed = self.attachment.tells_hashes();
         let mut bytes = 0;
         for (packet, place) in received.iter_mut().zip(0..) {
-            packet.meta.timestamp = now;
-            packet.meta.stamp = stamp.wrapping_add(place);
-            packet.meta.device = self.device;
+            packet.set_timestamp(now);
+            packet.set_stamp(stamp.wrapping_add(place));
+            packet.set_device(self.device);
             bytes += packet.len() as u64;
             if hashed && let Some(told) = metadata(packet) {
-                packet.meta.set_hash(told.hash, told.kind);
+                packet.set_hash(told.hash, told.kind);
             }
         }
         let counters = &self.attachment.counters.lanes[self.lane];

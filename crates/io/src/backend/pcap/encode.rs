@@ -58,12 +58,12 @@ impl Encoder {
         packet: &Mbuf,
         output: &mut impl Write,
     ) -> io::Result<Result<(), OtherLink>> {
-        let Some(interface) = self.interface(packet.meta.link(), output)? else {
+        let Some(interface) = self.interface(packet.link(), output)? else {
             return Ok(Err(OtherLink));
         };
         let captured = packet.len() as u32;
-        let original = packet.meta.wire_len.max(captured);
-        let nanos = packet.meta.timestamp.as_nanos();
+        let original = packet.wire_len().max(captured);
+        let nanos = packet.timestamp().as_nanos();
         match self {
             Encoder::Legacy(_) => {
                 let seconds = u32::try_from(nanos / 1_000_000_000).unwrap_or(u32::MAX);

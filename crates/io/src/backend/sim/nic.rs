@@ -216,7 +216,7 @@ impl Nic {
                 return Outcome::Blocked;
             }
         }
-        let queue = self.table.lookup(self.steering.bucket_of_hash(packet.meta.hash)).index();
+        let queue = self.table.lookup(self.steering.bucket_of_hash(packet.hash())).index();
         match self.queues[queue].put(packet) {
             Ok(()) => {
                 self.detour_under_way = detour;
@@ -241,14 +241,13 @@ impl Nic {
     /// Copies the frame on the link into a buffer and hashes it.
     fn buffer(&self, frame: Frame, pool: &mut PoolCache) -> Result<Mbuf, AllocError> {
         let mut packet = pool.alloc_from(&self.bytes)?;
-        let meta = &mut packet.meta;
-        meta.timestamp = frame.slot.timestamp;
-        meta.wire_len = frame.wire_len;
-        meta.stamp = self.stamp;
-        meta.device = self.device;
-        meta.set_link(frame.link);
+        packet.set_timestamp(frame.slot.timestamp);
+        packet.set_wire_len(frame.wire_len);
+        packet.set_stamp(self.stamp);
+        packet.set_device(self.device);
+        packet.set_link(frame.link);
         let (hash, kind) = packet_hash(&self.steering, self.hash, self.device, &packet);
-        packet.meta.set_hash(hash, kind);
+        packet.set_hash(hash, kind);
         Ok(packet)
     }
 
@@ -266,6 +265,5 @@ impl Nic {
 /// from, where the directions of a flow take different ways.
 fn course(steering: &Steering, packet: &Mbuf) -> (bool, Option<Side>) {
     let Ok(headers) = Headers::parse(packet) else { return (false, None) };
-    let (meta, data) = (&packet.meta, packet.data());
-    (steering.takes_detour(meta, data, &headers), steering.side_apart(meta, data, &headers))
+    (steering.takes_detour(packet, &headers), steering.side_apart(packet, &headers))
 }

@@ -14,7 +14,7 @@ pub(super) fn packet_hash(
     packet: &Mbuf,
 ) -> (u32, HashKind) {
     let Ok(headers) = Headers::parse(packet) else { return (0, HashKind::None) };
-    let tuple = steering.tuple(packet.data(), &headers, packet.meta.link());
+    let tuple = steering.tuple(packet.data(), &headers, packet.link());
     let outer = match tuple {
         Tuple::IcmpError(_) | Tuple::None => addresses(packet, &headers),
         _ => None,

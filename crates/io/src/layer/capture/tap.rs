@@ -240,7 +240,7 @@ mod models {
                     let pool =
                         Mempool::new(&MempoolConfig { buffers: 1, ..MempoolConfig::default() });
                     let mut packet = PoolCache::new(pool.unwrap()).alloc(64).unwrap();
-                    packet.meta.set_mark(1);
+                    packet.set_mark(1);
                     other.note(&packet, Step::Taken);
                     assert!(other.is_armed(), "the note was lost");
                 }

@@ -112,8 +112,8 @@ impl Copied {
             device,
             lane,
             nanos,
-            link: packet.meta.link(),
-            wire_len: packet.meta.wire_len.max(packet.len() as u32),
+            link: packet.link(),
+            wire_len: packet.wire_len().max(packet.len() as u32),
             bytes: bytes.into_boxed_slice(),
         }
     }

@@ -104,7 +104,7 @@ impl FaultyRx {
             }
             Some(Fault::Duplicate) => {
                 if let Ok(mut twin) = pool.alloc_from(&packet.to_vec()) {
-                    twin.meta = packet.meta;
+                    twin.describe_as(&packet);
                     self.deliver(packet);
                     self.deliver(twin);
                     self.counters.duplicated.increment();
@@ -187,7 +187,7 @@ mod tests {
             let count = 8.min(self.end - self.next);
             for _ in 0..count {
                 let mut packet = pool.alloc_from(&self.next.to_be_bytes()).unwrap();
-                packet.meta.stamp = self.next;
+                packet.set_stamp(self.next);
                 burst.push(packet);
                 self.next += 1;
             }
@@ -218,8 +218,8 @@ mod tests {
             let mut burst = Burst::new();
             queue.recv(&mut burst, &mut cache, now);
             for packet in burst {
-                assert_eq!(packet.data(), packet.meta.stamp.to_be_bytes());
-                stamps.push(packet.meta.stamp);
+                assert_eq!(packet.data(), packet.stamp().to_be_bytes());
+                stamps.push(packet.stamp());
                 cache.free(packet);
             }
             now += Duration::from_micros(1);

@@ -117,7 +117,7 @@ fn echo_reply(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<usize>
 
 /// Pads an Ethernet frame of `len` bytes to the least length.
 pub(super) fn padded(packet: &Mbuf, out: &mut [u8], len: usize) -> usize {
-    if packet.meta.link() != LinkType::Ethernet || len >= LEAST_FRAME || out.len() < LEAST_FRAME {
+    if packet.link() != LinkType::Ethernet || len >= LEAST_FRAME || out.len() < LEAST_FRAME {
         return len;
     }
     out[len..LEAST_FRAME].fill(0);

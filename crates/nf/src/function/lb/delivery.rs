@@ -107,7 +107,7 @@ impl Lb {
         let link = packet.data().get(..usize::from(headers.l3)).ok_or(Abort)?;
         for piece in pieces(outer, inner.len(), self.config.tunnel.mtu) {
             let capacity = (link.len() + piece.packet_len()).max(answer::LEAST_FRAME);
-            cx.originate(self.config.sides.inside, mbuf.meta.link(), capacity, |out| {
+            cx.originate(self.config.sides.inside, mbuf.link(), capacity, |out| {
                 let (head, body) = out.split_at_mut_checked(link.len())?;
                 head.copy_from_slice(link);
                 let len = link.len() + piece.write(outer, parts(mbuf, headers), body)?;

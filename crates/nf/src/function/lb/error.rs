@@ -88,7 +88,7 @@ impl Lb {
         };
         cx.local().counts.errors_from_tunnels += 1;
         let link = packet.data().get(..usize::from(headers.l3)).unwrap_or_default();
-        let kind = packet.mbuf().meta.link();
+        let kind = packet.mbuf().link();
         cx.originate(sides.outside, kind, rheostat_ip::LONGEST_ANSWER, |out| {
             let (head, body) = out.split_at_mut_checked(link.len())?;
             head.copy_from_slice(link);

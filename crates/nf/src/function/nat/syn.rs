@@ -36,7 +36,7 @@ impl Syn {
             start,
             len: len as u8,
             device: packet.device().0,
-            link: packet.mbuf().meta.link() as u16,
+            link: packet.mbuf().link() as u16,
             wire_len: packet.len() as u32,
         }
     }

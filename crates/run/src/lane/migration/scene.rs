@@ -69,7 +69,7 @@ pub(super) fn send_on(
     }
     let flow = shard.table.find_now(arrival.hash, &arrival.key).expect("there now");
     let mut flow = shard.table.flow(flow).expect("there now");
-    if flow.note_arrival(arrival.forward, packet.meta.device, packet.meta.stamp) {
+    if flow.note_arrival(arrival.forward, packet.device(), packet.stamp()) {
         lane.counters.reordered.increment();
     }
     out.send(DeviceId(0), packet, lane.pool, lane.counters);
@@ -101,9 +101,9 @@ impl RxQueue for Queue {
         let count = stamps.len().min(burst.remaining_capacity());
         for stamp in stamps.drain(..count) {
             let mut packet = pool.alloc_from(&flow()).unwrap();
-            packet.meta.stamp = self.stamp_now().unwrap_or(stamp);
-            packet.meta.set_link(LinkType::Raw);
-            packet.meta.set_hash(self.hash, self.kind.unwrap_or(HashKind::Ports));
+            packet.set_stamp(self.stamp_now().unwrap_or(stamp));
+            packet.set_link(LinkType::Raw);
+            packet.set_hash(self.hash, self.kind.unwrap_or(HashKind::Ports));
             burst.push(packet);
         }
         count
@@ -180,7 +180,7 @@ impl<S: Service<Local = ()>> Scene<S> {
         // What a device would say, and where it belongs.
         let mut cache = PoolCache::new(pool.clone());
         let mut packet = cache.alloc_from(&flow()).unwrap();
-        packet.meta.set_link(LinkType::Raw);
+        packet.set_link(LinkType::Raw);
         let mut arrival = Arrival::default();
         arrival.classify(&packet, &steering, &hasher(), Time::ZERO).unwrap();
         let (shard_id, hash) = (arrival.shard, steering.hash(&arrival.key, HashKind::Ports));

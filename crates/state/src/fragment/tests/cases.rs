@@ -135,9 +135,8 @@ fn held_fragments_are_given_up_in_time() {
     assert_eq!(late.dropped, [(DropReason::FragmentIncomplete, 1)]);
     tracker.expire(Time::from_secs(65));
     assert_eq!(tracker.held(), 2, "dropped packets are held until they are collected");
-    let dropped: Vec<u32> = std::iter::from_fn(|| tracker.next_dropped())
-        .map(|(_, packet)| packet.meta.stamp)
-        .collect();
+    let dropped: Vec<u32> =
+        std::iter::from_fn(|| tracker.next_dropped()).map(|(_, packet)| packet.stamp()).collect();
     assert_eq!(dropped, [0, 2]);
     assert_eq!((tracker.held(), tracker.datagrams(), tracker.next_due()), (0, 0, None));
 }

@@ -64,8 +64,8 @@ fn shape(
 ) -> Option<(Shape, Option<FlowKey>)> {
     let (wire_len, link, frame) = packet;
     let mut buffer = pool.alloc_from(frame).unwrap();
-    buffer.meta.set_link(*link);
-    buffer.meta.wire_len = *wire_len;
+    buffer.set_link(*link);
+    buffer.set_wire_len(*wire_len);
     let headers = Headers::parse_bytes(frame, *wire_len as usize, *link).ok();
     let shape = headers.map(|headers| {
         let (kind, key) = match Tuple::of_bytes(frame, &headers) {

@@ -34,7 +34,7 @@ impl Fields {
         let is_ip = matches!(headers.network, Network::Ipv4 | Network::Ipv6);
         let key = tuple::addresses(data, &headers);
         let before_l3 = usize::from(headers.l3);
-        let tags = match packet.meta.link() {
+        let tags = match packet.link() {
             LinkType::Ethernet => before_l3.saturating_sub(ethernet::HEADER) / vlan::TAG,
             // Other link types have tags behind headers of other lengths; one is enough to know.
             _ => usize::from(headers.zone != 0) + usize::from(headers.zone >> 12 != 0),

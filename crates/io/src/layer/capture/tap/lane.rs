@@ -79,7 +79,7 @@ impl LaneTap {
         }
         for packet in burst {
             if let Some(mark) = self.mark(packet) {
-                packet.meta.set_mark(mark);
+                packet.set_mark(mark);
                 let step = self.arrival(device, packet, steering);
                 self.note(packet, step);
             }
@@ -102,18 +102,17 @@ impl LaneTap {
     }
 
     fn arrival(&self, device: DeviceId, packet: &Mbuf, steering: &Steering) -> Step {
-        let meta = &packet.meta;
-        let covers = match meta.hash_kind() {
+        let covers = match packet.hash_kind() {
             HashKind::None => None,
             HashKind::Addresses => Some("addresses"),
             HashKind::Ports => Some("addresses and ports"),
         };
         Step::Received {
             device,
-            length: meta.wire_len.max(packet.len() as u32),
-            nanos: self.unix(meta.timestamp.as_nanos()),
-            hash: covers.map(|covers| (meta.hash, covers)),
-            bucket: covers.map(|_| steering.bucket_of_hash(meta.hash)),
+            length: packet.wire_len().max(packet.len() as u32),
+            nanos: self.unix(packet.timestamp().as_nanos()),
+            hash: covers.map(|covers| (packet.hash(), covers)),
+            bucket: covers.map(|_| steering.bucket_of_hash(packet.hash())),
         }
     }
 
@@ -122,7 +121,7 @@ impl LaneTap {
     pub fn offer(&mut self, device: DeviceId, burst: &[Mbuf]) {
         self.offered.clear();
         self.marks.clear();
-        self.marks.extend(burst.iter().map(|packet| packet.meta.mark()));
+        self.marks.extend(burst.iter().map(|packet| packet.mark()));
         for (capture, (_, look)) in self.captures.iter().enumerate() {
             for (place, packet) in burst.iter().enumerate() {
                 if look.wanted.includes(Point::After, device, packet) {
@@ -154,15 +153,15 @@ impl LaneTap {
     /// Shows a packet that is about to be dropped, if anybody looks. For every packet that a lane drops.
     #[inline]
     pub fn dropping(&mut self, packet: &Mbuf, reason: DropReason) {
-        if self.armed || packet.meta.mark() != 0 {
-            self.dropped(packet.meta.device, packet, reason);
+        if self.armed || packet.mark() != 0 {
+            self.dropped(packet.device(), packet, reason);
         }
     }
 
     /// Shows a packet that has served its purpose and is about to be freed, if it is one that is followed.
     #[inline]
     pub fn consuming(&mut self, packet: &Mbuf) {
-        if packet.meta.mark() != 0 {
+        if packet.mark() != 0 {
             self.note(packet, Step::Consumed);
         }
     }
@@ -177,8 +176,8 @@ impl LaneTap {
     /// Notes what happens to a packet, if it is one that is followed.
     #[cold]
     pub fn note(&mut self, packet: &Mbuf, step: Step) {
-        if packet.meta.mark() != 0 {
-            self.note_mark(packet.meta.mark(), step);
+        if packet.mark() != 0 {
+            self.note_mark(packet.mark(), step);
         }
     }
 
@@ -193,7 +192,7 @@ impl LaneTap {
 
     fn copy(&mut self, point: Point, device: DeviceId, packet: &Mbuf) {
         let nanos = match point {
-            Point::Before => self.unix(packet.meta.timestamp.as_nanos()),
+            Point::Before => self.unix(packet.timestamp().as_nanos()),
             Point::After | Point::Dropped(_) => self.departure(packet),
         };
         for (ring, look) in &mut self.captures {
@@ -212,7 +211,7 @@ impl LaneTap {
 
     /// When a packet leaves: now, or, where packets carry the time, its own.
     fn departure(&self, packet: &Mbuf) -> u64 {
-        let stamp = packet.meta.timestamp.as_nanos();
+        let stamp = packet.timestamp().as_nanos();
         match &self.taps {
             Some(taps) if taps.epoch != Epoch::Unix => self.unix(taps.clock.now().as_nanos()),
             _ => stamp,

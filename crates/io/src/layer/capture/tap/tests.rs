@@ -31,7 +31,7 @@ impl Rig {
     fn packet(&mut self, len: usize) -> Mbuf {
         let mut packet = self.pool.alloc(len).unwrap();
         packet.data_mut().fill(len as u8);
-        packet.meta.timestamp = Time::from_nanos(len as u64);
+        packet.set_timestamp(Time::from_nanos(len as u64));
         packet
     }
 
@@ -149,7 +149,7 @@ fn a_packet_is_followed_from_lane_to_lane() {
     let mut trace = Taps::trace(&rig.taps, None, 2).unwrap();
     assert_eq!(Taps::trace(&rig.taps, None, 2).unwrap_err(), TapBusy::Trace);
     let packet = rig.receive(&mut one, 60);
-    assert_eq!(packet.meta.mark(), 1);
+    assert_eq!(packet.mark(), 1);
     // The other lane has not polled since the trace began.
     other.note(&packet, Step::Taken);
     other.offer(DeviceId(1), std::slice::from_ref(&packet));
@@ -161,11 +161,11 @@ fn a_packet_is_followed_from_lane_to_lane() {
     assert!(matches!(events[0], (1, 0, Step::Received { length: 60, hash: None, .. })));
     assert_eq!(events[1..], [(1, 1, Step::Taken), (1, 1, Step::Sent(DeviceId(1)))]);
     // No more than asked for, and no mark twice while packets of the last trace may be under way.
-    let marks: Vec<_> = (0..3).map(|_| rig.receive(&mut one, 60).meta.mark()).collect();
+    let marks: Vec<_> = (0..3).map(|_| rig.receive(&mut one, 60).mark()).collect();
     assert_eq!(marks, [2, 0, 0]);
     drop(trace);
     let trace = Taps::trace(&rig.taps, Some("not tcp".parse().unwrap()), 255).unwrap();
-    let marks: Vec<_> = (0..256).map(|_| rig.receive(&mut one, 60).meta.mark()).collect();
+    let marks: Vec<_> = (0..256).map(|_| rig.receive(&mut one, 60).mark()).collect();
     assert_eq!((marks[0], marks[252], marks[253], marks[255]), (3, 255, 1, 0));
     drop(trace);
     one.note(&packet, Step::Consumed);
