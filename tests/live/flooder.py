@@ -1,7 +1,7 @@
-"""Sends the smallest UDP datagrams, from 256 ports, as fast as it can: `flooder.py ADDRESS LEAST`.
+"""Sends the smallest UDP datagrams, from 256 ports: `flooder.py ADDRESS COUNT`.
 
-Run in a namespace of its own; prints a line when it starts. Ends when its standard input does and it has sent `LEAST`
-datagrams, and prints how many it sent; after five minutes in any case."""
+First `COUNT` of them as fast as it can, then, once it has printed a line, at most 16 a millisecond until its standard
+input ends, or five minutes have passed. Prints how many it sent."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ import time
 PORTS = 256
 #: The discard service (RFC 863).
 TARGET_PORT = 9
-
-
+#: How many go out between two pauses, and how long a pause is. Seconds.
+PACED, PAUSE = 16, 0.001
 #: Seconds.
 LONGEST = 300.0
 
 
-def is_over() -> bool:
-    return bool(select.select([sys.stdin], [], [], 0)[0])
-
-
 def main() -> None:
-    address, least = sys.argv[1], int(sys.argv[2])
+    address, count = sys.argv[1], int(sys.argv[2])
     senders = []
     for _ in range(PORTS):
         sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sender.bind(("", 0))
         senders.append(sender)
-    print("started", flush=True)
     sent, target, end = 0, (address, TARGET_PORT), time.monotonic() + LONGEST
-    while time.monotonic() < end and not (sent >= least and is_over()):
-        for sender in senders:
+    while time.monotonic() < end:
+        paced = sent >= count
+        if sent == count:
+            print("flooded", flush=True)
+        for _ in range(PACED):
             # Refusals of earlier ones, and full queues.
             with contextlib.suppress(OSError):
-                sender.sendto(b"", target)
-                sent += 1
+                senders[sent % PORTS].sendto(b"", target)
+            sent += 1
+        if paced and select.select([sys.stdin], [], [], PAUSE)[0]:
+            break
     print(sent)
 
 
