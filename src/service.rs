@@ -4,8 +4,8 @@ pub use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 pub use rheostat_packet::checksum::{Validity, judge_packet};
 pub use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig};
 pub use rheostat_run::{
-    AnyDesk, Arrival, ArrivalKind, Arrivals, Desk, Egress, LaneState, Lost, Placed, Pool,
-    PoolConfig, PoolError, PoolReport, Reply, Service, Stepped,
+    AnyDesk, Arrival, ArrivalKind, Arrivals, Desk, Lost, Output, Placed, Pool, PoolConfig,
+    PoolError, PoolReport, Reply, Service, ShardSet, Stepped,
 };
 pub use rheostat_run::{
     LaneSample, LoadReporting, Move, Polling, RunReport, Runtime, RuntimeConfig, StartError,

@@ -9,7 +9,7 @@ use rheostat_nf::function::firewall::Limits;
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::{Burst, FlowKey, LinkType};
 use rheostat_run::invariant::check_monotone;
-use rheostat_run::{Arrivals, Egress, LaneState, Placed, Service, Violation};
+use rheostat_run::{Arrivals, Output, Placed, Service, ShardSet, Violation};
 use rheostat_state::FlowHasher;
 use rheostat_testkit::flows::Flows;
 use rheostat_testkit::spliced::Spliced;
@@ -151,17 +151,17 @@ impl Service for Misdeed {
     fn process(
         &mut self,
         arrivals: &mut Arrivals,
-        lane: &mut LaneState<'_, Limits>,
-        out: &mut Egress,
+        shards: &mut ShardSet<Limits>,
+        out: &mut Output,
     ) {
         let mut honest = Arrivals::default();
         arrivals.drain(|packet, arrival| {
             self.seen += 1;
             match self.deed {
-                Deed::Swallow if self.seen == self.at => return lane.pool.free(packet),
-                Deed::CountTwice if self.seen == self.at => lane.counters.consumed.increment(),
+                Deed::Swallow if self.seen == self.at => return out.pool().free(packet),
+                Deed::CountTwice if self.seen == self.at => out.counters().consumed.increment(),
                 Deed::ForgetFlow if self.seen == self.at => {
-                    let shard = lane.shards.get_mut(arrival.shard).expect("the lane's own");
+                    let shard = shards.get_mut(arrival.shard).expect("the lane's own");
                     let flow = shard.table.find_now(arrival.hash, &arrival.key);
                     assert!(shard.table.remove(flow.expect("a flow seen before")));
                 }
@@ -169,25 +169,19 @@ impl Service for Misdeed {
             }
             honest.push(Placed { packet, arrival: *arrival });
         });
-        self.firewall.process(&mut honest, lane, out);
+        self.firewall.process(&mut honest, shards, out);
     }
 
-    fn relay(
-        &mut self,
-        burst: &mut Burst,
-        lane: &mut LaneState<'_, Limits>,
-        out: &mut Egress,
-        now: Time,
-    ) {
-        self.firewall.relay(burst, lane, out, now);
+    fn relay(&mut self, burst: &mut Burst, out: &mut Output, now: Time) {
+        self.firewall.relay(burst, out, now);
     }
 
-    fn tick(&mut self, lane: &mut LaneState<'_, Limits>, out: &mut Egress, now: Time) {
-        self.firewall.tick(lane, out, now);
+    fn tick(&mut self, shards: &mut ShardSet<Limits>, out: &mut Output, now: Time) {
+        self.firewall.tick(shards, out, now);
     }
 
-    fn finish(&mut self, lane: &mut LaneState<'_, Limits>, out: &mut Egress, now: Time) {
-        self.firewall.finish(lane, out, now);
+    fn finish(&mut self, shards: &mut ShardSet<Limits>, out: &mut Output, now: Time) {
+        self.firewall.finish(shards, out, now);
     }
 
     fn next_deadline(&self) -> Option<Time> {

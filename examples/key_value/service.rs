@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use rheostat::service::{
-    AnyDesk, Arrival, ArrivalKind, Arrivals, Burst, Desk, Egress, LaneState, Placed, Reply, Service,
+    AnyDesk, Arrival, ArrivalKind, Arrivals, Burst, Desk, Output, Placed, Reply, Service, ShardSet,
 };
 use rheostat::service::{
     Ethernet, FrameBuilder, LinkType, Payload, Transport, Validity, judge_packet,
@@ -79,12 +79,7 @@ impl Service for KeyValue {
 
     const STATEFUL: bool = true;
 
-    fn process(
-        &mut self,
-        arrivals: &mut Arrivals,
-        lane: &mut LaneState<'_, Store>,
-        out: &mut Egress,
-    ) {
+    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet<Store>, out: &mut Output) {
         arrivals.drain(|packet, arrival| {
             let placed = Placed { packet, arrival: *arrival };
             let request = data(&placed).map(Request::parse);
@@ -99,7 +94,7 @@ impl Service for KeyValue {
                 }
             };
             if let Some(Placed { packet, .. }) = refused {
-                out.discard(packet, reason, lane.pool, lane.counters);
+                out.drop(packet, reason);
             }
         });
     }
@@ -108,44 +103,39 @@ impl Service for KeyValue {
         Some(&mut self.desk)
     }
 
-    fn complete(&mut self, lane: &mut LaneState<'_, Store>, out: &mut Egress, _: Time) {
+    fn complete(&mut self, shards: &mut ShardSet<Store>, out: &mut Output, _: Time) {
         while let Some(Reply { placed, outcome }) = self.desk.next_reply() {
             let Placed { packet, arrival } = &placed;
             let text = match outcome {
                 Ok(Ok((request, digest))) => {
-                    let shard =
-                        lane.shards.get_mut(arrival.shard).expect("a reply meets its shard");
+                    let shard = shards.get_mut(arrival.shard).expect("a reply meets its shard");
                     carry_out(&mut shard.local, arrival.key, request, digest)
                 }
                 Ok(Err(refusal)) => refusal.to_string(),
                 Err(_lost) => {
                     let reason = DropReason::HandlerAbort;
-                    out.discard(placed.packet, reason, lane.pool, lane.counters);
+                    out.drop(placed.packet, reason);
                     continue;
                 }
             };
             let answer = answer(&placed, &text);
             let (device, link) = (packet.device(), packet.link());
             // First the buffer of the request, which the answer can have.
-            out.consume(placed.packet, lane.pool, lane.counters);
-            lane.counters.originated.increment();
-            match lane.pool.alloc_from(&answer) {
-                Ok(mut packet) => {
-                    packet.set_link(link);
-                    out.send(device, packet, lane.pool, lane.counters);
-                }
-                Err(_) => lane.counters.dropped.add(DropReason::NoBuffer, 1),
+            out.consume(placed.packet);
+            if let Some(mut packet) = out.originate(&answer) {
+                packet.set_link(link);
+                out.send(device, packet);
             }
         }
     }
 
-    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, Store>, _: &mut Egress, _: Time) {
+    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
         unreachable!("a service with state is given arrivals")
     }
 
-    fn tick(&mut self, _: &mut LaneState<'_, Store>, _: &mut Egress, _: Time) {}
+    fn tick(&mut self, _: &mut ShardSet<Store>, _: &mut Output, _: Time) {}
 
-    fn finish(&mut self, _: &mut LaneState<'_, Store>, _: &mut Egress, _: Time) {}
+    fn finish(&mut self, _: &mut ShardSet<Store>, _: &mut Output, _: Time) {}
 
     fn next_deadline(&self) -> Option<Time> {
         None

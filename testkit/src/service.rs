@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use rheostat_base::{DeviceId, Time};
 use rheostat_packet::{Burst, Mbuf};
-use rheostat_run::{Arrival, Arrivals, Egress, LaneState, Service};
+use rheostat_run::{Arrival, Arrivals, Output, Service, ShardSet};
 
 /// A service with state that hands each packet to a closure.
 pub struct PerPacket<L, F> {
@@ -17,17 +17,17 @@ pub struct PerPacket<L, F> {
 pub fn per_packet<L, F>(handle: F) -> PerPacket<L, F>
 where
     L: Send + 'static,
-    F: FnMut(Mbuf, &Arrival, &mut LaneState<'_, L>, &mut Egress) + Send + 'static,
+    F: FnMut(Mbuf, &Arrival, &mut ShardSet<L>, &mut Output) + Send + 'static,
 {
     PerPacket { handle, local: PhantomData }
 }
 
 /// A service that sends every packet to the first device.
-pub type Bounce = PerPacket<(), fn(Mbuf, &Arrival, &mut LaneState<'_, ()>, &mut Egress)>;
+pub type Bounce = PerPacket<(), fn(Mbuf, &Arrival, &mut ShardSet<()>, &mut Output)>;
 
 /// A [`Bounce`].
 pub fn bounce() -> Bounce {
-    per_packet(|packet, _, lane, out| out.send(DeviceId(0), packet, lane.pool, lane.counters))
+    per_packet(|packet, _, _, out| out.send(DeviceId(0), packet))
 }
 
 /// Enters the packet's flow into its shard's table if it is new, and counts the packet as reordered if one that came
@@ -35,39 +35,39 @@ pub fn bounce() -> Bounce {
 ///
 /// # Panics
 /// When the lane does not own the packet's shard, or the table is full.
-pub fn note_order<L>(packet: &Mbuf, arrival: &Arrival, lane: &mut LaneState<'_, L>) {
-    let shard = lane.shards.get_mut(arrival.shard).expect("a packet meets its shard");
+pub fn note_order<L>(packet: &Mbuf, arrival: &Arrival, shards: &mut ShardSet<L>, out: &Output) {
+    let shard = shards.get_mut(arrival.shard).expect("a packet meets its shard");
     if shard.table.find_now(arrival.hash, &arrival.key).is_none() {
         shard.table.insert(arrival.hash, &arrival.key, arrival.now).expect("room");
-        lane.counters.flows_created.increment();
+        out.counters().flows_created.increment();
     }
     let flow = shard.table.find_now(arrival.hash, &arrival.key).expect("there now");
     let mut flow = shard.table.flow(flow).expect("there now");
     if flow.note_arrival(arrival.forward, packet.device(), packet.stamp()) {
-        lane.counters.reordered.increment();
+        out.counters().reordered.increment();
     }
 }
 
 impl<L, F> Service for PerPacket<L, F>
 where
     L: Send + 'static,
-    F: FnMut(Mbuf, &Arrival, &mut LaneState<'_, L>, &mut Egress) + Send + 'static,
+    F: FnMut(Mbuf, &Arrival, &mut ShardSet<L>, &mut Output) + Send + 'static,
 {
     type Local = L;
 
     const STATEFUL: bool = true;
 
-    fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, L>, out: &mut Egress) {
-        arrivals.drain(|packet, arrival| (self.handle)(packet, arrival, lane, out));
+    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet<L>, out: &mut Output) {
+        arrivals.drain(|packet, arrival| (self.handle)(packet, arrival, shards, out));
     }
 
-    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, L>, _: &mut Egress, _: Time) {
+    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
         unreachable!("a service with state is given arrivals")
     }
 
-    fn tick(&mut self, _: &mut LaneState<'_, L>, _: &mut Egress, _: Time) {}
+    fn tick(&mut self, _: &mut ShardSet<L>, _: &mut Output, _: Time) {}
 
-    fn finish(&mut self, _: &mut LaneState<'_, L>, _: &mut Egress, _: Time) {}
+    fn finish(&mut self, _: &mut ShardSet<L>, _: &mut Output, _: Time) {}
 
     fn next_deadline(&self) -> Option<Time> {
         None

@@ -261,33 +261,28 @@ impl Service for Backwards {
 
     const STATEFUL: bool = true;
 
-    fn process(
-        &mut self,
-        arrivals: &mut Arrivals,
-        lane: &mut LaneState<'_, Store>,
-        out: &mut Egress,
-    ) {
+    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet<Store>, out: &mut Output) {
         let mut placed = Vec::new();
         arrivals.drain(|packet, arrival| placed.push(Placed { packet, arrival: *arrival }));
         placed.into_iter().rev().for_each(|placed| arrivals.push(placed));
-        self.0.process(arrivals, lane, out);
+        self.0.process(arrivals, shards, out);
     }
 
     fn desk(&mut self) -> Option<&mut dyn AnyDesk> {
         self.0.desk()
     }
 
-    fn complete(&mut self, lane: &mut LaneState<'_, Store>, out: &mut Egress, now: Time) {
-        self.0.complete(lane, out, now);
+    fn complete(&mut self, shards: &mut ShardSet<Store>, out: &mut Output, now: Time) {
+        self.0.complete(shards, out, now);
     }
 
-    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, Store>, _: &mut Egress, _: Time) {
+    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
         unreachable!("a service with state is given arrivals")
     }
 
-    fn tick(&mut self, _: &mut LaneState<'_, Store>, _: &mut Egress, _: Time) {}
+    fn tick(&mut self, _: &mut ShardSet<Store>, _: &mut Output, _: Time) {}
 
-    fn finish(&mut self, _: &mut LaneState<'_, Store>, _: &mut Egress, _: Time) {}
+    fn finish(&mut self, _: &mut ShardSet<Store>, _: &mut Output, _: Time) {}
 
     fn next_deadline(&self) -> Option<Time> {
         None

@@ -26,7 +26,7 @@ pub use rate_limit::RateLimit;
 pub use reset::{is_host, tcp_reset};
 pub use resident::{LocalPacket, Outbox, Resident};
 pub use route::{Hop, HopId, Route, RouteError, Routes};
-pub use stack::{Admission, Departure, ErrorsAfterChain, Next, Path, Stack, Turn};
+pub use stack::{Admission, Departure, ErrorsAfterChain, Next, Path, Stack};
 pub use unreachable::{Unreachable, unreachable};
 
 /// The longest answer: an ICMPv6 error of the least MTU (RFC 4443, section 2.4 (c)), with room for the

@@ -2,8 +2,8 @@
 //! it, and [`Stack::depart`] finds its next hop after. In between lies the chain, which may change it. A
 //! packet of the machine's own takes only the second half.
 //!
-//! A stack reads no clock and does no I/O: what it sends besides the packet at hand it lays aside, to be
-//! taken out by [`Stack::drain`].
+//! A stack reads no clock and does no I/O: the time is that of the [`Output`], which takes what it sends besides the packet
+//! at hand.
 
 mod admit;
 mod depart;
@@ -19,9 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, DropReason, Time};
-use rheostat_io::layer::capture::LaneTap;
-use rheostat_packet::{Mbuf, PoolCache};
-use rheostat_run::account::LaneCounters;
+use rheostat_packet::Mbuf;
+use rheostat_run::Output;
 
 use crate::neighbour::{NeighbourKey, Seen, View};
 use crate::network::Network;
@@ -33,34 +32,6 @@ use waiting::WaitingRoom;
 
 /// How long a lane with packets that wait for a neighbour may sleep: another lane may receive the answer.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
-
-/// What a call works with.
-pub struct Turn<'a> {
-    /// The time.
-    pub now: Time,
-    /// The lane's stock of buffers.
-    pub pool: &'a mut PoolCache,
-    /// The lane's counters.
-    pub counters: &'a LaneCounters,
-    /// Shows what happens to packets to whoever looks.
-    pub tap: &'a mut LaneTap,
-}
-
-impl Turn<'_> {
-    /// Drops a packet.
-    pub(crate) fn discard(&mut self, packet: Mbuf, reason: DropReason) {
-        self.counters.dropped.add(reason, 1);
-        self.tap.dropping(&packet, reason);
-        self.pool.free(packet);
-    }
-
-    /// Ends a packet whose place others take.
-    pub(crate) fn consume(&mut self, packet: Mbuf) {
-        self.counters.consumed.increment();
-        self.tap.consuming(&packet);
-        self.pool.free(packet);
-    }
-}
 
 /// Where errors about packets go that have passed the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,9 +131,6 @@ pub struct Stack {
     waiting: WaitingRoom,
     /// When waiting packets are to be looked at even if nothing arrives.
     look_again: Time,
-    /// What is to be sent besides the packet at hand.
-    sent: Vec<(DeviceId, Mbuf)>,
-    returning: Vec<Mbuf>,
     outbox: Outbox,
 }
 
@@ -187,8 +155,6 @@ impl Stack {
             errors_after_chain: after_chain,
             waiting: WaitingRoom::new(policy.waiting, policy.waiting_per_neighbour),
             look_again: Time::NEVER,
-            sent: Vec::new(),
-            returning: Vec::new(),
             outbox: Outbox::new(),
             network,
         }
@@ -202,15 +168,15 @@ impl Stack {
     /// Catches up with what other lanes have learned, and with other routes and MTUs. To be called before the packets of a poll, so that
     /// those that have waited leave before them.
     #[inline]
-    pub fn refresh(&mut self, turn: &mut Turn<'_>) {
+    pub fn refresh(&mut self, out: &mut Output) {
         if self.network.changes() != self.changes {
-            self.catch_up(turn);
+            self.catch_up(out);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn catch_up(&mut self, turn: &mut Turn<'_>) {
+    fn catch_up(&mut self, out: &mut Output) {
         self.changes = self.network.changes();
         self.routes = self.network.routes();
         for (interface, mtu) in self.network.interfaces().iter().zip(self.network.mtus()) {
@@ -226,7 +192,7 @@ impl Stack {
         });
         self.gateways = self.routes.hops().iter().map(|hop| self.seen_gateway(*hop)).collect();
         for key in decided {
-            self.settle(key, turn);
+            self.settle(key, out);
         }
     }
 
@@ -246,20 +212,21 @@ impl Stack {
     }
 
     /// Does what is due.
-    pub fn tick(&mut self, turn: &mut Turn<'_>) {
-        if self.network.next_deadline() <= turn.now {
+    pub fn tick(&mut self, out: &mut Output) {
+        if self.network.next_deadline() <= out.now() {
             let mut questions = Vec::new();
             let mut outbox = std::mem::take(&mut self.outbox);
-            let announces = self.network.advance(turn.now, &mut questions, &mut outbox);
-            self.ask_all(&questions, turn);
-            self.send_outbox(&mut outbox, turn);
+            let announces = self.network.advance(out.now(), &mut questions, &mut outbox);
+            self.ask_all(&questions, out);
+            self.send_outbox(&mut outbox, out);
             self.outbox = outbox;
             if announces {
-                self.announce(turn);
+                self.announce(out);
             }
         }
-        self.refresh(turn);
-        self.look_again = if self.waiting.is_empty() { Time::NEVER } else { turn.now + LOOK_AGAIN };
+        self.refresh(out);
+        self.look_again =
+            if self.waiting.is_empty() { Time::NEVER } else { out.now() + LOOK_AGAIN };
     }
 
     /// When [`Stack::tick`] next has something to do.
@@ -273,24 +240,11 @@ impl Stack {
     }
 
     /// Ends the run: drops what still waits.
-    pub fn finish(&mut self, turn: &mut Turn<'_>) {
+    pub fn finish(&mut self, out: &mut Output) {
         for (packet, _) in self.waiting.drain() {
-            turn.discard(packet, DropReason::NeighbourUnresolved);
+            out.drop(packet, DropReason::NeighbourUnresolved);
         }
-        turn.counters.waiting.set(0);
-    }
-
-    /// Whether [`Stack::drain`] has something to give out.
-    #[inline]
-    pub fn has_output(&self) -> bool {
-        !self.sent.is_empty() || !self.returning.is_empty()
-    }
-
-    /// Gives out what is to be sent besides the packets at hand: packets to `send`, each with its device,
-    /// and to `turn_round` those that are to arrive again.
-    pub fn drain(&mut self, mut send: impl FnMut(DeviceId, Mbuf), turn_round: impl FnMut(Mbuf)) {
-        self.sent.drain(..).for_each(|(device, packet)| send(device, packet));
-        self.returning.drain(..).for_each(turn_round);
+        out.counters().waiting.set(0);
     }
 
     /// Whether the device's link is wide enough for IPv6.
@@ -304,44 +258,36 @@ impl Stack {
     }
 
     /// Sends a packet of this machine, or what is left of another's, and disposes of it.
-    fn launch(&mut self, mut packet: Mbuf, path: Path, turn: &mut Turn<'_>) {
-        match self.depart(&mut packet, path, turn) {
-            Departure::Send(device) => self.sent.push((device, packet)),
-            Departure::Hold(next) => self.hold(packet, next, turn),
-            Departure::Consume => turn.consume(packet),
-            Departure::Drop(reason) => turn.discard(packet, reason),
+    fn launch(&mut self, mut packet: Mbuf, path: Path, out: &mut Output) {
+        match self.depart(&mut packet, path, out) {
+            Departure::Send(device) => out.send(device, packet),
+            Departure::Hold(next) => self.hold(packet, next, out),
+            Departure::Consume => out.consume(packet),
+            Departure::Drop(reason) => out.drop(packet, reason),
         }
     }
 
     /// Makes a packet of a frame of this machine; `None` without a buffer, which is counted.
-    fn originate(&mut self, device: DeviceId, frame: &[u8], turn: &mut Turn<'_>) -> Option<Mbuf> {
-        turn.counters.originated.increment();
-        match turn.pool.alloc_from(frame) {
-            Ok(mut packet) => {
-                packet.set_timestamp(turn.now);
-                packet.set_device(device);
-                Some(packet)
-            }
-            Err(_) => {
-                turn.counters.dropped.add(DropReason::NoBuffer, 1);
-                None
-            }
-        }
+    fn originate(&mut self, device: DeviceId, frame: &[u8], out: &mut Output) -> Option<Mbuf> {
+        let mut packet = out.originate(frame)?;
+        packet.set_timestamp(out.now());
+        packet.set_device(device);
+        Some(packet)
     }
 
-    fn send_outbox(&mut self, outbox: &mut Outbox, turn: &mut Turn<'_>) {
+    fn send_outbox(&mut self, outbox: &mut Outbox, out: &mut Output) {
         for packet in outbox.drain() {
             // Whose link a link-local destination is on, no resident can say.
-            self.send_own(DeviceId(0), &packet, turn);
+            self.send_own(DeviceId(0), &packet, out);
         }
     }
 
     /// Sends an IP packet of this machine. `device` counts for link-local destinations.
-    fn send_own(&mut self, device: DeviceId, ip: &[u8], turn: &mut Turn<'_>) {
+    fn send_own(&mut self, device: DeviceId, ip: &[u8], out: &mut Output) {
         let Some(port) = self.port(device) else { return };
         let (frame, l3) = (port.frame(ip), port.l3);
-        if let Some(packet) = self.originate(device, &frame, turn) {
-            self.launch(packet, Path::unknown(l3, Origin::Own), turn);
+        if let Some(packet) = self.originate(device, &frame, out) {
+            self.launch(packet, Path::unknown(l3, Origin::Own), out);
         }
     }
 }

@@ -17,6 +17,7 @@ use rheostat_state::FlowMut;
 use rheostat_state::txn::Objects;
 use rheostat_steer::{PacketSet, Steering, SteeringError, Translation};
 
+use crate::chain_service::Journal;
 use crate::cx::Scope;
 use crate::function::{Ahead, ShardInfo};
 use crate::packet::Packet;
@@ -34,6 +35,8 @@ pub trait Chain: Send + Sync + 'static {
 
     /// What [`Chain::save`] keeps of a flow.
     type Saved: Send;
+    /// What is kept of what handlers do while a packet is presented: nothing unless it can be undone.
+    type Journal: Journal<Saved = Self::Saved>;
 
     /// Whether flows are looked up at all.
     const STATEFUL: bool;

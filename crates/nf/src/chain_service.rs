@@ -3,8 +3,10 @@
 
 mod apart;
 mod flood;
-mod flow_life;
+mod flow_end;
 mod journal;
+mod need;
+mod notes;
 mod presentation;
 mod routed;
 mod shared_burst;
@@ -17,16 +19,17 @@ use std::time::Duration;
 use rheostat_base::{DropReason, ShardId, Time};
 use rheostat_ip::Stack;
 use rheostat_packet::{Burst, Mbuf};
-use rheostat_run::{Arrival, ArrivalKind, Arrivals, Egress, Figures, LaneState, Routes, Service};
+use rheostat_run::{Arrival, ArrivalKind, Arrivals, Figures, Output, Routes, Service, ShardSet};
 use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTracker};
-use rheostat_state::{Probe, Shard, StateLayout, TableConfig};
+use rheostat_state::{FlowId, Probe, Shard, StateLayout, TableConfig};
 use rheostat_steer::{Side, Steering};
 
+pub(crate) use self::journal::{AtOnce, Journal};
 use self::shared_burst::Transactions;
+pub(crate) use self::undo::Undo;
 use crate::chain::Chain;
-use crate::cx::{Asked, Originated, Scope};
+use crate::cx::Originated;
 use crate::function::ShardInfo;
-use crate::packet::Packet;
 use crate::verdict::{Outcome, Verdict};
 
 /// How long it takes to visit every shard once for timers and periodic handlers.
@@ -43,7 +46,10 @@ pub struct ChainService<C: Chain> {
     stack: Option<Box<Stack>>,
     originated: Originated,
     /// What a chain on shared objects needs besides.
-    transactions: Transactions<C::Saved>,
+    transactions: Transactions,
+    journal: C::Journal,
+    /// The flow that a function has closed, and when: it ends behind the packet, or the transaction.
+    closing: Option<(ShardId, FlowId, Time)>,
     probes: Vec<Probe>,
     /// Shards from whose tables a flow was removed during this burst.
     disturbed: Vec<ShardId>,
@@ -100,6 +106,8 @@ impl<C: Chain> ChainService<C> {
             stack: None,
             originated: Originated::default(),
             transactions: Transactions::default(),
+            journal: C::Journal::default(),
+            closing: None,
             probes: Vec::new(),
             disturbed: Vec::new(),
             next_shard: ShardId(0),
@@ -114,18 +122,19 @@ impl<C: Chain> ChainService<C> {
         mut packet: Mbuf,
         arrival: &Arrival,
         probe: Probe,
-        lane: &mut LaneState<'_, C::Local>,
-        out: &mut Egress,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
     ) {
+        out.set_now(arrival.now);
         let followed = packet.mark() != 0;
-        let known = followed && self.note_lookup(&packet, arrival, lane, out);
-        let verdict = self.judge(&mut packet, arrival, probe, lane);
+        let known = followed && self.note_lookup(&packet, arrival, shards, out);
+        let verdict = self.judge(&mut packet, arrival, probe, shards, out);
         if followed {
             let made = self.originated.made();
-            self.note_decisions(&packet, arrival, known, made, lane, out);
+            self.note_decisions(&packet, arrival, known, made, shards, out);
         }
-        self.dispose(packet, arrival.side, verdict, lane, out);
-        self.send_originated(lane, out, arrival.now);
+        self.dispose(packet, arrival.side, verdict, out);
+        self.send_originated(out);
     }
 
     /// What the chain decides about a packet.
@@ -135,32 +144,13 @@ impl<C: Chain> ChainService<C> {
         packet: &mut Mbuf,
         arrival: &Arrival,
         probe: Probe,
-        lane: &mut LaneState<'_, C::Local>,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
     ) -> Outcome<Verdict> {
         if C::SHARED {
-            return self.judge_alone(packet, arrival, probe, lane);
+            return self.judge_alone(packet, arrival, probe, shards, out);
         }
-        match arrival.kind {
-            ArrivalKind::Flow | ArrivalKind::IcmpError => {
-                self.run_flow(packet, arrival, probe, lane)
-            }
-            ArrivalKind::Orphan | ArrivalKind::Fragment => self.run_orphan(packet, arrival, lane),
-        }
-    }
-
-    fn run_orphan(
-        &mut self,
-        packet: &mut Mbuf,
-        arrival: &Arrival,
-        lane: &mut LaneState<'_, C::Local>,
-    ) -> Outcome<Verdict> {
-        let ChainService { chain, originated, .. } = self;
-        let shard = lane.shards.get_mut(arrival.shard).expect("packets run where their shard is");
-        // There is no flow to ask anything for.
-        let (now, asked) = (arrival.now, &mut Asked::default());
-        let scope =
-            &mut Scope { now, shard: shard.id, asked, originated, pool: lane.pool, flows: None };
-        chain.orphan(&mut shard.local, scope, &mut Packet::new(packet, arrival))
+        self.judge_owned(packet, arrival, probe, shards, out)
     }
 
     #[inline]
@@ -169,79 +159,68 @@ impl<C: Chain> ChainService<C> {
         mut packet: Mbuf,
         side: Side,
         verdict: Outcome<Verdict>,
-        lane: &mut LaneState<'_, C::Local>,
-        out: &mut Egress,
+        out: &mut Output,
     ) {
-        let counters = lane.counters;
         match verdict {
             Ok(Verdict::Forward) => {
                 let device = self.routes.out_of(packet.device());
-                out.send(device, packet, lane.pool, counters);
+                out.send(device, packet);
             }
-            Ok(Verdict::Send(device)) => out.send(device, packet, lane.pool, counters),
-            Ok(Verdict::Flood(devices)) => flood::send(packet, devices, lane.pool, counters, out),
-            Ok(Verdict::Drop(reason)) => out.discard(packet, reason, lane.pool, counters),
-            Ok(Verdict::Consume) => out.consume(packet, lane.pool, counters),
+            Ok(Verdict::Send(device)) => out.send(device, packet),
+            Ok(Verdict::Flood(devices)) => flood::send(packet, devices, out),
+            Ok(Verdict::Drop(reason)) => out.drop(packet, reason),
+            Ok(Verdict::Consume) => out.consume(packet),
             Ok(Verdict::TurnRound) if side == Side::Inside => {
                 packet.set_device(self.routes.out_of(packet.device()));
-                out.turn_round(packet);
+                out.reinject(packet);
             }
-            // Only a packet of a known flow can restart it, and that case is dealt with before.
             Ok(Verdict::Restart | Verdict::TurnRound) | Err(_) => {
                 // In a transaction it is undone; what is there is of flows that have ended.
                 if !C::SHARED {
                     for (_, originated) in self.originated.packets.drain(..) {
-                        lane.pool.free(originated);
+                        out.pool().free(originated);
                     }
                     self.originated.unborn = 0;
                 }
-                out.discard(packet, DropReason::HandlerAbort, lane.pool, counters);
+                out.drop(packet, DropReason::HandlerAbort);
             }
         }
     }
 
     /// Sends what functions made, if they made something.
     #[inline]
-    fn send_originated(&mut self, lane: &mut LaneState<'_, C::Local>, out: &mut Egress, now: Time) {
+    fn send_originated(&mut self, out: &mut Output) {
         if !self.originated.packets.is_empty() || self.originated.unborn > 0 {
-            self.send_all_originated(lane, out, now);
+            self.send_all_originated(out);
         }
     }
 
     #[cold]
-    fn send_all_originated(
-        &mut self,
-        lane: &mut LaneState<'_, C::Local>,
-        out: &mut Egress,
-        now: Time,
-    ) {
-        let counters = lane.counters;
+    fn send_all_originated(&mut self, out: &mut Output) {
         let Originated { packets, unborn, .. } = &mut self.originated;
-        counters.originated.add(*unborn + packets.len() as u64);
-        counters.dropped.add(DropReason::NoBuffer, *unborn);
-        *unborn = 0;
+        out.counters().originated.add(*unborn + packets.len() as u64);
+        out.counters().dropped.add(DropReason::NoBuffer, std::mem::take(unborn));
         if self.stack.is_none() {
             for (device, packet) in packets.drain(..) {
-                out.send(device, packet, lane.pool, counters);
+                out.send(device, packet);
             }
             return;
         }
         for (_, packet) in std::mem::take(packets) {
-            self.send_own(packet, lane, out, now);
+            self.send_own(packet, out);
         }
-        self.drain_stack(lane, out);
     }
 
     /// Gives the entries of removed flows back, now that no packet of the burst can still find them.
-    fn end_burst(&mut self, lane: &mut LaneState<'_, C::Local>) {
+    fn end_burst(&mut self, shards: &mut ShardSet<C::Local>, out: &Output) {
         for shard in self.disturbed.drain(..) {
-            if let Some(shard) = lane.shards.get_mut(shard) {
+            if let Some(shard) = shards.get_mut(shard) {
                 shard.table.end_burst();
             }
         }
-        lane.counters.note_flows();
+        out.counters().note_flows();
         if C::SHARED {
-            lane.counters.panics.add(std::mem::take(&mut self.originated.panics));
+            out.counters().panics.add(std::mem::take(&mut self.originated.panics));
             self.rest();
         }
     }
@@ -255,92 +234,93 @@ impl<C: Chain> Service for ChainService<C> {
     fn process(
         &mut self,
         arrivals: &mut Arrivals,
-        lane: &mut LaneState<'_, C::Local>,
-        out: &mut Egress,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
     ) {
         for arrival in arrivals.iter().filter(|arrival| has_key(arrival)) {
-            if let Some(shard) = lane.shards.get(arrival.shard) {
+            if let Some(shard) = shards.get(arrival.shard) {
                 shard.table.prefetch(arrival.hash);
             }
         }
         let mut probes = std::mem::take(&mut self.probes);
         probes.extend(arrivals.iter().map(|arrival| {
-            match lane.shards.get(arrival.shard).filter(|_| has_key(arrival)) {
+            match shards.get(arrival.shard).filter(|_| has_key(arrival)) {
                 Some(shard) => shard.table.probe(arrival.hash),
                 None => Probe::default(),
             }
         }));
-        self.open_transactions(lane);
+        self.open_transactions(out);
         let mut probe = probes.iter().copied();
         if C::SHARED && self.stack.is_none() {
-            self.process_shared(arrivals, &probes, lane, out);
+            self.process_shared(arrivals, &probes, shards, out);
         } else if self.stack.is_none() {
             arrivals.drain(|packet, arrival| {
-                self.run(packet, arrival, probe.next().unwrap_or_default(), lane, out);
+                self.run(packet, arrival, probe.next().unwrap_or_default(), shards, out);
             });
         } else {
-            let now = arrivals.iter().last().map_or(Time::ZERO, |arrival| arrival.now);
-            self.refresh(lane, out, now);
+            if let Some(last) = arrivals.iter().last() {
+                out.set_now(last.now);
+            }
+            self.refresh(out);
             arrivals.drain(|packet, arrival| {
-                self.run_routed(packet, arrival, probe.next().unwrap_or_default(), lane, out);
+                self.run_routed(packet, arrival, probe.next().unwrap_or_default(), shards, out);
             });
         }
         probes.clear();
         self.probes = probes;
-        self.end_burst(lane);
+        self.end_burst(shards, out);
     }
 
-    fn relay(
-        &mut self,
-        burst: &mut Burst,
-        lane: &mut LaneState<'_, C::Local>,
-        out: &mut Egress,
-        now: Time,
-    ) {
+    fn relay(&mut self, burst: &mut Burst, out: &mut Output, now: Time) {
+        out.set_now(now);
         if self.stack.is_some() {
-            return self.relay_all(burst, lane, out, now);
+            return self.relay_all(burst, out);
         }
         for packet in burst.drain(..) {
             let device = self.routes.out_of(packet.device());
-            out.send(device, packet, lane.pool, lane.counters);
+            out.send(device, packet);
         }
     }
 
-    fn tick(&mut self, lane: &mut LaneState<'_, C::Local>, out: &mut Egress, now: Time) {
-        if self.stack.is_some() {
-            self.tick_stack(lane, out, now);
+    fn tick(&mut self, shards: &mut ShardSet<C::Local>, out: &mut Output, now: Time) {
+        out.set_now(now);
+        if let Some(stack) = &mut self.stack {
+            stack.tick(out);
             if self.next_tick > now {
                 return;
             }
         }
-        let Some(id) = lane.shards.next_owned(self.next_shard) else {
+        let Some(id) = shards.next_owned(self.next_shard) else {
             // A lane without shards has no timers but those of the network layer.
             self.next_tick = now + ROUND;
             return;
         };
-        self.open_transactions(lane);
-        let complete = self.visit(id, lane, now, RECLAIM);
-        self.send_originated(lane, out, now);
+        self.open_transactions(out);
+        let complete = self.visit(id, shards, out, now, RECLAIM);
+        self.send_originated(out);
         if complete {
-            let owned = lane.shards.owned().count().max(1) as u32;
+            let owned = shards.owned().count().max(1) as u32;
             self.next_shard = ShardId(id.0.wrapping_add(1));
             self.next_tick = now + ROUND / owned;
         }
-        self.end_burst(lane);
+        self.end_burst(shards, out);
     }
 
-    fn finish(&mut self, lane: &mut LaneState<'_, C::Local>, out: &mut Egress, now: Time) {
-        self.open_transactions(lane);
-        let owned: Vec<_> = lane.shards.owned().collect();
+    fn finish(&mut self, shards: &mut ShardSet<C::Local>, out: &mut Output, now: Time) {
+        out.set_now(now);
+        self.open_transactions(out);
+        let owned: Vec<_> = shards.owned().collect();
         for id in owned {
-            while !self.visit(id, lane, now, usize::MAX) {}
+            while !self.visit(id, shards, out, now, usize::MAX) {}
             if self.chain.ends_with_run() {
-                self.end_all(id, lane, now);
+                self.end_all(id, shards, out, now);
             }
-            self.send_originated(lane, out, now);
+            self.send_originated(out);
         }
-        self.finish_stack(lane, out, now);
-        self.end_burst(lane);
+        if let Some(stack) = &mut self.stack {
+            stack.finish(out);
+        }
+        self.end_burst(shards, out);
     }
 
     fn next_deadline(&self) -> Option<Time> {

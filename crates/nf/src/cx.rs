@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, ShardId, Time};
-use rheostat_io::layer::trace::Step;
 use rheostat_packet::{AllocError, FlowKey, LinkType, Mbuf, PoolCache};
+use rheostat_run::Step;
 use rheostat_state::txn::{Transactional, Txn};
 use rheostat_state::{FlowId, FlowTable, Handle};
 
@@ -46,7 +46,7 @@ pub(crate) struct Asked {
 /// and not at all when one of them aborts. With it, for want of a place that costs other packets less,
 /// what is noted about a packet that is followed.
 #[derive(Debug, Default)]
-pub(crate) struct Originated {
+pub struct Originated {
     pub(crate) packets: Vec<(DeviceId, Mbuf)>,
     /// Packets for which there was no buffer.
     pub(crate) unborn: u64,
@@ -92,7 +92,7 @@ impl Originated {
 
 /// How much functions have originated up to some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Made {
+pub struct Made {
     pub(crate) packets: usize,
     /// Packets for which there was no buffer.
     pub(crate) unborn: u64,

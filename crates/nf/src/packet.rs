@@ -217,7 +217,7 @@ impl<'a> Packet<'a> {
         self.mbuf
     }
 
-    /// Whether the packet is followed through the run (see [`rheostat_io::layer::trace`]).
+    /// Whether the packet is followed through the run (see [`rheostat_run::Step`]).
     #[inline]
     pub(crate) fn is_followed(&self) -> bool {
         self.mbuf.mark() != 0

@@ -3,15 +3,15 @@
 
 mod arrival;
 mod completion;
-mod egress;
 mod fragments;
 mod hairpin;
 mod migration;
+mod output;
 mod tap;
 
 pub use arrival::{Arrival, ArrivalKind, Arrivals, Placed};
-pub use egress::Egress;
 pub use migration::LaneTimes;
+pub use output::Output;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::handoff::{Handoff, Parcel};
 use crate::load::{LoadReporting, ShardLoads};
 use crate::migrate::{Departures, Hold, LaneMailbox, Ownership, Place};
 use crate::poll::PollOutcome;
-use crate::service::{LaneState, Service};
+use crate::service::Service;
 use crate::shard_set::ShardSet;
 use crate::waker::Waker;
 
@@ -89,7 +89,7 @@ pub struct LaneConfig<S: Service> {
 pub struct Lane<S: Service> {
     id: LaneId,
     receivers: Vec<Box<dyn RxQueue>>,
-    egress: Egress,
+    out: Output,
     /// Packets received from each device.
     received_by: Vec<u64>,
     shards: ShardSet<S::Local>,
@@ -106,7 +106,7 @@ pub struct Lane<S: Service> {
     steering: Arc<Steering>,
     hasher: FlowHasher,
     handoff: Handoff<S::Local>,
-    pool: PoolCache,
+    /// Those of `out`.
     counters: Arc<LaneCounters>,
     loads: ShardLoads,
     times: Arc<LaneTimes>,
@@ -135,11 +135,11 @@ impl<S: Service> Lane<S> {
         let (receivers, senders): (Vec<_>, Vec<_>) =
             config.queues.into_iter().map(|pair| (pair.rx, pair.tx)).unzip();
         let shards = config.owners.len();
+        let out = Output::new(config.id, senders, config.pool);
         Lane {
             id: config.id,
             received_by: vec![0; receivers.len()],
             receivers,
-            egress: Egress::new(senders),
             shards: config.shards,
             ownership: Ownership::new(config.id, config.owners),
             mailbox: None,
@@ -150,8 +150,8 @@ impl<S: Service> Lane<S> {
             steering: config.steering,
             hasher: config.hasher,
             handoff: config.handoff,
-            pool: config.pool,
-            counters: Arc::default(),
+            counters: out.shared_counters(),
+            out,
             loads: ShardLoads::new(shards, config.reporting),
             times: Arc::default(),
             service: config.service,
@@ -194,7 +194,7 @@ impl<S: Service> Lane<S> {
 
     /// Lets others look at what passes through the lane.
     pub(crate) fn tap_by(&mut self, tap: LaneTap) {
-        self.egress.tap_by(tap);
+        self.out.tap_by(tap);
     }
 
     /// Whether neither packets nor commands wait for the lane, as far as can be told without polling.
@@ -213,7 +213,7 @@ impl<S: Service> Lane<S> {
         if due || !self.is_quiet() {
             return Rest::Awake;
         }
-        let queues = self.receivers.iter_mut().map(|queue| queue.rest(&mut self.pool, now));
+        let queues = self.receivers.iter_mut().map(|queue| queue.rest(self.out.pool(), now));
         match queues.min().unwrap_or(Rest::Sleep) {
             // No table leads packets there, and whoever is about to change this wakes the worker.
             Rest::Nap if self.is_parked() => Rest::Sleep,
@@ -269,8 +269,8 @@ impl<S: Service> Lane<S> {
     /// for their shard, and those for which a pool works.
     pub fn poll(&mut self, now: Time) -> PollOutcome {
         self.polled = now;
-        self.egress.start_poll(now);
-        self.egress.tap().refresh();
+        self.out.start_poll(now);
+        self.out.tap().refresh();
         if self.time == TimeSource::Poll {
             self.latest = now;
         }
@@ -283,16 +283,10 @@ impl<S: Service> Lane<S> {
             self.track_fragments();
         }
         let completed = self.complete();
-        let mut state = LaneState {
-            id: self.id,
-            shards: &mut self.shards,
-            pool: &mut self.pool,
-            counters: &self.counters,
-        };
         if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
-            self.service.tick(&mut state, &mut self.egress, self.latest);
+            self.service.tick(&mut self.shards, &mut self.out, self.latest);
             self.expire_fragments();
-            if self.egress.has_returning() {
+            if self.out.has_returning() {
                 self.take_back();
                 self.process();
                 while !self.fragments.is_empty() {
@@ -302,7 +296,7 @@ impl<S: Service> Lane<S> {
         }
         self.publish();
         self.ring_desk();
-        self.egress.flush(&mut self.pool, &self.counters);
+        self.out.flush();
         self.give_away_shards();
         let packets = taken + received + completed;
         if packets == 0 {
@@ -317,25 +311,17 @@ impl<S: Service> Lane<S> {
         for shard in self.shards.iter_mut() {
             for packet in shard.fragments.drain() {
                 let reason = DropReason::FragmentIncomplete;
-                self.egress.discard(packet, reason, &mut self.pool, &self.counters);
+                self.out.drop(packet, reason);
             }
         }
         self.counters.held.set(0);
-        let mut state = LaneState {
-            id: self.id,
-            shards: &mut self.shards,
-            pool: &mut self.pool,
-            counters: &self.counters,
-        };
-        self.service.finish(&mut state, &mut self.egress, now);
-        self.egress.finish(&mut self.pool, &self.counters);
-        self.pool.flush();
+        self.service.finish(&mut self.shards, &mut self.out, now);
+        self.out.finish();
     }
 
     fn take_handed_off(&mut self) -> usize {
-        let Lane {
-            handoff, arrivals, fragments, latest, ownership, loads, witnessed, egress, ..
-        } = self;
+        let Lane { handoff, arrivals, fragments, latest, ownership, loads, witnessed, out, .. } =
+            self;
         let mut taken = 0;
         let mut others = Vec::new();
         handoff.take(BURST, |delivery| match delivery {
@@ -343,7 +329,7 @@ impl<S: Service> Lane<S> {
                 taken += 1;
                 *latest = (*latest).max(placed.arrival.now);
                 if placed.packet.mark() != 0 {
-                    egress.tap().note(&placed.packet, Step::Taken);
+                    out.tap().note(&placed.packet, Step::Taken);
                 }
                 if ownership.place(placed.arrival.shard) != Place::Here {
                     return others.push(Other::Packet(placed));
@@ -384,16 +370,16 @@ impl<S: Service> Lane<S> {
     fn receive(&mut self, now: Time) -> usize {
         let mut received = 0;
         for device in 0..self.receivers.len() {
-            let count = self.receivers[device].recv(&mut self.burst, &mut self.pool, now);
+            let count = self.receivers[device].recv(&mut self.burst, self.out.pool(), now);
             if count == 0 {
                 continue;
             }
             received += count;
             self.received_by[device] += count as u64;
             self.counters.received.add(count as u64);
-            if self.egress.tap().is_armed() {
+            if self.out.tap().is_armed() {
                 let device = DeviceId(device as u8);
-                self.egress.tap().received(device, &mut self.burst, &self.steering);
+                self.out.tap().received(device, &mut self.burst, &self.steering);
             }
             if S::STATEFUL {
                 self.steer(now);
@@ -417,14 +403,14 @@ impl<S: Service> Lane<S> {
             let now = self.time_of(&packet, now);
             let arrival = self.arrivals.next();
             if let Err(reason) = arrival.classify(&packet, &self.steering, &self.hasher, now) {
-                self.egress.discard(packet, reason, &mut self.pool, &self.counters);
+                self.out.drop(packet, reason);
                 continue;
             }
             let (shard, kind) = (arrival.shard, arrival.kind);
             self.latest = self.latest.max(now);
             if packet.mark() != 0 {
                 let owner = self.ownership.destination(shard);
-                note_place(self.egress.tap(), &packet, arrival, (self.id, owner));
+                note_place(self.out.tap(), &packet, arrival, (self.id, owner));
             }
             if self.ownership.place(shard) != Place::Here || self.took_detour(&packet, shard) {
                 let arrival = *self.arrivals.next();
@@ -457,36 +443,24 @@ impl<S: Service> Lane<S> {
         // Packets of a burst come in the order of their times.
         let now = self.burst.last().map_or(now, |packet| self.time_of(packet, now));
         self.latest = self.latest.max(now);
-        let mut state = LaneState {
-            id: self.id,
-            shards: &mut self.shards,
-            pool: &mut self.pool,
-            counters: &self.counters,
-        };
-        self.service.relay(&mut self.burst, &mut state, &mut self.egress, now);
+        self.service.relay(&mut self.burst, &mut self.out, now);
         debug_assert!(self.burst.is_empty(), "a service leaves no packet behind");
     }
 
     fn process(&mut self) {
         while !self.arrivals.is_empty() {
-            let mut state = LaneState {
-                id: self.id,
-                shards: &mut self.shards,
-                pool: &mut self.pool,
-                counters: &self.counters,
-            };
-            self.service.process(&mut self.arrivals, &mut state, &mut self.egress);
+            self.service.process(&mut self.arrivals, &mut self.shards, &mut self.out);
             debug_assert!(self.arrivals.is_empty(), "a service leaves no packet behind");
-            if self.egress.has_returning() {
+            if self.out.has_returning() {
                 self.take_back();
             }
         }
     }
 
     fn publish(&mut self) {
-        let Lane { handoff, counters, pool, egress, .. } = self;
+        let Lane { handoff, counters, out, .. } = self;
         let sent = handoff.publish(|placed| {
-            egress.discard(placed.packet, DropReason::HandoffFull, pool, counters);
+            out.drop(placed.packet, DropReason::HandoffFull);
         });
         counters.handoff_out.add(sent as u64);
     }

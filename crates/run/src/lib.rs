@@ -22,14 +22,15 @@ pub use figures::{Estimate, Figures, Ranking};
 pub use handoff::handoff_bytes;
 pub use invariant::Violation;
 pub use lane::{
-    Arrival, ArrivalKind, Arrivals, Egress, Lane, LaneConfig, LaneTimes, Placed, Routes, TimeSource,
+    Arrival, ArrivalKind, Arrivals, Lane, LaneConfig, LaneTimes, Output, Placed, Routes, TimeSource,
 };
 pub use load::{LoadReporting, ShardLoads};
 pub use migrate::{Move, MoveError, Mover};
 pub use poll::{Next, PollOutcome, PollPolicy};
 pub use pool::{AnyDesk, Desk, Lost, Pool, PoolConfig, PoolError, PoolReport, Reply, Stepped};
+pub use rheostat_io::layer::trace::Step;
 pub use runtime::{MigrationTimes, Polling, RunReport, Runtime, RuntimeConfig, StartError};
-pub use service::{LaneState, Service};
+pub use service::Service;
 pub use shard_set::ShardSet;
 pub use view::{RunView, Sample, TableError};
 pub use waker::Waker;

@@ -1,25 +1,12 @@
 //! What a lane runs: a chain of network functions, or a service of one's own.
 
-use rheostat_base::{LaneId, Time};
-use rheostat_packet::{Burst, PoolCache};
+use rheostat_base::Time;
+use rheostat_packet::Burst;
 
-use crate::account::LaneCounters;
 use crate::figures::Figures;
-use crate::lane::{Arrivals, Egress};
+use crate::lane::{Arrivals, Output};
 use crate::pool::AnyDesk;
 use crate::shard_set::ShardSet;
-
-/// The parts of a lane that a service works on.
-pub struct LaneState<'a, L> {
-    /// The lane's number.
-    pub id: LaneId,
-    /// The shards the lane owns.
-    pub shards: &'a mut ShardSet<L>,
-    /// The lane's stock of packet buffers; packets that end here are freed into it.
-    pub pool: &'a mut PoolCache,
-    /// The lane's counters.
-    pub counters: &'a LaneCounters,
-}
 
 /// The work a lane does on packets. Called once per burst, never per packet.
 pub trait Service: Send + 'static {
@@ -36,8 +23,8 @@ pub trait Service: Send + 'static {
     fn process(
         &mut self,
         arrivals: &mut Arrivals,
-        lane: &mut LaneState<'_, Self::Local>,
-        out: &mut Egress,
+        shards: &mut ShardSet<Self::Local>,
+        out: &mut Output,
     );
 
     /// The service's desk at a [`crate::Pool`], if it has one.
@@ -48,24 +35,18 @@ pub trait Service: Send + 'static {
 
     /// Goes on with the packets whose replies have come, in the order in which the desk gives them, and
     /// leaves none of those there. Called once per poll, when there are any.
-    fn complete(&mut self, _lane: &mut LaneState<'_, Self::Local>, _out: &mut Egress, _now: Time) {}
+    fn complete(&mut self, _shards: &mut ShardSet<Self::Local>, _out: &mut Output, _now: Time) {}
 
     /// Sends on the packets that a poll at `now` received, all from one device, and leaves `burst` empty.
     /// Only called for a service that keeps no state.
-    fn relay(
-        &mut self,
-        burst: &mut Burst,
-        lane: &mut LaneState<'_, Self::Local>,
-        out: &mut Egress,
-        now: Time,
-    );
+    fn relay(&mut self, burst: &mut Burst, out: &mut Output, now: Time);
 
     /// Does what is due by `now` without a packet to cause it: timers, periodic handlers. A bounded
     /// amount per call.
-    fn tick(&mut self, lane: &mut LaneState<'_, Self::Local>, out: &mut Egress, now: Time);
+    fn tick(&mut self, shards: &mut ShardSet<Self::Local>, out: &mut Output, now: Time);
 
     /// Ends the run at `now`, the time of the last packet of any lane: everything due is done.
-    fn finish(&mut self, lane: &mut LaneState<'_, Self::Local>, out: &mut Egress, now: Time);
+    fn finish(&mut self, shards: &mut ShardSet<Self::Local>, out: &mut Output, now: Time);
 
     /// When [`Service::tick`] next has something to do.
     fn next_deadline(&self) -> Option<Time>;

@@ -69,10 +69,10 @@ fn run(panics_at: u64, is_lossy: bool) -> RunReport {
         if is_lossy { Box::new(Lossy(Box::new(nic))) } else { Box::new(nic) };
     let service = |_| {
         let mut seen = 0;
-        per_packet(move |packet, _, lane, out| {
+        per_packet(move |packet, _, _, out| {
             seen += 1;
             assert!(seen != panics_at, "packet {seen} was too much");
-            out.send(DeviceId(0), packet, lane.pool, lane.counters);
+            out.send(DeviceId(0), packet);
         })
     };
     let shard = |id| shard(id, 8, ());

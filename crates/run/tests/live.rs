@@ -19,8 +19,8 @@ use rheostat_io::{
 };
 use rheostat_packet::{Burst, Mempool, MempoolConfig};
 use rheostat_run::{
-    Arrivals, Egress, LaneSample, LaneState, Move, Polling, RunReport, Runtime, RuntimeConfig,
-    Service,
+    Arrivals, LaneSample, Move, Output, Polling, RunReport, Runtime, RuntimeConfig, Service,
+    ShardSet,
 };
 use rheostat_steer::{HashKey, Orientation, Steering};
 
@@ -72,19 +72,14 @@ impl Service for Counting {
 
     const STATEFUL: bool = true;
 
-    fn process(
-        &mut self,
-        arrivals: &mut Arrivals,
-        lane: &mut LaneState<'_, Seen>,
-        out: &mut Egress,
-    ) {
+    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet<Seen>, out: &mut Output) {
         self.bursts += 1;
         if self.bursts.is_multiple_of(HELD_UP_EVERY) {
             thread::sleep(HELD_UP);
         }
         let witness = &self.witness;
         arrivals.drain(|packet, arrival| {
-            let shard = lane.shards.get_mut(arrival.shard).expect("a packet meets its shard");
+            let shard = shards.get_mut(arrival.shard).expect("a packet meets its shard");
             if let Some((flow, sequence)) = number(&packet) {
                 let (seen, highest) = &mut shard.local[flow as usize];
                 witness.seen.fetch_add(1, Ordering::Relaxed);
@@ -94,18 +89,18 @@ impl Service for Counting {
                 witness.overtaken.fetch_add(overtaken.into(), Ordering::Relaxed);
                 *highest = (*highest).max(Some(sequence));
             }
-            note_order(&packet, arrival, lane);
-            out.consume(packet, lane.pool, lane.counters);
+            note_order(&packet, arrival, shards, out);
+            out.consume(packet);
         });
     }
 
-    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, Seen>, _: &mut Egress, _: Time) {
+    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
         unreachable!("a service with state is given arrivals")
     }
 
-    fn tick(&mut self, _: &mut LaneState<'_, Seen>, _: &mut Egress, _: Time) {}
+    fn tick(&mut self, _: &mut ShardSet<Seen>, _: &mut Output, _: Time) {}
 
-    fn finish(&mut self, _: &mut LaneState<'_, Seen>, _: &mut Egress, _: Time) {}
+    fn finish(&mut self, _: &mut ShardSet<Seen>, _: &mut Output, _: Time) {}
 
     fn next_deadline(&self) -> Option<Time> {
         None

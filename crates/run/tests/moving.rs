@@ -83,9 +83,9 @@ fn start() -> (Runtime<impl Service<Local = ()>>, Vec<Arc<AtomicU64>>) {
     let device: Box<dyn Device> = Box::new(Counted(Box::new(nic), polls.clone()));
     // Sends everything on, and notes whether flows keep their order.
     let service = |_| {
-        per_packet(|packet, arrival, lane, out| {
-            note_order(&packet, arrival, lane);
-            out.send(DeviceId(0), packet, lane.pool, lane.counters);
+        per_packet(|packet, arrival, shards, out| {
+            note_order(&packet, arrival, shards, out);
+            out.send(DeviceId(0), packet);
         })
     };
     let shard = |id| shard(id, usize::from(FLOWS), ());

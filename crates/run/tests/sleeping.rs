@@ -13,8 +13,8 @@ use rheostat_base::{Clock, DeviceId, LaneId, Time};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
 use rheostat_packet::{Burst, LinkType, Mbuf, PoolCache};
 use rheostat_run::{
-    AnyDesk, Arrivals, Desk, Egress, LaneState, Placed, Polling, Pool, PoolConfig, Runtime,
-    RuntimeConfig, Service,
+    AnyDesk, Arrivals, Desk, Output, Placed, Polling, Pool, PoolConfig, Runtime, RuntimeConfig,
+    Service, ShardSet,
 };
 use rheostat_steer::IndirectionTable;
 use rheostat_testkit::datagrams::Datagrams;
@@ -138,8 +138,8 @@ struct Echo {
 }
 
 impl Echo {
-    fn send(&self, packet: Mbuf, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
-        out.send(DeviceId(0), packet, lane.pool, lane.counters);
+    fn send(&self, packet: Mbuf, out: &mut Output) {
+        out.send(DeviceId(0), packet);
         self.processed[self.lane.index()].fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -149,9 +149,9 @@ impl Service for Echo {
 
     const STATEFUL: bool = true;
 
-    fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
+    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet<()>, out: &mut Output) {
         arrivals.drain(|packet, arrival| {
-            let Some(desk) = &mut self.desk else { return self.send(packet, lane, out) };
+            let Some(desk) = &mut self.desk else { return self.send(packet, out) };
             let placed = Placed { packet, arrival: *arrival };
             assert!(desk.give(placed, ()).is_none(), "one packet at a time");
         });
@@ -161,19 +161,19 @@ impl Service for Echo {
         self.desk.as_mut().map(|desk| desk as &mut dyn AnyDesk)
     }
 
-    fn complete(&mut self, lane: &mut LaneState<'_, ()>, out: &mut Egress, _: Time) {
+    fn complete(&mut self, _: &mut ShardSet<()>, out: &mut Output, _: Time) {
         while let Some(reply) = self.desk.as_mut().and_then(Desk::next_reply) {
-            self.send(reply.placed.packet, lane, out);
+            self.send(reply.placed.packet, out);
         }
     }
 
-    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {
+    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
         unreachable!("a service with state is given arrivals")
     }
 
-    fn tick(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+    fn tick(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
 
-    fn finish(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+    fn finish(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
 
     fn next_deadline(&self) -> Option<Time> {
         None

@@ -2,7 +2,7 @@
 
 use rheostat_base::Time;
 use rheostat_packet::Burst;
-use rheostat_run::{Arrivals, Egress, LaneState, Service};
+use rheostat_run::{Arrivals, Output, Service, ShardSet};
 
 /// Sends every packet back to the device it came from, and looks nothing up.
 pub(crate) struct Bounce;
@@ -12,17 +12,17 @@ impl Service for Bounce {
 
     const STATEFUL: bool = true;
 
-    fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
-        arrivals.drain(|packet, _| out.send(packet.device(), packet, lane.pool, lane.counters));
+    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet<()>, out: &mut Output) {
+        arrivals.drain(|packet, _| out.send(packet.device(), packet));
     }
 
-    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {
+    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
         unreachable!("a service with state is given arrivals")
     }
 
-    fn tick(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+    fn tick(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
 
-    fn finish(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+    fn finish(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
 
     fn next_deadline(&self) -> Option<Time> {
         None

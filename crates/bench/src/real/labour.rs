@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rheostat_base::{Clock, ClockSource, Time};
 use rheostat_packet::Burst;
-use rheostat_run::{AnyDesk, Arrivals, Egress, Figures, LaneState, Service};
+use rheostat_run::{AnyDesk, Arrivals, Figures, Output, Service, ShardSet};
 
 /// Does so many rounds of arithmetic for every packet before another service gets it (RSS++ 5.4: "generates
 /// W pseudo-random numbers for each packet received").
@@ -70,38 +70,32 @@ impl<S: Service> Service for Labour<S> {
     fn process(
         &mut self,
         arrivals: &mut Arrivals,
-        lane: &mut LaneState<'_, S::Local>,
-        out: &mut Egress,
+        shards: &mut ShardSet<S::Local>,
+        out: &mut Output,
     ) {
         self.work(arrivals.len());
-        self.service.process(arrivals, lane, out);
+        self.service.process(arrivals, shards, out);
     }
 
     fn desk(&mut self) -> Option<&mut dyn AnyDesk> {
         self.service.desk()
     }
 
-    fn complete(&mut self, lane: &mut LaneState<'_, S::Local>, out: &mut Egress, now: Time) {
-        self.service.complete(lane, out, now);
+    fn complete(&mut self, shards: &mut ShardSet<S::Local>, out: &mut Output, now: Time) {
+        self.service.complete(shards, out, now);
     }
 
-    fn relay(
-        &mut self,
-        burst: &mut Burst,
-        lane: &mut LaneState<'_, S::Local>,
-        out: &mut Egress,
-        now: Time,
-    ) {
+    fn relay(&mut self, burst: &mut Burst, out: &mut Output, now: Time) {
         self.work(burst.len());
-        self.service.relay(burst, lane, out, now);
+        self.service.relay(burst, out, now);
     }
 
-    fn tick(&mut self, lane: &mut LaneState<'_, S::Local>, out: &mut Egress, now: Time) {
-        self.service.tick(lane, out, now);
+    fn tick(&mut self, shards: &mut ShardSet<S::Local>, out: &mut Output, now: Time) {
+        self.service.tick(shards, out, now);
     }
 
-    fn finish(&mut self, lane: &mut LaneState<'_, S::Local>, out: &mut Egress, now: Time) {
-        self.service.finish(lane, out, now);
+    fn finish(&mut self, shards: &mut ShardSet<S::Local>, out: &mut Output, now: Time) {
+        self.service.finish(shards, out, now);
     }
 
     fn next_deadline(&self) -> Option<Time> {

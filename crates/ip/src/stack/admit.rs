@@ -8,8 +8,11 @@ use rheostat_packet::wire::{
 };
 use rheostat_packet::{LinkType, Mbuf};
 
+use rheostat_run::Output;
+
 use super::port::UNTAGGED;
-use super::{Admission, Origin, Path, Stack, Turn};
+use super::{Admission, Origin, Path, Stack};
+
 use crate::icmp_error::Problem;
 use crate::interface::{may_be_source_v4, may_be_source_v6};
 use crate::neighbour::{mapped, mapped_v4};
@@ -25,7 +28,7 @@ impl Stack {
     /// of the rest, the way is looked up, and the time to live taken down by one (RFC 1812, section
     /// 5.2.1).
     #[inline]
-    pub fn admit(&mut self, packet: &mut Mbuf, turn: &mut Turn<'_>) -> Admission {
+    pub fn admit(&mut self, packet: &mut Mbuf, out: &mut Output) -> Admission {
         let Some(port) = self.port(packet.device()) else {
             return Admission::Drop(DropReason::NotOurs);
         };
@@ -36,19 +39,19 @@ impl Stack {
         let ethertype = usual.map(|link| u16::from_be_bytes([link[12], link[13]]));
         match ethertype {
             Some(ethernet::IPV4) if packet.link() == LinkType::Ethernet => {
-                self.admit_v4(packet, UNTAGGED, turn)
+                self.admit_v4(packet, UNTAGGED, out)
             }
             Some(ethernet::IPV6) if packet.link() == LinkType::Ethernet => {
-                self.admit_v6(packet, UNTAGGED, turn)
+                self.admit_v6(packet, UNTAGGED, out)
             }
-            _ => self.admit_unusual(packet, turn),
+            _ => self.admit_unusual(packet, out),
         }
     }
 
     /// What is not a plain frame of IP to this station.
     #[cold]
     #[inline(never)]
-    fn admit_unusual(&mut self, packet: &mut Mbuf, turn: &mut Turn<'_>) -> Admission {
+    fn admit_unusual(&mut self, packet: &mut Mbuf, out: &mut Output) -> Admission {
         let device = packet.device();
         let (Some(port), LinkType::Ethernet) = (self.port(device), packet.link()) else {
             return Admission::Drop(DropReason::NotOurs);
@@ -76,12 +79,12 @@ impl Stack {
         }
         let l3 = port.l3;
         match ethertype {
-            ethernet::ARP => self.take_arp(packet, l3, turn),
-            ethernet::IPV4 if !is_for_many => self.admit_v4(packet, l3, turn),
+            ethernet::ARP => self.take_arp(packet, l3, out),
+            ethernet::IPV4 if !is_for_many => self.admit_v4(packet, l3, out),
             ethernet::IPV6 if !port.carries_v6() => Admission::Drop(DropReason::Ipv6Off),
-            ethernet::IPV6 if !is_for_many => self.admit_v6(packet, l3, turn),
+            ethernet::IPV6 if !is_for_many => self.admit_v6(packet, l3, out),
             // What many get is never passed on (RFC 1812, section 5.3.4).
-            ethernet::IPV6 => self.take_group_v6(packet, l3, turn),
+            ethernet::IPV6 => self.take_group_v6(packet, l3, out),
             ethernet::IPV4 => Admission::Drop(DropReason::NotRouted),
             _ if ethernet::is_vlan(ethertype) => Admission::Drop(DropReason::NotOurs),
             _ => Admission::Drop(DropReason::NotIp),
@@ -89,7 +92,7 @@ impl Stack {
     }
 
     #[inline(always)]
-    fn admit_v4(&mut self, packet: &mut Mbuf, l3: u8, turn: &mut Turn<'_>) -> Admission {
+    fn admit_v4(&mut self, packet: &mut Mbuf, l3: u8, out: &mut Output) -> Admission {
         let Ok(ip) = whole_v4(packet, l3) else {
             return Admission::Drop(DropReason::Malformed);
         };
@@ -107,11 +110,11 @@ impl Stack {
         }
         let hop = self.routes.lookup_v4(destination);
         let to = IpAddr::V4(destination);
-        if let Some(taken) = self.look_ahead(packet, l3, hop, to, ttl, turn) {
+        if let Some(taken) = self.look_ahead(packet, l3, hop, to, ttl, out) {
             return taken;
         }
         if !may_fragment && self.is_too_long(hop, total, ethernet::IPV4) {
-            return self.refuse_too_long(packet, l3, hop, ethernet::IPV4, turn);
+            return self.refuse_too_long(packet, l3, hop, ethernet::IPV4, out);
         }
         let header = packet.data_mut().get_mut(usize::from(l3)..).unwrap_or_default();
         if let Ok(mut ip) = Ipv4PacketMut::new(header) {
@@ -122,7 +125,7 @@ impl Stack {
     }
 
     #[inline(always)]
-    fn admit_v6(&mut self, packet: &mut Mbuf, l3: u8, turn: &mut Turn<'_>) -> Admission {
+    fn admit_v6(&mut self, packet: &mut Mbuf, l3: u8, out: &mut Output) -> Admission {
         let Some(ip) = whole_v6(packet, l3) else {
             return Admission::Drop(DropReason::Malformed);
         };
@@ -138,15 +141,15 @@ impl Stack {
             || is_local(source)
             || is_local(destination)
         {
-            return self.take_odd_v6(packet, l3, (source, destination), turn);
+            return self.take_odd_v6(packet, l3, (source, destination), out);
         }
         let hop = self.routes.lookup_v6(destination);
         let to = IpAddr::V6(destination);
-        if let Some(taken) = self.look_ahead(packet, l3, hop, to, limit, turn) {
+        if let Some(taken) = self.look_ahead(packet, l3, hop, to, limit, out) {
             return taken;
         }
         if total > usize::from(u16::MAX) || self.is_too_long(hop, total as u16, ethernet::IPV6) {
-            return self.refuse_too_long(packet, l3, hop, ethernet::IPV6, turn);
+            return self.refuse_too_long(packet, l3, hop, ethernet::IPV6, out);
         }
         let header = packet.data_mut().get_mut(usize::from(l3)..).unwrap_or_default();
         if let Ok(mut ip) = Ipv6PacketMut::new(header) {
@@ -166,12 +169,12 @@ impl Stack {
         hop: HopId,
         to: IpAddr,
         ttl: u8,
-        turn: &mut Turn<'_>,
+        out: &mut Output,
     ) -> Option<Admission> {
         match self.routes.hop(hop) {
             Hop::OnLink(_) | Hop::Gateway(..) | Hop::Proxied if ttl > 1 => None,
             Hop::Local { proxied: true } if ttl > 1 => None,
-            _ => Some(self.stop(packet, l3, hop, to, turn)),
+            _ => Some(self.stop(packet, l3, hop, to, out)),
         }
     }
 
@@ -183,18 +186,18 @@ impl Stack {
         l3: u8,
         hop: HopId,
         to: IpAddr,
-        turn: &mut Turn<'_>,
+        out: &mut Output,
     ) -> Admission {
         let (problem, reason) = match self.routes.hop(hop) {
             // Also at the end of its time: it has arrived.
-            Hop::Local { .. } => return self.take_own(packet, l3, to, turn),
+            Hop::Local { .. } => return self.take_own(packet, l3, to, out),
             Hop::Broadcast => return Admission::Drop(DropReason::NotRouted),
             Hop::None => (Problem::NoRoute, DropReason::NoRoute),
             Hop::OnLink(_) | Hop::Gateway(..) | Hop::Proxied => {
                 (Problem::TimeExceeded, DropReason::TtlExceeded)
             }
         };
-        self.complain(packet, l3, problem, turn);
+        self.complain(packet, l3, problem, out);
         Admission::Drop(reason)
     }
 
@@ -225,7 +228,7 @@ impl Stack {
         l3: u8,
         hop: HopId,
         ethertype: u16,
-        turn: &mut Turn<'_>,
+        out: &mut Output,
     ) -> Admission {
         let mtu = match self.routes.hop(hop) {
             Hop::OnLink(device) | Hop::Gateway(device, _) => {
@@ -234,10 +237,10 @@ impl Stack {
             _ => u16::MAX,
         };
         if mtu == 0 {
-            self.complain(packet, l3, Problem::NoRoute, turn);
+            self.complain(packet, l3, Problem::NoRoute, out);
             return Admission::Drop(DropReason::Ipv6Off);
         }
-        self.complain(packet, l3, Problem::TooBig(mtu), turn);
+        self.complain(packet, l3, Problem::TooBig(mtu), out);
         Admission::Drop(DropReason::TooBig)
     }
 
@@ -258,43 +261,43 @@ impl Stack {
         packet: &mut Mbuf,
         l3: u8,
         (source, destination): (Ipv6Addr, Ipv6Addr),
-        turn: &mut Turn<'_>,
+        out: &mut Output,
     ) -> Admission {
         let is_ours = |port: &super::Port| port.owns_v6(destination);
         let home = self.port(packet.device()).is_some_and(is_ours)
             || matches!(self.routes.hop(self.routes.lookup_v6(destination)), Hop::Local { .. });
         if home && !source.is_multicast() && !source.is_loopback() {
-            return self.take_own(packet, l3, IpAddr::V6(destination), turn);
+            return self.take_own(packet, l3, IpAddr::V6(destination), out);
         }
         if !may_be_source_v6(source) || destination.is_loopback() || destination.is_unspecified() {
             return Admission::Drop(DropReason::Martian);
         }
         if !destination.is_multicast() && source.is_unicast_link_local() {
             // RFC 4443, section 3.1: beyond the scope of the source address.
-            self.complain(packet, l3, Problem::Scope, turn);
+            self.complain(packet, l3, Problem::Scope, out);
         }
         Admission::Drop(DropReason::NotRouted)
     }
 
     /// Packets of IPv6 to groups: only neighbour discovery is for this machine.
     #[cold]
-    fn take_group_v6(&mut self, packet: &mut Mbuf, l3: u8, turn: &mut Turn<'_>) -> Admission {
+    fn take_group_v6(&mut self, packet: &mut Mbuf, l3: u8, out: &mut Output) -> Admission {
         let Some(ip) = whole_v6(packet, l3) else {
             return Admission::Drop(DropReason::Malformed);
         };
         if !ip.destination().is_multicast() {
             return Admission::Drop(DropReason::NotRouted);
         }
-        self.take_discovery(packet, l3, turn).unwrap_or(Admission::Drop(DropReason::NotRouted))
+        self.take_discovery(packet, l3, out).unwrap_or(Admission::Drop(DropReason::NotRouted))
     }
 
     /// Deals with a packet for an address of this machine that the chain has no use for, as if the chain
     /// were not there. The path is that with which it was admitted.
-    pub fn deliver(&mut self, packet: &mut Mbuf, path: Path, turn: &mut Turn<'_>) -> Admission {
+    pub fn deliver(&mut self, packet: &mut Mbuf, path: Path, out: &mut Output) -> Admission {
         let bits = path.destination;
         let to = Ipv6Addr::from_bits(bits).to_canonical();
         debug_assert_eq!(mapped(to), bits, "an address is a number and back");
-        self.take_own(packet, path.l3, to, turn)
+        self.take_own(packet, path.l3, to, out)
     }
 }
 

@@ -4,7 +4,10 @@ use rheostat_base::{DeviceId, DropReason};
 use rheostat_packet::Mbuf;
 use rheostat_packet::wire::{Ipv4Packet, Ipv6Packet, MacAddress, ethernet, ipv6};
 
-use super::{Departure, Next, Origin, Path, Stack, Turn};
+use rheostat_run::Output;
+
+use super::{Departure, Next, Origin, Path, Stack};
+
 use crate::fragmentation::fragments;
 use crate::icmp_error::Problem;
 use crate::interface::assumed_mac;
@@ -25,7 +28,7 @@ impl Stack {
     /// was admitted, or [`Stack::own`]; where the chain has changed the destination, the way is looked up
     /// again.
     #[inline]
-    pub fn depart(&mut self, packet: &mut Mbuf, path: Path, turn: &mut Turn<'_>) -> Departure {
+    pub fn depart(&mut self, packet: &mut Mbuf, path: Path, out: &mut Output) -> Departure {
         let Some(leaving) = Leaving::of(packet, path.l3) else {
             return self.depart_other(packet, path);
         };
@@ -46,12 +49,12 @@ impl Stack {
             _ => return self.stray(way),
         };
         let Some(Seen { mac, stale }) = seen else {
-            return self.depart_unknown(packet, Next { key, path }, turn);
+            return self.depart_unknown(packet, Next { key, path }, out);
         };
         if stale {
-            self.note_use(key, turn);
+            self.note_use(key, out);
         }
-        self.seal(packet, path, device, mac, turn)
+        self.seal(packet, path, device, mac, out)
     }
 
     /// Gives a packet the link header that takes it to `mac`, or cuts it up if it is too long.
@@ -62,13 +65,13 @@ impl Stack {
         path: Path,
         device: DeviceId,
         mac: MacAddress,
-        turn: &mut Turn<'_>,
+        out: &mut Output,
     ) -> Departure {
         let (Some(leaving), Some(port)) = (Leaving::of(packet, path.l3), self.port(device)) else {
             return Departure::Drop(DropReason::Malformed);
         };
         if leaving.len > usize::from(port.longest(leaving.ethertype)) {
-            return self.seal_long(packet, path, device, mac, turn);
+            return self.seal_long(packet, path, device, mac, out);
         }
         match port.write_link(packet, path.l3, mac, leaving.ethertype) {
             true => Departure::Send(device),
@@ -79,13 +82,13 @@ impl Stack {
     /// A packet whose next hop has not said its link address yet.
     #[cold]
     #[inline(never)]
-    fn depart_unknown(&mut self, packet: &mut Mbuf, next: Next, turn: &mut Turn<'_>) -> Departure {
+    fn depart_unknown(&mut self, packet: &mut Mbuf, next: Next, out: &mut Output) -> Departure {
         let device = next.key.device();
         if next.key.address().is_ipv6() && !self.carries_v6(device) {
-            return self.refuse_v6(packet, next.path, device, turn);
+            return self.refuse_v6(packet, next.path, device, out);
         }
         match self.port(device).is_some_and(|port| port.is_played) {
-            true => self.seal(packet, next.path, device, assumed_mac(next.key.address()), turn),
+            true => self.seal(packet, next.path, device, assumed_mac(next.key.address()), out),
             false => Departure::Hold(next),
         }
     }
@@ -110,9 +113,9 @@ impl Stack {
         packet: &Mbuf,
         path: Path,
         device: DeviceId,
-        turn: &mut Turn<'_>,
+        out: &mut Output,
     ) -> Departure {
-        self.complain_after_chain(packet, path, device, Problem::NoRoute, turn);
+        self.complain_after_chain(packet, path, device, Problem::NoRoute, out);
         Departure::Drop(DropReason::Ipv6Off)
     }
 
@@ -136,8 +139,8 @@ impl Stack {
     }
 
     #[cold]
-    fn note_use(&mut self, key: NeighbourKey, turn: &Turn<'_>) {
-        self.network.with_neighbours(|table| table.note_use(key, turn.now));
+    fn note_use(&mut self, key: NeighbourKey, out: &Output) {
+        self.network.with_neighbours(|table| table.note_use(key, out.now()));
     }
 
     /// A packet that is longer than its link carries: in fragments if it may be, else its sender is told
@@ -150,17 +153,17 @@ impl Stack {
         path: Path,
         device: DeviceId,
         mac: MacAddress,
-        turn: &mut Turn<'_>,
+        out: &mut Output,
     ) -> Departure {
         let Some((leaving, port)) = Leaving::of(packet, path.l3).zip(self.port(device)) else {
             return Departure::Drop(DropReason::Malformed);
         };
         let mtu = port.longest(leaving.ethertype);
         if mtu == 0 {
-            return self.refuse_v6(packet, path, device, turn);
+            return self.refuse_v6(packet, path, device, out);
         }
         if !leaving.may_fragment {
-            self.complain_after_chain(packet, path, device, Problem::TooBig(mtu), turn);
+            self.complain_after_chain(packet, path, device, Problem::TooBig(mtu), out);
             return Departure::Drop(DropReason::TooBig);
         }
         let bytes = packet.to_vec();
@@ -171,12 +174,12 @@ impl Stack {
         };
         let port = port.clone();
         for piece in pieces {
-            let Some(mut made) = self.originate(device, &port.frame(&piece), turn) else {
+            let Some(mut made) = self.originate(device, &port.frame(&piece), out) else {
                 continue;
             };
             match port.write_link(&mut made, port.l3, mac, leaving.ethertype) {
-                true => self.sent.push((device, made)),
-                false => turn.discard(made, DropReason::Oversize),
+                true => out.send(device, made),
+                false => out.drop(made, DropReason::Oversize),
             }
         }
         Departure::Consume

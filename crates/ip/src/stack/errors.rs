@@ -6,22 +6,19 @@ use rheostat_base::DeviceId;
 use rheostat_packet::Mbuf;
 use rheostat_packet::wire::{Ipv4Packet, Ipv6Packet};
 
-use super::{ErrorsAfterChain, Origin, Path, Stack, Turn};
+use rheostat_run::Output;
+
+use super::{ErrorsAfterChain, Origin, Path, Stack};
+
 use crate::icmp_error::{Problem, icmp_error};
 
 impl Stack {
     /// Tells the sender of a packet that has not been to the chain what is wrong. The error comes from the
     /// interface the packet arrived on.
-    pub(super) fn complain(
-        &mut self,
-        packet: &Mbuf,
-        l3: u8,
-        problem: Problem,
-        turn: &mut Turn<'_>,
-    ) {
+    pub(super) fn complain(&mut self, packet: &Mbuf, l3: u8, problem: Problem, out: &mut Output) {
         let device = packet.device();
-        if let Some(error) = self.error_about(packet, l3, device, problem, turn) {
-            self.send_own(device, &error, turn);
+        if let Some(error) = self.error_about(packet, l3, device, problem, out) {
+            self.send_own(device, &error, out);
         }
     }
 
@@ -33,15 +30,15 @@ impl Stack {
         path: Path,
         device: DeviceId,
         problem: Problem,
-        turn: &mut Turn<'_>,
+        out: &mut Output,
     ) {
         if path.origin == Origin::Own {
             return;
         }
         match self.errors_after_chain {
-            ErrorsAfterChain::ToSender => self.complain(packet, path.l3, problem, turn),
+            ErrorsAfterChain::ToSender => self.complain(packet, path.l3, problem, out),
             ErrorsAfterChain::ThroughChain => {
-                let error = self.error_about(packet, path.l3, device, problem, turn);
+                let error = self.error_about(packet, path.l3, device, problem, out);
                 let Some((error, port)) = error.zip(self.port(device)) else { return };
                 let frame = port.frame(&error);
                 let (port, l3) = (port.clone(), port.l3);
@@ -49,9 +46,9 @@ impl Stack {
                     Some(4) => rheostat_packet::wire::ethernet::IPV4,
                     _ => rheostat_packet::wire::ethernet::IPV6,
                 };
-                if let Some(mut made) = self.originate(device, &frame, turn) {
+                if let Some(mut made) = self.originate(device, &frame, out) {
                     port.write_link(&mut made, l3, port.mac, ethertype);
-                    self.returning.push(made);
+                    out.reinject(made);
                 }
             }
         }
@@ -64,14 +61,14 @@ impl Stack {
         l3: u8,
         device: DeviceId,
         problem: Problem,
-        turn: &Turn<'_>,
+        out: &Output,
     ) -> Option<Vec<u8>> {
         let ip = packet.data().get(usize::from(l3)..)?;
         let source = source_of(ip)?;
         let from = self.speaker(device, source)?;
         let wire_len = packet.len().max(packet.wire_len() as usize) - usize::from(l3);
         let error = icmp_error(problem, from, ip, wire_len)?;
-        self.errors.allow(turn.now).then_some(error)
+        self.errors.allow(out.now()).then_some(error)
     }
 
     /// The address from which this machine speaks to `peer` on a device; without one of its own, that of

@@ -8,7 +8,10 @@ use rheostat_packet::wire::protocol::{ICMPV4, ICMPV6, TCP, UDP};
 use rheostat_packet::wire::{Ipv4PacketMut, Ipv6PacketMut, icmpv4, icmpv6};
 use rheostat_packet::{Headers, LinkType, Mbuf, Network};
 
-use super::{Admission, Origin, Path, Stack, Turn};
+use rheostat_run::Output;
+
+use super::{Admission, Origin, Path, Stack};
+
 use crate::icmp_error::Problem;
 use crate::link::Received;
 use crate::resident::LocalPacket;
@@ -28,10 +31,10 @@ impl Stack {
         packet: &mut Mbuf,
         l3: u8,
         to: IpAddr,
-        turn: &mut Turn<'_>,
+        out: &mut Output,
     ) -> Admission {
         if to.is_ipv6()
-            && let Some(taken) = self.take_discovery(packet, l3, turn)
+            && let Some(taken) = self.take_discovery(packet, l3, out)
         {
             return taken;
         }
@@ -68,36 +71,36 @@ impl Stack {
             payload,
         };
         let mut outbox = std::mem::take(&mut self.outbox);
-        let is_taken = self.network.deliver(&local, turn.now, &mut outbox);
-        self.send_outbox(&mut outbox, turn);
+        let is_taken = self.network.deliver(&local, out.now(), &mut outbox);
+        self.send_outbox(&mut outbox, out);
         self.outbox = outbox;
         if is_taken {
             return Admission::Consume;
         }
-        self.refuse_own(packet, l3, ip, headers.protocol, turn);
+        self.refuse_own(packet, l3, ip, headers.protocol, out);
         Admission::Drop(DropReason::NoListener)
     }
 
     /// Tells the sender that nobody takes its packet (RFC 1122, section 3.2.2.1; RFC 9293, section
     /// 3.10.7.1; RFC 4443, sections 3.1 and 3.4).
-    fn refuse_own(&mut self, packet: &Mbuf, l3: u8, ip: &[u8], protocol: u8, turn: &mut Turn<'_>) {
+    fn refuse_own(&mut self, packet: &Mbuf, l3: u8, ip: &[u8], protocol: u8, out: &mut Output) {
         match protocol {
-            UDP => self.complain(packet, l3, Problem::NoPort, turn),
+            UDP => self.complain(packet, l3, Problem::NoPort, out),
             // What is not understood of ICMP is ignored (RFC 1122, section 3.2.2).
             ICMPV4 | ICMPV6 => {}
             TCP => {
-                let mut out = [0; RESET];
+                let mut reply = [0; RESET];
                 let headers = Headers::parse_bytes(ip, ip.len(), LinkType::Raw);
                 let received = Received { data: ip, link: LinkType::Raw };
                 let reset =
-                    headers.ok().and_then(|h| crate::reset::tcp_reset(received, &h, &mut out));
+                    headers.ok().and_then(|h| crate::reset::tcp_reset(received, &h, &mut reply));
                 if let Some(len) = reset
-                    && self.errors.allow(turn.now)
+                    && self.errors.allow(out.now())
                 {
-                    self.send_own(packet.device(), &out[..len], turn);
+                    self.send_own(packet.device(), &reply[..len], out);
                 }
             }
-            _ => self.complain(packet, l3, Problem::NoProtocol, turn),
+            _ => self.complain(packet, l3, Problem::NoProtocol, out),
         }
     }
 }

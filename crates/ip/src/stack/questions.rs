@@ -7,7 +7,10 @@ use rheostat_packet::Mbuf;
 use rheostat_packet::wire::arp::{self, ArpAddresses};
 use rheostat_packet::wire::{ArpPacket, Ipv6Packet};
 
-use super::{Admission, Stack, Turn};
+use rheostat_run::Output;
+
+use super::{Admission, Stack};
+
 use crate::arp as frames;
 use crate::discovery::{self, Message};
 use crate::interface::Interface;
@@ -19,7 +22,7 @@ const ANNOUNCED: u128 = 256;
 impl Stack {
     /// Deals with a packet of ARP (RFC 826).
     #[cold]
-    pub(super) fn take_arp(&mut self, packet: &Mbuf, l3: u8, turn: &mut Turn<'_>) -> Admission {
+    pub(super) fn take_arp(&mut self, packet: &Mbuf, l3: u8, out: &mut Output) -> Admission {
         let device = packet.device();
         let network = self.network.clone();
         let Some(interface) = network.interface(device) else {
@@ -43,14 +46,14 @@ impl Stack {
         let is_for_us = interface.answers_for(target.into());
         if may_be_learned {
             self.network.with_neighbours(|table| match operation {
-                arp::REQUEST if is_for_us => table.learn(key, sender_mac, turn.now),
-                arp::REPLY => table.reply(key, sender_mac, turn.now),
-                _ => table.merge(key, sender_mac, turn.now),
+                arp::REQUEST if is_for_us => table.learn(key, sender_mac, out.now()),
+                arp::REPLY => table.reply(key, sender_mac, out.now()),
+                _ => table.merge(key, sender_mac, out.now()),
             });
-            self.refresh(turn);
+            self.refresh(out);
         }
         if operation == arp::REQUEST && is_for_us && sender_mac != interface.mac {
-            self.transmit(interface, &frames::reply(interface, &asked), turn);
+            self.transmit(interface, &frames::reply(interface, &asked), out);
         }
         Admission::Consume
     }
@@ -62,7 +65,7 @@ impl Stack {
         &mut self,
         packet: &Mbuf,
         l3: u8,
-        turn: &mut Turn<'_>,
+        out: &mut Output,
     ) -> Option<Admission> {
         let device = packet.device();
         let network = self.network.clone();
@@ -85,19 +88,19 @@ impl Stack {
                     && !interface.answers_for(source.into());
                 if let Some(mac) = source_mac.filter(|_| may_be_learned) {
                     let key = NeighbourKey::new(device, source.into());
-                    self.network.with_neighbours(|table| table.learn(key, mac, turn.now));
-                    self.refresh(turn);
+                    self.network.with_neighbours(|table| table.learn(key, mac, out.now()));
+                    self.refresh(out);
                 }
                 let answer = discovery::advertisement(interface, target, asked_by);
-                self.transmit(interface, &answer, turn);
+                self.transmit(interface, &answer, out);
             }
             Message::Advertisement { target, target_mac: mac, solicited, overrides } => {
                 if !interface.answers_for(target.into()) {
                     let key = NeighbourKey::new(device, target.into());
                     let advertised = Advertisement { mac, solicited, overrides };
                     self.network
-                        .with_neighbours(|table| table.advertise(key, advertised, turn.now));
-                    self.refresh(turn);
+                        .with_neighbours(|table| table.advertise(key, advertised, out.now()));
+                    self.refresh(out);
                 }
             }
         }
@@ -105,7 +108,7 @@ impl Stack {
     }
 
     /// Asks for link addresses.
-    pub(super) fn ask_all(&mut self, questions: &[Solicitation], turn: &mut Turn<'_>) {
+    pub(super) fn ask_all(&mut self, questions: &[Solicitation], out: &mut Output) {
         let network = self.network.clone();
         for Solicitation { device, target, to } in questions {
             let Some(interface) = network.interface(*device) else { continue };
@@ -128,14 +131,14 @@ impl Stack {
                     frames::request(interface, std::net::Ipv4Addr::UNSPECIFIED, target, *to)
                 }
             };
-            self.transmit(interface, &frame, turn);
+            self.transmit(interface, &frame, out);
         }
     }
 
     /// Tells everybody on every link which addresses are here now: those who knew other link addresses for
     /// them learn the new ones (RFC 5227, section 2.3; RFC 4861, section 7.2.6).
     #[cold]
-    pub(super) fn announce(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn announce(&mut self, out: &mut Output) {
         for interface in self.network.clone().interfaces() {
             let own = interface.addresses.iter().map(|own| own.address);
             let proxied = interface.proxied.iter().flat_map(hosts);
@@ -150,14 +153,14 @@ impl Stack {
                     IpAddr::V4(v4) => frames::announcement(interface, v4),
                     IpAddr::V6(v6) => discovery::advertisement(interface, v6, None),
                 };
-                self.transmit(interface, &frame, turn);
+                self.transmit(interface, &frame, out);
             }
         }
     }
 
-    fn transmit(&mut self, interface: &Interface, frame: &[u8], turn: &mut Turn<'_>) {
-        if let Some(packet) = self.originate(interface.device, frame, turn) {
-            self.sent.push((interface.device, packet));
+    fn transmit(&mut self, interface: &Interface, frame: &[u8], out: &mut Output) {
+        if let Some(packet) = self.originate(interface.device, frame, out) {
+            out.send(interface.device, packet);
         }
     }
 }

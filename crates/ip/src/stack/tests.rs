@@ -3,10 +3,11 @@
 use std::sync::Mutex;
 
 use proptest::prelude::*;
-use rheostat_io::layer::capture::LaneTap;
+use rheostat_base::LaneId;
+use rheostat_io::TxQueue;
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
 use rheostat_packet::wire::MacAddress;
-use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
 
 use super::*;
 use crate::interface::Interface;
@@ -21,8 +22,25 @@ const PEER: MacAddress = [2, 0, 0, 0, 2, 9];
 /// Lanes on one network, and what they have.
 struct Bench {
     pool: Mempool,
-    cache: PoolCache,
-    lanes: Vec<(Stack, LaneCounters)>,
+    lanes: Vec<(Stack, Output)>,
+    sent: Sent,
+}
+
+/// What has left any lane.
+type Sent = Arc<Mutex<Vec<(DeviceId, Vec<u8>)>>>;
+
+/// Keeps the frames that are sent on a device.
+struct Keeper(DeviceId, Sent);
+
+impl TxQueue for Keeper {
+    fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, _: Time) -> usize {
+        let count = burst.len();
+        for packet in burst.drain(..) {
+            self.1.lock().unwrap().push((self.0, packet.to_vec()));
+            pool.free(packet);
+        }
+        count
+    }
 }
 
 fn interfaces() -> Vec<Interface> {
@@ -48,9 +66,15 @@ impl Bench {
         let config = MempoolConfig { buffers: 512, ..MempoolConfig::default() };
         let pool = Mempool::new(&config).unwrap();
         let network = Arc::new(network);
-        let stack = || Stack::new(network.clone(), lanes, ErrorsAfterChain::ToSender);
-        let lanes = (0..lanes).map(|_| (stack(), LaneCounters::default())).collect();
-        Bench { cache: PoolCache::new(pool.clone()), pool, lanes }
+        let sent = Sent::default();
+        let lane = |number| {
+            let queue =
+                |device| Box::new(Keeper(DeviceId(device), sent.clone())) as Box<dyn TxQueue>;
+            let stack = Stack::new(network.clone(), lanes, ErrorsAfterChain::ToSender);
+            let queues = (0..2).map(queue).collect();
+            (stack, Output::new(LaneId(number), queues, PoolCache::new(pool.clone())))
+        };
+        Bench { lanes: (0..lanes as u16).map(lane).collect(), pool, sent }
     }
 
     /// Lets a frame arrive on a lane, and returns what leaves it.
@@ -61,64 +85,52 @@ impl Bench {
         frame: &[u8],
         now: Time,
     ) -> Vec<(DeviceId, Vec<u8>)> {
-        let mut packet = self.cache.alloc_from(frame).unwrap();
+        let (stack, out) = &mut self.lanes[lane];
+        let mut packet = out.pool().alloc_from(frame).unwrap();
         packet.set_device(DeviceId(device));
-        let (stack, counters) = &mut self.lanes[lane];
-        counters.received.increment();
-        let turn = &mut Turn { now, pool: &mut self.cache, counters, tap: &mut LaneTap::default() };
-        stack.refresh(turn);
-        match stack.admit(&mut packet, turn) {
-            Admission::Through(path) | Admission::Back(path) => stack.launch(packet, path, turn),
-            Admission::Consume => {
-                turn.counters.consumed.increment();
-                turn.pool.free(packet);
-            }
-            Admission::Drop(reason) => turn.discard(packet, reason),
+        out.counters().received.increment();
+        out.set_now(now);
+        stack.refresh(out);
+        match stack.admit(&mut packet, out) {
+            Admission::Through(path) | Admission::Back(path) => stack.launch(packet, path, out),
+            Admission::Consume => out.consume(packet),
+            Admission::Drop(reason) => out.drop(packet, reason),
         }
         self.sent(lane)
     }
 
     /// Lets a lane look after what is due.
     fn tick(&mut self, lane: usize, now: Time) -> Vec<(DeviceId, Vec<u8>)> {
-        let (stack, counters) = &mut self.lanes[lane];
+        let (stack, out) = &mut self.lanes[lane];
         if stack.next_deadline() <= now {
-            let tap = &mut LaneTap::default();
-            stack.tick(&mut Turn { now, pool: &mut self.cache, counters, tap });
+            out.set_now(now);
+            stack.tick(out);
         }
         self.sent(lane)
     }
 
     fn sent(&mut self, lane: usize) -> Vec<(DeviceId, Vec<u8>)> {
-        let (stack, counters) = &mut self.lanes[lane];
-        let mut sent = Vec::new();
-        let cache = &mut self.cache;
-        stack.drain(
-            |device, packet| {
-                counters.sent.increment();
-                sent.push((device, packet.to_vec()));
-                cache.free(packet);
-            },
-            |_| panic!("nothing comes back"),
-        );
-        sent
+        let (_, out) = &mut self.lanes[lane];
+        out.flush();
+        assert!(!out.has_returning());
+        std::mem::take(&mut *self.sent.lock().unwrap())
     }
 
     fn dropped(&self, reason: DropReason) -> u64 {
-        self.lanes.iter().map(|(_, counters)| counters.dropped.get(reason)).sum()
+        self.lanes.iter().map(|(_, out)| out.counters().dropped.get(reason)).sum()
     }
 
     /// Ends the run: every packet is accounted for, and every buffer is home.
     fn finish(mut self) {
-        for (stack, counters) in &mut self.lanes {
-            let sample = counters.sample();
+        for (stack, out) in &mut self.lanes {
+            let sample = out.counters().sample();
             let entered = sample.received + sample.originated;
             let left = sample.sent + sample.consumed + sample.waiting + sample.dropped_total();
             assert_eq!(entered, left, "{sample:?}");
-            let tap = &mut LaneTap::default();
-            stack.finish(&mut Turn { now: Time::ZERO, pool: &mut self.cache, counters, tap });
-            assert_eq!(counters.waiting.get(), 0);
+            stack.finish(out);
+            assert_eq!(out.counters().waiting.get(), 0);
+            out.finish();
         }
-        self.cache.flush();
         assert_eq!(self.pool.available(), self.pool.capacity());
     }
 }
@@ -187,7 +199,7 @@ fn what_one_lane_learns_frees_what_waits_on_another() {
     assert_eq!((asked.len(), asked[0].0), (1, DeviceId(1)));
     // The other lane's packet waits for the same answer, and asks no second question.
     assert_eq!(bench.receive(1, 0, &udp(LAN, "10.0.0.3", "8.8.8.8", 6), s(0)), []);
-    assert_eq!(bench.lanes[1].1.waiting.get(), 1);
+    assert_eq!(bench.lanes[1].1.counters().waiting.get(), 1);
     // Only after a while, unless something changes, need it look again.
     assert!(bench.lanes[1].0.next_deadline() > s(0));
     let freed = bench.receive(0, 1, &arp_reply("192.0.2.254", "192.0.2.1"), s(0));
@@ -209,7 +221,7 @@ fn the_oldest_of_those_that_wait_goes_first() {
     // The lane's bound is less than that of two neighbours.
     bench.receive(0, 1, &udp(WAN, "8.8.8.8", "10.0.0.7", 1), s(0));
     bench.receive(0, 1, &udp(WAN, "8.8.8.8", "10.0.0.8", 1), s(0));
-    assert_eq!(bench.lanes[0].1.waiting.get(), 4);
+    assert_eq!(bench.lanes[0].1.counters().waiting.get(), 4);
     assert_eq!(bench.dropped(DropReason::NeighbourUnresolved), 3);
     let freed = bench.receive(0, 1, &arp_reply("192.0.2.254", "192.0.2.1"), s(0));
     // Datagrams of 3, 4 and 5 bytes.
@@ -235,9 +247,9 @@ fn a_lane_that_is_far_behind_still_gives_up_what_waits() {
         request[27] = number as u8;
         bench.receive(0, 1, &request, s(4));
     }
-    assert_eq!(bench.lanes[1].1.waiting.get(), 1);
+    assert_eq!(bench.lanes[1].1.counters().waiting.get(), 1);
     let told = bench.tick(1, s(4));
-    assert_eq!((told.len(), bench.lanes[1].1.waiting.get()), (1, 0));
+    assert_eq!((told.len(), bench.lanes[1].1.counters().waiting.get()), (1, 0));
     assert_eq!(bench.dropped(DropReason::NeighbourUnresolved), 1);
     bench.finish();
 }

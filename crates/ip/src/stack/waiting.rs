@@ -7,7 +7,10 @@ use std::time::Duration;
 use rheostat_base::{DropReason, Time};
 use rheostat_packet::Mbuf;
 
-use super::{Departure, Next, Origin, Path, Stack, Turn};
+use rheostat_run::Output;
+
+use super::{Departure, Next, Origin, Path, Stack};
+
 use crate::icmp_error::Problem;
 use crate::neighbour::{NeighbourKey, Resolution};
 
@@ -77,66 +80,66 @@ impl Stack {
     /// Takes a packet that has to wait, and asks for its next hop's link address if nobody has.
     #[cold]
     #[inline(never)]
-    pub fn hold(&mut self, mut packet: Mbuf, next: Next, turn: &mut Turn<'_>) {
+    pub fn hold(&mut self, mut packet: Mbuf, next: Next, out: &mut Output) {
         let Next { key, path } = next;
         if !self.waiting.is_waiting_for(&key) {
             let mut questions = Vec::new();
-            let resolution = match self.waiting.rests_until > turn.now {
+            let resolution = match self.waiting.rests_until > out.now() {
                 true => Resolution::Refused,
                 false => self
                     .network
-                    .with_neighbours(|table| table.resolve(key, turn.now, &mut questions)),
+                    .with_neighbours(|table| table.resolve(key, out.now(), &mut questions)),
             };
             match resolution {
-                Resolution::Asked => self.ask_all(&questions, turn),
+                Resolution::Asked => self.ask_all(&questions, out),
                 Resolution::Refused => {
-                    if self.waiting.rests_until <= turn.now {
-                        self.waiting.rests_until = turn.now + REST;
+                    if self.waiting.rests_until <= out.now() {
+                        self.waiting.rests_until = out.now() + REST;
                     }
-                    return turn.discard(packet, DropReason::NeighbourUnresolved);
+                    return out.drop(packet, DropReason::NeighbourUnresolved);
                 }
                 // Another lane has learned it a moment ago.
                 Resolution::Known(mac) => {
-                    let departure = self.seal(&mut packet, path, key.device(), mac, turn);
-                    return self.conclude(packet, departure, turn);
+                    let departure = self.seal(&mut packet, path, key.device(), mac, out);
+                    return self.conclude(packet, departure, out);
                 }
             }
         }
         if let Some(packet) = self.waiting.push(key, packet, path) {
-            turn.discard(packet, DropReason::NeighbourUnresolved);
+            out.drop(packet, DropReason::NeighbourUnresolved);
         }
-        self.look_again = self.look_again.min(turn.now + super::LOOK_AGAIN);
-        self.count_waiting(turn);
+        self.look_again = self.look_again.min(out.now() + super::LOOK_AGAIN);
+        self.count_waiting(out);
     }
 
     /// A neighbour that packets wait for has answered, or is given up.
-    pub(super) fn settle(&mut self, key: NeighbourKey, turn: &mut Turn<'_>) {
+    pub(super) fn settle(&mut self, key: NeighbourKey, out: &mut Output) {
         let seen = self.neighbours.get(&key);
         for (mut packet, path) in self.waiting.take(&key) {
             let departure = match seen {
-                Some(seen) => self.seal(&mut packet, path, key.device(), seen.mac, turn),
+                Some(seen) => self.seal(&mut packet, path, key.device(), seen.mac, out),
                 None => {
                     if path.origin != Origin::Own {
                         let (device, problem) = (key.device(), Problem::NoHost);
-                        self.complain_after_chain(&packet, path, device, problem, turn);
+                        self.complain_after_chain(&packet, path, device, problem, out);
                     }
                     Departure::Drop(DropReason::NeighbourUnresolved)
                 }
             };
-            self.conclude(packet, departure, turn);
+            self.conclude(packet, departure, out);
         }
-        self.count_waiting(turn);
+        self.count_waiting(out);
     }
 
-    fn conclude(&mut self, packet: Mbuf, departure: Departure, turn: &mut Turn<'_>) {
+    fn conclude(&mut self, packet: Mbuf, departure: Departure, out: &mut Output) {
         match departure {
-            Departure::Send(device) => self.sent.push((device, packet)),
-            Departure::Drop(reason) => turn.discard(packet, reason),
-            Departure::Consume | Departure::Hold(_) => turn.consume(packet),
+            Departure::Send(device) => out.send(device, packet),
+            Departure::Drop(reason) => out.drop(packet, reason),
+            Departure::Consume | Departure::Hold(_) => out.consume(packet),
         }
     }
 
-    fn count_waiting(&self, turn: &Turn<'_>) {
-        turn.counters.waiting.set(self.waiting.count as u64);
+    fn count_waiting(&self, out: &Output) {
+        out.counters().waiting.set(self.waiting.count as u64);
     }
 }

@@ -5,6 +5,7 @@ use rheostat_state::FlowMut;
 use rheostat_steer::{PacketSet, Translation};
 
 use super::Chain;
+use crate::chain_service::AtOnce;
 use crate::cx::Scope;
 use crate::function::ShardInfo;
 use crate::packet::Packet;
@@ -18,6 +19,7 @@ impl Chain for Empty {
     type Local = ();
     type States = ();
     type Saved = ();
+    type Journal = AtOnce;
 
     const STATEFUL: bool = false;
 

@@ -8,6 +8,7 @@ use rheostat_state::{FlowMut, LayoutError, StateLayout};
 use rheostat_steer::{PacketSet, Translation};
 
 use super::{Chain, Stage};
+use crate::chain_service::Undo;
 use crate::cx::Scope;
 use crate::function::{Ahead, NetworkFunction, ShardInfo};
 use crate::packet::Packet;
@@ -77,6 +78,7 @@ where
     type Local = ();
     type States = Option<F::State>;
     type Saved = Option<F::State>;
+    type Journal = Undo<Self::Saved>;
 
     const STATEFUL: bool = true;
     const SHARED: bool = true;

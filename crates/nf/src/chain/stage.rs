@@ -2,12 +2,13 @@
 
 use std::fmt::Display;
 
-use rheostat_io::layer::trace::Step;
 use rheostat_run::Figures;
+use rheostat_run::Step;
 use rheostat_state::{FlowMut, Handle, LayoutError, StateLayout};
 use rheostat_steer::{PacketSet, Translation};
 
 use super::Chain;
+use crate::chain_service::AtOnce;
 use crate::cx::{Cx, Scope};
 use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
@@ -58,6 +59,7 @@ impl<F: NetworkFunction> Chain for Stage<F> {
     type States = Option<F::State>;
     /// Nothing: what the function keeps per shard could not be restored.
     type Saved = ();
+    type Journal = AtOnce;
 
     const STATEFUL: bool = true;
 

@@ -6,6 +6,7 @@ use rheostat_state::txn::Objects;
 use rheostat_steer::{PacketSet, Side, Translation};
 
 use super::Chain;
+use crate::chain_service::Journal;
 use crate::cx::Scope;
 use crate::function::{Ahead, ShardInfo};
 use crate::packet::Packet;
@@ -20,6 +21,7 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
     /// `None` for a chain that did not get to see the flow's first packet.
     type States = (Option<A::States>, Option<B::States>);
     type Saved = (A::Saved, B::Saved);
+    type Journal = <A::Journal as Journal>::And<B::Journal, Self::Saved>;
 
     const STATEFUL: bool = A::STATEFUL || B::STATEFUL;
 

@@ -1,8 +1,8 @@
 //! Packets that leave on several devices.
 
 use rheostat_base::DropReason;
-use rheostat_packet::{AllocError, Mbuf, PoolCache};
-use rheostat_run::{Egress, LaneCounters};
+use rheostat_packet::Mbuf;
+use rheostat_run::Output;
 
 use crate::device_set::DeviceSet;
 
@@ -10,27 +10,16 @@ use crate::device_set::DeviceSet;
 /// buffer is counted as made and dropped, so that what enters the account still leaves it.
 #[cold]
 #[inline(never)]
-pub(super) fn send(
-    packet: Mbuf,
-    devices: DeviceSet,
-    pool: &mut PoolCache,
-    counters: &LaneCounters,
-    out: &mut Egress,
-) {
+pub(super) fn send(packet: Mbuf, devices: DeviceSet, out: &mut Output) {
     let Some(last) = devices.iter().last() else {
-        return out.discard(packet, DropReason::NoRoute, pool, counters);
+        return out.drop(packet, DropReason::NoRoute);
     };
     for device in devices.without(last).iter() {
-        counters.copied.increment();
-        match pool.copy(&packet) {
-            Ok(mut copy) => {
-                // Only one of them is followed: it would seem to leave several times.
-                copy.set_mark(0);
-                out.send(device, copy, pool, counters);
-            }
-            Err(AllocError::Empty) => counters.dropped.add(DropReason::NoBuffer, 1),
-            Err(AllocError::Oversize) => counters.dropped.add(DropReason::Oversize, 1),
+        if let Some(mut copy) = out.copy(&packet) {
+            // Only one of them is followed: it would seem to leave several times.
+            copy.set_mark(0);
+            out.send(device, copy);
         }
     }
-    out.send(last, packet, pool, counters);
+    out.send(last, packet);
 }

@@ -1,10 +1,9 @@
 //! What is noted about packets that are followed. None of it runs for others.
 
-use rheostat_io::layer::trace::Step;
 use rheostat_ip::{Admission, Departure, Stack};
 use rheostat_packet::Mbuf;
 use rheostat_packet::wire::EthernetFrame;
-use rheostat_run::{Arrival, Egress, LaneState};
+use rheostat_run::{Arrival, Output, ShardSet, Step};
 
 use super::{ChainService, has_key};
 use crate::chain::Chain;
@@ -18,11 +17,11 @@ impl<C: Chain> ChainService<C> {
         &mut self,
         packet: &Mbuf,
         arrival: &Arrival,
-        lane: &mut LaneState<'_, C::Local>,
-        out: &mut Egress,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
     ) -> bool {
         self.originated.decisions.clear();
-        let known = has_key(arrival) && is_known(arrival, lane);
+        let known = has_key(arrival) && is_known(arrival, shards);
         if has_key(arrival) {
             out.tap().note(packet, Step::Looked { known });
         }
@@ -38,13 +37,13 @@ impl<C: Chain> ChainService<C> {
         arrival: &Arrival,
         known: bool,
         made: Made,
-        lane: &mut LaneState<'_, C::Local>,
-        out: &mut Egress,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
     ) {
         for decision in self.originated.decisions.drain(..) {
             out.tap().note(packet, decision);
         }
-        if !known && has_key(arrival) && is_known(arrival, lane) {
+        if !known && has_key(arrival) && is_known(arrival, shards) {
             out.tap().note(packet, Step::FlowMade);
         }
         if made.total() > 0 {
@@ -53,15 +52,15 @@ impl<C: Chain> ChainService<C> {
     }
 }
 
-fn is_known<L>(arrival: &Arrival, lane: &mut LaneState<'_, L>) -> bool {
-    let Some(shard) = lane.shards.get_mut(arrival.shard) else { return false };
+fn is_known<L>(arrival: &Arrival, shards: &mut ShardSet<L>) -> bool {
+    let Some(shard) = shards.get_mut(arrival.shard) else { return false };
     let found = shard.table.find_now(arrival.hash, &arrival.key);
     found.and_then(|flow| shard.table.flow(flow)).is_some_and(|flow| !flow.is_expired(arrival.now))
 }
 
 /// Notes what the network layer makes of a packet that does not go to the chain.
 #[cold]
-pub(super) fn note_admission(packet: &Mbuf, admission: Admission, out: &mut Egress) {
+pub(super) fn note_admission(packet: &Mbuf, admission: Admission, out: &mut Output) {
     let decision = match admission {
         Admission::Back(_) => "network: for this machine, which answers",
         Admission::Through(_) => "network: to be sent on",
@@ -78,7 +77,7 @@ pub(super) fn note_departure(
     packet: &Mbuf,
     departure: Departure,
     stack: Option<&Stack>,
-    out: &mut Egress,
+    out: &mut Output,
 ) {
     let decision = match departure {
         Departure::Send(device) => {

@@ -1,73 +1,88 @@
-//! Presents packets to a chain whose handlers run in transactions. What [`super::flow_life`] does at once,
-//! this does so that it can be undone, and what cannot be undone it asks for.
+//! Presents packets to a chain: those of known flows, the first ones of new flows, and those of no flow.
+//!
+//! What has to be done first, and cannot be done in the middle of a transaction, is asked for ([`Need`]); then the packet is
+//! presented again.
 
 use rheostat_base::DropReason;
-use rheostat_packet::Mbuf;
-use rheostat_run::{Arrival, ArrivalKind, LaneState};
+use rheostat_packet::{FlowKey, Mbuf};
+use rheostat_run::{Arrival, ArrivalKind, Output, ShardSet};
 use rheostat_state::txn::Abort;
 use rheostat_state::{FlowId, Probe, Shard};
 use rheostat_steer::Side;
 
 use super::ChainService;
-use super::flow_life::is_ordered;
-use super::transaction::{Head, Room};
+use super::journal::Journal;
+use super::need::{Head, Need, Room};
 use crate::chain::Chain;
 use crate::cx::{Asked, DEFAULT_LIFETIME, Scope};
-use crate::packet::Packet;
-use crate::verdict::Verdict;
-
-/// Why a packet's presentation did not come to an end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
-    /// The packet's flow has come to its end before the packet came: it is to be ended first.
-    Expired(FlowId),
-    /// Flows whose time is up are to be ended first.
-    Due,
-    /// The packet opens a new life of its flow: the old one is to be ended.
-    Restart(FlowId),
-    /// The table is full: room is to be made in it.
-    Room,
-    /// The transaction conflicts with another lane's, and is to be run again.
-    Conflict,
-    /// A handler has given up on the packet.
-    Abort,
-    /// A handler has panicked.
-    Panic,
-}
-
-impl Need {
-    /// Whether it was known before a handler saw the packet.
-    pub(super) fn is_known_before(self) -> bool {
-        matches!(self, Need::Expired(_) | Need::Due)
-    }
-}
+use crate::verdict::{Ending, Outcome, Verdict};
 
 impl<C: Chain> ChainService<C> {
-    /// Presents the packet that is number `at` of those of the transaction.
-    #[inline]
+    /// What a chain decides about a packet whose flow this lane alone works on.
+    #[inline(always)]
+    pub(super) fn judge_owned(
+        &mut self,
+        packet: &mut Mbuf,
+        arrival: &Arrival,
+        probe: Probe,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
+    ) -> Outcome<Verdict> {
+        let verdict = match self.present(packet, arrival, probe, &Head::default(), shards, out) {
+            Ok(verdict) => Ok(verdict),
+            Err(need) => self.judge_again(need, packet, arrival, probe, shards, out),
+        };
+        if let Some((shard, flow, now)) = self.closing.take() {
+            self.end(flow, shard, shards, out, now, Ending::Closed);
+        }
+        verdict
+    }
+
+    #[inline(never)]
+    fn judge_again(
+        &mut self,
+        mut need: Need,
+        packet: &mut Mbuf,
+        arrival: &Arrival,
+        probe: Probe,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
+    ) -> Outcome<Verdict> {
+        let mut head = Head::default();
+        loop {
+            if let Some(verdict) = self.meet(need, arrival, &mut head, shards, out) {
+                return verdict;
+            }
+            match self.present(packet, arrival, probe, &head, shards, out) {
+                Ok(verdict) => return Ok(verdict),
+                Err(other) => need = other,
+            }
+        }
+    }
+
+    /// Presents a packet once.
+    #[inline(always)]
     pub(super) fn present(
         &mut self,
         packet: &mut Mbuf,
-        at: usize,
         arrival: &Arrival,
         probe: Probe,
         head: &Head,
-        lane: &mut LaneState<'_, C::Local>,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
     ) -> Result<Verdict, Need> {
-        self.originated.txn().set_now(arrival.now);
-        self.transactions.undo.packets.turn_to(at);
         let verdict = match arrival.kind {
             ArrivalKind::Flow | ArrivalKind::IcmpError => {
-                match self.present_known(packet, arrival, probe, lane)? {
+                match self.present_known(packet, arrival, probe, shards, out)? {
                     Some(verdict) => verdict,
                     None if arrival.kind == ArrivalKind::IcmpError && !head.restarted => {
-                        self.present_orphan(packet, arrival, lane)?
+                        self.present_orphan(packet, arrival, shards, out)?
                     }
-                    None => self.present_first(packet, arrival, head, lane)?,
+                    None => self.present_first(packet, arrival, head, shards, out)?,
                 }
             }
             ArrivalKind::Orphan | ArrivalKind::Fragment => {
-                self.present_orphan(packet, arrival, lane)?
+                self.present_orphan(packet, arrival, shards, out)?
             }
         };
         match verdict {
@@ -79,8 +94,9 @@ impl<C: Chain> ChainService<C> {
     }
 
     /// What stands behind an [`Abort`] that a handler has returned.
+    #[cold]
     fn reason_for(&mut self, Abort: Abort) -> Need {
-        match self.originated.txn().is_conflicted() {
+        match C::SHARED && self.originated.txn().is_conflicted() {
             true => Need::Conflict,
             false => Need::Abort,
         }
@@ -90,45 +106,44 @@ impl<C: Chain> ChainService<C> {
         &mut self,
         packet: &mut Mbuf,
         arrival: &Arrival,
-        lane: &mut LaneState<'_, C::Local>,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
     ) -> Result<Verdict, Need> {
-        let ChainService { chain, originated, transactions, .. } = self;
-        let shard = lane.shards.get_mut(arrival.shard).expect("packets run where their shard is");
+        let ChainService { chain, originated, journal, .. } = self;
+        let shard = shards.get_mut(arrival.shard).expect("packets run where their shard is");
+        // There is no flow to ask anything for.
         let (now, asked) = (arrival.now, &mut Asked::default());
         let scope =
-            &mut Scope { now, shard: shard.id, asked, originated, pool: lane.pool, flows: None };
-        let packet = &mut Packet::logged(packet, arrival, &mut transactions.undo.packets);
-        let outcome = chain.orphan(&mut shard.local, scope, packet);
+            &mut Scope { now, shard: shard.id, asked, originated, pool: out.pool(), flows: None };
+        let outcome = chain.orphan(&mut shard.local, scope, &mut journal.packet(packet, arrival));
         outcome.map_err(|abort| self.reason_for(abort))
     }
 
-    /// `None` when the flow is not in the table.
-    #[inline]
+    /// Presents a packet of a flow in the table; `None` when the flow is not there.
+    #[inline(always)]
     fn present_known(
         &mut self,
         packet: &mut Mbuf,
         arrival: &Arrival,
         probe: Probe,
-        lane: &mut LaneState<'_, C::Local>,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
     ) -> Result<Option<Verdict>, Need> {
-        let ChainService { chain, originated, transactions, .. } = self;
+        let ChainService { chain, originated, journal, closing, .. } = self;
         let (now, shard_id) = (arrival.now, arrival.shard);
-        let Some(Shard { table, local, .. }) = lane.shards.get_mut(shard_id) else {
-            return Ok(None);
-        };
+        let Some(Shard { table, local, .. }) = shards.get_mut(shard_id) else { return Ok(None) };
         let Some(mut flow) = table.find_flow(arrival.hash, &arrival.key, probe) else {
             return Ok(None);
         };
-        let id = flow.id();
         if flow.is_expired(now) {
-            return Err(Need::Expired(id));
+            // Its time was up, whether or not a timer has come round to it.
+            return Err(Need::Expired(flow.id()));
         }
-        let undo = &mut transactions.undo;
-        undo.seen(shard_id, id, flow.marks(), chain.save(&mut flow));
+        journal.seen(&**chain, shard_id, &mut flow);
         if is_ordered(arrival)
             && flow.note_arrival(arrival.forward, packet.device(), packet.stamp())
         {
-            undo.late();
+            journal.late(out.counters());
         }
         let mut asked = Asked::default();
         let scope = &mut Scope {
@@ -136,12 +151,12 @@ impl<C: Chain> ChainService<C> {
             shard: shard_id,
             asked: &mut asked,
             originated,
-            pool: lane.pool,
+            pool: out.pool(),
             flows: None,
         };
-        let packet = &mut Packet::logged(packet, arrival, &mut undo.packets);
-        let verdict = match chain.packet(local, scope, packet, &mut flow) {
-            Ok(Verdict::Restart) => return Err(Need::Restart(id)),
+        let outcome = chain.packet(local, scope, &mut journal.packet(packet, arrival), &mut flow);
+        let verdict = match outcome {
+            Ok(Verdict::Restart) => return Err(Need::Restart(flow.id())),
             Ok(verdict) => verdict,
             Err(abort) => return Err(self.reason_for(abort)),
         };
@@ -149,27 +164,28 @@ impl<C: Chain> ChainService<C> {
             flow.set_deadline(deadline);
         }
         if let Some(evictable) = asked.evictable {
-            undo.evictable(shard_id, id, evictable);
+            journal.evictable(shard_id, &mut flow, evictable);
         }
         if asked.close {
-            transactions.closing = Some((shard_id, id, now));
+            *closing = Some((shard_id, flow.id(), now));
         }
         Ok(Some(verdict))
     }
 
+    /// Presents a packet as the first of its flow, and makes the flow if all functions admit it.
     #[inline(never)]
     fn present_first(
         &mut self,
         packet: &mut Mbuf,
         arrival: &Arrival,
         head: &Head,
-        lane: &mut LaneState<'_, C::Local>,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
     ) -> Result<Verdict, Need> {
-        let ChainService { chain, originated, transactions, .. } = self;
+        let ChainService { chain, originated, journal, .. } = self;
         let (now, id) = (arrival.now, arrival.shard);
-        let undo = &mut transactions.undo;
         let Shard { table, local, .. } =
-            lane.shards.get_mut(id).expect("packets run where their shard is");
+            shards.get_mut(id).expect("packets run where their shard is");
         if chain.depends_on_flows() && !head.reclaimed {
             // Elsewhere in the table, or a tick ago.
             if table.next_due().is_some_and(|due| due <= now) {
@@ -177,53 +193,85 @@ impl<C: Chain> ChainService<C> {
             }
         }
         let mut asked = Asked::default();
-        originated.alias = None;
-        let flows = Some(&*table);
-        let scope =
-            &mut Scope { now, shard: id, asked: &mut asked, originated, pool: lane.pool, flows };
-        let logged = &mut Packet::logged(packet, arrival, &mut undo.packets);
-        let (states, verdict) = match chain.first(local, scope, logged) {
+        (originated.alias, originated.displaced) = (None, None);
+        let (flows, pool) = (Some(&*table), out.pool());
+        let scope = &mut Scope { now, shard: id, asked: &mut asked, originated, pool, flows };
+        let first = chain.first(local, scope, &mut journal.packet(packet, arrival));
+        let alias = originated.alias.take();
+        if !C::SHARED
+            && let Some(displaced) = originated.displaced.take()
+        {
+            self.end(displaced, id, shards, out, now, Ending::Evicted);
+        }
+        let (states, verdict) = match first {
             Ok(first) => first,
             Err(abort) => return Err(self.reason_for(abort)),
         };
-        if matches!(verdict, Verdict::Drop(_)) || !scope.asked.needs_flow {
-            chain.discarded(local, scope, states);
-            return Ok(verdict);
-        }
-        let alias = originated.alias.take();
-        let flow = match table.insert(arrival.hash, &arrival.key, now) {
-            Ok(flow) => Some(flow),
-            Err(_) if head.room != Room::Exhausted => return Err(Need::Room),
-            Err(_) => None,
+        let is_admitted = !matches!(verdict, Verdict::Drop(_)) && asked.needs_flow;
+        let made = match is_admitted {
+            true => self.insert(arrival, alias, head, shards, out)?,
+            false => None,
         };
-        // A flow that cannot have its second key does not exist: none has one direction alone.
-        let flow = flow.filter(|flow| match &alias {
-            Some(alias) if table.alias(*flow, table.hash_of(alias), alias).is_err() => {
-                table.retract(*flow);
-                false
-            }
-            _ => true,
-        });
-        let Some(flow) = flow else {
-            let (flows, pool) = (None, &mut *lane.pool);
-            let scope = &mut Scope { now, shard: id, asked: &mut asked, originated, pool, flows };
+        let ChainService { chain, originated, journal, closing, .. } = self;
+        let Shard { table, local, .. } =
+            shards.get_mut(id).expect("packets run where their shard is");
+        let Some(mut entry) = made.and_then(|flow| table.flow(flow)) else {
+            let (asked, pool) = (&mut asked, out.pool());
+            let scope = &mut Scope { now, shard: id, asked, originated, pool, flows: None };
             chain.discarded(local, scope, states);
-            let passes = chain.passes_without_entry();
+            let passes = !is_admitted || chain.passes_without_entry();
             return Ok(if passes { verdict } else { Verdict::Drop(DropReason::TableFull) });
         };
-        undo.created(id, flow);
-        let mut entry = table.flow(flow).expect("inserted a moment ago");
+        journal.created(id, entry.id(), out.counters());
         chain.install(&mut entry, states);
         entry.set_deadline(asked.deadline.unwrap_or(now + DEFAULT_LIFETIME));
         if is_ordered(arrival) {
             entry.note_arrival(arrival.forward, packet.device(), packet.stamp());
         }
         if let Some(evictable) = asked.evictable {
-            undo.evictable(id, flow, evictable);
+            journal.evictable(id, &mut entry, evictable);
         }
         if asked.close {
-            transactions.closing = Some((id, flow, now));
+            *closing = Some((id, entry.id(), now));
         }
         Ok(verdict)
     }
+
+    /// Inserts the packet's flow under its own key and, if there is one, under `alias`. `None` when it is refused: there is no
+    /// room, or another flow has the second key.
+    fn insert(
+        &mut self,
+        arrival: &Arrival,
+        alias: Option<FlowKey>,
+        head: &Head,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
+    ) -> Result<Option<FlowId>, Need> {
+        let mut room = head.room;
+        let flow = loop {
+            let Some(Shard { table, .. }) = shards.get_mut(arrival.shard) else { return Ok(None) };
+            match table.insert(arrival.hash, &arrival.key, arrival.now) {
+                Ok(flow) => break flow,
+                Err(_) if room == Room::Exhausted => return Ok(None),
+                // Handlers are run again behind it.
+                Err(_) if C::SHARED => return Err(Need::Room),
+                Err(_) => self.make_room(&mut room, arrival, shards, out),
+            }
+        };
+        let Some(alias) = alias else { return Ok(Some(flow)) };
+        let Some(Shard { table, .. }) = shards.get_mut(arrival.shard) else { return Ok(None) };
+        if table.alias(flow, table.hash_of(&alias), &alias).is_err() {
+            // No flow has one direction alone.
+            table.retract(flow);
+            return Ok(None);
+        }
+        Ok(Some(flow))
+    }
+}
+
+/// Whether the packet takes part in the order of its flow: fragments may move against whole packets,
+/// and ICMP errors are packets of another flow.
+#[inline]
+fn is_ordered(arrival: &Arrival) -> bool {
+    arrival.kind == ArrivalKind::Flow && arrival.headers.fragment.is_none()
 }

@@ -6,14 +6,13 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice::{from_mut, from_ref};
 
-use rheostat_base::{DeviceId, ShardId, Time};
+use rheostat_base::DeviceId;
 use rheostat_packet::{BURST, Mbuf};
-use rheostat_run::{Arrival, Arrivals, Egress, LaneState};
+use rheostat_run::{Arrival, Arrivals, Output, ShardSet};
+use rheostat_state::Probe;
 use rheostat_state::txn::Txn;
-use rheostat_state::{FlowId, Probe};
 
 use super::ChainService;
-use super::undo::Undo;
 use crate::chain::Chain;
 use crate::cx::Made;
 use crate::function::Ahead;
@@ -21,12 +20,9 @@ use crate::packet::Packet;
 use crate::verdict::{Outcome, Verdict};
 
 /// The state of a lane's transactions.
-pub(super) struct Transactions<S> {
+pub(super) struct Transactions {
     /// Packets of the next transaction at most.
     pub(super) size: usize,
-    pub(super) undo: Undo<S>,
-    /// The flow that a function has closed, and when: it ends behind the transaction.
-    pub(super) closing: Option<(ShardId, FlowId, Time)>,
     /// What the packets of the burst came to, as far as that is committed.
     pub(super) settled: Vec<Settled>,
     /// What was originated for them.
@@ -48,19 +44,13 @@ pub(super) struct Batch<'a> {
     pub(super) probes: &'a [Probe],
 }
 
-impl<S> Default for Transactions<S> {
-    fn default() -> Transactions<S> {
-        Transactions {
-            size: BURST,
-            undo: Undo::default(),
-            closing: None,
-            settled: Vec::new(),
-            originated: VecDeque::new(),
-        }
+impl Default for Transactions {
+    fn default() -> Transactions {
+        Transactions { size: BURST, settled: Vec::new(), originated: VecDeque::new() }
     }
 }
 
-impl<S> fmt::Debug for Transactions<S> {
+impl fmt::Debug for Transactions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transactions").field("size", &self.size).finish_non_exhaustive()
     }
@@ -69,9 +59,9 @@ impl<S> fmt::Debug for Transactions<S> {
 impl<C: Chain> ChainService<C> {
     /// Makes the lane's transactions, when there are none yet.
     #[inline]
-    pub(super) fn open_transactions(&mut self, lane: &LaneState<'_, C::Local>) {
+    pub(super) fn open_transactions(&mut self, out: &Output) {
         if C::SHARED && self.originated.txn.is_none() {
-            self.originated.txn = self.chain.objects().map(|objects| Txn::new(objects, lane.id));
+            self.originated.txn = self.chain.objects().map(|objects| Txn::new(objects, out.lane()));
         }
     }
 
@@ -88,8 +78,8 @@ impl<C: Chain> ChainService<C> {
         &mut self,
         arrivals: &mut Arrivals,
         probes: &[Probe],
-        lane: &mut LaneState<'_, C::Local>,
-        out: &mut Egress,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
     ) {
         let (packets, found) = arrivals.parts();
         self.prefetch(packets, found);
@@ -104,7 +94,7 @@ impl<C: Chain> ChainService<C> {
                     packets[from..].iter().position(is_followed).map_or(packets.len(), |n| from + n)
                 }
             };
-            let known = followed && self.note_lookup(&packets[from], &found[from], lane, out);
+            let known = followed && self.note_lookup(&packets[from], &found[from], shards, out);
             let before = self.originated.made();
             self.transact(
                 Batch {
@@ -112,15 +102,16 @@ impl<C: Chain> ChainService<C> {
                     arrivals: &found[from..to],
                     probes: &probes[from..to],
                 },
-                lane,
+                shards,
+                out,
             );
             if followed {
                 let made = self.originated.made().since(before);
-                self.note_decisions(&packets[from], &found[from], known, made, lane, out);
+                self.note_decisions(&packets[from], &found[from], known, made, shards, out);
             }
             from = to;
         }
-        self.carry_out(arrivals, lane, out);
+        self.carry_out(arrivals, out);
     }
 
     /// Lets functions ask for what the packets of a burst will need.
@@ -143,24 +134,20 @@ impl<C: Chain> ChainService<C> {
         packet: &mut Mbuf,
         arrival: &Arrival,
         probe: Probe,
-        lane: &mut LaneState<'_, C::Local>,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
     ) -> Outcome<Verdict> {
         let batch = Batch {
             packets: from_mut(packet),
             arrivals: from_ref(arrival),
             probes: from_ref(&probe),
         };
-        self.transact(batch, lane);
+        self.transact(batch, shards, out);
         self.transactions.settled.pop().expect("every packet comes to something").verdict
     }
 
     /// Disposes of the packets of a burst that is done.
-    fn carry_out(
-        &mut self,
-        arrivals: &mut Arrivals,
-        lane: &mut LaneState<'_, C::Local>,
-        out: &mut Egress,
-    ) {
+    fn carry_out(&mut self, arrivals: &mut Arrivals, out: &mut Output) {
         let mut settled = std::mem::take(&mut self.transactions.settled);
         let mut fates = settled.drain(..);
         self.transactions.originated.extend(self.originated.packets.drain(..));
@@ -173,8 +160,9 @@ impl<C: Chain> ChainService<C> {
             originated.packets.extend(own);
             originated.unborn = made.unborn - done.unborn;
             done = made;
-            self.dispose(packet, arrival.side, verdict, lane, out);
-            self.send_originated(lane, out, arrival.now);
+            out.set_now(arrival.now);
+            self.dispose(packet, arrival.side, verdict, out);
+            self.send_originated(out);
         });
         drop(fates);
         self.transactions.settled = settled;

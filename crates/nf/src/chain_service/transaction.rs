@@ -8,47 +8,18 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rheostat_base::DropReason;
 use rheostat_packet::BURST;
-use rheostat_run::{Arrival, LaneState};
-use rheostat_state::FlowTable;
-use rheostat_state::txn::Abort;
+use rheostat_run::{Output, ShardSet};
 
-use super::presentation::Need;
+use super::ChainService;
+use super::journal::Journal;
+use super::need::{Head, Need};
 use super::shared_burst::{Batch, Settled};
-use super::{ChainService, has_key};
 use crate::chain::Chain;
 use crate::verdict::{Ending, Outcome, Verdict};
 
 /// How often a transaction of one packet is tried before it runs while no other does.
 pub(super) const PATIENCE: u32 = 8;
-
-/// What is known about the first packet of the next transaction, once there was one that failed.
-#[derive(Debug, Default)]
-pub(super) struct Head {
-    /// Packets of the next transaction at most: behind them comes one that needs something.
-    most: Option<usize>,
-    /// How often the packet conflicted on its own.
-    aborts: u32,
-    /// Whether flows whose time was up have been ended for it.
-    pub(super) reclaimed: bool,
-    /// Whether its flow has been ended at its wish.
-    pub(super) restarted: bool,
-    /// What has been done to make room for its flow.
-    pub(super) room: Room,
-}
-
-/// What has been done to make room in a full table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Room {
-    /// Nothing.
-    #[default]
-    Unknown,
-    /// Flows whose time was up were ended.
-    Reclaimed,
-    /// The flow to be evicted, if there was one, was evicted.
-    Exhausted,
-}
 
 /// What a transaction came to.
 enum Attempt {
@@ -61,7 +32,12 @@ enum Attempt {
 
 impl<C: Chain> ChainService<C> {
     /// Runs all packets of a batch.
-    pub(super) fn transact(&mut self, mut batch: Batch<'_>, lane: &mut LaneState<'_, C::Local>) {
+    pub(super) fn transact(
+        &mut self,
+        mut batch: Batch<'_>,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
+    ) {
         let base = self.transactions.settled.len();
         let mut head = Head::default();
         loop {
@@ -71,7 +47,7 @@ impl<C: Chain> ChainService<C> {
             }
             let most = head.most.unwrap_or(self.transactions.size);
             let end = batch.packets.len().min(start + most);
-            match self.attempt(&mut batch, start, end, &head, lane) {
+            match self.attempt(&mut batch, start, end, &head, shards, out) {
                 Attempt::Committed => {
                     head = Head::default();
                     let committed = self.transactions.settled.len() - base - start;
@@ -85,7 +61,13 @@ impl<C: Chain> ChainService<C> {
                 }
                 // Those before it first, without it: then it is the head.
                 Attempt::Stopped(at, _) if at > start => head.most = Some(at - start),
-                Attempt::Stopped(at, need) => self.meet(need, &batch.arrivals[at], &mut head, lane),
+                Attempt::Stopped(at, need) => {
+                    let decided = self.meet(need, &batch.arrivals[at], &mut head, shards, out);
+                    if let Some(verdict) = decided {
+                        self.settle(verdict);
+                        head = Head::default();
+                    }
+                }
             }
         }
     }
@@ -97,22 +79,24 @@ impl<C: Chain> ChainService<C> {
         start: usize,
         end: usize,
         head: &Head,
-        lane: &mut LaneState<'_, C::Local>,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
     ) -> Attempt {
         let before = self.transactions.settled.len();
-        self.transactions.undo.start(self.originated.made());
+        self.journal.start(self.originated.made());
         let txn = self.originated.txn();
         if head.aborts >= PATIENCE {
             txn.make_serial();
         }
         txn.begin(batch.arrivals[start].now);
         // Whatever a handler has left half done is undone below.
-        let ran = catch_unwind(AssertUnwindSafe(|| self.run_some(batch, start, end, head, lane)));
+        let ran =
+            catch_unwind(AssertUnwindSafe(|| self.run_some(batch, start, end, head, shards, out)));
         let need = match ran {
             Ok(None) if self.originated.txn().commit().is_ok() => {
-                self.transactions.undo.keep(lane);
-                if let Some((shard, flow, now)) = self.transactions.closing.take() {
-                    self.end(flow, shard, lane, now, Ending::Closed);
+                self.journal.keep(shards, out.counters());
+                if let Some((shard, flow, now)) = self.closing.take() {
+                    self.end(flow, shard, shards, out, now, Ending::Closed);
                 }
                 return Attempt::Committed;
             }
@@ -124,10 +108,10 @@ impl<C: Chain> ChainService<C> {
         };
         self.originated.txn().roll_back();
         let at = start + self.transactions.settled.len() - before;
-        let ChainService { chain, originated, transactions, .. } = self;
+        let ChainService { chain, originated, transactions, journal, closing, .. } = self;
         transactions.settled.truncate(before);
-        transactions.closing = None;
-        transactions.undo.roll_back(&**chain, batch.packets, originated, lane);
+        *closing = None;
+        journal.roll_back(&**chain, batch.packets, originated, shards, out);
         match need {
             Need::Conflict => Attempt::Conflict,
             need => Attempt::Stopped(at, need),
@@ -142,18 +126,21 @@ impl<C: Chain> ChainService<C> {
         start: usize,
         end: usize,
         head: &Head,
-        lane: &mut LaneState<'_, C::Local>,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
     ) -> Option<Need> {
         for at in start..end {
             let (arrival, probe) = (&batch.arrivals[at], batch.probes[at]);
             let fresh = Head::default();
             let about = if at == start { head } else { &fresh };
-            match self.present(&mut batch.packets[at], at, arrival, probe, about, lane) {
+            self.originated.txn().set_now(arrival.now);
+            self.journal.turn_to(at);
+            match self.present(&mut batch.packets[at], arrival, probe, about, shards, out) {
                 Ok(verdict) => self.settle(Ok(verdict)),
                 Err(need) if need.is_known_before() && at > start => return None,
                 Err(need) => return Some(need),
             }
-            if self.transactions.closing.is_some() {
+            if self.closing.is_some() {
                 return None;
             }
         }
@@ -163,55 +150,5 @@ impl<C: Chain> ChainService<C> {
     fn settle(&mut self, verdict: Outcome<Verdict>) {
         let made = self.originated.made();
         self.transactions.settled.push(Settled { verdict, made });
-    }
-
-    /// Does what a packet needs before it can be presented again, or gives it up.
-    #[inline(never)]
-    fn meet(
-        &mut self,
-        need: Need,
-        arrival: &Arrival,
-        head: &mut Head,
-        lane: &mut LaneState<'_, C::Local>,
-    ) {
-        let (now, shard) = (arrival.now, arrival.shard);
-        match need {
-            Need::Expired(flow) => self.end(flow, shard, lane, now, Ending::Expired),
-            Need::Due => {
-                self.reclaim(shard, lane, now, usize::MAX);
-                head.reclaimed = true;
-            }
-            Need::Restart(flow) => {
-                self.end(flow, shard, lane, now, Ending::Closed);
-                head.restarted = true;
-            }
-            Need::Room if head.room == Room::Unknown => {
-                self.visit(shard, lane, now, usize::MAX);
-                head.room = Room::Reclaimed;
-            }
-            Need::Room => {
-                let table = lane.shards.get(shard).map(|shard| &shard.table);
-                if let Some(oldest) = table.and_then(FlowTable::oldest_evictable) {
-                    self.end(oldest, shard, lane, now, Ending::Evicted);
-                }
-                head.room = Room::Exhausted;
-            }
-            Need::Abort => {
-                self.settle(Err(Abort));
-                *head = Head::default();
-            }
-            Need::Panic => {
-                self.originated.panics += 1;
-                let table = lane.shards.get(shard).map(|shard| &shard.table);
-                let table = table.filter(|_| has_key(arrival));
-                let flow = table.and_then(|table| table.find_now(arrival.hash, &arrival.key));
-                if let Some(flow) = flow {
-                    self.end(flow, shard, lane, now, Ending::Closed);
-                }
-                self.settle(Ok(Verdict::Drop(DropReason::HandlerPanic)));
-                *head = Head::default();
-            }
-            Need::Conflict => {}
-        }
     }
 }

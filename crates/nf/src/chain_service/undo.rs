@@ -1,20 +1,24 @@
 //! What a transaction does beside its objects, so that it can be undone: to packets, to flows, to what is
 //! to be sent and counted.
 
+use std::fmt;
+
 use rheostat_base::ShardId;
 use rheostat_packet::Mbuf;
-use rheostat_run::LaneState;
-use rheostat_state::{FlowId, FlowMarks};
+use rheostat_run::{Arrival, LaneCounters, Output, ShardSet};
+use rheostat_state::{FlowId, FlowMarks, FlowMut};
 
+use super::journal::Journal;
 use crate::chain::Chain;
 use crate::cx::{Made, Originated};
+use crate::packet::Packet;
 use crate::packet_log::PacketLog;
 
 /// What one transaction has done to the packets and the flows of a lane, oldest first.
-pub(super) struct Undo<S> {
+pub struct Undo<S> {
     steps: Vec<Step<S>>,
     /// What packets were.
-    pub(super) packets: PacketLog,
+    packets: PacketLog,
     /// What had been originated before.
     made: Made,
     /// What is to be done once the transaction is committed.
@@ -50,77 +54,98 @@ impl<S> Default for Undo<S> {
     }
 }
 
-impl<S> Undo<S> {
-    /// A transaction begins: what has been originated so far stays.
-    pub(super) fn start(&mut self, made: Made) {
+impl<S> fmt::Debug for Undo<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Undo").field("steps", &self.steps.len()).finish_non_exhaustive()
+    }
+}
+
+impl<S: Send> Journal for Undo<S> {
+    type Saved = S;
+    type Of<T: Send> = Undo<T>;
+    type And<J: Journal, T: Send> = Undo<T>;
+
+    fn start(&mut self, made: Made) {
         debug_assert!(self.steps.is_empty(), "the last transaction was neither kept nor undone");
         self.made = made;
     }
 
-    /// A handler is about to see a flow, whose functions have these states.
     #[inline]
-    pub(super) fn seen(&mut self, shard: ShardId, flow: FlowId, marks: FlowMarks, states: S) {
-        self.steps.push(Step::Seen { shard, flow, marks, states });
+    fn turn_to(&mut self, packet: usize) {
+        self.packets.turn_to(packet);
     }
 
-    /// A flow has entered the table.
-    pub(super) fn created(&mut self, shard: ShardId, flow: FlowId) {
+    #[inline]
+    fn seen<C>(&mut self, chain: &C, shard: ShardId, flow: &mut FlowMut<'_>)
+    where
+        C: Chain<Journal = Self, Saved = S>,
+    {
+        let (id, marks) = (flow.id(), flow.marks());
+        self.steps.push(Step::Seen { shard, flow: id, marks, states: chain.save(flow) });
+    }
+
+    fn created(&mut self, shard: ShardId, flow: FlowId, _: &LaneCounters) {
         self.steps.push(Step::Created { shard, flow });
         self.after.created += 1;
     }
 
-    /// A packet came after a younger one of its flow.
     #[cold]
-    pub(super) fn late(&mut self) {
+    fn late(&mut self, _: &LaneCounters) {
         self.after.late += 1;
     }
 
-    /// The flow may be evicted from now on, or may no longer.
     #[inline]
-    pub(super) fn evictable(&mut self, shard: ShardId, flow: FlowId, evictable: bool) {
-        self.after.evictable.push((shard, flow, evictable));
+    fn evictable(&mut self, shard: ShardId, flow: &mut FlowMut<'_>, evictable: bool) {
+        self.after.evictable.push((shard, flow.id(), evictable));
     }
 
-    /// The transaction is committed: everything stays, and is counted.
-    pub(super) fn keep<L>(&mut self, lane: &mut LaneState<'_, L>) {
+    #[inline]
+    fn packet<'a>(&'a mut self, packet: &'a mut Mbuf, arrival: &'a Arrival) -> Packet<'a> {
+        Packet::logged(packet, arrival, &mut self.packets)
+    }
+
+    /// What could wait is done and counted now.
+    fn keep<L>(&mut self, shards: &mut ShardSet<L>, counters: &LaneCounters) {
         self.steps.clear();
         self.packets.clear();
         for (shard, flow, evictable) in self.after.evictable.drain(..) {
-            let table = lane.shards.get_mut(shard).map(|shard| &mut shard.table);
+            let table = shards.get_mut(shard).map(|shard| &mut shard.table);
             if let Some(mut flow) = table.and_then(|table| table.flow(flow)) {
                 flow.set_evictable(evictable);
             }
         }
-        lane.counters.reordered.add(std::mem::take(&mut self.after.late));
-        lane.counters.flows_created.add(std::mem::take(&mut self.after.created));
+        counters.reordered.add(std::mem::take(&mut self.after.late));
+        counters.flows_created.add(std::mem::take(&mut self.after.created));
     }
 
-    /// The transaction is not committed: everything becomes what it was.
-    pub(super) fn roll_back<C: Chain<Saved = S>>(
+    fn roll_back<C>(
         &mut self,
         chain: &C,
         packets: &mut [Mbuf],
         originated: &mut Originated,
-        lane: &mut LaneState<'_, C::Local>,
-    ) {
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
+    ) where
+        C: Chain<Journal = Self, Saved = S>,
+    {
         for step in self.steps.drain(..).rev() {
             match step {
                 Step::Seen { shard, flow, marks, states } => {
-                    let table = lane.shards.get_mut(shard).map(|shard| &mut shard.table);
+                    let table = shards.get_mut(shard).map(|shard| &mut shard.table);
                     if let Some(mut flow) = table.and_then(|table| table.flow(flow)) {
                         chain.restore(&mut flow, states);
                         flow.set_marks(marks);
                     }
                 }
                 Step::Created { shard, flow } => {
-                    if let Some(shard) = lane.shards.get_mut(shard) {
+                    if let Some(shard) = shards.get_mut(shard) {
                         shard.table.retract(flow);
                     }
                 }
             }
         }
         self.packets.undo(packets);
-        originated.go_back(self.made, lane.pool);
+        originated.go_back(self.made, out.pool());
         self.after.evictable.clear();
         (self.after.late, self.after.created) = (0, 0);
     }

@@ -95,14 +95,14 @@ pub(super) struct Inner {
     /// Keeps the mappings alive; accessed through `base` and `heads` only.
     _memory: [MmapMut; 2],
     base: NonNull<u8>,
-    /// One head per buffer, accessed only by whoever owns the buffer.
+    /// One head per buffer, accessed only by the owner of the buffer.
     heads: NonNull<Head>,
     pub(super) stride: usize,
     pub(super) headroom: u16,
     pub(super) data_room: u16,
     pub(super) count: u32,
     free: Mutex<Vec<u32>>,
-    /// One link per buffer, accessed only by whoever owns the buffer.
+    /// One link per buffer, accessed only by the owner of the buffer.
     links: Box<[UnsafeCell<Link>]>,
 }
 

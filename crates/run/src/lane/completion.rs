@@ -1,7 +1,7 @@
 //! The lane's part when a pool works for its service: see [`crate::pool`].
 
 use super::Lane;
-use crate::service::{LaneState, Service};
+use crate::service::Service;
 
 impl<S: Service> Lane<S> {
     /// Packets for which a pool works.
@@ -17,14 +17,8 @@ impl<S: Service> Lane<S> {
         if ready == 0 {
             return 0;
         }
-        let mut state = LaneState {
-            id: self.id,
-            shards: &mut self.shards,
-            pool: &mut self.pool,
-            counters: &self.counters,
-        };
-        self.service.complete(&mut state, &mut self.egress, self.latest);
-        if self.egress.has_returning() {
+        self.service.complete(&mut self.shards, &mut self.out, self.latest);
+        if self.out.has_returning() {
             self.take_back();
             self.process();
             while !self.fragments.is_empty() {

@@ -24,13 +24,13 @@ impl<S: Service> Lane<S> {
 
     /// Gives up datagrams that stay incomplete.
     pub(super) fn expire_fragments(&mut self) {
-        let Lane { shards, counters, pool, latest, egress, .. } = self;
+        let Lane { shards, latest, out, .. } = self;
         let mut expired = false;
         for shard in shards.iter_mut() {
             shard.fragments.expire(*latest);
             while let Some((reason, packet)) = shard.fragments.next_dropped() {
                 expired = true;
-                egress.discard(packet, reason, pool, counters);
+                out.drop(packet, reason);
             }
         }
         if expired {
@@ -47,7 +47,7 @@ impl<S: Service> Lane<S> {
             unreachable!("only fragments are tracked");
         };
         if packet.mark() != 0 {
-            self.egress.tap().note(&packet, Step::Held);
+            self.out.tap().note(&packet, Step::Held);
         }
         let first = if fragment.offset == 0 { key_of_first(&packet, &headers) } else { None };
         let tracker = &mut self.shards.get_mut(shard).expect("owned, as steering saw").fragments;
@@ -65,27 +65,23 @@ impl<S: Service> Lane<S> {
             self.send_to_flow(key, packet);
         }
         for (reason, packet) in dropped {
-            self.discard(packet, reason);
+            self.out.drop(packet, reason);
         }
     }
 
     /// Sends a fragment, whose flow has this key in the fragment's direction, to the flow's owner.
     fn send_to_flow(&mut self, key: FlowKey, packet: Mbuf) {
         let Ok(headers) = Headers::parse(&packet) else {
-            return self.discard(packet, DropReason::Malformed);
+            return self.out.drop(packet, DropReason::Malformed);
         };
         let now = self.time_of(&packet, self.latest);
         let (steering, hasher) = (&self.steering, &self.hasher);
         let arrival = Arrival::of_known_fragment(&packet, headers, key, steering, hasher, now);
         if packet.mark() != 0 {
             let owner = self.ownership.destination(arrival.shard);
-            note_place(self.egress.tap(), &packet, &arrival, (self.id, owner));
+            note_place(self.out.tap(), &packet, &arrival, (self.id, owner));
         }
         self.bring_home(Placed { packet, arrival });
-    }
-
-    fn discard(&mut self, packet: Mbuf, reason: DropReason) {
-        self.egress.discard(packet, reason, &mut self.pool, &self.counters);
     }
 
     pub(super) fn count_held(&mut self) {

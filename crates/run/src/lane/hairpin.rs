@@ -11,18 +11,18 @@ impl<S: Service> Lane<S> {
     /// Places the packets that turned round.
     #[cold]
     pub(super) fn take_back(&mut self) {
-        for mut packet in self.egress.take_returning() {
+        for mut packet in self.out.take_returning() {
             // What the device hashed is no longer what the packet says.
             packet.set_hash(0, HashKind::None);
             let now = self.time_of(&packet, self.latest);
             let mut arrival = Arrival::default();
             if let Err(reason) = arrival.classify(&packet, &self.steering, &self.hasher, now) {
-                self.egress.discard(packet, reason, &mut self.pool, &self.counters);
+                self.out.drop(packet, reason);
                 continue;
             }
             if packet.mark() != 0 {
                 let owner = self.ownership.destination(arrival.shard);
-                note_place(self.egress.tap(), &packet, &arrival, (self.id, owner));
+                note_place(self.out.tap(), &packet, &arrival, (self.id, owner));
             }
             self.bring_home(Placed { packet, arrival });
         }

@@ -175,8 +175,7 @@ impl<S: Service> Lane<S> {
     #[cold]
     pub(super) fn hold(&mut self, shard: ShardId, placed: Placed) {
         if let Some(Placed { packet, .. }) = self.hold.push(shard, placed, self.polled) {
-            let Lane { egress, pool, counters, .. } = self;
-            egress.discard(packet, DropReason::HoldFull, pool, counters);
+            self.out.drop(packet, DropReason::HoldFull);
         }
         self.counters.on_hold.set(self.hold.len() as u64);
     }

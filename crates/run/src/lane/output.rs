@@ -1,20 +1,29 @@
 //! What leaves a lane: packets that are sent, packets that are dropped, packets that served their purpose.
 
-use rheostat_base::{DeviceId, DropReason, Time};
+use std::sync::Arc;
+
+use rheostat_base::{DeviceId, DropReason, LaneId, Time};
 use rheostat_io::layer::capture::LaneTap;
 use rheostat_io::layer::trace::Step;
 use rheostat_io::{TxQueue, Unsent};
-use rheostat_packet::{Burst, Mbuf, PoolCache};
+use rheostat_packet::{AllocError, Burst, Mbuf, PoolCache};
 
 use crate::account::LaneCounters;
 
-/// The lane's transmit queues, each with the packets collected for it during a poll.
-pub struct Egress {
+/// The context of all packets of a lane, and the only place where one leaves, is dropped or ends otherwise, and is
+/// counted as such: the lane's transmit queues, each with the packets collected for it during a poll, its stock of
+/// buffers, its counters and its tap.
+pub struct Output {
+    lane: LaneId,
     ports: Vec<Port>,
     /// Packets that come back as if from outside.
     returning: Vec<Mbuf>,
+    pool: PoolCache,
+    counters: Arc<LaneCounters>,
+    /// When the poll began.
+    polled: Time,
     now: Time,
-    /// Shows what passes to whoever looks.
+    /// Shows what passes to those who look.
     tap: LaneTap,
 }
 
@@ -26,14 +35,54 @@ struct Port {
     unsent: Unsent,
 }
 
-impl Egress {
-    pub(super) fn new(queues: Vec<Box<dyn TxQueue>>) -> Egress {
+impl Output {
+    /// The output of lane `lane`, with one transmit queue per device, in the order of device numbers. Packets that end
+    /// are freed into `pool`.
+    pub fn new(lane: LaneId, queues: Vec<Box<dyn TxQueue>>, pool: PoolCache) -> Output {
         let port = |(device, queue)| {
             let (device, burst) = (DeviceId(device), Burst::new());
             Port { device, queue, burst, unsent: Unsent::default() }
         };
-        let ports = (0..).zip(queues).map(port).collect();
-        Egress { ports, returning: Vec::new(), now: Time::ZERO, tap: LaneTap::default() }
+        Output {
+            lane,
+            ports: (0..).zip(queues).map(port).collect(),
+            returning: Vec::new(),
+            pool,
+            counters: Arc::default(),
+            polled: Time::ZERO,
+            now: Time::ZERO,
+            tap: LaneTap::default(),
+        }
+    }
+
+    /// The lane's number.
+    #[inline]
+    pub fn lane(&self) -> LaneId {
+        self.lane
+    }
+
+    /// The time, as the run counts it: of the packet at hand, or of the timer that fired.
+    #[inline]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Says what time it is.
+    #[inline]
+    pub fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// The lane's stock of buffers.
+    #[inline]
+    pub fn pool(&mut self) -> &mut PoolCache {
+        &mut self.pool
+    }
+
+    /// The lane's counters.
+    #[inline]
+    pub fn counters(&self) -> &LaneCounters {
+        &self.counters
     }
 
     /// Sends a packet on a device: at the end of the poll, or at once when a full burst has gathered.
@@ -41,43 +90,56 @@ impl Egress {
     /// # Panics
     /// When the run has no such device.
     #[inline(always)]
-    pub fn send(
-        &mut self,
-        device: DeviceId,
-        packet: Mbuf,
-        pool: &mut PoolCache,
-        counters: &LaneCounters,
-    ) {
-        let port = &mut self.ports[device.index()];
+    pub fn send(&mut self, device: DeviceId, packet: Mbuf) {
+        let Output { ports, pool, counters, polled, tap, .. } = self;
+        let port = &mut ports[device.index()];
         port.burst.push(packet);
         if port.burst.is_full() {
-            port.flush(pool, counters, self.now, &mut self.tap);
+            port.flush(pool, counters, *polled, tap);
         }
     }
 
-    /// Ends a packet and counts why. Every packet that a lane drops comes by here.
+    /// Ends a packet and counts why.
     #[inline]
-    pub fn discard(
-        &mut self,
-        packet: Mbuf,
-        reason: DropReason,
-        pool: &mut PoolCache,
-        counters: &LaneCounters,
-    ) {
-        counters.dropped.add(reason, 1);
+    pub fn drop(&mut self, packet: Mbuf, reason: DropReason) {
+        self.counters.dropped.add(reason, 1);
         self.tap.dropping(&packet, reason);
-        pool.free(packet);
+        self.pool.free(packet);
     }
 
     /// Ends a packet that has served its purpose.
     #[inline]
-    pub fn consume(&mut self, packet: Mbuf, pool: &mut PoolCache, counters: &LaneCounters) {
-        counters.consumed.increment();
+    pub fn consume(&mut self, packet: Mbuf) {
+        self.counters.consumed.increment();
         self.tap.consuming(&packet);
-        pool.free(packet);
+        self.pool.free(packet);
     }
 
-    /// Shows what happens to packets to whoever looks.
+    /// A packet of this machine's own, of `bytes`: counted as originated, and as dropped when there is no buffer for it.
+    pub fn originate(&mut self, bytes: &[u8]) -> Option<Mbuf> {
+        self.counters.originated.increment();
+        let made = self.pool.alloc_from(bytes);
+        self.unless_without_buffer(made)
+    }
+
+    /// A copy of a packet, to be sent beside it: counted as copied, and as dropped when there is no buffer for it.
+    pub fn copy(&mut self, packet: &Mbuf) -> Option<Mbuf> {
+        self.counters.copied.increment();
+        let made = self.pool.copy(packet);
+        self.unless_without_buffer(made)
+    }
+
+    fn unless_without_buffer(&mut self, made: Result<Mbuf, AllocError>) -> Option<Mbuf> {
+        let reason = match made {
+            Ok(packet) => return Some(packet),
+            Err(AllocError::Empty) => DropReason::NoBuffer,
+            Err(AllocError::Oversize) => DropReason::Oversize,
+        };
+        self.counters.dropped.add(reason, 1);
+        None
+    }
+
+    /// Shows what happens to packets to those who look.
     #[inline]
     pub fn tap(&mut self) -> &mut LaneTap {
         &mut self.tap
@@ -87,16 +149,22 @@ impl Egress {
         self.tap = tap;
     }
 
-    /// Lets a packet come back as one that has arrived on the device its metadata name, addressed as it
-    /// is now. It stays in the lane's account until it leaves for good.
+    /// What others read while the lane runs.
+    pub(super) fn shared_counters(&self) -> Arc<LaneCounters> {
+        self.counters.clone()
+    }
+
+    /// Lets a packet come back as one that has arrived on the device its head names, addressed as it is now. It stays
+    /// in the lane's account until it leaves for good.
     #[cold]
-    pub fn turn_round(&mut self, mut packet: Mbuf) {
+    pub fn reinject(&mut self, mut packet: Mbuf) {
         self.tap.note(&packet, Step::TurnedRound);
         packet.set_returning();
         self.returning.push(packet);
     }
 
-    pub(super) fn has_returning(&self) -> bool {
+    /// Whether packets come back.
+    pub fn has_returning(&self) -> bool {
         !self.returning.is_empty()
     }
 
@@ -105,27 +173,30 @@ impl Egress {
     }
 
     pub(super) fn start_poll(&mut self, now: Time) {
-        self.now = now;
+        self.polled = now;
     }
 
     /// Sends everything collected, so that nothing lingers until the next poll.
-    pub(super) fn flush(&mut self, pool: &mut PoolCache, counters: &LaneCounters) {
-        for port in &mut self.ports {
+    pub fn flush(&mut self) {
+        let Output { ports, pool, counters, polled, tap, .. } = self;
+        for port in ports {
             if !port.burst.is_empty() {
-                port.flush(pool, counters, self.now, &mut self.tap);
+                port.flush(pool, counters, *polled, tap);
             } else if port.unsent.waiting > 0 {
                 port.account((0, 0), counters);
             }
         }
     }
 
-    /// Sends everything collected, and ends sending.
-    pub(super) fn finish(&mut self, pool: &mut PoolCache, counters: &LaneCounters) {
-        self.flush(pool, counters);
-        for port in &mut self.ports {
+    /// Sends everything collected, ends sending, and gives all buffers back.
+    pub fn finish(&mut self) {
+        self.flush();
+        let Output { ports, pool, counters, .. } = self;
+        for port in ports {
             port.queue.finish(pool);
             port.account((0, 0), counters);
         }
+        pool.flush();
     }
 }
 
@@ -178,9 +249,9 @@ impl Port {
     }
 }
 
-impl std::fmt::Debug for Egress {
+impl std::fmt::Debug for Output {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Egress").field("ports", &self.ports.len()).finish()
+        f.debug_struct("Output").field("ports", &self.ports.len()).finish()
     }
 }
 
@@ -215,16 +286,17 @@ mod tests {
     #[test]
     fn a_packet_counts_as_sent_when_it_is_and_as_dropped_when_the_kernel_refuses_it() {
         let config = MempoolConfig { buffers: 64, ..MempoolConfig::default() };
-        let mut pool = PoolCache::new(Mempool::new(&config).unwrap());
+        let pool = PoolCache::new(Mempool::new(&config).unwrap());
         let unsent: [Arc<Mutex<Unsent>>; 2] = Default::default();
         let queues = unsent.iter().map(|unsent| Box::new(Taker(unsent.clone())) as _).collect();
-        let (mut egress, counters) = (Egress::new(queues), LaneCounters::default());
-        let mut send = |egress: &mut Egress, device: u8, count: usize| {
+        let mut output = Output::new(LaneId(0), queues, pool);
+        let counters = output.shared_counters();
+        let send = |output: &mut Output, device: u8, count: usize| {
             for _ in 0..count {
-                let packet = pool.alloc_from(&[0; 100]).unwrap();
-                egress.send(DeviceId(device), packet, &mut pool, &counters);
+                let packet = output.pool().alloc_from(&[0; 100]).unwrap();
+                output.send(DeviceId(device), packet);
             }
-            egress.flush(&mut pool, &counters);
+            output.flush();
         };
         let state = || {
             let now = counters.sample();
@@ -235,21 +307,21 @@ mod tests {
             let refused_bytes = refused * 100;
             *unsent[device].lock().unwrap() = Unsent { waiting, refused, refused_bytes };
         };
-        send(&mut egress, 0, 10);
+        send(&mut output, 0, 10);
         assert_eq!(state(), (10, 0, 0));
         // Of 10 more, 3 are refused at once and 4 wait; likewise for 2 of another device.
         set(0, 4, 3);
-        send(&mut egress, 0, 10);
+        send(&mut output, 0, 10);
         set(1, 2, 0);
-        send(&mut egress, 1, 5);
+        send(&mut output, 1, 5);
         assert_eq!(state(), (10 + 3 + 3, 6, 3));
         assert_eq!(counters.sent_bytes.get(), 100 * (10 + 7 + 5));
         // Later, one of the 4 is refused as well, 2 get out, and nothing else is sent.
         set(0, 1, 4);
-        send(&mut egress, 0, 0);
+        send(&mut output, 0, 0);
         assert_eq!(state(), (18, 3, 4));
         // What still waits at the end is not sent.
-        egress.finish(&mut pool, &counters);
+        output.finish();
         assert_eq!(state(), (18, 0, 7));
     }
 }

@@ -8,9 +8,10 @@ use rheostat_packet::Burst;
 
 use super::scene::{A, B, C, Queue, Scene, send_on};
 use crate::invariant::Violation;
-use crate::lane::{Arrivals, Egress, Placed};
+use crate::lane::{Arrivals, Output, Placed};
 use crate::pool::{AnyDesk, Desk, PoolConfig, Reply, Stepped};
-use crate::service::{LaneState, Service};
+use crate::service::Service;
+use crate::shard_set::ShardSet;
 use crate::waker::Waker;
 
 /// What is left out.
@@ -64,7 +65,7 @@ impl Service for Pooled {
 
     const STATEFUL: bool = true;
 
-    fn process(&mut self, arrivals: &mut Arrivals, _: &mut LaneState<'_, ()>, _: &mut Egress) {
+    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet<()>, _: &mut Output) {
         let Told(desk, Sabotage { forgets_order, .. }) = &mut self.desk;
         arrivals.drain(|packet, arrival| {
             let mut arrival = *arrival;
@@ -81,20 +82,20 @@ impl Service for Pooled {
         Some(&mut self.desk)
     }
 
-    fn complete(&mut self, lane: &mut LaneState<'_, ()>, out: &mut Egress, _: Time) {
+    fn complete(&mut self, shards: &mut ShardSet<()>, out: &mut Output, _: Time) {
         while let Some(Reply { mut placed, .. }) = self.desk.0.next_reply() {
             placed.arrival.shard = self.shard;
-            send_on(placed, lane, out);
+            send_on(placed, shards, out);
         }
     }
 
-    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {
+    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
         unreachable!("a service with state is given arrivals")
     }
 
-    fn tick(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+    fn tick(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
 
-    fn finish(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+    fn finish(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
 
     fn next_deadline(&self) -> Option<Time> {
         None

@@ -187,7 +187,7 @@ fn a_packet_that_is_lost_on_hold_is_named() {
     let lost = with_a_packet_on_hold(|scene| {
         let lane = &mut scene.lanes[B];
         let (placed, _) = lane.hold.take(scene.shard).pop().expect("a packet on hold");
-        lane.pool.free(placed.packet);
+        lane.out.pool().free(placed.packet);
     });
     assert_eq!(lost, [Violation::LaneUnbalanced { lane: B, entered: 1, left: 0 }]);
 }

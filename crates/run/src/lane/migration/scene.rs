@@ -16,11 +16,11 @@ use rheostat_steer::{HashKey, Orientation, Steering};
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation};
 use crate::lane::{Arrival, Lane, LaneConfig, TimeSource};
-use crate::lane::{Arrivals, Egress, Placed};
+use crate::lane::{Arrivals, Output, Placed};
 use crate::load::LoadReporting;
 use crate::migrate::{Command, MoverMailbox, mailbox};
 use crate::runtime::{remains, run_dry};
-use crate::service::{LaneState, Service};
+use crate::service::Service;
 use crate::shard_set::ShardSet;
 
 pub(super) const A: usize = 0;
@@ -39,17 +39,18 @@ impl Service for Ordered {
 
     const STATEFUL: bool = true;
 
-    fn process(&mut self, arrivals: &mut Arrivals, lane: &mut LaneState<'_, ()>, out: &mut Egress) {
-        arrivals.drain(|packet, arrival| send_on(Placed { packet, arrival: *arrival }, lane, out));
+    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet<()>, out: &mut Output) {
+        arrivals
+            .drain(|packet, arrival| send_on(Placed { packet, arrival: *arrival }, shards, out));
     }
 
-    fn relay(&mut self, _: &mut Burst, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {
+    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
         unreachable!("a service with state is given arrivals")
     }
 
-    fn tick(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+    fn tick(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
 
-    fn finish(&mut self, _: &mut LaneState<'_, ()>, _: &mut Egress, _: Time) {}
+    fn finish(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
 
     fn next_deadline(&self) -> Option<Time> {
         None
@@ -59,20 +60,20 @@ impl Service for Ordered {
 /// Sends a packet on, and notes whether its flow keeps its order.
 pub(super) fn send_on(
     Placed { packet, arrival }: Placed,
-    lane: &mut LaneState<'_, ()>,
-    out: &mut Egress,
+    shards: &mut ShardSet<()>,
+    out: &mut Output,
 ) {
-    let shard = lane.shards.get_mut(arrival.shard).expect("a packet meets its shard");
+    let shard = shards.get_mut(arrival.shard).expect("a packet meets its shard");
     if shard.table.find_now(arrival.hash, &arrival.key).is_none() {
         shard.table.insert(arrival.hash, &arrival.key, arrival.now).expect("room");
-        lane.counters.flows_created.increment();
+        out.counters().flows_created.increment();
     }
     let flow = shard.table.find_now(arrival.hash, &arrival.key).expect("there now");
     let mut flow = shard.table.flow(flow).expect("there now");
     if flow.note_arrival(arrival.forward, packet.device(), packet.stamp()) {
-        lane.counters.reordered.increment();
+        out.counters().reordered.increment();
     }
-    out.send(DeviceId(0), packet, lane.pool, lane.counters);
+    out.send(DeviceId(0), packet);
 }
 
 /// A queue into which a test puts packets of one flow, by their stamps.

@@ -1,0 +1,111 @@
+//! The end of flows: each on its own, and all of a shard whose time is up when the shard has its turn.
+
+use rheostat_base::{ShardId, Time};
+use rheostat_run::{Output, ShardSet};
+use rheostat_state::{FlowId, Shard};
+
+use super::ChainService;
+use super::apart::{in_transaction, tell_end};
+use crate::chain::Chain;
+use crate::cx::{Asked, Scope};
+use crate::verdict::Ending;
+
+impl<C: Chain> ChainService<C> {
+    /// Ends a flow: the functions are told, and its entry leaves the table.
+    #[inline(never)]
+    pub(super) fn end(
+        &mut self,
+        flow: FlowId,
+        id: ShardId,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
+        now: Time,
+        ending: Ending,
+    ) {
+        let ChainService { chain, originated, disturbed, .. } = self;
+        let Some(Shard { table, local, .. }) = shards.get_mut(id) else { return };
+        let Some(mut entry) = table.flow(flow) else { return };
+        let now = now.min(entry.deadline());
+        // Too late to ask for anything.
+        let asked = &mut Asked::default();
+        let scope = &mut Scope { now, shard: id, asked, originated, pool: out.pool(), flows: None };
+        tell_end(&**chain, local, scope, &mut entry, ending);
+        match ending {
+            Ending::Evicted => table.evict(flow),
+            _ => table.remove(flow),
+        };
+        out.counters().flows_ended.increment();
+        disturbed.push(id);
+    }
+
+    /// Gives a shard its regular turn: reclaims up to `budget` flows whose time is up and calls the
+    /// periodic handlers. Returns whether nothing due is left.
+    pub(super) fn visit(
+        &mut self,
+        id: ShardId,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
+        now: Time,
+        budget: usize,
+    ) -> bool {
+        if !self.reclaim(id, shards, out, now, budget) {
+            return false;
+        }
+        let ChainService { chain, originated, .. } = self;
+        let Some(Shard { table, local, .. }) = shards.get_mut(id) else { return true };
+        let asked = &mut Asked::default();
+        let flows = Some(&*table);
+        let scope = &mut Scope { now, shard: id, asked, originated, pool: out.pool(), flows };
+        if C::SHARED {
+            in_transaction(scope, |scope| chain.periodic(local, scope));
+        } else {
+            // An aborted turn comes again.
+            let _ = chain.periodic(local, scope);
+        }
+        true
+    }
+
+    /// Ends up to `budget` flows of a shard whose time is up. Returns whether none is left.
+    pub(super) fn reclaim(
+        &mut self,
+        id: ShardId,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
+        now: Time,
+        budget: usize,
+    ) -> bool {
+        let ChainService { chain, originated, disturbed, .. } = self;
+        let Some(Shard { table, local, .. }) = shards.get_mut(id) else { return true };
+        let asked = &mut Asked::default();
+        let scope = &mut Scope { now, shard: id, asked, originated, pool: out.pool(), flows: None };
+        let reclaimed = table.expire(now, budget, |mut flow| {
+            // When its time was up, not when a lane came round to it.
+            scope.now = flow.deadline();
+            tell_end(&**chain, local, scope, &mut flow, Ending::Expired);
+        });
+        out.counters().flows_ended.add(reclaimed.flows as u64);
+        if reclaimed.flows > 0 {
+            disturbed.push(id);
+        }
+        reclaimed.complete
+    }
+
+    /// Ends every flow of a shard, as the run is over at `now`.
+    pub(super) fn end_all(
+        &mut self,
+        id: ShardId,
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
+        now: Time,
+    ) {
+        let ChainService { chain, originated, disturbed, .. } = self;
+        let Some(Shard { table, local, .. }) = shards.get_mut(id) else { return };
+        let asked = &mut Asked::default();
+        let scope = &mut Scope { now, shard: id, asked, originated, pool: out.pool(), flows: None };
+        let ended = table.expire(Time::NEVER, usize::MAX, |mut flow| {
+            tell_end(&**chain, local, scope, &mut flow, Ending::Stopped);
+        });
+        out.counters().flows_ended.add(ended.flows as u64);
+        disturbed.push(id);
+    }
+}
