@@ -2,6 +2,7 @@
 //! transmit queues. A lane is data; whoever calls [`Lane::poll`] runs it.
 
 mod arrival;
+mod classify;
 mod completion;
 mod fragments;
 mod hairpin;
@@ -24,6 +25,7 @@ use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
+use self::classify::Classifier;
 use self::tap::note_place;
 use crate::account::LaneCounters;
 use crate::figures::Figures;
@@ -43,6 +45,17 @@ pub enum TimeSource {
     Packet,
     /// The start of the poll that received it. For live devices.
     Poll,
+}
+
+impl TimeSource {
+    /// What counts as the time of a packet received at `now`.
+    #[inline]
+    fn of(self, packet: &Mbuf, now: Time) -> Time {
+        match self {
+            TimeSource::Packet => packet.timestamp(),
+            TimeSource::Poll => now,
+        }
+    }
 }
 
 /// Where a forwarded packet leaves: per arriving device the device it goes to.
@@ -396,33 +409,37 @@ impl<S: Service> Lane<S> {
         for packet in &self.burst {
             packet.prefetch();
         }
+        let Lane { steering, hasher, time, burst, arrivals, .. } = self;
+        let by = Classifier { steering, hasher, time: *time, now };
+        let (first, count) = (arrivals.len(), burst.len());
+        let malformed = by.all(burst, arrivals.spare(count));
         let mut bytes = 0;
-        let mut burst = std::mem::take(&mut self.burst);
-        for packet in burst.drain(..) {
+        let mut burst = std::mem::take(burst);
+        for (place, packet) in burst.drain(..).enumerate() {
             bytes += packet.len() as u64;
-            let now = self.time_of(&packet, now);
-            let arrival = self.arrivals.next();
-            if let Err(reason) = arrival.classify(&packet, &self.steering, &self.hasher, now) {
-                self.out.drop(packet, reason);
+            if malformed.contains(place) {
+                self.out.drop(packet, DropReason::Malformed);
                 continue;
             }
+            let arrival = self.arrivals.written(first + place);
             let (shard, kind) = (arrival.shard, arrival.kind);
-            self.latest = self.latest.max(now);
+            self.latest = self.latest.max(arrival.now);
             if packet.mark() != 0 {
                 let owner = self.ownership.destination(shard);
                 note_place(self.out.tap(), &packet, arrival, (self.id, owner));
             }
             if self.ownership.place(shard) != Place::Here || self.took_detour(&packet, shard) {
-                let arrival = *self.arrivals.next();
+                let arrival = *arrival;
+                // Should it stay here, it is written down no further behind than it was.
                 self.bring_received_home(Placed { packet, arrival });
                 continue;
             }
             self.loads.count(shard, packet.len());
             if kind == ArrivalKind::Fragment {
-                let arrival = *self.arrivals.next();
+                let arrival = *arrival;
                 self.fragments.push(Placed { packet, arrival });
             } else {
-                self.arrivals.commit(packet);
+                self.arrivals.commit(packet, first + place);
             }
         }
         self.counters.received_bytes.add(bytes);
@@ -431,10 +448,7 @@ impl<S: Service> Lane<S> {
     /// What counts as the time of a packet received at `now`.
     #[inline]
     fn time_of(&self, packet: &Mbuf, now: Time) -> Time {
-        match self.time {
-            TimeSource::Packet => packet.timestamp(),
-            TimeSource::Poll => now,
-        }
+        self.time.of(packet, now)
     }
 
     fn relay(&mut self, now: Time) {

@@ -1,7 +1,7 @@
 //! A packet on its way through a lane, with everything that was found out about it.
 
-use rheostat_base::{DeviceId, DropReason, ShardId, Time};
-use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, usual};
+use rheostat_base::{DeviceId, ShardId, Time};
+use rheostat_packet::{FlowKey, Headers, Mbuf};
 use rheostat_state::{FlowHash, FlowHasher};
 use rheostat_steer::{Oriented, Side, Steering};
 
@@ -64,27 +64,38 @@ impl Arrivals {
         Arrivals { packets: Vec::with_capacity(count), arrivals: vec![Arrival::default(); count] }
     }
 
-    /// Where to write what is found out about the next packet.
+    /// Where to write what is found out about the next `count` packets, in order. What was written there before stays.
     #[inline]
-    pub(crate) fn next(&mut self) -> &mut Arrival {
-        let at = self.packets.len();
-        if at == self.arrivals.len() {
-            self.arrivals.push(Arrival::default());
+    pub(crate) fn spare(&mut self, count: usize) -> &mut [Arrival] {
+        let from = self.packets.len();
+        if self.arrivals.len() < from + count {
+            self.arrivals.resize_with(from + count, Arrival::default);
         }
-        &mut self.arrivals[at]
+        &mut self.arrivals[from..from + count]
     }
 
-    /// Appends the packet that [`Arrivals::next`] was written for.
+    /// What was written at `place`, counted from the first packet on.
     #[inline]
-    pub(crate) fn commit(&mut self, packet: Mbuf) {
-        debug_assert!(self.packets.len() < self.arrivals.len(), "nothing is known of the packet");
+    pub(crate) fn written(&self, place: usize) -> &Arrival {
+        &self.arrivals[place]
+    }
+
+    /// Appends a packet about which something was written at `place`: where it belongs, or further behind, when packets
+    /// before it have gone elsewhere.
+    #[inline]
+    pub(crate) fn commit(&mut self, packet: Mbuf, place: usize) {
+        let at = self.packets.len();
+        debug_assert!(at <= place && place < self.arrivals.len(), "nothing is known of the packet");
+        if at != place {
+            self.arrivals[at] = self.arrivals[place];
+        }
         self.packets.push(packet);
     }
 
     /// Appends a packet.
     pub fn push(&mut self, Placed { packet, arrival }: Placed) {
-        *self.next() = arrival;
-        self.commit(packet);
+        self.spare(1)[0] = arrival;
+        self.commit(packet, self.packets.len());
     }
 
     /// How many packets wait.
@@ -130,98 +141,8 @@ impl Default for Arrival {
 }
 
 impl Arrival {
-    /// Parses a packet that arrived at `now` and finds the shard it belongs to; the reason to drop it
-    /// when it cannot be parsed. Written in place, field by field: a result of this size that is
-    /// returned is copied, and that costs more than finding it out.
-    #[inline(always)]
-    pub(crate) fn classify(
-        &mut self,
-        packet: &Mbuf,
-        steering: &Steering,
-        hasher: &FlowHasher,
-        now: Time,
-    ) -> Result<(), DropReason> {
-        self.now = now;
-        if !steering.names_by_tuples() {
-            *self = Arrival::classify_unusual(packet, steering, hasher, now)?;
-        } else if let Some((headers, key)) = usual::v4(packet) {
-            self.set_flow(packet, headers, key, steering, hasher);
-        } else if let Some((headers, key)) = usual::v6(packet) {
-            self.set_flow(packet, headers, key, steering, hasher);
-        } else {
-            *self = Arrival::classify_unusual(packet, steering, hasher, now)?;
-        }
-        Ok(())
-    }
-
-    /// Places a packet by its key, as one of the flow of that name where packets with such keys have flows.
-    #[inline(always)]
-    fn set_flow(
-        &mut self,
-        packet: &Mbuf,
-        headers: Headers,
-        key: FlowKey,
-        steering: &Steering,
-        hasher: &FlowHasher,
-    ) {
-        let whole = key;
-        let Oriented { key, side, forward } = steering.orient(packet.device(), whole);
-        self.headers = headers;
-        self.key = key;
-        self.hash = hasher.hash(&key);
-        // From here on by reference, so not before the key has its place.
-        self.shard = steering.place(packet.hash(), packet.hash_kind(), &self.key);
-        self.side = side;
-        self.forward = forward;
-        self.kind = match steering.admits(&whole, side) {
-            true => ArrivalKind::Flow,
-            false => ArrivalKind::Orphan,
-        };
-    }
-
-    #[inline(never)]
-    fn classify_unusual(
-        packet: &Mbuf,
-        steering: &Steering,
-        hasher: &FlowHasher,
-        now: Time,
-    ) -> Result<Arrival, DropReason> {
-        let headers = Headers::parse(packet).map_err(|_| DropReason::Malformed)?;
-        let device = packet.device();
-        let unplaced = Arrival::unplaced(headers, now);
-        let link = packet.link();
-        let mut arrival = match steering.tuple(packet.data(), &headers, link) {
-            Tuple::Flow(key) => {
-                let mut arrival = unplaced;
-                arrival.set_flow(packet, headers, key, steering, hasher);
-                arrival
-            }
-            Tuple::IcmpError(key) => {
-                let arrival = unplaced.of_flow(device, key, steering, hasher);
-                Arrival { kind: ArrivalKind::IcmpError, ..arrival }.or_orphan(&key, steering)
-            }
-            Tuple::Fragment(key, _) => {
-                let Oriented { key, side, forward } = steering.orient_whole(device, key);
-                let shard = steering.home_of_fragment(&key);
-                Arrival { key, side, forward, shard, kind: ArrivalKind::Fragment, ..unplaced }
-            }
-            Tuple::None => {
-                let mut arrival = Arrival { side: steering.side_of_device(device), ..unplaced };
-                if let Some(key) = steering.tuple_of_stranger(packet.data(), &headers, link) {
-                    arrival.set_flow(packet, headers, key, steering, hasher);
-                }
-                Arrival { kind: ArrivalKind::Orphan, ..arrival }
-            }
-        };
-        if !matches!(headers.network, Network::Ipv4 | Network::Ipv6) {
-            // No address tells where it is from.
-            arrival.side = steering.side_of_device(device);
-        }
-        Ok(arrival)
-    }
-
     /// The same packet as one without a flow, unless packets with this key have one. Its place stays.
-    fn or_orphan(mut self, key: &FlowKey, steering: &Steering) -> Arrival {
+    pub(super) fn or_orphan(mut self, key: &FlowKey, steering: &Steering) -> Arrival {
         if !steering.admits(key, self.side) {
             self.kind = ArrivalKind::Orphan;
         }
@@ -229,7 +150,7 @@ impl Arrival {
     }
 
     /// A packet of which nothing is known yet but its headers.
-    fn unplaced(headers: Headers, now: Time) -> Arrival {
+    pub(super) fn unplaced(headers: Headers, now: Time) -> Arrival {
         Arrival {
             headers,
             key: FlowKey::NONE,
@@ -244,7 +165,7 @@ impl Arrival {
 
     /// The same packet as one of the flow that software found it to belong to. `key` is in the
     /// packet's direction.
-    fn of_flow(
+    pub(super) fn of_flow(
         self,
         device: DeviceId,
         key: FlowKey,
@@ -269,6 +190,3 @@ impl Arrival {
         arrival.of_flow(packet.device(), key, steering, hasher).or_orphan(&key, steering)
     }
 }
-
-#[cfg(test)]
-mod tests;

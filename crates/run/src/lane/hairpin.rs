@@ -3,8 +3,9 @@
 
 use rheostat_packet::HashKind;
 
+use super::classify::Classifier;
 use super::tap::note_place;
-use super::{Arrival, Lane, Placed};
+use super::{Lane, Placed};
 use crate::service::Service;
 
 impl<S: Service> Lane<S> {
@@ -14,12 +15,15 @@ impl<S: Service> Lane<S> {
         for mut packet in self.out.take_returning() {
             // What the device hashed is no longer what the packet says.
             packet.set_hash(0, HashKind::None);
-            let now = self.time_of(&packet, self.latest);
-            let mut arrival = Arrival::default();
-            if let Err(reason) = arrival.classify(&packet, &self.steering, &self.hasher, now) {
-                self.out.drop(packet, reason);
-                continue;
-            }
+            let Lane { steering, hasher, time, latest, .. } = self;
+            let by = Classifier { steering, hasher, time: *time, now: *latest };
+            let arrival = match by.one(&packet) {
+                Ok(arrival) => arrival,
+                Err(reason) => {
+                    self.out.drop(packet, reason);
+                    continue;
+                }
+            };
             if packet.mark() != 0 {
                 let owner = self.ownership.destination(arrival.shard);
                 note_place(self.out.tap(), &packet, &arrival, (self.id, owner));

@@ -15,7 +15,8 @@ use rheostat_steer::{HashKey, Orientation, Steering};
 
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation};
-use crate::lane::{Arrival, Lane, LaneConfig, TimeSource};
+use crate::lane::classify::Classifier;
+use crate::lane::{Lane, LaneConfig, TimeSource};
 use crate::lane::{Arrivals, Output, Placed};
 use crate::load::LoadReporting;
 use crate::migrate::{Command, MoverMailbox, mailbox};
@@ -182,8 +183,9 @@ impl<S: Service<Local = ()>> Scene<S> {
         let mut cache = PoolCache::new(pool.clone());
         let mut packet = cache.alloc_from(&flow()).unwrap();
         packet.set_link(LinkType::Raw);
-        let mut arrival = Arrival::default();
-        arrival.classify(&packet, &steering, &hasher(), Time::ZERO).unwrap();
+        let (names, time, now) = (hasher(), TimeSource::Poll, Time::ZERO);
+        let by = Classifier { steering: &steering, hasher: &names, time, now };
+        let arrival = by.one(&packet).unwrap();
         let (shard_id, hash) = (arrival.shard, steering.hash(&arrival.key, HashKind::Ports));
         cache.free(packet);
         drop(cache);

@@ -1,8 +1,9 @@
 use std::net::Ipv4Addr;
 
+use rheostat_base::ShardId;
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
-use rheostat_steer::{HashKey, Orientation, PacketSet, Protocols};
+use rheostat_steer::{HashKey, Orientation, PacketSet, Protocols, Side};
 
 use super::*;
 
@@ -25,9 +26,14 @@ fn both_ways(set: PacketSet, frame: &[u8]) -> [Arrival; 2] {
     let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, vec![Orientation::Inside]).unwrap();
     let steering = steering.with_sets(&set, &set).unwrap();
     let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
-    let mut arrival = Arrival::default();
-    arrival.classify(&packet, &steering, &hasher, Time::ZERO).unwrap();
-    let slowly = Arrival::classify_unusual(&packet, &steering, &hasher, Time::ZERO).unwrap();
+    let by = Classifier {
+        steering: &steering,
+        hasher: &hasher,
+        time: TimeSource::Poll,
+        now: Time::ZERO,
+    };
+    let arrival = by.one(&packet).unwrap();
+    let slowly = Arrival::unusual(&packet, &by, Time::ZERO).unwrap();
     cache.free(packet);
     [arrival, slowly]
 }
@@ -109,4 +115,42 @@ fn frames_of_two_stations_are_one_flow() {
     let set = PacketSet::station(rheostat_steer::Whose::Source);
     let [udp, arp] = [super::tests::udp(), super::tests::arp()].map(|frame| classify(set, &frame));
     assert_eq!((udp.key, udp.shard), (arp.key, arp.shard));
+}
+
+#[test]
+fn a_burst_of_all_kinds_is_what_each_of_them_is_alone() {
+    let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() }).unwrap();
+    let mut cache = PoolCache::new(pool);
+    let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, vec![Orientation::Inside]).unwrap();
+    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+    let [inside, outside] = ["fd00::1", "2001:db8::1"].map(|address| address.parse().unwrap());
+    let v6 =
+        FrameBuilder::new(inside, outside, Transport::Udp { ports: (1, 2) }, Payload::Pattern(24));
+    let v6 = v6.with_ethernet(LINK).to_vec();
+    let fragment = frame(Transport::Protocol(17), Some((8, true)));
+    // A header that claims more than there is.
+    let mut long = udp();
+    long[16] = 0xff;
+    let frames = [udp(), long.clone(), arp(), v6, unreachable(), long, fragment, udp()];
+    let mut burst = Vec::new();
+    for (frame, second) in frames.iter().zip(1..) {
+        let mut packet = cache.alloc_from(frame).unwrap();
+        packet.set_timestamp(Time::from_secs(second));
+        burst.push(packet);
+    }
+    for time in [TimeSource::Packet, TimeSource::Poll] {
+        let by = Classifier { steering: &steering, hasher: &hasher, time, now: Time::ZERO };
+        let mut arrivals = [Arrival::default(); 8];
+        let malformed = by.all(&burst, &mut arrivals);
+        for (place, packet) in burst.iter().enumerate() {
+            match by.one(packet) {
+                Ok(alone) => assert_eq!(format!("{alone:?}"), format!("{:?}", arrivals[place])),
+                Err(_) => assert_eq!(arrivals[place].now, time.of(packet, Time::ZERO)),
+            }
+            assert_eq!(malformed.contains(place), [1, 5].contains(&place));
+        }
+        let kinds = arrivals.map(|arrival| arrival.kind);
+        assert_eq!(kinds[3..5], [ArrivalKind::Flow, ArrivalKind::IcmpError]);
+    }
+    burst.into_iter().for_each(|packet| cache.free(packet));
 }

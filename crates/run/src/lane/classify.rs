@@ -1,0 +1,161 @@
+//! The first stage of a packet's way: its headers, its flow's key and hash, and the shard it belongs to. For all packets of
+//! a burst in one loop, which is a function of its own and small, so that what it works with stays in registers.
+
+use rheostat_base::{DropReason, Time};
+use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, usual};
+use rheostat_state::FlowHasher;
+use rheostat_steer::{Oriented, Steering};
+
+use super::{Arrival, ArrivalKind, TimeSource};
+
+/// What packets are classified by.
+#[derive(Clone, Copy)]
+pub(super) struct Classifier<'a> {
+    pub(super) steering: &'a Steering,
+    pub(super) hasher: &'a FlowHasher,
+    pub(super) time: TimeSource,
+    /// When the packets were received.
+    pub(super) now: Time,
+}
+
+/// Some packets of a burst, a bit each by their places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places(u32);
+
+const _: () = assert!(rheostat_packet::BURST <= 32);
+
+impl Places {
+    #[inline]
+    fn add(&mut self, place: usize) {
+        self.0 |= 1 << place;
+    }
+
+    #[inline]
+    pub(super) fn contains(self, place: usize) -> bool {
+        self.0 & 1 << place != 0
+    }
+
+    /// The first of them, which is taken out.
+    #[inline]
+    fn pop(&mut self) -> Option<usize> {
+        let first = (self.0 != 0).then(|| self.0.trailing_zeros() as usize);
+        self.0 &= self.0.wrapping_sub(1);
+        first
+    }
+}
+
+impl Classifier<'_> {
+    /// Writes down what is found out about each packet of `burst` at its place in `arrivals`, and returns those that cannot
+    /// be parsed. Nothing is known of those but their time.
+    pub(super) fn all(&self, burst: &[Mbuf], arrivals: &mut [Arrival]) -> Places {
+        let mut others = self.usual(burst, arrivals);
+        let mut malformed = Places::default();
+        while let Some(place) = others.pop() {
+            let arrival = &mut arrivals[place];
+            match Arrival::unusual(&burst[place], self, arrival.now) {
+                Ok(found) => *arrival = found,
+                Err(_) => malformed.add(place),
+            }
+        }
+        malformed
+    }
+
+    /// The same for one packet.
+    pub(super) fn one(&self, packet: &Mbuf) -> Result<Arrival, DropReason> {
+        let mut arrival = Arrival::default();
+        let malformed = self.all(std::slice::from_ref(packet), std::slice::from_mut(&mut arrival));
+        if malformed.contains(0) { Err(DropReason::Malformed) } else { Ok(arrival) }
+    }
+
+    /// Finds out about the usual packets, and returns the others.
+    #[inline(never)]
+    fn usual(&self, burst: &[Mbuf], arrivals: &mut [Arrival]) -> Places {
+        let by_tuples = self.steering.names_by_tuples();
+        let mut others = Places::default();
+        for (place, (packet, arrival)) in burst.iter().zip(arrivals).enumerate() {
+            arrival.now = self.time.of(packet, self.now);
+            if by_tuples && let Some((headers, key)) = usual::v4(packet) {
+                arrival.set_flow(packet, headers, key, self);
+            } else if !by_tuples || !arrival.is_usual_v6(packet, self) {
+                others.add(place);
+            }
+        }
+        others
+    }
+}
+
+impl Arrival {
+    /// Apart, so that it does not take registers from packets of IPv4.
+    #[inline(never)]
+    fn is_usual_v6(&mut self, packet: &Mbuf, by: &Classifier<'_>) -> bool {
+        let found = usual::v6(packet);
+        if let Some((headers, key)) = found {
+            self.set_flow(packet, headers, key, by);
+        }
+        found.is_some()
+    }
+
+    /// Places a packet by its key, as one of the flow of that name where packets with such keys have flows.
+    #[inline(always)]
+    fn set_flow(
+        &mut self,
+        packet: &Mbuf,
+        headers: Headers,
+        key: FlowKey,
+        Classifier { steering, hasher, .. }: &Classifier<'_>,
+    ) {
+        let whole = key;
+        let Oriented { key, side, forward } = steering.orient(packet.device(), whole);
+        self.headers = headers;
+        self.key = key;
+        self.hash = hasher.hash(&key);
+        // From here on by reference, so not before the key has its place.
+        self.shard = steering.place(packet.hash(), packet.hash_kind(), &self.key);
+        self.side = side;
+        self.forward = forward;
+        self.kind = match steering.admits(&whole, side) {
+            true => ArrivalKind::Flow,
+            false => ArrivalKind::Orphan,
+        };
+    }
+
+    #[inline(never)]
+    fn unusual(packet: &Mbuf, by: &Classifier<'_>, now: Time) -> Result<Arrival, DropReason> {
+        let Classifier { steering, hasher, .. } = by;
+        let headers = Headers::parse(packet).map_err(|_| DropReason::Malformed)?;
+        let device = packet.device();
+        let unplaced = Arrival::unplaced(headers, now);
+        let link = packet.link();
+        let mut arrival = match steering.tuple(packet.data(), &headers, link) {
+            Tuple::Flow(key) => {
+                let mut arrival = unplaced;
+                arrival.set_flow(packet, headers, key, by);
+                arrival
+            }
+            Tuple::IcmpError(key) => {
+                let arrival = unplaced.of_flow(device, key, steering, hasher);
+                Arrival { kind: ArrivalKind::IcmpError, ..arrival }.or_orphan(&key, steering)
+            }
+            Tuple::Fragment(key, _) => {
+                let Oriented { key, side, forward } = steering.orient_whole(device, key);
+                let shard = steering.home_of_fragment(&key);
+                Arrival { key, side, forward, shard, kind: ArrivalKind::Fragment, ..unplaced }
+            }
+            Tuple::None => {
+                let mut arrival = Arrival { side: steering.side_of_device(device), ..unplaced };
+                if let Some(key) = steering.tuple_of_stranger(packet.data(), &headers, link) {
+                    arrival.set_flow(packet, headers, key, by);
+                }
+                Arrival { kind: ArrivalKind::Orphan, ..arrival }
+            }
+        };
+        if !matches!(headers.network, Network::Ipv4 | Network::Ipv6) {
+            // No address tells where it is from.
+            arrival.side = steering.side_of_device(device);
+        }
+        Ok(arrival)
+    }
+}
+
+#[cfg(test)]
+mod tests;
