@@ -51,8 +51,7 @@ impl Add<Duration> for Time {
 
     #[inline]
     fn add(self, duration: Duration) -> Time {
-        let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Time(self.0.saturating_add(ns))
+        Time(self.0.saturating_add(nanoseconds(duration)))
     }
 }
 
@@ -65,10 +64,16 @@ impl AddAssign<Duration> for Time {
 impl Sub<Duration> for Time {
     type Output = Time;
 
+    #[inline]
     fn sub(self, duration: Duration) -> Time {
-        let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Time(self.0.saturating_sub(ns))
+        Time(self.0.saturating_sub(nanoseconds(duration)))
     }
+}
+
+/// Nanoseconds of a duration, without the 128 bits that [`Duration::as_nanos`] takes: packets wait for this.
+#[inline]
+const fn nanoseconds(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos() as u64)
 }
 
 impl fmt::Display for Time {
@@ -93,6 +98,10 @@ mod tests {
         assert_eq!(Time::ZERO - Duration::from_secs(1), Time::ZERO);
         assert_eq!(Time::ZERO.since(Time::from_secs(1)), Duration::ZERO);
         assert_eq!(Time::ZERO + Duration::MAX, Time::NEVER);
+        assert_eq!(Time::NEVER - Duration::MAX, Time::ZERO);
+        let whole = Duration::from_nanos(u64::MAX);
+        assert_eq!(Time::ZERO + (whole - Duration::from_nanos(1)), Time::from_nanos(u64::MAX - 1));
+        assert_eq!(Time::ZERO + whole, Time::NEVER);
     }
 
     #[test]

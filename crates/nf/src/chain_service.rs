@@ -8,6 +8,7 @@ mod journal;
 mod need;
 mod notes;
 mod presentation;
+mod probe;
 mod routed;
 mod shared_burst;
 mod transaction;
@@ -115,29 +116,27 @@ impl<C: Chain> ChainService<C> {
         }
     }
 
-    /// Runs the chain on one packet and disposes of it.
-    #[inline]
+    /// The third stage: runs the chain on each packet and disposes of it. A function of its own, so that what it works with
+    /// stays in registers.
+    #[inline(never)]
     fn run(
         &mut self,
-        mut packet: Mbuf,
-        arrival: &Arrival,
-        probe: Probe,
+        arrivals: &mut Arrivals,
+        probes: &[Probe],
         shards: &mut ShardSet<C::Local>,
         out: &mut Output,
     ) {
-        out.set_now(arrival.now);
-        let followed = packet.mark() != 0;
-        let known = followed && self.note_lookup(&packet, arrival, shards, out);
-        let verdict = self.judge(&mut packet, arrival, probe, shards, out);
-        if followed {
-            let made = self.originated.made();
-            self.note_decisions(&packet, arrival, known, made, shards, out);
-        }
-        self.dispose(packet, arrival.side, verdict, out);
-        self.send_originated(out);
+        let mut probes = probes.iter();
+        arrivals.drain(|mut packet, arrival| {
+            let probe = probes.next().copied().unwrap_or_default();
+            out.set_now(arrival.now);
+            let verdict = self.judge(&mut packet, arrival, probe, shards, out);
+            self.dispose(packet, arrival.side, verdict, out);
+            self.send_originated(out);
+        });
     }
 
-    /// What the chain decides about a packet.
+    /// What the chain decides about a packet, which is noted if the packet is followed.
     #[inline(always)]
     fn judge(
         &mut self,
@@ -147,10 +146,17 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet<C::Local>,
         out: &mut Output,
     ) -> Outcome<Verdict> {
-        if C::SHARED {
-            return self.judge_alone(packet, arrival, probe, shards, out);
+        let followed = packet.mark() != 0;
+        let known = followed && self.note_lookup(packet, arrival, shards, out);
+        let verdict = match C::SHARED {
+            true => self.judge_alone(packet, arrival, probe, shards, out),
+            false => self.judge_owned(packet, arrival, probe, shards, out),
+        };
+        if followed {
+            let made = self.originated.made();
+            self.note_decisions(packet, arrival, known, made, shards, out);
         }
-        self.judge_owned(packet, arrival, probe, shards, out)
+        verdict
     }
 
     #[inline]
@@ -237,34 +243,13 @@ impl<C: Chain> Service for ChainService<C> {
         shards: &mut ShardSet<C::Local>,
         out: &mut Output,
     ) {
-        for arrival in arrivals.iter().filter(|arrival| has_key(arrival)) {
-            if let Some(shard) = shards.get(arrival.shard) {
-                shard.table.prefetch(arrival.hash);
-            }
-        }
         let mut probes = std::mem::take(&mut self.probes);
-        probes.extend(arrivals.iter().map(|arrival| {
-            match shards.get(arrival.shard).filter(|_| has_key(arrival)) {
-                Some(shard) => shard.table.probe(arrival.hash),
-                None => Probe::default(),
-            }
-        }));
+        probe::all(arrivals.found(), shards, &mut probes);
         self.open_transactions(out);
-        let mut probe = probes.iter().copied();
-        if C::SHARED && self.stack.is_none() {
-            self.process_shared(arrivals, &probes, shards, out);
-        } else if self.stack.is_none() {
-            arrivals.drain(|packet, arrival| {
-                self.run(packet, arrival, probe.next().unwrap_or_default(), shards, out);
-            });
-        } else {
-            if let Some(last) = arrivals.iter().last() {
-                out.set_now(last.now);
-            }
-            self.refresh(out);
-            arrivals.drain(|packet, arrival| {
-                self.run_routed(packet, arrival, probe.next().unwrap_or_default(), shards, out);
-            });
+        match self.stack {
+            Some(_) => self.run_routed(arrivals, &probes, shards, out),
+            None if C::SHARED => self.run_shared(arrivals, &probes, shards, out),
+            None => self.run(arrivals, &probes, shards, out),
         }
         probes.clear();
         self.probes = probes;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rheostat_base::DropReason;
 use rheostat_ip::{Admission, Departure, ErrorsAfterChain, Network, Stack};
 use rheostat_packet::{Burst, Mbuf};
-use rheostat_run::{Arrival, Output, ShardSet};
+use rheostat_run::{Arrival, Arrivals, Output, ShardSet};
 use rheostat_state::Probe;
 
 use super::ChainService;
@@ -30,14 +30,37 @@ impl<C: Chain> ChainService<C> {
 
     /// Lets packets leave that have waited for what other lanes learned in the meantime.
     #[inline]
-    pub(super) fn refresh(&mut self, out: &mut Output) {
+    fn refresh(&mut self, out: &mut Output) {
         if let Some(stack) = &mut self.stack {
             stack.refresh(out);
         }
     }
 
-    /// Runs the chain on one packet, with the network layer before and after it, and disposes of it.
+    /// The third stage where there is a network layer: before the chain, and again after it.
+    #[inline(never)]
     pub(super) fn run_routed(
+        &mut self,
+        arrivals: &mut Arrivals,
+        probes: &[Probe],
+        shards: &mut ShardSet<C::Local>,
+        out: &mut Output,
+    ) {
+        if let Some(last) = arrivals.iter().last() {
+            out.set_now(last.now);
+        }
+        self.refresh(out);
+        let mut probes = probes.iter();
+        arrivals.drain(|packet, arrival| {
+            let probe = probes.next().copied().unwrap_or_default();
+            out.set_now(arrival.now);
+            self.route(packet, arrival, probe, shards, out);
+            self.send_originated(out);
+        });
+    }
+
+    /// Runs the chain on one packet, with the network layer before and after it, and disposes of it.
+    #[inline(always)]
+    fn route(
         &mut self,
         mut packet: Mbuf,
         arrival: &Arrival,
@@ -46,18 +69,11 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
     ) {
         let Some(stack) = &mut self.stack else { return };
-        out.set_now(arrival.now);
         let path = match stack.admit(&mut packet, out) {
             Admission::Through(path) => path,
             other => return self.end_here(packet, other, out),
         };
-        let followed = packet.mark() != 0;
-        let known = followed && self.note_lookup(&packet, arrival, shards, out);
         let verdict = self.judge(&mut packet, arrival, probe, shards, out);
-        if followed {
-            let made = self.originated.made();
-            self.note_decisions(&packet, arrival, known, made, shards, out);
-        }
         let Some(stack) = &mut self.stack else { return };
         match verdict {
             Ok(Verdict::Forward | Verdict::Send(_)) => {
@@ -76,7 +92,6 @@ impl<C: Chain> ChainService<C> {
             }
             verdict => self.dispose(packet, arrival.side, verdict, out),
         }
-        self.send_originated(out);
     }
 
     /// Runs the network layer alone on one packet, for a chain without functions.

@@ -74,7 +74,7 @@ impl<C: Chain> ChainService<C> {
     }
 
     /// Runs a burst, and then carries out what its packets came to, in order.
-    pub(super) fn process_shared(
+    pub(super) fn run_shared(
         &mut self,
         arrivals: &mut Arrivals,
         probes: &[Probe],

@@ -113,7 +113,13 @@ impl Arrivals {
     /// What was found out about each packet.
     #[inline]
     pub fn iter(&self) -> std::slice::Iter<'_, Arrival> {
-        self.arrivals[..self.packets.len()].iter()
+        self.found().iter()
+    }
+
+    /// What was found out about each packet, as a whole.
+    #[inline]
+    pub fn found(&self) -> &[Arrival] {
+        &self.arrivals[..self.packets.len()]
     }
 
     /// The packets, with what was found out about each.

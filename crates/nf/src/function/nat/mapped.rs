@@ -14,7 +14,7 @@ use super::mapping::{External, InnerEndpoint, MappingId};
 use super::pool::Part;
 use super::ports::PortSet;
 use super::shard::NatShard;
-use super::supply::{Proof, SUPPLIES, Supply, before};
+use super::supply::{Proof, SUPPLIES, Supply};
 use crate::cx::Flows;
 
 impl Nat {
@@ -84,7 +84,7 @@ impl Nat {
                     Some(seen) => self.proof(&seen, request),
                     // To this remote endpoint, the port was not used of late, if it is known for what it was.
                     None => match set.rests_until(rank) {
-                        Some(until) => Proof::UnusedSince(before(until, self.rules.config.rest)),
+                        Some(until) => Proof::UnusedSince(until - self.rules.config.rest),
                         None => Proof::Given,
                     },
                 }

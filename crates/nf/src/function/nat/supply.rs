@@ -72,14 +72,7 @@ impl Nat {
             && request.opening.is_some_and(|opening| closing.is_outlived_by(opening));
         match is_proven {
             true => Proof::Given,
-            false => {
-                Proof::UnusedSince(before(seen.deadline, self.rules.config.timeouts.tcp_time_wait))
-            }
+            false => Proof::UnusedSince(seen.deadline - self.rules.config.timeouts.tcp_time_wait),
         }
     }
-}
-
-/// The time so much earlier.
-pub(super) fn before(time: Time, by: std::time::Duration) -> Time {
-    Time::from_nanos(time.as_nanos().saturating_sub(by.as_nanos() as u64))
 }

@@ -1,0 +1,23 @@
+//! The second stage of a packet's way: where in its shard's table its flow may be. For all packets of a burst in two loops, so
+//! that what the second one reads, and what the functions read behind it, is on its way while others are looked at.
+
+use rheostat_run::{Arrival, ShardSet};
+use rheostat_state::Probe;
+
+use super::has_key;
+
+/// Appends what is found out about each packet. A hint for the lookup, as packets of the same burst make and end flows.
+#[inline(never)]
+pub(super) fn all<L>(found: &[Arrival], shards: &ShardSet<L>, probes: &mut Vec<Probe>) {
+    for arrival in found.iter().filter(|arrival| has_key(arrival)) {
+        if let Some(shard) = shards.get(arrival.shard) {
+            shard.table.prefetch(arrival.hash);
+        }
+    }
+    probes.extend(found.iter().map(|arrival| {
+        match shards.get(arrival.shard).filter(|_| has_key(arrival)) {
+            Some(shard) => shard.table.probe(arrival.hash),
+            None => Probe::default(),
+        }
+    }));
+}
