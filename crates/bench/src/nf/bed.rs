@@ -100,20 +100,20 @@ impl Bed {
         let report = runtime.join()?;
         let sum = LaneSample::sum(&report.last.lanes);
         let figure = figure.map_err(|error| error.because(&reasons(&sum)))?;
-        check(spec, &report, bench.effort.most_dropped)?;
+        check(spec, &report)?;
         Ok(Figure { controlled, ..figure })
     }
 }
 
 /// Makes sure that the run was sound, and that the chain did what it was measured for.
-fn check(spec: &Spec, report: &RunReport, most_dropped: u16) -> Result<(), BenchError> {
+fn check(spec: &Spec, report: &RunReport) -> Result<(), BenchError> {
     if let Some(violation) = report.violations.first() {
         return Err(BenchError::Violated(violation.clone()));
     }
     let sum = LaneSample::sum(&report.last.lanes);
     let dropped = sum.dropped_total();
     // At the edges of a round, a few packets of short connections come alone.
-    if dropped * 1_000 > sum.received * u64::from(most_dropped) {
+    if dropped * 1_000 > sum.received {
         let (chain, received, reasons) = (spec.chain.name(), sum.received, reasons(&sum));
         return Err(BenchError::Dropped { chain, dropped, received, reasons });
     }

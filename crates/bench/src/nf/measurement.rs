@@ -15,14 +15,15 @@ pub struct Effort {
     pub windows: usize,
     /// The length of a window; a multiple of it where no packet passed meanwhile.
     pub window: Duration,
-    /// Packets in a thousand that may be dropped; a run that drops more is not what it was measured for. On a machine that
-    /// is busy otherwise the mappings of ended connections run out before their last packets have passed.
-    pub most_dropped: u16,
+    /// How long a connection that was not completed, or has ended, is remembered. So short that within a row as many flows
+    /// end as begin, and too short for the packets of one to pass on a machine that is busy otherwise.
+    pub remembered: Duration,
 }
 
 impl Default for Effort {
     fn default() -> Effort {
-        Effort { windows: 5, window: Duration::from_millis(200), most_dropped: 1 }
+        let (window, remembered) = (Duration::from_millis(200), Duration::from_millis(100));
+        Effort { windows: 5, window, remembered }
     }
 }
 

@@ -28,11 +28,9 @@ use super::{NfBench, Spec};
 use crate::error::BenchError;
 use crate::memory::{self, LAN, WAN};
 
-/// How long a connection that was reset is remembered. Shorter than by default, so that within a row
-/// as many flows end as begin.
-const CLOSED: Duration = Duration::from_millis(100);
 /// New flows per second and lane for which there is room besides the flows that stay, with a share of one.
 const FRESH: f64 = 15e6;
+
 /// Measures the empty chain.
 pub(super) fn measure_empty(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
     run(spec, bench, Empty, StateLayout::new())
@@ -56,7 +54,7 @@ pub(super) fn measure_router(
 
 /// Measures the firewall, which lets everything from inside out and only answers in.
 pub(super) fn measure_firewall(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
-    let timeouts = Timeouts { tcp_closed: CLOSED, ..Timeouts::default() };
+    let timeouts = Timeouts { tcp_closed: bench.effort.remembered, ..Timeouts::default() };
     let config = FirewallConfig { timeouts, ..FirewallConfig::default() };
     let mut layout = StateLayout::new();
     let stage = Stage::new(Firewall::new(config), &mut layout)?;
@@ -70,26 +68,26 @@ pub(super) fn measure_nat(
     mapping: Mapping,
 ) -> Result<Figure, BenchError> {
     let mut layout = StateLayout::new();
-    let stage = Stage::new(nat(spec, mapping), &mut layout)?;
+    let stage = Stage::new(nat(spec, bench, mapping), &mut layout)?;
     run(spec, bench, stage, layout)
 }
 
 /// Measures the NAT behind the firewall.
 pub(super) fn measure_firewall_nat(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
-    let timeouts = Timeouts { tcp_closed: CLOSED, ..Timeouts::default() };
+    let timeouts = Timeouts { tcp_closed: bench.effort.remembered, ..Timeouts::default() };
     let config = FirewallConfig { timeouts, ..FirewallConfig::default() };
     let mut layout = StateLayout::new();
     let firewall = Stage::new(Firewall::new(config), &mut layout)?;
-    let nat = Stage::new(nat(spec, Mapping::EndpointIndependent), &mut layout)?;
+    let nat = Stage::new(nat(spec, bench, Mapping::EndpointIndependent), &mut layout)?;
     run(spec, bench, Then(firewall, nat), layout)
 }
 
-fn nat(spec: &Spec, mapping: Mapping) -> Nat {
-    Nat::new(nat_config(spec, mapping), None).expect("no blocks to divide")
+fn nat(spec: &Spec, bench: &NfBench, mapping: Mapping) -> Nat {
+    Nat::new(nat_config(spec, bench.effort.remembered, mapping), None).expect("no blocks to divide")
 }
 
 /// A NAT with twice the ports that the flows need.
-pub(super) fn nat_config(spec: &Spec, mapping: Mapping) -> NatConfig {
+pub(super) fn nat_config(spec: &Spec, remembered: Duration, mapping: Mapping) -> NatConfig {
     let first = u32::from_be_bytes([100, 64, 0, 0]);
     let addresses = (flows(spec) / 32_000.0) as u32 + 2;
     let external = (first..first + addresses).map(Ipv4Addr::from_bits).collect();
@@ -103,7 +101,7 @@ pub(super) fn nat_config(spec: &Spec, mapping: Mapping) -> NatConfig {
         pooling: Pooling::Arbitrary,
         // As many ports are given back as are given out.
         rest: Duration::ZERO,
-        timeouts: NatTimeouts { tcp_transitory: CLOSED, ..NatTimeouts::default() },
+        timeouts: NatTimeouts { tcp_transitory: remembered, ..NatTimeouts::default() },
         ..NatConfig::new(external)
     }
 }
@@ -163,7 +161,7 @@ pub(super) fn measure_lb(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchEr
         seed: spec.load.seed,
         services: [(v4, 6), (v4, 17), (v6, 6), (v6, 17)].map(|(vip, p)| service(vip, p)).to_vec(),
         tunnel: TunnelConfig { mtu: 9_000, sources: sources.to_vec(), ..TunnelConfig::default() },
-        timeouts: lb::Timeouts { tcp_closed: CLOSED, ..lb::Timeouts::default() },
+        timeouts: lb::Timeouts { tcp_closed: bench.effort.remembered, ..lb::Timeouts::default() },
         sides: Sides { inside: WAN, outside: LAN },
         ..LbConfig::default()
     };

@@ -44,7 +44,7 @@ pub(super) fn measure_bridge(spec: &Spec, bench: &NfBench) -> Result<Figure, Ben
 
 /// Measures the NAT with mappings that all lanes share, with room for all flows.
 pub(super) fn measure_nat(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
-    let config = nat_config(spec, Mapping::EndpointIndependent);
+    let config = nat_config(spec, bench.effort.remembered, Mapping::EndpointIndependent);
     let sharing = Sharing { flows: 2 * flows(spec) as usize, ..Sharing::default() };
     let mut rng = SmallRng::seed_from_u64(spec.load.seed);
     measure(spec, bench, |objects| {
