@@ -1,5 +1,32 @@
 //! A lane: one receive queue of each device, the shards it owns, the rings to other lanes, and its
-//! transmit queues. A lane is data; whoever calls [`Lane::poll`] runs it.
+//! transmit queues. A lane is data; a call of [`Lane::poll`] runs it.
+//!
+//! # The way of most packets
+//!
+//! A poll takes a burst of up to 32 packets from each device in turn. Each stage is a loop over all packets of the burst, and
+//! what it costs is mostly the memory that it touches:
+//!
+//! | stage | where | touches | for the next one |
+//! |---|---|---|---|
+//! | receive | the device's [`RxQueue`] | the ring, heads of packets | asks for the first line of each packet |
+//! | classify | `classify.rs` | first line and head of each packet | writes an [`Arrival`]: headers, key, hash, shard |
+//! | place | `Lane::steer` | who owns the shard, its load | puts the packets of other lanes aside |
+//! | probe | the service: `chain_service/probe.rs` of `nf` | a line of the index of each flow | asks for the lines of the entry |
+//! | run | the service: `chain_service/presentation.rs` | the entry of each flow, what functions change | collects packets by device |
+//! | emit | [`Output::flush`] | the device's [`TxQueue`](rheostat_io::TxQueue), heads | buffers go home in bulk |
+//!
+//! A chain without state skips classify, place and probe: [`Service::relay`].
+//!
+//! What is not usual is put aside where it is noticed, and rejoins the others behind the stage that deals with it:
+//!
+//! - Packets with tags, options, extension headers, of ICMP or of no IP: parsed one by one behind the loop of classify.
+//! - Packets of shards that other lanes own go to these over rings (`handoff`), and are run there at the start of a poll;
+//!   those of a shard that is on its way here are held until it comes (`migration.rs`).
+//! - Fragments first visit the shard where their datagram meets (`fragments.rs`), behind all other packets of the poll.
+//! - Packets that turn round (`hairpin.rs`) and those that a pool is done with (`completion.rs`) come behind those.
+//! - First packets of flows are run by functions of their own, which the loop of run calls.
+//!
+//! Deferred to the end of a poll: what the operating system has to be told of rings, timers, and shards that leave.
 
 mod arrival;
 mod classify;
@@ -228,7 +255,7 @@ impl<S: Service> Lane<S> {
         }
         let queues = self.receivers.iter_mut().map(|queue| queue.rest(self.out.pool(), now));
         match queues.min().unwrap_or(Rest::Sleep) {
-            // No table leads packets there, and whoever is about to change this wakes the worker.
+            // No table leads packets there, and a mover that is about to change this wakes the worker.
             Rest::Nap if self.is_parked() => Rest::Sleep,
             rest => rest,
         }

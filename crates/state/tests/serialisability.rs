@@ -9,7 +9,7 @@
 mod history;
 mod operation;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
@@ -24,10 +24,10 @@ use rheostat_state::txn::Txn;
 const LANES: usize = 3;
 /// Runs on threads.
 const RUNS: u64 = 3;
-/// Aborts that they come to at least, as the first lane waits for others in the middle of its transactions.
-const MEETINGS: u64 = 100;
-/// How often it looks, at most, whether others have committed: they may be waiting for it.
-const LOOKS: u32 = 50;
+/// Random transactions of each lane in a run.
+const ROUNDS: u64 = 1_500;
+/// Of so many rounds of the first lane, one has a meeting: what it has read, another lane writes before it commits.
+const MEETING_EVERY: u64 = 10;
 
 /// A lane that runs operations, and commits now and then.
 struct Lane {
@@ -59,13 +59,17 @@ impl Lane {
         }
     }
 
-    fn commit(&mut self) {
+    /// Returns whether anything was committed.
+    fn commit(&mut self) -> bool {
+        let mut committed = false;
         if let Some(record) = self.record.take()
             && self.txn.commit().is_ok()
         {
             self.history.add(record, self.txn.committed_at());
+            committed = true;
         }
         self.txn.rest();
+        committed
     }
 }
 
@@ -88,10 +92,14 @@ proptest! {
             now += elapsed;
             match operation {
                 Some(operation) => lanes[lane].run(&world, operation, Time::from_nanos(now)),
-                None => lanes[lane].commit(),
+                None => {
+                    lanes[lane].commit();
+                }
             }
         }
-        lanes.iter_mut().for_each(Lane::commit);
+        for lane in &mut lanes {
+            lane.commit();
+        }
         History::of(lanes.into_iter().map(|lane| lane.history)).replay(&World::new(LANES));
     }
 }
@@ -99,17 +107,19 @@ proptest! {
 /// As above with threads, which meet in memory and not only between operations.
 #[test]
 fn concurrent_transactions_are_as_if_in_a_row() {
-    let mut meetings = 0;
     for seed in 0..RUNS {
-        let others = Arc::new(Others::default());
+        let meetings = Arc::new(Meetings::default());
         let world = Arc::new(World::new(LANES));
         let start = Arc::new(Barrier::new(LANES));
         let threads: Vec<_> = (0..LANES)
             .map(|lane| {
-                let (world, start, others) = (world.clone(), start.clone(), others.clone());
+                let (world, start, meetings) = (world.clone(), start.clone(), meetings.clone());
                 thread::spawn(move || {
                     start.wait();
-                    run_alone(&world, lane, seed, &others)
+                    match lane {
+                        0 => run_first(&world, seed, &meetings),
+                        _ => run_other(&world, lane, seed, &meetings),
+                    }
                 })
             })
             .collect();
@@ -117,56 +127,112 @@ fn concurrent_transactions_are_as_if_in_a_row() {
         let history = History::of(histories);
         assert!(history.len() > 1_000, "{} transactions", history.len());
         history.replay(&World::new(LANES));
-        meetings += world.objects.profile().total().aborts;
+        let aborts = world.objects.profile().total().aborts;
+        assert!(aborts >= ROUNDS / MEETING_EVERY, "lanes that do not meet prove nothing: {aborts}");
     }
-    assert!(meetings >= MEETINGS, "lanes that do not meet prove nothing: {meetings} aborts");
 }
 
-/// What all lanes but the first have done.
+/// Where the first lane asks another to write what it has just read. Requests have numbers from 1 on.
 #[derive(Default)]
-struct Others {
-    commits: AtomicU64,
-    ended: AtomicU64,
+struct Meetings {
+    wanted: AtomicU64,
+    /// The latest request that was attended to.
+    written: AtomicU64,
+    /// Lanes that want to run alone, and so may wait until the first one has ended its transaction.
+    alone: AtomicU64,
+    /// The first lane wants no more.
+    ended: AtomicBool,
 }
 
-impl Others {
-    /// Waits until they have committed twice more, if they can.
-    fn await_commits(&self) {
-        let before = self.commits.load(Ordering::Relaxed);
-        for _ in 0..LOOKS {
-            let ended = self.ended.load(Ordering::Relaxed) == LANES as u64 - 1;
-            if ended || self.commits.load(Ordering::Relaxed) >= before + 2 {
-                return;
+impl Meetings {
+    /// Waits until another lane has written the first element; `false` when that lane may be waiting as well.
+    fn await_write(&self, request: u64) -> bool {
+        self.wanted.store(request, Ordering::Relaxed);
+        loop {
+            // Acquire: what was written is there.
+            if self.written.load(Ordering::Acquire) == request {
+                return true;
+            }
+            if self.alone.load(Ordering::Relaxed) > 0 {
+                return false;
             }
             thread::yield_now();
         }
     }
-}
 
-/// A lane's part of the above: transactions of a few random operations, some of them alone. The first lane has the others
-/// commit while its own are under way.
-fn run_alone(world: &World, number: usize, seed: u64, others: &Others) -> History {
-    let mut rng = SmallRng::seed_from_u64(seed * LANES as u64 + number as u64);
-    let mut lane = Lane::new(world, number);
-    for round in 0..1_500_u64 {
-        if rng.random_ratio(1, 50) {
-            lane.txn.make_serial();
-        }
-        for _ in 0..rng.random_range(1..8) {
-            let now = Time::from_nanos(round * 5 + rng.random_range(0..20));
-            lane.run(world, Operation::random(&mut rng), now);
-            if rng.random_ratio(1, 16) {
-                match number {
-                    0 => others.await_commits(),
-                    _ => thread::yield_now(),
+    /// Writes it, if that is asked for.
+    fn attend(&self, world: &World, lane: &mut Lane, now: Time) {
+        let request = self.wanted.swap(0, Ordering::Relaxed);
+        if request > 0 {
+            loop {
+                lane.run(world, Operation::Write(0, request), now);
+                if lane.commit() {
+                    break;
                 }
             }
+            self.written.store(request, Ordering::Release);
         }
-        lane.commit();
-        others.commits.fetch_add(u64::from(number > 0), Ordering::Relaxed);
     }
-    others.ended.fetch_add(u64::from(number > 0), Ordering::Relaxed);
+}
+
+/// The first lane: random transactions, and meetings.
+fn run_first(world: &World, seed: u64, meetings: &Meetings) -> History {
+    let mut rng = SmallRng::seed_from_u64(seed * LANES as u64);
+    let mut lane = Lane::new(world, 0);
+    let mut request = 0;
+    for round in 0..ROUNDS {
+        let now = Time::from_nanos(round * 5);
+        let mut has_met = round % MEETING_EVERY != 0;
+        while !has_met {
+            request += 1;
+            lane.run(world, Operation::ReadElement(0), now);
+            has_met = meetings.await_write(request);
+            lane.run(world, Operation::Write(0, round), now);
+            let committed = lane.commit();
+            assert!(!(has_met && committed), "what it has read was no longer there");
+            thread::yield_now();
+        }
+        run_random(world, &mut lane, round, &mut rng, meetings);
+    }
+    meetings.ended.store(true, Ordering::Relaxed);
     lane.history
+}
+
+/// Another lane: random transactions, and meetings until the first lane wants no more.
+fn run_other(world: &World, number: usize, seed: u64, meetings: &Meetings) -> History {
+    let mut rng = SmallRng::seed_from_u64(seed * LANES as u64 + number as u64);
+    let mut lane = Lane::new(world, number);
+    let mut round = 0;
+    while round < ROUNDS || !meetings.ended.load(Ordering::Relaxed) {
+        meetings.attend(world, &mut lane, Time::from_nanos(round * 5));
+        if round < ROUNDS {
+            run_random(world, &mut lane, round, &mut rng, meetings);
+            round += 1;
+        } else {
+            thread::yield_now();
+        }
+    }
+    lane.history
+}
+
+/// A transaction of a few random operations, now and then while no other lane runs one.
+fn run_random(world: &World, lane: &mut Lane, round: u64, rng: &mut SmallRng, meetings: &Meetings) {
+    let alone = rng.random_ratio(1, 50);
+    if alone {
+        meetings.alone.fetch_add(1, Ordering::Relaxed);
+        lane.txn.make_serial();
+    }
+    for _ in 0..rng.random_range(1..8) {
+        let now = Time::from_nanos(round * 5 + rng.random_range(0..20));
+        lane.run(world, Operation::random(rng), now);
+        if rng.random_ratio(1, 16) {
+            thread::yield_now();
+        }
+    }
+    lane.commit();
+    if alone {
+        meetings.alone.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The check notices a transaction that saw what was not there.
