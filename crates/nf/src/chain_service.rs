@@ -2,10 +2,10 @@
 //! is on its way while others are worked on, and does what the functions decide.
 
 mod apart;
+mod blocked;
 mod flood;
 mod flow_end;
 mod journal;
-mod need;
 mod notes;
 mod presentation;
 mod probe;
@@ -29,7 +29,7 @@ pub(crate) use self::journal::{AtOnce, Journal};
 use self::shared_burst::Transactions;
 pub(crate) use self::undo::Undo;
 use crate::chain::Chain;
-use crate::cx::Originated;
+use crate::cx::Outbox;
 use crate::function::ShardInfo;
 use crate::verdict::{Outcome, Verdict};
 
@@ -45,7 +45,7 @@ pub struct ChainService<C: Chain> {
     routes: Routes,
     /// Where devices have addresses: the network layer.
     stack: Option<Box<Stack>>,
-    originated: Originated,
+    outbox: Outbox,
     /// What a chain on shared objects needs besides.
     transactions: Transactions,
     journal: C::Journal,
@@ -105,7 +105,7 @@ impl<C: Chain> ChainService<C> {
             chain,
             routes,
             stack: None,
-            originated: Originated::default(),
+            outbox: Outbox::default(),
             transactions: Transactions::default(),
             journal: C::Journal::default(),
             closing: None,
@@ -130,15 +130,15 @@ impl<C: Chain> ChainService<C> {
         arrivals.drain(|mut packet, arrival| {
             let probe = probes.next().copied().unwrap_or_default();
             out.set_now(arrival.now);
-            let verdict = self.judge(&mut packet, arrival, probe, shards, out);
-            self.dispose(packet, arrival.side, verdict, out);
+            let verdict = self.evaluate(&mut packet, arrival, probe, shards, out);
+            self.apply_verdict(packet, arrival.side, verdict, out);
             self.send_originated(out);
         });
     }
 
     /// What the chain decides about a packet, which is noted if the packet is followed.
     #[inline(always)]
-    fn judge(
+    fn evaluate(
         &mut self,
         packet: &mut Mbuf,
         arrival: &Arrival,
@@ -149,18 +149,18 @@ impl<C: Chain> ChainService<C> {
         let followed = packet.mark() != 0;
         let known = followed && self.note_lookup(packet, arrival, shards, out);
         let verdict = match C::SHARED {
-            true => self.judge_alone(packet, arrival, probe, shards, out),
-            false => self.judge_owned(packet, arrival, probe, shards, out),
+            true => self.evaluate_alone(packet, arrival, probe, shards, out),
+            false => self.evaluate_owned(packet, arrival, probe, shards, out),
         };
         if followed {
-            let made = self.originated.made();
+            let made = self.outbox.made();
             self.note_decisions(packet, arrival, known, made, shards, out);
         }
         verdict
     }
 
     #[inline]
-    fn dispose(
+    fn apply_verdict(
         &mut self,
         mut packet: Mbuf,
         side: Side,
@@ -183,10 +183,10 @@ impl<C: Chain> ChainService<C> {
             Ok(Verdict::Restart | Verdict::TurnRound) | Err(_) => {
                 // In a transaction it is undone; what is there is of flows that have ended.
                 if !C::SHARED {
-                    for (_, originated) in self.originated.packets.drain(..) {
-                        out.pool().free(originated);
+                    for (_, outbox) in self.outbox.packets.drain(..) {
+                        out.pool().free(outbox);
                     }
-                    self.originated.unborn = 0;
+                    self.outbox.alloc_failed = 0;
                 }
                 out.drop(packet, DropReason::HandlerAbort);
             }
@@ -196,16 +196,16 @@ impl<C: Chain> ChainService<C> {
     /// Sends what functions made, if they made something.
     #[inline]
     fn send_originated(&mut self, out: &mut Output) {
-        if !self.originated.packets.is_empty() || self.originated.unborn > 0 {
+        if !self.outbox.packets.is_empty() || self.outbox.alloc_failed > 0 {
             self.send_all_originated(out);
         }
     }
 
     #[cold]
     fn send_all_originated(&mut self, out: &mut Output) {
-        let Originated { packets, unborn, .. } = &mut self.originated;
-        out.counters().originated.add(*unborn + packets.len() as u64);
-        out.counters().dropped.add(DropReason::NoBuffer, std::mem::take(unborn));
+        let Outbox { packets, alloc_failed, .. } = &mut self.outbox;
+        out.counters().originated.add(*alloc_failed + packets.len() as u64);
+        out.counters().dropped.add(DropReason::NoBuffer, std::mem::take(alloc_failed));
         if self.stack.is_none() {
             for (device, packet) in packets.drain(..) {
                 out.send(device, packet);
@@ -226,7 +226,7 @@ impl<C: Chain> ChainService<C> {
         }
         out.counters().note_flows();
         if C::SHARED {
-            out.counters().panics.add(std::mem::take(&mut self.originated.panics));
+            out.counters().panics.add(std::mem::take(&mut self.outbox.panics));
             self.rest();
         }
     }

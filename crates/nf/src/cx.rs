@@ -24,14 +24,14 @@ pub struct Scope<'a> {
     pub(crate) now: Time,
     pub(crate) shard: ShardId,
     pub(crate) asked: &'a mut Asked,
-    pub(crate) originated: &'a mut Originated,
+    pub(crate) outbox: &'a mut Outbox,
     pub(crate) pool: &'a mut PoolCache,
     /// The shard's flows, while none of them is being worked on.
     pub(crate) flows: Option<&'a FlowTable>,
 }
 
 /// What handlers asked for their flow while they ran on one packet. Done once all of them have
-/// returned, and not at all when one of them aborts. Apart from [`Originated`], so that it lives and
+/// returned, and not at all when one of them aborts. Apart from [`Outbox`], so that it lives and
 /// dies in registers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
@@ -46,10 +46,10 @@ pub(crate) struct Asked {
 /// and not at all when one of them aborts. With it, for want of a place that costs other packets less,
 /// what is noted about a packet that is followed.
 #[derive(Debug, Default)]
-pub struct Originated {
+pub struct Outbox {
     pub(crate) packets: Vec<(DeviceId, Mbuf)>,
     /// Packets for which there was no buffer.
-    pub(crate) unborn: u64,
+    pub(crate) alloc_failed: u64,
     /// The second key of a new flow.
     pub(crate) alias: Option<FlowKey>,
     /// The flow that has to end for a new one.
@@ -62,7 +62,7 @@ pub struct Originated {
     pub(crate) panics: u64,
 }
 
-impl Originated {
+impl Outbox {
     /// The lane's transactions.
     ///
     /// # Panics
@@ -76,14 +76,14 @@ impl Originated {
     /// How much has been made so far.
     #[inline]
     pub(crate) fn made(&self) -> Made {
-        Made { packets: self.packets.len(), unborn: self.unborn }
+        Made { packets: self.packets.len(), alloc_failed: self.alloc_failed }
     }
 
     /// Gives up what was made since, and all that was noted.
     #[inline]
     pub(crate) fn go_back(&mut self, to: Made, pool: &mut PoolCache) {
         self.packets.drain(to.packets..).for_each(|(_, packet)| pool.free(packet));
-        self.unborn = to.unborn;
+        self.alloc_failed = to.alloc_failed;
         self.alias = None;
         self.displaced = None;
         self.decisions.clear();
@@ -95,18 +95,21 @@ impl Originated {
 pub struct Made {
     pub(crate) packets: usize,
     /// Packets for which there was no buffer.
-    pub(crate) unborn: u64,
+    pub(crate) alloc_failed: u64,
 }
 
 impl Made {
     /// How much more that is.
     pub(crate) fn since(self, earlier: Made) -> Made {
-        Made { packets: self.packets - earlier.packets, unborn: self.unborn - earlier.unborn }
+        Made {
+            packets: self.packets - earlier.packets,
+            alloc_failed: self.alloc_failed - earlier.alloc_failed,
+        }
     }
 
     /// All packets, also those that could not be made.
     pub(crate) fn total(self) -> usize {
-        self.packets + self.unborn as usize
+        self.packets + self.alloc_failed as usize
     }
 }
 
@@ -123,7 +126,7 @@ impl Scope<'_> {
             now: self.now,
             shard: self.shard,
             asked: self.asked,
-            originated: self.originated,
+            outbox: self.outbox,
             pool: self.pool,
             flows: self.flows,
         }
@@ -179,7 +182,7 @@ impl<L> Cx<'_, L> {
     /// [`aliases`]: crate::NetworkFunction::aliases
     /// [`first`]: crate::NetworkFunction::first
     pub fn alias(&mut self, key: FlowKey) {
-        self.scope.originated.alias = Some(key);
+        self.scope.outbox.alias = Some(key);
     }
 
     /// Whether no flow of the shard has `key`. Known in [`first`] and [`periodic`], where no flow is
@@ -197,7 +200,7 @@ impl<L> Cx<'_, L> {
     ///
     /// [`first`]: crate::NetworkFunction::first
     pub fn displace(&mut self, flow: FlowId) {
-        self.scope.originated.displaced = Some(flow);
+        self.scope.outbox.displaced = Some(flow);
     }
 
     /// Ends the flow once this packet is done with.
@@ -243,7 +246,7 @@ impl<L> Cx<'_, L> {
         let mut packet = match self.scope.pool.alloc(capacity) {
             Ok(packet) => packet,
             Err(AllocError::Empty) => {
-                self.scope.originated.unborn += 1;
+                self.scope.outbox.alloc_failed += 1;
                 return Ok(());
             }
             Err(AllocError::Oversize) => return Err(Abort),
@@ -253,7 +256,7 @@ impl<L> Cx<'_, L> {
                 packet.set_timestamp(self.scope.now);
                 packet.set_device(device);
                 packet.set_link(link);
-                self.scope.originated.packets.push((device, packet));
+                self.scope.outbox.packets.push((device, packet));
             }
             _ => self.scope.pool.free(packet),
         }
@@ -268,7 +271,7 @@ impl<L> Cx<'_, L> {
 impl<L> Transactional for Cx<'_, L> {
     #[inline]
     fn txn(&mut self) -> &mut Txn {
-        self.scope.originated.txn()
+        self.scope.outbox.txn()
     }
 }
 

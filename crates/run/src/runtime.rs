@@ -1,10 +1,11 @@
 //! A run: lanes on worker threads from start to the last account.
 
 mod ending;
+mod start_error;
 
 pub use ending::{remains, run_dry};
+pub use start_error::StartError;
 
-use ending::settle;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::thread::{self, JoinHandle};
@@ -16,9 +17,9 @@ use rheostat_io::layer::capture::{Epoch, Taps};
 use rheostat_io::{Device, Settlement};
 use rheostat_packet::{Mempool, PoolCache};
 use rheostat_state::{FlowHasher, Shard};
-use rheostat_steer::{RewriteError, Steering};
-use thiserror::Error;
+use rheostat_steer::Steering;
 
+use self::ending::settle;
 use crate::account::{LaneSample, received_and_done};
 use crate::figures::Figures;
 use crate::handoff::Handoff;
@@ -74,58 +75,6 @@ impl Polling {
             Polling::Interrupt(spin) => Box::new(Interrupt::new(lanes, spin)),
         }
     }
-}
-
-/// Why a run could not start.
-#[derive(Debug, Error)]
-pub enum StartError {
-    /// A device has another number of queues than there are lanes.
-    #[error("device `{device}` has {queues} queues for {lanes} lanes")]
-    Queues {
-        /// The device.
-        device: String,
-        /// Its queues.
-        queues: usize,
-        /// The lanes.
-        lanes: usize,
-    },
-    /// Two devices have one number. Packets of one would be taken for packets of the other.
-    #[error("devices `{first}` and `{second}` both have number {number}: give each its own")]
-    SameNumber {
-        /// The first device.
-        first: String,
-        /// The second.
-        second: String,
-        /// Their number.
-        number: usize,
-    },
-    /// A device's number is not its place among the devices, by which packets are sent.
-    #[error("device `{device}` has number {number}, but stands at place {place} of the devices")]
-    Place {
-        /// The device.
-        device: String,
-        /// Its number.
-        number: usize,
-        /// Its place, counted from 0.
-        place: usize,
-    },
-    /// A device's indirection table could not be written.
-    #[error("device `{device}`: {error}")]
-    Table {
-        /// The device.
-        device: String,
-        /// What is wrong.
-        error: RewriteError,
-    },
-    /// There are no workers, or no lanes.
-    #[error("a run needs at least one worker and one lane")]
-    Empty,
-    /// A worker thread could not be started.
-    #[error("cannot start a worker: {0}")]
-    Spawn(#[from] std::io::Error),
-    /// A worker could not be pinned to its core.
-    #[error(transparent)]
-    Pin(#[from] CoreError),
 }
 
 /// A run under way.

@@ -45,7 +45,7 @@ impl<F: NetworkFunction> Stage<F> {
         let before = packet.key();
         let outcome = run(&mut scope.cx(local), packet);
         let after = packet.key();
-        scope.originated.decisions.push(Step::Function {
+        scope.outbox.decisions.push(Step::Function {
             name: self.function.name(),
             verdict: outcome.as_ref().map_or_else(ToString::to_string, ToString::to_string),
             rewrote: (after != before).then_some((before, after)),

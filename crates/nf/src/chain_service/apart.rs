@@ -40,27 +40,27 @@ pub(super) fn in_transaction(
     scope: &mut Scope<'_>,
     mut work: impl FnMut(&mut Scope<'_>) -> Outcome<()>,
 ) {
-    let before = scope.originated.made();
+    let before = scope.outbox.made();
     for aborts in 0.. {
-        let txn = scope.originated.txn();
+        let txn = scope.outbox.txn();
         if aborts >= PATIENCE {
             txn.make_serial();
         }
         txn.begin(scope.now);
         let outcome = catch_unwind(AssertUnwindSafe(|| work(scope)));
-        let txn = scope.originated.txn();
+        let txn = scope.outbox.txn();
         let again = match outcome {
             Ok(Ok(())) if txn.commit().is_ok() => return,
             Ok(Ok(())) => true,
             _ if txn.is_conflicted() => true,
             Ok(Err(Abort)) => false,
             Err(_) => {
-                scope.originated.panics += 1;
+                scope.outbox.panics += 1;
                 false
             }
         };
-        scope.originated.txn().roll_back();
-        scope.originated.go_back(before, scope.pool);
+        scope.outbox.txn().roll_back();
+        scope.outbox.go_back(before, scope.pool);
         if !again {
             return;
         }

@@ -22,13 +22,13 @@ impl<C: Chain> ChainService<C> {
         now: Time,
         ending: Ending,
     ) {
-        let ChainService { chain, originated, disturbed, .. } = self;
+        let ChainService { chain, outbox, disturbed, .. } = self;
         let Some(Shard { table, local, .. }) = shards.get_mut(id) else { return };
         let Some(mut entry) = table.flow(flow) else { return };
         let now = now.min(entry.deadline());
         // Too late to ask for anything.
         let asked = &mut Asked::default();
-        let scope = &mut Scope { now, shard: id, asked, originated, pool: out.pool(), flows: None };
+        let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows: None };
         tell_end(&**chain, local, scope, &mut entry, ending);
         match ending {
             Ending::Evicted => table.evict(flow),
@@ -51,11 +51,11 @@ impl<C: Chain> ChainService<C> {
         if !self.reclaim(id, shards, out, now, budget) {
             return false;
         }
-        let ChainService { chain, originated, .. } = self;
+        let ChainService { chain, outbox, .. } = self;
         let Some(Shard { table, local, .. }) = shards.get_mut(id) else { return true };
         let asked = &mut Asked::default();
         let flows = Some(&*table);
-        let scope = &mut Scope { now, shard: id, asked, originated, pool: out.pool(), flows };
+        let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows };
         if C::SHARED {
             in_transaction(scope, |scope| chain.periodic(local, scope));
         } else {
@@ -74,10 +74,10 @@ impl<C: Chain> ChainService<C> {
         now: Time,
         budget: usize,
     ) -> bool {
-        let ChainService { chain, originated, disturbed, .. } = self;
+        let ChainService { chain, outbox, disturbed, .. } = self;
         let Some(Shard { table, local, .. }) = shards.get_mut(id) else { return true };
         let asked = &mut Asked::default();
-        let scope = &mut Scope { now, shard: id, asked, originated, pool: out.pool(), flows: None };
+        let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows: None };
         let reclaimed = table.expire(now, budget, |mut flow| {
             // When its time was up, not when a lane came round to it.
             scope.now = flow.deadline();
@@ -98,10 +98,10 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
         now: Time,
     ) {
-        let ChainService { chain, originated, disturbed, .. } = self;
+        let ChainService { chain, outbox, disturbed, .. } = self;
         let Some(Shard { table, local, .. }) = shards.get_mut(id) else { return };
         let asked = &mut Asked::default();
-        let scope = &mut Scope { now, shard: id, asked, originated, pool: out.pool(), flows: None };
+        let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows: None };
         let ended = table.expire(Time::NEVER, usize::MAX, |mut flow| {
             tell_end(&**chain, local, scope, &mut flow, Ending::Stopped);
         });

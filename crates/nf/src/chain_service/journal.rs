@@ -10,7 +10,7 @@ use rheostat_run::{Arrival, LaneCounters, Output, ShardSet};
 use rheostat_state::{FlowId, FlowMut};
 
 use crate::chain::Chain;
-use crate::cx::{Made, Originated};
+use crate::cx::{Made, Outbox};
 use crate::packet::Packet;
 
 /// Is told what is done to flows and packets, in order.
@@ -58,7 +58,7 @@ pub trait Journal: Debug + Default + Send {
         &mut self,
         _chain: &C,
         _packets: &mut [Mbuf],
-        _originated: &mut Originated,
+        _originated: &mut Outbox,
         _shards: &mut ShardSet<C::Local>,
         _out: &mut Output,
     ) where

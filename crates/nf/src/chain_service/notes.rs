@@ -20,7 +20,7 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet<C::Local>,
         out: &mut Output,
     ) -> bool {
-        self.originated.decisions.clear();
+        self.outbox.decisions.clear();
         let known = has_key(arrival) && is_known(arrival, shards);
         if has_key(arrival) {
             out.tap().note(packet, Step::Looked { known });
@@ -40,7 +40,7 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet<C::Local>,
         out: &mut Output,
     ) {
-        for decision in self.originated.decisions.drain(..) {
+        for decision in self.outbox.decisions.drain(..) {
             out.tap().note(packet, decision);
         }
         if !known && has_key(arrival) && is_known(arrival, shards) {

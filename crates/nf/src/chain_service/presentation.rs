@@ -1,6 +1,6 @@
 //! Presents packets to a chain: those of known flows, the first ones of new flows, and those of no flow.
 //!
-//! What has to be done first, and cannot be done in the middle of a transaction, is asked for ([`Need`]); then the packet is
+//! What has to be done first, and cannot be done in the middle of a transaction, is asked for ([`Blocked`]); then the packet is
 //! presented again.
 
 use rheostat_base::DropReason;
@@ -11,8 +11,8 @@ use rheostat_state::{FlowId, Probe, Shard};
 use rheostat_steer::Side;
 
 use super::ChainService;
+use super::blocked::{Blocked, Head, Room};
 use super::journal::Journal;
-use super::need::{Head, Need, Room};
 use crate::chain::Chain;
 use crate::cx::{Asked, DEFAULT_LIFETIME, Scope};
 use crate::verdict::{Ending, Outcome, Verdict};
@@ -20,7 +20,7 @@ use crate::verdict::{Ending, Outcome, Verdict};
 impl<C: Chain> ChainService<C> {
     /// What a chain decides about a packet whose flow this lane alone works on.
     #[inline(always)]
-    pub(super) fn judge_owned(
+    pub(super) fn evaluate_owned(
         &mut self,
         packet: &mut Mbuf,
         arrival: &Arrival,
@@ -30,7 +30,7 @@ impl<C: Chain> ChainService<C> {
     ) -> Outcome<Verdict> {
         let verdict = match self.present(packet, arrival, probe, &Head::default(), shards, out) {
             Ok(verdict) => Ok(verdict),
-            Err(need) => self.judge_again(need, packet, arrival, probe, shards, out),
+            Err(blocked) => self.evaluate_again(blocked, packet, arrival, probe, shards, out),
         };
         if let Some((shard, flow, now)) = self.closing.take() {
             self.end(flow, shard, shards, out, now, Ending::Closed);
@@ -39,9 +39,9 @@ impl<C: Chain> ChainService<C> {
     }
 
     #[inline(never)]
-    fn judge_again(
+    fn evaluate_again(
         &mut self,
-        mut need: Need,
+        mut blocked: Blocked,
         packet: &mut Mbuf,
         arrival: &Arrival,
         probe: Probe,
@@ -50,12 +50,12 @@ impl<C: Chain> ChainService<C> {
     ) -> Outcome<Verdict> {
         let mut head = Head::default();
         loop {
-            if let Some(verdict) = self.meet(need, arrival, &mut head, shards, out) {
+            if let Some(verdict) = self.resolve(blocked, arrival, &mut head, shards, out) {
                 return verdict;
             }
             match self.present(packet, arrival, probe, &head, shards, out) {
                 Ok(verdict) => return Ok(verdict),
-                Err(other) => need = other,
+                Err(other) => blocked = other,
             }
         }
     }
@@ -70,7 +70,7 @@ impl<C: Chain> ChainService<C> {
         head: &Head,
         shards: &mut ShardSet<C::Local>,
         out: &mut Output,
-    ) -> Result<Verdict, Need> {
+    ) -> Result<Verdict, Blocked> {
         let verdict = match arrival.kind {
             ArrivalKind::Flow | ArrivalKind::IcmpError => {
                 match self.present_known(packet, arrival, probe, shards, out)? {
@@ -87,18 +87,18 @@ impl<C: Chain> ChainService<C> {
         };
         match verdict {
             // Only a packet of a known flow can restart it, and only one from inside turns round.
-            Verdict::Restart => Err(Need::Abort),
-            Verdict::TurnRound if arrival.side == Side::Outside => Err(Need::Abort),
+            Verdict::Restart => Err(Blocked::Abort),
+            Verdict::TurnRound if arrival.side == Side::Outside => Err(Blocked::Abort),
             verdict => Ok(verdict),
         }
     }
 
     /// What stands behind an [`Abort`] that a handler has returned.
     #[cold]
-    fn reason_for(&mut self, Abort: Abort) -> Need {
-        match C::SHARED && self.originated.txn().is_conflicted() {
-            true => Need::Conflict,
-            false => Need::Abort,
+    fn reason_for(&mut self, Abort: Abort) -> Blocked {
+        match C::SHARED && self.outbox.txn().is_conflicted() {
+            true => Blocked::Conflict,
+            false => Blocked::Abort,
         }
     }
 
@@ -108,13 +108,13 @@ impl<C: Chain> ChainService<C> {
         arrival: &Arrival,
         shards: &mut ShardSet<C::Local>,
         out: &mut Output,
-    ) -> Result<Verdict, Need> {
-        let ChainService { chain, originated, journal, .. } = self;
+    ) -> Result<Verdict, Blocked> {
+        let ChainService { chain, outbox, journal, .. } = self;
         let shard = shards.get_mut(arrival.shard).expect("packets run where their shard is");
         // There is no flow to ask anything for.
         let (now, asked) = (arrival.now, &mut Asked::default());
         let scope =
-            &mut Scope { now, shard: shard.id, asked, originated, pool: out.pool(), flows: None };
+            &mut Scope { now, shard: shard.id, asked, outbox, pool: out.pool(), flows: None };
         let outcome = chain.orphan(&mut shard.local, scope, &mut journal.packet(packet, arrival));
         outcome.map_err(|abort| self.reason_for(abort))
     }
@@ -128,8 +128,8 @@ impl<C: Chain> ChainService<C> {
         probe: Probe,
         shards: &mut ShardSet<C::Local>,
         out: &mut Output,
-    ) -> Result<Option<Verdict>, Need> {
-        let ChainService { chain, originated, journal, closing, .. } = self;
+    ) -> Result<Option<Verdict>, Blocked> {
+        let ChainService { chain, outbox, journal, closing, .. } = self;
         let (now, shard_id) = (arrival.now, arrival.shard);
         let Some(Shard { table, local, .. }) = shards.get_mut(shard_id) else { return Ok(None) };
         let Some(mut flow) = table.find_flow(arrival.hash, &arrival.key, probe) else {
@@ -137,7 +137,7 @@ impl<C: Chain> ChainService<C> {
         };
         if flow.is_expired(now) {
             // Its time was up, whether or not a timer has come round to it.
-            return Err(Need::Expired(flow.id()));
+            return Err(Blocked::Expired(flow.id()));
         }
         journal.seen(&**chain, shard_id, &mut flow);
         if is_ordered(arrival)
@@ -150,13 +150,13 @@ impl<C: Chain> ChainService<C> {
             now,
             shard: shard_id,
             asked: &mut asked,
-            originated,
+            outbox,
             pool: out.pool(),
             flows: None,
         };
         let outcome = chain.packet(local, scope, &mut journal.packet(packet, arrival), &mut flow);
         let verdict = match outcome {
-            Ok(Verdict::Restart) => return Err(Need::Restart(flow.id())),
+            Ok(Verdict::Restart) => return Err(Blocked::Restart(flow.id())),
             Ok(verdict) => verdict,
             Err(abort) => return Err(self.reason_for(abort)),
         };
@@ -181,25 +181,25 @@ impl<C: Chain> ChainService<C> {
         head: &Head,
         shards: &mut ShardSet<C::Local>,
         out: &mut Output,
-    ) -> Result<Verdict, Need> {
-        let ChainService { chain, originated, journal, .. } = self;
+    ) -> Result<Verdict, Blocked> {
+        let ChainService { chain, outbox, journal, .. } = self;
         let (now, id) = (arrival.now, arrival.shard);
         let Shard { table, local, .. } =
             shards.get_mut(id).expect("packets run where their shard is");
         if chain.depends_on_flows() && !head.reclaimed {
             // Elsewhere in the table, or a tick ago.
             if table.next_due().is_some_and(|due| due <= now) {
-                return Err(Need::Due);
+                return Err(Blocked::Due);
             }
         }
         let mut asked = Asked::default();
-        (originated.alias, originated.displaced) = (None, None);
+        (outbox.alias, outbox.displaced) = (None, None);
         let (flows, pool) = (Some(&*table), out.pool());
-        let scope = &mut Scope { now, shard: id, asked: &mut asked, originated, pool, flows };
+        let scope = &mut Scope { now, shard: id, asked: &mut asked, outbox, pool, flows };
         let first = chain.first(local, scope, &mut journal.packet(packet, arrival));
-        let alias = originated.alias.take();
+        let alias = outbox.alias.take();
         if !C::SHARED
-            && let Some(displaced) = originated.displaced.take()
+            && let Some(displaced) = outbox.displaced.take()
         {
             self.end(displaced, id, shards, out, now, Ending::Evicted);
         }
@@ -212,12 +212,12 @@ impl<C: Chain> ChainService<C> {
             true => self.insert(arrival, alias, head, shards, out)?,
             false => None,
         };
-        let ChainService { chain, originated, journal, closing, .. } = self;
+        let ChainService { chain, outbox, journal, closing, .. } = self;
         let Shard { table, local, .. } =
             shards.get_mut(id).expect("packets run where their shard is");
         let Some(mut entry) = made.and_then(|flow| table.flow(flow)) else {
             let (asked, pool) = (&mut asked, out.pool());
-            let scope = &mut Scope { now, shard: id, asked, originated, pool, flows: None };
+            let scope = &mut Scope { now, shard: id, asked, outbox, pool, flows: None };
             chain.discarded(local, scope, states);
             let passes = !is_admitted || chain.passes_without_entry();
             return Ok(if passes { verdict } else { Verdict::Drop(DropReason::TableFull) });
@@ -246,7 +246,7 @@ impl<C: Chain> ChainService<C> {
         head: &Head,
         shards: &mut ShardSet<C::Local>,
         out: &mut Output,
-    ) -> Result<Option<FlowId>, Need> {
+    ) -> Result<Option<FlowId>, Blocked> {
         let mut room = head.room;
         let flow = loop {
             let Some(Shard { table, .. }) = shards.get_mut(arrival.shard) else { return Ok(None) };
@@ -254,7 +254,7 @@ impl<C: Chain> ChainService<C> {
                 Ok(flow) => break flow,
                 Err(_) if room == Room::Exhausted => return Ok(None),
                 // Handlers are run again behind it.
-                Err(_) if C::SHARED => return Err(Need::Room),
+                Err(_) if C::SHARED => return Err(Blocked::Room),
                 Err(_) => self.make_room(&mut room, arrival, shards, out),
             }
         };

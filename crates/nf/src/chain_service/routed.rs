@@ -73,7 +73,7 @@ impl<C: Chain> ChainService<C> {
             Admission::Through(path) => path,
             other => return self.end_here(packet, other, out),
         };
-        let verdict = self.judge(&mut packet, arrival, probe, shards, out);
+        let verdict = self.evaluate(&mut packet, arrival, probe, shards, out);
         let Some(stack) = &mut self.stack else { return };
         match verdict {
             Ok(Verdict::Forward | Verdict::Send(_)) => {
@@ -90,7 +90,7 @@ impl<C: Chain> ChainService<C> {
                 };
                 self.end_here(packet, admission, out);
             }
-            verdict => self.dispose(packet, arrival.side, verdict, out),
+            verdict => self.apply_verdict(packet, arrival.side, verdict, out),
         }
     }
 

@@ -26,7 +26,7 @@ pub(super) struct Transactions {
     /// What the packets of the burst came to, as far as that is committed.
     pub(super) settled: Vec<Settled>,
     /// What was originated for them.
-    originated: VecDeque<(DeviceId, Mbuf)>,
+    outbox: VecDeque<(DeviceId, Mbuf)>,
 }
 
 /// What a packet came to.
@@ -46,7 +46,7 @@ pub(super) struct Batch<'a> {
 
 impl Default for Transactions {
     fn default() -> Transactions {
-        Transactions { size: BURST, settled: Vec::new(), originated: VecDeque::new() }
+        Transactions { size: BURST, settled: Vec::new(), outbox: VecDeque::new() }
     }
 }
 
@@ -60,15 +60,15 @@ impl<C: Chain> ChainService<C> {
     /// Makes the lane's transactions, when there are none yet.
     #[inline]
     pub(super) fn open_transactions(&mut self, out: &Output) {
-        if C::SHARED && self.originated.txn.is_none() {
-            self.originated.txn = self.chain.objects().map(|objects| Txn::new(objects, out.lane()));
+        if C::SHARED && self.outbox.txn.is_none() {
+            self.outbox.txn = self.chain.objects().map(|objects| Txn::new(objects, out.lane()));
         }
     }
 
     /// The lane holds on to nothing in the objects until it has work again.
     #[inline]
     pub(super) fn rest(&mut self) {
-        if let Some(txn) = &mut self.originated.txn {
+        if let Some(txn) = &mut self.outbox.txn {
             txn.rest();
         }
     }
@@ -95,7 +95,7 @@ impl<C: Chain> ChainService<C> {
                 }
             };
             let known = followed && self.note_lookup(&packets[from], &found[from], shards, out);
-            let before = self.originated.made();
+            let before = self.outbox.made();
             self.transact(
                 Batch {
                     packets: &mut packets[from..to],
@@ -106,7 +106,7 @@ impl<C: Chain> ChainService<C> {
                 out,
             );
             if followed {
-                let made = self.originated.made().since(before);
+                let made = self.outbox.made().since(before);
                 self.note_decisions(&packets[from], &found[from], known, made, shards, out);
             }
             from = to;
@@ -129,7 +129,7 @@ impl<C: Chain> ChainService<C> {
     }
 
     /// Runs one packet in a transaction of its own.
-    pub(super) fn judge_alone(
+    pub(super) fn evaluate_alone(
         &mut self,
         packet: &mut Mbuf,
         arrival: &Arrival,
@@ -150,18 +150,18 @@ impl<C: Chain> ChainService<C> {
     fn carry_out(&mut self, arrivals: &mut Arrivals, out: &mut Output) {
         let mut settled = std::mem::take(&mut self.transactions.settled);
         let mut fates = settled.drain(..);
-        self.transactions.originated.extend(self.originated.packets.drain(..));
-        self.originated.unborn = 0;
+        self.transactions.outbox.extend(self.outbox.packets.drain(..));
+        self.outbox.alloc_failed = 0;
         let mut done = Made::default();
         arrivals.drain(|packet, arrival| {
             let Settled { verdict, made } = fates.next().expect("every packet comes to something");
-            let ChainService { originated, transactions, .. } = self;
-            let own = transactions.originated.drain(..made.packets - done.packets);
-            originated.packets.extend(own);
-            originated.unborn = made.unborn - done.unborn;
+            let ChainService { outbox, transactions, .. } = self;
+            let own = transactions.outbox.drain(..made.packets - done.packets);
+            outbox.packets.extend(own);
+            outbox.alloc_failed = made.alloc_failed - done.alloc_failed;
             done = made;
             out.set_now(arrival.now);
-            self.dispose(packet, arrival.side, verdict, out);
+            self.apply_verdict(packet, arrival.side, verdict, out);
             self.send_originated(out);
         });
         drop(fates);

@@ -12,8 +12,8 @@ use rheostat_packet::BURST;
 use rheostat_run::{Output, ShardSet};
 
 use super::ChainService;
+use super::blocked::{Blocked, Head};
 use super::journal::Journal;
-use super::need::{Head, Need};
 use super::shared_burst::{Batch, Settled};
 use crate::chain::Chain;
 use crate::verdict::{Ending, Outcome, Verdict};
@@ -27,7 +27,7 @@ enum Attempt {
     /// It conflicted with another, and is undone.
     Conflict,
     /// It is undone, because the packet at this place in the batch needs something.
-    Stopped(usize, Need),
+    Stopped(usize, Blocked),
 }
 
 impl<C: Chain> ChainService<C> {
@@ -61,8 +61,9 @@ impl<C: Chain> ChainService<C> {
                 }
                 // Those before it first, without it: then it is the head.
                 Attempt::Stopped(at, _) if at > start => head.most = Some(at - start),
-                Attempt::Stopped(at, need) => {
-                    let decided = self.meet(need, &batch.arrivals[at], &mut head, shards, out);
+                Attempt::Stopped(at, blocked) => {
+                    let decided =
+                        self.resolve(blocked, &batch.arrivals[at], &mut head, shards, out);
                     if let Some(verdict) = decided {
                         self.settle(verdict);
                         head = Head::default();
@@ -83,8 +84,8 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
     ) -> Attempt {
         let before = self.transactions.settled.len();
-        self.journal.start(self.originated.made());
-        let txn = self.originated.txn();
+        self.journal.start(self.outbox.made());
+        let txn = self.outbox.txn();
         if head.aborts >= PATIENCE {
             txn.make_serial();
         }
@@ -92,29 +93,29 @@ impl<C: Chain> ChainService<C> {
         // Whatever a handler has left half done is undone below.
         let ran =
             catch_unwind(AssertUnwindSafe(|| self.run_some(batch, start, end, head, shards, out)));
-        let need = match ran {
-            Ok(None) if self.originated.txn().commit().is_ok() => {
+        let blocked = match ran {
+            Ok(None) if self.outbox.txn().commit().is_ok() => {
                 self.journal.keep(shards, out.counters());
                 if let Some((shard, flow, now)) = self.closing.take() {
                     self.end(flow, shard, shards, out, now, Ending::Closed);
                 }
                 return Attempt::Committed;
             }
-            Ok(None) => Need::Conflict,
+            Ok(None) => Blocked::Conflict,
             // A handler may have missed that there was a conflict: then nothing else counts.
-            _ if self.originated.txn().is_conflicted() => Need::Conflict,
-            Ok(Some(need)) => need,
-            Err(_) => Need::Panic,
+            _ if self.outbox.txn().is_conflicted() => Blocked::Conflict,
+            Ok(Some(blocked)) => blocked,
+            Err(_) => Blocked::Panic,
         };
-        self.originated.txn().roll_back();
+        self.outbox.txn().roll_back();
         let at = start + self.transactions.settled.len() - before;
-        let ChainService { chain, originated, transactions, journal, closing, .. } = self;
+        let ChainService { chain, outbox, transactions, journal, closing, .. } = self;
         transactions.settled.truncate(before);
         *closing = None;
-        journal.roll_back(&**chain, batch.packets, originated, shards, out);
-        match need {
-            Need::Conflict => Attempt::Conflict,
-            need => Attempt::Stopped(at, need),
+        journal.roll_back(&**chain, batch.packets, outbox, shards, out);
+        match blocked {
+            Blocked::Conflict => Attempt::Conflict,
+            blocked => Attempt::Stopped(at, blocked),
         }
     }
 
@@ -128,17 +129,17 @@ impl<C: Chain> ChainService<C> {
         head: &Head,
         shards: &mut ShardSet<C::Local>,
         out: &mut Output,
-    ) -> Option<Need> {
+    ) -> Option<Blocked> {
         for at in start..end {
             let (arrival, probe) = (&batch.arrivals[at], batch.probes[at]);
             let fresh = Head::default();
             let about = if at == start { head } else { &fresh };
-            self.originated.txn().set_now(arrival.now);
+            self.outbox.txn().set_now(arrival.now);
             self.journal.turn_to(at);
             match self.present(&mut batch.packets[at], arrival, probe, about, shards, out) {
                 Ok(verdict) => self.settle(Ok(verdict)),
-                Err(need) if need.is_known_before() && at > start => return None,
-                Err(need) => return Some(need),
+                Err(blocked) if blocked.is_known_before() && at > start => return None,
+                Err(blocked) => return Some(blocked),
             }
             if self.closing.is_some() {
                 return None;
@@ -148,7 +149,7 @@ impl<C: Chain> ChainService<C> {
     }
 
     fn settle(&mut self, verdict: Outcome<Verdict>) {
-        let made = self.originated.made();
+        let made = self.outbox.made();
         self.transactions.settled.push(Settled { verdict, made });
     }
 }

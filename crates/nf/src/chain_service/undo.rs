@@ -10,7 +10,7 @@ use rheostat_state::{FlowId, FlowMarks, FlowMut};
 
 use super::journal::Journal;
 use crate::chain::Chain;
-use crate::cx::{Made, Originated};
+use crate::cx::{Made, Outbox};
 use crate::packet::Packet;
 use crate::packet_log::PacketLog;
 
@@ -122,7 +122,7 @@ impl<S: Send> Journal for Undo<S> {
         &mut self,
         chain: &C,
         packets: &mut [Mbuf],
-        originated: &mut Originated,
+        outbox: &mut Outbox,
         shards: &mut ShardSet<C::Local>,
         out: &mut Output,
     ) where
@@ -145,7 +145,7 @@ impl<S: Send> Journal for Undo<S> {
             }
         }
         self.packets.undo(packets);
-        originated.go_back(self.made, out.pool());
+        outbox.go_back(self.made, out.pool());
         self.after.evictable.clear();
         (self.after.late, self.after.created) = (0, 0);
     }

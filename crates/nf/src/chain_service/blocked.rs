@@ -11,7 +11,7 @@ use crate::verdict::{Ending, Outcome, Verdict};
 
 /// Why a packet's presentation did not come to an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
+pub(super) enum Blocked {
     /// The packet's flow has come to its end before the packet came: it is to be ended first.
     Expired(FlowId),
     /// Flows whose time is up are to be ended first.
@@ -28,10 +28,10 @@ pub(super) enum Need {
     Panic,
 }
 
-impl Need {
+impl Blocked {
     /// Whether it was known before a handler saw the packet.
     pub(super) fn is_known_before(self) -> bool {
-        matches!(self, Need::Expired(_) | Need::Due)
+        matches!(self, Blocked::Expired(_) | Blocked::Due)
     }
 }
 
@@ -65,30 +65,30 @@ pub(super) enum Room {
 impl<C: Chain> ChainService<C> {
     /// Does what a packet needs, so that it can be presented again; or says what it has come to.
     #[inline(never)]
-    pub(super) fn meet(
+    pub(super) fn resolve(
         &mut self,
-        need: Need,
+        blocked: Blocked,
         arrival: &Arrival,
         head: &mut Head,
         shards: &mut ShardSet<C::Local>,
         out: &mut Output,
     ) -> Option<Outcome<Verdict>> {
         let (now, shard) = (arrival.now, arrival.shard);
-        match need {
-            Need::Expired(flow) => self.end(flow, shard, shards, out, now, Ending::Expired),
-            Need::Due => {
+        match blocked {
+            Blocked::Expired(flow) => self.end(flow, shard, shards, out, now, Ending::Expired),
+            Blocked::Due => {
                 self.reclaim(shard, shards, out, now, usize::MAX);
                 head.reclaimed = true;
             }
-            Need::Restart(flow) => {
+            Blocked::Restart(flow) => {
                 self.end(flow, shard, shards, out, now, Ending::Closed);
                 head.restarted = true;
             }
-            Need::Room => self.make_room(&mut head.room, arrival, shards, out),
-            Need::Conflict => {}
-            Need::Abort => return Some(Err(Abort)),
-            Need::Panic => {
-                self.originated.panics += 1;
+            Blocked::Room => self.make_room(&mut head.room, arrival, shards, out),
+            Blocked::Conflict => {}
+            Blocked::Abort => return Some(Err(Abort)),
+            Blocked::Panic => {
+                self.outbox.panics += 1;
                 let table = shards.get(shard).map(|shard| &shard.table);
                 let table = table.filter(|_| has_key(arrival));
                 let flow = table.and_then(|table| table.find_now(arrival.hash, &arrival.key));

@@ -1,0 +1,74 @@
+//! What a lane is made of, and what counts as time in it.
+
+use std::sync::Arc;
+
+use rheostat_base::{DeviceId, LaneId, Time};
+use rheostat_io::QueuePair;
+use rheostat_packet::{Mbuf, PoolCache};
+use rheostat_state::FlowHasher;
+use rheostat_steer::Steering;
+
+use crate::handoff::Handoff;
+use crate::load::LoadReporting;
+use crate::service::Service;
+use crate::shard_set::ShardSet;
+
+/// What counts as the time of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeSource {
+    /// Its time stamp. For captures: the outcome does not depend on how fast they are read.
+    Packet,
+    /// The start of the poll that received it. For live devices.
+    Poll,
+}
+
+impl TimeSource {
+    /// What counts as the time of a packet received at `now`.
+    #[inline]
+    pub(super) fn of(self, packet: &Mbuf, now: Time) -> Time {
+        match self {
+            TimeSource::Packet => packet.timestamp(),
+            TimeSource::Poll => now,
+        }
+    }
+}
+
+/// Where a forwarded packet leaves: per arriving device the device it goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Routes(pub Vec<DeviceId>);
+
+impl Routes {
+    /// The device on which a packet that arrived on `device` leaves.
+    #[inline]
+    pub fn out_of(&self, device: DeviceId) -> DeviceId {
+        self.0[device.index()]
+    }
+}
+
+/// What a lane is made of.
+pub struct LaneConfig<S: Service> {
+    /// The lane's number; it polls the queues of that number.
+    pub id: LaneId,
+    /// One queue pair per device, in the order of device numbers.
+    pub queues: Vec<QueuePair>,
+    /// The shards the lane owns.
+    pub shards: ShardSet<S::Local>,
+    /// The owner of every shard of the run.
+    pub owners: Vec<LaneId>,
+    /// Places packets in shards.
+    pub steering: Arc<Steering>,
+    /// Hashes keys for the flow tables.
+    pub hasher: FlowHasher,
+    /// The lane's ends of the links between lanes.
+    pub handoff: Handoff<S::Local>,
+    /// Packets of one shard that may wait until the shard comes.
+    pub hold_capacity: usize,
+    /// The lane's stock of buffers.
+    pub pool: PoolCache,
+    /// What the lane runs.
+    pub service: S,
+    /// What counts as time.
+    pub time: TimeSource,
+    /// What the lane tells of its load.
+    pub reporting: LoadReporting,
+}

@@ -1,0 +1,57 @@
+//! Why a run could not start.
+
+use rheostat_base::core_set::CoreError;
+use rheostat_steer::RewriteError;
+use thiserror::Error;
+
+/// Why a run could not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// A device has another number of queues than there are lanes.
+    #[error("device `{device}` has {queues} queues for {lanes} lanes")]
+    Queues {
+        /// The device.
+        device: String,
+        /// Its queues.
+        queues: usize,
+        /// The lanes.
+        lanes: usize,
+    },
+    /// Two devices have one number. Packets of one would be taken for packets of the other.
+    #[error("devices `{first}` and `{second}` both have number {number}: give each its own")]
+    SameNumber {
+        /// The first device.
+        first: String,
+        /// The second.
+        second: String,
+        /// Their number.
+        number: usize,
+    },
+    /// A device's number is not its place among the devices, by which packets are sent.
+    #[error("device `{device}` has number {number}, but stands at place {place} of the devices")]
+    Place {
+        /// The device.
+        device: String,
+        /// Its number.
+        number: usize,
+        /// Its place, counted from 0.
+        place: usize,
+    },
+    /// A device's indirection table could not be written.
+    #[error("device `{device}`: {error}")]
+    Table {
+        /// The device.
+        device: String,
+        /// What is wrong.
+        error: RewriteError,
+    },
+    /// There are no workers, or no lanes.
+    #[error("a run needs at least one worker and one lane")]
+    Empty,
+    /// A worker thread could not be started.
+    #[error("cannot start a worker: {0}")]
+    Spawn(#[from] std::io::Error),
+    /// A worker could not be pinned to its core.
+    #[error(transparent)]
+    Pin(#[from] CoreError),
+}
