@@ -183,8 +183,8 @@ impl<C: Chain> ChainService<C> {
             Ok(Verdict::Restart | Verdict::TurnRound) | Err(_) => {
                 // In a transaction it is undone; what is there is of flows that have ended.
                 if !C::SHARED {
-                    for (_, outbox) in self.outbox.packets.drain(..) {
-                        out.pool().free(outbox);
+                    for (_, packet) in self.outbox.packets.drain(..) {
+                        out.pool().free(packet);
                     }
                     self.outbox.alloc_failed = 0;
                 }
