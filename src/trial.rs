@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rheostat_base::{CoreId, DeviceId, ShardId, Time};
 use rheostat_io::{Collected, Collector, Device, Driver, OpenError, Pacing, SimConfig, SimNic};
 use rheostat_ip::Network;
-use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
+use rheostat_nf::{AnyChain, Chain, Seeds};
 use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
@@ -16,7 +16,7 @@ use rheostat_run::{
     Figures, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, StartError, TimeSource,
     Violation,
 };
-use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, StateLayout, TableConfig};
+use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering, SteeringError};
 use rheostat_traffic::Source;
 use thiserror::Error;
@@ -119,14 +119,36 @@ impl<C: Chain> Trial<C> {
         source: impl Source + 'static,
         mut look: impl FnMut(ShardId, &C::Local),
     ) -> Result<TrialReport, TrialError> {
+        let Trial { chain, layout, lanes, flows, inside, network } = self;
+        let run = Run { chain: AnyChain::new(chain, layout), lanes, flows, inside, network };
+        run.carry_out(collector, Box::new(source), &mut |shard| look(shard.id, shard.local()))
+    }
+}
+
+/// A [`Trial`] of whichever chain.
+struct Run {
+    chain: AnyChain,
+    lanes: usize,
+    flows: usize,
+    inside: PrefixList,
+    network: Option<Arc<Network>>,
+}
+
+impl Run {
+    fn carry_out(
+        self,
+        collector: Collector,
+        source: Box<dyn Source>,
+        look: &mut dyn FnMut(&Shard),
+    ) -> Result<TrialReport, TrialError> {
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
         let orientations = vec![Orientation::ByPrefix(self.inside)];
         let steering = Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, orientations)?;
-        let steering = Arc::new(steering_for(&self.chain, steering)?);
+        let steering = Arc::new(self.chain.steering_for(steering)?);
         let mut nic = SimConfig::new("trial", self.lanes as u16, steering.clone());
         nic.pacing = Pacing::Lossless;
         nic.driver = Driver::Stepped;
-        let mut nic = SimNic::open(nic, Box::new(source), |queue| collector.sink(queue), &pool)?;
+        let mut nic = SimNic::open(nic, source, |queue| collector.sink(queue), &pool)?;
         let stepper = nic.stepper();
         let mut devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
 
@@ -135,9 +157,8 @@ impl<C: Chain> Trial<C> {
         let hasher = FlowHasher::new(SEED);
         let table = TableConfig { capacity: self.flows.div_ceil(SHARDS), aliases: false };
         let fragments = FragmentConfig { held: 16, ..FragmentConfig::default() };
-        let (layout, seeds) = (Arc::new(self.layout), Seeds { shards: 1 });
-        let shards = make_shards(&self.chain, &steering, table, layout, hasher, fragments, seeds)?;
-        let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
+        let seeds = Seeds { shards: 1 };
+        let shards = self.chain.make_shards(&steering, table, hasher, fragments, seeds)?;
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes: self.lanes,
@@ -149,17 +170,9 @@ impl<C: Chain> Trial<C> {
             hasher,
             reporting: LoadReporting::Shards,
         };
-        let (chain, routes) = (Arc::new(self.chain), Routes(vec![DeviceId(0)]));
-        let (network, lanes) = (self.network, self.lanes);
-        let service = |_| {
-            let service = ChainService::new(chain.clone(), routes.clone());
-            match &network {
-                Some(network) => service.with_network(network.clone(), lanes),
-                None => service,
-            }
-        };
-        let shard = |id: ShardId| shards[id.index()].take().expect("each is asked for once");
-        let mut lanes = build_lanes(&config, &mut devices, service, shard)?;
+        let routes = Routes(vec![DeviceId(0)]);
+        let service = |_| self.chain.service(&routes, self.network.as_ref(), self.lanes);
+        let mut lanes = build_lanes(&config, &mut devices, service, shards)?;
 
         let mut cache = PoolCache::new(pool.clone());
         if let Some(mut stepper) = stepper {
@@ -174,7 +187,7 @@ impl<C: Chain> Trial<C> {
         }
         run_dry(&mut lanes, Time::ZERO);
         for shard in lanes.iter().flat_map(|lane| lane.shards().iter()) {
-            look(shard.id, &shard.local);
+            look(shard);
         }
         let mut totals = Figures::default();
         if let Some(lane) = lanes.first() {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_io::{FaultConfig, Pacing};
-use rheostat_nf::function::firewall::Limits;
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::{Burst, FlowKey, LinkType};
 use rheostat_run::invariant::check_monotone;
@@ -144,16 +143,7 @@ enum Deed {
 }
 
 impl Service for Misdeed {
-    type Local = Limits;
-
-    const STATEFUL: bool = true;
-
-    fn process(
-        &mut self,
-        arrivals: &mut Arrivals,
-        shards: &mut ShardSet<Limits>,
-        out: &mut Output,
-    ) {
+    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
         let mut honest = Arrivals::default();
         arrivals.drain(|packet, arrival| {
             self.seen += 1;
@@ -176,11 +166,11 @@ impl Service for Misdeed {
         self.firewall.relay(burst, out, now);
     }
 
-    fn tick(&mut self, shards: &mut ShardSet<Limits>, out: &mut Output, now: Time) {
+    fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         self.firewall.tick(shards, out, now);
     }
 
-    fn finish(&mut self, shards: &mut ShardSet<Limits>, out: &mut Output, now: Time) {
+    fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         self.firewall.finish(shards, out, now);
     }
 

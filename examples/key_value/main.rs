@@ -59,7 +59,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = PoolConfig { members: vec![None; MEMBERS], lanes: LANES, shards: SHARDS, depth };
     let (members, desks) = Pool::start(&config, work)?;
     let mut desks = desks.into_iter();
-    let service = |_| KeyValue { desk: desks.next().expect("a desk per lane") };
+    let service =
+        |_| Box::new(KeyValue { desk: desks.next().expect("a desk per lane") }) as Box<dyn Service>;
     let hasher = FlowHasher::new(rng.random());
     let config = RuntimeConfig {
         lanes: LANES,
@@ -72,8 +73,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         hasher,
         reporting: LoadReporting::Shards,
     };
-    let runtime =
-        Runtime::start(config, vec![device], Clock::new(), service, |id| shard(id, hasher))?;
+    let shards = (0..SHARDS).map(|id| shard(ShardId(id as u16), hasher));
+    let runtime = Runtime::start(config, vec![device], Clock::new(), service, shards)?;
 
     let started = Instant::now();
     while !runtime.is_finished() && started.elapsed().as_secs() < seconds {
@@ -107,7 +108,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// A shard without clients. The store needs no table of flows.
-fn shard(id: ShardId, hasher: FlowHasher) -> Box<Shard<Store>> {
+fn shard(id: ShardId, hasher: FlowHasher) -> Box<Shard> {
     let table = TableConfig { capacity: 1, aliases: false };
     let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).expect("memory");
     let fragments = FragmentTracker::new(FragmentConfig::default());

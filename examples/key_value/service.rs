@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use rheostat::service::{
-    AnyDesk, Arrival, ArrivalKind, Arrivals, Burst, Desk, Output, Placed, Reply, Service, ShardSet,
+    AnyDesk, Arrival, ArrivalKind, Arrivals, Desk, Output, Placed, Reply, Service, ShardSet,
 };
 use rheostat::service::{
     Ethernet, FrameBuilder, LinkType, Payload, Transport, Validity, judge_packet,
@@ -75,11 +75,7 @@ pub(crate) struct KeyValue {
 }
 
 impl Service for KeyValue {
-    type Local = Store;
-
-    const STATEFUL: bool = true;
-
-    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet<Store>, out: &mut Output) {
+    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet, out: &mut Output) {
         arrivals.drain(|packet, arrival| {
             let placed = Placed { packet, arrival: *arrival };
             let request = data(&placed).map(Request::parse);
@@ -103,13 +99,13 @@ impl Service for KeyValue {
         Some(&mut self.desk)
     }
 
-    fn complete(&mut self, shards: &mut ShardSet<Store>, out: &mut Output, _: Time) {
+    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, _: Time) {
         while let Some(Reply { placed, outcome }) = self.desk.next_reply() {
             let Placed { packet, arrival } = &placed;
             let text = match outcome {
                 Ok(Ok((request, digest))) => {
                     let shard = shards.get_mut(arrival.shard).expect("a reply meets its shard");
-                    carry_out(&mut shard.local, arrival.key, request, digest)
+                    carry_out(shard.split().1, arrival.key, request, digest)
                 }
                 Ok(Err(refusal)) => refusal.to_string(),
                 Err(_lost) => {
@@ -127,18 +123,6 @@ impl Service for KeyValue {
                 out.send(device, packet);
             }
         }
-    }
-
-    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
-        unreachable!("a service with state is given arrivals")
-    }
-
-    fn tick(&mut self, _: &mut ShardSet<Store>, _: &mut Output, _: Time) {}
-
-    fn finish(&mut self, _: &mut ShardSet<Store>, _: &mut Output, _: Time) {}
-
-    fn next_deadline(&self) -> Option<Time> {
-        None
     }
 }
 

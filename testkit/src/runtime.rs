@@ -44,11 +44,23 @@ pub fn config(lanes: usize, shards: usize, pool: Mempool) -> RuntimeConfig {
     }
 }
 
-/// A shard with room for `flows` flows, and with `local` as the service's state.
+/// `count` shards with room for `flows` flows each, and with `local` as what the service keeps for each.
+///
+/// # Panics
+/// When there is no memory for them.
+pub fn shards<L: Send + Clone + 'static>(
+    count: usize,
+    flows: usize,
+    local: L,
+) -> impl Iterator<Item = Box<Shard>> {
+    (0..count).map(move |id| shard(ShardId(id as u16), flows, local.clone()))
+}
+
+/// A shard with room for `flows` flows, and with `local` as what the service keeps for it.
 ///
 /// # Panics
 /// When there is no memory for it.
-pub fn shard<L>(id: ShardId, flows: usize, local: L) -> Box<Shard<L>> {
+pub fn shard<L: Send + 'static>(id: ShardId, flows: usize, local: L) -> Box<Shard> {
     let table = TableConfig { capacity: flows, aliases: false };
     let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher());
     let fragments = FragmentTracker::new(FragmentConfig::default());

@@ -1,32 +1,24 @@
 //! Services that are as small as a test needs.
 
-use std::marker::PhantomData;
-
-use rheostat_base::{DeviceId, Time};
-use rheostat_packet::{Burst, Mbuf};
+use rheostat_base::DeviceId;
+use rheostat_packet::Mbuf;
 use rheostat_run::{Arrival, Arrivals, Output, Service, ShardSet};
 
 /// A service with state that hands each packet to a closure.
-pub struct PerPacket<L, F> {
+struct PerPacket<F> {
     handle: F,
-    local: PhantomData<fn() -> L>,
 }
 
-/// A service that calls `handle` for each packet, with `L` as state per shard. `handle` sends, consumes or drops the
-/// packet.
-pub fn per_packet<L, F>(handle: F) -> PerPacket<L, F>
+/// A service that calls `handle` for each packet, which sends, consumes or drops it.
+pub fn per_packet<F>(handle: F) -> Box<dyn Service>
 where
-    L: Send + 'static,
-    F: FnMut(Mbuf, &Arrival, &mut ShardSet<L>, &mut Output) + Send + 'static,
+    F: FnMut(Mbuf, &Arrival, &mut ShardSet, &mut Output) + Send + 'static,
 {
-    PerPacket { handle, local: PhantomData }
+    Box::new(PerPacket { handle })
 }
 
 /// A service that sends every packet to the first device.
-pub type Bounce = PerPacket<(), fn(Mbuf, &Arrival, &mut ShardSet<()>, &mut Output)>;
-
-/// A [`Bounce`].
-pub fn bounce() -> Bounce {
+pub fn bounce() -> Box<dyn Service> {
     per_packet(|packet, _, _, out| out.send(DeviceId(0), packet))
 }
 
@@ -35,7 +27,7 @@ pub fn bounce() -> Bounce {
 ///
 /// # Panics
 /// When the lane does not own the packet's shard, or the table is full.
-pub fn note_order<L>(packet: &Mbuf, arrival: &Arrival, shards: &mut ShardSet<L>, out: &Output) {
+pub fn note_order(packet: &Mbuf, arrival: &Arrival, shards: &mut ShardSet, out: &Output) {
     let shard = shards.get_mut(arrival.shard).expect("a packet meets its shard");
     if shard.table.find_now(arrival.hash, &arrival.key).is_none() {
         shard.table.insert(arrival.hash, &arrival.key, arrival.now).expect("room");
@@ -48,28 +40,11 @@ pub fn note_order<L>(packet: &Mbuf, arrival: &Arrival, shards: &mut ShardSet<L>,
     }
 }
 
-impl<L, F> Service for PerPacket<L, F>
+impl<F> Service for PerPacket<F>
 where
-    L: Send + 'static,
-    F: FnMut(Mbuf, &Arrival, &mut ShardSet<L>, &mut Output) + Send + 'static,
+    F: FnMut(Mbuf, &Arrival, &mut ShardSet, &mut Output) + Send + 'static,
 {
-    type Local = L;
-
-    const STATEFUL: bool = true;
-
-    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet<L>, out: &mut Output) {
+    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
         arrivals.drain(|packet, arrival| (self.handle)(packet, arrival, shards, out));
-    }
-
-    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
-        unreachable!("a service with state is given arrivals")
-    }
-
-    fn tick(&mut self, _: &mut ShardSet<L>, _: &mut Output, _: Time) {}
-
-    fn finish(&mut self, _: &mut ShardSet<L>, _: &mut Output, _: Time) {}
-
-    fn next_deadline(&self) -> Option<Time> {
-        None
     }
 }

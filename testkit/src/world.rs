@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{CoreId, DeviceId, LaneId, ShardId, Time};
+use rheostat_base::{CoreId, DeviceId, LaneId, Time};
 use rheostat_io::{Collected, Collector, Device, Driver, FaultConfig, FaultyDevice, Pacing};
 use rheostat_io::{SimConfig, SimNic, Stepper};
 use rheostat_nf::function::Firewall;
-use rheostat_nf::function::firewall::{FirewallConfig, Limits, TcpOptions};
+use rheostat_nf::function::firewall::{FirewallConfig, TcpOptions};
 use rheostat_nf::{ChainService, Seeds, Stage, make_shards};
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
@@ -66,9 +66,9 @@ impl Setup {
 }
 
 /// A run that is not over.
-pub struct World<S: Service = FirewallService> {
+pub struct World {
     /// Its lanes.
-    pub lanes: Vec<Lane<S>>,
+    pub lanes: Vec<Lane>,
     /// The time, which only the test advances.
     pub now: Time,
     stepper: Stepper,
@@ -95,24 +95,22 @@ pub struct Outcome {
     pub device_dropped: u64,
 }
 
-/// A shard of a world.
-pub type FirewallShard = Box<Shard<Limits>>;
+/// A shard of a world, which keeps the [`Limits`] of the firewall.
+pub type FirewallShard = Box<Shard>;
 
 impl World {
     /// A world with the firewall in every lane.
     pub fn open(setup: &Setup, source: Box<dyn Source>) -> World {
         World::with(setup, source, |_, service| service, |shard| shard)
     }
-}
 
-impl<S: Service<Local = Limits>> World<S> {
     /// A world whose services and shards a test may change before the lanes get them.
-    pub fn with(
+    pub fn with<S: Service>(
         setup: &Setup,
         source: Box<dyn Source>,
         wrap: impl Fn(LaneId, FirewallService) -> S,
-        mut change: impl FnMut(FirewallShard) -> FirewallShard,
-    ) -> World<S> {
+        change: impl FnMut(FirewallShard) -> FirewallShard,
+    ) -> World {
         let pool = MempoolConfig { buffers: setup.buffers, ..MempoolConfig::default() };
         let pool = Mempool::new(&pool).expect("memory for packets");
         let inside: PrefixList = ["10.0.0.0/8", "fd00::/8"]
@@ -148,7 +146,7 @@ impl<S: Service<Local = Limits>> World<S> {
         };
         let (layout, seeds) = (Arc::new(layout), Seeds { shards: 5 });
         let shards = make_shards(&*chain, &steering, table, layout, hasher, fragments, seeds);
-        let mut shards: Vec<_> = shards.expect("memory for flows").into_iter().map(Some).collect();
+        let shards = shards.expect("memory for flows").into_iter().map(change);
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes: setup.lanes,
@@ -162,9 +160,11 @@ impl<S: Service<Local = Limits>> World<S> {
         };
         let routes = Routes(vec![DeviceId(0)]);
         let mut devices = vec![device];
-        let service = |lane| wrap(lane, ChainService::new(chain.clone(), routes.clone()));
-        let shard = |id: ShardId| change(shards[id.index()].take().expect("asked for once"));
-        let lanes = build_lanes(&config, &mut devices, service, shard).expect("lanes fit");
+        let service = |lane| {
+            Box::new(wrap(lane, ChainService::new(chain.clone(), routes.clone())))
+                as Box<dyn Service>
+        };
+        let lanes = build_lanes(&config, &mut devices, service, shards).expect("lanes fit");
         let device = devices.pop().expect("one device");
         let cache = PoolCache::new(pool.clone());
         let shards = setup.shards;

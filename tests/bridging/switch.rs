@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{CoreId, DeviceId, ShardId, Time};
+use rheostat_base::{CoreId, DeviceId, Time};
 use rheostat_io::{Collected, Collector, Device, Driver, Pacing, SimConfig, SimNic};
 use rheostat_nf::function::Bridge;
 use rheostat_nf::function::bridge::BridgeConfig;
-use rheostat_nf::{ChainService, DeviceSet, Seeds, Shared, make_shards, steering_for};
+use rheostat_nf::{DeviceSet, Seeds, shipped};
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
@@ -15,7 +15,7 @@ use rheostat_run::{
     Figures, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, TimeSource, Violation,
 };
 use rheostat_state::txn::Objects;
-use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
+use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_traffic::Source;
 
@@ -35,13 +35,11 @@ pub(crate) fn run(config: BridgeConfig, lanes: usize, ports: Vec<Box<dyn Source>
     let pool = MempoolConfig { buffers: 4_096, ..MempoolConfig::default() };
     let pool = Mempool::new(&pool).expect("memory for packets");
     let objects = Objects::new(lanes);
-    let mut layout = StateLayout::new();
     let bridge = Bridge::new(config, &objects);
-    let chain = Shared::new(bridge, &objects, &mut layout).expect("no state");
+    let chain = shipped::bridge(bridge, &objects).expect("no state");
     let orientations = vec![Orientation::Inside; ports.len()];
     let steering = Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, orientations);
-    let steering =
-        Arc::new(steering_for(&chain, steering.expect("sizes that fit")).expect("a set"));
+    let steering = Arc::new(chain.steering_for(steering.expect("sizes that fit")).expect("a set"));
     let collectors: Vec<_> = ports.iter().map(|_| Collector::new()).collect();
     let mut devices: Vec<Box<dyn Device>> = Vec::new();
     let mut steppers = Vec::new();
@@ -58,9 +56,8 @@ pub(crate) fn run(config: BridgeConfig, lanes: usize, ports: Vec<Box<dyn Source>
     let hasher = FlowHasher::new([3, 1, 4, 1, 5, 9, 2]);
     let table = TableConfig { capacity: 1, aliases: false };
     let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: 2 });
-    let layout = Arc::new(layout);
-    let made = make_shards(&chain, &steering, table, layout, hasher, fragments, seeds);
-    let mut made: Vec<_> = made.expect("memory for shards").into_iter().map(Some).collect();
+    let made = chain.make_shards(&steering, table, hasher, fragments, seeds);
+    let made = made.expect("memory for shards");
     let config = RuntimeConfig {
         polling: Polling::Busy,
         lanes,
@@ -73,10 +70,8 @@ pub(crate) fn run(config: BridgeConfig, lanes: usize, ports: Vec<Box<dyn Source>
         reporting: LoadReporting::Shards,
     };
     let routes = Routes((0..devices.len() as u8).map(DeviceId).collect());
-    let chain = Arc::new(chain);
-    let service = |_| ChainService::new(chain.clone(), routes.clone());
-    let shard = |id: ShardId| made[id.index()].take().expect("asked for once");
-    let mut lanes = build_lanes(&config, &mut devices, service, shard).expect("lanes fit");
+    let service = |_| chain.service(&routes, None, lanes);
+    let mut lanes = build_lanes(&config, &mut devices, service, made).expect("lanes fit");
     let mut cache = PoolCache::new(pool.clone());
     let mut now = Time::ZERO;
     loop {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rheostat_base::{CoreId, DeviceId, DropReason, ShardId, Time};
+use rheostat_base::{CoreId, DeviceId, DropReason, Time};
 use rheostat_control::Config;
 use rheostat_control::config::FunctionConfig;
 use rheostat_control::config::nat::NatFunction;
@@ -14,16 +14,14 @@ use rheostat_ip::Network;
 use rheostat_nf::function::monitor::MonitorLog;
 use rheostat_nf::function::nat::{NatConfig, SharedNat};
 use rheostat_nf::function::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
-use rheostat_nf::{
-    Chain, ChainService, Empty, Seeds, Shared, Stage, Then, make_shards, steering_for,
-};
+use rheostat_nf::{AnyChain, Seeds, shipped};
 use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{Lane, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, TimeSource};
 use rheostat_state::txn::Objects;
-use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
+use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_traffic::{Arrival, Source};
 
@@ -59,8 +57,8 @@ impl Source for Frames {
     }
 }
 
-struct Rig<C: Chain> {
-    lanes: Vec<Lane<ChainService<C>>>,
+struct Rig {
+    lanes: Vec<Lane>,
     feeds: [Frames; 2],
     steppers: Vec<Stepper>,
     devices: Vec<Box<dyn Device>>,
@@ -76,66 +74,49 @@ const APART: u64 = 1_000;
 /// Runs a case; returns how many packets were sent.
 pub(crate) fn run(script: &Script, lanes: usize) -> Result<usize, String> {
     let config = configure(script)?;
-    let mut layout = StateLayout::new();
-    match config.chain.as_slice() {
-        [] => run_chain(script, &config, Empty, layout, lanes),
-        [FunctionConfig::Firewall(firewall)] => {
-            let chain = Stage::new(Firewall::new(firewall.clone()), &mut layout);
-            run_chain(script, &config, chain.expect("room for one state"), layout, lanes)
-        }
+    let (chain, control) = chain(script, &config, lanes)?;
+    run_chain(script, &config, &chain, lanes, control)
+}
+
+/// The chain of a case, and what its function is told on the way.
+fn chain(script: &Script, config: &Config, lanes: usize) -> Result<(AnyChain, Control), String> {
+    let mut control = Control::default();
+    let objects = Objects::new(lanes);
+    let chain = match config.chain.as_slice() {
+        [] => Ok(shipped::empty()),
+        [FunctionConfig::Firewall(firewall)] => shipped::firewall(Firewall::new(firewall.clone())),
         [FunctionConfig::AntiDdos(antiddos)] => {
-            let objects = Objects::new(lanes);
-            let function = AntiDdos::new(antiddos.clone(), &objects);
-            let chain = Shared::new(function, &objects, &mut layout).expect("room for one state");
-            run_chain(script, &config, chain, layout, lanes)
+            shipped::antiddos(AntiDdos::new(antiddos.clone(), &objects), &objects)
         }
         [FunctionConfig::Bridge(bridge)] => {
-            let objects = Objects::new(lanes);
-            let function = Bridge::new(bridge.clone(), &objects);
-            let chain = Shared::new(function, &objects, &mut layout).expect("room for one state");
-            run_chain(script, &config, chain, layout, lanes)
+            shipped::bridge(Bridge::new(bridge.clone(), &objects), &objects)
         }
         [FunctionConfig::Portscan(portscan)] => {
-            let objects = Objects::new(lanes);
-            let function = Portscan::new(portscan.clone(), &objects);
-            let chain = Shared::new(function, &objects, &mut layout).expect("room for one state");
-            run_chain(script, &config, chain, layout, lanes)
+            shipped::portscan(Portscan::new(portscan.clone(), &objects), &objects)
         }
         [FunctionConfig::Lb(lb)] => {
             let function = Lb::new(lb.clone());
-            let control = Control::of(&function, lb, script);
-            let chain = Stage::new(function, &mut layout).expect("room for one state");
-            run_controlled(script, &config, chain, layout, lanes, control)
+            control = Control::of(&function, lb, script);
+            shipped::lb(function)
         }
         [FunctionConfig::Monitor(monitor)] => {
             let log = MonitorLog::new();
-            let function = Monitor::new(monitor.monitor.clone(), Some(log.clone()));
-            let chain = Stage::new(function, &mut layout).expect("room for one state");
-            run_controlled(script, &config, chain, layout, lanes, Control::over(log))
+            control = Control::over(log.clone());
+            shipped::monitor(Monitor::new(monitor.monitor.clone(), Some(log)))
         }
         [FunctionConfig::Nat(NatFunction { nat, sharing: Some(sharing), .. })] => {
-            let (objects, mut rng) = (Objects::new(lanes), StdRng::seed_from_u64(3));
+            let mut rng = StdRng::seed_from_u64(3);
             let nat = SharedNat::new(nat.clone(), *sharing, &objects, &mut rng);
-            let nat = nat.map_err(|error| error.to_string())?;
-            let chain = Shared::new(nat, &objects, &mut layout).expect("room for one state");
-            run_chain(script, &config, chain, layout, lanes)
+            shipped::shared_nat(nat.map_err(|error| error.to_string())?, &objects)
         }
-        [FunctionConfig::Nat(nat)] => {
-            let chain = Stage::new(make_nat(&nat.nat)?, &mut layout).expect("room for one state");
-            run_chain(script, &config, chain, layout, lanes)
-        }
-        [FunctionConfig::Policer(policer)] => {
-            let chain = Stage::new(Policer::new(policer.clone()), &mut layout);
-            run_chain(script, &config, chain.expect("room for one state"), layout, lanes)
-        }
+        [FunctionConfig::Nat(nat)] => shipped::nat(make_nat(&nat.nat)?),
+        [FunctionConfig::Policer(policer)] => shipped::policer(Policer::new(policer.clone())),
         [FunctionConfig::Firewall(firewall), FunctionConfig::Nat(nat)] => {
-            let first = Stage::new(Firewall::new(firewall.clone()), &mut layout);
-            let second = Stage::new(make_nat(&nat.nat)?, &mut layout);
-            let chain = Then(first.expect("room for one state"), second.expect("room for another"));
-            run_chain(script, &config, chain, layout, lanes)
+            shipped::firewall_nat(Firewall::new(firewall.clone()), make_nat(&nat.nat)?)
         }
-        _ => Err(format!("{}: no rig for this chain", script.name)),
-    }
+        _ => return Err(format!("{}: no rig for this chain", script.name)),
+    };
+    Ok((chain.expect("room for the states"), control))
 }
 
 fn make_nat(config: &NatConfig) -> Result<Nat, String> {
@@ -159,28 +140,16 @@ fn configure(script: &Script) -> Result<Config, String> {
     Config::parse(&text, &name).map(|(config, _)| config).map_err(|report| report.render(false))
 }
 
-fn run_chain<C: Chain>(
+fn run_chain(
     script: &Script,
     config: &Config,
-    chain: C,
-    layout: StateLayout,
-    lanes: usize,
-) -> Result<usize, String> {
-    run_controlled(script, config, chain, layout, lanes, Control::default())
-}
-
-/// Runs a chain whose function is told something on the way.
-fn run_controlled<C: Chain>(
-    script: &Script,
-    config: &Config,
-    chain: C,
-    layout: StateLayout,
+    chain: &AnyChain,
     lanes: usize,
     mut control: Control,
 ) -> Result<usize, String> {
     let network = script.topology.as_ref().map(|topology| topology.build()).transpose();
     let network = network.map_err(|problem| format!("{}: {problem}", script.name))?;
-    let mut rig = Rig::new(config, chain, layout, lanes, network);
+    let mut rig = Rig::new(config, chain, lanes, network);
     let mut names = Names::default();
     let mut before = [0; DropReason::COUNT];
     // What was sent into the rig so far, by line.
@@ -328,19 +297,13 @@ fn difference(expected: &[u8], got: &[u8]) -> String {
     }
 }
 
-impl<C: Chain> Rig<C> {
-    fn new(
-        config: &Config,
-        chain: C,
-        layout: StateLayout,
-        lanes: usize,
-        network: Option<Arc<Network>>,
-    ) -> Rig<C> {
+impl Rig {
+    fn new(config: &Config, chain: &AnyChain, lanes: usize, network: Option<Arc<Network>>) -> Rig {
         let shards = config.state.shards;
         let orientations = vec![Orientation::Inside, Orientation::Outside];
         let key = HashKey::new(std::array::from_fn(|i| (i as u8).wrapping_mul(37) ^ 0x5a));
         let steering = Steering::new(&key, 128, shards, orientations).expect("sizes that fit");
-        let steering = Arc::new(steering_for(&chain, steering).expect("something in common"));
+        let steering = Arc::new(chain.steering_for(steering).expect("something in common"));
         let pool = MempoolConfig { buffers: 512, ..MempoolConfig::default() };
         let pool = Mempool::new(&pool).expect("memory for packets");
         let collectors = [Collector::new(), Collector::new()];
@@ -357,15 +320,13 @@ impl<C: Chain> Rig<C> {
             steppers.push(nic.stepper().expect("a stepped NIC has a stepper"));
             devices.push(Box::new(nic));
         }
-        let chain = Arc::new(chain);
         let capacity = config.state.flows_per_shard() as usize;
         let table = TableConfig { capacity, aliases: false };
         let hasher = FlowHasher::new([3, 1, 4, 1, 5, 9, 2]);
         let fragments = FragmentConfig { held: 16, ..FragmentConfig::default() };
         let seeds = Seeds { shards: 2 };
-        let layout = Arc::new(layout);
-        let made = make_shards(&*chain, &steering, table, layout, hasher, fragments, seeds);
-        let mut made: Vec<_> = made.expect("memory for flows").into_iter().map(Some).collect();
+        let made = chain.make_shards(&steering, table, hasher, fragments, seeds);
+        let made = made.expect("memory for flows");
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes,
@@ -378,15 +339,8 @@ impl<C: Chain> Rig<C> {
             reporting: LoadReporting::Shards,
         };
         let routes = Routes(vec![DeviceId(1), DeviceId(0)]);
-        let service = |_| {
-            let service = ChainService::new(chain.clone(), routes.clone());
-            match &network {
-                Some(network) => service.with_network(network.clone(), lanes),
-                None => service,
-            }
-        };
-        let shard = |id: ShardId| made[id.index()].take().expect("asked for once");
-        let lanes = build_lanes(&config, &mut devices, service, shard).expect("lanes fit");
+        let service = |_| chain.service(&routes, network.as_ref(), lanes);
+        let lanes = build_lanes(&config, &mut devices, service, made).expect("lanes fit");
         let cache = PoolCache::new(pool.clone());
         Rig { lanes, feeds, steppers, devices, collectors, pool, cache, shards }
     }

@@ -8,7 +8,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
 use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_io::Pacing;
-use rheostat_run::{Lane, Move, Mover, Service, TimeSource};
+use rheostat_run::{Lane, Move, Mover, TimeSource};
 use rheostat_traffic::{Mix, MixConfig};
 
 use crate::migration::journal::Journal;
@@ -206,7 +206,7 @@ fn settle(schedule: &mut Schedule) {
 }
 
 /// Polls every lane once.
-pub(crate) fn poll_all<S: Service>(lanes: &mut [Lane<S>], now: Time) {
+pub(crate) fn poll_all(lanes: &mut [Lane], now: Time) {
     for lane in lanes {
         lane.poll(now);
     }

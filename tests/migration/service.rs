@@ -31,7 +31,7 @@ pub(crate) fn hasher() -> FlowHasher {
 }
 
 /// A shard without clients.
-pub(crate) fn shard(id: ShardId) -> Box<Shard<Store>> {
+pub(crate) fn shard(id: ShardId) -> Box<Shard> {
     let table = TableConfig { capacity: 1, aliases: false };
     let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher()).expect("memory");
     let fragments = FragmentTracker::new(FragmentConfig::default());
@@ -51,8 +51,8 @@ struct Served {
 }
 
 /// Everything in motion.
-struct Rig<S: Service> {
-    lanes: Vec<Lane<S>>,
+struct Rig {
+    lanes: Vec<Lane>,
     members: Stepped<Request, Work, fn(Request) -> Work>,
     mover: Mover,
     table: Arc<LateTable>,
@@ -66,9 +66,9 @@ struct Rig<S: Service> {
     worked_while_moving: u64,
 }
 
-impl<S: Service<Local = Store>> Rig<S> {
+impl Rig {
     /// The run that follows from a seed, of services that a test may wrap.
-    fn new(seed: u64, wrap: impl Fn(KeyValue) -> S) -> Rig<S> {
+    fn new<S: Service>(seed: u64, wrap: impl Fn(KeyValue) -> S) -> Rig {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut one_of = |numbers: &[usize]| *numbers.choose(&mut rng).expect("one");
         let (lanes, shards) = (one_of(&[2, 3, 5]), one_of(&[8, 32, 128]));
@@ -96,7 +96,10 @@ impl<S: Service<Local = Store>> Rig<S> {
         let config = PoolConfig { members: vec![None; members], lanes, shards, depth };
         let (members, desks) = Stepped::new(&config, work as fn(Request) -> Work).expect("a pool");
         let mut desks = desks.into_iter();
-        let service = |_| wrap(KeyValue { desk: desks.next().expect("one per lane") });
+        let service = |_| {
+            let service = wrap(KeyValue { desk: desks.next().expect("one per lane") });
+            Box::new(service) as Box<dyn Service>
+        };
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes,
@@ -108,7 +111,8 @@ impl<S: Service<Local = Store>> Rig<S> {
             hasher: hasher(),
             reporting: LoadReporting::Shards,
         };
-        let mut lanes = build_lanes(&config, &mut devices, service, shard).expect("lanes fit");
+        let made = (0..shards).map(|id| shard(ShardId(id as u16)));
+        let mut lanes = build_lanes(&config, &mut devices, service, made).expect("lanes fit");
         let device = devices.pop().expect("one device");
         let table = LateTable::new(device.table().expect("the NIC has one"), Fences::Strict);
         let mover = Mover::new(&mut lanes, vec![table.clone()]);
@@ -257,11 +261,7 @@ fn a_seed_of_the_service_repeats_itself() {
 struct Backwards(KeyValue);
 
 impl Service for Backwards {
-    type Local = Store;
-
-    const STATEFUL: bool = true;
-
-    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet<Store>, out: &mut Output) {
+    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
         let mut placed = Vec::new();
         arrivals.drain(|packet, arrival| placed.push(Placed { packet, arrival: *arrival }));
         placed.into_iter().rev().for_each(|placed| arrivals.push(placed));
@@ -272,20 +272,8 @@ impl Service for Backwards {
         self.0.desk()
     }
 
-    fn complete(&mut self, shards: &mut ShardSet<Store>, out: &mut Output, now: Time) {
+    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         self.0.complete(shards, out, now);
-    }
-
-    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
-        unreachable!("a service with state is given arrivals")
-    }
-
-    fn tick(&mut self, _: &mut ShardSet<Store>, _: &mut Output, _: Time) {}
-
-    fn finish(&mut self, _: &mut ShardSet<Store>, _: &mut Output, _: Time) {}
-
-    fn next_deadline(&self) -> Option<Time> {
-        None
     }
 }
 

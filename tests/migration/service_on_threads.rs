@@ -37,7 +37,7 @@ fn serve(polling: Polling, depth: usize) -> u64 {
     let config = PoolConfig { members: vec![None; MEMBERS], lanes: LANES, shards: SHARDS, depth };
     let (members, desks) = Pool::start(&config, work).unwrap();
     let mut desks = desks.into_iter();
-    let service = |_| KeyValue { desk: desks.next().unwrap() };
+    let service = |_| Box::new(KeyValue { desk: desks.next().unwrap() }) as Box<dyn Service>;
     let config = RuntimeConfig {
         polling,
         lanes: LANES,
@@ -49,7 +49,8 @@ fn serve(polling: Polling, depth: usize) -> u64 {
         hasher: hasher(),
         reporting: LoadReporting::Shards,
     };
-    let runtime = Runtime::start(config, vec![device], Clock::new(), service, shard).unwrap();
+    let shards = (0..SHARDS).map(|id| shard(ShardId(id as u16)));
+    let runtime = Runtime::start(config, vec![device], Clock::new(), service, shards).unwrap();
 
     let mut rng = StdRng::seed_from_u64(7);
     let last = Instant::now() + Duration::from_secs(300);

@@ -11,9 +11,9 @@ use rheostat::{
     Admission, Chain, Cx, Distributed, Map, Mix, MixConfig, NetworkFunction, Objects, Outcome,
     Packet, PacketSet, ShardInfo, Shared, StateLayout, Vector, Verdict,
 };
-use rheostat_base::{Clock, DeviceId, LaneId, ShardId, Time};
+use rheostat_base::{Clock, DeviceId, LaneId, Time};
 use rheostat_io::{Collector, Pacing, SimConfig, SimNic};
-use rheostat_nf::{ChainService, Seeds, make_shards, steering_for};
+use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
     Figures, LaneSample, LoadReporting, Polling, Routes, RunReport, Runtime, RuntimeConfig,
@@ -135,7 +135,8 @@ fn run_on_threads<C: Chain>(
     let pool = MempoolConfig { buffers: 4_096, ..MempoolConfig::default() };
     let pool = Mempool::new(&pool).unwrap();
     let steering = Steering::new(&HashKey::MICROSOFT, 128, 64, vec![Orientation::Inside]).unwrap();
-    let steering = Arc::new(steering_for(&chain, steering).unwrap());
+    let chain = AnyChain::new(chain, layout);
+    let steering = Arc::new(chain.steering_for(steering).unwrap());
     let mut nic = SimConfig::new("nic", lanes as u16, steering.clone());
     nic.pacing = Pacing::Lossless;
     let collector = Collector::new();
@@ -144,9 +145,7 @@ fn run_on_threads<C: Chain>(
     let hasher = FlowHasher::new([11, 22, 33, 44, 55, 66, 77]);
     let table = TableConfig { capacity: 1_024, aliases: false };
     let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: 1 });
-    let layout = Arc::new(layout);
-    let shards = make_shards(&chain, &steering, table, layout, hasher, fragments, seeds).unwrap();
-    let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
+    let shards = chain.make_shards(&steering, table, hasher, fragments, seeds).unwrap();
     let config = RuntimeConfig {
         polling: Polling::Busy,
         lanes,
@@ -158,11 +157,10 @@ fn run_on_threads<C: Chain>(
         hasher,
         reporting: LoadReporting::Shards,
     };
-    let chain = Arc::new(chain);
-    let service = |_| ChainService::new(chain.clone(), Routes(vec![DeviceId(0)]));
-    let shard = |id: ShardId| shards[id.index()].take().unwrap();
+    let routes = Routes(vec![DeviceId(0)]);
+    let service = |_| chain.service(&routes, None, lanes);
     let runtime =
-        Runtime::start(config, vec![Box::new(nic)], Clock::new(), service, shard).unwrap();
+        Runtime::start(config, vec![Box::new(nic)], Clock::new(), service, shards).unwrap();
     let start = Instant::now();
     while !runtime.is_finished() {
         assert!(start.elapsed() < LIMIT, "the run does not end");

@@ -7,10 +7,8 @@ use std::sync::Arc;
 
 use rheostat_nf::function::Firewall;
 use rheostat_nf::function::firewall::{FirewallConfig, TcpOptions};
-use rheostat_nf::{Chain, Seeds, Stage, make_shards};
-use rheostat_state::{
-    ArenaError, FlowHasher, FragmentConfig, LayoutError, Shard, StateLayout, TableConfig,
-};
+use rheostat_nf::{AnyChain, Seeds, shipped};
+use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, LayoutError, Shard, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 
 pub(crate) use bounce::Bounce;
@@ -22,20 +20,19 @@ pub(crate) fn steering(buckets: usize, shards: usize) -> Result<Steering, Steeri
 }
 
 /// The firewall, which lets everything from inside out and picks connections up midway.
-pub(crate) fn firewall(layout: &mut StateLayout) -> Result<Stage<Firewall>, LayoutError> {
+pub(crate) fn firewall() -> Result<AnyChain, LayoutError> {
     let tcp = TcpOptions { pickup: true, ..TcpOptions::default() };
-    Stage::new(Firewall::new(FirewallConfig { tcp, ..FirewallConfig::default() }), layout)
+    shipped::firewall(Firewall::new(FirewallConfig { tcp, ..FirewallConfig::default() }))
 }
 
 /// Its shards, each with room for `capacity` flows.
-pub(crate) fn shards<C: Chain>(
-    chain: &C,
+pub(crate) fn shards(
+    chain: &AnyChain,
     steering: &Arc<Steering>,
-    layout: StateLayout,
     capacity: usize,
     (hasher, seed): (FlowHasher, u64),
-) -> Result<Vec<Box<Shard<C::Local>>>, ArenaError> {
+) -> Result<Vec<Box<Shard>>, ArenaError> {
     let (table, fragments) = (TableConfig { capacity, aliases: false }, FragmentConfig::default());
     let seeds = Seeds { shards: seed };
-    make_shards(chain, steering, table, Arc::new(layout), hasher, fragments, seeds)
+    chain.make_shards(steering, table, hasher, fragments, seeds)
 }

@@ -10,13 +10,11 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, CoreSet, DeviceId, DropReason, LaneId, ShardId};
 use rheostat_io::{Device, SimConfig, SimNic};
-use rheostat_nf::function::Firewall;
-use rheostat_nf::{ChainService, Stage};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
     LaneSample, LoadReporting, Move, Polling, Routes, RunReport, Runtime, RuntimeConfig, TimeSource,
 };
-use rheostat_state::{FlowHasher, StateLayout};
+use rheostat_state::FlowHasher;
 use rheostat_traffic::{Mix, MixConfig};
 use serde::Serialize;
 
@@ -150,10 +148,7 @@ impl MigrateBench {
         shards.into_iter().map(away).collect()
     }
 
-    fn start(
-        &self,
-        witness: &Witness,
-    ) -> Result<Runtime<ChainService<Stage<Firewall>>>, BenchError> {
+    fn start(&self, witness: &Witness) -> Result<Runtime, BenchError> {
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
         let steering = Arc::new(dut::steering(BUCKETS, SHARDS)?);
 
@@ -170,11 +165,9 @@ impl MigrateBench {
         let nic = SimNic::open(nic, Box::new(mix), |_| witness.sink(self.sabotage), &pool)?;
         let devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
 
-        let mut layout = StateLayout::new();
-        let chain = Arc::new(dut::firewall(&mut layout)?);
+        let chain = dut::firewall()?;
         let hasher = FlowHasher::new(StdRng::seed_from_u64(self.seed).random());
-        let shards = dut::shards(&*chain, &steering, layout, FLOWS, (hasher, self.seed))?;
-        let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
+        let shards = dut::shards(&chain, &steering, FLOWS, (hasher, self.seed))?;
         let cores = CoreSet::available()?.cores().len();
         let config = RuntimeConfig {
             polling: Polling::Busy,
@@ -188,9 +181,8 @@ impl MigrateBench {
             reporting: LoadReporting::Shards,
         };
         let routes = Routes(vec![DeviceId(0)]);
-        let service = |_| ChainService::new(chain.clone(), routes.clone());
-        let shard = |id: ShardId| shards[id.index()].take().expect("each is asked for once");
-        Ok(Runtime::start(config, devices, Clock::new(), service, shard)?)
+        let service = |_| chain.service(&routes, None, self.lanes.into());
+        Ok(Runtime::start(config, devices, Clock::new(), service, shards)?)
     }
 
     fn row(&self, report: &RunReport, witness: &Witness) -> MigrateRow {

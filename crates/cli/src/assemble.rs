@@ -14,10 +14,10 @@ use rheostat_control::{Config, KernelFollower};
 use rheostat_io::{CaptureWriter, Device};
 use rheostat_ip::Network;
 use rheostat_nf::function::lb::check::HealthChecks;
-use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
+use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{LoadReporting, Polling, Routes, Runtime, RuntimeConfig, TimeSource};
-use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
+use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
 
 use crate::devices::{Devices, Opener};
@@ -53,11 +53,7 @@ impl Assembly {
     ///
     /// # Errors
     /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
-    pub(crate) fn new<C: Chain>(
-        config: Config,
-        chain: &C,
-        layout: &StateLayout,
-    ) -> Result<Assembly, Failure> {
+    pub(crate) fn new(config: Config, chain: &AnyChain) -> Result<Assembly, Failure> {
         config.check_inputs()?;
         let mut rng = randomness(config.run.seed);
         let cores = choose_cores(&config)?;
@@ -66,7 +62,7 @@ impl Assembly {
         let steering = Arc::new(steering(&config, chain, &mut rng)?);
         let pool = pool_config(&config, lanes);
         let limits = MemoryLimits::of_this_process();
-        let plan = memory_plan(&config, chain, layout, &steering, lanes);
+        let plan = memory_plan(&config, chain, &steering, lanes);
         plan.check(&limits)?;
         if let Some(warning) = plan.warning(&limits) {
             eprintln!("warning: {warning}");
@@ -123,24 +119,18 @@ impl Assembly {
         self.wiring.as_mut()?.follower.take()
     }
 
-    /// Starts a run of `chain`, whose functions have their places in `layout`.
+    /// Starts a run of `chain`.
     ///
     /// # Errors
     /// [`Failure`] when memory is lacking or a worker cannot be started.
-    pub(crate) fn start<C: Chain>(
-        mut self,
-        chain: C,
-        layout: StateLayout,
-    ) -> Result<Runtime<ChainService<C>>, Failure> {
+    pub(crate) fn start(mut self, chain: &AnyChain) -> Result<Runtime, Failure> {
         let hasher = FlowHasher::new(self.rng.random());
         let state = &self.config.state;
         let fragments = fragment_config(&self.config, self.pool.capacity());
         let capacity = usize::try_from(state.flows_per_shard()).unwrap_or(usize::MAX);
         let table = TableConfig { capacity, aliases: false };
         let seeds = Seeds { shards: self.rng.random() };
-        let shards =
-            make_shards(&chain, &self.steering, table, Arc::new(layout), hasher, fragments, seeds)?;
-        let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
+        let shards = chain.make_shards(&self.steering, table, hasher, fragments, seeds)?;
         let handoff_capacity = handoff_capacity(&self.config, self.pool.capacity());
         let config = RuntimeConfig {
             polling: polling(&self.config),
@@ -157,21 +147,11 @@ impl Assembly {
                 _ => LoadReporting::Shards,
             },
         };
-        let chain = Arc::new(chain);
         let routes = routes(&self.config.devices);
         let network = self.wiring.map(|wiring| wiring.network);
         let lanes = self.lanes;
-        let service = |_| {
-            let service = ChainService::new(chain.clone(), routes.clone());
-            match &network {
-                Some(network) => service.with_network(network.clone(), lanes),
-                None => service,
-            }
-        };
-        let shard = |id: rheostat_base::ShardId| {
-            shards[id.index()].take().expect("each shard is asked for once")
-        };
-        Ok(Runtime::start(config, self.devices, self.clock, service, shard)?)
+        let service = |_| chain.service(&routes, network.as_ref(), lanes);
+        Ok(Runtime::start(config, self.devices, self.clock, service, shards)?)
     }
 }
 
@@ -213,10 +193,9 @@ fn fragment_config(config: &Config, buffers: usize) -> FragmentConfig {
     }
 }
 
-fn memory_plan<C: Chain>(
+fn memory_plan(
     config: &Config,
-    chain: &C,
-    layout: &StateLayout,
+    chain: &AnyChain,
     steering: &Arc<Steering>,
     lanes: usize,
 ) -> MemoryPlan {
@@ -228,21 +207,17 @@ fn memory_plan<C: Chain>(
         fragments: fragment_config(config, buffers),
         pool: &pool,
     };
-    MemoryPlan::of(config, chain, layout, steering, &sizes)
+    MemoryPlan::of(config, chain, steering, &sizes)
 }
 
 /// What memory a run of `config` takes, whose chain is `chain`.
 ///
 /// # Errors
 /// [`Failure`] when packets cannot be placed so, or cores are lacking.
-pub(crate) fn plan_memory<C: Chain>(
-    config: &Config,
-    chain: &C,
-    layout: &StateLayout,
-) -> Result<MemoryPlan, Failure> {
+pub(crate) fn plan_memory(config: &Config, chain: &AnyChain) -> Result<MemoryPlan, Failure> {
     let lanes = lane_count(config)?;
     let steering = Arc::new(steering(config, chain, &mut randomness(config.run.seed))?);
-    Ok(memory_plan(config, chain, layout, &steering, lanes))
+    Ok(memory_plan(config, chain, &steering, lanes))
 }
 
 /// Where a run would put packets.
@@ -255,7 +230,7 @@ pub(crate) struct Layout {
 ///
 /// # Errors
 /// [`Failure`] when packets cannot be placed so, or cores are lacking.
-pub(crate) fn lay_out<C: Chain>(config: &Config, chain: &C) -> Result<Layout, Failure> {
+pub(crate) fn lay_out(config: &Config, chain: &AnyChain) -> Result<Layout, Failure> {
     let lanes = lane_count(config)?;
     Ok(Layout { steering: steering(config, chain, &mut randomness(config.run.seed))?, lanes })
 }
@@ -293,11 +268,11 @@ fn lanes(config: &Config, cores: &[CoreId]) -> usize {
 
 /// How packets are placed. A function that chooses ports gets a hash key under which each shard has its
 /// share of them: of random ones, three of four are such.
-fn steering<C: Chain>(config: &Config, chain: &C, rng: &mut StdRng) -> Result<Steering, Failure> {
+fn steering(config: &Config, chain: &AnyChain, rng: &mut StdRng) -> Result<Steering, Failure> {
     let with = |key: &HashKey| {
         let orientations = config.devices.iter().map(|device| device.orientation.clone()).collect();
         let (buckets, shards) = (config.steering.buckets, config.state.shards);
-        steering_for(chain, Steering::new(key, buckets, shards, orientations)?)
+        chain.steering_for(Steering::new(key, buckets, shards, orientations)?)
     };
     Ok(match config.steering.key {
         HashKeyChoice::Symmetric => with(&HashKey::symmetric())?,

@@ -1,5 +1,4 @@
-//! The chains that a configuration can name. Each is compiled as a whole, so that packets pass it
-//! without virtual calls.
+//! The chains that a configuration can name.
 
 use std::sync::Arc;
 
@@ -10,29 +9,27 @@ use rheostat_nf::function::lb::HealthBoard;
 use rheostat_nf::function::monitor::MonitorLog;
 use rheostat_nf::function::nat::{MappingLog, PortUsage, SharedNat};
 use rheostat_nf::function::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
-use rheostat_nf::{Chain, Empty, Shared, Stage, Then};
+use rheostat_nf::{AnyChain, shipped};
 use rheostat_observe::{FlowLines, LogMonitor, LogWriter, PortBoard};
-use rheostat_state::StateLayout;
 use rheostat_state::txn::Objects;
 
 use crate::assemble::randomness;
 use crate::failure::Failure;
 use crate::port_warning::PortWatch;
 
-/// What is to be done with a chain once its type is known.
-pub(crate) trait WithChain {
-    type Output;
+/// A chain, and what goes on beside it.
+pub(crate) struct BuiltChain {
+    pub(crate) chain: AnyChain,
+    /// Where the health of its backends is changed, if it balances load.
+    pub(crate) board: Option<Arc<HealthBoard>>,
+    pub(crate) log: Log,
+}
 
-    /// Told, before the chain, where the health of its backends is changed, if it balances load.
-    fn balances(&mut self, _board: Arc<HealthBoard>) {}
-
-    /// Told, before the chain, how many ports its NAT has in use, if it has one.
-    fn watches(&mut self, _ports: Arc<PortBoard>) {}
-
-    /// Told, before the chain, of a log that is written, if there is one.
-    fn logs_to(&mut self, _log: LogMonitor) {}
-
-    fn with<C: Chain>(self, chain: C, layout: StateLayout) -> Result<Self::Output, Failure>;
+impl BuiltChain {
+    /// A chain beside which nothing goes on.
+    fn alone(chain: AnyChain) -> BuiltChain {
+        BuiltChain { chain, board: None, log: Log::default() }
+    }
 }
 
 /// Whether the files that functions log to are written.
@@ -42,78 +39,67 @@ pub(crate) enum Logs {
     LeftAlone,
 }
 
-/// Builds the chain of these functions, which the configuration has checked, for so many lanes, and passes it on. With
-/// a seed it is the same each time.
-pub(crate) fn build<W: WithChain>(
+/// Builds the chain of these functions, which the configuration has checked, for so many lanes. With a seed it is the same
+/// each time.
+///
+/// # Errors
+/// [`Failure`] when a function cannot be made as configured, or a log cannot be written.
+pub(crate) fn build(
     functions: &[FunctionConfig],
     lanes: usize,
     seed: Option<u64>,
     logs: Logs,
-    mut work: W,
-) -> Result<W::Output, Failure> {
-    let mut layout = StateLayout::new();
-    match functions {
+) -> Result<BuiltChain, Failure> {
+    let objects = || objects_of(lanes, seed);
+    Ok(match functions {
         // A router is what every chain is whose devices have addresses.
-        [] | [FunctionConfig::Router] => work.with(Empty, layout),
+        [] | [FunctionConfig::Router] => BuiltChain::alone(shipped::empty()),
         [FunctionConfig::Firewall(firewall)] => {
-            let chain = Stage::new(Firewall::new(firewall.clone()), &mut layout)?;
-            work.with(chain, layout)
+            BuiltChain::alone(shipped::firewall(Firewall::new(firewall.clone()))?)
         }
         [FunctionConfig::AntiDdos(antiddos)] => {
-            let objects = objects_of(lanes, seed);
+            let objects = objects();
             let antiddos = AntiDdos::new(antiddos.clone(), &objects);
-            work.with(Shared::new(antiddos, &objects, &mut layout)?, layout)
+            BuiltChain::alone(shipped::antiddos(antiddos, &objects)?)
         }
         [FunctionConfig::Bridge(bridge)] => {
-            let objects = objects_of(lanes, seed);
+            let objects = objects();
             let bridge = Bridge::new(bridge.clone(), &objects);
-            work.with(Shared::new(bridge, &objects, &mut layout)?, layout)
+            BuiltChain::alone(shipped::bridge(bridge, &objects)?)
         }
         [FunctionConfig::Portscan(portscan)] => {
-            let objects = objects_of(lanes, seed);
+            let objects = objects();
             let portscan = Portscan::new(portscan.clone(), &objects);
-            work.with(Shared::new(portscan, &objects, &mut layout)?, layout)
+            BuiltChain::alone(shipped::portscan(portscan, &objects)?)
         }
         [FunctionConfig::Lb(lb)] => {
             let lb = Lb::new(lb.clone());
-            work.balances(lb.board());
-            let chain = Stage::new(lb, &mut layout)?;
-            work.with(chain, layout)
+            let board = Some(lb.board());
+            BuiltChain { board, ..BuiltChain::alone(shipped::lb(lb)?) }
         }
         [FunctionConfig::Monitor(monitor)] => {
             let (monitor, log) = open_monitor(monitor, logs)?;
-            log.tell(&mut work);
-            let output = work.with(Stage::new(monitor, &mut layout)?, layout)?;
-            log.close();
-            Ok(output)
+            BuiltChain { log, ..BuiltChain::alone(shipped::monitor(monitor)?) }
         }
         [FunctionConfig::Nat(NatFunction { nat, sharing: Some(sharing), .. })] => {
-            let objects = objects_of(lanes, seed);
-            let mut rng = randomness(seed);
+            let (objects, mut rng) = (objects(), randomness(seed));
             let nat = SharedNat::new(nat.clone(), *sharing, &objects, &mut rng)?;
-            work.with(Shared::new(nat, &objects, &mut layout)?, layout)
+            BuiltChain::alone(shipped::shared_nat(nat, &objects)?)
         }
         [FunctionConfig::Nat(nat)] => {
-            let (nat, log) = open(nat, logs)?;
-            log.tell(&mut work);
-            let output = work.with(Stage::new(nat, &mut layout)?, layout)?;
-            log.close();
-            Ok(output)
+            let (nat, log) = open_nat(nat, logs)?;
+            BuiltChain { log, ..BuiltChain::alone(shipped::nat(nat)?) }
         }
         [FunctionConfig::Policer(policer)] => {
-            let chain = Stage::new(Policer::new(policer.clone()), &mut layout)?;
-            work.with(chain, layout)
+            BuiltChain::alone(shipped::policer(Policer::new(policer.clone()))?)
         }
         [FunctionConfig::Firewall(firewall), FunctionConfig::Nat(nat)] => {
-            let (nat, log) = open(nat, logs)?;
-            log.tell(&mut work);
-            let firewall = Stage::new(Firewall::new(firewall.clone()), &mut layout)?;
-            let output = work.with(Then(firewall, Stage::new(nat, &mut layout)?), layout)?;
-            log.close();
-            Ok(output)
+            let (nat, log) = open_nat(nat, logs)?;
+            let chain = shipped::firewall_nat(Firewall::new(firewall.clone()), nat)?;
+            BuiltChain { log, ..BuiltChain::alone(chain) }
         }
         _ => unreachable!("the configuration knows the chains there are"),
-    }
+    })
 }
 
 fn objects_of(lanes: usize, seed: Option<u64>) -> Objects {
@@ -121,7 +107,7 @@ fn objects_of(lanes: usize, seed: Option<u64>) -> Objects {
 }
 
 /// The NAT of a configuration, and its log. While a run goes on, it is watched for how many ports are left.
-fn open(function: &NatFunction, logs: Logs) -> Result<(Nat, Log), Failure> {
+fn open_nat(function: &NatFunction, logs: Logs) -> Result<(Nat, Log), Failure> {
     if logs == Logs::LeftAlone {
         return Ok((Nat::new(function.nat.clone(), None)?, Log::default()));
     }
@@ -148,24 +134,25 @@ fn open_monitor(function: &MonitorFunction, logs: Logs) -> Result<(Monitor, Log)
 
 /// What goes on beside a run: the writer of a log, if there is a log, and who watches the ports.
 #[derive(Default)]
-struct Log {
+pub(crate) struct Log {
     writer: Option<LogWriter>,
     watch: Option<(PortWatch, Arc<PortBoard>)>,
 }
 
 impl Log {
-    /// Ends what goes on beside the run. What is missing in a file is in the summary.
-    fn close(self) {
-        drop(self.watch);
-        let _ = self.writer.map(LogWriter::close);
+    /// The log that is written, if there is one.
+    pub(crate) fn monitor(&self) -> Option<LogMonitor> {
+        self.writer.as_ref().map(LogWriter::monitor)
     }
 
-    fn tell(&self, work: &mut impl WithChain) {
-        if let Some(log) = &self.writer {
-            work.logs_to(log.monitor());
-        }
-        if let Some((_, ports)) = &self.watch {
-            work.watches(ports.clone());
-        }
+    /// How many ports the chain's NAT has in use, if it has one.
+    pub(crate) fn ports(&self) -> Option<Arc<PortBoard>> {
+        self.watch.as_ref().map(|(_, ports)| ports.clone())
+    }
+
+    /// Ends what goes on beside the run. What is missing in a file is in the summary.
+    pub(crate) fn close(self) {
+        drop(self.watch);
+        let _ = self.writer.map(LogWriter::close);
     }
 }

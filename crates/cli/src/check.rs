@@ -9,12 +9,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rheostat_control::{AnyMachine, Config, Machine};
-use rheostat_nf::Chain;
-use rheostat_state::StateLayout;
-use rheostat_steer::PacketSet;
 
 use crate::assemble;
-use crate::chains::{self, Logs, WithChain};
+use crate::chains::{self, Logs};
 use crate::devices;
 use crate::failure::Failure;
 use crate::machine::ThisMachine;
@@ -74,9 +71,10 @@ fn check(args: &Args) -> Result<ExitCode, Failure> {
         eprint!("{}", warnings.render(io::stderr().is_terminal()));
     }
     devices::check_distinct(&config.devices)?;
-    let needs = Needs { config: &config, offline: args.offline };
-    let (packet_set, memory) =
-        chains::build(&config.chain, 1, config.run.seed, Logs::LeftAlone, needs)?;
+    let chain = chains::build(&config.chain, 1, config.run.seed, Logs::LeftAlone)?.chain;
+    let packet_set = chain.steering();
+    let plan = || assemble::plan_memory(&config, &chain);
+    let memory = (!args.offline).then(plan).transpose()?;
     let limits = MemoryLimits::of_this_process();
     if let Some(memory) = &memory {
         memory.check(&limits)?;
@@ -119,20 +117,4 @@ fn check(args: &Args) -> Result<ExitCode, Failure> {
         eprintln!("warning: {warning}");
     }
     Ok(if feasible { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Asks a chain for the fields by which its packets are placed, and for the memory that a run takes.
-struct Needs<'a> {
-    config: &'a Config,
-    offline: bool,
-}
-
-impl WithChain for Needs<'_> {
-    type Output = (PacketSet, Option<MemoryPlan>);
-
-    fn with<C: Chain>(self, chain: C, layout: StateLayout) -> Result<Self::Output, Failure> {
-        let plan = || assemble::plan_memory(self.config, &chain, &layout);
-        let memory = (!self.offline).then(plan).transpose()?;
-        Ok((chain.steering(), memory))
-    }
 }

@@ -2,17 +2,16 @@
 
 use std::fmt;
 use std::fs;
-use std::mem::size_of;
 use std::sync::Arc;
 
 use rheostat_base::{Cgroups, ShardId};
 use rheostat_control::Config;
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
-use rheostat_nf::{Chain, ShardInfo};
+use rheostat_nf::{AnyChain, ShardInfo};
 use rheostat_packet::MempoolConfig;
 use rheostat_run::handoff_bytes;
-use rheostat_state::{FragmentConfig, Shard, StateLayout, TableConfig};
+use rheostat_state::{FragmentConfig, TableConfig};
 use rheostat_steer::Steering;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -84,19 +83,18 @@ pub(crate) struct Sizes<'a> {
 }
 
 impl MemoryPlan {
-    /// What a run of `config` takes, whose chain keeps states in `layout`.
-    pub(crate) fn of<C: Chain>(
+    /// What a run of `config` with `chain` takes.
+    pub(crate) fn of(
         config: &Config,
-        chain: &C,
-        layout: &StateLayout,
+        chain: &AnyChain,
         steering: &Arc<Steering>,
         sizes: &Sizes<'_>,
     ) -> MemoryPlan {
         let (lanes, shards) = (sizes.lanes as u64, config.state.shards as u64);
         let capacity = usize::try_from(config.state.flows_per_shard()).unwrap_or(usize::MAX);
         let table = TableConfig { capacity, aliases: chain.aliases() };
-        let flows = table.bytes(layout).map_or(u64::MAX, |bytes| bytes as u64);
-        let shard = size_of::<Shard<C::Local>>() as u64
+        let flows = table.bytes(chain.layout()).map_or(u64::MAX, |bytes| bytes as u64);
+        let shard = chain.shard_bytes() as u64
             + sizes.fragments.bytes() as u64
             + local_bytes(chain, steering);
         let mut parts = vec![
@@ -125,7 +123,7 @@ impl MemoryPlan {
                 setting: None,
             },
         ];
-        if C::STATEFUL {
+        if chain.is_stateful() {
             parts.push(Part {
                 what: "flow tables",
                 bytes: flows.saturating_mul(shards),
@@ -268,7 +266,7 @@ impl Process {
 }
 
 /// What the functions keep for one shard, which is made once to see.
-fn local_bytes<C: Chain>(chain: &C, steering: &Arc<Steering>) -> u64 {
+fn local_bytes(chain: &AnyChain, steering: &Arc<Steering>) -> u64 {
     let before = crate::ALLOCATOR.stats();
     let shards = steering.shards();
     let local =

@@ -11,20 +11,18 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::privileges::{self, Identity};
 use rheostat_control::config::FunctionConfig;
 use rheostat_control::{Balance, Balancer, Balancing, Config, DeviceOverride, Overrides};
-use rheostat_nf::function::lb::HealthBoard;
-use rheostat_nf::{Chain, ChainService};
+use rheostat_nf::AnyChain;
 use rheostat_observe::{
-    HealthLines, IncompleteFile, LinkLine, LiveLine, LogError, LogMonitor, LogWriter, OutputFiles,
-    PortBoard, PortLine, Summary,
+    HealthLines, IncompleteFile, LinkLine, LiveLine, LogError, LogWriter, OutputFiles, PortLine,
+    Summary,
 };
 use rheostat_run::Sample;
 use rheostat_run::{RunReport, Runtime};
-use rheostat_state::StateLayout;
 use rheostat_state::txn::Objects;
 use rheostat_steer::policy::{Policy, Rss};
 
 use crate::assemble::{self, Assembly};
-use crate::chains::{self, Logs, WithChain};
+use crate::chains::{self, BuiltChain, Logs};
 use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;
 use crate::identity;
@@ -182,37 +180,24 @@ pub(crate) fn carry_out(
         privileges::become_later(identity);
     }
     let files = OutputFiles::default();
-    let run = Run { config, watch, identity, board: None, ports: None, sample, files };
-    chains::build(&chain, lanes, seed, Logs::Written, run)
+    let chain = chains::build(&chain, lanes, seed, Logs::Written)?;
+    Run { config, watch, identity, sample, files }.carry_out(chain)
 }
 
-/// A run once its chain is known.
+/// A run before its devices are open.
 struct Run {
     config: Config,
     watch: Watch,
     identity: Option<Identity>,
-    board: Option<Arc<HealthBoard>>,
-    ports: Option<Arc<PortBoard>>,
     sample: Option<u32>,
     files: OutputFiles,
 }
 
-impl WithChain for Run {
-    type Output = Finished;
-
-    fn balances(&mut self, board: Arc<HealthBoard>) {
-        self.board = Some(board);
-    }
-
-    fn watches(&mut self, ports: Arc<PortBoard>) {
-        self.ports = Some(ports);
-    }
-
-    fn logs_to(&mut self, log: LogMonitor) {
-        self.files.add_log(log);
-    }
-
-    fn with<C: Chain>(mut self, chain: C, layout: StateLayout) -> Result<Finished, Failure> {
+impl Run {
+    fn carry_out(mut self, built: BuiltChain) -> Result<Finished, Failure> {
+        let BuiltChain { chain, board: backends, log } = built;
+        let ports = log.ports();
+        log.monitor().into_iter().for_each(|log| self.files.add_log(log));
         // Before anything costly: another instance may listen there.
         let socket = self.config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
         if let (Some(socket), Some(identity)) = (&socket, self.identity) {
@@ -222,7 +207,7 @@ impl WithChain for Run {
             FunctionConfig::Lb(lb) => lb.log.clone(),
             _ => None,
         });
-        let policy = policy::<C>(&self.config);
+        let policy = policy(&self.config, &chain);
         let balance = self.config.balance.clone();
         let shards = self.config.state.shards;
         let functions = self.config.chain.iter().map(|function| function.name().to_owned());
@@ -233,11 +218,11 @@ impl WithChain for Run {
         }
         let mtus = mtu::Devices::of(&self.config);
         let named = named_files(&self.config);
-        let mut assembly = Assembly::new(self.config, &chain, &layout)?;
+        let mut assembly = Assembly::new(self.config, &chain)?;
         let network = assembly.network();
         let writers = assembly.writers();
         self.files.add_captures(writers.iter().cloned());
-        let followed = assembly.checks().zip(self.board.clone());
+        let followed = assembly.checks().zip(backends.clone());
         let health = followed.map(|(checks, board)| {
             start_health(HealthLines::new(checks, board), health_log.as_deref())
         });
@@ -249,18 +234,18 @@ impl WithChain for Run {
         // Devices are open; whatever is started from here on inherits what is left: nothing.
         privileges::give_up()?;
         privileges::check_all_threads(links.keeper())?;
-        let run = assembly.start(chain, layout)?;
+        let run = assembly.start(&chain)?;
         let instance = Instance {
             view: run.view(),
             interrupted: self.watch.interrupted.clone(),
-            board: self.board,
+            board: backends,
             balance: balance.clone(),
             functions,
             objects: objects.clone(),
             files: self.files.clone(),
             in_use: in_use(&named),
             links: board.clone(),
-            ports: self.ports.clone(),
+            ports: ports.clone(),
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
         let view = run.view();
@@ -277,16 +262,17 @@ impl WithChain for Run {
             let _ = writer.close();
         }
         let _ = health.map(LogWriter::close);
+        log.close();
         let (links, files) = (board.lines(), self.files);
-        let ports = self.ports.map(|ports| ports.lines(SystemTime::now())).unwrap_or_default();
+        let ports = ports.map(|ports| ports.lines(SystemTime::now())).unwrap_or_default();
         Ok(Finished { report, balance, links, ports, is_link_lost, objects, files, told })
     }
 }
 
 /// Who decides which lane owns which shard. Without state there are no shards to speak of.
-fn policy<C: Chain>(config: &Config) -> Box<dyn Policy> {
+fn policy(config: &Config, chain: &AnyChain) -> Box<dyn Policy> {
     let policy = config.balance.policy();
-    if C::STATEFUL || policy.name() == Rss.name() {
+    if chain.is_stateful() || policy.name() == Rss.name() {
         return policy;
     }
     err!(
@@ -380,9 +366,9 @@ impl Watch {
 
     /// Prints figures until the input ends, the time is up, or someone interrupts; then lets what has
     /// arrived go through.
-    fn follow<C: Chain>(
+    fn follow(
         &self,
-        mut run: Runtime<ChainService<C>>,
+        mut run: Runtime,
         (server, links): (Option<Server>, Links),
         balancing: Balancing,
         files: &OutputFiles,

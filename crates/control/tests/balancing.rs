@@ -10,21 +10,21 @@ use rheostat_control::{Balance, Balancer};
 use rheostat_run::runtime::build_lanes;
 use rheostat_run::{Lane, Mover};
 use rheostat_steer::policy::{LaneBounds, LaneCounts, Load, LoadSnapshot, Plan, Policy, by_name};
-use rheostat_testkit::runtime::{config, pool, shard};
-use rheostat_testkit::service::{Bounce, bounce};
+use rheostat_testkit::runtime::{config, pool, shards};
+use rheostat_testkit::service::bounce;
 
 const SHARDS: usize = 128;
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// Lanes that get no packets.
-fn lanes(count: usize) -> Vec<Lane<Bounce>> {
+fn lanes(count: usize) -> Vec<Lane> {
     let config = config(count, SHARDS, pool(256));
-    build_lanes(&config, &mut [], |_| bounce(), |id| shard(id, 8, ())).unwrap()
+    build_lanes(&config, &mut [], |_| bounce(), shards(SHARDS, 8, ())).unwrap()
 }
 
 /// A run in virtual time. Each shard makes its owner busy for a part of each second.
 struct World {
-    lanes: Vec<Lane<Bounce>>,
+    lanes: Vec<Lane>,
     mover: Mover,
     balancer: Balancer,
     /// Of each shard, the part of a lane's time that it takes, in percent.

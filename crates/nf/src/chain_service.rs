@@ -77,7 +77,7 @@ pub fn make_shards<C: Chain>(
     hasher: FlowHasher,
     fragments: FragmentConfig,
     seeds: Seeds,
-) -> Result<Vec<Box<Shard<C::Local>>>, ArenaError> {
+) -> Result<Vec<Box<Shard>>, ArenaError> {
     let shards = steering.shards();
     let table = TableConfig { aliases: table.aliases || chain.aliases(), ..table };
     let tables = Arena::new(shards, table, layout, hasher)?.into_tables();
@@ -88,6 +88,7 @@ pub fn make_shards<C: Chain>(
             seeds.shards.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(number as u64 + 1));
         let local = chain.local(ShardInfo { id, shards, seed, steering: steering.clone() });
         Box::new(Shard { id, table, fragments: FragmentTracker::new(fragments), local })
+            as Box<Shard>
     };
     Ok(tables.into_iter().enumerate().map(shard).collect())
 }
@@ -123,7 +124,7 @@ impl<C: Chain> ChainService<C> {
         &mut self,
         arrivals: &mut Arrivals,
         probes: &[Probe],
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) {
         let mut probes = probes.iter();
@@ -143,7 +144,7 @@ impl<C: Chain> ChainService<C> {
         packet: &mut Mbuf,
         arrival: &Arrival,
         probe: Probe,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) -> Outcome<Verdict> {
         let followed = packet.mark() != 0;
@@ -218,7 +219,7 @@ impl<C: Chain> ChainService<C> {
     }
 
     /// Gives the entries of removed flows back, now that no packet of the burst can still find them.
-    fn end_burst(&mut self, shards: &mut ShardSet<C::Local>, out: &Output) {
+    fn end_burst(&mut self, shards: &mut ShardSet, out: &Output) {
         for shard in self.disturbed.drain(..) {
             if let Some(shard) = shards.get_mut(shard) {
                 shard.table.end_burst();
@@ -233,16 +234,11 @@ impl<C: Chain> ChainService<C> {
 }
 
 impl<C: Chain> Service for ChainService<C> {
-    type Local = C::Local;
+    fn is_stateful(&self) -> bool {
+        C::STATEFUL
+    }
 
-    const STATEFUL: bool = C::STATEFUL;
-
-    fn process(
-        &mut self,
-        arrivals: &mut Arrivals,
-        shards: &mut ShardSet<C::Local>,
-        out: &mut Output,
-    ) {
+    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
         let mut probes = std::mem::take(&mut self.probes);
         probe::all(arrivals.found(), shards, &mut probes);
         self.open_transactions(out);
@@ -267,7 +263,7 @@ impl<C: Chain> Service for ChainService<C> {
         }
     }
 
-    fn tick(&mut self, shards: &mut ShardSet<C::Local>, out: &mut Output, now: Time) {
+    fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         out.set_now(now);
         if let Some(stack) = &mut self.stack {
             stack.tick(out);
@@ -291,7 +287,7 @@ impl<C: Chain> Service for ChainService<C> {
         self.end_burst(shards, out);
     }
 
-    fn finish(&mut self, shards: &mut ShardSet<C::Local>, out: &mut Output, now: Time) {
+    fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         out.set_now(now);
         self.open_transactions(out);
         let owned: Vec<_> = shards.owned().collect();
@@ -315,8 +311,8 @@ impl<C: Chain> Service for ChainService<C> {
         }
     }
 
-    fn figures(&self, local: &C::Local, figures: &mut Figures) {
-        self.chain.figures(local, figures);
+    fn figures(&self, shard: &Shard, figures: &mut Figures) {
+        self.chain.figures(shard.local(), figures);
     }
 
     fn totals(&self, figures: &mut Figures) {

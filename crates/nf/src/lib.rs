@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code, reason = "no `static mut`: what flows share lies in a `Vector` or a `Map`")]
 
+mod any_chain;
 pub mod chain;
 mod chain_service;
 mod cx;
@@ -10,8 +11,12 @@ mod device_set;
 pub mod function;
 mod packet;
 mod packet_log;
+// Unit tests have their own chains, and need not compile these once more.
+#[cfg(not(test))]
+pub mod shipped;
 mod verdict;
 
+pub use any_chain::AnyChain;
 pub use chain::{Chain, Empty, Shared, Stage, Then, steering_for};
 pub use chain_service::{ChainService, Seeds, make_shards};
 pub use cx::{Cx, DEFAULT_LIFETIME, Flows, Scope, Seen};

@@ -15,13 +15,13 @@ use crate::waker::Waker;
 
 /// What passes between lanes beside packets.
 #[derive(Debug)]
-pub(crate) enum Parcel<L> {
+pub(crate) enum Parcel {
     /// The sender hands packets of this shard to the receiver no more.
     Switched(ShardId),
     /// The shard, which is the receiver's from now on.
     Shard {
         /// The shard.
-        shard: Box<Shard<L>>,
+        shard: Box<Shard>,
         /// How many shards the sender had switched by then.
         heeded: u64,
     },
@@ -41,17 +41,17 @@ pub(crate) enum Parcel<L> {
 pub fn handoff_bytes(lanes: usize, capacity: usize, shards: usize) -> usize {
     // What a parcel holds is a pointer and a few numbers, whatever the service keeps.
     let link = capacity.next_power_of_two() * size_of::<Placed>()
-        + shards.next_power_of_two() * link::parcel_bytes::<Parcel<()>>();
+        + shards.next_power_of_two() * link::parcel_bytes::<Parcel>();
     lanes * lanes.saturating_sub(1) * link
 }
 
-/// The ends of the links that one lane holds. `L` is the state per shard of the lanes' service.
+/// The ends of the links that one lane holds.
 #[derive(Debug)]
-pub struct Handoff<L> {
+pub struct Handoff {
     /// To every other lane; none to itself.
-    outbound: Vec<Option<Outbound<L>>>,
+    outbound: Vec<Option<Outbound>>,
     /// From every other lane; none from itself.
-    inbound: Vec<Option<Receiver<Placed, Parcel<L>>>>,
+    inbound: Vec<Option<Receiver<Placed, Parcel>>>,
     /// One per lane, of the worker that runs it; none before the workers are known.
     wakers: Vec<Arc<Waker>>,
     /// Where the next round of taking starts, so that no sender is always last.
@@ -59,21 +59,21 @@ pub struct Handoff<L> {
 }
 
 #[derive(Debug)]
-struct Outbound<L> {
-    link: Sender<Placed, Parcel<L>>,
+struct Outbound {
+    link: Sender<Placed, Parcel>,
     /// Packets of this poll, published together.
     staged: Vec<Placed>,
 }
 
-impl<L> Handoff<L> {
+impl Handoff {
     /// Connects `lanes` lanes of a run with `shards` shards, each pair by a ring for at least
     /// `capacity` packets each way.
     ///
     /// There is room for a parcel per shard. More are never under way between two lanes: moving a
     /// shard takes one parcel from any lane to any other at most, and a shard moves again only when
     /// all of them have arrived.
-    pub fn mesh(lanes: usize, capacity: usize, shards: usize) -> Vec<Handoff<L>> {
-        let mut ends: Vec<Handoff<L>> = (0..lanes)
+    pub fn mesh(lanes: usize, capacity: usize, shards: usize) -> Vec<Handoff> {
+        let mut ends: Vec<Handoff> = (0..lanes)
             .map(|_| Handoff {
                 outbound: Vec::new(),
                 inbound: Vec::new(),
@@ -136,7 +136,7 @@ impl<L> Handoff<L> {
 
     /// Sends a parcel to lane `to`, behind the packets published so far. Those laid aside come later,
     /// so there should be none.
-    pub(crate) fn post(&mut self, to: LaneId, parcel: Parcel<L>) {
+    pub(crate) fn post(&mut self, to: LaneId, parcel: Parcel) {
         let outbound = self.outbound[to.index()].as_mut().expect("a parcel is for another lane");
         debug_assert!(outbound.staged.is_empty(), "a parcel overtakes no packet");
         outbound.link.post(parcel);
@@ -146,7 +146,7 @@ impl<L> Handoff<L> {
     }
 
     /// Takes up to `limit` packets from each sender, and the parcels between them, in order per sender.
-    pub(crate) fn take(&mut self, limit: usize, mut f: impl FnMut(Delivery<Placed, Parcel<L>>)) {
+    pub(crate) fn take(&mut self, limit: usize, mut f: impl FnMut(Delivery<Placed, Parcel>)) {
         let lanes = self.inbound.len();
         self.start = (self.start + 1) % lanes.max(1);
         for step in 0..lanes {

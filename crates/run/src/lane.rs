@@ -68,31 +68,33 @@ use crate::shard_set::ShardSet;
 use crate::waker::Waker;
 
 /// One lane.
-pub struct Lane<S: Service> {
+pub struct Lane {
     id: LaneId,
     receivers: Vec<Box<dyn RxQueue>>,
     out: Output,
     /// Packets received from each device.
     received_by: Vec<u64>,
-    shards: ShardSet<S::Local>,
+    shards: ShardSet,
     ownership: Ownership,
     /// Where the mover's commands come from, if shards move in this run.
     mailbox: Option<LaneMailbox>,
     /// Shards that have come, each with the shards that its former owner had switched, and wait until they may be put
     /// in their place.
-    delivered: Vec<(Box<Shard<S::Local>>, u64)>,
+    delivered: Vec<(Box<Shard>, u64)>,
     /// Shards that have other owners now, to whom this lane has to say that it has taken everything.
     witnessed: Vec<(ShardId, LaneId)>,
     hold: Hold,
     departures: Departures,
     steering: Arc<Steering>,
     hasher: FlowHasher,
-    handoff: Handoff<S::Local>,
+    handoff: Handoff,
     /// Those of `out`.
     counters: Arc<LaneCounters>,
     loads: ShardLoads,
     times: Arc<LaneTimes>,
-    service: S,
+    service: Box<dyn Service>,
+    /// Whether the service keeps state.
+    is_stateful: bool,
     time: TimeSource,
     /// When the last poll began.
     polled: Time,
@@ -104,16 +106,16 @@ pub struct Lane<S: Service> {
 }
 
 /// What other lanes sent, to be looked at in this order behind the packets of shards that are here.
-enum Other<L> {
+enum Other {
     /// A packet of a shard that is not.
     Packet(Placed),
     /// A shard, from a lane that had switched so many.
-    Shard(Box<Shard<L>>, u64),
+    Shard(Box<Shard>, u64),
 }
 
-impl<S: Service> Lane<S> {
+impl Lane {
     /// Assembles a lane.
-    pub fn new(config: LaneConfig<S>) -> Lane<S> {
+    pub fn new(config: LaneConfig) -> Lane {
         let (receivers, senders): (Vec<_>, Vec<_>) =
             config.queues.into_iter().map(|pair| (pair.rx, pair.tx)).unzip();
         let shards = config.owners.len();
@@ -136,6 +138,7 @@ impl<S: Service> Lane<S> {
             out,
             loads: ShardLoads::new(shards, config.reporting),
             times: Arc::default(),
+            is_stateful: config.service.is_stateful(),
             service: config.service,
             time: config.time,
             polled: Time::ZERO,
@@ -219,14 +222,14 @@ impl<S: Service> Lane<S> {
     }
 
     /// The shards the lane owns.
-    pub fn shards(&self) -> &ShardSet<S::Local> {
+    pub fn shards(&self) -> &ShardSet {
         &self.shards
     }
 
     /// Adds what the service has counted in the lane's shards.
     pub fn add_figures(&self, figures: &mut Figures) {
         for shard in self.shards.iter() {
-            self.service.figures(&shard.local, figures);
+            self.service.figures(shard, figures);
         }
     }
 
@@ -363,7 +366,7 @@ impl<S: Service> Lane<S> {
                 let device = DeviceId(device as u8);
                 self.out.tap().received(device, &mut self.burst, &self.steering);
             }
-            if S::STATEFUL {
+            if self.is_stateful {
                 self.steer(now);
                 self.process();
             } else {

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rheostat_base::core_set::{CoreError, pin_current_thread};
-use rheostat_base::{Clock, ClockSource, CoreId, Histogram, LaneId, QueueId, ShardId};
+use rheostat_base::{Clock, ClockSource, CoreId, Histogram, LaneId, QueueId};
 use rheostat_io::layer::capture::{Epoch, Taps};
 use rheostat_io::{Device, Settlement};
 use rheostat_packet::{Mempool, PoolCache};
@@ -78,8 +78,8 @@ impl Polling {
 }
 
 /// A run under way.
-pub struct Runtime<S: Service> {
-    workers: Vec<JoinHandle<Result<Vec<Lane<S>>, CoreError>>>,
+pub struct Runtime {
+    workers: Vec<JoinHandle<Result<Vec<Lane>, CoreError>>>,
     stop: Arc<AtomicBool>,
     wakers: Vec<Arc<Waker>>,
     view: Arc<RunView>,
@@ -120,31 +120,35 @@ pub struct RunReport {
 }
 
 /// Builds the lanes of a run without starting them, for those who poll them themselves: tests, the
-/// simulator, the benchmark.
+/// simulator, the benchmark. `shards` are all of the run, in the order of their numbers.
 ///
 /// # Errors
-/// [`StartError`] when devices and lanes do not fit.
-pub fn build_lanes<S: Service>(
+/// [`StartError`] when devices, lanes and shards do not fit.
+pub fn build_lanes(
     config: &RuntimeConfig,
     devices: &mut [Box<dyn Device>],
-    service: impl FnMut(LaneId) -> S,
-    shard: impl FnMut(ShardId) -> Box<Shard<S::Local>>,
-) -> Result<Vec<Lane<S>>, StartError> {
-    build_settled(config, devices, service, shard).map(|(lanes, _)| lanes)
+    mut service: impl FnMut(LaneId) -> Box<dyn Service>,
+    shards: impl IntoIterator<Item = Box<Shard>>,
+) -> Result<Vec<Lane>, StartError> {
+    build_settled(config, devices, &mut service, shards.into_iter().collect())
+        .map(|(lanes, _)| lanes)
 }
 
 /// As [`build_lanes`], with what the devices keep packets in order by.
-fn build_settled<S: Service>(
+fn build_settled(
     config: &RuntimeConfig,
     devices: &mut [Box<dyn Device>],
-    mut service: impl FnMut(LaneId) -> S,
-    mut shard: impl FnMut(ShardId) -> Box<Shard<S::Local>>,
-) -> Result<(Vec<Lane<S>>, Arc<Settlement>), StartError> {
+    service: &mut dyn FnMut(LaneId) -> Box<dyn Service>,
+    made: Vec<Box<Shard>>,
+) -> Result<(Vec<Lane>, Arc<Settlement>), StartError> {
     if config.lanes == 0 || config.workers.is_empty() {
         return Err(StartError::Empty);
     }
     check_numbers(devices)?;
     let shards = config.steering.shards();
+    if made.len() != shards {
+        return Err(StartError::Shards { given: made.len(), placed: shards });
+    }
     let owners: Vec<_> = (0..shards).map(|shard| LaneId((shard % config.lanes) as u16)).collect();
     let mut queues: Vec<Vec<_>> = (0..config.lanes).map(|_| Vec::new()).collect();
     for device in devices.iter_mut() {
@@ -165,21 +169,22 @@ fn build_settled<S: Service>(
             lane.push(pair);
         }
     }
+    let mut sets: Vec<_> = (0..config.lanes).map(|_| ShardSet::new(shards)).collect();
+    for (shard, owner) in made.into_iter().zip(&owners) {
+        sets[owner.index()].install(shard);
+    }
     let handoffs = Handoff::mesh(config.lanes, config.handoff_capacity, shards);
     let lanes: Vec<_> = queues
         .into_iter()
+        .zip(sets)
         .zip(handoffs)
         .enumerate()
-        .map(|(index, (queues, handoff))| {
+        .map(|(index, ((queues, shards), handoff))| {
             let id = LaneId(index as u16);
-            let mut set = ShardSet::new(shards);
-            for (number, _) in owners.iter().enumerate().filter(|(_, owner)| **owner == id) {
-                set.install(shard(ShardId(number as u16)));
-            }
             Lane::new(LaneConfig {
                 id,
                 queues,
-                shards: set,
+                shards,
                 owners: owners.clone(),
                 steering: config.steering.clone(),
                 hasher: config.hasher,
@@ -215,19 +220,30 @@ fn check_numbers(devices: &[Box<dyn Device>]) -> Result<(), StartError> {
     Ok(())
 }
 
-impl<S: Service> Runtime<S> {
-    /// Starts the workers.
+impl Runtime {
+    /// Starts the workers, with a service for each lane, and all shards in the order of their numbers.
     ///
     /// # Errors
-    /// [`StartError`] when devices and lanes do not fit, or a thread cannot be started.
+    /// [`StartError`] when devices, lanes and shards do not fit, or a thread cannot be started.
     pub fn start(
+        config: RuntimeConfig,
+        devices: Vec<Box<dyn Device>>,
+        clock: Clock,
+        mut service: impl FnMut(LaneId) -> Box<dyn Service>,
+        shards: impl IntoIterator<Item = Box<Shard>>,
+    ) -> Result<Runtime, StartError> {
+        Runtime::start_all(config, devices, clock, &mut service, shards.into_iter().collect())
+    }
+
+    /// As [`Runtime::start`], compiled once for all callers.
+    fn start_all(
         config: RuntimeConfig,
         mut devices: Vec<Box<dyn Device>>,
         clock: Clock,
-        service: impl FnMut(LaneId) -> S,
-        shard: impl FnMut(ShardId) -> Box<Shard<S::Local>>,
-    ) -> Result<Runtime<S>, StartError> {
-        let (mut lanes, settlement) = build_settled(&config, &mut devices, service, shard)?;
+        service: &mut dyn FnMut(LaneId) -> Box<dyn Service>,
+        shards: Vec<Box<Shard>>,
+    ) -> Result<Runtime, StartError> {
+        let (mut lanes, settlement) = build_settled(&config, &mut devices, service, shards)?;
         let tables = devices.iter().filter_map(|device| device.table()).collect();
         let mut mover = Mover::new(&mut lanes, tables);
         let wakers: Vec<_> =
@@ -251,7 +267,7 @@ impl<S: Service> Runtime<S> {
         let times = lanes.iter().map(Lane::times).collect();
         let stop = Arc::new(AtomicBool::new(false));
         let count = config.workers.len();
-        let mut assigned: Vec<Vec<Lane<S>>> = (0..count).map(|_| Vec::new()).collect();
+        let mut assigned: Vec<Vec<Lane>> = (0..count).map(|_| Vec::new()).collect();
         for (index, lane) in lanes.into_iter().enumerate() {
             assigned[index % count].push(lane);
         }
@@ -444,7 +460,7 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     text.unwrap_or("no message").to_owned()
 }
 
-impl<S: Service> Drop for Runtime<S> {
+impl Drop for Runtime {
     fn drop(&mut self) {
         self.stop_workers();
         for worker in self.workers.drain(..) {

@@ -2,30 +2,29 @@
 
 use rheostat_base::Time;
 use rheostat_packet::Burst;
+use rheostat_state::Shard;
 
 use crate::figures::Figures;
 use crate::lane::{Arrivals, Output};
 use crate::pool::AnyDesk;
 use crate::shard_set::ShardSet;
 
-/// The work a lane does on packets. Called once per burst, never per packet.
+/// The work a lane does on packets. Called once per burst, never per packet: lanes know no more of a service than this, and
+/// are compiled once for all.
+///
+/// What a service keeps for a shard as a whole (ports, limits, random numbers) lies in the shard
+/// ([`Shard::local`](rheostat_state::Shard::local)), of which each service has one type.
 pub trait Service: Send + 'static {
-    /// State per shard, besides the flow table: ports, limits, random numbers.
-    type Local: Send + 'static;
-
     /// Whether the service keeps state, so that a packet must reach the lane that owns its flow's
     /// shard. Where it does not, packets stay unparsed on the lane that received them and take the
     /// way of [`Service::relay`].
-    const STATEFUL: bool;
+    fn is_stateful(&self) -> bool {
+        true
+    }
 
     /// Processes packets of shards that the lane owns, in order, and leaves `arrivals` empty: each
     /// packet goes to `out`, or to the service's desk, or is freed and counted as consumed or dropped.
-    fn process(
-        &mut self,
-        arrivals: &mut Arrivals,
-        shards: &mut ShardSet<Self::Local>,
-        out: &mut Output,
-    );
+    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output);
 
     /// The service's desk at a [`crate::Pool`], if it has one.
     #[inline(always)]
@@ -35,24 +34,28 @@ pub trait Service: Send + 'static {
 
     /// Goes on with the packets whose replies have come, in the order in which the desk gives them, and
     /// leaves none of those there. Called once per poll, when there are any.
-    fn complete(&mut self, _shards: &mut ShardSet<Self::Local>, _out: &mut Output, _now: Time) {}
+    fn complete(&mut self, _shards: &mut ShardSet, _out: &mut Output, _now: Time) {}
 
     /// Sends on the packets that a poll at `now` received, all from one device, and leaves `burst` empty.
     /// Only called for a service that keeps no state.
-    fn relay(&mut self, burst: &mut Burst, out: &mut Output, now: Time);
+    fn relay(&mut self, _burst: &mut Burst, _out: &mut Output, _now: Time) {
+        unreachable!("a service that keeps state is given arrivals")
+    }
 
     /// Does what is due by `now` without a packet to cause it: timers, periodic handlers. A bounded
     /// amount per call.
-    fn tick(&mut self, shards: &mut ShardSet<Self::Local>, out: &mut Output, now: Time);
+    fn tick(&mut self, _shards: &mut ShardSet, _out: &mut Output, _now: Time) {}
 
     /// Ends the run at `now`, the time of the last packet of any lane: everything due is done.
-    fn finish(&mut self, shards: &mut ShardSet<Self::Local>, out: &mut Output, now: Time);
+    fn finish(&mut self, _shards: &mut ShardSet, _out: &mut Output, _now: Time) {}
 
-    /// When [`Service::tick`] next has something to do.
-    fn next_deadline(&self) -> Option<Time>;
+    /// When [`Service::tick`] next has something to do; never, for a service that has no timers.
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
 
     /// Adds what was counted in one shard to the figures of a run that is over.
-    fn figures(&self, _local: &Self::Local, _figures: &mut Figures) {}
+    fn figures(&self, _shard: &Shard, _figures: &mut Figures) {}
 
     /// Adds what was counted for all shards together, and not by lane: asked of one lane of a run that is
     /// over.

@@ -6,47 +6,47 @@ use rheostat_state::Shard;
 /// One place per shard of the run; the places of shards that other lanes own are empty. A shard is in
 /// exactly one lane's set, because it is a value.
 #[derive(Debug)]
-pub struct ShardSet<L> {
-    shards: Vec<Option<Box<Shard<L>>>>,
+pub struct ShardSet {
+    shards: Vec<Option<Box<Shard>>>,
 }
 
-impl<L> ShardSet<L> {
+impl ShardSet {
     /// A set with room for `count` shards that owns none.
-    pub fn new(count: usize) -> ShardSet<L> {
+    pub fn new(count: usize) -> ShardSet {
         ShardSet { shards: (0..count).map(|_| None).collect() }
     }
 
     /// Takes a shard into the set.
-    pub fn install(&mut self, shard: Box<Shard<L>>) {
+    pub fn install(&mut self, shard: Box<Shard>) {
         let place = &mut self.shards[shard.id.index()];
         assert!(place.is_none(), "{} is already here", shard.id);
         *place = Some(shard);
     }
 
     /// Takes a shard out of the set, if it is there.
-    pub fn remove(&mut self, id: ShardId) -> Option<Box<Shard<L>>> {
+    pub fn remove(&mut self, id: ShardId) -> Option<Box<Shard>> {
         self.shards.get_mut(id.index())?.take()
     }
 
     /// The shard, if this lane owns it.
     #[inline]
-    pub fn get(&self, id: ShardId) -> Option<&Shard<L>> {
+    pub fn get(&self, id: ShardId) -> Option<&Shard> {
         self.shards.get(id.index())?.as_deref()
     }
 
     /// The shard to change, if this lane owns it.
     #[inline]
-    pub fn get_mut(&mut self, id: ShardId) -> Option<&mut Shard<L>> {
+    pub fn get_mut(&mut self, id: ShardId) -> Option<&mut Shard> {
         self.shards.get_mut(id.index())?.as_deref_mut()
     }
 
     /// The shards owned, in the order of their numbers.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Shard<L>> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Shard> {
         self.shards.iter_mut().filter_map(Option::as_deref_mut)
     }
 
     /// The shards owned, in the order of their numbers, to read.
-    pub fn iter(&self) -> impl Iterator<Item = &Shard<L>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Shard> {
         self.shards.iter().filter_map(Option::as_deref)
     }
 

@@ -14,7 +14,6 @@ use crate::account::LaneCounters;
 use crate::lane::Lane;
 use crate::load::LoadReporting;
 use crate::poll::{Next, PollOutcome, PollPolicy};
-use crate::service::Service;
 use crate::waker::Waker;
 
 /// How long a worker sleeps that has a device without a descriptor to block on.
@@ -23,8 +22,8 @@ const NAP: Duration = Duration::from_micros(100);
 const LONGEST: Duration = Duration::from_millis(500);
 
 /// What a worker thread works with. It gives the lanes back when it is told to stop.
-pub(crate) struct Worker<S: Service> {
-    pub(crate) lanes: Vec<Lane<S>>,
+pub(crate) struct Worker {
+    pub(crate) lanes: Vec<Lane>,
     pub(crate) policy: Box<dyn PollPolicy>,
     pub(crate) clock: Clock,
     pub(crate) stop: Arc<AtomicBool>,
@@ -64,9 +63,9 @@ impl TimeMeter {
     }
 }
 
-impl<S: Service> Worker<S> {
+impl Worker {
     /// Polls lanes as the policy says until told to stop, and returns them.
-    pub(crate) fn run(mut self) -> Vec<Lane<S>> {
+    pub(crate) fn run(mut self) -> Vec<Lane> {
         let mut meter = (self.reporting >= LoadReporting::Lanes).then(|| TimeMeter {
             clock: self.clock.clone(),
             counters: self.lanes.iter().map(Lane::counters).collect(),

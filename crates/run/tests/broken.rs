@@ -12,8 +12,8 @@ use rheostat_packet::{Burst, PoolCache};
 use rheostat_run::{RunReport, Runtime, RuntimeConfig, StartError, TimeSource, Violation};
 use rheostat_steer::{HashKey, IndirectionTable, Orientation, Steering};
 use rheostat_testkit::datagrams::Datagrams;
-use rheostat_testkit::runtime::{config, pool, shard};
-use rheostat_testkit::service::{Bounce, bounce, per_packet};
+use rheostat_testkit::runtime::{config, pool, shards};
+use rheostat_testkit::service::{bounce, per_packet};
 
 const COUNT: u64 = 100;
 
@@ -75,8 +75,8 @@ fn run(panics_at: u64, is_lossy: bool) -> RunReport {
             out.send(DeviceId(0), packet);
         })
     };
-    let shard = |id| shard(id, 8, ());
-    let runtime = Runtime::start(config, vec![device], Clock::new(), service, shard).unwrap();
+    let shards = shards(1, 8, ());
+    let runtime = Runtime::start(config, vec![device], Clock::new(), service, shards).unwrap();
     while !runtime.is_finished() {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -105,7 +105,7 @@ fn a_worker_that_panics_is_named() {
 }
 
 /// Starts a run of devices with these numbers.
-fn start(numbers: &[u8]) -> Result<Runtime<Bounce>, StartError> {
+fn start(numbers: &[u8]) -> Result<Runtime, StartError> {
     let pool = pool(512);
     let sides = vec![Orientation::Inside; 3];
     let steering = Arc::new(Steering::new(&HashKey::MICROSOFT, 1, 1, sides).unwrap());
@@ -117,7 +117,7 @@ fn start(numbers: &[u8]) -> Result<Runtime<Bounce>, StartError> {
         Box::new(SimNic::open(nic, source, |_| Box::new(NullSink), &pool).unwrap())
     };
     let devices = numbers.iter().enumerate().map(open).collect();
-    Runtime::start(config, devices, Clock::new(), |_| bounce(), |id| shard(id, 8, ()))
+    Runtime::start(config, devices, Clock::new(), |_| bounce(), shards(1, 8, ()))
 }
 
 #[test]

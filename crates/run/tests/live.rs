@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rheostat_base::{Clock, LaneId, ShardId, Time};
+use rheostat_base::{Clock, LaneId, ShardId};
 use rheostat_io::backend::bpf::FenceMode;
 use rheostat_io::{
     Device, DeviceCounters, PacketConfig, PacketDevice, TapConfig, TapDevice, XdpConfig, XdpDevice,
 };
-use rheostat_packet::{Burst, Mempool, MempoolConfig};
+use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
     Arrivals, LaneSample, Move, Output, Polling, RunReport, Runtime, RuntimeConfig, Service,
     ShardSet,
@@ -26,7 +26,7 @@ use rheostat_steer::{HashKey, Orientation, Steering};
 
 use rheostat_testkit::namespace::{isolated, shell};
 use rheostat_testkit::numbered::number;
-use rheostat_testkit::runtime::{config, shard};
+use rheostat_testkit::runtime::{config, shards};
 use rheostat_testkit::service::note_order;
 
 const LANES: u16 = 3;
@@ -68,11 +68,7 @@ struct Counting {
 type Seen = Vec<(HashSet<u32>, Option<u32>)>;
 
 impl Service for Counting {
-    type Local = Seen;
-
-    const STATEFUL: bool = true;
-
-    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet<Seen>, out: &mut Output) {
+    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
         self.bursts += 1;
         if self.bursts.is_multiple_of(HELD_UP_EVERY) {
             thread::sleep(HELD_UP);
@@ -81,7 +77,7 @@ impl Service for Counting {
         arrivals.drain(|packet, arrival| {
             let shard = shards.get_mut(arrival.shard).expect("a packet meets its shard");
             if let Some((flow, sequence)) = number(&packet) {
-                let (seen, highest) = &mut shard.local[flow as usize];
+                let (seen, highest) = &mut shard.split::<Seen>().1[flow as usize];
                 witness.seen.fetch_add(1, Ordering::Relaxed);
                 let doubled = !seen.insert(sequence);
                 witness.doubled.fetch_add(doubled.into(), Ordering::Relaxed);
@@ -92,18 +88,6 @@ impl Service for Counting {
             note_order(&packet, arrival, shards, out);
             out.consume(packet);
         });
-    }
-
-    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
-        unreachable!("a service with state is given arrivals")
-    }
-
-    fn tick(&mut self, _: &mut ShardSet<Seen>, _: &mut Output, _: Time) {}
-
-    fn finish(&mut self, _: &mut ShardSet<Seen>, _: &mut Output, _: Time) {}
-
-    fn next_deadline(&self) -> Option<Time> {
-        None
     }
 }
 
@@ -162,7 +146,7 @@ impl Sender {
 fn start(
     device: impl FnOnce(Arc<Steering>, &Mempool) -> Box<dyn Device>,
     witness: &Arc<Witness>,
-) -> Runtime<Counting> {
+) -> Runtime {
     let pool = Mempool::new(&MempoolConfig::umem(8_192)).unwrap();
     let steering =
         Steering::new(&HashKey::MICROSOFT, 128, SHARDS, vec![Orientation::Inside]).unwrap();
@@ -174,13 +158,15 @@ fn start(
         handoff_capacity: 1_024,
         ..config(LANES.into(), SHARDS, pool)
     };
-    let shard = |id| shard(id, FLOWS.into(), vec![Default::default(); FLOWS.into()]);
-    let service = |_| Counting { witness: witness.clone(), bursts: 0 };
-    Runtime::start(config, vec![device], Clock::new(), service, shard).unwrap()
+    let seen: Seen = vec![Default::default(); FLOWS.into()];
+    let shards = shards(SHARDS, FLOWS.into(), seen);
+    let service =
+        |_| Box::new(Counting { witness: witness.clone(), bursts: 0 }) as Box<dyn Service>;
+    Runtime::start(config, vec![device], Clock::new(), service, shards).unwrap()
 }
 
 /// Packets that the service saw, or that the device refused.
-fn arrived(runtime: &Runtime<Counting>, witness: &Witness) -> u64 {
+fn arrived(runtime: &Runtime, witness: &Witness) -> u64 {
     witness.seen.load(Ordering::Relaxed) + refused(&runtime.view().sample().devices)
 }
 
@@ -190,7 +176,7 @@ fn refused(devices: &[DeviceCounters]) -> u64 {
 
 /// Moves shards about at random until enough have moved and enough packets have arrived, and some more until one of
 /// those has waited for its shard.
-fn move_about(runtime: &Runtime<Counting>, witness: &Witness, sender: &Sender) {
+fn move_about(runtime: &Runtime, witness: &Witness, sender: &Sender) {
     let mut rng = StdRng::seed_from_u64(7);
     let (mut moved, mut last) = (0, Instant::now());
     let has_waited = || runtime.migration_times().held.count() > 0;

@@ -13,10 +13,10 @@ use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, DeviceId, LaneId, ShardId, Time};
 use rheostat_io::{Device, DeviceMonitor, NullSink, Pacing, QueuePair, RxQueue, SimConfig, SimNic};
 use rheostat_packet::{Burst, PoolCache};
-use rheostat_run::{LaneSample, Move, Runtime, Service};
+use rheostat_run::{LaneSample, Move, Runtime};
 use rheostat_steer::IndirectionTable;
 use rheostat_testkit::datagrams::Datagrams;
-use rheostat_testkit::runtime::{config, pool, shard};
+use rheostat_testkit::runtime::{config, pool, shards};
 use rheostat_testkit::service::{note_order, per_packet};
 
 const LANES: usize = 3;
@@ -72,7 +72,7 @@ impl Device for Counted {
 }
 
 /// Lanes on a worker each, and how often each of them polls its device.
-fn start() -> (Runtime<impl Service<Local = ()>>, Vec<Arc<AtomicU64>>) {
+fn start() -> (Runtime, Vec<Arc<AtomicU64>>) {
     let pool = pool(2_048);
     let config = config(LANES, SHARDS, pool.clone());
     let mut nic = SimConfig::new("nic", LANES as u16, config.steering.clone());
@@ -88,12 +88,12 @@ fn start() -> (Runtime<impl Service<Local = ()>>, Vec<Arc<AtomicU64>>) {
             out.send(DeviceId(0), packet);
         })
     };
-    let shard = |id| shard(id, usize::from(FLOWS), ());
-    (Runtime::start(config, vec![device], Clock::new(), service, shard).unwrap(), polls)
+    let shards = shards(SHARDS, usize::from(FLOWS), ());
+    (Runtime::start(config, vec![device], Clock::new(), service, shards).unwrap(), polls)
 }
 
 /// Moves every shard that `to` gives another lane to that lane.
-fn plan<S: Service>(runtime: &Runtime<S>, mut to: impl FnMut(ShardId) -> LaneId) -> Vec<Move> {
+fn plan(runtime: &Runtime, mut to: impl FnMut(ShardId) -> LaneId) -> Vec<Move> {
     let owners = runtime.mover().owners().to_vec();
     let owners = owners.into_iter().enumerate();
     owners
@@ -104,7 +104,7 @@ fn plan<S: Service>(runtime: &Runtime<S>, mut to: impl FnMut(ShardId) -> LaneId)
 }
 
 /// Waits until no shard is moving.
-fn arrive<S: Service>(runtime: &Runtime<S>) {
+fn arrive(runtime: &Runtime) {
     let start = Instant::now();
     while !runtime.step_mover() {
         assert!(start.elapsed() < LIMIT, "shards do not arrive");

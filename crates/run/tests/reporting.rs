@@ -8,7 +8,7 @@ use rheostat_base::Clock;
 use rheostat_io::{Device, NullSink, SimConfig, SimNic};
 use rheostat_run::{LoadReporting, Runtime, RuntimeConfig, TimeSource};
 use rheostat_testkit::datagrams::Datagrams;
-use rheostat_testkit::runtime::{config, pool, shard};
+use rheostat_testkit::runtime::{config, pool, shards};
 use rheostat_testkit::service::bounce;
 
 const COUNT: u64 = 100;
@@ -24,8 +24,8 @@ fn told(reporting: LoadReporting) -> (bool, bool, Vec<u64>) {
     let source = Box::new(Datagrams::new(COUNT as u16, COUNT));
     let nic = SimNic::open(nic, source, |_| Box::new(NullSink), &pool).unwrap();
     let device: Box<dyn Device> = Box::new(nic);
-    let shard = |id| shard(id, 8, ());
-    let runtime = Runtime::start(config, vec![device], Clock::new(), |_| bounce(), shard).unwrap();
+    let shards = shards(SHARDS, 8, ());
+    let runtime = Runtime::start(config, vec![device], Clock::new(), |_| bounce(), shards).unwrap();
     while !runtime.is_finished() {
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -18,7 +18,7 @@ use rheostat_run::{
 };
 use rheostat_steer::IndirectionTable;
 use rheostat_testkit::datagrams::Datagrams;
-use rheostat_testkit::runtime::{config, pool, shard};
+use rheostat_testkit::runtime::{config, pool, shards};
 use rustix::event::{EventfdFlags, eventfd};
 
 const LANES: usize = 2;
@@ -145,11 +145,7 @@ impl Echo {
 }
 
 impl Service for Echo {
-    type Local = ();
-
-    const STATEFUL: bool = true;
-
-    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet<()>, out: &mut Output) {
+    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet, out: &mut Output) {
         arrivals.drain(|packet, arrival| {
             let Some(desk) = &mut self.desk else { return self.send(packet, out) };
             let placed = Placed { packet, arrival: *arrival };
@@ -161,22 +157,10 @@ impl Service for Echo {
         self.desk.as_mut().map(|desk| desk as &mut dyn AnyDesk)
     }
 
-    fn complete(&mut self, _: &mut ShardSet<()>, out: &mut Output, _: Time) {
+    fn complete(&mut self, _: &mut ShardSet, out: &mut Output, _: Time) {
         while let Some(reply) = self.desk.as_mut().and_then(Desk::next_reply) {
             self.send(reply.placed.packet, out);
         }
-    }
-
-    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
-        unreachable!("a service with state is given arrivals")
-    }
-
-    fn tick(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
-
-    fn finish(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
-
-    fn next_deadline(&self) -> Option<Time> {
-        None
     }
 }
 
@@ -189,12 +173,15 @@ fn one_by_one(mut desks: impl Iterator<Item = Desk<(), ()>>) {
         polling: Polling::Interrupt(Duration::ZERO),
         ..config(LANES, LANES, pool(512))
     };
-    let shard = |id| shard(id, 8, ());
+    let shards = shards(LANES, 8, ());
     let processed: Arc<[AtomicU64; LANES]> = Arc::default();
-    let service = |lane| Echo { lane, processed: processed.clone(), desk: desks.next() };
+    let service = |lane| {
+        Box::new(Echo { lane, processed: processed.clone(), desk: desks.next() })
+            as Box<dyn Service>
+    };
     let wires: Vec<_> = (0..LANES).map(|_| Wire::new()).collect();
     let device = Box::new(Wires(wires.clone()));
-    let runtime = Runtime::start(config, vec![device], Clock::new(), service, shard).unwrap();
+    let runtime = Runtime::start(config, vec![device], Clock::new(), service, shards).unwrap();
     let through = || processed.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
     let mut took = [const { Vec::new() }; LANES];
     for number in 0..FRAMES {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::{CoreSet, LaneId, QueueId, ShardId};
 use rheostat_packet::BURST;
-use rheostat_run::{Move, Service};
+use rheostat_run::Move;
 
 use super::stand::{BUCKETS, Running, SHARDS, Stand};
 use super::{ChainCosts, Costs, Distribution, SetCosts};
@@ -94,7 +94,7 @@ struct Polls {
     full: Vec<f64>,
 }
 
-fn polls<S: Service>(running: Running<S>, flows: u32) -> Result<Polls, BenchError> {
+fn polls(running: Running, flows: u32) -> Result<Polls, BenchError> {
     thread::sleep(WARM_UP + PER_FLOW * flows);
     let full = running.meters[0].measure(BURST, WINDOW);
     let single = running.meters[0].measure(1, WINDOW);
@@ -181,7 +181,7 @@ fn moves() -> Result<(Distribution, Distribution, Distribution), BenchError> {
 }
 
 /// Nanoseconds from the rewriting of the table until no packet is placed by the old one.
-fn fence<S: Service>(running: &Running<S>, round: usize) -> f64 {
+fn fence(running: &Running, round: usize) -> f64 {
     let owners = running.runtime.mover().owners().to_vec();
     // The same lanes' queues: nothing is led astray.
     let entries: Vec<QueueId> = (0..BUCKETS).map(|b| QueueId(owners[b % SHARDS].0)).collect();

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rheostat_base::{Clock, CoreSet, DeviceId, LaneId, ShardId};
+use rheostat_base::{Clock, CoreSet, DeviceId, LaneId};
 use rheostat_io::{Device, NullSink, Pacing, SimConfig, SimNic};
-use rheostat_nf::function::Firewall;
-use rheostat_nf::{ChainService, Empty, Stage};
+use rheostat_nf::shipped;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{LoadReporting, Polling, Routes, Runtime, RuntimeConfig, Service, TimeSource};
-use rheostat_state::{FlowHasher, Shard, StateLayout};
+use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::{IndirectionTable, Steering};
 use rheostat_traffic::{Mix, MixConfig};
 
@@ -38,13 +37,13 @@ pub(super) struct Stand {
 }
 
 /// A run under way.
-pub(super) struct Running<S: Service> {
-    pub(super) runtime: Runtime<S>,
+pub(super) struct Running {
+    pub(super) runtime: Runtime,
     pub(super) meters: Vec<Arc<Meter>>,
     pub(super) table: Arc<dyn IndirectionTable>,
 }
 
-impl<S: Service> Running<S> {
+impl Running {
     /// Ends it.
     pub(super) fn stop(self) -> Result<(), BenchError> {
         self.runtime.stop_sources();
@@ -58,34 +57,33 @@ impl<S: Service> Running<S> {
 
 impl Stand {
     /// Lanes that send every packet back.
-    pub(super) fn bounce(&self) -> Result<Running<Bounce>, BenchError> {
+    pub(super) fn bounce(&self) -> Result<Running, BenchError> {
         let steering = Arc::new(dut::steering(BUCKETS, SHARDS)?);
-        let shards = dut::shards(&Empty, &steering, StateLayout::new(), 1, (self.hasher(), 1))?;
-        self.run(steering, |_| Bounce, shards)
+        let shards = dut::shards(&shipped::empty(), &steering, 1, (self.hasher(), 1))?;
+        self.run(steering, |_| Box::new(Bounce), shards)
     }
 
     /// Lanes with the firewall, as scenarios have it.
-    pub(super) fn firewall(&self) -> Result<Running<ChainService<Stage<Firewall>>>, BenchError> {
+    pub(super) fn firewall(&self) -> Result<Running, BenchError> {
         let steering = Arc::new(dut::steering(BUCKETS, SHARDS)?);
-        let mut layout = StateLayout::new();
-        let chain = Arc::new(dut::firewall(&mut layout)?);
+        let chain = dut::firewall()?;
         // Those that are under way, and those that are over and remembered.
         let capacity = (2 * self.flows as usize + (1 << 20)) / SHARDS;
-        let shards = dut::shards(&*chain, &steering, layout, capacity, (self.hasher(), 1))?;
+        let shards = dut::shards(&chain, &steering, capacity, (self.hasher(), 1))?;
         let routes = Routes(vec![DeviceId(0)]);
-        self.run(steering, |_| ChainService::new(chain.clone(), routes.clone()), shards)
+        self.run(steering, |_| chain.service(&routes, None, self.lanes.into()), shards)
     }
 
     fn hasher(&self) -> FlowHasher {
         FlowHasher::new(StdRng::seed_from_u64(1).random())
     }
 
-    fn run<S: Service>(
+    fn run(
         &self,
         steering: Arc<Steering>,
-        service: impl FnMut(LaneId) -> S,
-        shards: Vec<Box<Shard<S::Local>>>,
-    ) -> Result<Running<S>, BenchError> {
+        service: impl FnMut(LaneId) -> Box<dyn Service>,
+        shards: Vec<Box<Shard>>,
+    ) -> Result<Running, BenchError> {
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
         let packets_per_second = if self.busy { 1_000_000 } else { 1 };
         let mix =
@@ -100,7 +98,6 @@ impl Stand {
         let clock = Clock::new();
         let (device, meters) = Metered::new(Box::new(nic), self.lanes, clock.clone(), self.crossed);
         let cores = CoreSet::available()?.cores().to_vec();
-        let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes: self.lanes.into(),
@@ -112,8 +109,7 @@ impl Stand {
             hasher: self.hasher(),
             reporting: LoadReporting::Shards,
         };
-        let shard = |id: ShardId| shards[id.index()].take().expect("each is asked for once");
-        let runtime = Runtime::start(config, vec![Box::new(device)], clock, service, shard)?;
+        let runtime = Runtime::start(config, vec![Box::new(device)], clock, service, shards)?;
         Ok(Running { runtime, meters, table })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_base::{Clock, CoreId, CoreSet, DropReason, LaneId, ShardId};
+use rheostat_base::{Clock, CoreId, CoreSet, DropReason, LaneId};
 use rheostat_io::Device;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{LaneSample, Polling, RunReport, Runtime, RuntimeConfig, Service, TimeSource};
@@ -67,12 +67,12 @@ impl Bed {
     }
 
     /// Runs a service on it, and takes the figure of a run that was sound.
-    pub(super) fn drive<S: Service>(
+    pub(super) fn drive(
         self,
         spec: &Spec,
         bench: &NfBench,
-        service: impl FnMut(LaneId) -> S,
-        shards: Vec<Box<Shard<S::Local>>>,
+        service: impl FnMut(LaneId) -> Box<dyn Service>,
+        shards: Vec<Box<Shard>>,
     ) -> Result<Figure, BenchError> {
         let config = RuntimeConfig {
             polling: Polling::Busy,
@@ -85,9 +85,7 @@ impl Bed {
             hasher: self.hasher,
             reporting: bench.control.reporting(),
         };
-        let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
-        let shard = |id: ShardId| shards[id.index()].take().expect("each is asked for once");
-        let mut runtime = Runtime::start(config, self.devices, Clock::new(), service, shard)?;
+        let mut runtime = Runtime::start(config, self.devices, Clock::new(), service, shards)?;
         let controller = bench.control.start(runtime.view(), SHARDS)?;
         let opened = await_opening(&self.opening, spec.load.flows.into());
         let figure = opened.map(|()| {

@@ -15,9 +15,9 @@ use rheostat_nf::function::policer::{
     Actions, Burst, Classes, Count, Meter, PolicerConfig, Rate, Subject,
 };
 use rheostat_nf::function::{Firewall, Lb, Monitor, Nat, Policer};
-use rheostat_nf::{Chain, ChainService, Empty, Seeds, Stage, Then, make_shards, steering_for};
+use rheostat_nf::{AnyChain, Seeds, shipped};
 use rheostat_run::Routes;
-use rheostat_state::{FragmentConfig, Shard, StateLayout, TableConfig};
+use rheostat_state::{FragmentConfig, Shard, TableConfig};
 use rheostat_steer::Whose;
 
 use super::bed::{Bed, RECLAIMED_AFTER, SHARDS};
@@ -33,14 +33,15 @@ const FRESH: f64 = 15e6;
 
 /// Measures the empty chain.
 pub(super) fn measure_empty(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
-    run(spec, bench, Empty, StateLayout::new())
+    run(spec, bench, &shipped::empty())
 }
 
 /// Measures what every stateful chain pays before its first function.
 pub(super) fn measure_placed(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
-    let bed = Bed::new(spec, |steering| steering_for(&Empty, steering))?;
-    let shards = shards(spec, &bed, &Empty, StateLayout::new())?;
-    bed.drive(spec, bench, |_| Placed, shards)
+    let chain = shipped::empty();
+    let bed = Bed::new(spec, |steering| chain.steering_for(steering))?;
+    let shards = shards(spec, &bed, &chain)?;
+    bed.drive(spec, bench, |_| Box::new(Placed), shards)
 }
 
 /// Measures the router, with `more` routes than a router needs here.
@@ -49,16 +50,14 @@ pub(super) fn measure_router(
     bench: &NfBench,
     more: usize,
 ) -> Result<Figure, BenchError> {
-    run_on(spec, bench, Empty, StateLayout::new(), Some(network(more)))
+    run_on(spec, bench, &shipped::empty(), Some(network(more)))
 }
 
 /// Measures the firewall, which lets everything from inside out and only answers in.
 pub(super) fn measure_firewall(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
     let timeouts = Timeouts { tcp_closed: bench.effort.remembered, ..Timeouts::default() };
     let config = FirewallConfig { timeouts, ..FirewallConfig::default() };
-    let mut layout = StateLayout::new();
-    let stage = Stage::new(Firewall::new(config), &mut layout)?;
-    run(spec, bench, stage, layout)
+    run(spec, bench, &shipped::firewall(Firewall::new(config))?)
 }
 
 /// Measures the NAT alone.
@@ -67,19 +66,15 @@ pub(super) fn measure_nat(
     bench: &NfBench,
     mapping: Mapping,
 ) -> Result<Figure, BenchError> {
-    let mut layout = StateLayout::new();
-    let stage = Stage::new(nat(spec, bench, mapping), &mut layout)?;
-    run(spec, bench, stage, layout)
+    run(spec, bench, &shipped::nat(nat(spec, bench, mapping))?)
 }
 
 /// Measures the NAT behind the firewall.
 pub(super) fn measure_firewall_nat(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
     let timeouts = Timeouts { tcp_closed: bench.effort.remembered, ..Timeouts::default() };
     let config = FirewallConfig { timeouts, ..FirewallConfig::default() };
-    let mut layout = StateLayout::new();
-    let firewall = Stage::new(Firewall::new(config), &mut layout)?;
-    let nat = Stage::new(nat(spec, bench, Mapping::EndpointIndependent), &mut layout)?;
-    run(spec, bench, Then(firewall, nat), layout)
+    let nat = nat(spec, bench, Mapping::EndpointIndependent);
+    run(spec, bench, &shipped::firewall_nat(Firewall::new(config), nat)?)
 }
 
 fn nat(spec: &Spec, bench: &NfBench, mapping: Mapping) -> Nat {
@@ -128,17 +123,12 @@ pub(super) fn measure_policer(spec: &Spec, bench: &NfBench) -> Result<Figure, Be
         pass_when_full: false,
         pass_non_ip: true,
     };
-    let mut layout = StateLayout::new();
-    let stage = Stage::new(Policer::new(config), &mut layout)?;
-    run(spec, bench, stage, layout)
+    run(spec, bench, &shipped::policer(Policer::new(config))?)
 }
 
 /// Measures the monitor as it is by default, without a log: records are made and counted.
 pub(super) fn measure_monitor(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
-    let mut layout = StateLayout::new();
-    let monitor = Monitor::new(MonitorConfig::default(), None);
-    let stage = Stage::new(monitor, &mut layout)?;
-    run(spec, bench, stage, layout)
+    run(spec, bench, &shipped::monitor(Monitor::new(MonitorConfig::default(), None))?)
 }
 
 /// Measures the load balancer with sixteen backends, for the one server as a service. The path to the
@@ -165,9 +155,7 @@ pub(super) fn measure_lb(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchEr
         sides: Sides { inside: WAN, outside: LAN },
         ..LbConfig::default()
     };
-    let mut layout = StateLayout::new();
-    let stage = Stage::new(Lb::new(config), &mut layout)?;
-    run(spec, bench, stage, layout)
+    run(spec, bench, &shipped::lb(Lb::new(config))?)
 }
 
 fn backend(vip: IpAddr, number: u8) -> BackendConfig {
@@ -179,49 +167,30 @@ fn backend(vip: IpAddr, number: u8) -> BackendConfig {
 }
 
 /// Runs a chain between two devices.
-pub(super) fn run<C: Chain>(
-    spec: &Spec,
-    bench: &NfBench,
-    chain: C,
-    layout: StateLayout,
-) -> Result<Figure, BenchError> {
-    run_on(spec, bench, chain, layout, None)
+pub(super) fn run(spec: &Spec, bench: &NfBench, chain: &AnyChain) -> Result<Figure, BenchError> {
+    run_on(spec, bench, chain, None)
 }
 
 /// Runs a chain on a network, if there is one, and between two devices otherwise.
-fn run_on<C: Chain>(
+fn run_on(
     spec: &Spec,
     bench: &NfBench,
-    chain: C,
-    layout: StateLayout,
+    chain: &AnyChain,
     network: Option<Arc<Network>>,
 ) -> Result<Figure, BenchError> {
-    let bed = Bed::new(spec, |steering| steering_for(&chain, steering))?;
-    let shards = shards(spec, &bed, &chain, layout)?;
-    let chain = Arc::new(chain);
+    let bed = Bed::new(spec, |steering| chain.steering_for(steering))?;
+    let shards = shards(spec, &bed, chain)?;
     let routes = Routes(vec![WAN, LAN]);
-    let service = |_| {
-        let service = ChainService::new(chain.clone(), routes.clone());
-        match &network {
-            Some(network) => service.with_network(network.clone(), spec.lanes),
-            None => service,
-        }
-    };
+    let service = |_| chain.service(&routes, network.as_ref(), spec.lanes);
     bed.drive(spec, bench, service, shards)
 }
 
 /// Shards with room for the row's flows.
-fn shards<C: Chain>(
-    spec: &Spec,
-    bed: &Bed,
-    chain: &C,
-    layout: StateLayout,
-) -> Result<Vec<Box<Shard<C::Local>>>, BenchError> {
+fn shards(spec: &Spec, bed: &Bed, chain: &AnyChain) -> Result<Vec<Box<Shard>>, BenchError> {
     // Flows fall into shards by chance: six standard deviations above the mean.
     let mean = flows(spec) / SHARDS as f64;
-    let capacity = if C::STATEFUL { mean + 6.0 * mean.sqrt() + 64.0 } else { 1.0 };
+    let capacity = if chain.is_stateful() { mean + 6.0 * mean.sqrt() + 64.0 } else { 1.0 };
     let table = TableConfig { capacity: capacity as usize, aliases: false };
     let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: spec.load.seed });
-    let layout = Arc::new(layout);
-    Ok(make_shards(chain, &bed.steering, table, layout, bed.hasher, fragments, seeds)?)
+    Ok(chain.make_shards(&bed.steering, table, bed.hasher, fragments, seeds)?)
 }

@@ -9,8 +9,7 @@ use rheostat_nf::function::bridge::BridgeConfig;
 use rheostat_nf::function::nat::{Mapping, SharedNat, Sharing};
 use rheostat_nf::function::portscan::PortscanConfig;
 use rheostat_nf::function::{AntiDdos, Bridge, Portscan};
-use rheostat_nf::{DeviceSet, NetworkFunction, Shared};
-use rheostat_state::StateLayout;
+use rheostat_nf::{DeviceSet, shipped};
 use rheostat_state::txn::Objects;
 
 use super::measurement::Figure;
@@ -25,21 +24,24 @@ const FORGOTTEN: Duration = Duration::from_millis(500);
 /// Measures the detector of attacks with many flows, with the staleness that it has by default.
 pub(super) fn measure_antiddos(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
     let config = AntiDdosConfig { one_packet: FORGOTTEN, ..AntiDdosConfig::default() };
-    measure(spec, bench, |objects| AntiDdos::new(config, objects))
+    let objects = Objects::new(spec.lanes);
+    run(spec, bench, &shipped::antiddos(AntiDdos::new(config, &objects), &objects)?)
 }
 
 /// Measures the detector of port scans, with room for all pairs.
 pub(super) fn measure_portscan(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
     let pairs = 2 * flows(spec) as usize;
     let config = PortscanConfig { pairs, memory: FORGOTTEN, ..PortscanConfig::default() };
-    measure(spec, bench, |objects| Portscan::new(config, objects))
+    let objects = Objects::new(spec.lanes);
+    run(spec, bench, &shipped::portscan(Portscan::new(config, &objects), &objects)?)
 }
 
 /// Measures the bridge, with room for all stations.
 pub(super) fn measure_bridge(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
     let stations = 2 * flows(spec) as usize + 1_024;
     let config = BridgeConfig { stations, ..BridgeConfig::new(DeviceSet::first(2)) };
-    measure(spec, bench, |objects| Bridge::new(config, objects))
+    let objects = Objects::new(spec.lanes);
+    run(spec, bench, &shipped::bridge(Bridge::new(config, &objects), &objects)?)
 }
 
 /// Measures the NAT with mappings that all lanes share, with room for all flows.
@@ -47,22 +49,7 @@ pub(super) fn measure_nat(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchE
     let config = nat_config(spec, bench.effort.remembered, Mapping::EndpointIndependent);
     let sharing = Sharing { flows: 2 * flows(spec) as usize, ..Sharing::default() };
     let mut rng = SmallRng::seed_from_u64(spec.load.seed);
-    measure(spec, bench, |objects| {
-        SharedNat::new(config, sharing, objects, &mut rng).expect("no blocks to divide")
-    })
-}
-
-fn measure<F>(
-    spec: &Spec,
-    bench: &NfBench,
-    make: impl FnOnce(&Objects) -> F,
-) -> Result<Figure, BenchError>
-where
-    F: NetworkFunction<Local = ()>,
-    F::State: Clone,
-{
     let objects = Objects::new(spec.lanes);
-    let mut layout = StateLayout::new();
-    let chain = Shared::new(make(&objects), &objects, &mut layout)?;
-    run(spec, bench, chain, layout)
+    let nat = SharedNat::new(config, sharing, &objects, &mut rng).expect("no blocks to divide");
+    run(spec, bench, &shipped::shared_nat(nat, &objects)?)
 }

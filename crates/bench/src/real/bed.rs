@@ -4,17 +4,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rheostat_base::{Clock, ClockSource, CoreSet, DeviceId, LaneId, ShardId};
+use rheostat_base::{Clock, ClockSource, CoreSet, DeviceId, LaneId};
 use rheostat_control::config::BalanceConfig;
 use rheostat_control::{Balancer, Balancing};
 use rheostat_io::{Device, Pacing, SimConfig, SimNic};
-use rheostat_nf::{ChainService, Empty};
+use rheostat_nf::shipped;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
     LaneSample, LoadReporting, Polling, Routes, RunReport, Runtime, RuntimeConfig, Service,
     TimeSource,
 };
-use rheostat_state::{FlowHasher, Shard, StateLayout};
+use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
 use super::Trial;
@@ -57,19 +57,17 @@ impl Bed<'_> {
     /// Runs for `duration` after `warm_up`, and lets what is under way then come to its end.
     pub(super) fn run(&self, warm_up: Duration, duration: Duration) -> Result<Run, BenchError> {
         let steering = Arc::new(self.scenario.steering()?);
-        let layout = StateLayout::new();
         match self.scenario.chain {
             ChainName::Firewall => {
-                let mut layout = layout;
-                let chain = Arc::new(dut::firewall(&mut layout)?);
-                let shards = dut::shards(&*chain, &steering, layout, FLOWS, self.random())?;
-                let routes = Routes(vec![DeviceId(0)]);
-                let service = |_| ChainService::new(chain.clone(), routes.clone());
+                let chain = dut::firewall()?;
+                let shards = dut::shards(&chain, &steering, FLOWS, self.random())?;
+                let (routes, lanes) = (Routes(vec![DeviceId(0)]), self.trial.lanes.into());
+                let service = |_| chain.service(&routes, None, lanes);
                 self.drive(steering, service, shards, (warm_up, duration))
             }
             ChainName::Empty => {
-                let shards = dut::shards(&Empty, &steering, layout, 1, self.random())?;
-                self.drive(steering, |_| Bounce, shards, (warm_up, duration))
+                let shards = dut::shards(&shipped::empty(), &steering, 1, self.random())?;
+                self.drive(steering, |_| Box::new(Bounce), shards, (warm_up, duration))
             }
         }
     }
@@ -86,11 +84,11 @@ impl Bed<'_> {
         }))
     }
 
-    fn drive<S: Service>(
+    fn drive(
         &self,
         steering: Arc<Steering>,
-        mut service: impl FnMut(LaneId) -> S,
-        shards: Vec<Box<Shard<S::Local>>>,
+        mut service: impl FnMut(LaneId) -> Box<dyn Service>,
+        shards: Vec<Box<Shard>>,
         (warm_up, duration): (Duration, Duration),
     ) -> Result<Run, BenchError> {
         let &Bed { scenario, trial, rounds, .. } = self;
@@ -102,7 +100,6 @@ impl Bed<'_> {
             trial.lanes as u32 * (scenario.queue.next_power_of_two() + 3 * HANDOFF as u32) + 4_096;
         let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
         let nic = self.nic(&steering, &observer, &pool)?;
-        let mut shards: Vec<_> = shards.into_iter().map(Some).collect();
         let of_shards = (lanes, shards.len());
         let is_static = trial.policy == "rss";
         let config = RuntimeConfig {
@@ -116,9 +113,8 @@ impl Bed<'_> {
             hasher: self.hasher(),
             reporting: if is_static { LoadReporting::Lanes } else { LoadReporting::Shards },
         };
-        let service = |lane| Labour::new(service(lane), rounds);
-        let shard = |id: ShardId| shards[id.index()].take().expect("each is asked for once");
-        let runtime = Runtime::start(config, vec![nic], clock.clone(), service, shard)?;
+        let service = |lane| Box::new(Labour::new(service(lane), rounds)) as Box<dyn Service>;
+        let runtime = Runtime::start(config, vec![nic], clock.clone(), service, shards)?;
 
         let log = PlanLog::default();
         let controller =
@@ -161,9 +157,9 @@ impl Bed<'_> {
         Ok(Box::new(SimNic::open(config, source, |_| observer.sink(), pool)?))
     }
 
-    fn controller<S: Service>(
+    fn controller(
         &self,
-        runtime: &Runtime<S>,
+        runtime: &Runtime,
         of_shards: (usize, usize),
         clock: &Clock,
         log: &PlanLog,
@@ -179,9 +175,9 @@ impl Bed<'_> {
     }
 
     /// Looks at the run in intervals, and ends it.
-    fn watch<S: Service>(
+    fn watch(
         &self,
-        runtime: &Runtime<S>,
+        runtime: &Runtime,
         observer: &Observer,
         clock: &Clock,
         (warm_up, duration): (Duration, Duration),

@@ -6,17 +6,18 @@ use std::time::Duration;
 use rheostat_base::{Clock, ClockSource, Time};
 use rheostat_packet::Burst;
 use rheostat_run::{AnyDesk, Arrivals, Figures, Output, Service, ShardSet};
+use rheostat_state::Shard;
 
 /// Does so many rounds of arithmetic for every packet before another service gets it (RSS++ 5.4: "generates
 /// W pseudo-random numbers for each packet received").
-pub(super) struct Labour<S> {
-    service: S,
+pub(super) struct Labour {
+    service: Box<dyn Service>,
     rounds: u32,
     number: u64,
 }
 
-impl<S> Labour<S> {
-    pub(super) fn new(service: S, rounds: u32) -> Labour<S> {
+impl Labour {
+    pub(super) fn new(service: Box<dyn Service>, rounds: u32) -> Labour {
         Labour { service, rounds, number: 1 }
     }
 
@@ -62,17 +63,12 @@ impl RoundTime {
     }
 }
 
-impl<S: Service> Service for Labour<S> {
-    type Local = S::Local;
+impl Service for Labour {
+    fn is_stateful(&self) -> bool {
+        self.service.is_stateful()
+    }
 
-    const STATEFUL: bool = S::STATEFUL;
-
-    fn process(
-        &mut self,
-        arrivals: &mut Arrivals,
-        shards: &mut ShardSet<S::Local>,
-        out: &mut Output,
-    ) {
+    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
         self.work(arrivals.len());
         self.service.process(arrivals, shards, out);
     }
@@ -81,7 +77,7 @@ impl<S: Service> Service for Labour<S> {
         self.service.desk()
     }
 
-    fn complete(&mut self, shards: &mut ShardSet<S::Local>, out: &mut Output, now: Time) {
+    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         self.service.complete(shards, out, now);
     }
 
@@ -90,11 +86,11 @@ impl<S: Service> Service for Labour<S> {
         self.service.relay(burst, out, now);
     }
 
-    fn tick(&mut self, shards: &mut ShardSet<S::Local>, out: &mut Output, now: Time) {
+    fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         self.service.tick(shards, out, now);
     }
 
-    fn finish(&mut self, shards: &mut ShardSet<S::Local>, out: &mut Output, now: Time) {
+    fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         self.service.finish(shards, out, now);
     }
 
@@ -102,8 +98,8 @@ impl<S: Service> Service for Labour<S> {
         self.service.next_deadline()
     }
 
-    fn figures(&self, local: &S::Local, figures: &mut Figures) {
-        self.service.figures(local, figures);
+    fn figures(&self, shard: &Shard, figures: &mut Figures) {
+        self.service.figures(shard, figures);
     }
 }
 

@@ -9,13 +9,11 @@ use rheostat_control::Config;
 use rheostat_control::config::BalanceConfig;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
 use rheostat_io::{CaptureReader, OpenError, ReadError};
-use rheostat_nf::Chain;
 use rheostat_observe::explain::{Census, Explanation};
-use rheostat_state::StateLayout;
 use rheostat_steer::policy::{LaneLoad, Load, LoadSnapshot, Policy, Rss, ShardLoad};
 
 use crate::assemble::{self, Layout};
-use crate::chains::{self, Logs, WithChain};
+use crate::chains::{self, Logs};
 use crate::failure::Failure;
 use crate::run::OverrideArgs;
 
@@ -29,8 +27,8 @@ pub(super) fn explain(
     let load = Load::from_share(load).filter(|load| *load > Load::ZERO).ok_or(Failure::Load)?;
     config.check_inputs()?;
     let inputs = config.devices.iter().map(input).collect::<Result<Vec<_>, _>>()?;
-    let Layout { steering, lanes } =
-        chains::build(&config.chain, 1, config.run.seed, Logs::LeftAlone, LayOut(&config))?;
+    let chain = chains::build(&config.chain, 1, config.run.seed, Logs::LeftAlone)?.chain;
+    let Layout { steering, lanes } = assemble::lay_out(&config, &chain)?;
     let mut census = Census::new(Arc::new(steering));
     let mut span = Span::default();
     for (device, input) in (0..).map(DeviceId).zip(inputs) {
@@ -57,17 +55,6 @@ fn input(device: &DeviceConfig) -> Result<Option<&Path>, Failure> {
         DeviceKind::Sim(_) | DeviceKind::Live(_) => {
             Err(Failure::NoCapture { device: device.name.clone() })
         }
-    }
-}
-
-/// Finds out how the packets of a chain are placed.
-struct LayOut<'a>(&'a Config);
-
-impl WithChain for LayOut<'_> {
-    type Output = Layout;
-
-    fn with<C: Chain>(self, chain: C, _: StateLayout) -> Result<Layout, Failure> {
-        assemble::lay_out(self.0, &chain)
     }
 }
 

@@ -70,7 +70,7 @@ impl<C: Chain> ChainService<C> {
         blocked: Blocked,
         arrival: &Arrival,
         head: &mut Head,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) -> Option<Outcome<Verdict>> {
         let (now, shard) = (arrival.now, arrival.shard);
@@ -107,7 +107,7 @@ impl<C: Chain> ChainService<C> {
         &mut self,
         room: &mut Room,
         arrival: &Arrival,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) {
         let (now, shard) = (arrival.now, arrival.shard);

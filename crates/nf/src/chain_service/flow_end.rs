@@ -17,13 +17,13 @@ impl<C: Chain> ChainService<C> {
         &mut self,
         flow: FlowId,
         id: ShardId,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
         now: Time,
         ending: Ending,
     ) {
         let ChainService { chain, outbox, disturbed, .. } = self;
-        let Some(Shard { table, local, .. }) = shards.get_mut(id) else { return };
+        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return };
         let Some(mut entry) = table.flow(flow) else { return };
         let now = now.min(entry.deadline());
         // Too late to ask for anything.
@@ -43,7 +43,7 @@ impl<C: Chain> ChainService<C> {
     pub(super) fn visit(
         &mut self,
         id: ShardId,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
         now: Time,
         budget: usize,
@@ -52,7 +52,7 @@ impl<C: Chain> ChainService<C> {
             return false;
         }
         let ChainService { chain, outbox, .. } = self;
-        let Some(Shard { table, local, .. }) = shards.get_mut(id) else { return true };
+        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return true };
         let asked = &mut Asked::default();
         let flows = Some(&*table);
         let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows };
@@ -69,13 +69,13 @@ impl<C: Chain> ChainService<C> {
     pub(super) fn reclaim(
         &mut self,
         id: ShardId,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
         now: Time,
         budget: usize,
     ) -> bool {
         let ChainService { chain, outbox, disturbed, .. } = self;
-        let Some(Shard { table, local, .. }) = shards.get_mut(id) else { return true };
+        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return true };
         let asked = &mut Asked::default();
         let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows: None };
         let reclaimed = table.expire(now, budget, |mut flow| {
@@ -94,12 +94,12 @@ impl<C: Chain> ChainService<C> {
     pub(super) fn end_all(
         &mut self,
         id: ShardId,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
         now: Time,
     ) {
         let ChainService { chain, outbox, disturbed, .. } = self;
-        let Some(Shard { table, local, .. }) = shards.get_mut(id) else { return };
+        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return };
         let asked = &mut Asked::default();
         let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows: None };
         let ended = table.expire(Time::NEVER, usize::MAX, |mut flow| {

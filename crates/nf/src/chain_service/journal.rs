@@ -51,7 +51,7 @@ pub trait Journal: Debug + Default + Send {
     fn packet<'a>(&'a mut self, packet: &'a mut Mbuf, arrival: &'a Arrival) -> Packet<'a>;
 
     /// Everything stays.
-    fn keep<L>(&mut self, _shards: &mut ShardSet<L>, _counters: &LaneCounters) {}
+    fn keep(&mut self, _shards: &mut ShardSet, _counters: &LaneCounters) {}
 
     /// Everything becomes what it was.
     fn roll_back<C>(
@@ -59,7 +59,7 @@ pub trait Journal: Debug + Default + Send {
         _chain: &C,
         _packets: &mut [Mbuf],
         _originated: &mut Outbox,
-        _shards: &mut ShardSet<C::Local>,
+        _shards: &mut ShardSet,
         _out: &mut Output,
     ) where
         C: Chain<Journal = Self, Saved = Self::Saved>,

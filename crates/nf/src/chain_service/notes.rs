@@ -17,7 +17,7 @@ impl<C: Chain> ChainService<C> {
         &mut self,
         packet: &Mbuf,
         arrival: &Arrival,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) -> bool {
         self.outbox.decisions.clear();
@@ -37,7 +37,7 @@ impl<C: Chain> ChainService<C> {
         arrival: &Arrival,
         known: bool,
         made: Made,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) {
         for decision in self.outbox.decisions.drain(..) {
@@ -52,7 +52,7 @@ impl<C: Chain> ChainService<C> {
     }
 }
 
-fn is_known<L>(arrival: &Arrival, shards: &mut ShardSet<L>) -> bool {
+fn is_known(arrival: &Arrival, shards: &mut ShardSet) -> bool {
     let Some(shard) = shards.get_mut(arrival.shard) else { return false };
     let found = shard.table.find_now(arrival.hash, &arrival.key);
     found.and_then(|flow| shard.table.flow(flow)).is_some_and(|flow| !flow.is_expired(arrival.now))

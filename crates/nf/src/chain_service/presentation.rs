@@ -25,7 +25,7 @@ impl<C: Chain> ChainService<C> {
         packet: &mut Mbuf,
         arrival: &Arrival,
         probe: Probe,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) -> Outcome<Verdict> {
         let verdict = match self.present(packet, arrival, probe, &Head::default(), shards, out) {
@@ -45,7 +45,7 @@ impl<C: Chain> ChainService<C> {
         packet: &mut Mbuf,
         arrival: &Arrival,
         probe: Probe,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) -> Outcome<Verdict> {
         let mut head = Head::default();
@@ -68,7 +68,7 @@ impl<C: Chain> ChainService<C> {
         arrival: &Arrival,
         probe: Probe,
         head: &Head,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) -> Result<Verdict, Blocked> {
         let verdict = match arrival.kind {
@@ -106,16 +106,16 @@ impl<C: Chain> ChainService<C> {
         &mut self,
         packet: &mut Mbuf,
         arrival: &Arrival,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) -> Result<Verdict, Blocked> {
         let ChainService { chain, outbox, journal, .. } = self;
-        let shard = shards.get_mut(arrival.shard).expect("packets run where their shard is");
+        let id = arrival.shard;
+        let (_, local) = shards.get_mut(id).expect("packets run where their shard is").split();
         // There is no flow to ask anything for.
         let (now, asked) = (arrival.now, &mut Asked::default());
-        let scope =
-            &mut Scope { now, shard: shard.id, asked, outbox, pool: out.pool(), flows: None };
-        let outcome = chain.orphan(&mut shard.local, scope, &mut journal.packet(packet, arrival));
+        let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows: None };
+        let outcome = chain.orphan(local, scope, &mut journal.packet(packet, arrival));
         outcome.map_err(|abort| self.reason_for(abort))
     }
 
@@ -126,12 +126,14 @@ impl<C: Chain> ChainService<C> {
         packet: &mut Mbuf,
         arrival: &Arrival,
         probe: Probe,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) -> Result<Option<Verdict>, Blocked> {
         let ChainService { chain, outbox, journal, closing, .. } = self;
         let (now, shard_id) = (arrival.now, arrival.shard);
-        let Some(Shard { table, local, .. }) = shards.get_mut(shard_id) else { return Ok(None) };
+        let Some((table, local)) = shards.get_mut(shard_id).map(Shard::split) else {
+            return Ok(None);
+        };
         let Some(mut flow) = table.find_flow(arrival.hash, &arrival.key, probe) else {
             return Ok(None);
         };
@@ -179,13 +181,12 @@ impl<C: Chain> ChainService<C> {
         packet: &mut Mbuf,
         arrival: &Arrival,
         head: &Head,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) -> Result<Verdict, Blocked> {
         let ChainService { chain, outbox, journal, .. } = self;
         let (now, id) = (arrival.now, arrival.shard);
-        let Shard { table, local, .. } =
-            shards.get_mut(id).expect("packets run where their shard is");
+        let (table, local) = shards.get_mut(id).expect("packets run where their shard is").split();
         if chain.depends_on_flows() && !head.reclaimed {
             // Elsewhere in the table, or a tick ago.
             if table.next_due().is_some_and(|due| due <= now) {
@@ -213,8 +214,7 @@ impl<C: Chain> ChainService<C> {
             false => None,
         };
         let ChainService { chain, outbox, journal, closing, .. } = self;
-        let Shard { table, local, .. } =
-            shards.get_mut(id).expect("packets run where their shard is");
+        let (table, local) = shards.get_mut(id).expect("packets run where their shard is").split();
         let Some(mut entry) = made.and_then(|flow| table.flow(flow)) else {
             let (asked, pool) = (&mut asked, out.pool());
             let scope = &mut Scope { now, shard: id, asked, outbox, pool, flows: None };
@@ -244,7 +244,7 @@ impl<C: Chain> ChainService<C> {
         arrival: &Arrival,
         alias: Option<FlowKey>,
         head: &Head,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) -> Result<Option<FlowId>, Blocked> {
         let mut room = head.room;

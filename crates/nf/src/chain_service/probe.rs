@@ -8,7 +8,7 @@ use super::has_key;
 
 /// Appends what is found out about each packet. A hint for the lookup, as packets of the same burst make and end flows.
 #[inline(never)]
-pub(super) fn all<L>(found: &[Arrival], shards: &ShardSet<L>, probes: &mut Vec<Probe>) {
+pub(super) fn all(found: &[Arrival], shards: &ShardSet, probes: &mut Vec<Probe>) {
     for arrival in found.iter().filter(|arrival| has_key(arrival)) {
         if let Some(shard) = shards.get(arrival.shard) {
             shard.table.prefetch(arrival.hash);

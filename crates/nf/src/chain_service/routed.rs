@@ -42,7 +42,7 @@ impl<C: Chain> ChainService<C> {
         &mut self,
         arrivals: &mut Arrivals,
         probes: &[Probe],
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) {
         if let Some(last) = arrivals.iter().last() {
@@ -65,7 +65,7 @@ impl<C: Chain> ChainService<C> {
         mut packet: Mbuf,
         arrival: &Arrival,
         probe: Probe,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) {
         let Some(stack) = &mut self.stack else { return };

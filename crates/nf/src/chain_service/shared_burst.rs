@@ -78,7 +78,7 @@ impl<C: Chain> ChainService<C> {
         &mut self,
         arrivals: &mut Arrivals,
         probes: &[Probe],
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) {
         let (packets, found) = arrivals.parts();
@@ -134,7 +134,7 @@ impl<C: Chain> ChainService<C> {
         packet: &mut Mbuf,
         arrival: &Arrival,
         probe: Probe,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) -> Outcome<Verdict> {
         let batch = Batch {

@@ -35,7 +35,7 @@ impl<C: Chain> ChainService<C> {
     pub(super) fn transact(
         &mut self,
         mut batch: Batch<'_>,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) {
         let base = self.transactions.settled.len();
@@ -80,7 +80,7 @@ impl<C: Chain> ChainService<C> {
         start: usize,
         end: usize,
         head: &Head,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) -> Attempt {
         let before = self.transactions.settled.len();
@@ -127,7 +127,7 @@ impl<C: Chain> ChainService<C> {
         start: usize,
         end: usize,
         head: &Head,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) -> Option<Blocked> {
         for at in start..end {

@@ -105,7 +105,7 @@ impl<S: Send> Journal for Undo<S> {
     }
 
     /// What could wait is done and counted now.
-    fn keep<L>(&mut self, shards: &mut ShardSet<L>, counters: &LaneCounters) {
+    fn keep(&mut self, shards: &mut ShardSet, counters: &LaneCounters) {
         self.steps.clear();
         self.packets.clear();
         for (shard, flow, evictable) in self.after.evictable.drain(..) {
@@ -123,7 +123,7 @@ impl<S: Send> Journal for Undo<S> {
         chain: &C,
         packets: &mut [Mbuf],
         outbox: &mut Outbox,
-        shards: &mut ShardSet<C::Local>,
+        shards: &mut ShardSet,
         out: &mut Output,
     ) where
         C: Chain<Journal = Self, Saved = S>,

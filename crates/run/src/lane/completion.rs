@@ -1,9 +1,8 @@
 //! The lane's part when a pool works for its service: see [`crate::pool`].
 
 use super::Lane;
-use crate::service::Service;
 
-impl<S: Service> Lane<S> {
+impl Lane {
     /// Packets for which a pool works.
     pub(crate) fn at_pool(&self) -> u64 {
         self.counters.at_pool.get()

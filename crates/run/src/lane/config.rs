@@ -46,13 +46,13 @@ impl Routes {
 }
 
 /// What a lane is made of.
-pub struct LaneConfig<S: Service> {
+pub struct LaneConfig {
     /// The lane's number; it polls the queues of that number.
     pub id: LaneId,
     /// One queue pair per device, in the order of device numbers.
     pub queues: Vec<QueuePair>,
     /// The shards the lane owns.
-    pub shards: ShardSet<S::Local>,
+    pub shards: ShardSet,
     /// The owner of every shard of the run.
     pub owners: Vec<LaneId>,
     /// Places packets in shards.
@@ -60,13 +60,13 @@ pub struct LaneConfig<S: Service> {
     /// Hashes keys for the flow tables.
     pub hasher: FlowHasher,
     /// The lane's ends of the links between lanes.
-    pub handoff: Handoff<S::Local>,
+    pub handoff: Handoff,
     /// Packets of one shard that may wait until the shard comes.
     pub hold_capacity: usize,
     /// The lane's stock of buffers.
     pub pool: PoolCache,
     /// What the lane runs.
-    pub service: S,
+    pub service: Box<dyn Service>,
     /// What counts as time.
     pub time: TimeSource,
     /// What the lane tells of its load.

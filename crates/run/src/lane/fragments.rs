@@ -8,9 +8,8 @@ use rheostat_state::{DatagramId, Tracked};
 
 use super::tap::note_place;
 use super::{Arrival, Lane, Placed};
-use crate::service::Service;
 
-impl<S: Service> Lane<S> {
+impl Lane {
     /// Shows fragments to the trackers of their home shards, and sends on those whose flow is known.
     pub(super) fn track_fragments(&mut self) {
         let mut fragments = std::mem::take(&mut self.fragments);

@@ -6,9 +6,8 @@ use rheostat_packet::HashKind;
 use super::classify::Classifier;
 use super::tap::note_place;
 use super::{Lane, Placed};
-use crate::service::Service;
 
-impl<S: Service> Lane<S> {
+impl Lane {
     /// Places the packets that turned round.
     #[cold]
     pub(super) fn take_back(&mut self) {

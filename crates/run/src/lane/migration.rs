@@ -8,7 +8,6 @@ use rheostat_steer::Steering;
 use super::{ArrivalKind, Lane, Placed};
 use crate::handoff::Parcel;
 use crate::migrate::{Command, LaneMailbox, Place, Report, Watermark};
-use crate::service::Service;
 
 /// Times that a lane takes, in nanoseconds.
 #[derive(Debug, Default)]
@@ -19,7 +18,7 @@ pub struct LaneTimes {
     pub woken: Histogram,
 }
 
-impl<S: Service> Lane<S> {
+impl Lane {
     /// Connects the lane to a mover.
     pub(crate) fn take_orders_from(&mut self, mailbox: LaneMailbox) {
         self.mailbox = Some(mailbox);
@@ -76,7 +75,7 @@ impl<S: Service> Lane<S> {
 
     /// A shard has come.
     #[cold]
-    pub(super) fn accept(&mut self, shard: Box<Shard<S::Local>>, heeded: u64) {
+    pub(super) fn accept(&mut self, shard: Box<Shard>, heeded: u64) {
         let Lane { hold, receivers, steering, .. } = self;
         for Placed { packet, .. } in hold.waiting_for(shard.id) {
             // Received here by the shard's buckets: behind those that its former owner received by them until it gave
@@ -96,12 +95,12 @@ impl<S: Service> Lane<S> {
     pub(super) fn install_shards(&mut self) {
         let Lane { delivered, ownership, .. } = self;
         let may_arrive =
-            |(shard, heeded): &mut (Box<Shard<_>>, u64)| ownership.may_arrive(shard.id, *heeded);
+            |(shard, heeded): &mut (Box<Shard>, u64)| ownership.may_arrive(shard.id, *heeded);
         let arrived: Vec<_> = delivered.extract_if(.., may_arrive).collect();
         arrived.into_iter().for_each(|(shard, _)| self.install(shard));
     }
 
-    fn install(&mut self, shard: Box<Shard<S::Local>>) {
+    fn install(&mut self, shard: Box<Shard>) {
         let id = shard.id;
         // Fragments that wait in the shard for the first of their datagram come along.
         self.counters.handoff_in.add(shard.fragments.held() as u64);

@@ -9,7 +9,6 @@ use thiserror::Error;
 
 use super::{Command, MoverMailbox, Report, mailbox};
 use crate::lane::Lane;
-use crate::service::Service;
 use crate::waker::Waker;
 
 /// A shard that is to change lanes.
@@ -97,9 +96,9 @@ enum Stage {
 impl Mover {
     /// Connects a mover to the lanes of a run, before any of them was polled, and to the tables of its
     /// devices, which lead to the shards' owners.
-    pub fn new<S: Service>(lanes: &mut [Lane<S>], tables: Vec<Arc<dyn IndirectionTable>>) -> Mover {
+    pub fn new(lanes: &mut [Lane], tables: Vec<Arc<dyn IndirectionTable>>) -> Mover {
         let owners = lanes.first().map_or_else(Vec::new, |lane| lane.owners().to_vec());
-        let connect = |lane: &mut Lane<S>| {
+        let connect = |lane: &mut Lane| {
             let (mine, theirs) = mailbox(owners.len());
             lane.take_orders_from(theirs);
             mine

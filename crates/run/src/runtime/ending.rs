@@ -9,7 +9,6 @@ use rheostat_io::DeviceCounters;
 use crate::invariant::Remains;
 use crate::lane::Lane;
 use crate::migrate::Mover;
-use crate::service::Service;
 
 /// How long shards that are moving when a run ends may take to arrive, once no pool works for a lane.
 /// Tables' fences are all there is to wait for then.
@@ -17,7 +16,7 @@ const SETTLE: Duration = Duration::from_secs(2);
 
 /// Polls lanes in turn until no shard is moving. Whatever has not arrived in the end is named in the
 /// account.
-pub(super) fn settle<S: Service>(lanes: &mut [Lane<S>], mover: &mut Mover, clock: &Clock) {
+pub(super) fn settle(lanes: &mut [Lane], mover: &mut Mover, clock: &Clock) {
     let mut last = clock.now() + SETTLE;
     while !mover.is_idle() && clock.now() < last {
         if lanes.iter().any(|lane| lane.at_pool() > 0) {
@@ -32,7 +31,7 @@ pub(super) fn settle<S: Service>(lanes: &mut [Lane<S>], mover: &mut Mover, clock
 
 /// Polls lanes in turn until a whole round finds nothing and no pool works for them, then ends each of
 /// them. Shards that are moving must have arrived.
-pub fn run_dry<S: Service>(lanes: &mut [Lane<S>], now: Time) {
+pub fn run_dry(lanes: &mut [Lane], now: Time) {
     loop {
         let packets: usize = lanes.iter_mut().map(|lane| lane.poll(now).packets).sum();
         let awaits_pool = lanes.iter().any(|lane| lane.at_pool() > 0);
@@ -50,11 +49,7 @@ pub fn run_dry<S: Service>(lanes: &mut [Lane<S>], now: Time) {
 }
 
 /// What stopped lanes leave to be checked, but for the pool, which must first get their buffers.
-pub fn remains<S: Service>(
-    lanes: &[Lane<S>],
-    devices: &[DeviceCounters],
-    shards: usize,
-) -> Remains {
+pub fn remains(lanes: &[Lane], devices: &[DeviceCounters], shards: usize) -> Remains {
     let mut owners = vec![0; shards];
     let mut flows_live = 0;
     for lane in lanes {

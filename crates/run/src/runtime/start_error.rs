@@ -37,6 +37,14 @@ pub enum StartError {
         /// Its place, counted from 0.
         place: usize,
     },
+    /// There are more or fewer shards than packets are placed in.
+    #[error("the run has {given} shards, but packets are placed in {placed}")]
+    Shards {
+        /// Shards that were given.
+        given: usize,
+        /// Shards that packets are placed in.
+        placed: usize,
+    },
     /// A device's indirection table could not be written.
     #[error("device `{device}`: {error}")]
     Table {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use rheostat_base::{ShardId, Time};
-use rheostat_packet::Burst;
 
 use super::scene::{A, B, C, Queue, Scene, send_on};
 use crate::invariant::Violation;
@@ -61,11 +60,7 @@ struct Pooled {
 }
 
 impl Service for Pooled {
-    type Local = ();
-
-    const STATEFUL: bool = true;
-
-    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet<()>, _: &mut Output) {
+    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet, _: &mut Output) {
         let Told(desk, Sabotage { forgets_order, .. }) = &mut self.desk;
         arrivals.drain(|packet, arrival| {
             let mut arrival = *arrival;
@@ -82,36 +77,24 @@ impl Service for Pooled {
         Some(&mut self.desk)
     }
 
-    fn complete(&mut self, shards: &mut ShardSet<()>, out: &mut Output, _: Time) {
+    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, _: Time) {
         while let Some(Reply { mut placed, .. }) = self.desk.0.next_reply() {
             placed.arrival.shard = self.shard;
             send_on(placed, shards, out);
         }
-    }
-
-    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
-        unreachable!("a service with state is given arrivals")
-    }
-
-    fn tick(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
-
-    fn finish(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
-
-    fn next_deadline(&self) -> Option<Time> {
-        None
     }
 }
 
 type Work = fn(());
 
 /// A scene with a pool of three members, each of which has room for four tasks of each lane.
-fn scene(sabotage: Sabotage) -> (Scene<Pooled>, Stepped<(), (), Work>) {
+fn scene(sabotage: Sabotage) -> (Scene, Stepped<(), (), Work>) {
     let config = PoolConfig { members: vec![None; 3], lanes: 3, shards: 4, depth: 4 };
     let (pool, desks) = Stepped::new(&config, (|()| ()) as Work).unwrap();
     let mut desks = desks.into_iter();
     let service = |_| {
         let desk = Told(desks.next().expect("one per lane"), sabotage);
-        Pooled { desk, given: 0, shard: ShardId(0) }
+        Box::new(Pooled { desk, given: 0, shard: ShardId(0) }) as Box<dyn Service>
     };
     (Scene::with(Queue::default(), service), pool)
 }
@@ -120,7 +103,7 @@ fn scene(sabotage: Sabotage) -> (Scene<Pooled>, Stepped<(), (), Work>) {
 /// is what the pool does before all of it is done.
 fn moved(
     sabotage: Sabotage,
-    while_moving: impl Fn(&mut Scene<Pooled>, &mut Stepped<(), (), Work>),
+    while_moving: impl Fn(&mut Scene, &mut Stepped<(), (), Work>),
 ) -> Vec<Violation> {
     let (mut scene, mut pool) = scene(sabotage);
     scene.arrive(A, 3);
@@ -142,7 +125,7 @@ fn moved(
 }
 
 /// How many shards lane A has while its pool gets on.
-fn owned(scene: &Scene<Pooled>) -> usize {
+fn owned(scene: &Scene) -> usize {
     scene.lanes[A].shards().owned().count()
 }
 

@@ -36,34 +36,14 @@ const BUFFERS: u32 = 128;
 pub(super) struct Ordered;
 
 impl Service for Ordered {
-    type Local = ();
-
-    const STATEFUL: bool = true;
-
-    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet<()>, out: &mut Output) {
+    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
         arrivals
             .drain(|packet, arrival| send_on(Placed { packet, arrival: *arrival }, shards, out));
-    }
-
-    fn relay(&mut self, _: &mut Burst, _: &mut Output, _: Time) {
-        unreachable!("a service with state is given arrivals")
-    }
-
-    fn tick(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
-
-    fn finish(&mut self, _: &mut ShardSet<()>, _: &mut Output, _: Time) {}
-
-    fn next_deadline(&self) -> Option<Time> {
-        None
     }
 }
 
 /// Sends a packet on, and notes whether its flow keeps its order.
-pub(super) fn send_on(
-    Placed { packet, arrival }: Placed,
-    shards: &mut ShardSet<()>,
-    out: &mut Output,
-) {
+pub(super) fn send_on(Placed { packet, arrival }: Placed, shards: &mut ShardSet, out: &mut Output) {
     let shard = shards.get_mut(arrival.shard).expect("a packet meets its shard");
     if shard.table.find_now(arrival.hash, &arrival.key).is_none() {
         shard.table.insert(arrival.hash, &arrival.key, arrival.now).expect("room");
@@ -134,8 +114,8 @@ impl TxQueue for Queue {
 }
 
 /// Three lanes; the first has the flow's shard, and all others unless packets take a detour.
-pub(super) struct Scene<S: Service = Ordered> {
-    pub(super) lanes: Vec<Lane<S>>,
+pub(super) struct Scene {
+    pub(super) lanes: Vec<Lane>,
     pub(super) queues: Vec<Queue>,
     orders: Vec<MoverMailbox>,
     pub(super) shard: ShardId,
@@ -144,7 +124,7 @@ pub(super) struct Scene<S: Service = Ordered> {
     pub(super) arrived: u64,
 }
 
-pub(super) fn shard(id: ShardId) -> Box<Shard<()>> {
+pub(super) fn shard(id: ShardId) -> Box<Shard> {
     let table = TableConfig { capacity: 8, aliases: false };
     let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher()).unwrap();
     Box::new(Shard {
@@ -157,24 +137,24 @@ pub(super) fn shard(id: ShardId) -> Box<Shard<()>> {
 
 impl Scene {
     pub(super) fn new(lies: bool) -> Scene {
-        Scene::with(Queue { lies, ..Queue::default() }, |_| Ordered)
+        Scene::with(Queue { lies, ..Queue::default() }, |_| Box::new(Ordered))
     }
 
     /// A scene whose device stamps packets as lanes receive them.
     pub(super) fn live() -> Scene {
-        Scene::with(Queue { receipts: Some(Arc::default()), ..Queue::default() }, |_| Ordered)
+        Scene::with(Queue { receipts: Some(Arc::default()), ..Queue::default() }, |_| {
+            Box::new(Ordered)
+        })
     }
 
     /// A scene whose device places the packets by the buckets of another shard, [`Scene::detour`], which lane C
     /// has, and says that its hash covers `kind`.
     pub(super) fn by_detour(kind: HashKind) -> Scene {
-        Scene::with(Queue { kind: Some(kind), ..Queue::default() }, |_| Ordered)
+        Scene::with(Queue { kind: Some(kind), ..Queue::default() }, |_| Box::new(Ordered))
     }
-}
 
-impl<S: Service<Local = ()>> Scene<S> {
     /// A scene of queues like `queue`, each with packets of its own, and of a service per lane.
-    pub(super) fn with(queue: Queue, mut service: impl FnMut(usize) -> S) -> Scene<S> {
+    pub(super) fn with(queue: Queue, mut service: impl FnMut(usize) -> Box<dyn Service>) -> Scene {
         let pool = MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() };
         let pool = Mempool::new(&pool).unwrap();
         let steering = Steering::new(&HashKey::MICROSOFT, 4, 4, vec![Orientation::Inside]).unwrap();

@@ -1,0 +1,185 @@
+//! A chain by what all chains have in common, for whoever learns when the program runs which one it is.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use rheostat_ip::Network;
+use rheostat_run::{Routes, Service};
+use rheostat_state::txn::Objects;
+use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
+use rheostat_steer::{PacketSet, Steering, SteeringError};
+
+use crate::chain::{self, Chain};
+use crate::chain_service::{self, ChainService, Seeds};
+use crate::function::ShardInfo;
+
+/// A chain, and where its functions have their states in an entry. What packets pass is compiled as a whole where
+/// [`AnyChain::new`] names the chain; from there on it is one type for all.
+#[derive(Clone)]
+pub struct AnyChain {
+    chain: Arc<dyn Erased>,
+    layout: Arc<StateLayout>,
+}
+
+impl AnyChain {
+    /// `chain`, whose functions have their states in `layout`.
+    pub fn new<C: Chain>(chain: C, layout: StateLayout) -> AnyChain {
+        AnyChain { chain: Arc::new(chain), layout: Arc::new(layout) }
+    }
+
+    /// Whether flows are looked up at all.
+    pub fn is_stateful(&self) -> bool {
+        self.chain.is_stateful()
+    }
+
+    /// Whether flows may have a second key.
+    pub fn aliases(&self) -> bool {
+        self.chain.aliases()
+    }
+
+    /// The objects that the functions share, if they share any.
+    pub fn objects(&self) -> Option<&Objects> {
+        self.chain.objects()
+    }
+
+    /// The header fields that packets are placed by: those that all functions allow.
+    pub fn steering(&self) -> PacketSet {
+        self.chain.steering()
+    }
+
+    /// Where the functions have their states in an entry.
+    pub fn layout(&self) -> &StateLayout {
+        &self.layout
+    }
+
+    /// Adapts `steering` to the chain, as [`steering_for`](crate::steering_for) does.
+    ///
+    /// # Errors
+    /// As [`steering_for`](crate::steering_for).
+    pub fn steering_for(&self, steering: Steering) -> Result<Steering, SteeringError> {
+        self.chain.steering_for(steering)
+    }
+
+    /// Makes every shard of a run that `steering` places packets in, with an empty table of `table.capacity` flows each.
+    ///
+    /// # Errors
+    /// [`ArenaError`] when the operating system does not give the memory.
+    pub fn make_shards(
+        &self,
+        steering: &Arc<Steering>,
+        table: TableConfig,
+        hasher: FlowHasher,
+        fragments: FragmentConfig,
+        seeds: Seeds,
+    ) -> Result<Vec<Box<Shard>>, ArenaError> {
+        self.chain.make_shards(steering, table, self.layout.clone(), hasher, fragments, seeds)
+    }
+
+    /// Bytes of a shard, without what it points to.
+    pub fn shard_bytes(&self) -> usize {
+        self.chain.shard_bytes()
+    }
+
+    /// What the functions keep for one shard.
+    pub fn local(&self, shard: ShardInfo) -> Box<dyn Any + Send> {
+        self.chain.make_local(shard)
+    }
+
+    /// The service of one of `lanes` lanes; with `network`, behind and before the network layer.
+    pub fn service(
+        &self,
+        routes: &Routes,
+        network: Option<&Arc<Network>>,
+        lanes: usize,
+    ) -> Box<dyn Service> {
+        self.chain.clone().service(routes.clone(), network.cloned(), lanes)
+    }
+}
+
+impl fmt::Debug for AnyChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyChain").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}
+
+/// A [`Chain`] without its types.
+trait Erased: Send + Sync {
+    fn is_stateful(&self) -> bool;
+    fn aliases(&self) -> bool;
+    fn objects(&self) -> Option<&Objects>;
+    fn steering(&self) -> PacketSet;
+    fn steering_for(&self, steering: Steering) -> Result<Steering, SteeringError>;
+    fn make_shards(
+        &self,
+        steering: &Arc<Steering>,
+        table: TableConfig,
+        layout: Arc<StateLayout>,
+        hasher: FlowHasher,
+        fragments: FragmentConfig,
+        seeds: Seeds,
+    ) -> Result<Vec<Box<Shard>>, ArenaError>;
+    fn shard_bytes(&self) -> usize;
+    fn make_local(&self, shard: ShardInfo) -> Box<dyn Any + Send>;
+    fn service(
+        self: Arc<Self>,
+        routes: Routes,
+        network: Option<Arc<Network>>,
+        lanes: usize,
+    ) -> Box<dyn Service>;
+}
+
+impl<C: Chain> Erased for C {
+    fn is_stateful(&self) -> bool {
+        C::STATEFUL
+    }
+
+    fn aliases(&self) -> bool {
+        Chain::aliases(self)
+    }
+
+    fn objects(&self) -> Option<&Objects> {
+        Chain::objects(self)
+    }
+
+    fn steering(&self) -> PacketSet {
+        Chain::steering(self)
+    }
+
+    fn steering_for(&self, steering: Steering) -> Result<Steering, SteeringError> {
+        chain::steering_for(self, steering)
+    }
+
+    fn make_shards(
+        &self,
+        steering: &Arc<Steering>,
+        table: TableConfig,
+        layout: Arc<StateLayout>,
+        hasher: FlowHasher,
+        fragments: FragmentConfig,
+        seeds: Seeds,
+    ) -> Result<Vec<Box<Shard>>, ArenaError> {
+        chain_service::make_shards(self, steering, table, layout, hasher, fragments, seeds)
+    }
+
+    fn shard_bytes(&self) -> usize {
+        size_of::<Shard<C::Local>>()
+    }
+
+    fn make_local(&self, shard: ShardInfo) -> Box<dyn Any + Send> {
+        Box::new(self.local(shard))
+    }
+
+    fn service(
+        self: Arc<Self>,
+        routes: Routes,
+        network: Option<Arc<Network>>,
+        lanes: usize,
+    ) -> Box<dyn Service> {
+        let service = ChainService::new(self, routes);
+        match network {
+            Some(network) => Box::new(service.with_network(network, lanes)),
+            None => Box::new(service),
+        }
+    }
+}
