@@ -15,7 +15,7 @@ use rheostat_traffic::Distribution;
 
 use crate::confidence;
 use crate::error::BenchError;
-use crate::memory::FrameSize;
+use crate::memory::{FrameSize, SourceKind};
 use crate::nf::{ChainKind, Control, Controlled, Effort, Figure, NfBench, Selection, Spec};
 
 pub use row::{Row, Table};
@@ -65,6 +65,7 @@ impl IdleBench {
             flows: vec![self.flows],
             distributions: vec![Distribution::Zipf(1.1)],
             sizes: vec![FrameSize::Smallest],
+            sources: vec![SourceKind::Converse],
             new_flow_shares: vec![0.0],
             lanes: lanes.to_vec(),
             seed: self.seed,

@@ -4,6 +4,7 @@
 
 pub mod ab;
 pub mod advice;
+mod calibration;
 mod confidence;
 pub mod contention;
 pub mod costs;

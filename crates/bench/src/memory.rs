@@ -3,16 +3,21 @@
 //! A lane polls a queue of each: what it forwards from one leaves through the other. The packets are
 //! those of a conversation that a stateful function accepts: every flow opens with a handshake, then
 //! both ends send data in turn, each with the sequence and acknowledgement numbers that follow from
-//! what the other has sent. Each buffer goes round: of [`CYCLE`] buffers per queue, twice that per lane, the
-//! one that was sent longest ago is used next, and its headers are written anew, so that neither headers nor
-//! handles stay in the nearest cache longer than with a real device.
+//! what the other has sent. A source that *converses* ([`SourceKind::Converse`]) writes headers, sequence numbers and
+//! checksums of each packet anew, as whoever talks has to; one that *replays* copies headers that were prepared, the same in
+//! each round. Each buffer goes round: of [`CYCLE`] buffers per queue, twice that per lane, the one that was sent
+//! longest ago is used next, so that neither headers nor handles stay in the nearest cache longer than with a real
+//! device.
 
 mod conversation;
 mod endpoints;
 mod externals;
 mod frame;
+mod frames;
+mod line;
 mod pick;
 mod queue;
+mod template;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +30,7 @@ use rheostat_traffic::Distribution;
 
 pub use endpoints::{FrameSize, SERVICE, Servers, widened};
 
+use crate::calibration::{Calibrator, TimingSum, Timings};
 use conversation::{Conversation, Progress};
 use pick::Picks;
 use queue::Half;
@@ -37,6 +43,26 @@ pub const LAN: DeviceId = DeviceId(0);
 /// The device that faces the outside.
 pub const WAN: DeviceId = DeviceId(1);
 
+/// Where packets come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SourceKind {
+    /// Their headers are written anew: numbers and checksums follow from what was said before.
+    #[default]
+    Converse,
+    /// Their headers are copied from memory. No flows are opened but those that stay.
+    Replay,
+}
+
+impl SourceKind {
+    /// The name in rows.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SourceKind::Converse => "converse",
+            SourceKind::Replay => "replay",
+        }
+    }
+}
+
 /// What the packets are like.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
@@ -48,6 +74,8 @@ pub struct Load {
     pub size: FrameSize,
     /// Whom they go to.
     pub servers: Servers,
+    /// Where they come from.
+    pub source: SourceKind,
     /// Whether the chain gives clients other endpoints, which servers answer to.
     pub translated: bool,
     /// The share of packets that open a flow of their own, between 0 and 0.2. Such a flow is a TCP
@@ -83,10 +111,11 @@ struct QueueCounters {
     sent_bytes: Counter,
 }
 
-/// Tells when the flows of all lanes are open.
+/// Tells when the flows of all lanes are open, and how fast their processors are.
 #[derive(Clone)]
 pub struct Opening {
     lanes: Vec<Arc<Progress>>,
+    timings: Vec<Arc<Timings>>,
 }
 
 impl Opening {
@@ -95,9 +124,15 @@ impl Opening {
         self.lanes.iter().map(|lane| lane.opened.get()).sum()
     }
 
+    /// How long the arithmetic took by which the lanes tell the speed of their processors.
+    pub(crate) fn timings(&self) -> TimingSum {
+        let sums = self.timings.iter().map(|timings| timings.sum());
+        sums.fold(TimingSum::default(), TimingSum::plus)
+    }
+
     /// Whether every lane has opened its flows and sends data.
     pub fn is_complete(&self) -> bool {
-        self.lanes.iter().all(|lane| lane.open.get() != 0)
+        self.lanes.iter().all(|lane| lane.is_ready())
     }
 }
 
@@ -113,7 +148,7 @@ pub fn devices(
         Arc::new(Monitor { stopped: AtomicBool::new(false), queues })
     });
     let mut queues = [Vec::new(), Vec::new()];
-    let mut progress = Vec::new();
+    let (mut progress, mut timings) = (Vec::new(), Vec::new());
     for lane in 0..lanes {
         let picks = Picks::draw(load, steering, lane, lanes);
         let conversation = Conversation::new(load, picks, steering.clone(), lane, lanes);
@@ -123,7 +158,10 @@ pub fn devices(
             Half { side, counters, monitor: monitor.clone() }
         };
         let [inside, outside] = conversation.into_sides();
-        let pairs = queue::pairs(half((inside, &monitors[0])), half((outside, &monitors[1])));
+        let calibrator = Calibrator::new();
+        timings.push(calibrator.timings());
+        let halves = [half((inside, &monitors[0])), half((outside, &monitors[1]))];
+        let pairs = queue::pairs(halves, calibrator);
         for (queues, pair) in queues.iter_mut().zip(pairs) {
             queues.push(pair);
         }
@@ -133,7 +171,7 @@ pub fn devices(
             Box::new(MemoryDevice { name, id, queues, monitor }) as Box<dyn Device>
         },
     );
-    (devices.collect(), Opening { lanes: progress })
+    (devices.collect(), Opening { lanes: progress, timings })
 }
 
 /// The hash that a device gives packets of the flow with this key, client first, and what it covers. It

@@ -18,13 +18,14 @@ mod spec;
 
 pub use control::Control;
 pub(crate) use control::Controlled;
-pub use measurement::Effort;
 pub(crate) use measurement::Figure;
+pub use measurement::{Effort, Mode};
 pub use row::{Row, Table};
 pub use spec::{ChainKind, Selection, Spec};
 
 use rheostat_nf::function::nat::Mapping;
 
+use crate::calibration;
 use crate::error::BenchError;
 
 /// Runs rows one after the other.
@@ -45,6 +46,7 @@ impl NfBench {
     /// # Errors
     /// [`BenchError`] when a row cannot be run, or its run was not sound.
     pub fn run(&self, specs: &[Spec], mut done: impl FnMut(&Row)) -> Result<Vec<Row>, BenchError> {
+        calibration::prepare();
         let mut rows = Vec::new();
         let mut baseline: Option<(Spec, Figure)> = None;
         for spec in specs {
@@ -71,6 +73,7 @@ impl NfBench {
             ChainKind::Placed => runtime::measure_placed(spec, self),
             ChainKind::Router => runtime::measure_router(spec, self, 0),
             ChainKind::RouterWide => runtime::measure_router(spec, self, 10_000),
+            ChainKind::RouterFull => runtime::measure_router(spec, self, 1_000_000),
             ChainKind::Firewall => runtime::measure_firewall(spec, self),
             ChainKind::Nat => runtime::measure_nat(spec, self, Mapping::EndpointIndependent),
             ChainKind::NatSymmetric => {

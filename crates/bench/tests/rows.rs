@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use rheostat_bench::memory::FrameSize;
+use rheostat_bench::memory::{FrameSize, SourceKind};
 use rheostat_bench::nf::{ChainKind, Control, Effort, NfBench, Selection};
 use rheostat_traffic::Distribution;
 
@@ -16,6 +16,7 @@ fn every_kind_of_row_has_a_sound_run() {
         flows: vec![1_000],
         distributions: vec![Distribution::Zipf(1.1)],
         sizes: vec![FrameSize::Mix],
+        sources: vec![SourceKind::Converse],
         new_flow_shares: vec![0.0],
         lanes: vec![1],
         seed: 3,
@@ -23,6 +24,7 @@ fn every_kind_of_row_has_a_sound_run() {
     let new = Selection {
         chains: vec![ChainKind::Firewall, ChainKind::Nat, ChainKind::Lb],
         sizes: vec![FrameSize::Smallest],
+        sources: vec![SourceKind::Converse],
         new_flow_shares: vec![0.1],
         ..plain.clone()
     };
@@ -30,11 +32,16 @@ fn every_kind_of_row_has_a_sound_run() {
     let (window, remembered) = (Duration::from_millis(30), Duration::from_secs(600));
     let effort = Effort { windows: 1, window, remembered };
     let bench = NfBench { effort, allocations: || 0, control: Control::Watched };
-    let specs = [plain.specs(), new.specs()].concat();
+    let replayed = Selection {
+        chains: vec![ChainKind::Harness, ChainKind::Firewall, ChainKind::FirewallNat],
+        sources: vec![SourceKind::Replay],
+        ..plain.clone()
+    };
+    let specs = [plain.specs(), new.specs(), replayed.specs()].concat();
     let mut shown = 0;
     let rows = bench.run(&specs, |_| shown += 1).expect("sound runs");
     assert_eq!((rows.len(), shown), (specs.len(), specs.len()));
-    assert_eq!(rows.len(), ChainKind::ALL.len() + 3);
+    assert_eq!(rows.len(), ChainKind::ALL.len() + 3 + 3);
     for row in &rows {
         assert!(row.mpps > 0.0 && row.mpps_min <= row.mpps && row.mpps <= row.mpps_max, "{row:?}");
         assert_eq!(row.ns_above_harness == 0.0, row.chain == "harness", "{row:?}");
@@ -48,6 +55,7 @@ fn a_row_with_more_lanes_than_cores_is_refused() {
         flows: vec![1_000],
         distributions: vec![Distribution::Uniform],
         sizes: vec![FrameSize::Smallest],
+        sources: vec![SourceKind::Converse],
         new_flow_shares: vec![0.0],
         lanes: vec![10_000],
         seed: 3,

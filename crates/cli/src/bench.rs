@@ -22,7 +22,7 @@ use clap::{Subcommand, ValueEnum};
 use rheostat_base::unit::{parse_count, parse_duration};
 use rheostat_bench::ab::Comparison;
 use rheostat_bench::machine::Machine;
-use rheostat_bench::memory::FrameSize;
+use rheostat_bench::memory::{FrameSize, SourceKind};
 use rheostat_bench::migrate::{DESCRIPTORS, MigrateBench};
 use rheostat_bench::nf::{ChainKind, Control, Effort, NfBench, Selection, Table};
 use rheostat_traffic::Distribution;
@@ -106,13 +106,17 @@ struct MigrateArgs {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench nf                                        the rows for which there are aims
+  rheo bench nf                                        where this build stands, in four minutes
+  rheo bench nf --full                                 the rows for which there are aims
   rheo bench nf --all                                  every combination
   rheo bench nf --chain firewall --flows 1M --lanes 1,2 --spread uniform
+  rheo bench nf --chain nat --flows 64k --source converse,replay
   rheo bench nf --json > rows.json
 
 A row's cost is what a packet takes above the harness: the same source and sink with nothing between
-them. Every lane has a core of its own; leave the machine alone meanwhile.")]
+them. Every lane has a core of its own; leave the machine alone meanwhile. Virtual processors change their
+speed: windows in which one was slow are taken again, and a row that has hardly any other is marked `slow` and scaled
+to the fastest speed seen.")]
 struct NfArgs {
     /// What to measure.
     #[arg(long = "chain", value_delimiter = ',', value_parser = chain::parser())]
@@ -126,12 +130,18 @@ struct NfArgs {
     /// Packet sizes.
     #[arg(long = "size", value_enum, value_delimiter = ',')]
     sizes: Vec<SizeName>,
-    /// Shares of packets that open a flow, between 0 and 0.2.
+    /// Where packets come from: written anew as they are asked for, or copied from memory.
+    #[arg(long = "source", value_enum, value_delimiter = ',')]
+    sources: Vec<SourceName>,
+    /// Shares of packets that open a flow, between 0 and 0.2; with any, packets are written anew.
     #[arg(long = "new", value_name = "SHARE", value_delimiter = ',', value_parser = share)]
     new_flow_shares: Vec<f64>,
     /// Numbers of lanes; one and two where there are two cores.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=64))]
     lanes: Vec<u16>,
+    /// All rows for which there are aims; takes an hour.
+    #[arg(long, conflicts_with = "all")]
+    full: bool,
     /// Every combination of what is not given.
     #[arg(long)]
     all: bool,
@@ -173,6 +183,14 @@ enum SizeName {
     Smallest,
     /// The sizes and protocols of the synthetic internet mix.
     Mix,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SourceName {
+    /// Headers, sequence numbers and checksums are written for each packet.
+    Converse,
+    /// Headers are copied from memory, the same in each round.
+    Replay,
 }
 
 /// Measures or compares.
@@ -221,13 +239,18 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
         && args.flows.is_empty()
         && args.spread.is_empty()
         && args.sizes.is_empty()
+        && args.sources.is_empty()
         && args.new_flow_shares.is_empty());
     if !is_narrowed && !args.all {
-        return Selection::usual(SEED, &lanes);
+        return if args.full { Selection::full } else { Selection::usual }(SEED, &lanes);
     }
     let sizes = args.sizes.iter().map(|size| match size {
         SizeName::Smallest => FrameSize::Smallest,
         SizeName::Mix => FrameSize::Mix,
+    });
+    let sources = args.sources.iter().map(|source| match source {
+        SourceName::Converse => SourceKind::Converse,
+        SourceName::Replay => SourceKind::Replay,
     });
     // What is not given: everything with --all, else the first.
     let or = |all: bool| if all { usize::MAX } else { 1 };
@@ -240,6 +263,11 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
             usize::MAX,
         ),
         sizes: given(sizes.collect(), &[FrameSize::Smallest, FrameSize::Mix], or(args.all)),
+        sources: given(
+            sources.collect(),
+            &[SourceKind::Converse, SourceKind::Replay],
+            or(args.all),
+        ),
         new_flow_shares: given(args.new_flow_shares.clone(), &[0.0, 0.01, 0.1], or(args.all)),
         lanes,
         seed: SEED,

@@ -103,7 +103,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::FrameSize;
+    use crate::memory::{FrameSize, SourceKind};
     use crate::nf::{ChainKind, Controlled, Selection};
     use rheostat_traffic::Distribution;
 
@@ -114,6 +114,7 @@ mod tests {
             flows: vec![1_000],
             distributions: vec![Distribution::Uniform],
             sizes: vec![FrameSize::Smallest],
+            sources: vec![SourceKind::Converse],
             new_flow_shares: vec![0.0],
             lanes: vec![2],
             seed: 1,

@@ -8,9 +8,11 @@ use rheostat_steer::Steering;
 
 use super::endpoints::{Endpoints, FrameSize, Servers};
 use super::externals::Externals;
-use super::frame::{ACK, PSH, RST, SYN, Step, mark, payload_len};
+use super::frame::{ACK, RST, SYN, Step, mark};
+use super::frames::Frames;
+use super::line::Line;
 use super::pick::{LAG, Pick, Picks, Role};
-use super::{Load, device_hash};
+use super::{Load, SourceKind, device_hash};
 
 /// Flows that are between their first and their last packet of the opening at most.
 const OPENING: u64 = 256;
@@ -37,18 +39,30 @@ pub(super) struct Progress {
     third: Counter,
     pub(super) opened: Counter,
     /// 1 once all flows are open.
-    pub(super) open: Counter,
+    open: Counter,
+    /// Devices that are ready to send data.
+    ready: Counter,
     /// Data packets that each device has given.
     given: [Counter; 2],
     externals: Externals,
 }
 
 impl Progress {
-    /// Notes a packet that leaves.
+    /// Whether both devices send data.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready.get() == 2
+    }
+
+    /// Whether packets that leave have to be noted.
     #[inline]
+    pub(super) fn is_curious(&self) -> bool {
+        self.open.get() == 0 || self.externals.learns()
+    }
+
+    /// Notes a packet that leaves.
     pub(super) fn passed(&self, frame: &[u8]) {
         if self.open.get() != 0 {
-            if self.externals.learns() && mark(frame) == BRIEF_SYN {
+            if mark(frame) == BRIEF_SYN {
                 self.externals.learn_brief(frame);
             }
             return;
@@ -75,6 +89,7 @@ pub(super) struct Conversation {
     rounds: [Vec<Pick>; 2],
     size: FrameSize,
     servers: Servers,
+    source: SourceKind,
     steering: Arc<Steering>,
     lane: usize,
     lanes: usize,
@@ -88,10 +103,7 @@ pub(super) struct Conversation {
 /// One device's part.
 pub(super) struct Side {
     script: Arc<Conversation>,
-    /// The data packets of a round.
-    picks: Vec<Pick>,
-    /// Whether the picks know what was learned.
-    has_learned: bool,
+    packets: Packets,
     from_client: bool,
     /// Opening: packets given per step.
     firsts: u64,
@@ -103,8 +115,26 @@ pub(super) struct Side {
     given: u64,
 }
 
+/// The data packets of a round.
+enum Packets {
+    /// Drawn, while flows open.
+    Drawn(Vec<Pick>),
+    /// To be written anew in each round.
+    Lines(Vec<Line>),
+    /// Written already.
+    Frames(Frames),
+}
+
+/// What a device gives next.
+pub(super) enum Upcoming<'a> {
+    /// These, in the round of this number, counted from 0.
+    Lines(&'a [Line], u32),
+    /// So many of these, from the one with this number on.
+    Frames(&'a Frames, usize, usize),
+}
+
 /// A packet to be written.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
     pub(super) ends: Endpoints,
     pub(super) step: Step,
@@ -119,7 +149,7 @@ impl Conversation {
         lane: usize,
         lanes: usize,
     ) -> Conversation {
-        let Load { size, servers, .. } = *load;
+        let Load { size, servers, source, .. } = *load;
         let base = u64::from(load.flows);
         let externals = Externals::new(load.flows, load.translated);
         let progress = Arc::new(Progress { externals, ..Progress::default() });
@@ -132,6 +162,7 @@ impl Conversation {
             rounds,
             size,
             servers,
+            source,
             steering,
             lane,
             lanes,
@@ -151,8 +182,7 @@ impl Conversation {
         let script = Arc::new(self);
         [(true, inside), (false, outside)].map(|(from_client, picks)| Side {
             script: script.clone(),
-            picks,
-            has_learned: false,
+            packets: Packets::Drawn(picks),
             from_client,
             firsts: 0,
             answers: 0,
@@ -185,38 +215,22 @@ impl Conversation {
         Planned { ends, step, hash }
     }
 
-    /// A data packet of an open flow. Field by field: a copy of the whole would wait for its parts.
-    #[inline(always)]
-    fn data(&self, pick: &Pick, round: u32, from_client: bool, planned: &mut Planned) {
-        let mut ends = Endpoints::of(pick.flow.into(), self.size, self.servers);
-        let payload = payload_len(&ends);
-        let sent = round.wrapping_mul(pick.per_round).wrapping_add(pick.rank);
-        let seen = round.wrapping_mul(pick.answers).wrapping_add_signed(pick.seen);
-        let (client, server) = first_numbers(pick.flow.into());
-        let (own, other) = if from_client { (client, server) } else { (server, client) };
-        let step = &mut planned.step;
-        step.from_client = from_client;
-        step.seq = own.wrapping_add(payload.wrapping_mul(sent));
-        step.ack = other.wrapping_add(payload.wrapping_mul(seen));
-        step.flags = PSH | ACK;
-        step.len = ends.frame_len;
-        step.has_data = true;
-        step.mark = 0;
-        step.tag = 0;
-        ends.client = pick.client.unwrap_or(ends.client);
-        planned.ends = ends;
-        planned.hash = pick.hash;
-    }
-
     /// A packet of a short connection.
     #[inline(never)]
-    fn brief(&self, pick: &Pick, round: u32, from_client: bool) -> Planned {
+    fn brief(
+        &self,
+        number: u32,
+        role: Role,
+        opened_before: bool,
+        round: u32,
+        from_client: bool,
+    ) -> Planned {
         // Rounds are counted from one here, so that there is one before the first.
-        let round = u64::from(round) + 1 - u64::from(pick.opened_before);
-        let connection = round * u64::from(self.connections) + u64::from(pick.flow);
+        let round = u64::from(round) + 1 - u64::from(opened_before);
+        let connection = round * u64::from(self.connections) + u64::from(number);
         let (mut ends, hash) = self.endpoints_of_brief(connection);
         let (client, server) = first_numbers(connection);
-        let (seq, ack, flags) = match pick.role {
+        let (seq, ack, flags) = match role {
             Role::Syn => (client.wrapping_sub(1), 0, SYN),
             Role::SynAck => (server.wrapping_sub(1), client, SYN | ACK),
             Role::Reset => (client, server, RST | ACK),
@@ -225,7 +239,7 @@ impl Conversation {
         if !from_client {
             ends.client = self.progress.externals.of_brief(connection).unwrap_or(ends.client);
         }
-        let mark = if pick.role == Role::Syn { BRIEF_SYN } else { 0 };
+        let mark = if role == Role::Syn { BRIEF_SYN } else { 0 };
         let tag = connection as u32;
         let step = Step { from_client, seq, ack, flags, len: 60, has_data: false, mark, tag };
         Planned { ends, step, hash }
@@ -256,60 +270,99 @@ impl Side {
         self.script.covered
     }
 
-    /// Plans the next packet, if it is this device's turn.
-    #[inline(always)]
-    pub(super) fn next(&mut self, planned: &mut Planned) -> bool {
-        let script = &*self.script;
-        if script.progress.open.get() == 0 {
-            let next = self.next_opening();
-            *planned = next.unwrap_or(*planned);
-            return next.is_some();
-        }
-        let (own, other) = (usize::from(!self.from_client), usize::from(self.from_client));
-        if self.given >= script.progress.given[other].get() + LEAD {
+    /// Whether data packets are to be sent ([`Side::upcoming`]), and not those of the opening ([`Side::next_opening`]).
+    #[inline]
+    pub(super) fn is_ready(&mut self) -> bool {
+        if self.script.progress.open.get() == 0 {
             return false;
         }
-        if !self.has_learned {
-            self.learn();
+        if let Packets::Drawn(_) = self.packets {
+            self.make_ready();
         }
-        let (script, picks) = (&*self.script, &self.picks);
-        loop {
-            let pick = &picks[self.at];
-            let round = self.round;
-            self.at += 1;
-            if self.at == picks.len() {
-                self.at = 0;
-                self.round += 1;
+        true
+    }
+
+    /// Up to `most` data packets, as far as it is this device's turn.
+    #[inline]
+    pub(super) fn upcoming(&self, most: usize) -> Upcoming<'_> {
+        let other = usize::from(self.from_client);
+        let lead = self.script.progress.given[other].get() + LEAD - self.given;
+        let most = most.min(lead as usize);
+        match &self.packets {
+            Packets::Lines(lines) => {
+                let end = lines.len().min(self.at + most);
+                Upcoming::Lines(&lines[self.at..end], self.round)
             }
-            match pick.role {
-                Role::Data => script.data(pick, round, self.from_client, planned),
-                // Its connection would have been opened before the first round.
-                _ if pick.opened_before && round == 0 => continue,
-                _ => *planned = script.brief(pick, round, self.from_client),
+            Packets::Frames(frames) => {
+                Upcoming::Frames(frames, self.at, most.min(frames.len() - self.at))
             }
-            self.given += 1;
-            script.progress.given[own].set(self.given);
-            return true;
+            Packets::Drawn(_) => Upcoming::Lines(&[], 0),
         }
     }
 
-    /// Tells the picks what has become of their clients' endpoints, now that all flows are open.
+    /// Notes that the next `count` packets of [`Side::upcoming`] were given, or passed over, and that `given` were given.
+    #[inline]
+    pub(super) fn advance(&mut self, count: usize, given: usize) {
+        self.at += count;
+        let length = match &self.packets {
+            Packets::Lines(lines) => lines.len(),
+            Packets::Frames(frames) => frames.len(),
+            Packets::Drawn(picks) => picks.len(),
+        };
+        if self.at == length {
+            self.at = 0;
+            self.round += 1;
+        }
+        self.given += given as u64;
+        let own = usize::from(!self.from_client);
+        self.script.progress.given[own].set(self.given);
+    }
+
+    /// The packet of a short connection in round `round`; `None` when its connection would have been opened before the
+    /// first round.
+    pub(super) fn brief(
+        &self,
+        number: u32,
+        role: Role,
+        opened_before: bool,
+        round: u32,
+    ) -> Option<Planned> {
+        let is_there = !(opened_before && round == 0);
+        is_there.then(|| self.script.brief(number, role, opened_before, round, self.from_client))
+    }
+
+    /// Whether this is the device of the clients.
+    pub(super) fn is_clients(&self) -> bool {
+        self.from_client
+    }
+
+    /// Draws the packets up, now that all flows are open and what has become of their clients' endpoints is known.
     #[cold]
-    fn learn(&mut self) {
-        self.has_learned = true;
-        let externals = &self.script.progress.externals;
-        if self.from_client || !externals.learns() {
+    fn make_ready(&mut self) {
+        let Packets::Drawn(picks) =
+            std::mem::replace(&mut self.packets, Packets::Lines(Vec::new()))
+        else {
             return;
-        }
-        for pick in self.picks.iter_mut().filter(|pick| pick.role == Role::Data) {
-            if !Endpoints::of(pick.flow.into(), self.script.size, self.script.servers).is_v6 {
-                pick.client = externals.of_flow(pick.flow);
+        };
+        let Conversation { progress, size, servers, source, .. } = &*self.script;
+        let (from_client, learns) = (self.from_client, progress.externals.learns());
+        let line = |pick: &Pick| {
+            let external = progress.externals.of_flow(pick.flow);
+            let external = external.filter(|_| learns && !from_client);
+            Line::new(pick, from_client, external, (*size, *servers))
+        };
+        self.packets = match source {
+            SourceKind::Converse => Packets::Lines(picks.iter().map(line).collect()),
+            SourceKind::Replay => {
+                Packets::Frames(Frames::of(picks.iter().map(line), from_client, *size))
             }
-        }
+        };
+        progress.ready.increment();
     }
 
+    /// The next packet of the opening, if it is this device's turn.
     #[cold]
-    fn next_opening(&mut self) -> Option<Planned> {
+    pub(super) fn next_opening(&mut self) -> Option<Planned> {
         let progress = &self.script.progress;
         let flows = self.script.flows.len() as u64;
         let (answered, mark) = if self.from_client {
@@ -338,7 +391,7 @@ impl Side {
 
 /// The sequence numbers of the first byte that client and server send.
 #[inline]
-fn first_numbers(flow: u64) -> (u32, u32) {
+pub(super) fn first_numbers(flow: u64) -> (u32, u32) {
     let mixed = flow.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed >> 32) as u32, mixed as u32)
 }

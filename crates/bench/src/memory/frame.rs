@@ -56,9 +56,11 @@ pub(super) fn mark(frame: &[u8]) -> u8 {
 /// Where [`Step::tag`] lies.
 pub(super) const TAG: usize = 7;
 
+/// Bytes behind which no header of any frame ends, so that what an earlier packet left in a buffer does not become data.
+pub(super) const CLEARED: usize = 80;
+
 /// Writes the headers of a packet into `frame`, which is as long as the packet and whose payload is
-/// zero.
-#[inline(always)]
+/// zero but for what the headers of another packet left.
 pub(super) fn write(frame: &mut [u8], ends: &Endpoints, step: &Step) {
     let (from, to) =
         if step.from_client { (ends.client, ends.server) } else { (ends.server, ends.client) };
@@ -91,6 +93,13 @@ pub(super) fn write(frame: &mut [u8], ends: &Endpoints, step: &Step) {
     } else {
         write_ipv4(frame, (protocol, step.mark), payload, (from.0, to.0), &mut sum);
     }
+    let headers = match (ends.is_udp, step.flags & SYN != 0) {
+        (true, _) => ETHERNET + network + UDP,
+        (false, true) => ETHERNET + network + TCP + SCALE.len(),
+        (false, false) => ETHERNET + network + TCP,
+    };
+    let cleared = frame.len().min(CLEARED);
+    frame[headers..cleared].fill(0);
     let transport = &mut frame[ETHERNET + network..];
     transport[..2].copy_from_slice(&from.1.to_be_bytes());
     transport[2..4].copy_from_slice(&to.1.to_be_bytes());
@@ -160,13 +169,9 @@ fn write_tcp(transport: &mut [u8], step: &Step, mut sum: Sum) {
     sum.add_u32(step.ack);
     sum.add_u16(offset_and_flags);
     sum.add_u16(0xffff);
-    let options: &mut [u8] = &mut transport[TCP..TCP + SCALE.len()];
     if scales {
-        options.copy_from_slice(&SCALE);
+        transport[TCP..TCP + SCALE.len()].copy_from_slice(&SCALE);
         sum.add(&SCALE);
-    } else {
-        // Where a SYN's option stood before lies data now.
-        options.fill(0);
     }
     transport[16..18].copy_from_slice(&sum.checksum().to_be_bytes());
 }

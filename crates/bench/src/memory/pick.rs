@@ -1,7 +1,5 @@
 //! Which packet comes when: drawn before the measurement, so that drawing is no part of it.
 
-use std::net::Ipv4Addr;
-
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rheostat_steer::Steering;
@@ -47,8 +45,6 @@ pub(super) struct Pick {
     /// Data packets of the flow per round in the other direction.
     pub(super) answers: u32,
     pub(super) role: Role,
-    /// The client's endpoint as the server knows it, where that is learned.
-    pub(super) client: Option<(Ipv4Addr, u16)>,
     /// Whether the short connection was opened in the round before.
     pub(super) opened_before: bool,
 }
@@ -92,8 +88,7 @@ impl Picks {
             let hash = hashes[flow as usize];
             let (rank, seen, per_round, answers) = (0, 0, 0, 0);
             let (role, opened_before) = (Role::Data, false);
-            let client = None;
-            Pick { flow, hash, rank, seen, per_round, answers, role, client, opened_before }
+            Pick { flow, hash, rank, seen, per_round, answers, role, opened_before }
         };
         let mut from_inside: Vec<Pick> = (0..length).map(pick).collect();
         let mut from_outside: Vec<Pick> =

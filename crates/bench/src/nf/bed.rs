@@ -11,7 +11,7 @@ use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 
 use super::control::Controller;
-use super::measurement::{Figure, await_opening, measure};
+use super::measurement::{Figure, Sample, await_opening, measure};
 use super::{NfBench, Spec};
 use crate::error::BenchError;
 use crate::memory::{self, CYCLE, Opening, Servers};
@@ -91,7 +91,8 @@ impl Bed {
         let figure = opened.map(|()| {
             measure(bench, self.warm_up, || {
                 let sample = runtime.sample();
-                (sample.lanes.iter().map(|lane| lane.received).sum(), sample.seconds)
+                let packets = sample.lanes.iter().map(|lane| lane.received).sum();
+                Sample { packets, seconds: sample.seconds, timings: self.opening.timings() }
             })
         });
         let controlled = controller.map(Controller::stop).unwrap_or_default();

@@ -9,7 +9,7 @@ use rheostat_io::QueuePair;
 use rheostat_packet::{Burst, Mempool, PoolCache};
 
 use super::bed::Bed;
-use super::measurement::{Figure, await_opening, measure as take};
+use super::measurement::{Figure, Sample, await_opening, measure as take};
 use super::{NfBench, Spec};
 use crate::error::BenchError;
 
@@ -38,7 +38,8 @@ pub(super) fn measure(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError
         let figure = await_opening(&bed.opening, spec.load.flows.into()).map(|()| {
             take(bench, bed.warm_up, || {
                 let packets = received.iter().map(|counter| counter.get()).sum();
-                (packets, clock.now().as_nanos() as f64 * 1e-9)
+                let seconds = clock.now().as_nanos() as f64 * 1e-9;
+                Sample { packets, seconds, timings: bed.opening.timings() }
             })
         });
         stop.store(true, Ordering::Relaxed);

@@ -3,6 +3,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
+use crate::calibration::{FAST, TimingSum};
 use crate::error::BenchError;
 use crate::memory::Opening;
 
@@ -27,6 +30,19 @@ impl Default for Effort {
     }
 }
 
+/// In which of the machine's speeds a figure was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// The fastest that the process has seen, or close to it.
+    Fast,
+    /// A slower one, and scaled to the fastest.
+    Slow,
+    /// Nobody looked.
+    #[default]
+    Unknown,
+}
+
 /// What a row came to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figure {
@@ -34,9 +50,27 @@ pub(crate) struct Figure {
     pub(crate) mpps: f64,
     /// The slowest and the fastest window.
     pub(super) range: (f64, f64),
+    pub(super) mode: Mode,
+    /// The processor's speed in the median window, as a share of the fastest seen.
+    pub(super) speed: f64,
     pub(super) allocations_per_packet: f64,
     /// What the controller did from the start to the end of the run, if there was one.
     pub(crate) controlled: Controlled,
+}
+
+/// A run under way at some moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) packets: u64,
+    pub(super) seconds: f64,
+    pub(super) timings: TimingSum,
+}
+
+/// The rate in a window, in millions of packets per second, and the processor's speed.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    mpps: f64,
+    speed: f64,
 }
 
 /// How long no flow may be opened before the chain is taken to refuse them.
@@ -60,40 +94,87 @@ pub(super) fn await_opening(opening: &Opening, flows: u64) -> Result<(), BenchEr
     Ok(())
 }
 
-/// Measures a run under way, whose packets and seconds so far `sample` tells, after `warm_up`.
+/// Windows that are taken for each that is wanted, as long as the processor is slow.
+const ATTEMPTS: usize = 4;
+
+/// Measures a run under way, of which `sample` tells how far it is, after `warm_up`. Windows in which the processor is slower
+/// than it was seen to be are taken again.
 pub(super) fn measure(
     bench: &NfBench,
     warm_up: Duration,
-    mut sample: impl FnMut() -> (u64, f64),
+    mut sample: impl FnMut() -> Sample,
 ) -> Figure {
     thread::sleep(warm_up);
-    let mut rates = Vec::with_capacity(bench.effort.windows);
+    let wanted = bench.effort.windows;
+    let mut windows = Vec::with_capacity(ATTEMPTS * wanted);
     let mut earlier = sample();
-    let (first, mut latest) = (earlier.0, earlier.0);
+    let (first, mut latest) = (earlier.packets, earlier.packets);
     let before = (bench.allocations)();
-    let mut own = 0;
-    for _ in 0..bench.effort.windows {
+    let (mut own, mut fast) = (0, 0);
+    while fast < wanted && windows.len() < ATTEMPTS * wanted {
         thread::sleep(bench.effort.window);
         // What taking a sample allocates is not the lanes' doing.
         let asked = (bench.allocations)();
         let mut later = sample();
         // A lane whose core is busy otherwise may not have run at all: a window is as long as it takes.
         let since = Instant::now();
-        while later.0 == earlier.0 && since.elapsed() < STALLED {
+        while later.packets == earlier.packets && since.elapsed() < STALLED {
             thread::sleep(bench.effort.window);
             later = sample();
         }
         own += (bench.allocations)() - asked;
-        rates.push((later.0 - earlier.0) as f64 / (later.1 - earlier.1) / 1e6);
-        latest = later.0;
+        let (packets, seconds) = (later.packets - earlier.packets, later.seconds - earlier.seconds);
+        let speed = later.timings.since(earlier.timings).speed().unwrap_or(1.0);
+        fast += usize::from(speed >= FAST);
+        windows.push(Window { mpps: packets as f64 / seconds / 1e6, speed });
+        latest = later.packets;
         earlier = later;
     }
     let allocations = (bench.allocations)() - before - own;
-    rates.sort_by(f64::total_cmp);
+    let packets = (latest - first).max(1);
+    Figure { allocations_per_packet: allocations as f64 / packets as f64, ..of_windows(windows) }
+}
+
+/// The figure of at least one window: of the fast ones, if half of them are; else of all, each scaled to the fastest speed.
+fn of_windows(mut windows: Vec<Window>) -> Figure {
+    let is_fast = |window: &Window| window.speed >= FAST;
+    let fast = windows.iter().filter(|window| is_fast(window)).count();
+    let mode = if 2 * fast >= windows.len() { Mode::Fast } else { Mode::Slow };
+    match mode {
+        Mode::Fast => windows.retain(is_fast),
+        _ => windows.iter_mut().for_each(|window| window.mpps /= window.speed),
+    }
+    windows.sort_by(|a, b| a.mpps.total_cmp(&b.mpps));
+    let median = windows[windows.len() / 2];
     Figure {
-        mpps: rates[rates.len() / 2],
-        range: (rates[0], rates[rates.len() - 1]),
-        allocations_per_packet: allocations as f64 / (latest - first).max(1) as f64,
+        mpps: median.mpps,
+        range: (windows[0].mpps, windows[windows.len() - 1].mpps),
+        mode,
+        speed: median.speed,
+        allocations_per_packet: 0.0,
         controlled: Controlled::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(windows: &[(f64, f64)]) -> Figure {
+        of_windows(windows.iter().map(|&(mpps, speed)| Window { mpps, speed }).collect())
+    }
+
+    #[test]
+    fn slow_windows_do_not_count_where_there_are_fast_ones() {
+        let Figure { mpps, range, mode, speed, .. } =
+            figure(&[(5.0, 0.5), (10.0, 0.9), (11.0, 1.0), (9.0, 0.95), (5.1, 0.5)]);
+        assert_eq!((mpps, range, mode, speed), (10.0, (9.0, 11.0), Mode::Fast, 0.9));
+    }
+
+    #[test]
+    fn a_figure_of_slow_windows_is_scaled_and_says_so() {
+        let Figure { mpps, range, mode, speed, .. } =
+            figure(&[(5.0, 0.5), (6.0, 0.5), (4.0, 0.5), (8.0, 1.0)]);
+        assert_eq!((mpps, range, mode, speed), (10.0, (8.0, 12.0), Mode::Slow, 0.5));
     }
 }

@@ -5,15 +5,18 @@ use std::fmt;
 use rheostat_traffic::Distribution;
 use serde::{Deserialize, Serialize};
 
-use super::measurement::Figure;
+use super::measurement::{Figure, Mode};
 use super::{ChainKind, Spec};
-use crate::memory::FrameSize;
+use crate::memory::{FrameSize, SourceKind};
 
 /// The figures of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The name of the chain, as [`ChainKind::name`](super::ChainKind::name) has it.
     pub chain: String,
+    /// Where packets come from: `converse` or `replay`.
+    #[serde(default = "converse")]
+    pub source: String,
     /// Flows open throughout.
     pub flows: u32,
     /// `uniform`, or `zipf-` with the exponent.
@@ -32,8 +35,14 @@ pub struct Row {
     pub mpps_max: f64,
     /// A lane's time per packet, in nanoseconds.
     pub ns_per_packet: f64,
-    /// That less what the harness takes for the same load on as many lanes.
+    /// That less what the harness takes for the same load, from the same source, on as many lanes.
     pub ns_above_harness: f64,
+    /// In which of the machine's speeds the row was taken. The figures of a slow row are scaled by `speed`.
+    #[serde(default)]
+    pub mode: Mode,
+    /// The processor's speed in the median window, as a share of the fastest that the process has seen.
+    #[serde(default)]
+    pub speed: f64,
     /// Calls of the allocator per packet, by all threads.
     pub allocations_per_packet: f64,
 }
@@ -63,6 +72,7 @@ impl Row {
         let above = if spec.chain == ChainKind::Harness { 0.0 } else { ns(figure) - ns(harness) };
         Row {
             chain: spec.chain.name().into(),
+            source: spec.load.source.name().into(),
             flows: spec.load.flows,
             distribution: match spec.load.distribution {
                 Distribution::Uniform => "uniform".into(),
@@ -79,16 +89,26 @@ impl Row {
             mpps_max: rounded(figure.range.1),
             ns_per_packet: rounded(ns(figure)),
             ns_above_harness: rounded(above),
+            mode: figure.mode,
+            speed: rounded(figure.speed),
             allocations_per_packet: figure.allocations_per_packet,
         }
     }
 
     /// What tells the row from others.
     pub fn name(&self) -> String {
-        let Row { chain, flows, distribution, packet_bytes, new_flow_share, lanes, .. } = self;
+        let Row { chain, source, flows, distribution, .. } = self;
+        let Row { packet_bytes, new_flow_share, lanes, .. } = self;
         let new = new_flow_share * 100.0;
-        format!("{chain} {flows} {distribution} {packet_bytes} B {new} % new {lanes} lanes")
+        format!(
+            "{chain} {source} {flows} {distribution} {packet_bytes} B {new} % new {lanes} lanes"
+        )
     }
+}
+
+/// What rows came from before there was a choice.
+fn converse() -> String {
+    SourceKind::Converse.name().into()
 }
 
 /// Three digits behind the point: more would claim a precision that there is not.
@@ -104,8 +124,9 @@ impl Table {
     /// The heading.
     pub fn heading() -> String {
         format!(
-            "{:<10} {:>10} {:<9} {:>5} {:>6} {:>5} {:>8} {:>15} {:>8} {:>8} {:>9}",
+            "{:<10} {:<8} {:>10} {:<9} {:>5} {:>6} {:>5} {:>8} {:>15} {:>8} {:>8} {:>9} {:<4}",
             "chain",
+            "source",
             "flows",
             "spread",
             "bytes",
@@ -115,7 +136,8 @@ impl Table {
             "min-max",
             "ns",
             "above",
-            "allocs"
+            "allocs",
+            "mode"
         )
     }
 
@@ -123,8 +145,9 @@ impl Table {
     pub fn line(row: &Row) -> impl fmt::Display {
         let range = format!("{:.2}-{:.2}", row.mpps_min, row.mpps_max);
         format!(
-            "{:<10} {:>10} {:<9} {:>5} {:>5}% {:>5} {:>8.2} {:>15} {:>8.1} {:>8.1} {:>9.6}",
+            "{:<10} {:<8} {:>10} {:<9} {:>5} {:>5}% {:>5} {:>8.2} {:>15} {:>8.1} {:>8.1} {:>9.6} {:<4}",
             row.chain,
+            row.source,
             row.flows,
             row.distribution,
             row.packet_bytes,
@@ -135,6 +158,11 @@ impl Table {
             row.ns_per_packet,
             row.ns_above_harness,
             row.allocations_per_packet,
+            match row.mode {
+                Mode::Fast => "fast",
+                Mode::Slow => "slow",
+                Mode::Unknown => "",
+            },
         )
     }
 }

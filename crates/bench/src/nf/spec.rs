@@ -2,7 +2,7 @@
 
 use rheostat_traffic::Distribution;
 
-use crate::memory::{FrameSize, Load, Servers};
+use crate::memory::{FrameSize, Load, Servers, SourceKind};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub enum ChainKind {
     Router,
     /// The router with ten thousand routes through 32 next hops.
     RouterWide,
+    /// The router with a million routes, about what the internet has.
+    RouterFull,
     /// The load balancer: what clients send leaves with one more IP header, answers pass.
     Lb,
     /// The detector of attacks with many flows, which only counts.
@@ -44,12 +46,13 @@ pub enum ChainKind {
 
 impl ChainKind {
     /// All of them, from the least to the most.
-    pub const ALL: [ChainKind; 16] = [
+    pub const ALL: [ChainKind; 17] = [
         ChainKind::Harness,
         ChainKind::Empty,
         ChainKind::Placed,
         ChainKind::Router,
         ChainKind::RouterWide,
+        ChainKind::RouterFull,
         ChainKind::Policer,
         ChainKind::Monitor,
         ChainKind::AntiDdos,
@@ -81,6 +84,7 @@ impl ChainKind {
             ChainKind::Monitor => "monitor",
             ChainKind::Router => "router",
             ChainKind::RouterWide => "router-10k",
+            ChainKind::RouterFull => "router-1m",
             ChainKind::Lb => "lb",
             ChainKind::AntiDdos => "antiddos",
             ChainKind::Portscan => "portscan",
@@ -96,6 +100,7 @@ impl ChainKind {
             ChainKind::Placed => "Packets placed in shards, and nothing looked up",
             ChainKind::Router => "The router with a route to either side",
             ChainKind::RouterWide => "The router with ten thousand routes",
+            ChainKind::RouterFull => "The router with a million routes",
             ChainKind::Firewall => "The stateful firewall",
             ChainKind::Nat => "The NAT, endpoint-independent mapping",
             ChainKind::NatSymmetric => "The NAT, address- and port-dependent mapping",
@@ -148,6 +153,8 @@ pub struct Selection {
     pub distributions: Vec<Distribution>,
     /// Packet sizes.
     pub sizes: Vec<FrameSize>,
+    /// Where packets come from. None are replayed where some open a flow.
+    pub sources: Vec<SourceKind>,
     /// Shares of packets that open a flow.
     pub new_flow_shares: Vec<f64>,
     /// Numbers of lanes.
@@ -165,21 +172,8 @@ impl Selection {
                 for &new_flow_share in &self.new_flow_shares {
                     for &flows in &self.flows {
                         for &distribution in &self.distributions {
-                            let seed = self.seed;
-                            let spec = |&chain: &ChainKind| {
-                                let servers = chain.servers();
-                                let load = Load {
-                                    flows,
-                                    distribution,
-                                    size,
-                                    servers,
-                                    translated: chain.translates(),
-                                    new_flow_share,
-                                    seed,
-                                };
-                                Spec { chain, load, lanes }
-                            };
-                            specs.extend(self.chains.iter().map(spec));
+                            let kinds = (flows, distribution, size, new_flow_share);
+                            specs.extend(self.of_sources(lanes, kinds));
                         }
                     }
                 }
@@ -188,9 +182,88 @@ impl Selection {
         specs
     }
 
+    /// The rows of one kind of packets, from each source.
+    fn of_sources(
+        &self,
+        lanes: usize,
+        (flows, distribution, size, new_flow_share): (u32, Distribution, FrameSize, f64),
+    ) -> impl Iterator<Item = Spec> {
+        let opens = new_flow_share > 0.0;
+        let sources = self.sources.iter().filter(move |&&s| !(opens && s == SourceKind::Replay));
+        sources.flat_map(move |&source| {
+            self.chains.iter().map(move |&chain| {
+                let load = Load {
+                    flows,
+                    distribution,
+                    size,
+                    servers: chain.servers(),
+                    source,
+                    translated: chain.translates(),
+                    new_flow_share,
+                    seed: self.seed,
+                };
+                Spec { chain, load, lanes }
+            })
+        })
+    }
+
+    /// What shows in a few minutes where a build stands: the chains of which most is expected, on one lane and on two,
+    /// conversing and replayed, with new flows and with the mix of sizes.
+    pub fn usual(seed: u64, lanes: &[usize]) -> Vec<Spec> {
+        use ChainKind::{
+            Bridge, Empty, Firewall, FirewallNat, Harness, Lb, Nat, NatSymmetric, Policer, Router,
+            RouterWide,
+        };
+        let zipf = Distribution::Zipf(1.1);
+        let base = Selection {
+            chains: vec![
+                Harness,
+                Empty,
+                Router,
+                RouterWide,
+                Policer,
+                Firewall,
+                Nat,
+                NatSymmetric,
+                FirewallNat,
+                Lb,
+                Bridge,
+            ],
+            flows: vec![64_000],
+            distributions: vec![zipf, Distribution::Uniform],
+            sizes: vec![FrameSize::Smallest],
+            sources: vec![SourceKind::Converse],
+            new_flow_shares: vec![0.0],
+            lanes: vec![1],
+            seed,
+        };
+        let few = Selection {
+            chains: vec![Harness, Firewall, Nat],
+            distributions: vec![zipf],
+            ..base.clone()
+        };
+        let many_flows = Selection {
+            flows: vec![1_000_000],
+            distributions: vec![Distribution::Uniform],
+            ..few.clone()
+        };
+        let replayed = Selection {
+            chains: vec![Harness, Empty, Firewall, Nat],
+            sources: vec![SourceKind::Replay],
+            ..few.clone()
+        };
+        let mix = Selection { sizes: vec![FrameSize::Mix], ..few.clone() };
+        let new = Selection { new_flow_shares: vec![0.1], ..few.clone() };
+        let wide = lanes.iter().copied().filter(|&lanes| lanes != 1).collect();
+        let wide = Selection { lanes: wide, ..few };
+        let sets = [base, many_flows, replayed, mix, new, wide];
+        let wanted = |spec: &Spec| lanes.contains(&spec.lanes);
+        sets.iter().flat_map(Selection::specs).filter(wanted).collect()
+    }
+
     /// The rows for which `docs/performance.md` states aims: smallest packets on one lane for each
     /// number of flows and each distribution, then one load each with longer packets, with new flows, and on two lanes.
-    pub fn usual(seed: u64, lanes: &[usize]) -> Vec<Spec> {
+    pub fn full(seed: u64, lanes: &[usize]) -> Vec<Spec> {
         let zipf = Distribution::Zipf(1.1);
         let of_shards = |chain: &ChainKind| !ChainKind::SHARED.contains(chain);
         let base = Selection {
@@ -198,10 +271,12 @@ impl Selection {
             flows: vec![64_000, 1_000_000, 10_000_000],
             distributions: vec![zipf, Distribution::Uniform],
             sizes: vec![FrameSize::Smallest],
+            sources: vec![SourceKind::Converse],
             new_flow_shares: vec![0.0],
             lanes: vec![1],
             seed,
         };
+        let replayed = Selection { sources: vec![SourceKind::Replay], ..base.clone() };
         let mix = Selection {
             flows: vec![64_000, 1_000_000],
             sizes: vec![FrameSize::Mix],
@@ -232,7 +307,7 @@ impl Selection {
             lanes: lanes.to_vec(),
             ..base.clone()
         };
-        let sets = [base, mix, new, wide, shared];
+        let sets = [base, replayed, mix, new, wide, shared];
         let wanted = |spec: &Spec| lanes.contains(&spec.lanes);
         sets.iter().flat_map(Selection::specs).filter(wanted).collect()
     }
@@ -249,13 +324,15 @@ mod tests {
             flows: vec![64_000, 1_000_000, 10_000_000],
             distributions: vec![Distribution::Uniform, Distribution::Zipf(1.1)],
             sizes: vec![FrameSize::Smallest, FrameSize::Mix],
+            sources: vec![SourceKind::Converse, SourceKind::Replay],
             new_flow_shares: vec![0.0, 0.01, 0.1],
             lanes: vec![1, 2],
             seed: 1,
         };
         let specs = selection.specs();
         let chains = ChainKind::ALL.len();
-        assert_eq!(specs.len(), chains * 3 * 2 * 2 * 3 * 2);
+        // With new flows, only one source.
+        assert_eq!(specs.len(), chains * 3 * 2 * 2 * (3 + 1) * 2);
         // Chains of one load stand together, so that they share a baseline: those that see clients as
         // they are, those that translate them, those of one server, and those of stations.
         let loads: Vec<Load> = specs.iter().map(|spec| spec.load).collect();
@@ -264,8 +341,10 @@ mod tests {
 
     #[test]
     fn the_usual_rows_keep_to_the_lanes_asked_for() {
-        assert!(Selection::usual(1, &[1]).iter().all(|spec| spec.lanes == 1));
-        assert!(Selection::usual(1, &[2]).iter().all(|spec| spec.lanes == 2));
-        assert!(!Selection::usual(1, &[2]).is_empty());
+        for rows in [Selection::usual, Selection::full] {
+            assert!(rows(1, &[1]).iter().all(|spec| spec.lanes == 1));
+            assert!(rows(1, &[2]).iter().all(|spec| spec.lanes == 2));
+            assert!(!rows(1, &[2]).is_empty());
+        }
     }
 }

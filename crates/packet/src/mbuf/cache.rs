@@ -62,6 +62,27 @@ impl PoolCache {
         Ok(unsafe { inner.own(index, Head::new(data, self.pool.pointer(), len)) })
     }
 
+    /// Makes a packet of `len` bytes in the buffer of one that is done with, as [`PoolCache::free`] and
+    /// [`PoolCache::alloc`] would, whose contents are whatever the buffer held before.
+    ///
+    /// # Errors
+    /// As for [`PoolCache::alloc`]; the packet is freed then.
+    #[inline]
+    pub fn renew(&mut self, packet: Mbuf, len: usize) -> Result<Mbuf, AllocError> {
+        let inner = self.pool.inner();
+        let is_simple = packet.is_of(&self.pool) && !packet.is_chained();
+        let fits = u16::try_from(len).ok().filter(|&len| len <= inner.data_room);
+        let Some(len) = fits.filter(|_| is_simple) else {
+            self.free(packet);
+            return self.alloc(len);
+        };
+        let index = ManuallyDrop::new(packet).index();
+        // SAFETY: the headroom lies inside the buffer.
+        let data = unsafe { inner.buffer(index).add(inner.headroom.into()) };
+        // SAFETY: the buffer was the packet's, whose handle is gone.
+        Ok(unsafe { inner.own(index, Head::new(data, self.pool.pointer(), len)) })
+    }
+
     /// Makes a packet of `bytes`, in as many buffers as it needs.
     ///
     /// # Errors
@@ -188,5 +209,45 @@ impl PoolCache {
 impl Drop for PoolCache {
     fn drop(&mut self) {
         self.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MempoolConfig;
+
+    fn pool(buffers: u32) -> Mempool {
+        let config = MempoolConfig { buffers, data_room: 128, headroom: 64 };
+        Mempool::new(&config).unwrap()
+    }
+
+    #[test]
+    fn a_packet_that_is_done_with_becomes_another_in_its_own_buffer() {
+        let (mine, other) = (pool(4), pool(4));
+        let mut cache = PoolCache::new(mine.clone());
+        let mut packet = cache.alloc_from(b"headers and data").unwrap();
+        packet.set_stamp(7);
+        packet.set_mark(1);
+        assert!(packet.advance(8));
+        let place = packet.data().as_ptr().wrapping_sub(8);
+        let mut renewed = cache.renew(packet, 60).unwrap();
+        assert_eq!((renewed.data().as_ptr(), renewed.len()), (place, 60));
+        assert_eq!((renewed.stamp(), renewed.mark(), renewed.headroom()), (0, 0, 64));
+
+        // What has more buffers, or those of another pool, gives them back.
+        renewed.append(cache.alloc_from(&[1; 200]).unwrap()).unwrap();
+        let renewed = cache.renew(renewed, 128).unwrap();
+        assert!(!renewed.is_chained());
+        let stranger = PoolCache::new(other.clone()).alloc(1).unwrap();
+        let second = cache.renew(stranger, 1).unwrap();
+        assert!(second.is_of(&mine));
+        assert_eq!(other.available(), 4);
+
+        // So does what becomes nothing.
+        assert_eq!(cache.renew(second, 129).unwrap_err(), AllocError::Oversize);
+        cache.free(renewed);
+        drop(cache);
+        assert_eq!(mine.available(), 4);
     }
 }

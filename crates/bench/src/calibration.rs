@@ -1,0 +1,165 @@
+//! How fast the processor is at the moment. A virtual processor may run at one of several speeds, up to twice apart and for
+//! seconds at a time, which no counter tells. So whoever is measured times the same arithmetic every few milliseconds, on its
+//! own core, and a figure says at which speed it was taken.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rheostat_base::{Clock, Counter};
+
+/// Rounds of arithmetic that are timed: about half a microsecond.
+const ROUNDS: u64 = 256;
+/// Polls from one timing to the next: some milliseconds.
+const POLLS: u32 = 1 << 12;
+/// How often the arithmetic is done in a row: the least time counts, since interrupts come in between.
+const ATTEMPTS: usize = 3;
+/// A speed that counts as that of the fast mode, as a share of the fastest seen.
+pub(crate) const FAST: f64 = 0.87;
+
+/// The least time that the arithmetic took in this process, in picoseconds; 0 before it was looked for.
+static LEAST: AtomicU64 = AtomicU64::new(0);
+
+/// Times the arithmetic now and then, on the thread that asks.
+pub(crate) struct Calibrator {
+    clock: Clock,
+    polls: u32,
+    timings: Arc<Timings>,
+}
+
+/// What a calibrator has found so far. Its thread alone writes it.
+#[derive(Debug, Default)]
+pub(crate) struct Timings {
+    nanos: Counter,
+    count: Counter,
+}
+
+/// [`Timings`] at a moment, or what was added to them between two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TimingSum {
+    nanos: u64,
+    count: u64,
+}
+
+impl Calibrator {
+    pub(crate) fn new() -> Calibrator {
+        Calibrator { clock: Clock::new(), polls: 0, timings: Arc::default() }
+    }
+
+    pub(crate) fn timings(&self) -> Arc<Timings> {
+        self.timings.clone()
+    }
+
+    /// To be called once per poll.
+    #[inline]
+    pub(crate) fn poll(&mut self) {
+        self.polls += 1;
+        if self.polls == POLLS {
+            self.polls = 0;
+            self.time();
+        }
+    }
+
+    #[cold]
+    fn time(&mut self) {
+        self.timings.nanos.add(least(&self.clock));
+        self.timings.count.increment();
+    }
+}
+
+impl Timings {
+    pub(crate) fn sum(&self) -> TimingSum {
+        TimingSum { nanos: self.nanos.get(), count: self.count.get() }
+    }
+}
+
+impl TimingSum {
+    /// What was added since `earlier`.
+    pub(crate) fn since(self, earlier: TimingSum) -> TimingSum {
+        TimingSum { nanos: self.nanos - earlier.nanos, count: self.count - earlier.count }
+    }
+
+    pub(crate) fn plus(self, other: TimingSum) -> TimingSum {
+        TimingSum { nanos: self.nanos + other.nanos, count: self.count + other.count }
+    }
+
+    /// The speed of the processor as a share of the fastest seen by this process, 1 at most; `None` when nothing was timed.
+    pub(crate) fn speed(self) -> Option<f64> {
+        let mean = (self.nanos * 1_000).checked_div(self.count).filter(|mean| *mean > 0)?;
+        // Relaxed: the number stands for itself.
+        Some(share(LEAST.fetch_min(mean, Ordering::Relaxed), mean))
+    }
+}
+
+/// The speed at which the arithmetic takes `mean`, where the fastest took `least`, or none is known.
+fn share(least: u64, mean: u64) -> f64 {
+    if least == 0 { 1.0 } else { least.min(mean) as f64 / mean as f64 }
+}
+
+/// Looks for the fastest speed of the processor, once per process and for a fifth of a second.
+pub(crate) fn prepare() {
+    if LEAST.load(Ordering::Relaxed) != 0 {
+        return;
+    }
+    let clock = Clock::new();
+    let mut times: Vec<u64> = (0..100)
+        .map(|_| {
+            std::thread::sleep(Duration::from_millis(2));
+            // The first of them wakes the processor up.
+            (0..8).map(|_| least(&clock)).min().unwrap_or(0)
+        })
+        .collect();
+    times.sort_unstable();
+    LEAST.store((times[times.len() / 10] * 1_000).max(1), Ordering::Relaxed);
+}
+
+/// The least time of a few attempts, in nanoseconds.
+fn least(clock: &Clock) -> u64 {
+    let attempt = |_| {
+        let start = clock.cycles();
+        black_box(arithmetic(black_box(1)));
+        clock.nanos_between(start, clock.cycles())
+    };
+    (0..ATTEMPTS).map(attempt).min().unwrap_or(0)
+}
+
+/// Four chains of operations that need nothing but registers, so that both a lower clock and another thread on the same core
+/// make them slower.
+fn arithmetic(seed: u64) -> u64 {
+    let mut chains = [seed, seed ^ 0x9e37, seed ^ 0x79b9, seed ^ 0x7f4a];
+    for round in 0..ROUNDS {
+        for chain in &mut chains {
+            *chain = (chain.rotate_left(7) ^ round).wrapping_add(*chain << 3);
+        }
+    }
+    chains.iter().fold(0, |all, chain| all ^ chain)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Timed: clock.
+
+    use super::*;
+
+    #[test]
+    fn a_speed_is_a_share_of_the_fastest() {
+        assert_eq!(TimingSum::default().speed(), None);
+        assert_eq!([share(0, 700), share(350, 700), share(900, 700)], [1.0, 0.5, 1.0]);
+        let at = |nanos| TimingSum { nanos, count: 2 };
+        assert_eq!(at(3_000).since(at(1_000)), TimingSum { nanos: 2_000, count: 0 });
+        assert_eq!(at(3_000).plus(at(1_000)), TimingSum { nanos: 4_000, count: 4 });
+        prepare();
+        assert!(LEAST.load(Ordering::Relaxed) > 0);
+    }
+
+    #[test]
+    fn a_calibrator_times_every_so_many_polls() {
+        let mut calibrator = Calibrator::new();
+        let timings = calibrator.timings();
+        (0..2 * POLLS).for_each(|_| calibrator.poll());
+        let sum = timings.sum();
+        assert_eq!(sum.count, 2);
+        assert!(sum.nanos > 0);
+    }
+}
