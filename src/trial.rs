@@ -169,6 +169,7 @@ impl Run {
             steering,
             hasher,
             reporting: LoadReporting::Shards,
+            stages: false,
         };
         let routes = Routes(vec![DeviceId(0)]);
         let service = |_| self.chain.service(&routes, self.network.as_ref(), self.lanes);

@@ -157,6 +157,7 @@ impl World {
             steering,
             hasher,
             reporting: LoadReporting::Shards,
+            stages: false,
         };
         let routes = Routes(vec![DeviceId(0)]);
         let mut devices = vec![device];

@@ -68,6 +68,7 @@ pub(crate) fn run(config: BridgeConfig, lanes: usize, ports: Vec<Box<dyn Source>
         steering,
         hasher,
         reporting: LoadReporting::Shards,
+        stages: false,
     };
     let routes = Routes((0..devices.len() as u8).map(DeviceId).collect());
     let service = |_| chain.service(&routes, None, lanes);

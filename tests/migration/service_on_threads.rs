@@ -48,6 +48,7 @@ fn serve(polling: Polling, depth: usize) -> u64 {
         steering,
         hasher: hasher(),
         reporting: LoadReporting::Shards,
+        stages: false,
     };
     let shards = (0..SHARDS).map(|id| shard(ShardId(id as u16)));
     let runtime = Runtime::start(config, vec![device], Clock::new(), service, shards).unwrap();

@@ -15,6 +15,7 @@ mod row;
 mod runtime;
 mod shared;
 mod spec;
+mod stages;
 
 pub use control::Control;
 pub(crate) use control::Controlled;
@@ -22,6 +23,7 @@ pub(crate) use measurement::Figure;
 pub use measurement::{Effort, Mode};
 pub use row::{Row, Table};
 pub use spec::{ChainKind, Selection, Spec};
+pub use stages::{StageNanos, Stages};
 
 use rheostat_nf::function::nat::Mapping;
 
@@ -37,6 +39,8 @@ pub struct NfBench {
     pub allocations: fn() -> u64,
     /// Who looks after the lanes.
     pub control: Control,
+    /// Whether rows say how long each stage takes, which costs some nanoseconds per packet.
+    pub stages: bool,
 }
 
 impl NfBench {

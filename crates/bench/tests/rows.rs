@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use rheostat_bench::memory::{FrameSize, SourceKind};
-use rheostat_bench::nf::{ChainKind, Control, Effort, NfBench, Selection};
+use rheostat_bench::nf::{ChainKind, Control, Effort, Mode, NfBench, Selection};
 use rheostat_traffic::Distribution;
 
 #[test]
@@ -31,7 +31,7 @@ fn every_kind_of_row_has_a_sound_run() {
     // Others may have the lane's core for most of the time.
     let (window, remembered) = (Duration::from_millis(30), Duration::from_secs(600));
     let effort = Effort { windows: 1, window, remembered };
-    let bench = NfBench { effort, allocations: || 0, control: Control::Watched };
+    let bench = NfBench { effort, allocations: || 0, control: Control::Watched, stages: true };
     let replayed = Selection {
         chains: vec![ChainKind::Harness, ChainKind::Firewall, ChainKind::FirewallNat],
         sources: vec![SourceKind::Replay],
@@ -45,6 +45,12 @@ fn every_kind_of_row_has_a_sound_run() {
     for row in &rows {
         assert!(row.mpps > 0.0 && row.mpps_min <= row.mpps && row.mpps <= row.mpps_max, "{row:?}");
         assert_eq!(row.ns_above_harness == 0.0, row.chain == "harness", "{row:?}");
+        assert!(row.mode != Mode::Unknown && (0.0..=1.0).contains(&row.speed), "{row:?}");
+        // The harness has no stages.
+        assert_eq!(row.stages.is_none(), row.chain == "harness", "{row:?}");
+        if let (Some(least), Some(median)) = (row.stages, row.stages_median) {
+            assert!(least.source > 0.0 && least.run <= median.run, "{row:?}");
+        }
     }
 }
 
@@ -60,7 +66,12 @@ fn a_row_with_more_lanes_than_cores_is_refused() {
         lanes: vec![10_000],
         seed: 3,
     };
-    let bench = NfBench { effort: Effort::default(), allocations: || 0, control: Control::Watched };
+    let bench = NfBench {
+        effort: Effort::default(),
+        allocations: || 0,
+        control: Control::Watched,
+        stages: false,
+    };
     let error = bench.run(&selection.specs(), |_| {}).expect_err("nobody has so many cores");
     assert!(error.to_string().starts_with("10000 lanes need 10000 cores"), "{error}");
 }

@@ -146,6 +146,7 @@ impl Assembly {
                 (true, None) => LoadReporting::Lanes,
                 _ => LoadReporting::Shards,
             },
+            stages: false,
         };
         let routes = routes(&self.config.devices);
         let network = self.wiring.map(|wiring| wiring.network);

@@ -139,6 +139,9 @@ struct NfArgs {
     /// Numbers of lanes; one and two where there are two cores.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=64))]
     lanes: Vec<u16>,
+    /// Say how long each stage of a lane takes: source, classify, probe, run, emit, sink. Costs some nanoseconds.
+    #[arg(long)]
+    stages: bool,
     /// All rows for which there are aims; takes an hour.
     #[arg(long, conflicts_with = "all")]
     full: bool,
@@ -215,7 +218,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 fn nf(args: &NfArgs) -> Result<ExitCode, Failure> {
     let effort = Effort { windows: args.windows.into(), window: args.window, ..Effort::default() };
-    let bench = NfBench { effort, allocations, control: Control::default() };
+    let bench = NfBench { effort, allocations, control: Control::default(), stages: args.stages };
     let specs = selection(args);
     let told = Rows::begin(args.json, &Table::heading());
     let mut done = 0;

@@ -65,6 +65,7 @@ use crate::migrate::{Departures, Hold, LaneMailbox, Ownership, Place};
 use crate::poll::PollOutcome;
 use crate::service::Service;
 use crate::shard_set::ShardSet;
+use crate::stages::{Stage, StageTimes};
 use crate::waker::Waker;
 
 /// One lane.
@@ -119,7 +120,10 @@ impl Lane {
         let (receivers, senders): (Vec<_>, Vec<_>) =
             config.queues.into_iter().map(|pair| (pair.rx, pair.tx)).unzip();
         let shards = config.owners.len();
-        let out = Output::new(config.id, senders, config.pool);
+        let mut out = Output::new(config.id, senders, config.pool);
+        if config.stages {
+            out.note_stages();
+        }
         Lane {
             id: config.id,
             received_by: vec![0; receivers.len()],
@@ -226,6 +230,11 @@ impl Lane {
         &self.shards
     }
 
+    /// How long each stage took, if the lane was asked to note it.
+    pub fn stage_times(&self) -> Option<&StageTimes> {
+        self.out.stage_times()
+    }
+
     /// Adds what the service has counted in the lane's shards.
     pub fn add_figures(&self, figures: &mut Figures) {
         for shard in self.shards.iter() {
@@ -281,9 +290,14 @@ impl Lane {
         }
         self.publish();
         self.ring_desk();
+        self.out.end_stage(Stage::Rest);
         self.out.flush();
         self.give_away_shards();
         let packets = taken + received + completed;
+        // Of full bursts alone, which are what is compared.
+        if received > 0 && received == packets && received.is_multiple_of(BURST) {
+            self.out.end_poll(received);
+        }
         if packets == 0 {
             self.counters.idle_polls.increment();
         }
@@ -355,7 +369,9 @@ impl Lane {
     fn receive(&mut self, now: Time) -> usize {
         let mut received = 0;
         for device in 0..self.receivers.len() {
+            self.out.end_stage(Stage::Rest);
             let count = self.receivers[device].recv(&mut self.burst, self.out.pool(), now);
+            self.out.end_stage(Stage::Receive);
             if count == 0 {
                 continue;
             }
@@ -368,10 +384,12 @@ impl Lane {
             }
             if self.is_stateful {
                 self.steer(now);
+                self.out.end_stage(Stage::Classify);
                 self.process();
             } else {
                 self.relay(now);
             }
+            self.out.end_stage(Stage::Run);
         }
         received
     }

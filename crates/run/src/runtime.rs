@@ -30,6 +30,7 @@ use crate::migrate::{Move, MoveError, Mover};
 use crate::poll::{Busy, Interrupt, PollPolicy};
 use crate::service::Service;
 use crate::shard_set::ShardSet;
+use crate::stages::StageTimes;
 use crate::view::{LaneFigures, RunView, Sample};
 use crate::waker::Waker;
 use crate::worker::Worker;
@@ -56,6 +57,8 @@ pub struct RuntimeConfig {
     /// What lanes tell of their load. Without [`LoadReporting::Shards`], a policy that moves shards sees
     /// no shard that it could move.
     pub reporting: LoadReporting,
+    /// Whether lanes note how long each stage takes ([`RunReport::stages`]). Costs some nanoseconds per packet.
+    pub stages: bool,
 }
 
 /// What a worker does that finds no packets.
@@ -117,6 +120,8 @@ pub struct RunReport {
     pub figures: Figures,
     /// How long moving shards took.
     pub migration: MigrationTimes,
+    /// How long each stage took, if lanes were asked to note it.
+    pub stages: Arc<StageTimes>,
 }
 
 /// Builds the lanes of a run without starting them, for those who poll them themselves: tests, the
@@ -194,6 +199,7 @@ fn build_settled(
                 service: service(id),
                 time: config.time,
                 reporting: config.reporting,
+                stages: config.stages,
             })
         })
         .collect();
@@ -428,6 +434,8 @@ impl Runtime {
             lane.add_totals(&mut figures);
         }
         let migration = self.migration_times();
+        let stages = Arc::new(StageTimes::default());
+        lanes.iter().filter_map(Lane::stage_times).for_each(|times| stages.add(times));
         drop(lanes);
         let warnings = self.view.monitors.iter().flat_map(|monitor| monitor.warnings()).collect();
         let device_names = self.devices.iter().map(|device| device.name().to_owned()).collect();
@@ -444,7 +452,7 @@ impl Runtime {
         };
         let mut violations = std::mem::take(&mut self.violations);
         violations.extend(remains.check());
-        Ok(RunReport { last, device_names, warnings, violations, figures, migration })
+        Ok(RunReport { last, device_names, warnings, violations, figures, migration, stages })
     }
 }
 

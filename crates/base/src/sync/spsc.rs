@@ -97,9 +97,14 @@ impl<T> Producer<T> {
     /// An item that does not fit is not taken from the iterator. Returns how many went in.
     pub fn push_all(&mut self, items: &mut impl Iterator<Item = T>) -> usize {
         let before = self.tail;
-        while self.room() > 0 {
+        let mut room = self.room();
+        while room > 0 {
             let Some(item) = items.next() else { break };
             self.write(item);
+            room -= 1;
+            if room == 0 {
+                room = self.room();
+            }
         }
         if self.tail != before {
             self.publish();

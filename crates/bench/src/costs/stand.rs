@@ -108,6 +108,7 @@ impl Stand {
             steering,
             hasher: self.hasher(),
             reporting: LoadReporting::Shards,
+            stages: false,
         };
         let runtime = Runtime::start(config, vec![Box::new(device)], clock, service, shards)?;
         Ok(Running { runtime, meters, table })

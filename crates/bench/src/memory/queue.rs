@@ -4,10 +4,11 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use arrayvec::ArrayVec;
 use rheostat_base::sync::spsc::{self, Consumer, Producer};
 use rheostat_base::{DeviceId, Time};
 use rheostat_io::{QueuePair, RxQueue, TxQueue};
-use rheostat_packet::{Burst, HashKind, Mbuf, PoolCache};
+use rheostat_packet::{BURST, Burst, HashKind, Mbuf, PoolCache};
 
 use crate::calibration::Calibrator;
 
@@ -39,8 +40,8 @@ pub(super) fn pairs([inside, outside]: [Half; 2], calibrator: Calibrator) -> [Qu
     let rx = |device, recycled, half: Half, calibrator| {
         let Half { side, counters, monitor } = half;
         let (covered, of_maker) = (side.covered(), counters.clone());
-        let (issued, stamp) = (0, 0);
-        let maker = Maker { device, covered, recycled, issued, stamp, counters: of_maker };
+        let (spare, issued, stamp) = (ArrayVec::new(), 0, 0);
+        let maker = Maker { device, covered, recycled, spare, issued, stamp, counters: of_maker };
         MemoryRx { side, maker, calibrator, counters, monitor }
     };
     [
@@ -67,12 +68,14 @@ struct MemoryTx {
     counters: Arc<QueueCounters>,
 }
 
-/// Makes packets, each in the buffer that was sent longest ago.
+/// Makes packets, each in one of the buffers that were sent longest ago.
 struct Maker {
     device: DeviceId,
     /// What the device's hashes cover.
     covered: HashKind,
     recycled: Consumer<Mbuf>,
+    /// A burst of them.
+    spare: ArrayVec<Mbuf, BURST>,
     /// Buffers that this queue has brought into the round.
     issued: usize,
     stamp: u32,
@@ -112,7 +115,10 @@ impl Maker {
             self.issued += 1;
             return None;
         }
-        self.recycled.pop()
+        if self.spare.is_empty() {
+            self.recycled.pop_each(BURST, |packet| self.spare.push(packet));
+        }
+        self.spare.pop()
     }
 }
 

@@ -12,7 +12,7 @@ use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 
 use super::control::Controller;
 use super::measurement::{Figure, Sample, await_opening, measure};
-use super::{NfBench, Spec};
+use super::{NfBench, Spec, Stages};
 use crate::error::BenchError;
 use crate::memory::{self, CYCLE, Opening, Servers};
 
@@ -84,6 +84,7 @@ impl Bed {
             steering: self.steering,
             hasher: self.hasher,
             reporting: bench.control.reporting(),
+            stages: bench.stages,
         };
         let mut runtime = Runtime::start(config, self.devices, Clock::new(), service, shards)?;
         let controller = bench.control.start(runtime.view(), SHARDS)?;
@@ -100,7 +101,7 @@ impl Bed {
         let sum = LaneSample::sum(&report.last.lanes);
         let figure = figure.map_err(|error| error.because(&reasons(&sum)))?;
         check(spec, &report)?;
-        Ok(Figure { controlled, ..figure })
+        Ok(Figure { controlled, stages: Stages::of(&report.stages), ..figure })
     }
 }
 

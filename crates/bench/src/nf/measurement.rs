@@ -9,7 +9,7 @@ use crate::calibration::{FAST, TimingSum};
 use crate::error::BenchError;
 use crate::memory::Opening;
 
-use super::{Controlled, NfBench};
+use super::{Controlled, NfBench, Stages};
 
 /// How long rows run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,7 @@ pub(crate) struct Figure {
     /// The processor's speed in the median window, as a share of the fastest seen.
     pub(super) speed: f64,
     pub(super) allocations_per_packet: f64,
+    pub(super) stages: Option<Stages>,
     /// What the controller did from the start to the end of the run, if there was one.
     pub(crate) controlled: Controlled,
 }
@@ -152,6 +153,7 @@ fn of_windows(mut windows: Vec<Window>) -> Figure {
         mode,
         speed: median.speed,
         allocations_per_packet: 0.0,
+        stages: None,
         controlled: Controlled::default(),
     }
 }

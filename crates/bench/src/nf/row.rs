@@ -6,7 +6,7 @@ use rheostat_traffic::Distribution;
 use serde::{Deserialize, Serialize};
 
 use super::measurement::{Figure, Mode};
-use super::{ChainKind, Spec};
+use super::{ChainKind, Spec, StageNanos};
 use crate::memory::{FrameSize, SourceKind};
 
 /// The figures of one row.
@@ -45,6 +45,12 @@ pub struct Row {
     pub speed: f64,
     /// Calls of the allocator per packet, by all threads.
     pub allocations_per_packet: f64,
+    /// How long each stage takes, if that was asked for: as a tenth of all polls has it at most, in nanoseconds per packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<StageNanos>,
+    /// The same in median polls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages_median: Option<StageNanos>,
 }
 
 /// How long packets are.
@@ -92,6 +98,8 @@ impl Row {
             mode: figure.mode,
             speed: rounded(figure.speed),
             allocations_per_packet: figure.allocations_per_packet,
+            stages: figure.stages.map(|stages| stages.p10),
+            stages_median: figure.stages.map(|stages| stages.median),
         }
     }
 
@@ -163,6 +171,15 @@ impl Table {
                 Mode::Slow => "slow",
                 Mode::Unknown => "",
             },
+        ) + &row.stages.as_ref().map(Self::stages).unwrap_or_default()
+    }
+
+    fn stages(stages: &StageNanos) -> String {
+        let StageNanos { source, classify, probe, run, emit, sink, rest } = stages;
+        format!(
+            "\n  p10 by stage: source {source:.1}, classify {classify:.1}, probe {probe:.1}, run {run:.1}, \
+             emit {emit:.1}, sink {sink:.1}, rest {rest:.1}; above source and sink {:.1}",
+            stages.above_own()
         )
     }
 }

@@ -112,6 +112,7 @@ impl Bed<'_> {
             steering,
             hasher: self.hasher(),
             reporting: if is_static { LoadReporting::Lanes } else { LoadReporting::Shards },
+            stages: false,
         };
         let service = |lane| Box::new(Labour::new(service(lane), rounds)) as Box<dyn Service>;
         let runtime = Runtime::start(config, vec![nic], clock.clone(), service, shards)?;

@@ -71,4 +71,6 @@ pub struct LaneConfig {
     pub time: TimeSource,
     /// What the lane tells of its load.
     pub reporting: LoadReporting,
+    /// Whether the lane notes how long each stage takes.
+    pub stages: bool,
 }

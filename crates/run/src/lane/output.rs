@@ -9,6 +9,7 @@ use rheostat_io::{TxQueue, Unsent};
 use rheostat_packet::{AllocError, Burst, Mbuf, PoolCache};
 
 use crate::account::LaneCounters;
+use crate::stages::{Stage, StageMeter, StageTimes};
 
 /// The context of all packets of a lane, and the only place where one leaves, is dropped or ends otherwise, and is
 /// counted as such: the lane's transmit queues, each with the packets collected for it during a poll, its stock of
@@ -25,6 +26,18 @@ pub struct Output {
     now: Time,
     /// Shows what passes to those who look.
     tap: LaneTap,
+    /// Where it is noted how long each stage takes.
+    meter: Meter,
+}
+
+/// There in lanes that are asked to note how long each stage takes.
+type Meter = Option<Box<StageMeter>>;
+
+#[inline]
+fn end_stage(meter: &mut Meter, stage: Stage) {
+    if let Some(meter) = meter {
+        meter.end(stage);
+    }
 }
 
 struct Port {
@@ -52,6 +65,31 @@ impl Output {
             polled: Time::ZERO,
             now: Time::ZERO,
             tap: LaneTap::default(),
+            meter: None,
+        }
+    }
+
+    /// Notes from now on how long each stage takes.
+    pub(super) fn note_stages(&mut self) {
+        self.meter = Some(Box::new(StageMeter::new()));
+    }
+
+    pub(super) fn stage_times(&self) -> Option<&StageTimes> {
+        self.meter.as_ref().map(|meter| meter.times())
+    }
+
+    /// Says that a stage has ended, for the sake of those who measure.
+    #[inline]
+    pub fn end_stage(&mut self, stage: Stage) {
+        end_stage(&mut self.meter, stage);
+    }
+
+    /// Ends a poll that found so many packets.
+    #[inline]
+    pub(super) fn end_poll(&mut self, packets: usize) {
+        if let Some(meter) = &mut self.meter {
+            meter.end(Stage::Rest);
+            meter.note(packets);
         }
     }
 
@@ -91,11 +129,12 @@ impl Output {
     /// When the run has no such device.
     #[inline(always)]
     pub fn send(&mut self, device: DeviceId, packet: Mbuf) {
-        let Output { ports, pool, counters, polled, tap, .. } = self;
+        let Output { ports, pool, counters, polled, tap, meter, .. } = self;
         let port = &mut ports[device.index()];
         port.burst.push(packet);
         if port.burst.is_full() {
-            port.flush(pool, counters, *polled, tap);
+            end_stage(meter, Stage::Run);
+            port.flush(pool, counters, *polled, (tap, meter));
         }
     }
 
@@ -174,14 +213,17 @@ impl Output {
 
     pub(super) fn start_poll(&mut self, now: Time) {
         self.polled = now;
+        if let Some(meter) = &mut self.meter {
+            meter.start();
+        }
     }
 
     /// Sends everything collected, so that nothing lingers until the next poll.
     pub fn flush(&mut self) {
-        let Output { ports, pool, counters, polled, tap, .. } = self;
+        let Output { ports, pool, counters, polled, tap, meter, .. } = self;
         for port in ports {
             if !port.burst.is_empty() {
-                port.flush(pool, counters, *polled, tap);
+                port.flush(pool, counters, *polled, (tap, meter));
             } else if port.unsent.waiting > 0 {
                 port.account((0, 0), counters);
             }
@@ -206,13 +248,15 @@ impl Port {
         pool: &mut PoolCache,
         counters: &LaneCounters,
         now: Time,
-        tap: &mut LaneTap,
+        (tap, meter): (&mut LaneTap, &mut Meter),
     ) {
         if tap.is_armed() {
             tap.offer(self.device, &self.burst);
         }
         let offered: u64 = self.burst.iter().map(|packet| packet.len() as u64).sum();
+        end_stage(meter, Stage::Emit);
         let taken = self.queue.send(&mut self.burst, pool, now);
+        end_stage(meter, Stage::Transmit);
         if tap.is_armed() {
             tap.took(self.device, taken);
         }
@@ -226,6 +270,7 @@ impl Port {
             }
             pool.free(packet);
         }
+        end_stage(meter, Stage::Emit);
     }
 
     /// Counts as sent what the queue has taken, so many packets and bytes just now, less what it has not

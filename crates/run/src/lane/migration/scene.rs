@@ -200,6 +200,7 @@ impl Scene {
                 service: service(index),
                 time: TimeSource::Poll,
                 reporting: LoadReporting::Shards,
+                stages: false,
             });
             let (mover, mine) = mailbox(4);
             lane.take_orders_from(mine);

@@ -1,0 +1,126 @@
+//! Where the time of a lane's packets goes, stage by stage: for those who measure, who ask for it
+//! ([`RuntimeConfig::stages`](crate::RuntimeConfig::stages)).
+
+use rheostat_base::clock::Cycles;
+use rheostat_base::{Clock, Histogram};
+
+/// What a lane does with a burst, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The devices' receive queues.
+    Receive,
+    /// Headers, keys and shards, and who owns these.
+    Classify,
+    /// The service asks for the memory that flows lie in.
+    Probe,
+    /// The service decides.
+    Run,
+    /// Packets are collected by device, and counted.
+    Emit,
+    /// The devices' transmit queues.
+    Transmit,
+    /// Everything else that a poll does.
+    Rest,
+}
+
+impl Stage {
+    /// How many there are.
+    pub const COUNT: usize = 7;
+    /// All of them.
+    pub const ALL: [Stage; Stage::COUNT] = [
+        Stage::Receive,
+        Stage::Classify,
+        Stage::Probe,
+        Stage::Run,
+        Stage::Emit,
+        Stage::Transmit,
+        Stage::Rest,
+    ];
+}
+
+/// How long each stage took per packet, in tenths of a nanosecond: a value for each poll that found full bursts alone.
+#[derive(Debug, Default)]
+pub struct StageTimes([Histogram; Stage::COUNT]);
+
+impl StageTimes {
+    /// The times of one stage.
+    pub fn of(&self, stage: Stage) -> &Histogram {
+        &self.0[stage as usize]
+    }
+
+    /// Adds everything that another lane has noted.
+    pub fn add(&self, other: &StageTimes) {
+        self.0.iter().zip(&other.0).for_each(|(mine, theirs)| mine.add(theirs));
+    }
+}
+
+/// Stamps the ends of stages.
+pub(crate) struct StageMeter {
+    clock: Clock,
+    last: Cycles,
+    /// Ticks of this poll.
+    spent: [u64; Stage::COUNT],
+    times: StageTimes,
+}
+
+impl StageMeter {
+    pub(crate) fn new() -> StageMeter {
+        let clock = Clock::new();
+        let (last, spent) = (clock.cycles(), [0; Stage::COUNT]);
+        StageMeter { clock, last, spent, times: StageTimes::default() }
+    }
+
+    pub(crate) fn times(&self) -> &StageTimes {
+        &self.times
+    }
+
+    /// Begins a poll.
+    pub(crate) fn start(&mut self) {
+        self.spent = [0; Stage::COUNT];
+        self.last = self.clock.cycles();
+    }
+
+    /// What has passed since the end of the last stage was the time of this one.
+    pub(crate) fn end(&mut self, stage: Stage) {
+        let now = self.clock.cycles();
+        self.spent[stage as usize] += now.0.wrapping_sub(self.last.0);
+        self.last = now;
+    }
+
+    /// Notes a poll that found so many packets.
+    pub(crate) fn note(&self, packets: usize) {
+        for (histogram, &ticks) in self.times.0.iter().zip(&self.spent) {
+            let nanos = self.clock.nanos_between(Cycles(0), Cycles(10 * ticks));
+            histogram.record(nanos / packets as u64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Timed: clock.
+
+    use super::*;
+
+    #[test]
+    fn time_belongs_to_the_stage_that_ends() {
+        let mut meter = StageMeter::new();
+        meter.start();
+        meter.end(Stage::Receive);
+        let (begun, spent) = (meter.last, meter.spent[Stage::Receive as usize]);
+        meter.end(Stage::Run);
+        meter.end(Stage::Run);
+        // Not a tick is lost between the stages.
+        assert_eq!(meter.spent[Stage::Run as usize], meter.last.0 - begun.0);
+        assert_eq!(meter.spent[Stage::Receive as usize], spent);
+        meter.note(32);
+        let times = meter.times();
+        assert_eq!(Stage::ALL.map(|stage| times.of(stage).count()), [1; Stage::COUNT]);
+        assert_eq!(times.of(Stage::Probe).quantile(0.5), Some(0));
+        let sum = StageTimes::default();
+        sum.add(times);
+        sum.add(times);
+        assert_eq!(sum.of(Stage::Emit).count(), 2);
+        assert!(Stage::ALL.iter().zip(0..).all(|(stage, number)| *stage as usize == number));
+    }
+}
