@@ -1,6 +1,6 @@
 //! How fast the processor is at the moment. A virtual processor may run at one of several speeds, up to twice apart and for
-//! seconds at a time, which no counter tells. So whoever is measured times the same arithmetic every few milliseconds, on its
-//! own core, and a figure says at which speed it was taken.
+//! seconds at a time, which no counter tells. So a lane that is measured times the same arithmetic every few milliseconds, on
+//! its own core, and a figure says at which speed it was taken.
 
 use std::hint::black_box;
 use std::sync::Arc;

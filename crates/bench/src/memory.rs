@@ -4,7 +4,7 @@
 //! those of a conversation that a stateful function accepts: every flow opens with a handshake, then
 //! both ends send data in turn, each with the sequence and acknowledgement numbers that follow from
 //! what the other has sent. A source that *converses* ([`SourceKind::Converse`]) writes headers, sequence numbers and
-//! checksums of each packet anew, as whoever talks has to; one that *replays* copies headers that were prepared, the same in
+//! checksums of each packet anew, as both ends of a connection have to; one that *replays* copies headers that were prepared, the same in
 //! each round. Each buffer goes round: of [`CYCLE`] buffers per queue, twice that per lane, the one that was sent
 //! longest ago is used next, so that neither headers nor handles stay in the nearest cache longer than with a real
 //! device.

@@ -1,4 +1,4 @@
-//! A chain by what all chains have in common, for whoever learns when the program runs which one it is.
+//! A chain by what all chains have in common, for code that learns only at run time which one it is.
 
 use std::any::Any;
 use std::fmt;

@@ -21,7 +21,7 @@ use rheostat_base::{DropReason, ShardId, Time};
 use rheostat_ip::Stack;
 use rheostat_packet::{Burst, Mbuf};
 use rheostat_run::{
-    Arrival, ArrivalKind, Arrivals, Figures, Output, Routes, Service, ShardSet, Stage,
+    Arrival, ArrivalKind, Arrivals, BurstStage, Figures, Output, Routes, Service, ShardSet,
 };
 use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTracker};
 use rheostat_state::{FlowId, Probe, Shard, StateLayout, TableConfig};
@@ -243,7 +243,7 @@ impl<C: Chain> Service for ChainService<C> {
     fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
         let mut probes = std::mem::take(&mut self.probes);
         probe::all(arrivals.found(), shards, &mut probes);
-        out.end_stage(Stage::Probe);
+        out.end_stage(BurstStage::Probe);
         self.open_transactions(out);
         match self.stack {
             Some(_) => self.run_routed(arrivals, &probes, shards, out),

@@ -65,7 +65,7 @@ use crate::migrate::{Departures, Hold, LaneMailbox, Ownership, Place};
 use crate::poll::PollOutcome;
 use crate::service::Service;
 use crate::shard_set::ShardSet;
-use crate::stages::{Stage, StageTimes};
+use crate::stages::{BurstStage, StageTimes};
 use crate::waker::Waker;
 
 /// One lane.
@@ -271,7 +271,7 @@ impl Lane {
         self.heed_commands();
         // Other lanes' packets first: they have waited longer.
         let taken = self.take_handed_off();
-        let received = self.receive(now);
+        let (received, bursts) = self.receive(now);
         // Again if some turned round on their way.
         while !self.fragments.is_empty() {
             self.track_fragments();
@@ -290,12 +290,12 @@ impl Lane {
         }
         self.publish();
         self.ring_desk();
-        self.out.end_stage(Stage::Rest);
+        self.out.end_stage(BurstStage::Rest);
         self.out.flush();
         self.give_away_shards();
         let packets = taken + received + completed;
         // Of full bursts alone, which are what is compared.
-        if received > 0 && received == packets && received.is_multiple_of(BURST) {
+        if received > 0 && received == packets && received == bursts * BURST {
             self.out.end_poll(received);
         }
         if packets == 0 {
@@ -366,16 +366,18 @@ impl Lane {
         taken
     }
 
-    fn receive(&mut self, now: Time) -> usize {
-        let mut received = 0;
+    /// Takes a burst from each device and runs it; returns how many packets there were, in how many bursts.
+    fn receive(&mut self, now: Time) -> (usize, usize) {
+        let (mut received, mut bursts) = (0, 0);
         for device in 0..self.receivers.len() {
-            self.out.end_stage(Stage::Rest);
+            self.out.end_stage(BurstStage::Rest);
             let count = self.receivers[device].recv(&mut self.burst, self.out.pool(), now);
-            self.out.end_stage(Stage::Receive);
+            self.out.end_stage(BurstStage::Receive);
             if count == 0 {
                 continue;
             }
             received += count;
+            bursts += 1;
             self.received_by[device] += count as u64;
             self.counters.received.add(count as u64);
             if self.out.tap().is_armed() {
@@ -384,14 +386,14 @@ impl Lane {
             }
             if self.is_stateful {
                 self.steer(now);
-                self.out.end_stage(Stage::Classify);
+                self.out.end_stage(BurstStage::Classify);
                 self.process();
             } else {
                 self.relay(now);
             }
-            self.out.end_stage(Stage::Run);
+            self.out.end_stage(BurstStage::Run);
         }
-        received
+        (received, bursts)
     }
 
     /// Sorts a received burst into packets to process here, packets for other lanes, and fragments.

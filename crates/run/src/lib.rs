@@ -33,6 +33,6 @@ pub use rheostat_io::layer::trace::Step;
 pub use runtime::{MigrationTimes, Polling, RunReport, Runtime, RuntimeConfig, StartError};
 pub use service::Service;
 pub use shard_set::ShardSet;
-pub use stages::{Stage, StageTimes};
+pub use stages::{BurstStage, StageTimes};
 pub use view::{RunView, Sample, TableError};
 pub use waker::Waker;

@@ -37,7 +37,7 @@ pub trait Service: Send + 'static {
     fn complete(&mut self, _shards: &mut ShardSet, _out: &mut Output, _now: Time) {}
 
     /// Sends on the packets that a poll at `now` received, all from one device, and leaves `burst` empty.
-    /// Only called for a service that keeps no state.
+    /// Only called for a service that keeps no state, which has to say how.
     fn relay(&mut self, _burst: &mut Burst, _out: &mut Output, _now: Time) {
         unreachable!("a service that keeps state is given arrivals")
     }

@@ -6,7 +6,7 @@ use rheostat_base::{Clock, Histogram};
 
 /// What a lane does with a burst, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum BurstStage {
     /// The devices' receive queues.
     Receive,
     /// Headers, keys and shards, and who owns these.
@@ -23,28 +23,28 @@ pub enum Stage {
     Rest,
 }
 
-impl Stage {
+impl BurstStage {
     /// How many there are.
     pub const COUNT: usize = 7;
     /// All of them.
-    pub const ALL: [Stage; Stage::COUNT] = [
-        Stage::Receive,
-        Stage::Classify,
-        Stage::Probe,
-        Stage::Run,
-        Stage::Emit,
-        Stage::Transmit,
-        Stage::Rest,
+    pub const ALL: [BurstStage; BurstStage::COUNT] = [
+        BurstStage::Receive,
+        BurstStage::Classify,
+        BurstStage::Probe,
+        BurstStage::Run,
+        BurstStage::Emit,
+        BurstStage::Transmit,
+        BurstStage::Rest,
     ];
 }
 
 /// How long each stage took per packet, in tenths of a nanosecond: a value for each poll that found full bursts alone.
 #[derive(Debug, Default)]
-pub struct StageTimes([Histogram; Stage::COUNT]);
+pub struct StageTimes([Histogram; BurstStage::COUNT]);
 
 impl StageTimes {
     /// The times of one stage.
-    pub fn of(&self, stage: Stage) -> &Histogram {
+    pub fn of(&self, stage: BurstStage) -> &Histogram {
         &self.0[stage as usize]
     }
 
@@ -59,14 +59,14 @@ pub(crate) struct StageMeter {
     clock: Clock,
     last: Cycles,
     /// Ticks of this poll.
-    spent: [u64; Stage::COUNT],
+    spent: [u64; BurstStage::COUNT],
     times: StageTimes,
 }
 
 impl StageMeter {
     pub(crate) fn new() -> StageMeter {
         let clock = Clock::new();
-        let (last, spent) = (clock.cycles(), [0; Stage::COUNT]);
+        let (last, spent) = (clock.cycles(), [0; BurstStage::COUNT]);
         StageMeter { clock, last, spent, times: StageTimes::default() }
     }
 
@@ -76,12 +76,12 @@ impl StageMeter {
 
     /// Begins a poll.
     pub(crate) fn start(&mut self) {
-        self.spent = [0; Stage::COUNT];
+        self.spent = [0; BurstStage::COUNT];
         self.last = self.clock.cycles();
     }
 
     /// What has passed since the end of the last stage was the time of this one.
-    pub(crate) fn end(&mut self, stage: Stage) {
+    pub(crate) fn end(&mut self, stage: BurstStage) {
         let now = self.clock.cycles();
         self.spent[stage as usize] += now.0.wrapping_sub(self.last.0);
         self.last = now;
@@ -106,21 +106,21 @@ mod tests {
     fn time_belongs_to_the_stage_that_ends() {
         let mut meter = StageMeter::new();
         meter.start();
-        meter.end(Stage::Receive);
-        let (begun, spent) = (meter.last, meter.spent[Stage::Receive as usize]);
-        meter.end(Stage::Run);
-        meter.end(Stage::Run);
+        meter.end(BurstStage::Receive);
+        let (begun, spent) = (meter.last, meter.spent[BurstStage::Receive as usize]);
+        meter.end(BurstStage::Run);
+        meter.end(BurstStage::Run);
         // Not a tick is lost between the stages.
-        assert_eq!(meter.spent[Stage::Run as usize], meter.last.0 - begun.0);
-        assert_eq!(meter.spent[Stage::Receive as usize], spent);
+        assert_eq!(meter.spent[BurstStage::Run as usize], meter.last.0 - begun.0);
+        assert_eq!(meter.spent[BurstStage::Receive as usize], spent);
         meter.note(32);
         let times = meter.times();
-        assert_eq!(Stage::ALL.map(|stage| times.of(stage).count()), [1; Stage::COUNT]);
-        assert_eq!(times.of(Stage::Probe).quantile(0.5), Some(0));
+        assert_eq!(BurstStage::ALL.map(|stage| times.of(stage).count()), [1; BurstStage::COUNT]);
+        assert_eq!(times.of(BurstStage::Probe).quantile(0.5), Some(0));
         let sum = StageTimes::default();
         sum.add(times);
         sum.add(times);
-        assert_eq!(sum.of(Stage::Emit).count(), 2);
-        assert!(Stage::ALL.iter().zip(0..).all(|(stage, number)| *stage as usize == number));
+        assert_eq!(sum.of(BurstStage::Emit).count(), 2);
+        assert!(BurstStage::ALL.iter().zip(0..).all(|(stage, number)| *stage as usize == number));
     }
 }

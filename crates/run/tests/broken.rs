@@ -104,8 +104,8 @@ fn a_worker_that_panics_is_named() {
     assert!(violations.contains(&Violation::Ownership { shard: ShardId(0), owners: 0 }));
 }
 
-/// Starts a run of devices with these numbers.
-fn start(numbers: &[u8]) -> Result<Runtime, StartError> {
+/// Starts a run of one shard, of devices with these numbers, with so many shards.
+fn start(numbers: &[u8], given: usize) -> Result<Runtime, StartError> {
     let pool = pool(512);
     let sides = vec![Orientation::Inside; 3];
     let steering = Arc::new(Steering::new(&HashKey::MICROSOFT, 1, 1, sides).unwrap());
@@ -117,15 +117,23 @@ fn start(numbers: &[u8]) -> Result<Runtime, StartError> {
         Box::new(SimNic::open(nic, source, |_| Box::new(NullSink), &pool).unwrap())
     };
     let devices = numbers.iter().enumerate().map(open).collect();
-    Runtime::start(config, devices, Clock::new(), |_| bounce(), shards(1, 8, ()))
+    Runtime::start(config, devices, Clock::new(), |_| bounce(), shards(given, 8, ()))
 }
 
 #[test]
 fn devices_with_one_number_or_a_wrong_one_do_not_start() {
-    let refused = |numbers: &[u8]| start(numbers).err().expect("it is refused").to_string();
+    let refused = |numbers: &[u8]| start(numbers, 1).err().expect("it is refused").to_string();
     assert_eq!(refused(&[0, 0]), "devices `nic0` and `nic1` both have number 0: give each its own");
     assert_eq!(
         refused(&[0, 2]),
         "device `nic1` has number 2, but stands at place 1 of the devices"
     );
+}
+
+#[test]
+fn a_run_has_as_many_shards_as_packets_are_placed_in() {
+    for given in [0, 2] {
+        let error = start(&[0], given).err().expect("it is refused").to_string();
+        assert_eq!(error, format!("the run has {given} shards, but packets are placed in 1"));
+    }
 }

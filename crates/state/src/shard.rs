@@ -48,3 +48,32 @@ impl Shard {
 fn wrong_type() -> ! {
     panic!("a shard holds what another service keeps for it")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
+
+    fn shard(local: u32) -> Box<Shard> {
+        let table = TableConfig { capacity: 1, aliases: false };
+        let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+        let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).unwrap();
+        let fragments = FragmentTracker::new(FragmentConfig::default());
+        Box::new(Shard { id: ShardId(0), table, fragments, local })
+    }
+
+    #[test]
+    fn a_shard_has_what_it_was_made_with() {
+        let mut shard = shard(7);
+        *shard.split::<u32>().1 += 1;
+        assert_eq!(shard.local::<u32>(), &8);
+    }
+
+    #[test]
+    #[should_panic(expected = "what another service keeps for it")]
+    fn a_shard_of_another_service_is_noticed() {
+        shard(7).local::<u64>();
+    }
+}

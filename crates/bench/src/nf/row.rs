@@ -35,7 +35,8 @@ pub struct Row {
     pub mpps_max: f64,
     /// A lane's time per packet, in nanoseconds.
     pub ns_per_packet: f64,
-    /// That less what the harness takes for the same load, from the same source, on as many lanes.
+    /// That less what the harness takes for the same load, from the same source, on as many lanes. Says little when either
+    /// row is slow.
     pub ns_above_harness: f64,
     /// In which of the machine's speeds the row was taken. The figures of a slow row are scaled by `speed`.
     #[serde(default)]

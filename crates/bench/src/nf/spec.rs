@@ -207,6 +207,20 @@ impl Selection {
         })
     }
 
+    /// Smallest packets of flows that stay, written anew, on one lane.
+    fn smallest(chains: Vec<ChainKind>, flows: Vec<u32>, seed: u64) -> Selection {
+        Selection {
+            chains,
+            flows,
+            distributions: vec![Distribution::Zipf(1.1), Distribution::Uniform],
+            sizes: vec![FrameSize::Smallest],
+            sources: vec![SourceKind::Converse],
+            new_flow_shares: vec![0.0],
+            lanes: vec![1],
+            seed,
+        }
+    }
+
     /// What shows in a few minutes where a build stands: the chains of which most is expected, on one lane and on two,
     /// conversing and replayed, with new flows and with the mix of sizes.
     pub fn usual(seed: u64, lanes: &[usize]) -> Vec<Spec> {
@@ -214,34 +228,23 @@ impl Selection {
             Bridge, Empty, Firewall, FirewallNat, Harness, Lb, Nat, NatSymmetric, Policer, Router,
             RouterWide,
         };
-        let zipf = Distribution::Zipf(1.1);
-        let base = Selection {
-            chains: vec![
-                Harness,
-                Empty,
-                Router,
-                RouterWide,
-                Policer,
-                Firewall,
-                Nat,
-                NatSymmetric,
-                FirewallNat,
-                Lb,
-                Bridge,
-            ],
-            flows: vec![64_000],
-            distributions: vec![zipf, Distribution::Uniform],
-            sizes: vec![FrameSize::Smallest],
-            sources: vec![SourceKind::Converse],
-            new_flow_shares: vec![0.0],
-            lanes: vec![1],
-            seed,
-        };
-        let few = Selection {
-            chains: vec![Harness, Firewall, Nat],
-            distributions: vec![zipf],
-            ..base.clone()
-        };
+        let chains = vec![
+            Harness,
+            Empty,
+            Router,
+            RouterWide,
+            Policer,
+            Firewall,
+            Nat,
+            NatSymmetric,
+            FirewallNat,
+            Lb,
+            Bridge,
+        ];
+        let base = Selection::smallest(chains, vec![64_000], seed);
+        let zipf = vec![Distribution::Zipf(1.1)];
+        let few =
+            Selection { chains: vec![Harness, Firewall, Nat], distributions: zipf, ..base.clone() };
         let many_flows = Selection {
             flows: vec![1_000_000],
             distributions: vec![Distribution::Uniform],
@@ -266,16 +269,8 @@ impl Selection {
     pub fn full(seed: u64, lanes: &[usize]) -> Vec<Spec> {
         let zipf = Distribution::Zipf(1.1);
         let of_shards = |chain: &ChainKind| !ChainKind::SHARED.contains(chain);
-        let base = Selection {
-            chains: ChainKind::ALL.into_iter().filter(of_shards).collect(),
-            flows: vec![64_000, 1_000_000, 10_000_000],
-            distributions: vec![zipf, Distribution::Uniform],
-            sizes: vec![FrameSize::Smallest],
-            sources: vec![SourceKind::Converse],
-            new_flow_shares: vec![0.0],
-            lanes: vec![1],
-            seed,
-        };
+        let chains = ChainKind::ALL.into_iter().filter(of_shards).collect();
+        let base = Selection::smallest(chains, vec![64_000, 1_000_000, 10_000_000], seed);
         let replayed = Selection { sources: vec![SourceKind::Replay], ..base.clone() };
         let mix = Selection {
             flows: vec![64_000, 1_000_000],

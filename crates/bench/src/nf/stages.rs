@@ -1,6 +1,6 @@
 //! How long each stage of a lane takes, for rows.
 
-use rheostat_run::{Stage, StageTimes};
+use rheostat_run::{BurstStage, StageTimes};
 use serde::{Deserialize, Serialize};
 
 /// Nanoseconds per packet, over all polls of a run that found full bursts.
@@ -42,13 +42,13 @@ impl StageNanos {
     fn at(times: &StageTimes, quantile: f64) -> Option<StageNanos> {
         let of = |stage| Some(times.of(stage).quantile(quantile)? as f64 / 10.0);
         Some(StageNanos {
-            source: of(Stage::Receive)?,
-            classify: of(Stage::Classify)?,
-            probe: of(Stage::Probe)?,
-            run: of(Stage::Run)?,
-            emit: of(Stage::Emit)?,
-            sink: of(Stage::Transmit)?,
-            rest: of(Stage::Rest)?,
+            source: of(BurstStage::Receive)?,
+            classify: of(BurstStage::Classify)?,
+            probe: of(BurstStage::Probe)?,
+            run: of(BurstStage::Run)?,
+            emit: of(BurstStage::Emit)?,
+            sink: of(BurstStage::Transmit)?,
+            rest: of(BurstStage::Rest)?,
         })
     }
 

@@ -9,7 +9,7 @@ use rheostat_io::{TxQueue, Unsent};
 use rheostat_packet::{AllocError, Burst, Mbuf, PoolCache};
 
 use crate::account::LaneCounters;
-use crate::stages::{Stage, StageMeter, StageTimes};
+use crate::stages::{BurstStage, StageMeter, StageTimes};
 
 /// The context of all packets of a lane, and the only place where one leaves, is dropped or ends otherwise, and is
 /// counted as such: the lane's transmit queues, each with the packets collected for it during a poll, its stock of
@@ -34,7 +34,7 @@ pub struct Output {
 type Meter = Option<Box<StageMeter>>;
 
 #[inline]
-fn end_stage(meter: &mut Meter, stage: Stage) {
+fn end_stage(meter: &mut Meter, stage: BurstStage) {
     if let Some(meter) = meter {
         meter.end(stage);
     }
@@ -80,7 +80,7 @@ impl Output {
 
     /// Says that a stage has ended, for the sake of those who measure.
     #[inline]
-    pub fn end_stage(&mut self, stage: Stage) {
+    pub fn end_stage(&mut self, stage: BurstStage) {
         end_stage(&mut self.meter, stage);
     }
 
@@ -88,7 +88,7 @@ impl Output {
     #[inline]
     pub(super) fn end_poll(&mut self, packets: usize) {
         if let Some(meter) = &mut self.meter {
-            meter.end(Stage::Rest);
+            meter.end(BurstStage::Rest);
             meter.note(packets);
         }
     }
@@ -133,7 +133,7 @@ impl Output {
         let port = &mut ports[device.index()];
         port.burst.push(packet);
         if port.burst.is_full() {
-            end_stage(meter, Stage::Run);
+            end_stage(meter, BurstStage::Run);
             port.flush(pool, counters, *polled, (tap, meter));
         }
     }
@@ -254,9 +254,9 @@ impl Port {
             tap.offer(self.device, &self.burst);
         }
         let offered: u64 = self.burst.iter().map(|packet| packet.len() as u64).sum();
-        end_stage(meter, Stage::Emit);
+        end_stage(meter, BurstStage::Emit);
         let taken = self.queue.send(&mut self.burst, pool, now);
-        end_stage(meter, Stage::Transmit);
+        end_stage(meter, BurstStage::Transmit);
         if tap.is_armed() {
             tap.took(self.device, taken);
         }
@@ -270,7 +270,7 @@ impl Port {
             }
             pool.free(packet);
         }
-        end_stage(meter, Stage::Emit);
+        end_stage(meter, BurstStage::Emit);
     }
 
     /// Counts as sent what the queue has taken, so many packets and bytes just now, less what it has not
