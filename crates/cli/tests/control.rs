@@ -90,13 +90,17 @@ fn a_rewritten_table_leads_packets_to_other_lanes_and_they_are_handed_to_their_o
         let status = json(&instance.ask(&["status", "--json"]));
         (status["received"].as_u64().unwrap(), status["handoff"].as_u64().unwrap())
     };
-    let (received, handed) = handoffs(&instance);
-    let mut later = handoffs(&instance);
-    while later.0 < received + 10_000 {
-        later = handoffs(&instance);
+    // What the queues held by then comes first, and is more the busier the machine is.
+    let mut shares = Vec::new();
+    while shares.last().is_none_or(|share| *share <= 0.8) {
+        assert!(shares.len() < 50, "of each 10,000 packets so many were handed over: {shares:?}");
+        let (received, handed) = handoffs(&instance);
+        let mut later = handoffs(&instance);
+        while later.0 < received + 10_000 {
+            later = handoffs(&instance);
+        }
+        shares.push((later.1 - handed) as f64 / (later.0 - received) as f64);
     }
-    let share = (later.1 - handed) as f64 / (later.0 - received) as f64;
-    assert!(share > 0.8, "{share} of the packets were handed over");
     let summary = instance.stop();
     assert_eq!(summary["invariants"], "ok");
 }
