@@ -1,6 +1,13 @@
 //! Pairs of interfaces, and hosts in network namespaces, for tests that run as root.
 
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::namespace::shell;
+
+/// How long the kernel may take to take a link up.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs `ip` with these words.
 pub fn ip(words: &str) {
@@ -11,6 +18,23 @@ pub fn ip(words: &str) {
 
 fn ip_or_not(words: &str) {
     let _ = Command::new("ip").args(words.split(' ')).stderr(Stdio::null()).status();
+}
+
+/// Waits until the kernel has taken these virtual cables up, which it does some time after both ends were put up. Until then
+/// it drops what it is given to send there, without a word, and says that they do not run.
+///
+/// # Panics
+/// When one of them stays down.
+pub fn await_links(names: &[&str]) {
+    let start = Instant::now();
+    for name in names {
+        while !shell(&format!("ip -o link show dev {name}")).contains(" state UP ") {
+            assert!(start.elapsed() < PATIENCE, "{name} stays down");
+            thread::sleep(Duration::from_millis(10));
+        }
+        // Changes nothing, and comes behind what the kernel does while it takes the link up.
+        ip(&format!("link set dev {name} up"));
+    }
 }
 
 /// Two interfaces that are each other's other end. Gone when dropped.
@@ -31,6 +55,7 @@ impl VethPair {
             ip(&format!("link set dev {end} addrgenmode none"));
             ip(&format!("link set dev {end} up"));
         }
+        await_links(&[&a, &b]);
         VethPair { a, b }
     }
 }
@@ -62,6 +87,7 @@ impl Host {
         let host = Host { namespace, link };
         host.ip("link set dev lo up");
         host.ip("link set dev eth up");
+        await_links(&[&host.link]);
         for address in addresses {
             let quick = if address.contains(':') { " nodad" } else { "" };
             host.ip(&format!("addr add {address} dev eth{quick}"));

@@ -21,7 +21,7 @@ HOST_MAC = {Side.LAN: "02:00:00:00:01:02", Side.WAN: "02:00:00:00:02:02"}
 #: A packet that passes untranslated and tells that everything before it is through (RFC 5737 addresses).
 MARKER_SOURCE, MARKER_DESTINATION = "192.0.2.1", "192.0.2.2"
 #: How long a marker may take before the router counts as broken. Seconds.
-PATIENCE = 10.0
+PATIENCE = 120.0
 
 
 class LinuxRouter:

@@ -10,19 +10,24 @@ use rheostat_bench::nf::ChainKind;
 
 #[test]
 fn rows_tell_the_cost_of_balancing_what_is_even() {
-    let window = Duration::from_millis(150);
-    let bench = IdleBench { windows: 2, window, flows: 1_000, seed: 1 };
-    let mut shown = 0;
     let chains = [ChainKind::Placed, ChainKind::Firewall];
-    let rows = bench.run(&chains, &[1], |_| shown += 1).expect("sound runs");
-    assert_eq!((rows.len(), shown), (2, 2));
+    let rows = |window| {
+        let bench = IdleBench { windows: 2, window, flows: 1_000, seed: 1 };
+        let mut shown = 0;
+        let rows = bench.run(&chains, &[1], |_| shown += 1).expect("sound runs");
+        assert_eq!((rows.len(), shown), (2, 2));
+        rows
+    };
+    // There is time for several plans in each of the runs, unless the controller is kept from its core.
+    let rows = (0..8_u32)
+        .map(|longer| rows(Duration::from_millis(150_u64 << longer)))
+        .find(|rows| rows.iter().all(|row| row.plans >= 1))
+        .expect("the controller plans");
     for (row, chain) in rows.iter().zip(chains) {
         assert_eq!((row.chain.as_str(), row.lanes, row.windows), (chain.name(), 1, 2));
         assert!(row.ns_static > 0.0 && row.ns_balanced > 0.0, "{row:?}");
         assert!(row.cost_low <= row.cost && row.cost <= row.cost_high, "{row:?}");
         assert!(row.cost.is_finite(), "{row:?}");
-        // There is time for several plans in each of its runs.
-        assert!(row.plans >= 1, "{row:?}");
         assert_eq!(row.withheld, 0, "a single lane has nobody to give shards to");
     }
 }

@@ -7,8 +7,9 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::instance::{Instance, json};
+use crate::instance::{Instance, demo, json};
 use rheostat_testkit::namespace::{isolated, shell};
+use rheostat_testkit::veth::await_links;
 use serde_json::Value;
 
 /// How long to wait for what happens within a second on a machine that is not overloaded.
@@ -16,14 +17,22 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
 fn lanes_with_little_to_do_are_parked_while_packets_arrive() {
-    parks_a_lane(Instance::start(&["--lanes", "3", "--policy", "rsspp"]));
+    // So little that lanes are not busy for long, either, where others have their cores most of the time.
+    let flags = ["--device", "wire=sim:2kpps", "--lanes", "3", "--policy", "rsspp"];
+    parks_a_lane(Instance::start_with(&demo(), tempfile::tempdir().unwrap(), &flags));
 }
 
 /// Waits until the shards of one lane of three have moved to the others, and returns the summary.
 fn parks_a_lane(instance: Instance) -> Value {
+    // A lane may be parked before the first packet has come.
+    let is_done = |status: &Value| {
+        status["migrations"].as_u64().unwrap() >= 128 / 3
+            && status["sent"].as_u64().unwrap() > 0
+            && status["imbalance"].is_number()
+    };
     let start = Instant::now();
     let mut status = json(&instance.ask(&["status", "--json"]));
-    while status["migrations"].as_u64().unwrap() < 128 / 3 {
+    while !is_done(&status) {
         assert!(start.elapsed() < PATIENCE, "nothing moves: {status}");
         thread::sleep(Duration::from_millis(50));
         status = json(&instance.ask(&["status", "--json"]));
@@ -38,6 +47,10 @@ fn parks_a_lane(instance: Instance) -> Value {
 #[test]
 fn without_a_policy_nothing_moves() {
     let instance = Instance::start(&["--lanes", "3"]);
+    // Until a lane has worked.
+    while !json(&instance.ask(&["status", "--json"]))["imbalance"].is_number() {
+        thread::sleep(Duration::from_millis(20));
+    }
     let summary = instance.stop();
     assert_eq!(summary["migrations"], 0);
     assert!(summary["imbalance"].as_f64().unwrap() >= 1.0, "{summary}");
@@ -92,6 +105,7 @@ fn parks_a_lane_of(kind: &str) {
          ip addr add 10.9.0.2/24 dev rmig0
          ip neigh replace 10.9.0.1 lladdr 02:00:00:00:00:02 dev rmig0 nud permanent",
     );
+    await_links(&["rmig0", "rmig1"]);
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("firewall.toml");
     std::fs::write(&config, FIREWALL.replace("KIND", kind)).unwrap();
@@ -99,14 +113,21 @@ fn parks_a_lane_of(kind: &str) {
     // It ends with the process, which is this test's own.
     thread::spawn(|| send());
     let summary = parks_a_lane(instance);
-    let lanes = summary["lanes"].as_array().unwrap();
-    assert!(lanes.iter().all(|lane| lane["packets"].as_u64() > Some(0)), "{summary}");
-    // A lane that shares its core with everything else may have a full queue for a moment.
+    let count = |name: &str| summary[name].as_u64().unwrap();
     let dropped = summary["dropped"].as_object().unwrap();
-    assert!(dropped.keys().all(|reason| reason == "queue_full"), "{summary}");
+    let lost: u64 = dropped.values().map(|count| count.as_u64().unwrap()).sum();
+    assert!(count("sent") > 0, "{summary}");
+    assert_eq!(count("received"), count("sent") + lost, "{summary}");
+    // Lanes that share their cores with everything else have full queues at times, and so has the kernel.
+    assert!(dropped.keys().all(|reason| FULL.contains(&reason.as_str())), "{summary}");
 }
 
-/// Sends datagrams of many flows from behind the other end of the link, without end.
+/// Reasons to drop a packet that is in order.
+const FULL: [&str; 6] =
+    ["queue_full", "no_buffer", "handoff_full", "hold_full", "transmit_full", "transmit_refused"];
+
+/// Sends datagrams of many flows from behind the other end of the link, without end. Slowly: the kernel's queues are those
+/// of tests in other namespaces as well, and where it does not get a core they are to have room for a while.
 fn send() -> ! {
     let socket =
         |flow: u16| UdpSocket::bind(("10.9.0.2", 1_000 + flow)).expect("the address is ours");
@@ -115,6 +136,6 @@ fn send() -> ! {
         for socket in &sockets {
             socket.send_to(b"hello", ("10.9.0.1", 9_999)).expect("the link is up");
         }
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(20));
     }
 }

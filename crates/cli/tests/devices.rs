@@ -10,6 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rheostat_testkit::namespace::{isolated, shell};
+use rheostat_testkit::veth::await_links;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -21,6 +22,12 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const PAIRS: &str = "ip link add va type veth peer name vb; ip link add vc type veth peer name vd
 for i in va vb vc vd; do sysctl -qw net.ipv6.conf.$i.disable_ipv6=1; ip link set $i up; done
 ip addr add 10.1.1.2/24 dev vb";
+
+/// Makes them.
+fn pairs() {
+    shell(PAIRS);
+    await_links(&["va", "vb", "vc", "vd"]);
+}
 
 /// A folder that every user can look into, with a copy of the binary and a configuration.
 struct Place {
@@ -98,7 +105,7 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn live_devices_start_with_the_capabilities_of_the_unit() {
     isolated(module_path!(), "live_devices_start_with_the_capabilities_of_the_unit", || {
-        shell(PAIRS);
+        pairs();
         let place = Place::new();
         // /dev/net/tun may be closed to others than root, where there is no udev.
         for (kind, interfaces, user) in [
@@ -118,7 +125,7 @@ fn live_devices_start_with_the_capabilities_of_the_unit() {
 #[test]
 fn a_missing_capability_is_named_in_one_line() {
     isolated(module_path!(), "a_missing_capability_is_named_in_one_line", || {
-        shell(PAIRS);
+        pairs();
         let place = Place::new();
         for (kind, needed) in [
             ("af_xdp", ["CAP_NET_RAW", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON"].as_slice()),
@@ -154,7 +161,7 @@ impl Instance {
         let child = Command::new(RHEO)
             .arg("run")
             .arg(place.path("config.toml"))
-            .args(["--json", "--duration", "600s", "--control"])
+            .args(["--json", "--duration", "3600s", "--control"])
             .arg(place.path("socket"))
             .stdin(Stdio::null())
             .stdout(out)
@@ -255,7 +262,7 @@ fn link<'a>(status: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn a_second_process_on_an_interface_is_refused() {
     isolated(module_path!(), "a_second_process_on_an_interface_is_refused", || {
-        shell(PAIRS);
+        pairs();
         let place = Place::new();
         place.config("af_packet", ["va", "vc"], "");
         let mut first = Instance::start(place);
@@ -277,7 +284,7 @@ fn a_second_process_on_an_interface_is_refused() {
 #[test]
 fn one_interface_for_two_devices_is_refused_under_any_name() {
     isolated(module_path!(), "one_interface_for_two_devices_is_refused_under_any_name", || {
-        shell(PAIRS);
+        pairs();
         shell("ip link property add dev va altname uplink");
         let place = Place::new();
         for (interfaces, said) in [
@@ -301,7 +308,7 @@ fn one_interface_for_two_devices_is_refused_under_any_name() {
 fn a_run_ends_with_its_interface_and_says_so() {
     isolated(module_path!(), "a_run_ends_with_its_interface_and_says_so", || {
         for kind in ["af_xdp", "af_packet"] {
-            shell(PAIRS);
+            pairs();
             let place = Place::new();
             place.config(kind, ["va", "vc"], "");
             let mut instance = Instance::start(place);
@@ -323,7 +330,7 @@ fn a_run_ends_with_its_interface_and_says_so() {
 #[test]
 fn down_and_up_are_events() {
     isolated(module_path!(), "down_and_up_are_events", || {
-        shell(PAIRS);
+        pairs();
         let place = Place::new();
         place.config("af_xdp", ["va", "vc"], "");
         let mut instance = Instance::start(place);
@@ -333,11 +340,12 @@ fn down_and_up_are_events() {
         shell("ip link set vd up");
         let status = instance.until("up", "", |status| link(status, "wan")["state"] == "up");
         assert_eq!(link(&status, "wan")["down"], 1, "{status}");
+        let (code, summary) = instance.stop();
+        assert_eq!((code, &link(&summary, "wan")["down"]), (0, &1.into()), "{summary}");
+        // A change is told after it is shown.
         let log = instance.log();
         assert!(log.contains("device `wan`: interface `vc` has no carrier"), "{log}");
         assert!(log.contains("device `wan`: interface `vc` is up"), "{log}");
-        let (code, summary) = instance.stop();
-        assert_eq!((code, &link(&summary, "wan")["down"]), (0, &1.into()), "{summary}");
     });
 }
 
@@ -346,7 +354,7 @@ const ASK: &str = "ip neigh flush dev vb; ping -c 1 -W 1 -i 0.2 -I vb 10.1.1.1";
 
 /// Deletes and makes anew the interface of each side in turn, while packets come from `vb`.
 fn comes_back(kind: &str) {
-    shell(PAIRS);
+    pairs();
     let place = Place::new();
     place.config(kind, ["va", "vc"], "on_loss = \"wait\"");
     let mut instance = Instance::start(place);
@@ -377,6 +385,8 @@ fn comes_back(kind: &str) {
     let status = instance.until("received again", ASK, |status| sent(status) > before);
     assert_eq!(link(&status, "wan")["vanished"], 1, "{status}");
     assert_eq!(link(&status, "wan")["returned"], 1, "{status}");
+    // Packets may pass before it is shown that they do.
+    instance.until("up", "", |status| link(status, "lan")["state"] == "up");
     // Nothing of the old device is left on the process: both interfaces are in use, and no others.
     let (code, summary) = instance.stop();
     let log = instance.log();
@@ -400,7 +410,7 @@ fn af_packet_takes_an_interface_up_again() {
 #[test]
 fn a_tap_is_taken_up_again() {
     isolated(module_path!(), "a_tap_is_taken_up_again", || {
-        shell(PAIRS);
+        pairs();
         let place = Place::new();
         let config = place.config("af_packet", ["va", "tc"], "on_loss = \"wait\"");
         let text = fs::read_to_string(&config).unwrap();
@@ -426,7 +436,7 @@ fn a_tap_is_taken_up_again() {
 #[test]
 fn lossy_offloads_of_a_peer_are_told_at_the_start() {
     isolated(module_path!(), "lossy_offloads_of_a_peer_are_told_at_the_start", || {
-        shell(PAIRS);
+        pairs();
         shell("for i in va vb vc; do ethtool -K $i tx off tso off gso off; done");
         let place = Place::new();
         place.config("af_xdp", ["va", "vc"], "");
@@ -445,7 +455,7 @@ fn one_thread_alone_keeps_capabilities_and_only_to_open_devices_again() {
         module_path!(),
         "one_thread_alone_keeps_capabilities_and_only_to_open_devices_again",
         || {
-            shell(PAIRS);
+            pairs();
             for (more, keepers) in [("", vec![]), ("on_loss = \"wait\"", vec!["rheo-links"])] {
                 let place = Place::new();
                 place.config("af_packet", ["va", "vc"], more);

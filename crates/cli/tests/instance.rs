@@ -14,6 +14,10 @@ const RHEO: &str = env!("CARGO_BIN_EXE_rheo");
 /// How long to wait for what happens at once on a machine that has nothing else to do.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// What a command says that has waited for lanes in vain. It waits for 5 s, and a busy machine may keep one from its core
+/// for longer.
+pub(crate) const GAVE_UP: &str = "is a worker stuck?";
+
 pub(crate) struct Instance {
     child: Option<Child>,
     folder: Option<TempDir>,
@@ -78,6 +82,20 @@ impl Instance {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {errors}");
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// As [`Instance::ask`], and again as long as lanes are waited for in vain.
+    pub(crate) fn ask_patiently(&self, arguments: &[&str]) -> String {
+        let start = Instant::now();
+        loop {
+            let output = rheo(&self.socket(), arguments);
+            if output.status.success() {
+                return String::from_utf8(output.stdout).unwrap();
+            }
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let may_succeed = errors.contains(GAVE_UP) && start.elapsed() < PATIENCE;
+            assert!(may_succeed, "{arguments:?}: {errors}");
+        }
     }
 
     /// The message of a command that must fail.
@@ -150,7 +168,7 @@ impl Drop for Instance {
     }
 }
 
-fn demo() -> PathBuf {
+pub(crate) fn demo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/demo.toml")
 }
 

@@ -192,7 +192,8 @@ fn what_is_left_to_the_kernel_reaches_it_and_what_is_taken_does_not() {
         );
         host.python(&program).wait().unwrap().success()
     };
-    let ping = |host: &Host| ping_for(host, 120);
+    // Its kernel does not ask for ever where we are.
+    let ping = |host: &Host| (0..12).any(|_| ping_for(host, 10));
     assert!(ping(&host), "the kernel answers by itself");
     let icmp = Match { protocol: Some(1), ..Match::default() };
     let arp = Match { ethertype: Some(0x0806), ..Match::default() };

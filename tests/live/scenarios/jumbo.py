@@ -16,7 +16,7 @@ def whole(place: Place) -> None:
     """Echo requests that fill a frame, and a connection whose segments do."""
     # 9,000 less the headers of IPv4 and ICMP.
     ping(place, place.address, 8_972)
-    with place.client.connect(place.address, place.port) as connection:
+    with place.client.connect(place.address, place.port, place.patience) as connection:
         connection.sendall(b"GET /20000000 HTTP/1.0\r\n\r\n")
         with connection.makefile("rb") as answer:
             while answer.readline() not in (b"\r\n", b""):

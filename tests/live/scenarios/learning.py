@@ -16,14 +16,12 @@ from scenarios.vlan import listener
 ETHERTYPE = 0x88B5
 BROADCAST = b"\xff" * 6
 ROUNDS = 20
-#: Until a frame that is sent arrives. Seconds.
-PATIENCE = 10.0
 
 
 def frames_go_where_their_station_is(place: Place) -> None:
     """A frame to a station that has sent leaves through its port alone."""
     network = place.network
-    with Ears(network.outside, network.bystander, place.client) as ears:
+    with Ears(place, network.outside, network.bystander, place.client) as ears:
         for number in range(ROUNDS):
             left, right = station(1, number), station(2, number)
             ears.send(place.client, frame(BROADCAST, left, b"hello %d" % number))
@@ -41,7 +39,7 @@ def broadcasts_and_unknown_stations_reach_all(place: Place) -> None:
     """Broadcasts, and frames to stations that nobody has heard of, leave through every other port."""
     network = place.network
     ends = (place.client, network.outside, network.bystander)
-    with Ears(*ends) as ears:
+    with Ears(place, *ends) as ears:
         for number, sender in enumerate(ends):
             others = tuple(host for host in ends if host is not sender)
             for name, target in ((b"broadcast", BROADCAST), (b"unknown", station(9, number))):
@@ -62,8 +60,9 @@ def frame(target: bytes, source: bytes, data: bytes) -> bytes:
 class Ears:
     """What arrives at hosts, of the frames made here."""
 
-    def __init__(self, *hosts: Host) -> None:
+    def __init__(self, place: Place, *hosts: Host) -> None:
         self.heard: dict[Host, list[bytes]] = {host: [] for host in hosts}
+        self._patience = place.patience
         self._sockets = {}
         self._stack = ExitStack()
 
@@ -81,7 +80,7 @@ class Ears:
 
     def expect_at(self, hosts: tuple[Host, ...], data: bytes) -> None:
         for host in hosts:
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + self._patience
             while data not in self.heard[host]:
                 self._listen(host, deadline, data)
 

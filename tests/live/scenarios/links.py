@@ -42,15 +42,17 @@ def returned(place: Place) -> None:
     middle.stop()
     middle.on_loss = "wait"
     place.start_middle()
-    with place.client.connect(OUTSIDE[0], ECHO_PORT) as connection:
+    with place.client.connect(OUTSIDE[0], ECHO_PORT, place.patience) as connection:
         echo(connection, b"before")
         place.network.middle.ip("link", "del", "wan")
         eventually(lambda: link_of(middle) == "gone", place.patience, "the loss is not reported")
         place.network.rewire_outside()
         connection.settimeout(PATIENCE)
         echo(connection, b"after")
-    expect(link_of(middle) == "up", "the return is not reported")
-    expect("interface `wan` is back and in use again" in middle.log(), middle.log())
+    # Packets may pass before that is reported.
+    eventually(lambda: link_of(middle) == "up", place.patience, "the return is not reported")
+    again = "interface `wan` is back and in use again"
+    eventually(lambda: again in middle.log(), place.patience, f"the return is not told: {middle.log()}")
     version4(place)
 
 

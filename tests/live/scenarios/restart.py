@@ -13,7 +13,7 @@ from servers import ECHO_PORT
 def after_a_crash(place: Place) -> None:
     """New connections work at once. What was translated before is forgotten with the process, and nobody is sent
     another one's packets: the old connection gets an error or nothing."""
-    with place.client.connect(place.address, ECHO_PORT) as old:
+    with place.client.connect(place.address, ECHO_PORT, place.patience) as old:
         old.sendall(b"before")
         expect(old.recv(64) == b"before", "no echo before the crash")
         place.middle.crash()

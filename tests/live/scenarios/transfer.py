@@ -15,7 +15,7 @@ LENGTH = int(os.environ.get("RLIVE_TRANSFER", 10**9))
 
 def checksums_equal(place: Place) -> None:
     sha, length = hashlib.sha256(), 0
-    with place.client.connect(place.address, place.port) as connection:
+    with place.client.connect(place.address, place.port, place.patience) as connection:
         connection.sendall(b"GET /%d HTTP/1.0\r\n\r\n" % LENGTH)
         with connection.makefile("rb", buffering=content.BLOCK) as answer:
             while answer.readline() not in (b"\r\n", b""):

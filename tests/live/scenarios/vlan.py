@@ -26,7 +26,7 @@ def tagged(place: Place) -> None:
             with listener(receiver) as socket_there, sender.raw_socket(INTERFACE) as socket_here:
                 frame = target + source + struct.pack("!HHH", ETH_P_8021Q, tag, ETH_P_IP) + packet
                 socket_here.send(frame)
-                got = find(socket_there, packet)
+                got = find(socket_there, packet, place.patience)
             expect(got is not None, f"the frame with tag {tag:#06x} did not arrive")
             expect(got == tag, f"tag {tag:#06x} became {got:#06x}")
 
@@ -42,9 +42,9 @@ def listener(host: Host) -> socket.socket:
     return raw
 
 
-def find(raw: socket.socket, packet: bytes) -> int | None:
+def find(raw: socket.socket, packet: bytes, patience: float) -> int | None:
     """The tag that this packet arrived with: 0 if it had none, nothing if it did not arrive."""
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + patience
     while (left := deadline - time.monotonic()) > 0:
         raw.settimeout(left)
         try:

@@ -118,6 +118,7 @@ mod tests {
     //! Timed: clock, devices.
 
     use rheostat_testkit::namespace::{isolated, shell};
+    use rheostat_testkit::veth::await_links;
 
     use super::*;
 
@@ -138,9 +139,10 @@ mod tests {
             shell(
                 "ip link add rw0 type veth peer name rw1; ip link set rw1 up; ip link set rw0 up",
             );
+            // Of a link that has not come up yet, nobody is told that it goes down.
+            await_links(&["rw0", "rw1"]);
             let mut watch = LinkWatch::open(["rw0".into()]).unwrap();
             let first = *watch.state(0).unwrap();
-            // The kernel may report the carrier, or the loss of it, a moment later.
             shell("ip link set rw0 mtu 1400");
             until(&mut watch, LinkEvent::Mtu(1_400));
             shell("ip link set rw1 down");

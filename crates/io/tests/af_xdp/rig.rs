@@ -10,6 +10,7 @@ use rheostat_steer::{HashKey, Orientation, Steering};
 
 use rheostat_testkit::namespace::shell;
 use rheostat_testkit::numbered::{number, numbered};
+use rheostat_testkit::veth::await_links;
 
 /// How long to wait for what happens within milliseconds on a machine that has nothing else to do.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -49,6 +50,7 @@ pub(crate) fn veth(left: &str, right: &str, queues: u32, mtu: u32) {
            ip link set $each mtu {mtu} up
          done"
     ));
+    await_links(&[left, right]);
 }
 
 /// The steering of all these tests, over 128 buckets.

@@ -68,7 +68,8 @@ mod tests {
             drop(socket);
             assert_eq!(probe(place), Err(Errno::BUSY), "a mapping keeps the socket");
             drop((frames, packets));
-            assert!(wait(place));
+            // The kernel releases it in the background, which may take longer than a device waits.
+            assert!((0..60).any(|_| wait(place)));
             shell("ip link del rxdp0");
             assert!(wait(place), "nobody has the queue of an interface that is gone");
         });
