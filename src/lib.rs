@@ -72,9 +72,10 @@ pub use rheostat_nf::function::Firewall;
 pub use rheostat_nf::function::firewall::FirewallConfig;
 pub use rheostat_nf::{
     Abort, Admission, Ahead, Chain, Cx, Empty, NetworkFunction, Outcome, Packet, ShardInfo, Shared,
-    Stage, Then, Verdict,
+    Stage, Steady, Then, Verdict,
 };
 pub use rheostat_packet::{FlowKey, Headers, wire};
+pub use rheostat_run::Unusual;
 pub use rheostat_state::StateLayout;
 pub use rheostat_state::object::{Allocator, Distributed, Full, Lease, Map, Vector};
 pub use rheostat_state::txn::{Objects, Plain, Transactional};

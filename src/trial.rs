@@ -14,7 +14,7 @@ use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
     Figures, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, StartError, TimeSource,
-    Violation,
+    Unusual, Violation,
 };
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering, SteeringError};
@@ -53,6 +53,8 @@ pub struct Trial<C: Chain> {
     /// The network layer around the chain, whose interface is device 0; without it, packets leave with the link header
     /// they came with.
     pub network: Option<Arc<Network>>,
+    /// Packets to treat as unusual ones, which do not take the fast path. The outcome does not depend on it.
+    pub unusual: Unusual,
 }
 
 /// What a trial came to.
@@ -92,7 +94,8 @@ impl<C: Chain> Trial<C> {
             .into_iter()
             .filter_map(|prefix| prefix.parse().ok())
             .collect();
-        Trial { chain, layout, lanes: 2, flows: 65_536, inside, network: None }
+        let unusual = Unusual::default();
+        Trial { chain, layout, lanes: 2, flows: 65_536, inside, network: None, unusual }
     }
 
     /// Runs every packet of `source` through the chain. At the end, `look` sees what the functions keep
@@ -119,8 +122,9 @@ impl<C: Chain> Trial<C> {
         source: impl Source + 'static,
         mut look: impl FnMut(ShardId, &C::Local),
     ) -> Result<TrialReport, TrialError> {
-        let Trial { chain, layout, lanes, flows, inside, network } = self;
-        let run = Run { chain: AnyChain::new(chain, layout), lanes, flows, inside, network };
+        let Trial { chain, layout, lanes, flows, inside, network, unusual } = self;
+        let chain = AnyChain::new(chain, layout);
+        let run = Run { chain, lanes, flows, inside, network, unusual };
         run.carry_out(collector, Box::new(source), &mut |shard| look(shard.id, shard.local()))
     }
 }
@@ -132,6 +136,7 @@ struct Run {
     flows: usize,
     inside: PrefixList,
     network: Option<Arc<Network>>,
+    unusual: Unusual,
 }
 
 impl Run {
@@ -174,6 +179,7 @@ impl Run {
         let routes = Routes(vec![DeviceId(0)]);
         let service = |_| self.chain.service(&routes, self.network.as_ref(), self.lanes);
         let mut lanes = build_lanes(&config, &mut devices, service, shards)?;
+        lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(self.unusual));
 
         let mut cache = PoolCache::new(pool.clone());
         if let Some(mut stepper) = stepper {

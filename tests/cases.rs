@@ -16,9 +16,20 @@ use std::path::{Path, PathBuf};
 
 use crate::cases::script::{Expected, Script};
 use rheostat_base::DropReason;
+use rheostat_run::Unusual;
 
-/// Lanes every case is run on: the outcome does not depend on them.
-const LANES: [usize; 2] = [1, 4];
+/// How many lanes a case is run on, and which of its packets do not take the fast path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    lanes: usize,
+    unusual: Unusual,
+}
+
+/// How every case is run: the outcome does not depend on it.
+fn ways() -> [Way; 4] {
+    [(1, 0), (1, 100), (4, 0), (4, 10)]
+        .map(|(lanes, percent)| Way { lanes, unusual: Unusual::percent(percent, 5) })
+}
 
 fn cases() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nf");
@@ -32,15 +43,15 @@ fn cases() -> Vec<PathBuf> {
 }
 
 /// Runs a text as a case, and over IPv6 if it says so; what is wrong with it or its outcome otherwise.
-fn run(name: &str, text: &str, lanes: usize) -> Result<usize, String> {
+fn run(name: &str, text: &str, way: Way) -> Result<usize, String> {
     let script = Script::parse(name, text)?;
-    let mut steps = rig::run(&script, lanes)?;
+    let mut steps = rig::run(&script, way)?;
     if script.also_ipv6 {
-        let over_ipv6 = rig::run(&script.over_ipv6()?, lanes);
+        let over_ipv6 = rig::run(&script.over_ipv6()?, way);
         steps += over_ipv6.map_err(|problem| format!("{problem}\n  over IPv6"))?;
     }
     if script.also_shared {
-        let on_shared_state = rig::run(&script.on_shared_state(), lanes);
+        let on_shared_state = rig::run(&script.on_shared_state(), way);
         steps += on_shared_state.map_err(|problem| format!("{problem}\n  on shared state"))?;
     }
     Ok(steps)
@@ -53,10 +64,10 @@ fn every_case_comes_out_as_written() {
     for path in cases() {
         let text = std::fs::read_to_string(&path).expect("a case that can be read");
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        for lanes in LANES {
-            match run(&name, &text, lanes) {
+        for way in ways() {
+            match run(&name, &text, way) {
                 Ok(count) => steps += count,
-                Err(problem) => wrong.push(format!("{problem} ({lanes} lanes)")),
+                Err(problem) => wrong.push(format!("{problem} ({way:?})")),
             }
         }
     }
@@ -154,10 +165,10 @@ fn a_wrong_expectation_names_its_line_and_both_sides() {
         ),
         ("at 0s lan 10.0.0.1:1 > 198.51.100.1:80 tcp S seq 1\n", "t.case:1: expected nothing"),
     ] {
-        let problem = run("t.case", text, 1).expect_err("a wrong expectation");
+        let problem = run("t.case", text, ways()[0]).expect_err("a wrong expectation");
         assert!(problem.contains(expected), "{problem}");
     }
-    assert_eq!(run("t.case", OPENING, 1), Ok(1));
+    assert_eq!(run("t.case", OPENING, ways()[0]), Ok(1));
 }
 
 #[test]
@@ -177,7 +188,7 @@ fn what_cannot_be_read_names_its_line() {
             "t.case:2: time goes back",
         ),
     ] {
-        let problem = run("t.case", text, 1).expect_err("a text that is no case");
+        let problem = run("t.case", text, ways()[0]).expect_err("a text that is no case");
         assert!(problem.contains(expected), "{problem}");
     }
 }

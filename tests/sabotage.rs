@@ -145,10 +145,13 @@ enum Deed {
 impl Service for Misdeed {
     fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
         let mut honest = Arrivals::default();
-        arrivals.drain(|packet, arrival| {
+        for (packet, &arrival) in arrivals.drain() {
             self.seen += 1;
             match self.deed {
-                Deed::Swallow if self.seen == self.at => return out.pool().free(packet),
+                Deed::Swallow if self.seen == self.at => {
+                    out.pool().free(packet);
+                    continue;
+                }
                 Deed::CountTwice if self.seen == self.at => out.counters().consumed.increment(),
                 Deed::ForgetFlow if self.seen == self.at => {
                     let shard = shards.get_mut(arrival.shard).expect("the lane's own");
@@ -157,8 +160,8 @@ impl Service for Misdeed {
                 }
                 _ => {}
             }
-            honest.push(Placed { packet, arrival: *arrival });
-        });
+            honest.push(Placed { packet, arrival });
+        }
         self.firewall.process(&mut honest, shards, out);
     }
 

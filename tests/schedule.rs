@@ -12,7 +12,7 @@ use rand::{Rng, SeedableRng};
 use rheostat_base::{DropReason, Time};
 use rheostat_io::Pacing;
 use rheostat_packet::LinkType;
-use rheostat_run::TimeSource;
+use rheostat_run::{TimeSource, Unusual};
 use rheostat_testkit::flows::Flows;
 use rheostat_testkit::spliced::Spliced;
 use rheostat_testkit::world::{Outcome, Setup, World};
@@ -36,6 +36,7 @@ fn run(seed: u64) -> Outcome {
         time: TimeSource::Poll,
         faults: None,
         pickup: rng.random(),
+        unusual: Unusual::percent(*[0, 0, 10, 100].choose(&mut rng).expect("one"), 0),
     };
     let mix = MixConfig {
         seed,

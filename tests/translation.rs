@@ -16,7 +16,8 @@ use rheostat_testkit::flows::{Difference, Flows};
 use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::{Arrival, Source};
 
-const LANES: [usize; 3] = [2, 3, 8];
+/// Lanes, and percent of the usual packets that are treated as unusual ones: those do not take the fast path.
+const WAYS: [(usize, u32); 4] = [(1, 100), (2, 0), (3, 100), (8, 10)];
 
 type Endpoint = (Ipv4Addr, u16);
 /// Inner endpoints by protocol, with what stood for them, and for which remote one if for one alone.
@@ -91,12 +92,13 @@ struct Outcome {
 }
 
 fn run<C: Chain>(
-    lanes: usize,
+    (lanes, percent): (usize, u32),
     (chain, layout): (C, StateLayout),
     source: impl Source + 'static,
     link: LinkType,
 ) -> Outcome {
-    let trial = Trial { lanes, flows: 262_144, ..Trial::new(chain, layout) };
+    let unusual = rheostat::Unusual::percent(percent, 3);
+    let trial = Trial { lanes, flows: 262_144, unusual, ..Trial::new(chain, layout) };
     let report = trial.run(source, |_, _| {}).expect("a trial");
     assert_eq!(report.violations, [], "{lanes} lanes");
     let counters = &report.counters;
@@ -128,7 +130,7 @@ fn compare<C: Chain, S: Source + 'static>(
     source: impl Fn() -> S,
 ) -> (Outcome, Outcome) {
     let log = MappingLog::new();
-    run(1, chain(config(mapping), Some(log.clone())), source(), link);
+    run((1, 0), chain(config(mapping), Some(log.clone())), source(), link);
     let mut mapped = Mapped::new();
     log.drain(|event| {
         if event.change == MappingChange::Created {
@@ -137,15 +139,15 @@ fn compare<C: Chain, S: Source + 'static>(
     });
     let has_remote = mapping == Mapping::AddressAndPortDependent;
     let both_ways = || Outside { inner: source(), mapped: mapped.clone(), has_remote };
-    let one = run(1, chain(config(mapping), None), both_ways(), link);
+    let one = run((1, 0), chain(config(mapping), None), both_ways(), link);
     assert_eq!(one.handoff, 0);
     let mut last = None;
-    for lanes in LANES {
-        let many = run(lanes, chain(config(mapping), None), both_ways(), link);
-        assert_eq!(one.figures, many.figures, "{name}, {lanes} lanes");
+    for way in WAYS {
+        let many = run(way, chain(config(mapping), None), both_ways(), link);
+        assert_eq!(one.figures, many.figures, "{name}, {way:?}");
         if let Some(difference) = one.flows.differs_from(&many.flows) {
             let difference: Difference = difference;
-            panic!("{name}, {lanes} lanes: {difference}");
+            panic!("{name}, {way:?}: {difference}");
         }
         last = Some(many);
     }

@@ -76,8 +76,8 @@ pub(crate) struct KeyValue {
 
 impl Service for KeyValue {
     fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet, out: &mut Output) {
-        arrivals.drain(|packet, arrival| {
-            let placed = Placed { packet, arrival: *arrival };
+        for (packet, &arrival) in arrivals.drain() {
+            let placed = Placed { packet, arrival };
             let request = data(&placed).map(Request::parse);
             let (refused, reason) = match request {
                 Err(reason) => (Some(placed), reason),
@@ -92,7 +92,7 @@ impl Service for KeyValue {
             if let Some(Placed { packet, .. }) = refused {
                 out.drop(packet, reason);
             }
-        });
+        }
     }
 
     fn desk(&mut self) -> Option<&mut dyn AnyDesk> {

@@ -45,6 +45,8 @@ where
     F: FnMut(Mbuf, &Arrival, &mut ShardSet, &mut Output) + Send + 'static,
 {
     fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
-        arrivals.drain(|packet, arrival| (self.handle)(packet, arrival, shards, out));
+        for (packet, arrival) in arrivals.drain() {
+            (self.handle)(packet, arrival, shards, out);
+        }
     }
 }

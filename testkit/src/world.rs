@@ -13,7 +13,8 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    Lane, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, Service, TimeSource, Violation,
+    Lane, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, Service, TimeSource, Unusual,
+    Violation,
 };
 use rheostat_state::{FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, IndirectionTable, Orientation, PrefixList, Steering};
@@ -45,6 +46,8 @@ pub struct Setup {
     pub faults: Option<FaultConfig>,
     /// Whether connections may be entered in the middle, as captures need.
     pub pickup: bool,
+    /// Packets to treat as unusual ones.
+    pub unusual: Unusual,
 }
 
 impl Setup {
@@ -61,6 +64,7 @@ impl Setup {
             time: TimeSource::Packet,
             faults: None,
             pickup: true,
+            unusual: Unusual::default(),
         }
     }
 }
@@ -165,7 +169,8 @@ impl World {
             Box::new(wrap(lane, ChainService::new(chain.clone(), routes.clone())))
                 as Box<dyn Service>
         };
-        let lanes = build_lanes(&config, &mut devices, service, shards).expect("lanes fit");
+        let mut lanes = build_lanes(&config, &mut devices, service, shards).expect("lanes fit");
+        lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(setup.unusual));
         let device = devices.pop().expect("one device");
         let cache = PoolCache::new(pool.clone());
         let shards = setup.shards;

@@ -25,6 +25,7 @@ use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_traffic::{Arrival, Source};
 
+use crate::cases::Way;
 use crate::cases::control::Control;
 use crate::cases::names::Names;
 use crate::cases::packet::tell;
@@ -72,10 +73,10 @@ struct Rig {
 const APART: u64 = 1_000;
 
 /// Runs a case; returns how many packets were sent.
-pub(crate) fn run(script: &Script, lanes: usize) -> Result<usize, String> {
+pub(crate) fn run(script: &Script, way: Way) -> Result<usize, String> {
     let config = configure(script)?;
-    let (chain, control) = chain(script, &config, lanes)?;
-    run_chain(script, &config, &chain, lanes, control)
+    let (chain, control) = chain(script, &config, way.lanes)?;
+    run_chain(script, &config, &chain, way, control)
 }
 
 /// The chain of a case, and what its function is told on the way.
@@ -144,12 +145,12 @@ fn run_chain(
     script: &Script,
     config: &Config,
     chain: &AnyChain,
-    lanes: usize,
+    way: Way,
     mut control: Control,
 ) -> Result<usize, String> {
     let network = script.topology.as_ref().map(|topology| topology.build()).transpose();
     let network = network.map_err(|problem| format!("{}: {problem}", script.name))?;
-    let mut rig = Rig::new(config, chain, lanes, network);
+    let mut rig = Rig::new(config, chain, way, network);
     let mut names = Names::default();
     let mut before = [0; DropReason::COUNT];
     // What was sent into the rig so far, by line.
@@ -298,7 +299,8 @@ fn difference(expected: &[u8], got: &[u8]) -> String {
 }
 
 impl Rig {
-    fn new(config: &Config, chain: &AnyChain, lanes: usize, network: Option<Arc<Network>>) -> Rig {
+    fn new(config: &Config, chain: &AnyChain, way: Way, network: Option<Arc<Network>>) -> Rig {
+        let Way { lanes, unusual } = way;
         let shards = config.state.shards;
         let orientations = vec![Orientation::Inside, Orientation::Outside];
         let key = HashKey::new(std::array::from_fn(|i| (i as u8).wrapping_mul(37) ^ 0x5a));
@@ -341,7 +343,8 @@ impl Rig {
         };
         let routes = Routes(vec![DeviceId(1), DeviceId(0)]);
         let service = |_| chain.service(&routes, network.as_ref(), lanes);
-        let lanes = build_lanes(&config, &mut devices, service, made).expect("lanes fit");
+        let mut lanes = build_lanes(&config, &mut devices, service, made).expect("lanes fit");
+        lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(unusual));
         let cache = PoolCache::new(pool.clone());
         Rig { lanes, feeds, steppers, devices, collectors, pool, cache, shards }
     }

@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{LaneId, ShardId};
 use rheostat_packet::LinkType;
-use rheostat_run::{Move, Mover};
+use rheostat_run::{Move, Mover, Unusual};
 use rheostat_traffic::{Mix, MixConfig, Source};
 
 use crate::migration::schedule::poll_all;
@@ -23,7 +23,8 @@ fn mix(seed: u64) -> Box<dyn Source> {
 
 /// Without loss, on so many lanes, between which shards move all the time. Returns how many did.
 fn moving(lanes: u16, seed: u64) -> (Outcome, u64) {
-    let mut world = World::open(&Setup::lossless(lanes.into()), mix(seed));
+    let unusual = Unusual::percent(if lanes > 2 { 30 } else { 0 }, 1);
+    let mut world = World::open(&Setup { unusual, ..Setup::lossless(lanes.into()) }, mix(seed));
     let table = world.table();
     let mut mover = Mover::new(&mut world.lanes, vec![table]);
     let mut rng = StdRng::seed_from_u64(seed);

@@ -8,7 +8,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
 use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_io::Pacing;
-use rheostat_run::{Lane, Move, Mover, TimeSource};
+use rheostat_run::{Lane, Move, Mover, TimeSource, Unusual};
 use rheostat_traffic::{Mix, MixConfig};
 
 use crate::migration::journal::Journal;
@@ -61,6 +61,7 @@ pub(crate) fn setup(rng: &mut StdRng) -> Setup {
         time: TimeSource::Poll,
         faults: None,
         pickup: true,
+        unusual: Unusual::percent(*[0, 0, 10, 100].choose(rng).expect("one"), 0),
     }
 }
 

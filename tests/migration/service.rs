@@ -263,8 +263,8 @@ struct Backwards(KeyValue);
 
 impl Service for Backwards {
     fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
-        let mut placed = Vec::new();
-        arrivals.drain(|packet, arrival| placed.push(Placed { packet, arrival: *arrival }));
+        let placed: Vec<_> =
+            arrivals.drain().map(|(packet, &arrival)| Placed { packet, arrival }).collect();
         placed.into_iter().rev().for_each(|placed| arrivals.push(placed));
         self.0.process(arrivals, shards, out);
     }

@@ -23,4 +23,4 @@ pub use counter::Counter;
 pub use drop_reason::{DropCounters, DropReason};
 pub use histogram::Histogram;
 pub use id::{CoreId, DeviceId, LaneId, QueueId, ShardId, WorkerId};
-pub use time::Time;
+pub use time::{Nanos, Time};

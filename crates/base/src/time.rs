@@ -55,6 +55,28 @@ impl Add<Duration> for Time {
     }
 }
 
+/// A duration in whole nanoseconds: what packets add to the time, prepared once and not for each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct Nanos(u64);
+
+impl From<Duration> for Nanos {
+    /// Durations of more than 584 years count as so many.
+    #[inline]
+    fn from(duration: Duration) -> Nanos {
+        Nanos(nanoseconds(duration))
+    }
+}
+
+impl Add<Nanos> for Time {
+    type Output = Time;
+
+    #[inline]
+    fn add(self, Nanos(nanos): Nanos) -> Time {
+        Time(self.0.saturating_add(nanos))
+    }
+}
+
 impl AddAssign<Duration> for Time {
     fn add_assign(&mut self, duration: Duration) {
         *self = *self + duration;
@@ -102,6 +124,11 @@ mod tests {
         let whole = Duration::from_nanos(u64::MAX);
         assert_eq!(Time::ZERO + (whole - Duration::from_nanos(1)), Time::from_nanos(u64::MAX - 1));
         assert_eq!(Time::ZERO + whole, Time::NEVER);
+        assert_eq!(Time::ZERO + Nanos::from(Duration::MAX), Time::NEVER);
+        assert_eq!(
+            Time::from_secs(1) + Nanos::from(Duration::from_millis(5)),
+            Time::from_millis(1_005)
+        );
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::chain_service::Journal;
 use crate::cx::Scope;
 use crate::function::{Ahead, ShardInfo};
 use crate::packet::Packet;
+use crate::steady::{General, SteadyChain};
 use crate::verdict::{Ending, Outcome, Verdict};
 
 /// Functions that packets pass one after the other: from inside in order, from outside in reverse.
@@ -44,6 +45,11 @@ pub trait Chain: Send + Sync + 'static {
     /// Whether handlers run in transactions on objects that all lanes share, so that whatever they do can
     /// be undone.
     const SHARED: bool = false;
+
+    /// The fast path of the chain, if its functions have one.
+    fn steady(&self) -> impl SteadyChain {
+        General
+    }
 
     /// Asks for what a packet will need of shared objects (see [`NetworkFunction::prefetch`]).
     ///

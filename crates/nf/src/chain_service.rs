@@ -3,6 +3,7 @@
 
 mod apart;
 mod blocked;
+mod fast_path;
 mod flood;
 mod flow_end;
 mod journal;
@@ -119,9 +120,7 @@ impl<C: Chain> ChainService<C> {
         }
     }
 
-    /// The third stage: runs the chain on each packet and disposes of it. A function of its own, so that what it works with
-    /// stays in registers.
-    #[inline(never)]
+    /// The third stage: runs the chain on each packet and does what it decides.
     fn run(
         &mut self,
         arrivals: &mut Arrivals,
@@ -129,14 +128,37 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
-        let mut probes = probes.iter();
-        arrivals.drain(|mut packet, arrival| {
-            let probe = probes.next().copied().unwrap_or_default();
-            out.set_now(arrival.now);
-            let verdict = self.evaluate(&mut packet, arrival, probe, shards, out);
-            self.apply_verdict(packet, arrival.side, verdict, out);
-            self.send_originated(out);
-        });
+        debug_assert_eq!(arrivals.len(), probes.len(), "every packet has been probed");
+        let mut probes = probes;
+        loop {
+            let (packets, found) = arrivals.parts();
+            let chain = self.chain.steady();
+            let passed = fast_path::run(&chain, packets, found, probes, shards, out.counters());
+            drop(chain);
+            for packet in arrivals.drain_first(passed) {
+                let device = self.routes.out_of(packet.device());
+                out.send(device, packet);
+            }
+            let Some((packet, arrival)) = arrivals.take_first() else { return };
+            self.run_general(packet, arrival, probes[passed], shards, out);
+            probes = &probes[passed + 1..];
+        }
+    }
+
+    /// Runs the chain on one packet, whatever that takes, and does what it decides.
+    #[inline(never)]
+    fn run_general(
+        &mut self,
+        mut packet: Mbuf,
+        arrival: &Arrival,
+        probe: Probe,
+        shards: &mut ShardSet,
+        out: &mut Output,
+    ) {
+        out.set_now(arrival.now);
+        let verdict = self.evaluate(&mut packet, arrival, probe, shards, out);
+        self.apply_verdict(packet, arrival.side, verdict, out);
+        self.send_originated(out);
     }
 
     /// What the chain decides about a packet, which is noted if the packet is followed.

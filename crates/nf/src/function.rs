@@ -29,6 +29,7 @@ use rheostat_steer::{PacketSet, Steering, Translation};
 
 use crate::cx::Cx;
 use crate::packet::Packet;
+use crate::steady::{General, Steady};
 use crate::verdict::{Admission, Ending, Outcome, Verdict};
 
 /// A shard, as a function that makes its local state for it sees it.
@@ -121,6 +122,13 @@ pub trait NetworkFunction: Send + Sync + 'static {
         packet: &mut Packet<'_>,
         state: &mut Self::State,
     ) -> Outcome<Verdict>;
+
+    /// The function's fast path, if it has one: what it does with most packets of flows that it knows, so that these pass
+    /// without what other packets may need. Asked for once per burst.
+    #[inline(always)]
+    fn steady(&self) -> impl Steady<Self::State> {
+        General
+    }
 
     /// A packet is about to be presented to a function on shared objects: first all packets of a burst come here for the
     /// keys, then all of them for the values, and only then the first one is presented. So memory that

@@ -14,6 +14,7 @@ mod packet_log;
 // Unit tests have their own chains, and need not compile these once more.
 #[cfg(not(test))]
 pub mod shipped;
+pub mod steady;
 mod verdict;
 
 pub use any_chain::AnyChain;
@@ -23,4 +24,5 @@ pub use cx::{Cx, DEFAULT_LIFETIME, Flows, Scope, Seen};
 pub use device_set::DeviceSet;
 pub use function::{Ahead, NetworkFunction, ShardInfo};
 pub use packet::Packet;
+pub use steady::{General, Steady};
 pub use verdict::{Abort, Admission, Ending, Outcome, Verdict};

@@ -1,9 +1,12 @@
 //! A packet as a handler sees it.
 
+use std::net::IpAddr;
+
 use rheostat_base::DeviceId;
 use rheostat_packet::wire::tcp::TcpSegment;
 use rheostat_packet::wire::{
-    Ipv4Packet, Ipv4PacketMut, Ipv6Packet, Ipv6PacketMut, Quoted, Rewrite, RewriteError,
+    End, Ipv4Packet, Ipv4PacketMut, Ipv6Packet, Ipv6PacketMut, Quoted, Rewrite, RewriteError,
+    replace_endpoint,
 };
 use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, tuple};
 use rheostat_run::{Arrival, ArrivalKind};
@@ -84,6 +87,21 @@ impl<'a> Packet<'a> {
         self.rewritten = true;
         self.keep(usize::from(self.arrival.headers.l4) + TRANSPORT);
         Rewrite::new(self.mbuf.data_mut(), &self.arrival.headers)
+    }
+
+    /// Replaces one endpoint of a packet of TCP or UDP, and adjusts the checksums.
+    ///
+    /// # Errors
+    /// As [`replace_endpoint`].
+    #[inline(always)]
+    pub fn replace_endpoint(
+        &mut self,
+        end: End,
+        endpoint: (IpAddr, u16),
+    ) -> Result<(), RewriteError> {
+        self.rewritten = true;
+        self.keep(usize::from(self.arrival.headers.l4) + TRANSPORT);
+        replace_endpoint(self.mbuf.data_mut(), &self.arrival.headers, end, endpoint)
     }
 
     /// The packet that this ICMP error quotes, to be given other endpoints.

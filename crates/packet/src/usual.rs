@@ -68,6 +68,14 @@ pub fn v6(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
     Some((headers, FlowKey::v6(from, to, protocol, 0)))
 }
 
+/// Whether the transport header of a packet of TCP or UDP with these headers lies whole in its first segment, as it does in
+/// usual packets.
+pub fn has_whole_transport(packet: &Mbuf, headers: &Headers) -> bool {
+    headers.fragment.is_none()
+        && matches!(headers.network, Network::Ipv4 | Network::Ipv6)
+        && holds_transport(packet.data(), headers.l4.into(), headers.end as usize, headers.protocol)
+}
+
 /// Bytes the frame had on the wire.
 #[inline(always)]
 fn on_wire(packet: &Mbuf) -> usize {

@@ -4,6 +4,7 @@
 
 pub mod ah;
 pub mod arp;
+pub mod endpoint;
 pub mod esp;
 pub mod ethernet;
 pub(crate) mod field;
@@ -24,6 +25,7 @@ pub mod vlan;
 
 pub use ah::AuthenticationHeader;
 pub use arp::ArpPacket;
+pub use endpoint::{End, replace_endpoint};
 pub use esp::EspPacket;
 pub use ethernet::{EthernetFrame, EthernetFrameMut, MacAddress};
 pub use gre::GrePacket;

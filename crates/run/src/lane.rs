@@ -9,22 +9,23 @@
 //! | stage | where | touches | for the next one |
 //! |---|---|---|---|
 //! | receive | the device's [`RxQueue`] | the ring, heads of packets | asks for the first line of each packet |
-//! | classify | `classify.rs` | first line and head of each packet | writes an [`Arrival`]: headers, key, hash, shard |
-//! | place | `Lane::steer` | who owns the shard, its load | puts the packets of other lanes aside |
+//! | classify | `classify/plain.rs` | first line and head of each packet, who owns the shard, its load | writes an [`Arrival`]: headers, key, hash, shard; asks for the line of the index |
 //! | probe | the service: `chain_service/probe.rs` of `nf` | a line of the index of each flow | asks for the lines of the entry |
-//! | run | the service: `chain_service/presentation.rs` | the entry of each flow, what functions change | collects packets by device |
+//! | run | the service: `chain_service/fast_path.rs` | the entry of each flow, what functions change | collects packets by device |
 //! | emit | [`Output::flush`] | the device's [`TxQueue`](rheostat_io::TxQueue), heads | buffers go home in bulk |
 //!
 //! A chain without state skips classify, place and probe: [`Service::relay`].
 //!
 //! What is not usual is put aside where it is noticed, and rejoins the others behind the stage that deals with it:
 //!
-//! - Packets with tags, options, extension headers, of ICMP or of no IP: parsed one by one behind the loop of classify.
+//! - Packets of IPv6, with tags, options, extension headers, of ICMP or of no IP, and those from devices that carry both directions: parsed
+//!   behind the loop of classify (`classify.rs`), and sorted by owner (`Lane::steer`).
 //! - Packets of shards that other lanes own go to these over rings (`handoff`), and are run there at the start of a poll;
 //!   those of a shard that is on its way here are held until it comes (`migration.rs`).
 //! - Fragments first visit the shard where their datagram meets (`fragments.rs`), behind all other packets of the poll.
 //! - Packets that turn round (`hairpin.rs`) and those that a pool is done with (`completion.rs`) come behind those.
-//! - First packets of flows are run by functions of their own, which the loop of run calls.
+//! - What a function's fast path does not know what to do with, first packets of flows among them, is run by its handlers, in its turn
+//!   (`chain_service/presentation.rs`). For tests, [`Unusual`] sends any share of all packets there.
 //!
 //! Deferred to the end of a poll: what the operating system has to be told of rings, timers, and shards that leave.
 
@@ -37,11 +38,13 @@ mod hairpin;
 mod migration;
 mod output;
 mod tap;
+mod unusual;
 
 pub use arrival::{Arrival, ArrivalKind, Arrivals, Placed};
 pub use config::{LaneConfig, Routes, TimeSource};
 pub use migration::LaneTimes;
 pub use output::Output;
+pub use unusual::{Unusual, UnusualError};
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -54,7 +57,7 @@ use rheostat_packet::{BURST, Burst, Mbuf};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
-use self::classify::Classifier;
+use self::classify::{Classifier, Here, Places};
 use self::tap::note_place;
 use crate::account::LaneCounters;
 use crate::figures::Figures;
@@ -97,6 +100,8 @@ pub struct Lane {
     /// Whether the service keeps state.
     is_stateful: bool,
     time: TimeSource,
+    /// Packets to treat as unusual ones.
+    unusual: Unusual,
     /// When the last poll began.
     polled: Time,
     /// The latest time of any packet, which is what timers go by when packets carry the time.
@@ -145,6 +150,7 @@ impl Lane {
             is_stateful: config.service.is_stateful(),
             service: config.service,
             time: config.time,
+            unusual: Unusual::default(),
             polled: Time::ZERO,
             latest: Time::ZERO,
             burst: Burst::new(),
@@ -171,6 +177,12 @@ impl Lane {
     /// How long things take in the lane, to read while it runs.
     pub fn times(&self) -> Arc<LaneTimes> {
         self.times.clone()
+    }
+
+    /// Treats these packets as if they were unusual, for tests. [`build_lanes`](crate::runtime::build_lanes) has it done with
+    /// those that the environment names.
+    pub fn treat_as_unusual(&mut self, unusual: Unusual) {
+        self.unusual = unusual;
     }
 
     /// Lets the lane wake other lanes' workers, of which `wakers` has one per lane.
@@ -319,8 +331,18 @@ impl Lane {
     }
 
     fn take_handed_off(&mut self) -> usize {
-        let Lane { handoff, arrivals, fragments, latest, ownership, loads, witnessed, out, .. } =
-            self;
+        let Lane {
+            handoff,
+            arrivals,
+            fragments,
+            latest,
+            ownership,
+            loads,
+            witnessed,
+            out,
+            shards,
+            ..
+        } = self;
         let mut taken = 0;
         let mut others = Vec::new();
         handoff.take(BURST, |delivery| match delivery {
@@ -336,7 +358,10 @@ impl Lane {
                 loads.count(placed.arrival.shard, placed.packet.len());
                 match placed.arrival.kind {
                     ArrivalKind::Fragment => fragments.push(placed),
-                    _ => arrivals.push(placed),
+                    _ => {
+                        shards.prefetch(placed.arrival.shard, placed.arrival.hash);
+                        arrivals.push(placed);
+                    }
                 }
             }
             Delivery::Parcel(Parcel::Switched(shard)) => ownership.switch(shard),
@@ -385,7 +410,7 @@ impl Lane {
                 self.out.tap().received(device, &mut self.burst, &self.steering);
             }
             if self.is_stateful {
-                self.steer(now);
+                self.steer(DeviceId(device as u8), now);
                 self.out.end_stage(BurstStage::Classify);
                 self.process();
             } else {
@@ -396,19 +421,35 @@ impl Lane {
         (received, bursts)
     }
 
-    /// Sorts a received burst into packets to process here, packets for other lanes, and fragments.
-    fn steer(&mut self, now: Time) {
+    /// Sorts a burst received from a device into packets to process here, packets for other lanes, and fragments.
+    fn steer(&mut self, device: DeviceId, now: Time) {
+        let mut bytes = 0;
         for packet in &self.burst {
             packet.prefetch();
+            bytes += packet.len() as u64;
         }
-        let Lane { steering, hasher, time, burst, arrivals, .. } = self;
-        let by = Classifier { steering, hasher, time: *time, now };
+        self.counters.received_bytes.add(bytes);
+        let Lane { steering, hasher, time, unusual, burst, arrivals, .. } = self;
+        let by = Classifier { steering, hasher, time: *time, now, unusual: *unusual };
         let (first, count) = (arrivals.len(), burst.len());
-        let malformed = by.all(burst, arrivals.spare(count));
-        let mut bytes = 0;
+        let mut left = Places::first(count);
+        if let Some(side) = steering.plain_side(device) {
+            let Lane { ownership, shards, loads, .. } = self;
+            let found =
+                by.plain(side, burst, arrivals.spare(count), &Here { ownership, shards, loads });
+            self.latest = self.latest.max(found.latest);
+            left = found.left;
+            if left.is_empty() {
+                return arrivals.commit_all(burst);
+            }
+        }
+        let malformed = by.all(left, burst, arrivals.spare(count));
         let mut burst = std::mem::take(burst);
         for (place, packet) in burst.drain(..).enumerate() {
-            bytes += packet.len() as u64;
+            if !left.contains(place) {
+                self.arrivals.commit(packet, first + place);
+                continue;
+            }
             if malformed.contains(place) {
                 self.out.drop(packet, DropReason::Malformed);
                 continue;
@@ -431,10 +472,10 @@ impl Lane {
                 let arrival = *arrival;
                 self.fragments.push(Placed { packet, arrival });
             } else {
+                self.shards.prefetch(shard, arrival.hash);
                 self.arrivals.commit(packet, first + place);
             }
         }
-        self.counters.received_bytes.add(bytes);
     }
 
     /// What counts as the time of a packet received at `now`.

@@ -23,7 +23,8 @@ pub use figures::{Estimate, Figures, Ranking};
 pub use handoff::handoff_bytes;
 pub use invariant::Violation;
 pub use lane::{
-    Arrival, ArrivalKind, Arrivals, Lane, LaneConfig, LaneTimes, Output, Placed, Routes, TimeSource,
+    Arrival, ArrivalKind, Arrivals, Lane, LaneConfig, LaneTimes, Output, Placed, Routes,
+    TimeSource, Unusual, UnusualError,
 };
 pub use load::{LoadReporting, ShardLoads};
 pub use migrate::{Move, MoveError, Mover};

@@ -24,7 +24,7 @@ use crate::account::{LaneSample, received_and_done};
 use crate::figures::Figures;
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation, check_monotone};
-use crate::lane::{Lane, LaneConfig, LaneTimes, TimeSource};
+use crate::lane::{Lane, LaneConfig, LaneTimes, TimeSource, Unusual};
 use crate::load::LoadReporting;
 use crate::migrate::{Move, MoveError, Mover};
 use crate::poll::{Busy, Interrupt, PollPolicy};
@@ -150,6 +150,7 @@ fn build_settled(
         return Err(StartError::Empty);
     }
     check_numbers(devices)?;
+    let unusual = Unusual::from_env()?;
     let shards = config.steering.shards();
     if made.len() != shards {
         return Err(StartError::Shards { given: made.len(), placed: shards });
@@ -186,7 +187,7 @@ fn build_settled(
         .enumerate()
         .map(|(index, ((queues, shards), handoff))| {
             let id = LaneId(index as u16);
-            Lane::new(LaneConfig {
+            let mut lane = Lane::new(LaneConfig {
                 id,
                 queues,
                 shards,
@@ -200,7 +201,9 @@ fn build_settled(
                 time: config.time,
                 reporting: config.reporting,
                 stages: config.stages,
-            })
+            });
+            lane.treat_as_unusual(unusual);
+            lane
         })
         .collect();
     let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();

@@ -1,7 +1,7 @@
 //! The shards a lane owns.
 
 use rheostat_base::ShardId;
-use rheostat_state::Shard;
+use rheostat_state::{FlowHash, Shard};
 
 /// One place per shard of the run; the places of shards that other lanes own are empty. A shard is in
 /// exactly one lane's set, because it is a value.
@@ -32,6 +32,14 @@ impl ShardSet {
     #[inline]
     pub fn get(&self, id: ShardId) -> Option<&Shard> {
         self.shards.get(id.index())?.as_deref()
+    }
+
+    /// Asks the processor to fetch the line of a flow table's index where `hash` leads, if this lane owns the shard.
+    #[inline]
+    pub fn prefetch(&self, id: ShardId, hash: FlowHash) {
+        if let Some(shard) = self.get(id) {
+            shard.table.prefetch(hash);
+        }
     }
 
     /// The shard to change, if this lane owns it.

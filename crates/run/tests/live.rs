@@ -28,6 +28,7 @@ use rheostat_testkit::namespace::{isolated, shell};
 use rheostat_testkit::numbered::number;
 use rheostat_testkit::runtime::{config, shards};
 use rheostat_testkit::service::note_order;
+use rheostat_testkit::veth::await_links;
 
 const LANES: u16 = 3;
 const SHARDS: usize = 32;
@@ -74,7 +75,7 @@ impl Service for Counting {
             thread::sleep(HELD_UP);
         }
         let witness = &self.witness;
-        arrivals.drain(|packet, arrival| {
+        for (packet, arrival) in arrivals.drain() {
             let shard = shards.get_mut(arrival.shard).expect("a packet meets its shard");
             if let Some((flow, sequence)) = number(&packet) {
                 let (seen, highest) = &mut shard.split::<Seen>().1[flow as usize];
@@ -87,7 +88,7 @@ impl Service for Counting {
             }
             note_order(&packet, arrival, shards, out);
             out.consume(packet);
-        });
+        }
     }
 }
 
@@ -254,6 +255,7 @@ fn veth() {
            ip link set $each up
          done",
     );
+    await_links(&["rmig0", "rmig1"]);
 }
 
 fn on_xdp(fence: FenceMode) -> Outcome {

@@ -146,11 +146,15 @@ impl Echo {
 
 impl Service for Echo {
     fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet, out: &mut Output) {
-        arrivals.drain(|packet, arrival| {
-            let Some(desk) = &mut self.desk else { return self.send(packet, out) };
-            let placed = Placed { packet, arrival: *arrival };
-            assert!(desk.give(placed, ()).is_none(), "one packet at a time");
-        });
+        for (packet, &arrival) in arrivals.drain() {
+            match &mut self.desk {
+                None => self.send(packet, out),
+                Some(desk) => {
+                    let placed = Placed { packet, arrival };
+                    assert!(desk.give(placed, ()).is_none(), "one packet at a time");
+                }
+            }
+        }
     }
 
     fn desk(&mut self) -> Option<&mut dyn AnyDesk> {

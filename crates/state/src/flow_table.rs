@@ -170,6 +170,17 @@ impl FlowTable {
         Some(FlowMut::new(self, index))
     }
 
+    /// The flow that `key` belongs to, if `probe` has found it and it has not ended: the flow of most packets. No other
+    /// entry is looked at.
+    #[inline(always)]
+    pub fn probed(&mut self, key: &FlowKey, Probe(candidate): Probe) -> Option<FlowMut<'_>> {
+        if candidate >= self.entries.used() || !self.entries.head(candidate).matches(key) {
+            return None;
+        }
+        let index = self.flow_at(candidate, key.family());
+        Some(FlowMut::new(self, index))
+    }
+
     /// The flow that `key` belongs to, its state behind `handle` and its deadline, to read. `None` also when
     /// the state is not initialised. Panics when the handle is of another layout than the table's.
     pub fn look_at<T: Send + 'static>(

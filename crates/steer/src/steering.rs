@@ -243,6 +243,21 @@ impl Steering {
         self.names_by_tuples
     }
 
+    /// The side that all packets of `device` come from, where that is all that has to be known besides: each key of addresses
+    /// and ports names a flow as it is, and a hash over these places its packets.
+    #[inline]
+    pub fn plain_side(&self, device: DeviceId) -> Option<Side> {
+        let is_plain = self.names_by_tuples
+            && !self.naming.is_reduced()
+            && self.selection.is_none()
+            && !self.recompute;
+        match self.orientations.get(device.index())? {
+            Orientation::Inside if is_plain => Some(Side::Inside),
+            Orientation::Outside if is_plain => Some(Side::Outside),
+            _ => None,
+        }
+    }
+
     /// Whether a packet from that side belongs to a flow. `key` has its protocol and version.
     #[inline]
     pub fn admits(&self, key: &FlowKey, side: Side) -> bool {

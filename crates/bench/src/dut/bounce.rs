@@ -7,6 +7,8 @@ pub(crate) struct Bounce;
 
 impl Service for Bounce {
     fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet, out: &mut Output) {
-        arrivals.drain(|packet, _| out.send(packet.device(), packet));
+        for (packet, _) in arrivals.drain() {
+            out.send(packet.device(), packet);
+        }
     }
 }

@@ -9,9 +9,9 @@ pub(super) struct Placed;
 
 impl Service for Placed {
     fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet, out: &mut Output) {
-        arrivals.drain(|packet, _| {
+        for (packet, _) in arrivals.drain() {
             let device = if packet.device() == LAN { WAN } else { LAN };
             out.send(device, packet);
-        });
+        }
     }
 }

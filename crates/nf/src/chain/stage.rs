@@ -12,6 +12,7 @@ use crate::chain_service::AtOnce;
 use crate::cx::{Cx, Scope};
 use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
+use crate::steady::{SteadyChain, SteadyStage};
 use crate::verdict::{Admission, Ending, Outcome, Verdict};
 
 /// A function with the place of its state in a flow's entry.
@@ -62,6 +63,11 @@ impl<F: NetworkFunction> Chain for Stage<F> {
     type Journal = AtOnce;
 
     const STATEFUL: bool = true;
+
+    #[inline(always)]
+    fn steady(&self) -> impl SteadyChain {
+        SteadyStage { function: self.function.steady(), handle: self.handle }
+    }
 
     fn save(&self, _: &mut FlowMut<'_>) {}
 

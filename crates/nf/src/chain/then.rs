@@ -10,6 +10,7 @@ use crate::chain_service::Journal;
 use crate::cx::Scope;
 use crate::function::{Ahead, ShardInfo};
 use crate::packet::Packet;
+use crate::steady::SteadyChain;
 use crate::verdict::{Ending, Outcome, Verdict};
 
 /// Packets from inside pass `A` and then `B`, packets from outside `B` and then `A`.
@@ -45,6 +46,11 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
             );
         }
         a.or(b)
+    }
+
+    #[inline(always)]
+    fn steady(&self) -> impl SteadyChain {
+        (self.0.steady(), self.1.steady())
     }
 
     #[inline]

@@ -1,5 +1,6 @@
-//! The second stage of a packet's way: where in its shard's table its flow may be. For all packets of a burst in two loops, so
-//! that what the second one reads, and what the functions read behind it, is on its way while others are looked at.
+//! The second stage of a packet's way: where in its shard's table its flow may be. For all packets of a burst in one loop, so
+//! that what the functions read behind it is on its way while others are looked at. The line of the index that it reads was
+//! asked for when the packet was placed.
 
 use rheostat_run::{Arrival, ShardSet};
 use rheostat_state::Probe;
@@ -9,11 +10,6 @@ use super::has_key;
 /// Appends what is found out about each packet. A hint for the lookup, as packets of the same burst make and end flows.
 #[inline(never)]
 pub(super) fn all(found: &[Arrival], shards: &ShardSet, probes: &mut Vec<Probe>) {
-    for arrival in found.iter().filter(|arrival| has_key(arrival)) {
-        if let Some(shard) = shards.get(arrival.shard) {
-            shard.table.prefetch(arrival.hash);
-        }
-    }
     probes.extend(found.iter().map(|arrival| {
         match shards.get(arrival.shard).filter(|_| has_key(arrival)) {
             Some(shard) => shard.table.probe(arrival.hash),

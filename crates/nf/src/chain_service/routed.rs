@@ -9,8 +9,8 @@ use rheostat_packet::{Burst, Mbuf};
 use rheostat_run::{Arrival, Arrivals, Output, ShardSet};
 use rheostat_state::Probe;
 
-use super::ChainService;
 use super::notes::{note_admission, note_departure};
+use super::{ChainService, fast_path};
 use crate::chain::Chain;
 use crate::verdict::Verdict;
 
@@ -49,13 +49,12 @@ impl<C: Chain> ChainService<C> {
             out.set_now(last.now);
         }
         self.refresh(out);
-        let mut probes = probes.iter();
-        arrivals.drain(|packet, arrival| {
-            let probe = probes.next().copied().unwrap_or_default();
+        debug_assert_eq!(arrivals.len(), probes.len(), "every packet has been probed");
+        for ((packet, arrival), &probe) in arrivals.drain().zip(probes) {
             out.set_now(arrival.now);
             self.route(packet, arrival, probe, shards, out);
             self.send_originated(out);
-        });
+        }
     }
 
     /// Runs the chain on one packet, with the network layer before and after it, and disposes of it.
@@ -73,7 +72,14 @@ impl<C: Chain> ChainService<C> {
             Admission::Through(path) => path,
             other => return self.end_here(packet, other, out),
         };
-        let verdict = self.evaluate(&mut packet, arrival, probe, shards, out);
+        let steady = self.chain.steady();
+        let has_passed =
+            fast_path::pass(&steady, &mut packet, arrival, probe, shards, out.counters());
+        drop(steady);
+        let verdict = match has_passed {
+            true => Ok(Verdict::Forward),
+            false => self.evaluate(&mut packet, arrival, probe, shards, out),
+        };
         let Some(stack) = &mut self.stack else { return };
         match verdict {
             Ok(Verdict::Forward | Verdict::Send(_)) => {

@@ -153,7 +153,7 @@ impl<C: Chain> ChainService<C> {
         self.transactions.outbox.extend(self.outbox.packets.drain(..));
         self.outbox.alloc_failed = 0;
         let mut done = Made::default();
-        arrivals.drain(|packet, arrival| {
+        for (packet, arrival) in arrivals.drain() {
             let Settled { verdict, made } = fates.next().expect("every packet comes to something");
             let ChainService { outbox, transactions, .. } = self;
             let own = transactions.outbox.drain(..made.packets - done.packets);
@@ -163,7 +163,7 @@ impl<C: Chain> ChainService<C> {
             out.set_now(arrival.now);
             self.apply_verdict(packet, arrival.side, verdict, out);
             self.send_originated(out);
-        });
+        }
         drop(fates);
         self.transactions.settled = settled;
     }

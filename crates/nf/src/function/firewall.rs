@@ -8,6 +8,7 @@ pub mod connection;
 pub mod lifetimes;
 mod limits;
 pub mod rule_set;
+mod steady;
 
 pub use connection::TcpOptions;
 pub use lifetimes::Timeouts;
@@ -26,8 +27,10 @@ use rheostat_steer::PacketSet;
 use crate::cx::Cx;
 use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
+use crate::steady::Steady;
 use crate::verdict::{Admission, Outcome, Verdict};
 use connection::{Phase, Segment, TcpTrack, TcpVerdict};
+use steady::OpenFlows;
 
 /// The settings of a firewall.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,6 +214,11 @@ impl NetworkFunction for Firewall {
         }
         cx.expire_in(self.lifetime(state, packet.headers().protocol));
         Ok(Verdict::Forward)
+    }
+
+    #[inline(always)]
+    fn steady(&self) -> impl Steady<FlowState> {
+        OpenFlows::of(self)
     }
 
     fn expired(&self, cx: &mut Cx<'_, Limits>, state: &mut FlowState) -> Outcome<()> {

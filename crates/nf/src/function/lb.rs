@@ -20,6 +20,7 @@ pub mod maglev;
 pub mod quic;
 mod service_map;
 pub mod shard;
+mod steady;
 mod tunnel;
 
 pub use check::{CheckConfig, CheckKind, HealthChecks};
@@ -41,10 +42,12 @@ use rheostat_steer::{PacketSet, Side};
 use crate::cx::Cx;
 use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
+use crate::steady::Steady;
 use crate::verdict::{Admission, Outcome, Verdict};
 use keyed_hash::KeyedHash;
 use lifetime::{Phase, Step};
 use service_map::{Seat, ServiceMap};
+use steady::OpenFlows;
 
 /// How many backends are tried for a flow whose translated endpoints another flow has already.
 const TRIES: usize = 64;
@@ -66,9 +69,11 @@ pub struct FlowState {
     /// The service's port that the client talks to.
     port: u16,
     phase: Phase,
+    /// The lower half of the number of the assignment by which the backend was last seen to take flows.
+    checked: u32,
 }
 
-const _: () = assert!(size_of::<FlowState>() <= 16);
+const _: () = assert!(size_of::<FlowState>() <= 24);
 
 impl Lb {
     /// A load balancer with these settings.
@@ -118,7 +123,13 @@ impl Lb {
         if self.service(number).mode == Mode::Nat {
             cx.alias(self.translated(&key, seat));
         }
-        let state = FlowState { hash, seat, port: key.first_port(), phase: Phase::opened_by(tcp) };
+        let state = FlowState {
+            hash,
+            seat,
+            port: key.first_port(),
+            phase: Phase::opened_by(tcp),
+            checked: cx.local().generation() as u32,
+        };
         cx.set_evictable(true);
         cx.expire_in(state.phase.lifetime(tcp.is_some(), &self.config.timeouts));
         let verdict = self.deliver(cx, packet, seat, hash)?;
@@ -329,7 +340,13 @@ impl NetworkFunction for Lb {
         {
             return Ok(verdict);
         }
+        state.checked = cx.local().generation() as u32;
         self.deliver(cx, packet, state.seat, state.hash)
+    }
+
+    #[inline(always)]
+    fn steady(&self) -> impl Steady<FlowState> {
+        OpenFlows::of(self)
     }
 
     /// There was no room for the flow, or it was refused by another function.

@@ -33,6 +33,7 @@ mod session;
 mod shard;
 mod shared;
 mod silence;
+mod steady;
 mod supply;
 mod syn;
 #[cfg(test)]
@@ -63,6 +64,7 @@ use rheostat_steer::{PacketSet, Side, Translation};
 use crate::cx::Cx;
 use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
+use crate::steady::Steady;
 use crate::verdict::{Admission, Ending, Outcome, Verdict};
 use bind::{Bound, Request};
 use closing::Opening;
@@ -74,6 +76,7 @@ use ports::PortSets;
 use rules::{Inbound, Outbound, Rules, prohibit};
 use shard::{Counts, Permissions, SharedClasses};
 use silence::Silence;
+use steady::FirmFlows;
 
 const TCP: u8 = 6;
 const FIN: u8 = 1;
@@ -393,6 +396,11 @@ impl NetworkFunction for Nat {
             cx.expire_in(self.lifetime(state));
         }
         Ok(onward)
+    }
+
+    #[inline(always)]
+    fn steady(&self) -> impl Steady<FlowState> {
+        FirmFlows::of(self)
     }
 
     fn undo(&self, packet: &mut Packet<'_>, state: &mut FlowState) {

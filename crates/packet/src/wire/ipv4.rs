@@ -15,9 +15,9 @@ const ID: usize = 4;
 const FLAGS_AND_OFFSET: usize = 6;
 const TTL: usize = 8;
 const PROTOCOL: usize = 9;
-const CHECKSUM: usize = 10;
-const SOURCE: usize = 12;
-const DESTINATION: usize = 16;
+pub(super) const CHECKSUM: usize = 10;
+pub(super) const SOURCE: usize = 12;
+pub(super) const DESTINATION: usize = 16;
 
 /// In the word of flags and fragment offset: must not be fragmented.
 pub(crate) const DONT_FRAGMENT: u16 = 0x4000;

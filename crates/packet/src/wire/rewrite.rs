@@ -6,7 +6,8 @@ use thiserror::Error;
 
 use super::protocol::{DCCP, ICMPV4, ICMPV6, TCP, UDP, UDP_LITE};
 use super::{
-    Icmpv4MessageMut, Icmpv6MessageMut, Ipv4PacketMut, Ipv6PacketMut, TcpSegmentMut, UdpDatagramMut,
+    End, Icmpv4MessageMut, Icmpv6MessageMut, Ipv4PacketMut, Ipv6PacketMut, TcpSegmentMut,
+    UdpDatagramMut,
 };
 use crate::checksum::Delta;
 use crate::malformed::Malformed;
@@ -62,12 +63,6 @@ enum Transport<'a> {
     Icmpv6(Icmpv6MessageMut<'a>),
     /// Nothing to change above IP.
     Opaque,
-}
-
-#[derive(Clone, Copy)]
-enum End {
-    Source,
-    Destination,
 }
 
 impl<'a> Rewrite<'a> {

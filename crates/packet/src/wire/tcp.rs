@@ -8,7 +8,7 @@ use crate::malformed::{Layer, Malformed};
 /// Bytes of the header without options.
 pub const MIN_HEADER: usize = 20;
 
-const CHECKSUM: usize = 16;
+pub(super) const CHECKSUM: usize = 16;
 
 /// The flags, as bits of the header's fourteenth byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

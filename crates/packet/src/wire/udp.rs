@@ -7,7 +7,7 @@ use crate::malformed::{Layer, Malformed};
 /// Bytes of the header.
 pub const HEADER: usize = 8;
 
-const CHECKSUM: usize = 6;
+pub(super) const CHECKSUM: usize = 6;
 
 /// The length that a header states.
 #[inline(always)]

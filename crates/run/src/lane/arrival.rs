@@ -1,7 +1,7 @@
 //! A packet on its way through a lane, with everything that was found out about it.
 
 use rheostat_base::{DeviceId, ShardId, Time};
-use rheostat_packet::{FlowKey, Headers, Mbuf};
+use rheostat_packet::{Burst, FlowKey, Headers, Mbuf};
 use rheostat_state::{FlowHash, FlowHasher};
 use rheostat_steer::{Oriented, Side, Steering};
 
@@ -38,6 +38,9 @@ pub struct Arrival {
     pub forward: bool,
     /// Why it is here.
     pub kind: ArrivalKind,
+    /// Whether it may take the fast path: a packet of its flow, of TCP or UDP, no fragment, whose transport header lies
+    /// whole in the first segment, and which is not followed through the run.
+    pub is_usual: bool,
 }
 
 /// A packet with what was found out about it, on its way to another lane.
@@ -54,19 +57,23 @@ pub struct Placed {
 #[derive(Debug, Default)]
 pub struct Arrivals {
     packets: Vec<Mbuf>,
-    /// One per packet, and spare ones behind.
+    /// One per packet from `first` on, and spare ones behind.
     arrivals: Vec<Arrival>,
+    /// How many packets have been taken out at the front since there were none.
+    first: usize,
 }
 
 impl Arrivals {
     /// Room for `count` packets before memory is asked for.
     pub fn with_capacity(count: usize) -> Arrivals {
-        Arrivals { packets: Vec::with_capacity(count), arrivals: vec![Arrival::default(); count] }
+        let (packets, arrivals) = (Vec::with_capacity(count), vec![Arrival::default(); count]);
+        Arrivals { packets, arrivals, first: 0 }
     }
 
     /// Where to write what is found out about the next `count` packets, in order. What was written there before stays.
     #[inline]
     pub(crate) fn spare(&mut self, count: usize) -> &mut [Arrival] {
+        debug_assert_eq!(self.first, 0, "nothing is appended to packets that are being taken out");
         let from = self.packets.len();
         if self.arrivals.len() < from + count {
             self.arrivals.resize_with(from + count, Arrival::default);
@@ -90,6 +97,16 @@ impl Arrivals {
             self.arrivals[at] = self.arrivals[place];
         }
         self.packets.push(packet);
+    }
+
+    /// Appends all packets of a burst, about which something was written in the places behind those of all others.
+    #[inline]
+    pub(crate) fn commit_all(&mut self, burst: &mut Burst) {
+        debug_assert!(
+            self.packets.len() + burst.len() <= self.arrivals.len(),
+            "nothing is known of the packets"
+        );
+        self.packets.extend(burst.drain(..));
     }
 
     /// Appends a packet.
@@ -119,23 +136,41 @@ impl Arrivals {
     /// What was found out about each packet, as a whole.
     #[inline]
     pub fn found(&self) -> &[Arrival] {
-        &self.arrivals[..self.packets.len()]
+        &self.arrivals[self.first..self.first + self.packets.len()]
     }
 
     /// The packets, with what was found out about each.
     #[inline]
     pub fn parts(&mut self) -> (&mut [Mbuf], &[Arrival]) {
-        let Arrivals { packets, arrivals } = self;
-        let found = &arrivals[..packets.len()];
+        let Arrivals { packets, arrivals, first } = self;
+        let found = &arrivals[*first..*first + packets.len()];
         (packets, found)
     }
 
-    /// Takes all packets out, in order.
+    /// Takes all packets out, in order, each with what was found out about it.
     #[inline]
-    pub fn drain(&mut self, mut take: impl FnMut(Mbuf, &Arrival)) {
-        for (packet, arrival) in self.packets.drain(..).zip(&self.arrivals) {
-            take(packet, arrival);
+    pub fn drain(&mut self) -> impl Iterator<Item = (Mbuf, &Arrival)> {
+        let first = std::mem::take(&mut self.first);
+        self.packets.drain(..).zip(&self.arrivals[first..])
+    }
+
+    /// Takes the first `count` packets out, in order.
+    #[inline]
+    pub fn drain_first(&mut self, count: usize) -> impl Iterator<Item = Mbuf> {
+        self.first = if count < self.packets.len() { self.first + count } else { 0 };
+        self.packets.drain(..count)
+    }
+
+    /// Takes the first packet out, with what was found out about it.
+    #[inline]
+    pub fn take_first(&mut self) -> Option<(Mbuf, &Arrival)> {
+        if self.packets.is_empty() {
+            return None;
         }
+        let at = self.first;
+        let packet = self.packets.remove(0);
+        self.first = if self.packets.is_empty() { 0 } else { at + 1 };
+        Some((packet, &self.arrivals[at]))
     }
 }
 
@@ -151,6 +186,7 @@ impl Arrival {
     pub(super) fn or_orphan(mut self, key: &FlowKey, steering: &Steering) -> Arrival {
         if !steering.admits(key, self.side) {
             self.kind = ArrivalKind::Orphan;
+            self.is_usual = false;
         }
         self
     }
@@ -166,6 +202,7 @@ impl Arrival {
             side: Side::Inside,
             forward: true,
             kind: ArrivalKind::Orphan,
+            is_usual: false,
         }
     }
 

@@ -1,11 +1,16 @@
 //! The first stage of a packet's way: its headers, its flow's key and hash, and the shard it belongs to. For all packets of
 //! a burst in one loop, which is a function of its own and small, so that what it works with stays in registers.
 
+mod plain;
+
+pub(super) use plain::Here;
+
 use rheostat_base::{DropReason, Time};
 use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, usual};
 use rheostat_state::FlowHasher;
 use rheostat_steer::{Oriented, Steering};
 
+use super::unusual::Unusual;
 use super::{Arrival, ArrivalKind, TimeSource};
 
 /// What packets are classified by.
@@ -16,6 +21,8 @@ pub(super) struct Classifier<'a> {
     pub(super) time: TimeSource,
     /// When the packets were received.
     pub(super) now: Time,
+    /// Packets to treat as unusual ones.
+    pub(super) unusual: Unusual,
 }
 
 /// Some packets of a burst, a bit each by their places.
@@ -25,6 +32,17 @@ pub(super) struct Places(u32);
 const _: () = assert!(rheostat_packet::BURST <= 32);
 
 impl Places {
+    /// The first `count` places.
+    #[inline]
+    pub(super) fn first(count: usize) -> Places {
+        Places(((1_u64 << count) - 1) as u32)
+    }
+
+    #[inline]
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     #[inline]
     fn add(&mut self, place: usize) {
         self.0 |= 1 << place;
@@ -45,10 +63,10 @@ impl Places {
 }
 
 impl Classifier<'_> {
-    /// Writes down what is found out about each packet of `burst` at its place in `arrivals`, and returns those that cannot
-    /// be parsed. Nothing is known of those but their time.
-    pub(super) fn all(&self, burst: &[Mbuf], arrivals: &mut [Arrival]) -> Places {
-        let mut others = self.usual(burst, arrivals);
+    /// Writes down what is found out about the packets of `burst` at these places at the same ones in `arrivals`, and returns
+    /// those that cannot be parsed. Nothing is known of those but their time.
+    pub(super) fn all(&self, wanted: Places, burst: &[Mbuf], arrivals: &mut [Arrival]) -> Places {
+        let mut others = self.usual(wanted, burst, arrivals);
         let mut malformed = Places::default();
         while let Some(place) = others.pop() {
             let arrival = &mut arrivals[place];
@@ -63,19 +81,23 @@ impl Classifier<'_> {
     /// The same for one packet.
     pub(super) fn one(&self, packet: &Mbuf) -> Result<Arrival, DropReason> {
         let mut arrival = Arrival::default();
-        let malformed = self.all(std::slice::from_ref(packet), std::slice::from_mut(&mut arrival));
+        let (packet, place) = (std::slice::from_ref(packet), std::slice::from_mut(&mut arrival));
+        let malformed = self.all(Places::first(1), packet, place);
         if malformed.contains(0) { Err(DropReason::Malformed) } else { Ok(arrival) }
     }
 
     /// Finds out about the usual packets, and returns the others.
     #[inline(never)]
-    fn usual(&self, burst: &[Mbuf], arrivals: &mut [Arrival]) -> Places {
+    fn usual(&self, mut wanted: Places, burst: &[Mbuf], arrivals: &mut [Arrival]) -> Places {
         let by_tuples = self.steering.names_by_tuples();
         let mut others = Places::default();
-        for (place, (packet, arrival)) in burst.iter().zip(arrivals).enumerate() {
+        while let Some(place) = wanted.pop() {
+            let (packet, arrival) = (&burst[place], &mut arrivals[place]);
             arrival.now = self.time.of(packet, self.now);
-            if by_tuples && let Some((headers, key)) = usual::v4(packet) {
-                arrival.set_flow(packet, headers, key, self);
+            if self.unusual.includes(packet.stamp()) {
+                others.add(place);
+            } else if by_tuples && let Some((headers, key)) = usual::v4(packet) {
+                arrival.set_flow(packet, headers, key, self, true);
             } else if !by_tuples || !arrival.is_usual_v6(packet, self) {
                 others.add(place);
             }
@@ -90,12 +112,13 @@ impl Arrival {
     fn is_usual_v6(&mut self, packet: &Mbuf, by: &Classifier<'_>) -> bool {
         let found = usual::v6(packet);
         if let Some((headers, key)) = found {
-            self.set_flow(packet, headers, key, by);
+            self.set_flow(packet, headers, key, by, true);
         }
         found.is_some()
     }
 
-    /// Places a packet by its key, as one of the flow of that name where packets with such keys have flows.
+    /// Places a packet by its key, as one of the flow of that name where packets with such keys have flows. It is usual if
+    /// nothing but `has_whole_transport` and a mark speaks against it.
     #[inline(always)]
     fn set_flow(
         &mut self,
@@ -103,6 +126,7 @@ impl Arrival {
         headers: Headers,
         key: FlowKey,
         Classifier { steering, hasher, .. }: &Classifier<'_>,
+        has_whole_transport: bool,
     ) {
         let whole = key;
         let Oriented { key, side, forward } = steering.orient(packet.device(), whole);
@@ -117,6 +141,7 @@ impl Arrival {
             true => ArrivalKind::Flow,
             false => ArrivalKind::Orphan,
         };
+        self.is_usual = has_whole_transport && self.kind == ArrivalKind::Flow && packet.mark() == 0;
     }
 
     #[inline(never)]
@@ -129,7 +154,9 @@ impl Arrival {
         let mut arrival = match steering.tuple(packet.data(), &headers, link) {
             Tuple::Flow(key) => {
                 let mut arrival = unplaced;
-                arrival.set_flow(packet, headers, key, by);
+                let may_be_usual = !by.unusual.includes(packet.stamp())
+                    && usual::has_whole_transport(packet, &headers);
+                arrival.set_flow(packet, headers, key, by, may_be_usual);
                 arrival
             }
             Tuple::IcmpError(key) => {
@@ -144,7 +171,7 @@ impl Arrival {
             Tuple::None => {
                 let mut arrival = Arrival { side: steering.side_of_device(device), ..unplaced };
                 if let Some(key) = steering.tuple_of_stranger(packet.data(), &headers, link) {
-                    arrival.set_flow(packet, headers, key, by);
+                    arrival.set_flow(packet, headers, key, by, false);
                 }
                 Arrival { kind: ArrivalKind::Orphan, ..arrival }
             }

@@ -14,8 +14,8 @@ impl Lane {
         for mut packet in self.out.take_returning() {
             // What the device hashed is no longer what the packet says.
             packet.set_hash(0, HashKind::None);
-            let Lane { steering, hasher, time, latest, .. } = self;
-            let by = Classifier { steering, hasher, time: *time, now: *latest };
+            let Lane { steering, hasher, time, latest, unusual, .. } = self;
+            let by = Classifier { steering, hasher, time: *time, now: *latest, unusual: *unusual };
             let arrival = match by.one(&packet) {
                 Ok(arrival) => arrival,
                 Err(reason) => {

@@ -4,6 +4,8 @@ use rheostat_base::core_set::CoreError;
 use rheostat_steer::RewriteError;
 use thiserror::Error;
 
+use crate::lane::UnusualError;
+
 /// Why a run could not start.
 #[derive(Debug, Error)]
 pub enum StartError {
@@ -53,6 +55,9 @@ pub enum StartError {
         /// What is wrong.
         error: RewriteError,
     },
+    /// The packets to treat as unusual ones are not named as they have to be.
+    #[error(transparent)]
+    Unusual(#[from] UnusualError),
     /// There are no workers, or no lanes.
     #[error("a run needs at least one worker and one lane")]
     Empty,

@@ -129,12 +129,17 @@ impl Entries {
         unsafe { self.address(index).add(LINE).cast::<Tail>().as_mut() }
     }
 
-    /// Asks the processor to fetch the first two lines of entry `index`.
+    /// Asks the processor to fetch the lines of entry `index`, up to four.
     #[inline]
     pub(super) fn prefetch(&self, index: u32) {
-        let entry = self.base.as_ptr().wrapping_add(index as usize * self.stride as usize);
+        let stride = self.stride as usize;
+        let entry = self.base.as_ptr().wrapping_add(index as usize * stride);
         super::prefetch(entry);
         super::prefetch(entry.wrapping_add(LINE));
+        if stride > 2 * LINE {
+            super::prefetch(entry.wrapping_add(2 * LINE));
+            super::prefetch(entry.wrapping_add((stride - LINE).min(3 * LINE)));
+        }
     }
 }
 

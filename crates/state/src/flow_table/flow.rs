@@ -106,18 +106,23 @@ impl<'a> FlowMut<'a> {
         self.deadline() <= now
     }
 
-    /// Sets the deadline. One later than before costs a store.
+    /// Sets the deadline. One that is not earlier than before costs a store: where the wheel finds the flow in time for the
+    /// earlier one, it finds it in time for this one.
     #[inline]
     pub fn set_deadline(&mut self, deadline: Time) {
-        self.tail_mut().deadline = deadline;
-        let slot = self.head().slot;
-        if timer_wheel::tick(deadline) < self.table.wheel.armed_tick(slot) {
-            self.arm(slot, timer_wheel::tick(deadline));
+        let before = std::mem::replace(&mut self.tail_mut().deadline, deadline);
+        if deadline < before {
+            self.arm(timer_wheel::tick(deadline));
         }
     }
 
-    /// Puts the flow where the wheel finds it once `tick` is over.
-    fn arm(&mut self, slot: u16, tick: u64) {
+    /// Puts the flow where the wheel finds it once `tick` is over, unless it finds it earlier.
+    #[inline(never)]
+    fn arm(&mut self, tick: u64) {
+        let slot = self.head().slot;
+        if tick >= self.table.wheel.armed_tick(slot) {
+            return;
+        }
         let mut links = WheelLinks(&mut self.table.entries);
         if slot != UNARMED {
             self.table.wheel.disarm(&mut links, self.index);
@@ -172,6 +177,17 @@ impl<'a> FlowMut<'a> {
         } else {
             self.table.evictable.unlink(&mut links, self.index);
         }
+    }
+
+    /// The state behind `handle`, to read; otherwise as [`FlowMut::state`].
+    #[inline(always)]
+    pub fn look_at<T: Send + 'static>(&self, handle: Handle<T>) -> Option<&T> {
+        handle.check(self.table.layout);
+        if self.tail().initialised & handle.bit() == 0 {
+            return None;
+        }
+        // SAFETY: as in `state`; this value borrows the table alone, and is shared as long as the reference lives.
+        Some(unsafe { self.place(handle).as_ref() })
     }
 
     /// The state behind `handle`, if it is initialised. Panics when the handle is of another layout

@@ -144,6 +144,21 @@ impl TcpTrack {
         matches!(self.phase, Phase::SynSent | Phase::SynCrossed | Phase::SynReceived)
     }
 
+    /// Whether a segment is data or an acknowledgement within the windows of an open connection, as most are. If so,
+    /// [`TcpTrack::follow`] does what [`TcpTrack::segment`] would do.
+    #[inline(always)]
+    pub fn is_continued_by(&self, from_initiator: bool, segment: &Segment) -> bool {
+        self.phase == Phase::Established
+            && segment.flags & (SYN | FIN | RST | ACK) == ACK
+            && self.fits(sender(from_initiator), segment)
+    }
+
+    /// Follows the connection over a segment that continues it.
+    #[inline(always)]
+    pub fn follow(&mut self, from_initiator: bool, segment: &Segment) {
+        self.advance(sender(from_initiator), segment);
+    }
+
     /// Judges a segment and follows the connection.
     #[inline]
     pub fn segment(
@@ -152,7 +167,7 @@ impl TcpTrack {
         segment: &Segment,
         options: TcpOptions,
     ) -> TcpVerdict {
-        let sender = if from_initiator { INITIATOR } else { RESPONDER };
+        let sender = sender(from_initiator);
         // The usual case: data or acknowledgements of a connection that is open.
         if self.phase == Phase::Established && segment.flags & (SYN | FIN | RST | ACK) == ACK {
             return self.exchange(sender, segment, options);
@@ -413,6 +428,11 @@ impl TcpTrack {
         };
         if passes { TcpVerdict::Pass } else { TcpVerdict::Drop }
     }
+}
+
+#[inline(always)]
+fn sender(from_initiator: bool) -> usize {
+    if from_initiator { INITIATOR } else { RESPONDER }
 }
 
 /// Whether `a` does not lie behind `b` in sequence space.

@@ -134,6 +134,11 @@ pub(super) struct ShardHealth {
 }
 
 impl ShardHealth {
+    #[inline]
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// Applies the board's present health, if it is another.
     pub(super) fn renew(&mut self, board: &HealthBoard) {
         if board.generation() != self.generation {

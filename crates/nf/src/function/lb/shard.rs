@@ -92,6 +92,12 @@ impl LbShard {
         &self.health.assignment
     }
 
+    /// The number of that assignment.
+    #[inline]
+    pub(super) fn generation(&self) -> u64 {
+        self.health.generation()
+    }
+
     /// Applies another health of the backends, if there is one.
     pub(super) fn renew(&mut self, board: &HealthBoard) {
         self.health.renew(board);

@@ -9,6 +9,7 @@ use rheostat_packet::wire::tcp::TcpSegment;
 use rheostat_packet::wire::tcp_option::TcpOption;
 
 use super::{ACK, FIN, RST, SYN};
+use crate::packet::Packet;
 
 const OUT: usize = 0;
 const IN: usize = 1;
@@ -42,6 +43,15 @@ pub(super) struct Segment {
     pub(super) flags: u8,
     /// Bytes of data.
     pub(super) len: u32,
+}
+
+impl Segment {
+    /// What counts of the segment of a packet.
+    #[inline]
+    pub(super) fn of(packet: &Packet<'_>, segment: &TcpSegment<'_>) -> Segment {
+        let len = packet.payload_len(segment.header_len()) as u32;
+        Segment { seq: segment.seq(), ack: segment.ack(), flags: segment.flags().0, len }
+    }
 }
 
 /// What a SYN says about when it was sent.
@@ -100,6 +110,24 @@ impl Closing {
         if self.flags & (FINISHED[OUT] | FINISHED[IN]) != 0 {
             self.note_last(way, segment, stamp);
         }
+    }
+
+    /// Whether a segment is data or an acknowledgement of a connection that neither end has begun to end. If so,
+    /// [`Closing::follow`] does what [`Closing::note`] would do.
+    #[inline(always)]
+    pub(super) fn is_continued_by(&self, segment: Segment) -> bool {
+        let ending = FINISHED[OUT] | FINISHED[IN] | FIN_ACKED[OUT] | FIN_ACKED[IN] | RESET;
+        segment.flags & (SYN | FIN | RST) == 0 && self.flags & ending == 0
+    }
+
+    /// Notes a segment that continues the connection.
+    #[inline(always)]
+    pub(super) fn follow(&mut self, outbound: bool, segment: Segment) {
+        let way = if outbound { OUT } else { IN };
+        let (end, last) = (segment.seq.wrapping_add(segment.len), self.numbers[way]);
+        let is_later = later(end, last) || self.flags & SENT[way] == 0;
+        self.numbers[way] = if is_later { end } else { last };
+        self.flags |= SENT[way];
     }
 
     /// Notes a segment of a connection that one end at least has closed.
@@ -208,6 +236,32 @@ mod tests {
             assert!(by(2, Some(9)) && !by(1, Some(9)) && !by(u32::MAX, Some(9)));
             assert!(by(2, None) && !by(1, None), "without one, the number");
         }
+    }
+
+    #[test]
+    fn the_fast_path_notes_what_the_general_way_notes() {
+        let flags = [ACK, ACK, ACK, 0, FIN | ACK, RST, SYN, SYN | ACK, RST | ACK];
+        let (mut random, mut followed) = (1_u32, 0);
+        for _ in 0..2_000 {
+            let mut closing = Closing::default();
+            for _ in 0..12 {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let (outbound, flags) =
+                    (random >> 31 == 0, flags[(random >> 20) as usize % flags.len()]);
+                let (seq, ack) = (random >> 8 & 7, random >> 11 & 7);
+                let segment = Segment { seq, ack, flags, len: random >> 14 & 3 };
+                let mut fast = closing;
+                let continues = fast.is_continued_by(segment);
+                closing.note(outbound, segment, || Some(7));
+                if continues {
+                    fast.follow(outbound, segment);
+                    followed += 1;
+                    assert_eq!(fast, closing, "{segment:?}");
+                    assert!(!closing.is_over());
+                }
+            }
+        }
+        assert!(followed > 5_000, "{followed}");
     }
 
     #[test]

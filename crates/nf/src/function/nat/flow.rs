@@ -95,10 +95,8 @@ impl FlowState {
     pub(super) fn note(&mut self, packet: &Packet<'_>, outbound: bool) -> bool {
         let segment = if self.protocol == TCP { packet.tcp() } else { None };
         if let Some(segment) = &segment {
-            let flags = segment.flags().0;
-            self.session.note(outbound, flags);
-            let len = packet.payload_len(segment.header_len()) as u32;
-            let noted = Segment { seq: segment.seq(), ack: segment.ack(), flags, len };
+            let noted = Segment::of(packet, segment);
+            self.session.note(outbound, noted.flags);
             self.closing.note(outbound, noted, || stamp(segment));
         }
         segment.is_some()

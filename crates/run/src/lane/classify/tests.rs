@@ -1,11 +1,14 @@
 use std::net::Ipv4Addr;
 
-use rheostat_base::ShardId;
-use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
-use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
+use rheostat_base::{DeviceId, LaneId, ShardId};
+use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
+use rheostat_packet::{HashKind, Mempool, MempoolConfig, PoolCache, usual};
 use rheostat_steer::{HashKey, Orientation, PacketSet, Protocols, Side};
 
 use super::*;
+use crate::load::{LoadReporting, ShardLoads};
+use crate::migrate::Ownership;
+use crate::shard_set::ShardSet;
 
 const INSIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -31,6 +34,7 @@ fn both_ways(set: PacketSet, frame: &[u8]) -> [Arrival; 2] {
         hasher: &hasher,
         time: TimeSource::Poll,
         now: Time::ZERO,
+        unusual: Unusual::default(),
     };
     let arrival = by.one(&packet).unwrap();
     let slowly = Arrival::unusual(&packet, &by, Time::ZERO).unwrap();
@@ -45,6 +49,10 @@ fn frame(transport: Transport<'_>, fragment: Option<(u16, bool)>) -> Vec<u8> {
 
 fn udp() -> Vec<u8> {
     frame(Transport::Udp { ports: (1, 2) }, None)
+}
+
+fn tcp() -> Vec<u8> {
+    frame(Transport::Tcp(TcpHeader { ports: (7, 8), ..TcpHeader::default() }), None)
 }
 
 /// An ICMP error about a UDP packet from outside.
@@ -139,9 +147,15 @@ fn a_burst_of_all_kinds_is_what_each_of_them_is_alone() {
         burst.push(packet);
     }
     for time in [TimeSource::Packet, TimeSource::Poll] {
-        let by = Classifier { steering: &steering, hasher: &hasher, time, now: Time::ZERO };
+        let by = Classifier {
+            steering: &steering,
+            hasher: &hasher,
+            time,
+            now: Time::ZERO,
+            unusual: Unusual::default(),
+        };
         let mut arrivals = [Arrival::default(); 8];
-        let malformed = by.all(&burst, &mut arrivals);
+        let malformed = by.all(Places::first(8), &burst, &mut arrivals);
         for (place, packet) in burst.iter().enumerate() {
             match by.one(packet) {
                 Ok(alone) => assert_eq!(format!("{alone:?}"), format!("{:?}", arrivals[place])),
@@ -153,4 +167,72 @@ fn a_burst_of_all_kinds_is_what_each_of_them_is_alone() {
         assert_eq!(kinds[3..5], [ArrivalKind::Flow, ArrivalKind::IcmpError]);
     }
     burst.into_iter().for_each(|packet| cache.free(packet));
+}
+
+/// Of plain packets the fast path finds out what the general code does, and it leaves all others to it.
+#[test]
+fn plain_packets_are_found_out_about_as_others_are() {
+    let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() }).unwrap();
+    let mut cache = PoolCache::new(pool);
+    let sides = vec![Orientation::Inside, Orientation::Outside];
+    let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, sides).unwrap();
+    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+    for (device, side) in [Side::Inside, Side::Outside].into_iter().enumerate() {
+        let device = DeviceId(device as u8);
+        assert_eq!(steering.plain_side(device), Some(side));
+        let mut by = Classifier {
+            steering: &steering,
+            hasher: &hasher,
+            time: TimeSource::Packet,
+            now: Time::ZERO,
+            unusual: Unusual::default(),
+        };
+        let mut burst = Vec::new();
+        let (not_hashed, followed) = (3, 4);
+        for (place, frame) in [udp(), arp(), tcp(), udp(), udp(), unreachable()].iter().enumerate()
+        {
+            let mut packet = cache.alloc_from(frame).unwrap();
+            packet.set_device(device);
+            packet.set_timestamp(Time::from_secs(place as u64));
+            if place != not_hashed
+                && let Some((_, key)) = usual::v4(&packet)
+            {
+                let key = steering.orient(device, key).key;
+                packet.set_hash(steering.hash(&key, HashKind::Ports), HashKind::Ports);
+            }
+            packet.set_mark(u8::from(place == followed));
+            burst.push(packet);
+        }
+        let shard = by.one(&burst[2]).unwrap().shard;
+        let owned = |owner: u16| vec![LaneId(owner); 128];
+        let mut elsewhere = owned(0);
+        elsewhere[shard.index()] = LaneId(1);
+        for (owners, unusual, plain) in [
+            (owned(0), Unusual::default(), vec![0, 2]),
+            (elsewhere, Unusual::default(), vec![0]),
+            (owned(1), Unusual::default(), vec![]),
+            (owned(0), Unusual::ALL, vec![]),
+        ] {
+            by.unusual = unusual;
+            let ownership = Ownership::new(LaneId(0), owners);
+            let (shards, loads) = (ShardSet::new(128), ShardLoads::new(128, LoadReporting::Shards));
+            let here = Here { ownership: &ownership, shards: &shards, loads: &loads };
+            let mut arrivals = [Arrival::default(); 6];
+            let found = by.plain(side, &burst, &mut arrivals, &here);
+            for (place, packet) in burst.iter().enumerate() {
+                assert_eq!(found.left.contains(place), !plain.contains(&place), "{place}");
+                if !found.left.contains(place) {
+                    let alone = by.one(packet).unwrap();
+                    assert_eq!(format!("{alone:?}"), format!("{:?}", arrivals[place]));
+                }
+            }
+            assert_eq!(
+                found.latest,
+                Time::from_secs(plain.last().map_or(0, |place| *place as u64))
+            );
+            let counted: u64 = loads.iter().map(|load| load.packets.get()).sum();
+            assert_eq!(counted, plain.len() as u64);
+        }
+        burst.into_iter().for_each(|packet| cache.free(packet));
+    }
 }

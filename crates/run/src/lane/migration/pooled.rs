@@ -62,15 +62,15 @@ struct Pooled {
 impl Service for Pooled {
     fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet, _: &mut Output) {
         let Told(desk, Sabotage { forgets_order, .. }) = &mut self.desk;
-        arrivals.drain(|packet, arrival| {
-            let mut arrival = *arrival;
+        for (packet, &arrival) in arrivals.drain() {
+            let mut arrival = arrival;
             self.shard = arrival.shard;
             self.given += 1;
             if *forgets_order {
                 arrival.shard = ShardId(self.given % 4);
             }
             assert!(desk.give(Placed { packet, arrival }, ()).is_none(), "room for all");
-        });
+        }
     }
 
     fn desk(&mut self) -> Option<&mut dyn AnyDesk> {

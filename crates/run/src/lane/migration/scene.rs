@@ -17,7 +17,7 @@ use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation};
 use crate::lane::classify::Classifier;
 use crate::lane::{Arrivals, Output, Placed};
-use crate::lane::{Lane, LaneConfig, TimeSource};
+use crate::lane::{Lane, LaneConfig, TimeSource, Unusual};
 use crate::load::LoadReporting;
 use crate::migrate::{Command, MoverMailbox, mailbox};
 use crate::runtime::{remains, run_dry};
@@ -37,8 +37,9 @@ pub(super) struct Ordered;
 
 impl Service for Ordered {
     fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
-        arrivals
-            .drain(|packet, arrival| send_on(Placed { packet, arrival: *arrival }, shards, out));
+        for (packet, &arrival) in arrivals.drain() {
+            send_on(Placed { packet, arrival }, shards, out);
+        }
     }
 }
 
@@ -164,7 +165,13 @@ impl Scene {
         let mut packet = cache.alloc_from(&flow()).unwrap();
         packet.set_link(LinkType::Raw);
         let (names, time, now) = (hasher(), TimeSource::Poll, Time::ZERO);
-        let by = Classifier { steering: &steering, hasher: &names, time, now };
+        let by = Classifier {
+            steering: &steering,
+            hasher: &names,
+            time,
+            now,
+            unusual: Unusual::default(),
+        };
         let arrival = by.one(&packet).unwrap();
         let (shard_id, hash) = (arrival.shard, steering.hash(&arrival.key, HashKind::Ports));
         cache.free(packet);

@@ -307,6 +307,16 @@ struct End {
     received: u32,
 }
 
+/// Mostly those of data.
+fn flags() -> impl Strategy<Value = u8> {
+    prop_oneof![12 => Just(ACK), 1 => Just(FIN | ACK), 1 => Just(SYN), 1 => Just(SYN | ACK), 1 => Just(RST), 1 => any::<u8>()]
+}
+
+/// How far a number lies behind the newest: mostly not at all, sometimes before it.
+fn number() -> impl Strategy<Value = u32> {
+    prop_oneof![6 => Just(0), 2 => 0_u32..3_000, 1 => 0_u32..200_000, 1 => any::<u32>()]
+}
+
 proptest! {
     /// Whatever two honest ends send, in order, passes: any amounts of data in either direction,
     /// retransmissions of what is not acknowledged, across the wrap of sequence numbers.
@@ -333,6 +343,37 @@ proptest! {
             ends[peer].received = ends[me].next;
         }
         prop_assert_eq!(track.phase(), Established);
+    }
+
+    /// Whatever two ends and others send, honest or not: what continues a connection passes, and the fast path leaves it as
+    /// the general way does.
+    #[test]
+    fn the_fast_path_does_what_the_general_way_does(
+        options in (any::<bool>(), any::<bool>()),
+        scales in (prop::option::of(0_u8..15), prop::option::of(0_u8..15)),
+        windows in (any::<u16>(), any::<u16>()),
+        steps in prop::collection::vec((any::<bool>(), flags(), number(), number(), any::<u16>(), 0_u32..1_461), 1..60),
+    ) {
+        let options = TcpOptions { liberal: options.0, pickup: options.1 };
+        let first = if options.pickup { seg(ACK, C, S, 100) } else { Segment { window: windows.0, scale: scales.0, ..syn() } };
+        let mut track = TcpTrack::open(&first, options).unwrap();
+        track.segment(false, &Segment { window: windows.1, scale: scales.1, ..syn_ack() }, options);
+        let mut sent = [C + 1, S + 1];
+        for (from_initiator, flags, back, lag, window, len) in steps {
+            let (me, peer) = if from_initiator { (0, 1) } else { (1, 0) };
+            let segment = Segment { window, ..seg(flags, sent[me].wrapping_sub(back), sent[peer].wrapping_sub(lag), len) };
+            let mut fast = track;
+            let continues = fast.is_continued_by(from_initiator, &segment);
+            let verdict = track.segment(from_initiator, &segment, options);
+            if continues {
+                fast.follow(from_initiator, &segment);
+                prop_assert_eq!(verdict, Pass);
+                prop_assert_eq!(format!("{fast:?}"), format!("{track:?}"));
+            }
+            if verdict == Pass && flags & (SYN | RST) == 0 && back == 0 {
+                sent[me] = sent[me].wrapping_add(len + u32::from(flags & FIN));
+            }
+        }
     }
 
     /// A segment with blind numbers passes only within the windows, about window ÷ 2^32 of the time

@@ -1,0 +1,61 @@
+//! The fast path: most packets of flows that the chain knows.
+
+use rheostat_packet::Mbuf;
+use rheostat_run::{Arrival, LaneCounters, ShardSet};
+use rheostat_state::Probe;
+
+use crate::packet::Packet;
+use crate::steady::SteadyChain;
+
+/// Runs the chain on packets up to one of which not all its functions know what to do with it, and returns how many those are:
+/// they are to be forwarded. Each packet has its place in `found` and in `probes`. A function of its own and small, so that
+/// what it works with stays in registers.
+#[inline(never)]
+pub(super) fn run(
+    chain: &impl SteadyChain,
+    packets: &mut [Mbuf],
+    found: &[Arrival],
+    probes: &[Probe],
+    shards: &mut ShardSet,
+    counters: &LaneCounters,
+) -> usize {
+    let mut passed = 0;
+    for ((packet, arrival), probe) in packets.iter_mut().zip(found).zip(probes) {
+        if !pass(chain, packet, arrival, *probe, shards, counters) {
+            break;
+        }
+        passed += 1;
+    }
+    passed
+}
+
+/// Runs the chain on a packet, if all its functions know what to do with it: then it is to be forwarded. If not, nothing has
+/// changed.
+#[inline(always)]
+pub(super) fn pass(
+    chain: &impl SteadyChain,
+    packet: &mut Mbuf,
+    arrival: &Arrival,
+    probe: Probe,
+    shards: &mut ShardSet,
+    counters: &LaneCounters,
+) -> bool {
+    if !arrival.is_usual {
+        return false;
+    }
+    let Some(shard) = shards.get_mut(arrival.shard) else { return false };
+    let Some(mut flow) = shard.table.probed(&arrival.key, probe) else { return false };
+    let now = arrival.now;
+    if flow.is_expired(now) {
+        return false;
+    }
+    let packet = &mut Packet::new(packet, arrival);
+    let Some(step) = chain.decide(packet, &flow) else { return false };
+    if flow.note_arrival(arrival.forward, packet.device(), packet.mbuf().stamp()) {
+        counters.reordered.increment();
+    }
+    if let Some(deadline) = chain.commit(step, now, packet, &mut flow) {
+        flow.set_deadline(deadline);
+    }
+    true
+}

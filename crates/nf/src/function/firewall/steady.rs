@@ -1,0 +1,63 @@
+//! The fast path of the firewall: open connections, and datagrams.
+
+use rheostat_base::{Nanos, Time};
+use rheostat_packet::wire::protocol::UDP;
+
+use super::connection::Segment;
+use super::{Firewall, FlowState, read};
+use crate::packet::Packet;
+use crate::steady::Steady;
+
+/// What the fast path needs of the settings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenFlows {
+    tcp: Nanos,
+    udp: Nanos,
+    udp_unanswered: Nanos,
+}
+
+impl OpenFlows {
+    pub(super) fn of(firewall: &Firewall) -> OpenFlows {
+        let timeouts = &firewall.config.timeouts;
+        OpenFlows {
+            tcp: timeouts.tcp_established.into(),
+            udp: timeouts.udp.into(),
+            udp_unanswered: timeouts.udp_unanswered.into(),
+        }
+    }
+}
+
+impl Steady<FlowState> for OpenFlows {
+    /// Whether the packet comes from the end that opened the flow, and its segment if it has one.
+    type Step = (bool, Option<Segment>);
+
+    #[inline(always)]
+    fn decide(&self, packet: &Packet<'_>, state: &FlowState) -> Option<(bool, Option<Segment>)> {
+        let from_opener = packet.is_forward() == state.opened_forward;
+        let Some(track) = &state.tcp else {
+            return (packet.headers().protocol == UDP).then_some((from_opener, None));
+        };
+        let segment = read(packet, &packet.tcp()?);
+        track.is_continued_by(from_opener, &segment).then_some((from_opener, Some(segment)))
+    }
+
+    #[inline(always)]
+    fn commit(
+        &self,
+        (from_opener, segment): (bool, Option<Segment>),
+        now: Time,
+        _: &mut Packet<'_>,
+        state: &mut FlowState,
+    ) -> Option<Time> {
+        state.answered |= !from_opener;
+        let lifetime = match (&mut state.tcp, segment) {
+            (Some(track), Some(segment)) => {
+                track.follow(from_opener, &segment);
+                self.tcp
+            }
+            _ if state.answered => self.udp,
+            _ => self.udp_unanswered,
+        };
+        Some(now + lifetime)
+    }
+}

@@ -1,0 +1,147 @@
+//! The fast path of functions: what they do with most packets of flows that they know.
+
+use std::convert::Infallible;
+
+use rheostat_base::Time;
+use rheostat_state::{FlowMut, Handle};
+
+use crate::packet::Packet;
+
+/// What a function does with most packets of flows that it knows, in two steps. It looks at the packet and at the flow's state
+/// and decides; once every function of the chain has decided, each carries out what it has decided. A packet about which one of
+/// them decides nothing has changed nothing, and takes the general handlers.
+///
+/// The packets are of TCP or UDP, whole, with their transport headers in the first segment. Nothing but the packet, the flow's
+/// state and the flow's deadline can change here: what needs more, as the state of the shard, is not for this path.
+///
+/// Whatever is decided here, [`NetworkFunction::packet`](crate::NetworkFunction::packet) must decide, too: it would have
+/// changed packet and state alike, asked for the same deadline and nothing else, and said
+/// [`Verdict::Forward`](crate::Verdict::Forward).
+pub trait Steady<S> {
+    /// What has been decided.
+    type Step;
+
+    /// What to do with a packet, as it arrived. `None` when the general handler has to do it.
+    fn decide(&self, packet: &Packet<'_>, state: &S) -> Option<Self::Step>;
+
+    /// Does what has been decided about a packet of time `now`, and returns when the flow is to end without another packet:
+    /// `None` for when it would have ended.
+    ///
+    /// Functions before or behind may have changed addresses and ports since; whatever else the step needs of the packet, it
+    /// holds.
+    fn commit(
+        &self,
+        step: Self::Step,
+        now: Time,
+        packet: &mut Packet<'_>,
+        state: &mut S,
+    ) -> Option<Time>;
+}
+
+/// For functions that have no fast path: every packet takes the general handlers.
+#[derive(Clone, Copy, Debug)]
+pub struct General;
+
+impl<S> Steady<S> for General {
+    type Step = Infallible;
+
+    #[inline(always)]
+    fn decide(&self, _: &Packet<'_>, _: &S) -> Option<Infallible> {
+        None
+    }
+
+    #[inline(always)]
+    fn commit(&self, step: Infallible, _: Time, _: &mut Packet<'_>, _: &mut S) -> Option<Time> {
+        match step {}
+    }
+}
+
+/// The fast path of a chain, whose functions' states stand in the flow's entry.
+pub trait SteadyChain {
+    /// What its functions have decided.
+    type Step;
+
+    /// As [`Steady::decide`], of all functions.
+    fn decide(&self, packet: &Packet<'_>, flow: &FlowMut<'_>) -> Option<Self::Step>;
+
+    /// As [`Steady::commit`], of all functions; of their deadlines the earliest.
+    fn commit(
+        &self,
+        step: Self::Step,
+        now: Time,
+        packet: &mut Packet<'_>,
+        flow: &mut FlowMut<'_>,
+    ) -> Option<Time>;
+}
+
+impl SteadyChain for General {
+    type Step = Infallible;
+
+    #[inline(always)]
+    fn decide(&self, _: &Packet<'_>, _: &FlowMut<'_>) -> Option<Infallible> {
+        None
+    }
+
+    #[inline(always)]
+    fn commit(
+        &self,
+        step: Infallible,
+        _: Time,
+        _: &mut Packet<'_>,
+        _: &mut FlowMut<'_>,
+    ) -> Option<Time> {
+        match step {}
+    }
+}
+
+/// The fast path of a chain of one function.
+pub(crate) struct SteadyStage<F, S> {
+    pub(crate) function: F,
+    pub(crate) handle: Handle<S>,
+}
+
+impl<F: Steady<S>, S: Send + 'static> SteadyChain for SteadyStage<F, S> {
+    type Step = F::Step;
+
+    #[inline(always)]
+    fn decide(&self, packet: &Packet<'_>, flow: &FlowMut<'_>) -> Option<F::Step> {
+        self.function.decide(packet, flow.look_at(self.handle)?)
+    }
+
+    #[inline(always)]
+    fn commit(
+        &self,
+        step: F::Step,
+        now: Time,
+        packet: &mut Packet<'_>,
+        flow: &mut FlowMut<'_>,
+    ) -> Option<Time> {
+        self.function.commit(step, now, packet, flow.state(self.handle)?)
+    }
+}
+
+/// The fast path of two chains in a row: in either order, as no step sees what the other one changes.
+impl<A: SteadyChain, B: SteadyChain> SteadyChain for (A, B) {
+    type Step = (A::Step, B::Step);
+
+    #[inline(always)]
+    fn decide(&self, packet: &Packet<'_>, flow: &FlowMut<'_>) -> Option<Self::Step> {
+        Some((self.0.decide(packet, flow)?, self.1.decide(packet, flow)?))
+    }
+
+    #[inline(always)]
+    fn commit(
+        &self,
+        (a, b): Self::Step,
+        now: Time,
+        packet: &mut Packet<'_>,
+        flow: &mut FlowMut<'_>,
+    ) -> Option<Time> {
+        let a = self.0.commit(a, now, packet, flow);
+        let b = self.1.commit(b, now, packet, flow);
+        match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+}

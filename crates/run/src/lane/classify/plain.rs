@@ -1,0 +1,96 @@
+//! The fast path of the first stage: usual packets of TCP and UDP over IPv4, from devices where the device alone says which side
+//! they come from, of flows that the lane owns. That is most packets of most runs, and what is done here is all that these
+//! need before their flows are looked up.
+
+use rheostat_base::Time;
+use rheostat_packet::{FlowKey, HashKind, Headers, Mbuf, usual};
+use rheostat_steer::Side;
+
+use super::{Arrival, ArrivalKind, Classifier, Places};
+use crate::load::ShardLoads;
+use crate::migrate::{Ownership, Place};
+use crate::shard_set::ShardSet;
+
+/// What a lane has.
+pub(in crate::lane) struct Here<'a> {
+    pub(in crate::lane) ownership: &'a Ownership,
+    pub(in crate::lane) shards: &'a ShardSet,
+    pub(in crate::lane) loads: &'a ShardLoads,
+}
+
+/// What came of a burst.
+pub(in crate::lane) struct Found {
+    /// Packets of other kinds, about which nothing was found out.
+    pub(in crate::lane) left: Places,
+    /// The latest time of the others.
+    pub(in crate::lane) latest: Time,
+}
+
+impl Classifier<'_> {
+    /// Writes down what is found out about the plain packets of `burst`, all from `side`, at their places in `arrivals`, counts
+    /// them, and asks for the lines of the index that lead to their flows.
+    pub(in crate::lane) fn plain(
+        &self,
+        side: Side,
+        burst: &[Mbuf],
+        arrivals: &mut [Arrival],
+        here: &Here<'_>,
+    ) -> Found {
+        match side {
+            Side::Inside => self.plain_from::<true>(burst, arrivals, here),
+            Side::Outside => self.plain_from::<false>(burst, arrivals, here),
+        }
+    }
+
+    /// A function of its own for each side, and small, so that what it works with stays in registers.
+    #[inline(never)]
+    fn plain_from<const INSIDE: bool>(
+        &self,
+        burst: &[Mbuf],
+        arrivals: &mut [Arrival],
+        here: &Here<'_>,
+    ) -> Found {
+        let mut found = Found { left: Places::default(), latest: Time::ZERO };
+        for (place, (packet, arrival)) in burst.iter().zip(arrivals).enumerate() {
+            let Some((headers, key)) = self.plain_one(packet) else {
+                found.left.add(place);
+                continue;
+            };
+            let shard = self.steering.shard_of_hash(packet.hash());
+            if here.ownership.place(shard) != Place::Here {
+                found.left.add(place);
+                continue;
+            }
+            let key = if INSIDE { key } else { key.reversed() };
+            let hash = self.hasher.hash(&key);
+            here.shards.prefetch(shard, hash);
+            here.loads.count(shard, packet.len());
+            let now = self.time.of(packet, self.now);
+            found.latest = found.latest.max(now);
+            let side = if INSIDE { Side::Inside } else { Side::Outside };
+            let kind = ArrivalKind::Flow;
+            *arrival = Arrival {
+                headers,
+                key,
+                hash,
+                now,
+                shard,
+                side,
+                forward: INSIDE,
+                kind,
+                is_usual: true,
+            };
+        }
+        found
+    }
+
+    /// Layers and key, source first, of a packet that is placed by its device's hash and neither followed nor to be treated as
+    /// unusual.
+    #[inline(always)]
+    fn plain_one(&self, packet: &Mbuf) -> Option<(Headers, FlowKey)> {
+        let is_plain = packet.hash_kind() == HashKind::Ports
+            && packet.mark() == 0
+            && !self.unusual.includes(packet.stamp());
+        if is_plain { usual::v4(packet) } else { None }
+    }
+}
