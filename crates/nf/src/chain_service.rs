@@ -130,18 +130,21 @@ impl<C: Chain> ChainService<C> {
     ) {
         debug_assert_eq!(arrivals.len(), probes.len(), "every packet has been probed");
         let mut probes = probes;
-        loop {
+        while fast_path::exists(&self.chain.steady()) {
             let (packets, found) = arrivals.parts();
             let chain = self.chain.steady();
             let passed = fast_path::run(&chain, packets, found, probes, shards, out.counters());
             drop(chain);
-            for packet in arrivals.drain_first(passed) {
+            arrivals.drain_first(passed, |packet| {
                 let device = self.routes.out_of(packet.device());
                 out.send(device, packet);
-            }
+            });
             let Some((packet, arrival)) = arrivals.take_first() else { return };
             self.run_general(packet, arrival, probes[passed], shards, out);
             probes = &probes[passed + 1..];
+        }
+        for ((packet, arrival), &probe) in arrivals.drain().zip(probes) {
+            self.run_general(packet, arrival, probe, shards, out);
         }
     }
 

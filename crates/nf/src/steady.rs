@@ -18,6 +18,9 @@ use crate::packet::Packet;
 /// changed packet and state alike, asked for the same deadline and nothing else, and said
 /// [`Verdict::Forward`](crate::Verdict::Forward).
 pub trait Steady<S> {
+    /// Whether there is a packet about which anything is decided here.
+    const EXISTS: bool = true;
+
     /// What has been decided.
     type Step;
 
@@ -43,6 +46,8 @@ pub trait Steady<S> {
 pub struct General;
 
 impl<S> Steady<S> for General {
+    const EXISTS: bool = false;
+
     type Step = Infallible;
 
     #[inline(always)]
@@ -58,6 +63,9 @@ impl<S> Steady<S> for General {
 
 /// The fast path of a chain, whose functions' states stand in the flow's entry.
 pub trait SteadyChain {
+    /// As [`Steady::EXISTS`], of all functions.
+    const EXISTS: bool;
+
     /// What its functions have decided.
     type Step;
 
@@ -75,6 +83,8 @@ pub trait SteadyChain {
 }
 
 impl SteadyChain for General {
+    const EXISTS: bool = false;
+
     type Step = Infallible;
 
     #[inline(always)]
@@ -101,6 +111,8 @@ pub(crate) struct SteadyStage<F, S> {
 }
 
 impl<F: Steady<S>, S: Send + 'static> SteadyChain for SteadyStage<F, S> {
+    const EXISTS: bool = F::EXISTS;
+
     type Step = F::Step;
 
     #[inline(always)]
@@ -122,6 +134,8 @@ impl<F: Steady<S>, S: Send + 'static> SteadyChain for SteadyStage<F, S> {
 
 /// The fast path of two chains in a row: in either order, as no step sees what the other one changes.
 impl<A: SteadyChain, B: SteadyChain> SteadyChain for (A, B) {
+    const EXISTS: bool = A::EXISTS && B::EXISTS;
+
     type Step = (A::Step, B::Step);
 
     #[inline(always)]

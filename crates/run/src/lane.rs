@@ -9,23 +9,23 @@
 //! | stage | where | touches | for the next one |
 //! |---|---|---|---|
 //! | receive | the device's [`RxQueue`] | the ring, heads of packets | asks for the first line of each packet |
-//! | classify | `classify/plain.rs` | first line and head of each packet, who owns the shard, its load | writes an [`Arrival`]: headers, key, hash, shard; asks for the line of the index |
+//! | classify | `classify/plain.rs` | first line and head of each packet, its shard's owner and load | writes an [`Arrival`], asks for the line of the index |
 //! | probe | the service: `chain_service/probe.rs` of `nf` | a line of the index of each flow | asks for the lines of the entry |
 //! | run | the service: `chain_service/fast_path.rs` | the entry of each flow, what functions change | collects packets by device |
 //! | emit | [`Output::flush`] | the device's [`TxQueue`](rheostat_io::TxQueue), heads | buffers go home in bulk |
 //!
-//! A chain without state skips classify, place and probe: [`Service::relay`].
+//! A chain without state skips classify and probe: [`Service::relay`].
 //!
 //! What is not usual is put aside where it is noticed, and rejoins the others behind the stage that deals with it:
 //!
-//! - Packets of IPv6, with tags, options, extension headers, of ICMP or of no IP, and those from devices that carry both directions: parsed
-//!   behind the loop of classify (`classify.rs`), and sorted by owner (`Lane::steer`).
+//! - Packets of IPv6, with tags, options, extension headers, of ICMP or of no IP, and those from devices that carry both
+//!   directions: parsed behind the loop of classify (`classify.rs`), and sorted by owner (`Lane::steer`).
 //! - Packets of shards that other lanes own go to these over rings (`handoff`), and are run there at the start of a poll;
 //!   those of a shard that is on its way here are held until it comes (`migration.rs`).
 //! - Fragments first visit the shard where their datagram meets (`fragments.rs`), behind all other packets of the poll.
 //! - Packets that turn round (`hairpin.rs`) and those that a pool is done with (`completion.rs`) come behind those.
-//! - What a function's fast path does not know what to do with, first packets of flows among them, is run by its handlers, in its turn
-//!   (`chain_service/presentation.rs`). For tests, [`Unusual`] sends any share of all packets there.
+//! - Packets that a function's fast path does not decide about, first packets of flows among them, are run by the general
+//!   handlers, in their turn (`chain_service/presentation.rs`). For tests, [`Unusual`] sends any share of all packets there.
 //!
 //! Deferred to the end of a poll: what the operating system has to be told of rings, timers, and shards that leave.
 

@@ -243,14 +243,11 @@ impl Steering {
         self.names_by_tuples
     }
 
-    /// The side that all packets of `device` come from, where that is all that has to be known besides: each key of addresses
-    /// and ports names a flow as it is, and a hash over these places its packets.
+    /// The side that all packets of `device` come from, where that is all that has to be known besides: addresses and ports
+    /// name flows, as they are or reduced to some of them, and a hash over what names a flow places its packets.
     #[inline]
     pub fn plain_side(&self, device: DeviceId) -> Option<Side> {
-        let is_plain = self.names_by_tuples
-            && !self.naming.is_reduced()
-            && self.selection.is_none()
-            && !self.recompute;
+        let is_plain = self.names_by_tuples && self.selection.is_none() && !self.recompute;
         match self.orientations.get(device.index())? {
             Orientation::Inside if is_plain => Some(Side::Inside),
             Orientation::Outside if is_plain => Some(Side::Outside),
@@ -272,6 +269,19 @@ impl Steering {
             return self.orient_reduced(device, key);
         }
         self.orient_whole(device, key)
+    }
+
+    /// Whether a key has to be reduced to the fields that name flows.
+    #[inline]
+    pub fn reduces_keys(&self) -> bool {
+        self.naming.is_reduced()
+    }
+
+    /// What names a flow of an oriented key of a packet from `side`.
+    #[inline]
+    pub fn reduced(&self, key: FlowKey, side: Side) -> FlowKey {
+        let forward = side == Side::Inside;
+        self.naming.reduce(Oriented { key, side, forward }).key
     }
 
     #[inline(never)]

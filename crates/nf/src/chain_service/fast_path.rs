@@ -7,6 +7,12 @@ use rheostat_state::Probe;
 use crate::packet::Packet;
 use crate::steady::SteadyChain;
 
+/// Whether the chain has a fast path: all its functions have one.
+#[inline(always)]
+pub(super) fn exists<C: SteadyChain>(_: &C) -> bool {
+    C::EXISTS
+}
+
 /// Runs the chain on packets up to one of which not all its functions know what to do with it, and returns how many those are:
 /// they are to be forwarded. Each packet has its place in `found` and in `probes`. A function of its own and small, so that
 /// what it works with stays in registers.
@@ -40,7 +46,7 @@ pub(super) fn pass(
     shards: &mut ShardSet,
     counters: &LaneCounters,
 ) -> bool {
-    if !arrival.is_usual {
+    if !exists(chain) || !arrival.is_usual {
         return false;
     }
     let Some(shard) = shards.get_mut(arrival.shard) else { return false };

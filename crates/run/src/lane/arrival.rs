@@ -1,5 +1,7 @@
 //! A packet on its way through a lane, with everything that was found out about it.
 
+use std::collections::VecDeque;
+
 use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_packet::{Burst, FlowKey, Headers, Mbuf};
 use rheostat_state::{FlowHash, FlowHasher};
@@ -56,7 +58,8 @@ pub struct Placed {
 /// stays where it was written: most of a packet's way through a lane, only its handle moves.
 #[derive(Debug, Default)]
 pub struct Arrivals {
-    packets: Vec<Mbuf>,
+    /// Contiguous: it begins at the front of its memory whenever it was empty.
+    packets: VecDeque<Mbuf>,
     /// One per packet from `first` on, and spare ones behind.
     arrivals: Vec<Arrival>,
     /// How many packets have been taken out at the front since there were none.
@@ -66,8 +69,8 @@ pub struct Arrivals {
 impl Arrivals {
     /// Room for `count` packets before memory is asked for.
     pub fn with_capacity(count: usize) -> Arrivals {
-        let (packets, arrivals) = (Vec::with_capacity(count), vec![Arrival::default(); count]);
-        Arrivals { packets, arrivals, first: 0 }
+        let packets = VecDeque::with_capacity(count);
+        Arrivals { packets, arrivals: vec![Arrival::default(); count], first: 0 }
     }
 
     /// Where to write what is found out about the next `count` packets, in order. What was written there before stays.
@@ -96,7 +99,7 @@ impl Arrivals {
         if at != place {
             self.arrivals[at] = self.arrivals[place];
         }
-        self.packets.push(packet);
+        self.packets.push_back(packet);
     }
 
     /// Appends all packets of a burst, about which something was written in the places behind those of all others.
@@ -144,7 +147,7 @@ impl Arrivals {
     pub fn parts(&mut self) -> (&mut [Mbuf], &[Arrival]) {
         let Arrivals { packets, arrivals, first } = self;
         let found = &arrivals[*first..*first + packets.len()];
-        (packets, found)
+        (packets.make_contiguous(), found)
     }
 
     /// Takes all packets out, in order, each with what was found out about it.
@@ -154,22 +157,31 @@ impl Arrivals {
         self.packets.drain(..).zip(&self.arrivals[first..])
     }
 
+    /// Starts at the front again, once all packets are out.
+    #[inline]
+    fn rewind(&mut self) {
+        if self.packets.is_empty() {
+            self.packets.clear();
+            self.first = 0;
+        }
+    }
+
     /// Takes the first `count` packets out, in order.
     #[inline]
-    pub fn drain_first(&mut self, count: usize) -> impl Iterator<Item = Mbuf> {
-        self.first = if count < self.packets.len() { self.first + count } else { 0 };
-        self.packets.drain(..count)
+    pub fn drain_first(&mut self, count: usize, mut take: impl FnMut(Mbuf)) {
+        for packet in self.packets.drain(..count) {
+            take(packet);
+        }
+        self.first += count;
+        self.rewind();
     }
 
     /// Takes the first packet out, with what was found out about it.
     #[inline]
     pub fn take_first(&mut self) -> Option<(Mbuf, &Arrival)> {
-        if self.packets.is_empty() {
-            return None;
-        }
-        let at = self.first;
-        let packet = self.packets.remove(0);
-        self.first = if self.packets.is_empty() { 0 } else { at + 1 };
+        let (packet, at) = (self.packets.pop_front()?, self.first);
+        self.first = at + 1;
+        self.rewind();
         Some((packet, &self.arrivals[at]))
     }
 }

@@ -88,11 +88,13 @@ impl Classifier<'_> {
 
     /// Finds out about the usual packets, and returns the others.
     #[inline(never)]
-    fn usual(&self, mut wanted: Places, burst: &[Mbuf], arrivals: &mut [Arrival]) -> Places {
+    fn usual(&self, wanted: Places, burst: &[Mbuf], arrivals: &mut [Arrival]) -> Places {
         let by_tuples = self.steering.names_by_tuples();
         let mut others = Places::default();
-        while let Some(place) = wanted.pop() {
-            let (packet, arrival) = (&burst[place], &mut arrivals[place]);
+        for (place, (packet, arrival)) in burst.iter().zip(arrivals).enumerate() {
+            if !wanted.contains(place) {
+                continue;
+            }
             arrival.now = self.time.of(packet, self.now);
             if self.unusual.includes(packet.stamp()) {
                 others.add(place);

@@ -36,61 +36,54 @@ impl Classifier<'_> {
         arrivals: &mut [Arrival],
         here: &Here<'_>,
     ) -> Found {
-        match side {
-            Side::Inside => self.plain_from::<true>(burst, arrivals, here),
-            Side::Outside => self.plain_from::<false>(burst, arrivals, here),
+        match (side, self.steering.reduces_keys()) {
+            (Side::Inside, false) => self.plain_from::<true, false>(burst, arrivals, here),
+            (Side::Outside, false) => self.plain_from::<false, false>(burst, arrivals, here),
+            (Side::Inside, true) => self.plain_from::<true, true>(burst, arrivals, here),
+            (Side::Outside, true) => self.plain_from::<false, true>(burst, arrivals, here),
         }
     }
 
-    /// A function of its own for each side, and small, so that what it works with stays in registers.
+    /// A function of its own for each case, and small, so that what it works with stays in registers.
     #[inline(never)]
-    fn plain_from<const INSIDE: bool>(
+    fn plain_from<const INSIDE: bool, const REDUCED: bool>(
         &self,
         burst: &[Mbuf],
         arrivals: &mut [Arrival],
         here: &Here<'_>,
     ) -> Found {
+        let side = if INSIDE { Side::Inside } else { Side::Outside };
         let mut found = Found { left: Places::default(), latest: Time::ZERO };
         for (place, (packet, arrival)) in burst.iter().zip(arrivals).enumerate() {
             let Some((headers, key)) = self.plain_one(packet) else {
                 found.left.add(place);
                 continue;
             };
+            let key = if INSIDE { key } else { key.reversed() };
+            let key = if REDUCED { self.steering.reduced(key, side) } else { key };
+            let covers = if REDUCED { self.steering.kind_of(&key) } else { HashKind::Ports };
             let shard = self.steering.shard_of_hash(packet.hash());
-            if here.ownership.place(shard) != Place::Here {
+            if packet.hash_kind() != covers || here.ownership.place(shard) != Place::Here {
                 found.left.add(place);
                 continue;
             }
-            let key = if INSIDE { key } else { key.reversed() };
             let hash = self.hasher.hash(&key);
             here.shards.prefetch(shard, hash);
             here.loads.count(shard, packet.len());
             let now = self.time.of(packet, self.now);
             found.latest = found.latest.max(now);
-            let side = if INSIDE { Side::Inside } else { Side::Outside };
-            let kind = ArrivalKind::Flow;
-            *arrival = Arrival {
-                headers,
-                key,
-                hash,
-                now,
-                shard,
-                side,
-                forward: INSIDE,
-                kind,
-                is_usual: true,
-            };
+            let (forward, kind, is_usual) = (INSIDE, ArrivalKind::Flow, true);
+            *arrival = Arrival { headers, key, hash, now, shard, side, forward, kind, is_usual };
         }
         found
     }
 
-    /// Layers and key, source first, of a packet that is placed by its device's hash and neither followed nor to be treated as
-    /// unusual.
+    /// Layers and key, source first, of a packet that is neither followed nor to be treated as unusual.
     #[inline(always)]
     fn plain_one(&self, packet: &Mbuf) -> Option<(Headers, FlowKey)> {
-        let is_plain = packet.hash_kind() == HashKind::Ports
-            && packet.mark() == 0
-            && !self.unusual.includes(packet.stamp());
-        if is_plain { usual::v4(packet) } else { None }
+        match packet.mark() == 0 && !self.unusual.includes(packet.stamp()) {
+            true => usual::v4(packet),
+            false => None,
+        }
     }
 }

@@ -2,7 +2,7 @@ use std::net::Ipv4Addr;
 
 use rheostat_base::{DeviceId, LaneId, ShardId};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
-use rheostat_packet::{HashKind, Mempool, MempoolConfig, PoolCache, usual};
+use rheostat_packet::{Mempool, MempoolConfig, PoolCache, usual};
 use rheostat_steer::{HashKey, Orientation, PacketSet, Protocols, Side};
 
 use super::*;
@@ -176,12 +176,17 @@ fn plain_packets_are_found_out_about_as_others_are() {
     let mut cache = PoolCache::new(pool);
     let sides = vec![Orientation::Inside, Orientation::Outside];
     let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, sides).unwrap();
+    let address = PacketSet::address(rheostat_steer::Whose::Outer, 24, 64);
+    let reduced = steering.clone().with_sets(&address, &address).unwrap();
     let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
-    for (device, side) in [Side::Inside, Side::Outside].into_iter().enumerate() {
+    let sides = [Side::Inside, Side::Outside].into_iter().enumerate();
+    for ((device, side), steering) in
+        sides.flat_map(|side| [&steering, &reduced].map(|steering| (side, steering)))
+    {
         let device = DeviceId(device as u8);
         assert_eq!(steering.plain_side(device), Some(side));
         let mut by = Classifier {
-            steering: &steering,
+            steering,
             hasher: &hasher,
             time: TimeSource::Packet,
             now: Time::ZERO,
@@ -198,18 +203,21 @@ fn plain_packets_are_found_out_about_as_others_are() {
                 && let Some((_, key)) = usual::v4(&packet)
             {
                 let key = steering.orient(device, key).key;
-                packet.set_hash(steering.hash(&key, HashKind::Ports), HashKind::Ports);
+                let kind = steering.kind_of(&key);
+                packet.set_hash(steering.hash(&key, kind), kind);
             }
             packet.set_mark(u8::from(place == followed));
             burst.push(packet);
         }
-        let shard = by.one(&burst[2]).unwrap().shard;
+        let shard_of = |place: usize| by.one(&burst[place]).unwrap().shard;
+        let shard = shard_of(2);
+        let in_others = [0].into_iter().filter(|&place| shard_of(place) != shard).collect();
         let owned = |owner: u16| vec![LaneId(owner); 128];
         let mut elsewhere = owned(0);
         elsewhere[shard.index()] = LaneId(1);
         for (owners, unusual, plain) in [
             (owned(0), Unusual::default(), vec![0, 2]),
-            (elsewhere, Unusual::default(), vec![0]),
+            (elsewhere, Unusual::default(), in_others),
             (owned(1), Unusual::default(), vec![]),
             (owned(0), Unusual::ALL, vec![]),
         ] {
