@@ -4,7 +4,7 @@ pub use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 pub use rheostat_packet::checksum::{Validity, judge_packet};
 pub use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig};
 pub use rheostat_run::{
-    AnyDesk, Arrival, ArrivalKind, Arrivals, Desk, Lost, Output, Placed, Pool, PoolConfig,
+    AnyDesk, Batch, Desk, HandoffPacket, Lost, Output, PacketInfo, PacketKind, Pool, PoolConfig,
     PoolError, PoolReport, Reply, Service, ShardSet, Stepped,
 };
 pub use rheostat_run::{

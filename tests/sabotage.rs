@@ -8,7 +8,7 @@ use rheostat_io::{FaultConfig, Pacing};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::{Burst, FlowKey, LinkType};
 use rheostat_run::invariant::check_monotone;
-use rheostat_run::{Arrivals, Output, Placed, Service, ShardSet, Violation};
+use rheostat_run::{Batch, HandoffPacket, Output, Service, ShardSet, Violation};
 use rheostat_state::FlowHasher;
 use rheostat_testkit::flows::Flows;
 use rheostat_testkit::spliced::Spliced;
@@ -143,9 +143,9 @@ enum Deed {
 }
 
 impl Service for Misdeed {
-    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
-        let mut honest = Arrivals::default();
-        for (packet, &arrival) in arrivals.drain() {
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        let mut honest = Batch::default();
+        for (packet, &info) in batch.drain() {
             self.seen += 1;
             match self.deed {
                 Deed::Swallow if self.seen == self.at => {
@@ -154,13 +154,13 @@ impl Service for Misdeed {
                 }
                 Deed::CountTwice if self.seen == self.at => out.counters().consumed.increment(),
                 Deed::ForgetFlow if self.seen == self.at => {
-                    let shard = shards.get_mut(arrival.shard).expect("the lane's own");
-                    let flow = shard.table.find_now(arrival.hash, &arrival.key);
+                    let shard = shards.get_mut(info.shard).expect("the lane's own");
+                    let flow = shard.table.find_now(info.hash, &info.key);
                     assert!(shard.table.remove(flow.expect("a flow seen before")));
                 }
                 _ => {}
             }
-            honest.push(Placed { packet, arrival });
+            honest.push(HandoffPacket { packet, info });
         }
         self.firewall.process(&mut honest, shards, out);
     }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use rheostat::service::{
-    AnyDesk, Arrival, ArrivalKind, Arrivals, Desk, Output, Placed, Reply, Service, ShardSet,
+    AnyDesk, Batch, Desk, HandoffPacket, Output, PacketInfo, PacketKind, Reply, Service, ShardSet,
 };
 use rheostat::service::{
     Ethernet, FrameBuilder, LinkType, Payload, Transport, Validity, judge_packet,
@@ -75,9 +75,9 @@ pub(crate) struct KeyValue {
 }
 
 impl Service for KeyValue {
-    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet, out: &mut Output) {
-        for (packet, &arrival) in arrivals.drain() {
-            let placed = Placed { packet, arrival };
+    fn process(&mut self, batch: &mut Batch, _: &mut ShardSet, out: &mut Output) {
+        for (packet, &info) in batch.drain() {
+            let placed = HandoffPacket { packet, info };
             let request = data(&placed).map(Request::parse);
             let (refused, reason) = match request {
                 Err(reason) => (Some(placed), reason),
@@ -89,7 +89,7 @@ impl Service for KeyValue {
                     (self.desk.pass(placed, reply), DropReason::PoolFull)
                 }
             };
-            if let Some(Placed { packet, .. }) = refused {
+            if let Some(HandoffPacket { packet, .. }) = refused {
                 out.drop(packet, reason);
             }
         }
@@ -101,11 +101,11 @@ impl Service for KeyValue {
 
     fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, _: Time) {
         while let Some(Reply { placed, outcome }) = self.desk.next_reply() {
-            let Placed { packet, arrival } = &placed;
+            let HandoffPacket { packet, info } = &placed;
             let text = match outcome {
                 Ok(Ok((request, digest))) => {
-                    let shard = shards.get_mut(arrival.shard).expect("a reply meets its shard");
-                    carry_out(shard.split().1, arrival.key, request, digest)
+                    let shard = shards.get_mut(info.shard).expect("a reply meets its shard");
+                    carry_out(shard.split().1, info.key, request, digest)
                 }
                 Ok(Err(refusal)) => refusal.to_string(),
                 Err(_lost) => {
@@ -127,9 +127,9 @@ impl Service for KeyValue {
 }
 
 /// The data of a datagram to the service.
-fn data(Placed { packet, arrival }: &Placed) -> Result<&[u8], DropReason> {
-    let headers = &arrival.headers;
-    let is_whole = arrival.kind == ArrivalKind::Flow && headers.fragment.is_none();
+fn data(HandoffPacket { packet, info }: &HandoffPacket) -> Result<&[u8], DropReason> {
+    let headers = &info.headers;
+    let is_whole = info.kind == PacketKind::Flow && headers.fragment.is_none();
     let is_tagged = headers.zone != 0;
     if !is_whole || is_tagged || headers.protocol != protocol::UDP || packet.is_chained() {
         return Err(DropReason::NoListener);
@@ -146,8 +146,8 @@ fn data(Placed { packet, arrival }: &Placed) -> Result<&[u8], DropReason> {
 }
 
 /// The frame that answers a request.
-fn answer(Placed { packet, arrival }: &Placed, text: &str) -> Vec<u8> {
-    let Arrival { key, forward, .. } = *arrival;
+fn answer(HandoffPacket { packet, info }: &HandoffPacket, text: &str) -> Vec<u8> {
+    let PacketInfo { key, forward, .. } = *info;
     let key = if forward { key.reversed() } else { key };
     let udp = Transport::Udp { ports: (key.first_port(), key.second_port()) };
     let frame = FrameBuilder::new(key.first(), key.second(), udp, Payload::Bytes(text.as_bytes()));

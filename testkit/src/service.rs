@@ -2,7 +2,7 @@
 
 use rheostat_base::DeviceId;
 use rheostat_packet::Mbuf;
-use rheostat_run::{Arrival, Arrivals, Output, Service, ShardSet};
+use rheostat_run::{Batch, Output, PacketInfo, Service, ShardSet};
 
 /// A service with state that hands each packet to a closure.
 struct PerPacket<F> {
@@ -12,7 +12,7 @@ struct PerPacket<F> {
 /// A service that calls `handle` for each packet, which sends, consumes or drops it.
 pub fn per_packet<F>(handle: F) -> Box<dyn Service>
 where
-    F: FnMut(Mbuf, &Arrival, &mut ShardSet, &mut Output) + Send + 'static,
+    F: FnMut(Mbuf, &PacketInfo, &mut ShardSet, &mut Output) + Send + 'static,
 {
     Box::new(PerPacket { handle })
 }
@@ -27,26 +27,26 @@ pub fn bounce() -> Box<dyn Service> {
 ///
 /// # Panics
 /// When the lane does not own the packet's shard, or the table is full.
-pub fn note_order(packet: &Mbuf, arrival: &Arrival, shards: &mut ShardSet, out: &Output) {
-    let shard = shards.get_mut(arrival.shard).expect("a packet meets its shard");
-    if shard.table.find_now(arrival.hash, &arrival.key).is_none() {
-        shard.table.insert(arrival.hash, &arrival.key, arrival.now).expect("room");
+pub fn note_order(packet: &Mbuf, info: &PacketInfo, shards: &mut ShardSet, out: &Output) {
+    let shard = shards.get_mut(info.shard).expect("a packet meets its shard");
+    if shard.table.find_now(info.hash, &info.key).is_none() {
+        shard.table.insert(info.hash, &info.key, info.now).expect("room");
         out.counters().flows_created.increment();
     }
-    let flow = shard.table.find_now(arrival.hash, &arrival.key).expect("there now");
+    let flow = shard.table.find_now(info.hash, &info.key).expect("there now");
     let mut flow = shard.table.flow(flow).expect("there now");
-    if flow.note_arrival(arrival.forward, packet.device(), packet.stamp()) {
+    if flow.note_arrival(info.forward, packet.device(), packet.stamp()) {
         out.counters().reordered.increment();
     }
 }
 
 impl<F> Service for PerPacket<F>
 where
-    F: FnMut(Mbuf, &Arrival, &mut ShardSet, &mut Output) + Send + 'static,
+    F: FnMut(Mbuf, &PacketInfo, &mut ShardSet, &mut Output) + Send + 'static,
 {
-    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
-        for (packet, arrival) in arrivals.drain() {
-            (self.handle)(packet, arrival, shards, out);
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        for (packet, info) in batch.drain() {
+            (self.handle)(packet, info, shards, out);
         }
     }
 }

@@ -262,11 +262,11 @@ fn a_seed_of_the_service_repeats_itself() {
 struct Backwards(KeyValue);
 
 impl Service for Backwards {
-    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
         let placed: Vec<_> =
-            arrivals.drain().map(|(packet, &arrival)| Placed { packet, arrival }).collect();
-        placed.into_iter().rev().for_each(|placed| arrivals.push(placed));
-        self.0.process(arrivals, shards, out);
+            batch.drain().map(|(packet, &info)| HandoffPacket { packet, info }).collect();
+        placed.into_iter().rev().for_each(|placed| batch.push(placed));
+        self.0.process(batch, shards, out);
     }
 
     fn desk(&mut self) -> Option<&mut dyn AnyDesk> {

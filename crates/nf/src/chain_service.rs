@@ -22,7 +22,7 @@ use rheostat_base::{DropReason, ShardId, Time};
 use rheostat_ip::Stack;
 use rheostat_packet::{Burst, Mbuf};
 use rheostat_run::{
-    Arrival, ArrivalKind, Arrivals, BurstStage, Figures, Output, Routes, Service, ShardSet,
+    Batch, BurstStage, Figures, Output, PacketInfo, PacketKind, Routes, Service, ShardSet,
 };
 use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTracker};
 use rheostat_state::{FlowId, Probe, Shard, StateLayout, TableConfig};
@@ -123,28 +123,28 @@ impl<C: Chain> ChainService<C> {
     /// The third stage: runs the chain on each packet and does what it decides.
     fn run(
         &mut self,
-        arrivals: &mut Arrivals,
+        batch: &mut Batch,
         probes: &[Probe],
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
-        debug_assert_eq!(arrivals.len(), probes.len(), "every packet has been probed");
+        debug_assert_eq!(batch.len(), probes.len(), "every packet has been probed");
         let mut probes = probes;
         while fast_path::exists(&self.chain.steady()) {
-            let (packets, found) = arrivals.parts();
+            let (packets, found) = batch.parts();
             let chain = self.chain.steady();
             let passed = fast_path::run(&chain, packets, found, probes, shards, out.counters());
             drop(chain);
-            arrivals.drain_first(passed, |packet| {
+            batch.drain_first(passed, |packet| {
                 let device = self.routes.out_of(packet.device());
                 out.send(device, packet);
             });
-            let Some((packet, arrival)) = arrivals.take_first() else { return };
-            self.run_general(packet, arrival, probes[passed], shards, out);
+            let Some((packet, info)) = batch.take_first() else { return };
+            self.run_general(packet, info, probes[passed], shards, out);
             probes = &probes[passed + 1..];
         }
-        for ((packet, arrival), &probe) in arrivals.drain().zip(probes) {
-            self.run_general(packet, arrival, probe, shards, out);
+        for ((packet, info), &probe) in batch.drain().zip(probes) {
+            self.run_general(packet, info, probe, shards, out);
         }
     }
 
@@ -153,14 +153,14 @@ impl<C: Chain> ChainService<C> {
     fn run_general(
         &mut self,
         mut packet: Mbuf,
-        arrival: &Arrival,
+        info: &PacketInfo,
         probe: Probe,
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
-        out.set_now(arrival.now);
-        let verdict = self.evaluate(&mut packet, arrival, probe, shards, out);
-        self.apply_verdict(packet, arrival.side, verdict, out);
+        out.set_now(info.now);
+        let verdict = self.evaluate(&mut packet, info, probe, shards, out);
+        self.apply_verdict(packet, info.side, verdict, out);
         self.send_originated(out);
     }
 
@@ -169,20 +169,20 @@ impl<C: Chain> ChainService<C> {
     fn evaluate(
         &mut self,
         packet: &mut Mbuf,
-        arrival: &Arrival,
+        info: &PacketInfo,
         probe: Probe,
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Outcome<Verdict> {
         let followed = packet.mark() != 0;
-        let known = followed && self.note_lookup(packet, arrival, shards, out);
+        let known = followed && self.note_lookup(packet, info, shards, out);
         let verdict = match C::SHARED {
-            true => self.evaluate_alone(packet, arrival, probe, shards, out),
-            false => self.evaluate_owned(packet, arrival, probe, shards, out),
+            true => self.evaluate_alone(packet, info, probe, shards, out),
+            false => self.evaluate_owned(packet, info, probe, shards, out),
         };
         if followed {
             let made = self.outbox.made();
-            self.note_decisions(packet, arrival, known, made, shards, out);
+            self.note_decisions(packet, info, known, made, shards, out);
         }
         verdict
     }
@@ -265,15 +265,15 @@ impl<C: Chain> Service for ChainService<C> {
         C::STATEFUL
     }
 
-    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
         let mut probes = std::mem::take(&mut self.probes);
-        probe::all(arrivals.found(), shards, &mut probes);
+        probe::all(batch.found(), shards, &mut probes);
         out.end_stage(BurstStage::Probe);
         self.open_transactions(out);
         match self.stack {
-            Some(_) => self.run_routed(arrivals, &probes, shards, out),
-            None if C::SHARED => self.run_shared(arrivals, &probes, shards, out),
-            None => self.run(arrivals, &probes, shards, out),
+            Some(_) => self.run_routed(batch, &probes, shards, out),
+            None if C::SHARED => self.run_shared(batch, &probes, shards, out),
+            None => self.run(batch, &probes, shards, out),
         }
         probes.clear();
         self.probes = probes;
@@ -356,6 +356,6 @@ impl<C: Chain> Service for ChainService<C> {
 
 /// Whether the packet is looked up in a flow table.
 #[inline]
-fn has_key(arrival: &Arrival) -> bool {
-    matches!(arrival.kind, ArrivalKind::Flow | ArrivalKind::IcmpError)
+fn has_key(info: &PacketInfo) -> bool {
+    matches!(info.kind, PacketKind::Flow | PacketKind::IcmpError)
 }

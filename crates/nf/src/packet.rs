@@ -9,7 +9,7 @@ use rheostat_packet::wire::{
     replace_endpoint,
 };
 use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, tuple};
-use rheostat_run::{Arrival, ArrivalKind};
+use rheostat_run::{PacketInfo, PacketKind};
 use rheostat_steer::Side;
 
 use crate::packet_log::PacketLog;
@@ -19,7 +19,7 @@ use crate::packet_log::PacketLog;
 #[derive(Debug)]
 pub struct Packet<'a> {
     mbuf: &'a mut Mbuf,
-    arrival: &'a Arrival,
+    info: &'a PacketInfo,
     /// Whether a function has changed addresses or ports.
     rewritten: bool,
     /// Where it is kept what the packet was before it is changed, if it may have to be so again.
@@ -31,18 +31,18 @@ const TRANSPORT: usize = 20;
 
 impl<'a> Packet<'a> {
     #[inline]
-    pub(crate) fn new(mbuf: &'a mut Mbuf, arrival: &'a Arrival) -> Packet<'a> {
-        Packet { mbuf, arrival, rewritten: false, log: None }
+    pub(crate) fn new(mbuf: &'a mut Mbuf, info: &'a PacketInfo) -> Packet<'a> {
+        Packet { mbuf, info, rewritten: false, log: None }
     }
 
     /// A packet whose changes can be undone by `log`.
     #[inline]
     pub(crate) fn logged(
         mbuf: &'a mut Mbuf,
-        arrival: &'a Arrival,
+        info: &'a PacketInfo,
         log: &'a mut PacketLog,
     ) -> Packet<'a> {
-        Packet { mbuf, arrival, rewritten: false, log: Some(log) }
+        Packet { mbuf, info, rewritten: false, log: Some(log) }
     }
 
     /// Keeps the first `count` bytes, which are about to be changed.
@@ -57,13 +57,13 @@ impl<'a> Packet<'a> {
     /// it, with its new addresses and ports. (A later fragment then has no ports in it.)
     #[inline]
     pub fn key(&self) -> FlowKey {
-        if self.rewritten { self.rewritten_key() } else { self.arrival.key }
+        if self.rewritten { self.rewritten_key() } else { self.info.key }
     }
 
     /// The key under which the packet arrived, whatever has become of it.
     #[inline]
     pub fn arrival_key(&self) -> &FlowKey {
-        &self.arrival.key
+        &self.info.key
     }
 
     #[cold]
@@ -74,7 +74,7 @@ impl<'a> Packet<'a> {
             Tuple::Flow(key) | Tuple::IcmpError(key) | Tuple::Fragment(key, _) => {
                 if self.is_forward() { key } else { key.reversed() }
             }
-            Tuple::None => self.arrival.key,
+            Tuple::None => self.info.key,
         }
     }
 
@@ -85,8 +85,8 @@ impl<'a> Packet<'a> {
     #[inline]
     pub fn rewrite(&mut self) -> Result<Rewrite<'_>, RewriteError> {
         self.rewritten = true;
-        self.keep(usize::from(self.arrival.headers.l4) + TRANSPORT);
-        Rewrite::new(self.mbuf.data_mut(), &self.arrival.headers)
+        self.keep(usize::from(self.info.headers.l4) + TRANSPORT);
+        Rewrite::new(self.mbuf.data_mut(), &self.info.headers)
     }
 
     /// Replaces one endpoint of a packet of TCP or UDP, and adjusts the checksums.
@@ -100,8 +100,8 @@ impl<'a> Packet<'a> {
         endpoint: (IpAddr, u16),
     ) -> Result<(), RewriteError> {
         self.rewritten = true;
-        self.keep(usize::from(self.arrival.headers.l4) + TRANSPORT);
-        replace_endpoint(self.mbuf.data_mut(), &self.arrival.headers, end, endpoint)
+        self.keep(usize::from(self.info.headers.l4) + TRANSPORT);
+        replace_endpoint(self.mbuf.data_mut(), &self.info.headers, end, endpoint)
     }
 
     /// The packet that this ICMP error quotes, to be given other endpoints.
@@ -112,7 +112,7 @@ impl<'a> Packet<'a> {
         self.rewritten = true;
         // What is quoted may have headers of any length.
         self.keep(usize::MAX);
-        Quoted::new(self.mbuf.data_mut(), &self.arrival.headers)
+        Quoted::new(self.mbuf.data_mut(), &self.info.headers)
     }
 
     /// The packet's own addresses, source first, without ports: for an ICMP error not those of the
@@ -125,7 +125,7 @@ impl<'a> Packet<'a> {
     /// filled. `None` when there is no room in front of the packet. From then on the packet is no
     /// longer the one its headers describe, so this is for the last function of a chain.
     pub fn encapsulate(&mut self, count: usize) -> Option<&mut [u8]> {
-        let link = usize::from(self.arrival.headers.l3);
+        let link = usize::from(self.info.headers.l3);
         self.keep(link);
         self.mbuf.prepend(count)?;
         let data = self.mbuf.data_mut();
@@ -136,13 +136,13 @@ impl<'a> Packet<'a> {
     /// The side the packet came from.
     #[inline]
     pub fn side(&self) -> Side {
-        self.arrival.side
+        self.info.side
     }
 
     /// Whether the packet travels from the key's first endpoint to its second.
     #[inline]
     pub fn is_forward(&self) -> bool {
-        self.arrival.forward
+        self.info.forward
     }
 
     /// The device the packet arrived on.
@@ -154,7 +154,7 @@ impl<'a> Packet<'a> {
     /// Where the headers lie.
     #[inline]
     pub fn headers(&self) -> &Headers {
-        &self.arrival.headers
+        &self.info.headers
     }
 
     /// Bytes of the packet, link header included.
@@ -204,11 +204,11 @@ impl<'a> Packet<'a> {
     /// Sets type of service or traffic class, and the checksum of IPv4 with it; without IP, nothing.
     #[inline]
     pub fn set_traffic_class(&mut self, class: u8) {
-        let Headers { l3, l4, .. } = self.arrival.headers;
+        let Headers { l3, l4, .. } = self.info.headers;
         self.keep(l4.into());
         let l3 = usize::from(l3);
         let Some(ip) = self.mbuf.data_mut().get_mut(l3..) else { return };
-        match self.arrival.headers.network {
+        match self.info.headers.network {
             Network::Ipv4 => {
                 if let Ok(mut ip) = Ipv4PacketMut::new(ip) {
                     ip.set_tos(class);
@@ -244,13 +244,13 @@ impl<'a> Packet<'a> {
     /// Whether this is an ICMP error about a packet of the flow, not one of its own packets.
     #[inline]
     pub fn is_icmp_error(&self) -> bool {
-        self.arrival.kind == ArrivalKind::IcmpError
+        self.info.kind == PacketKind::IcmpError
     }
 
     /// Whether this is a fragment without the transport header.
     #[inline]
     pub fn is_later_fragment(&self) -> bool {
-        self.arrival.headers.fragment.is_some_and(|fragment| fragment.offset > 0)
+        self.info.headers.fragment.is_some_and(|fragment| fragment.offset > 0)
     }
 
     /// The TCP header, if the packet has one.

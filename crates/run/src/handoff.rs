@@ -10,7 +10,7 @@ use rheostat_base::{LaneId, ShardId};
 use rheostat_state::Shard;
 
 use self::link::{Delivery, Receiver, Sender};
-use crate::lane::Placed;
+use crate::lane::HandoffPacket;
 use crate::waker::Waker;
 
 /// What passes between lanes beside packets.
@@ -40,7 +40,7 @@ pub(crate) enum Parcel {
 /// Bytes of the rings between `lanes` lanes of a run with `shards` shards, each for at least `capacity` packets.
 pub fn handoff_bytes(lanes: usize, capacity: usize, shards: usize) -> usize {
     // What a parcel holds is a pointer and a few numbers, whatever the service keeps.
-    let link = capacity.next_power_of_two() * size_of::<Placed>()
+    let link = capacity.next_power_of_two() * size_of::<HandoffPacket>()
         + shards.next_power_of_two() * link::parcel_bytes::<Parcel>();
     lanes * lanes.saturating_sub(1) * link
 }
@@ -51,7 +51,7 @@ pub struct Handoff {
     /// To every other lane; none to itself.
     outbound: Vec<Option<Outbound>>,
     /// From every other lane; none from itself.
-    inbound: Vec<Option<Receiver<Placed, Parcel>>>,
+    inbound: Vec<Option<Receiver<HandoffPacket, Parcel>>>,
     /// One per lane, of the worker that runs it; none before the workers are known.
     wakers: Vec<Arc<Waker>>,
     /// Where the next round of taking starts, so that no sender is always last.
@@ -60,9 +60,9 @@ pub struct Handoff {
 
 #[derive(Debug)]
 struct Outbound {
-    link: Sender<Placed, Parcel>,
+    link: Sender<HandoffPacket, Parcel>,
     /// Packets of this poll, published together.
-    staged: Vec<Placed>,
+    staged: Vec<HandoffPacket>,
 }
 
 impl Handoff {
@@ -110,14 +110,14 @@ impl Handoff {
     ///
     /// # Panics
     /// When `to` is this lane: a packet that is home already is not handed off.
-    pub fn stage(&mut self, to: LaneId, packet: Placed) {
+    pub fn stage(&mut self, to: LaneId, packet: HandoffPacket) {
         let outbound = self.outbound[to.index()].as_mut();
         outbound.expect("a packet is handed to another lane").staged.push(packet);
     }
 
     /// Sends what was laid aside. Packets for which a ring has no room are passed to `refused`, oldest
     /// first. Returns how many were sent.
-    pub fn publish(&mut self, mut refused: impl FnMut(Placed)) -> usize {
+    pub fn publish(&mut self, mut refused: impl FnMut(HandoffPacket)) -> usize {
         let mut sent = 0;
         for (to, outbound) in self.outbound.iter_mut().enumerate() {
             let Some(Outbound { link, staged }) = outbound else { continue };
@@ -146,7 +146,11 @@ impl Handoff {
     }
 
     /// Takes up to `limit` packets from each sender, and the parcels between them, in order per sender.
-    pub(crate) fn take(&mut self, limit: usize, mut f: impl FnMut(Delivery<Placed, Parcel>)) {
+    pub(crate) fn take(
+        &mut self,
+        limit: usize,
+        mut f: impl FnMut(Delivery<HandoffPacket, Parcel>),
+    ) {
         let lanes = self.inbound.len();
         self.start = (self.start + 1) % lanes.max(1);
         for step in 0..lanes {

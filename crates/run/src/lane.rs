@@ -9,7 +9,7 @@
 //! | stage | where | touches | for the next one |
 //! |---|---|---|---|
 //! | receive | the device's [`RxQueue`] | the ring, heads of packets | asks for the first line of each packet |
-//! | classify | `classify/plain.rs` | first line and head of each packet, its shard's owner and load | writes an [`Arrival`], asks for the line of the index |
+//! | classify | `classify/plain.rs` | first line and head of each packet, its shard's owner and load | writes an [`PacketInfo`], asks for the line of the index |
 //! | probe | the service: `chain_service/probe.rs` of `nf` | a line of the index of each flow | asks for the lines of the entry |
 //! | run | the service: `chain_service/fast_path.rs` | the entry of each flow, what functions change | collects packets by device |
 //! | emit | [`Output::flush`] | the device's [`TxQueue`](rheostat_io::TxQueue), heads | buffers go home in bulk |
@@ -29,7 +29,6 @@
 //!
 //! Deferred to the end of a poll: what the operating system has to be told of rings, timers, and shards that leave.
 
-mod arrival;
 mod classify;
 mod completion;
 mod config;
@@ -37,13 +36,14 @@ mod fragments;
 mod hairpin;
 mod migration;
 mod output;
+mod packet_info;
 mod tap;
 mod unusual;
 
-pub use arrival::{Arrival, ArrivalKind, Arrivals, Placed};
 pub use config::{LaneConfig, Routes, TimeSource};
 pub use migration::LaneTimes;
 pub use output::Output;
+pub use packet_info::{Batch, HandoffPacket, PacketInfo, PacketKind};
 pub use unusual::{Unusual, UnusualError};
 
 use std::os::fd::BorrowedFd;
@@ -107,14 +107,14 @@ pub struct Lane {
     /// The latest time of any packet, which is what timers go by when packets carry the time.
     latest: Time,
     burst: Burst,
-    arrivals: Arrivals,
-    fragments: Vec<Placed>,
+    batch: Batch,
+    fragments: Vec<HandoffPacket>,
 }
 
 /// What other lanes sent, to be looked at in this order behind the packets of shards that are here.
 enum Other {
     /// A packet of a shard that is not.
-    Packet(Placed),
+    Packet(HandoffPacket),
     /// A shard, from a lane that had switched so many.
     Shard(Box<Shard>, u64),
 }
@@ -154,7 +154,7 @@ impl Lane {
             polled: Time::ZERO,
             latest: Time::ZERO,
             burst: Burst::new(),
-            arrivals: Arrivals::with_capacity(2 * BURST),
+            batch: Batch::with_capacity(2 * BURST),
             fragments: Vec::new(),
         }
     }
@@ -333,7 +333,7 @@ impl Lane {
     fn take_handed_off(&mut self) -> usize {
         let Lane {
             handoff,
-            arrivals,
+            batch,
             fragments,
             latest,
             ownership,
@@ -348,19 +348,19 @@ impl Lane {
         handoff.take(BURST, |delivery| match delivery {
             Delivery::Packet(placed) => {
                 taken += 1;
-                *latest = (*latest).max(placed.arrival.now);
+                *latest = (*latest).max(placed.info.now);
                 if placed.packet.mark() != 0 {
                     out.tap().note(&placed.packet, Step::Taken);
                 }
-                if ownership.place(placed.arrival.shard) != Place::Here {
+                if ownership.place(placed.info.shard) != Place::Here {
                     return others.push(Other::Packet(placed));
                 }
-                loads.count(placed.arrival.shard, placed.packet.len());
-                match placed.arrival.kind {
-                    ArrivalKind::Fragment => fragments.push(placed),
+                loads.count(placed.info.shard, placed.packet.len());
+                match placed.info.kind {
+                    PacketKind::Fragment => fragments.push(placed),
                     _ => {
-                        shards.prefetch(placed.arrival.shard, placed.arrival.hash);
-                        arrivals.push(placed);
+                        shards.prefetch(placed.info.shard, placed.info.hash);
+                        batch.push(placed);
                     }
                 }
             }
@@ -429,51 +429,51 @@ impl Lane {
             bytes += packet.len() as u64;
         }
         self.counters.received_bytes.add(bytes);
-        let Lane { steering, hasher, time, unusual, burst, arrivals, .. } = self;
+        let Lane { steering, hasher, time, unusual, burst, batch, .. } = self;
         let by = Classifier { steering, hasher, time: *time, now, unusual: *unusual };
-        let (first, count) = (arrivals.len(), burst.len());
+        let (first, count) = (batch.len(), burst.len());
         let mut left = Places::first(count);
         if let Some(side) = steering.plain_side(device) {
             let Lane { ownership, shards, loads, .. } = self;
             let found =
-                by.plain(side, burst, arrivals.spare(count), &Here { ownership, shards, loads });
+                by.plain(side, burst, batch.spare(count), &Here { ownership, shards, loads });
             self.latest = self.latest.max(found.latest);
             left = found.left;
             if left.is_empty() {
-                return arrivals.commit_all(burst);
+                return batch.commit_all(burst);
             }
         }
-        let malformed = by.all(left, burst, arrivals.spare(count));
+        let malformed = by.all(left, burst, batch.spare(count));
         let mut burst = std::mem::take(burst);
         for (place, packet) in burst.drain(..).enumerate() {
             if !left.contains(place) {
-                self.arrivals.commit(packet, first + place);
+                self.batch.commit(packet, first + place);
                 continue;
             }
             if malformed.contains(place) {
                 self.out.drop(packet, DropReason::Malformed);
                 continue;
             }
-            let arrival = self.arrivals.written(first + place);
-            let (shard, kind) = (arrival.shard, arrival.kind);
-            self.latest = self.latest.max(arrival.now);
+            let info = self.batch.written(first + place);
+            let (shard, kind) = (info.shard, info.kind);
+            self.latest = self.latest.max(info.now);
             if packet.mark() != 0 {
                 let owner = self.ownership.destination(shard);
-                note_place(self.out.tap(), &packet, arrival, (self.id, owner));
+                note_place(self.out.tap(), &packet, info, (self.id, owner));
             }
             if self.ownership.place(shard) != Place::Here || self.took_detour(&packet, shard) {
-                let arrival = *arrival;
+                let info = *info;
                 // Should it stay here, it is written down no further behind than it was.
-                self.bring_received_home(Placed { packet, arrival });
+                self.bring_received_home(HandoffPacket { packet, info });
                 continue;
             }
             self.loads.count(shard, packet.len());
-            if kind == ArrivalKind::Fragment {
-                let arrival = *arrival;
-                self.fragments.push(Placed { packet, arrival });
+            if kind == PacketKind::Fragment {
+                let info = *info;
+                self.fragments.push(HandoffPacket { packet, info });
             } else {
-                self.shards.prefetch(shard, arrival.hash);
-                self.arrivals.commit(packet, first + place);
+                self.shards.prefetch(shard, info.hash);
+                self.batch.commit(packet, first + place);
             }
         }
     }
@@ -495,9 +495,9 @@ impl Lane {
     }
 
     fn process(&mut self) {
-        while !self.arrivals.is_empty() {
-            self.service.process(&mut self.arrivals, &mut self.shards, &mut self.out);
-            debug_assert!(self.arrivals.is_empty(), "a service leaves no packet behind");
+        while !self.batch.is_empty() {
+            self.service.process(&mut self.batch, &mut self.shards, &mut self.out);
+            debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
             if self.out.has_returning() {
                 self.take_back();
             }

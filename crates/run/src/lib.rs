@@ -23,7 +23,7 @@ pub use figures::{Estimate, Figures, Ranking};
 pub use handoff::handoff_bytes;
 pub use invariant::Violation;
 pub use lane::{
-    Arrival, ArrivalKind, Arrivals, Lane, LaneConfig, LaneTimes, Output, Placed, Routes,
+    Batch, HandoffPacket, Lane, LaneConfig, LaneTimes, Output, PacketInfo, PacketKind, Routes,
     TimeSource, Unusual, UnusualError,
 };
 pub use load::{LoadReporting, ShardLoads};

@@ -5,7 +5,7 @@ use rheostat_packet::Burst;
 use rheostat_state::Shard;
 
 use crate::figures::Figures;
-use crate::lane::{Arrivals, Output};
+use crate::lane::{Batch, Output};
 use crate::pool::AnyDesk;
 use crate::shard_set::ShardSet;
 
@@ -22,9 +22,9 @@ pub trait Service: Send + 'static {
         true
     }
 
-    /// Processes packets of shards that the lane owns, in order, and leaves `arrivals` empty: each
+    /// Processes packets of shards that the lane owns, in order, and leaves `batch` empty: each
     /// packet goes to `out`, or to the service's desk, or is freed and counted as consumed or dropped.
-    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output);
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output);
 
     /// The service's desk at a [`crate::Pool`], if it has one.
     #[inline(always)]
@@ -39,7 +39,7 @@ pub trait Service: Send + 'static {
     /// Sends on the packets that a poll at `now` received, all from one device, and leaves `burst` empty.
     /// Only called for a service that keeps no state, which has to say how.
     fn relay(&mut self, _burst: &mut Burst, _out: &mut Output, _now: Time) {
-        unreachable!("a service that keeps state is given arrivals")
+        unreachable!("a service that keeps state is given batch")
     }
 
     /// Does what is due by `now` without a packet to cause it: timers, periodic handlers. A bounded

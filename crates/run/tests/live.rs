@@ -19,8 +19,7 @@ use rheostat_io::{
 };
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
-    Arrivals, LaneSample, Move, Output, Polling, RunReport, Runtime, RuntimeConfig, Service,
-    ShardSet,
+    Batch, LaneSample, Move, Output, Polling, RunReport, Runtime, RuntimeConfig, Service, ShardSet,
 };
 use rheostat_steer::{HashKey, Orientation, Steering};
 
@@ -69,14 +68,14 @@ struct Counting {
 type Seen = Vec<(HashSet<u32>, Option<u32>)>;
 
 impl Service for Counting {
-    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
         self.bursts += 1;
         if self.bursts.is_multiple_of(HELD_UP_EVERY) {
             thread::sleep(HELD_UP);
         }
         let witness = &self.witness;
-        for (packet, arrival) in arrivals.drain() {
-            let shard = shards.get_mut(arrival.shard).expect("a packet meets its shard");
+        for (packet, info) in batch.drain() {
+            let shard = shards.get_mut(info.shard).expect("a packet meets its shard");
             if let Some((flow, sequence)) = number(&packet) {
                 let (seen, highest) = &mut shard.split::<Seen>().1[flow as usize];
                 witness.seen.fetch_add(1, Ordering::Relaxed);
@@ -86,7 +85,7 @@ impl Service for Counting {
                 witness.overtaken.fetch_add(overtaken.into(), Ordering::Relaxed);
                 *highest = (*highest).max(Some(sequence));
             }
-            note_order(&packet, arrival, shards, out);
+            note_order(&packet, info, shards, out);
             out.consume(packet);
         }
     }

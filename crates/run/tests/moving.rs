@@ -83,8 +83,8 @@ fn start() -> (Runtime, Vec<Arc<AtomicU64>>) {
     let device: Box<dyn Device> = Box::new(Counted(Box::new(nic), polls.clone()));
     // Sends everything on, and notes whether flows keep their order.
     let service = |_| {
-        per_packet(|packet, arrival, shards, out| {
-            note_order(&packet, arrival, shards, out);
+        per_packet(|packet, info, shards, out| {
+            note_order(&packet, info, shards, out);
             out.send(DeviceId(0), packet);
         })
     };

@@ -13,7 +13,7 @@ use rheostat_base::{Clock, DeviceId, LaneId, Time};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
 use rheostat_packet::{Burst, LinkType, Mbuf, PoolCache};
 use rheostat_run::{
-    AnyDesk, Arrivals, Desk, Output, Placed, Polling, Pool, PoolConfig, Runtime, RuntimeConfig,
+    AnyDesk, Batch, Desk, HandoffPacket, Output, Polling, Pool, PoolConfig, Runtime, RuntimeConfig,
     Service, ShardSet,
 };
 use rheostat_steer::IndirectionTable;
@@ -145,12 +145,12 @@ impl Echo {
 }
 
 impl Service for Echo {
-    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet, out: &mut Output) {
-        for (packet, &arrival) in arrivals.drain() {
+    fn process(&mut self, batch: &mut Batch, _: &mut ShardSet, out: &mut Output) {
+        for (packet, &info) in batch.drain() {
             match &mut self.desk {
                 None => self.send(packet, out),
                 Some(desk) => {
-                    let placed = Placed { packet, arrival };
+                    let placed = HandoffPacket { packet, info };
                     assert!(desk.give(placed, ()).is_none(), "one packet at a time");
                 }
             }

@@ -1,6 +1,6 @@
 //! The least that a service with state does.
 
-use rheostat_run::{Arrivals, Output, Service, ShardSet};
+use rheostat_run::{Batch, Output, Service, ShardSet};
 
 use crate::memory::{LAN, WAN};
 
@@ -8,8 +8,8 @@ use crate::memory::{LAN, WAN};
 pub(super) struct Placed;
 
 impl Service for Placed {
-    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet, out: &mut Output) {
-        for (packet, _) in arrivals.drain() {
+    fn process(&mut self, batch: &mut Batch, _: &mut ShardSet, out: &mut Output) {
+        for (packet, _) in batch.drain() {
             let device = if packet.device() == LAN { WAN } else { LAN };
             out.send(device, packet);
         }

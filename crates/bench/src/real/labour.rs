@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rheostat_base::{Clock, ClockSource, Time};
 use rheostat_packet::Burst;
-use rheostat_run::{AnyDesk, Arrivals, Figures, Output, Service, ShardSet};
+use rheostat_run::{AnyDesk, Batch, Figures, Output, Service, ShardSet};
 use rheostat_state::Shard;
 
 /// Does so many rounds of arithmetic for every packet before another service gets it (RSS++ 5.4: "generates
@@ -68,9 +68,9 @@ impl Service for Labour {
         self.service.is_stateful()
     }
 
-    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
-        self.work(arrivals.len());
-        self.service.process(arrivals, shards, out);
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        self.work(batch.len());
+        self.service.process(batch, shards, out);
     }
 
     fn desk(&mut self) -> Option<&mut dyn AnyDesk> {

@@ -1,7 +1,7 @@
 //! What has to be done before a packet can be presented, and what has been done for it already.
 
 use rheostat_base::DropReason;
-use rheostat_run::{Arrival, Output, ShardSet};
+use rheostat_run::{Output, PacketInfo, ShardSet};
 use rheostat_state::txn::Abort;
 use rheostat_state::{FlowId, FlowTable};
 
@@ -68,12 +68,12 @@ impl<C: Chain> ChainService<C> {
     pub(super) fn resolve(
         &mut self,
         blocked: Blocked,
-        arrival: &Arrival,
+        info: &PacketInfo,
         head: &mut Head,
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Option<Outcome<Verdict>> {
-        let (now, shard) = (arrival.now, arrival.shard);
+        let (now, shard) = (info.now, info.shard);
         match blocked {
             Blocked::Expired(flow) => self.end(flow, shard, shards, out, now, Ending::Expired),
             Blocked::Due => {
@@ -84,14 +84,14 @@ impl<C: Chain> ChainService<C> {
                 self.end(flow, shard, shards, out, now, Ending::Closed);
                 head.restarted = true;
             }
-            Blocked::Room => self.make_room(&mut head.room, arrival, shards, out),
+            Blocked::Room => self.make_room(&mut head.room, info, shards, out),
             Blocked::Conflict => {}
             Blocked::Abort => return Some(Err(Abort)),
             Blocked::Panic => {
                 self.outbox.panics += 1;
                 let table = shards.get(shard).map(|shard| &shard.table);
-                let table = table.filter(|_| has_key(arrival));
-                let flow = table.and_then(|table| table.find_now(arrival.hash, &arrival.key));
+                let table = table.filter(|_| has_key(info));
+                let flow = table.and_then(|table| table.find_now(info.hash, &info.key));
                 if let Some(flow) = flow {
                     self.end(flow, shard, shards, out, now, Ending::Closed);
                 }
@@ -106,11 +106,11 @@ impl<C: Chain> ChainService<C> {
     pub(super) fn make_room(
         &mut self,
         room: &mut Room,
-        arrival: &Arrival,
+        info: &PacketInfo,
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
-        let (now, shard) = (arrival.now, arrival.shard);
+        let (now, shard) = (info.now, info.shard);
         if *room == Room::Unknown {
             // All of them: what is left then depends on nothing but deadlines, so neither does the victim.
             self.visit(shard, shards, out, now, usize::MAX);

@@ -1,7 +1,7 @@
 //! The fast path: most packets of flows that the chain knows.
 
 use rheostat_packet::Mbuf;
-use rheostat_run::{Arrival, LaneCounters, ShardSet};
+use rheostat_run::{LaneCounters, PacketInfo, ShardSet};
 use rheostat_state::Probe;
 
 use crate::packet::Packet;
@@ -20,14 +20,14 @@ pub(super) fn exists<C: SteadyChain>(_: &C) -> bool {
 pub(super) fn run(
     chain: &impl SteadyChain,
     packets: &mut [Mbuf],
-    found: &[Arrival],
+    found: &[PacketInfo],
     probes: &[Probe],
     shards: &mut ShardSet,
     counters: &LaneCounters,
 ) -> usize {
     let mut passed = 0;
-    for ((packet, arrival), probe) in packets.iter_mut().zip(found).zip(probes) {
-        if !pass(chain, packet, arrival, *probe, shards, counters) {
+    for ((packet, info), probe) in packets.iter_mut().zip(found).zip(probes) {
+        if !pass(chain, packet, info, *probe, shards, counters) {
             break;
         }
         passed += 1;
@@ -41,23 +41,23 @@ pub(super) fn run(
 pub(super) fn pass(
     chain: &impl SteadyChain,
     packet: &mut Mbuf,
-    arrival: &Arrival,
+    info: &PacketInfo,
     probe: Probe,
     shards: &mut ShardSet,
     counters: &LaneCounters,
 ) -> bool {
-    if !exists(chain) || !arrival.is_usual {
+    if !exists(chain) || !info.is_usual {
         return false;
     }
-    let Some(shard) = shards.get_mut(arrival.shard) else { return false };
-    let Some(mut flow) = shard.table.probed(&arrival.key, probe) else { return false };
-    let now = arrival.now;
+    let Some(shard) = shards.get_mut(info.shard) else { return false };
+    let Some(mut flow) = shard.table.probed(&info.key, probe) else { return false };
+    let now = info.now;
     if flow.is_expired(now) {
         return false;
     }
-    let packet = &mut Packet::new(packet, arrival);
+    let packet = &mut Packet::new(packet, info);
     let Some(step) = chain.decide(packet, &flow) else { return false };
-    if flow.note_arrival(arrival.forward, packet.device(), packet.mbuf().stamp()) {
+    if flow.note_arrival(info.forward, packet.device(), packet.mbuf().stamp()) {
         counters.reordered.increment();
     }
     if let Some(deadline) = chain.commit(step, now, packet, &mut flow) {

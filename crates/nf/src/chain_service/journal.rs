@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use rheostat_base::ShardId;
 use rheostat_packet::Mbuf;
-use rheostat_run::{Arrival, LaneCounters, Output, ShardSet};
+use rheostat_run::{LaneCounters, Output, PacketInfo, ShardSet};
 use rheostat_state::{FlowId, FlowMut};
 
 use crate::chain::Chain;
@@ -48,7 +48,7 @@ pub trait Journal: Debug + Default + Send {
     fn evictable(&mut self, shard: ShardId, flow: &mut FlowMut<'_>, evictable: bool);
 
     /// A packet for handlers to change.
-    fn packet<'a>(&'a mut self, packet: &'a mut Mbuf, arrival: &'a Arrival) -> Packet<'a>;
+    fn packet<'a>(&'a mut self, packet: &'a mut Mbuf, info: &'a PacketInfo) -> Packet<'a>;
 
     /// Everything stays.
     fn keep(&mut self, _shards: &mut ShardSet, _counters: &LaneCounters) {}
@@ -105,7 +105,7 @@ impl<S: Send> Journal for AtOnce<S> {
     }
 
     #[inline(always)]
-    fn packet<'a>(&'a mut self, packet: &'a mut Mbuf, arrival: &'a Arrival) -> Packet<'a> {
-        Packet::new(packet, arrival)
+    fn packet<'a>(&'a mut self, packet: &'a mut Mbuf, info: &'a PacketInfo) -> Packet<'a> {
+        Packet::new(packet, info)
     }
 }

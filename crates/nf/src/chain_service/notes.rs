@@ -3,7 +3,7 @@
 use rheostat_ip::{Admission, Departure, Stack};
 use rheostat_packet::Mbuf;
 use rheostat_packet::wire::EthernetFrame;
-use rheostat_run::{Arrival, Output, ShardSet, Step};
+use rheostat_run::{Output, PacketInfo, ShardSet, Step};
 
 use super::{ChainService, has_key};
 use crate::chain::Chain;
@@ -16,13 +16,13 @@ impl<C: Chain> ChainService<C> {
     pub(super) fn note_lookup(
         &mut self,
         packet: &Mbuf,
-        arrival: &Arrival,
+        info: &PacketInfo,
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> bool {
         self.outbox.decisions.clear();
-        let known = has_key(arrival) && is_known(arrival, shards);
-        if has_key(arrival) {
+        let known = has_key(info) && is_known(info, shards);
+        if has_key(info) {
             out.tap().note(packet, Step::Looked { known });
         }
         known
@@ -34,7 +34,7 @@ impl<C: Chain> ChainService<C> {
     pub(super) fn note_decisions(
         &mut self,
         packet: &Mbuf,
-        arrival: &Arrival,
+        info: &PacketInfo,
         known: bool,
         made: Made,
         shards: &mut ShardSet,
@@ -43,7 +43,7 @@ impl<C: Chain> ChainService<C> {
         for decision in self.outbox.decisions.drain(..) {
             out.tap().note(packet, decision);
         }
-        if !known && has_key(arrival) && is_known(arrival, shards) {
+        if !known && has_key(info) && is_known(info, shards) {
             out.tap().note(packet, Step::FlowMade);
         }
         if made.total() > 0 {
@@ -52,10 +52,10 @@ impl<C: Chain> ChainService<C> {
     }
 }
 
-fn is_known(arrival: &Arrival, shards: &mut ShardSet) -> bool {
-    let Some(shard) = shards.get_mut(arrival.shard) else { return false };
-    let found = shard.table.find_now(arrival.hash, &arrival.key);
-    found.and_then(|flow| shard.table.flow(flow)).is_some_and(|flow| !flow.is_expired(arrival.now))
+fn is_known(info: &PacketInfo, shards: &mut ShardSet) -> bool {
+    let Some(shard) = shards.get_mut(info.shard) else { return false };
+    let found = shard.table.find_now(info.hash, &info.key);
+    found.and_then(|flow| shard.table.flow(flow)).is_some_and(|flow| !flow.is_expired(info.now))
 }
 
 /// Notes what the network layer makes of a packet that does not go to the chain.

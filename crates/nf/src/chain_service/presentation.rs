@@ -5,7 +5,7 @@
 
 use rheostat_base::DropReason;
 use rheostat_packet::{FlowKey, Mbuf};
-use rheostat_run::{Arrival, ArrivalKind, Output, ShardSet};
+use rheostat_run::{Output, PacketInfo, PacketKind, ShardSet};
 use rheostat_state::txn::Abort;
 use rheostat_state::{FlowId, Probe, Shard};
 use rheostat_steer::Side;
@@ -23,14 +23,14 @@ impl<C: Chain> ChainService<C> {
     pub(super) fn evaluate_owned(
         &mut self,
         packet: &mut Mbuf,
-        arrival: &Arrival,
+        info: &PacketInfo,
         probe: Probe,
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Outcome<Verdict> {
-        let verdict = match self.present(packet, arrival, probe, &Head::default(), shards, out) {
+        let verdict = match self.present(packet, info, probe, &Head::default(), shards, out) {
             Ok(verdict) => Ok(verdict),
-            Err(blocked) => self.evaluate_again(blocked, packet, arrival, probe, shards, out),
+            Err(blocked) => self.evaluate_again(blocked, packet, info, probe, shards, out),
         };
         if let Some((shard, flow, now)) = self.closing.take() {
             self.end(flow, shard, shards, out, now, Ending::Closed);
@@ -43,17 +43,17 @@ impl<C: Chain> ChainService<C> {
         &mut self,
         mut blocked: Blocked,
         packet: &mut Mbuf,
-        arrival: &Arrival,
+        info: &PacketInfo,
         probe: Probe,
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Outcome<Verdict> {
         let mut head = Head::default();
         loop {
-            if let Some(verdict) = self.resolve(blocked, arrival, &mut head, shards, out) {
+            if let Some(verdict) = self.resolve(blocked, info, &mut head, shards, out) {
                 return verdict;
             }
-            match self.present(packet, arrival, probe, &head, shards, out) {
+            match self.present(packet, info, probe, &head, shards, out) {
                 Ok(verdict) => return Ok(verdict),
                 Err(other) => blocked = other,
             }
@@ -65,30 +65,30 @@ impl<C: Chain> ChainService<C> {
     pub(super) fn present(
         &mut self,
         packet: &mut Mbuf,
-        arrival: &Arrival,
+        info: &PacketInfo,
         probe: Probe,
         head: &Head,
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Result<Verdict, Blocked> {
-        let verdict = match arrival.kind {
-            ArrivalKind::Flow | ArrivalKind::IcmpError => {
-                match self.present_known(packet, arrival, probe, shards, out)? {
+        let verdict = match info.kind {
+            PacketKind::Flow | PacketKind::IcmpError => {
+                match self.present_known(packet, info, probe, shards, out)? {
                     Some(verdict) => verdict,
-                    None if arrival.kind == ArrivalKind::IcmpError && !head.restarted => {
-                        self.present_orphan(packet, arrival, shards, out)?
+                    None if info.kind == PacketKind::IcmpError && !head.restarted => {
+                        self.present_orphan(packet, info, shards, out)?
                     }
-                    None => self.present_first(packet, arrival, head, shards, out)?,
+                    None => self.present_first(packet, info, head, shards, out)?,
                 }
             }
-            ArrivalKind::Orphan | ArrivalKind::Fragment => {
-                self.present_orphan(packet, arrival, shards, out)?
+            PacketKind::Orphan | PacketKind::Fragment => {
+                self.present_orphan(packet, info, shards, out)?
             }
         };
         match verdict {
             // Only a packet of a known flow can restart it, and only one from inside turns round.
             Verdict::Restart => Err(Blocked::Abort),
-            Verdict::TurnRound if arrival.side == Side::Outside => Err(Blocked::Abort),
+            Verdict::TurnRound if info.side == Side::Outside => Err(Blocked::Abort),
             verdict => Ok(verdict),
         }
     }
@@ -105,17 +105,17 @@ impl<C: Chain> ChainService<C> {
     fn present_orphan(
         &mut self,
         packet: &mut Mbuf,
-        arrival: &Arrival,
+        info: &PacketInfo,
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Result<Verdict, Blocked> {
         let ChainService { chain, outbox, journal, .. } = self;
-        let id = arrival.shard;
+        let id = info.shard;
         let (_, local) = shards.get_mut(id).expect("packets run where their shard is").split();
         // There is no flow to ask anything for.
-        let (now, asked) = (arrival.now, &mut Asked::default());
+        let (now, asked) = (info.now, &mut Asked::default());
         let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows: None };
-        let outcome = chain.orphan(local, scope, &mut journal.packet(packet, arrival));
+        let outcome = chain.orphan(local, scope, &mut journal.packet(packet, info));
         outcome.map_err(|abort| self.reason_for(abort))
     }
 
@@ -124,17 +124,17 @@ impl<C: Chain> ChainService<C> {
     fn present_known(
         &mut self,
         packet: &mut Mbuf,
-        arrival: &Arrival,
+        info: &PacketInfo,
         probe: Probe,
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Result<Option<Verdict>, Blocked> {
         let ChainService { chain, outbox, journal, closing, .. } = self;
-        let (now, shard_id) = (arrival.now, arrival.shard);
+        let (now, shard_id) = (info.now, info.shard);
         let Some((table, local)) = shards.get_mut(shard_id).map(Shard::split) else {
             return Ok(None);
         };
-        let Some(mut flow) = table.find_flow(arrival.hash, &arrival.key, probe) else {
+        let Some(mut flow) = table.find_flow(info.hash, &info.key, probe) else {
             return Ok(None);
         };
         if flow.is_expired(now) {
@@ -142,9 +142,7 @@ impl<C: Chain> ChainService<C> {
             return Err(Blocked::Expired(flow.id()));
         }
         journal.seen(&**chain, shard_id, &mut flow);
-        if is_ordered(arrival)
-            && flow.note_arrival(arrival.forward, packet.device(), packet.stamp())
-        {
+        if is_ordered(info) && flow.note_arrival(info.forward, packet.device(), packet.stamp()) {
             journal.late(out.counters());
         }
         let mut asked = Asked::default();
@@ -156,7 +154,7 @@ impl<C: Chain> ChainService<C> {
             pool: out.pool(),
             flows: None,
         };
-        let outcome = chain.packet(local, scope, &mut journal.packet(packet, arrival), &mut flow);
+        let outcome = chain.packet(local, scope, &mut journal.packet(packet, info), &mut flow);
         let verdict = match outcome {
             Ok(Verdict::Restart) => return Err(Blocked::Restart(flow.id())),
             Ok(verdict) => verdict,
@@ -179,13 +177,13 @@ impl<C: Chain> ChainService<C> {
     fn present_first(
         &mut self,
         packet: &mut Mbuf,
-        arrival: &Arrival,
+        info: &PacketInfo,
         head: &Head,
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Result<Verdict, Blocked> {
         let ChainService { chain, outbox, journal, .. } = self;
-        let (now, id) = (arrival.now, arrival.shard);
+        let (now, id) = (info.now, info.shard);
         let (table, local) = shards.get_mut(id).expect("packets run where their shard is").split();
         if chain.depends_on_flows() && !head.reclaimed {
             // Elsewhere in the table, or a tick ago.
@@ -197,7 +195,7 @@ impl<C: Chain> ChainService<C> {
         (outbox.alias, outbox.displaced) = (None, None);
         let (flows, pool) = (Some(&*table), out.pool());
         let scope = &mut Scope { now, shard: id, asked: &mut asked, outbox, pool, flows };
-        let first = chain.first(local, scope, &mut journal.packet(packet, arrival));
+        let first = chain.first(local, scope, &mut journal.packet(packet, info));
         let alias = outbox.alias.take();
         if !C::SHARED
             && let Some(displaced) = outbox.displaced.take()
@@ -210,7 +208,7 @@ impl<C: Chain> ChainService<C> {
         };
         let is_admitted = !matches!(verdict, Verdict::Drop(_)) && asked.needs_flow;
         let made = match is_admitted {
-            true => self.insert(arrival, alias, head, shards, out)?,
+            true => self.insert(info, alias, head, shards, out)?,
             false => None,
         };
         let ChainService { chain, outbox, journal, closing, .. } = self;
@@ -225,8 +223,8 @@ impl<C: Chain> ChainService<C> {
         journal.created(id, entry.id(), out.counters());
         chain.install(&mut entry, states);
         entry.set_deadline(asked.deadline.unwrap_or(now + DEFAULT_LIFETIME));
-        if is_ordered(arrival) {
-            entry.note_arrival(arrival.forward, packet.device(), packet.stamp());
+        if is_ordered(info) {
+            entry.note_arrival(info.forward, packet.device(), packet.stamp());
         }
         if let Some(evictable) = asked.evictable {
             journal.evictable(id, &mut entry, evictable);
@@ -241,7 +239,7 @@ impl<C: Chain> ChainService<C> {
     /// room, or another flow has the second key.
     fn insert(
         &mut self,
-        arrival: &Arrival,
+        info: &PacketInfo,
         alias: Option<FlowKey>,
         head: &Head,
         shards: &mut ShardSet,
@@ -249,17 +247,17 @@ impl<C: Chain> ChainService<C> {
     ) -> Result<Option<FlowId>, Blocked> {
         let mut room = head.room;
         let flow = loop {
-            let Some(Shard { table, .. }) = shards.get_mut(arrival.shard) else { return Ok(None) };
-            match table.insert(arrival.hash, &arrival.key, arrival.now) {
+            let Some(Shard { table, .. }) = shards.get_mut(info.shard) else { return Ok(None) };
+            match table.insert(info.hash, &info.key, info.now) {
                 Ok(flow) => break flow,
                 Err(_) if room == Room::Exhausted => return Ok(None),
                 // Handlers are run again behind it.
                 Err(_) if C::SHARED => return Err(Blocked::Room),
-                Err(_) => self.make_room(&mut room, arrival, shards, out),
+                Err(_) => self.make_room(&mut room, info, shards, out),
             }
         };
         let Some(alias) = alias else { return Ok(Some(flow)) };
-        let Some(Shard { table, .. }) = shards.get_mut(arrival.shard) else { return Ok(None) };
+        let Some(Shard { table, .. }) = shards.get_mut(info.shard) else { return Ok(None) };
         if table.alias(flow, table.hash_of(&alias), &alias).is_err() {
             // No flow has one direction alone.
             table.retract(flow);
@@ -272,6 +270,6 @@ impl<C: Chain> ChainService<C> {
 /// Whether the packet takes part in the order of its flow: fragments may move against whole packets,
 /// and ICMP errors are packets of another flow.
 #[inline]
-fn is_ordered(arrival: &Arrival) -> bool {
-    arrival.kind == ArrivalKind::Flow && arrival.headers.fragment.is_none()
+fn is_ordered(info: &PacketInfo) -> bool {
+    info.kind == PacketKind::Flow && info.headers.fragment.is_none()
 }

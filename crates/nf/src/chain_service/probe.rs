@@ -2,18 +2,18 @@
 //! that what the functions read behind it is on its way while others are looked at. The line of the index that it reads was
 //! asked for when the packet was placed.
 
-use rheostat_run::{Arrival, ShardSet};
+use rheostat_run::{PacketInfo, ShardSet};
 use rheostat_state::Probe;
 
 use super::has_key;
 
 /// Appends what is found out about each packet. A hint for the lookup, as packets of the same burst make and end flows.
 #[inline(never)]
-pub(super) fn all(found: &[Arrival], shards: &ShardSet, probes: &mut Vec<Probe>) {
-    probes.extend(found.iter().map(|arrival| {
-        match shards.get(arrival.shard).filter(|_| has_key(arrival)) {
-            Some(shard) => shard.table.probe(arrival.hash),
+pub(super) fn all(found: &[PacketInfo], shards: &ShardSet, probes: &mut Vec<Probe>) {
+    probes.extend(found.iter().map(
+        |info| match shards.get(info.shard).filter(|_| has_key(info)) {
+            Some(shard) => shard.table.probe(info.hash),
             None => Probe::default(),
-        }
-    }));
+        },
+    ));
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rheostat_base::DropReason;
 use rheostat_ip::{Admission, Departure, ErrorsAfterChain, Network, Stack};
 use rheostat_packet::{Burst, Mbuf};
-use rheostat_run::{Arrival, Arrivals, Output, ShardSet};
+use rheostat_run::{Batch, Output, PacketInfo, ShardSet};
 use rheostat_state::Probe;
 
 use super::notes::{note_admission, note_departure};
@@ -40,19 +40,19 @@ impl<C: Chain> ChainService<C> {
     #[inline(never)]
     pub(super) fn run_routed(
         &mut self,
-        arrivals: &mut Arrivals,
+        batch: &mut Batch,
         probes: &[Probe],
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
-        if let Some(last) = arrivals.iter().last() {
+        if let Some(last) = batch.iter().last() {
             out.set_now(last.now);
         }
         self.refresh(out);
-        debug_assert_eq!(arrivals.len(), probes.len(), "every packet has been probed");
-        for ((packet, arrival), &probe) in arrivals.drain().zip(probes) {
-            out.set_now(arrival.now);
-            self.route(packet, arrival, probe, shards, out);
+        debug_assert_eq!(batch.len(), probes.len(), "every packet has been probed");
+        for ((packet, info), &probe) in batch.drain().zip(probes) {
+            out.set_now(info.now);
+            self.route(packet, info, probe, shards, out);
             self.send_originated(out);
         }
     }
@@ -62,7 +62,7 @@ impl<C: Chain> ChainService<C> {
     fn route(
         &mut self,
         mut packet: Mbuf,
-        arrival: &Arrival,
+        info: &PacketInfo,
         probe: Probe,
         shards: &mut ShardSet,
         out: &mut Output,
@@ -73,12 +73,11 @@ impl<C: Chain> ChainService<C> {
             other => return self.end_here(packet, other, out),
         };
         let steady = self.chain.steady();
-        let has_passed =
-            fast_path::pass(&steady, &mut packet, arrival, probe, shards, out.counters());
+        let has_passed = fast_path::pass(&steady, &mut packet, info, probe, shards, out.counters());
         drop(steady);
         let verdict = match has_passed {
             true => Ok(Verdict::Forward),
-            false => self.evaluate(&mut packet, arrival, probe, shards, out),
+            false => self.evaluate(&mut packet, info, probe, shards, out),
         };
         let Some(stack) = &mut self.stack else { return };
         match verdict {
@@ -96,7 +95,7 @@ impl<C: Chain> ChainService<C> {
                 };
                 self.end_here(packet, admission, out);
             }
-            verdict => self.apply_verdict(packet, arrival.side, verdict, out),
+            verdict => self.apply_verdict(packet, info.side, verdict, out),
         }
     }
 

@@ -8,7 +8,7 @@ use std::slice::{from_mut, from_ref};
 
 use rheostat_base::DeviceId;
 use rheostat_packet::{BURST, Mbuf};
-use rheostat_run::{Arrival, Arrivals, Output, ShardSet};
+use rheostat_run::{Batch, Output, PacketInfo, ShardSet};
 use rheostat_state::Probe;
 use rheostat_state::txn::Txn;
 
@@ -38,9 +38,9 @@ pub(super) struct Settled {
 }
 
 /// Packets to be run.
-pub(super) struct Batch<'a> {
+pub(super) struct SubBurst<'a> {
     pub(super) packets: &'a mut [Mbuf],
-    pub(super) arrivals: &'a [Arrival],
+    pub(super) infos: &'a [PacketInfo],
     pub(super) probes: &'a [Probe],
 }
 
@@ -76,12 +76,12 @@ impl<C: Chain> ChainService<C> {
     /// Runs a burst, and then carries out what its packets came to, in order.
     pub(super) fn run_shared(
         &mut self,
-        arrivals: &mut Arrivals,
+        batch: &mut Batch,
         probes: &[Probe],
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
-        let (packets, found) = arrivals.parts();
+        let (packets, found) = batch.parts();
         self.prefetch(packets, found);
         let mut from = 0;
         while from < packets.len() {
@@ -97,9 +97,9 @@ impl<C: Chain> ChainService<C> {
             let known = followed && self.note_lookup(&packets[from], &found[from], shards, out);
             let before = self.outbox.made();
             self.transact(
-                Batch {
+                SubBurst {
                     packets: &mut packets[from..to],
-                    arrivals: &found[from..to],
+                    infos: &found[from..to],
                     probes: &probes[from..to],
                 },
                 shards,
@@ -111,14 +111,14 @@ impl<C: Chain> ChainService<C> {
             }
             from = to;
         }
-        self.carry_out(arrivals, out);
+        self.carry_out(batch, out);
     }
 
     /// Lets functions ask for what the packets of a burst will need.
-    fn prefetch(&self, packets: &mut [Mbuf], arrivals: &[Arrival]) {
+    fn prefetch(&self, packets: &mut [Mbuf], infos: &[PacketInfo]) {
         let ask = |packets: &mut [Mbuf], what| {
-            for (packet, arrival) in packets.iter_mut().zip(arrivals) {
-                self.chain.prefetch(&Packet::new(packet, arrival), what);
+            for (packet, info) in packets.iter_mut().zip(infos) {
+                self.chain.prefetch(&Packet::new(packet, info), what);
             }
         };
         // A function that panics here has not been presented anything yet. It goes without.
@@ -132,36 +132,33 @@ impl<C: Chain> ChainService<C> {
     pub(super) fn evaluate_alone(
         &mut self,
         packet: &mut Mbuf,
-        arrival: &Arrival,
+        info: &PacketInfo,
         probe: Probe,
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Outcome<Verdict> {
-        let batch = Batch {
-            packets: from_mut(packet),
-            arrivals: from_ref(arrival),
-            probes: from_ref(&probe),
-        };
-        self.transact(batch, shards, out);
+        let sub_burst =
+            SubBurst { packets: from_mut(packet), infos: from_ref(info), probes: from_ref(&probe) };
+        self.transact(sub_burst, shards, out);
         self.transactions.settled.pop().expect("every packet comes to something").verdict
     }
 
     /// Disposes of the packets of a burst that is done.
-    fn carry_out(&mut self, arrivals: &mut Arrivals, out: &mut Output) {
+    fn carry_out(&mut self, batch: &mut Batch, out: &mut Output) {
         let mut settled = std::mem::take(&mut self.transactions.settled);
         let mut fates = settled.drain(..);
         self.transactions.outbox.extend(self.outbox.packets.drain(..));
         self.outbox.alloc_failed = 0;
         let mut done = Made::default();
-        for (packet, arrival) in arrivals.drain() {
+        for (packet, info) in batch.drain() {
             let Settled { verdict, made } = fates.next().expect("every packet comes to something");
             let ChainService { outbox, transactions, .. } = self;
             let own = transactions.outbox.drain(..made.packets - done.packets);
             outbox.packets.extend(own);
             outbox.alloc_failed = made.alloc_failed - done.alloc_failed;
             done = made;
-            out.set_now(arrival.now);
-            self.apply_verdict(packet, arrival.side, verdict, out);
+            out.set_now(info.now);
+            self.apply_verdict(packet, info.side, verdict, out);
             self.send_originated(out);
         }
         drop(fates);

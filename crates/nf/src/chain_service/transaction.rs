@@ -14,7 +14,7 @@ use rheostat_run::{Output, ShardSet};
 use super::ChainService;
 use super::blocked::{Blocked, Head};
 use super::journal::Journal;
-use super::shared_burst::{Batch, Settled};
+use super::shared_burst::{Settled, SubBurst};
 use crate::chain::Chain;
 use crate::verdict::{Ending, Outcome, Verdict};
 
@@ -34,7 +34,7 @@ impl<C: Chain> ChainService<C> {
     /// Runs all packets of a batch.
     pub(super) fn transact(
         &mut self,
-        mut batch: Batch<'_>,
+        mut sub_burst: SubBurst<'_>,
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
@@ -42,12 +42,12 @@ impl<C: Chain> ChainService<C> {
         let mut head = Head::default();
         loop {
             let start = self.transactions.settled.len() - base;
-            if start == batch.packets.len() {
+            if start == sub_burst.packets.len() {
                 break;
             }
             let most = head.most.unwrap_or(self.transactions.size);
-            let end = batch.packets.len().min(start + most);
-            match self.attempt(&mut batch, start, end, &head, shards, out) {
+            let end = sub_burst.packets.len().min(start + most);
+            match self.attempt(&mut sub_burst, start, end, &head, shards, out) {
                 Attempt::Committed => {
                     head = Head::default();
                     let committed = self.transactions.settled.len() - base - start;
@@ -63,7 +63,7 @@ impl<C: Chain> ChainService<C> {
                 Attempt::Stopped(at, _) if at > start => head.most = Some(at - start),
                 Attempt::Stopped(at, blocked) => {
                     let decided =
-                        self.resolve(blocked, &batch.arrivals[at], &mut head, shards, out);
+                        self.resolve(blocked, &sub_burst.infos[at], &mut head, shards, out);
                     if let Some(verdict) = decided {
                         self.settle(verdict);
                         head = Head::default();
@@ -76,7 +76,7 @@ impl<C: Chain> ChainService<C> {
     /// Runs the packets from `start` to `end`, or fewer, in one transaction.
     fn attempt(
         &mut self,
-        batch: &mut Batch<'_>,
+        sub_burst: &mut SubBurst<'_>,
         start: usize,
         end: usize,
         head: &Head,
@@ -89,10 +89,11 @@ impl<C: Chain> ChainService<C> {
         if head.aborts >= PATIENCE {
             txn.make_serial();
         }
-        txn.begin(batch.arrivals[start].now);
+        txn.begin(sub_burst.infos[start].now);
         // Whatever a handler has left half done is undone below.
-        let ran =
-            catch_unwind(AssertUnwindSafe(|| self.run_some(batch, start, end, head, shards, out)));
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            self.run_some(sub_burst, start, end, head, shards, out)
+        }));
         let blocked = match ran {
             Ok(None) if self.outbox.txn().commit().is_ok() => {
                 self.journal.keep(shards, out.counters());
@@ -112,7 +113,7 @@ impl<C: Chain> ChainService<C> {
         let ChainService { chain, outbox, transactions, journal, closing, .. } = self;
         transactions.settled.truncate(before);
         *closing = None;
-        journal.roll_back(&**chain, batch.packets, outbox, shards, out);
+        journal.roll_back(&**chain, sub_burst.packets, outbox, shards, out);
         match blocked {
             Blocked::Conflict => Attempt::Conflict,
             blocked => Attempt::Stopped(at, blocked),
@@ -123,7 +124,7 @@ impl<C: Chain> ChainService<C> {
     /// before it can be committed; so it is when a flow is to be ended behind them.
     fn run_some(
         &mut self,
-        batch: &mut Batch<'_>,
+        sub_burst: &mut SubBurst<'_>,
         start: usize,
         end: usize,
         head: &Head,
@@ -131,12 +132,12 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
     ) -> Option<Blocked> {
         for at in start..end {
-            let (arrival, probe) = (&batch.arrivals[at], batch.probes[at]);
+            let (info, probe) = (&sub_burst.infos[at], sub_burst.probes[at]);
             let fresh = Head::default();
             let about = if at == start { head } else { &fresh };
-            self.outbox.txn().set_now(arrival.now);
+            self.outbox.txn().set_now(info.now);
             self.journal.turn_to(at);
-            match self.present(&mut batch.packets[at], arrival, probe, about, shards, out) {
+            match self.present(&mut sub_burst.packets[at], info, probe, about, shards, out) {
                 Ok(verdict) => self.settle(Ok(verdict)),
                 Err(blocked) if blocked.is_known_before() && at > start => return None,
                 Err(blocked) => return Some(blocked),

@@ -5,7 +5,7 @@ use std::fmt;
 
 use rheostat_base::ShardId;
 use rheostat_packet::Mbuf;
-use rheostat_run::{Arrival, LaneCounters, Output, ShardSet};
+use rheostat_run::{LaneCounters, Output, PacketInfo, ShardSet};
 use rheostat_state::{FlowId, FlowMarks, FlowMut};
 
 use super::journal::Journal;
@@ -100,8 +100,8 @@ impl<S: Send> Journal for Undo<S> {
     }
 
     #[inline]
-    fn packet<'a>(&'a mut self, packet: &'a mut Mbuf, arrival: &'a Arrival) -> Packet<'a> {
-        Packet::logged(packet, arrival, &mut self.packets)
+    fn packet<'a>(&'a mut self, packet: &'a mut Mbuf, info: &'a PacketInfo) -> Packet<'a> {
+        Packet::logged(packet, info, &mut self.packets)
     }
 
     /// What could wait is done and counted now.

@@ -11,7 +11,7 @@ use rheostat_state::FlowHasher;
 use rheostat_steer::{Oriented, Steering};
 
 use super::unusual::Unusual;
-use super::{Arrival, ArrivalKind, TimeSource};
+use super::{PacketInfo, PacketKind, TimeSource};
 
 /// What packets are classified by.
 #[derive(Clone, Copy)]
@@ -63,15 +63,15 @@ impl Places {
 }
 
 impl Classifier<'_> {
-    /// Writes down what is found out about the packets of `burst` at these places at the same ones in `arrivals`, and returns
+    /// Writes down what is found out about the packets of `burst` at these places at the same ones in `infos`, and returns
     /// those that cannot be parsed. Nothing is known of those but their time.
-    pub(super) fn all(&self, wanted: Places, burst: &[Mbuf], arrivals: &mut [Arrival]) -> Places {
-        let mut others = self.usual(wanted, burst, arrivals);
+    pub(super) fn all(&self, wanted: Places, burst: &[Mbuf], infos: &mut [PacketInfo]) -> Places {
+        let mut others = self.usual(wanted, burst, infos);
         let mut malformed = Places::default();
         while let Some(place) = others.pop() {
-            let arrival = &mut arrivals[place];
-            match Arrival::unusual(&burst[place], self, arrival.now) {
-                Ok(found) => *arrival = found,
+            let info = &mut infos[place];
+            match PacketInfo::unusual(&burst[place], self, info.now) {
+                Ok(found) => *info = found,
                 Err(_) => malformed.add(place),
             }
         }
@@ -79,28 +79,28 @@ impl Classifier<'_> {
     }
 
     /// The same for one packet.
-    pub(super) fn one(&self, packet: &Mbuf) -> Result<Arrival, DropReason> {
-        let mut arrival = Arrival::default();
-        let (packet, place) = (std::slice::from_ref(packet), std::slice::from_mut(&mut arrival));
+    pub(super) fn one(&self, packet: &Mbuf) -> Result<PacketInfo, DropReason> {
+        let mut info = PacketInfo::default();
+        let (packet, place) = (std::slice::from_ref(packet), std::slice::from_mut(&mut info));
         let malformed = self.all(Places::first(1), packet, place);
-        if malformed.contains(0) { Err(DropReason::Malformed) } else { Ok(arrival) }
+        if malformed.contains(0) { Err(DropReason::Malformed) } else { Ok(info) }
     }
 
     /// Finds out about the usual packets, and returns the others.
     #[inline(never)]
-    fn usual(&self, wanted: Places, burst: &[Mbuf], arrivals: &mut [Arrival]) -> Places {
+    fn usual(&self, wanted: Places, burst: &[Mbuf], infos: &mut [PacketInfo]) -> Places {
         let by_tuples = self.steering.names_by_tuples();
         let mut others = Places::default();
-        for (place, (packet, arrival)) in burst.iter().zip(arrivals).enumerate() {
+        for (place, (packet, info)) in burst.iter().zip(infos).enumerate() {
             if !wanted.contains(place) {
                 continue;
             }
-            arrival.now = self.time.of(packet, self.now);
+            info.now = self.time.of(packet, self.now);
             if self.unusual.includes(packet.stamp()) {
                 others.add(place);
             } else if by_tuples && let Some((headers, key)) = usual::v4(packet) {
-                arrival.set_flow(packet, headers, key, self, true);
-            } else if !by_tuples || !arrival.is_usual_v6(packet, self) {
+                info.set_flow(packet, headers, key, self, true);
+            } else if !by_tuples || !info.is_usual_v6(packet, self) {
                 others.add(place);
             }
         }
@@ -108,7 +108,7 @@ impl Classifier<'_> {
     }
 }
 
-impl Arrival {
+impl PacketInfo {
     /// Apart, so that it does not take registers from packets of IPv4.
     #[inline(never)]
     fn is_usual_v6(&mut self, packet: &Mbuf, by: &Classifier<'_>) -> bool {
@@ -140,49 +140,49 @@ impl Arrival {
         self.side = side;
         self.forward = forward;
         self.kind = match steering.admits(&whole, side) {
-            true => ArrivalKind::Flow,
-            false => ArrivalKind::Orphan,
+            true => PacketKind::Flow,
+            false => PacketKind::Orphan,
         };
-        self.is_usual = has_whole_transport && self.kind == ArrivalKind::Flow && packet.mark() == 0;
+        self.is_usual = has_whole_transport && self.kind == PacketKind::Flow && packet.mark() == 0;
     }
 
     #[inline(never)]
-    fn unusual(packet: &Mbuf, by: &Classifier<'_>, now: Time) -> Result<Arrival, DropReason> {
+    fn unusual(packet: &Mbuf, by: &Classifier<'_>, now: Time) -> Result<PacketInfo, DropReason> {
         let Classifier { steering, hasher, .. } = by;
         let headers = Headers::parse(packet).map_err(|_| DropReason::Malformed)?;
         let device = packet.device();
-        let unplaced = Arrival::unplaced(headers, now);
+        let unplaced = PacketInfo::unplaced(headers, now);
         let link = packet.link();
-        let mut arrival = match steering.tuple(packet.data(), &headers, link) {
+        let mut info = match steering.tuple(packet.data(), &headers, link) {
             Tuple::Flow(key) => {
-                let mut arrival = unplaced;
+                let mut info = unplaced;
                 let may_be_usual = !by.unusual.includes(packet.stamp())
                     && usual::has_whole_transport(packet, &headers);
-                arrival.set_flow(packet, headers, key, by, may_be_usual);
-                arrival
+                info.set_flow(packet, headers, key, by, may_be_usual);
+                info
             }
             Tuple::IcmpError(key) => {
-                let arrival = unplaced.of_flow(device, key, steering, hasher);
-                Arrival { kind: ArrivalKind::IcmpError, ..arrival }.or_orphan(&key, steering)
+                let info = unplaced.of_flow(device, key, steering, hasher);
+                PacketInfo { kind: PacketKind::IcmpError, ..info }.or_orphan(&key, steering)
             }
             Tuple::Fragment(key, _) => {
                 let Oriented { key, side, forward } = steering.orient_whole(device, key);
                 let shard = steering.home_of_fragment(&key);
-                Arrival { key, side, forward, shard, kind: ArrivalKind::Fragment, ..unplaced }
+                PacketInfo { key, side, forward, shard, kind: PacketKind::Fragment, ..unplaced }
             }
             Tuple::None => {
-                let mut arrival = Arrival { side: steering.side_of_device(device), ..unplaced };
+                let mut info = PacketInfo { side: steering.side_of_device(device), ..unplaced };
                 if let Some(key) = steering.tuple_of_stranger(packet.data(), &headers, link) {
-                    arrival.set_flow(packet, headers, key, by, false);
+                    info.set_flow(packet, headers, key, by, false);
                 }
-                Arrival { kind: ArrivalKind::Orphan, ..arrival }
+                PacketInfo { kind: PacketKind::Orphan, ..info }
             }
         };
         if !matches!(headers.network, Network::Ipv4 | Network::Ipv6) {
             // No address tells where it is from.
-            arrival.side = steering.side_of_device(device);
+            info.side = steering.side_of_device(device);
         }
-        Ok(arrival)
+        Ok(info)
     }
 }
 

@@ -7,7 +7,7 @@ use rheostat_packet::{FlowKey, Headers, Mbuf, Tuple};
 use rheostat_state::{DatagramId, Tracked};
 
 use super::tap::note_place;
-use super::{Arrival, Lane, Placed};
+use super::{HandoffPacket, Lane, PacketInfo};
 
 impl Lane {
     /// Shows fragments to the trackers of their home shards, and sends on those whose flow is known.
@@ -37,9 +37,9 @@ impl Lane {
         }
     }
 
-    fn track(&mut self, fragment: Placed) {
-        let Placed { packet, arrival } = fragment;
-        let Arrival { headers, key, now, shard, forward, .. } = arrival;
+    fn track(&mut self, fragment: HandoffPacket) {
+        let HandoffPacket { packet, info } = fragment;
+        let PacketInfo { headers, key, now, shard, forward, .. } = info;
         // Both ends number their datagrams for themselves, so direction is part of the identity.
         let key = if forward { key } else { key.reversed() };
         let Some(fragment) = headers.fragment else {
@@ -75,12 +75,12 @@ impl Lane {
         };
         let now = self.time_of(&packet, self.latest);
         let (steering, hasher) = (&self.steering, &self.hasher);
-        let arrival = Arrival::of_known_fragment(&packet, headers, key, steering, hasher, now);
+        let info = PacketInfo::of_known_fragment(&packet, headers, key, steering, hasher, now);
         if packet.mark() != 0 {
-            let owner = self.ownership.destination(arrival.shard);
-            note_place(self.out.tap(), &packet, &arrival, (self.id, owner));
+            let owner = self.ownership.destination(info.shard);
+            note_place(self.out.tap(), &packet, &info, (self.id, owner));
         }
-        self.bring_home(Placed { packet, arrival });
+        self.bring_home(HandoffPacket { packet, info });
     }
 
     pub(super) fn count_held(&mut self) {

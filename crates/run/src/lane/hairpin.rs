@@ -5,7 +5,7 @@ use rheostat_packet::HashKind;
 
 use super::classify::Classifier;
 use super::tap::note_place;
-use super::{Lane, Placed};
+use super::{HandoffPacket, Lane};
 
 impl Lane {
     /// Places the packets that turned round.
@@ -16,18 +16,18 @@ impl Lane {
             packet.set_hash(0, HashKind::None);
             let Lane { steering, hasher, time, latest, unusual, .. } = self;
             let by = Classifier { steering, hasher, time: *time, now: *latest, unusual: *unusual };
-            let arrival = match by.one(&packet) {
-                Ok(arrival) => arrival,
+            let info = match by.one(&packet) {
+                Ok(info) => info,
                 Err(reason) => {
                     self.out.drop(packet, reason);
                     continue;
                 }
             };
             if packet.mark() != 0 {
-                let owner = self.ownership.destination(arrival.shard);
-                note_place(self.out.tap(), &packet, &arrival, (self.id, owner));
+                let owner = self.ownership.destination(info.shard);
+                note_place(self.out.tap(), &packet, &info, (self.id, owner));
             }
-            self.bring_home(Placed { packet, arrival });
+            self.bring_home(HandoffPacket { packet, info });
         }
     }
 }

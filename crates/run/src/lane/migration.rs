@@ -5,7 +5,7 @@ use rheostat_packet::{BURST, HashKind, Mbuf};
 use rheostat_state::Shard;
 use rheostat_steer::Steering;
 
-use super::{ArrivalKind, Lane, Placed};
+use super::{HandoffPacket, Lane, PacketKind};
 use crate::handoff::Parcel;
 use crate::migrate::{Command, LaneMailbox, Place, Report, Watermark};
 
@@ -77,7 +77,7 @@ impl Lane {
     #[cold]
     pub(super) fn accept(&mut self, shard: Box<Shard>, heeded: u64) {
         let Lane { hold, receivers, steering, .. } = self;
-        for Placed { packet, .. } in hold.waiting_for(shard.id) {
+        for HandoffPacket { packet, .. } in hold.waiting_for(shard.id) {
             // Received here by the shard's buckets: behind those that its former owner received by them until it gave
             // the shard away. What comes from now on is younger anyhow, or late. What other lanes handed over keeps
             // the order of those who received it.
@@ -113,7 +113,7 @@ impl Lane {
         for (placed, since) in held.drain(..) {
             self.times.held.record(self.polled.since(since).as_nanos() as u64);
             self.bring_home(placed);
-            if self.arrivals.len() >= BURST {
+            if self.batch.len() >= BURST {
                 self.process();
             }
         }
@@ -153,27 +153,27 @@ impl Lane {
     }
 
     /// Brings a packet where its shard is, or will be.
-    pub(super) fn bring_home(&mut self, placed: Placed) {
-        match self.ownership.place(placed.arrival.shard) {
+    pub(super) fn bring_home(&mut self, placed: HandoffPacket) {
+        match self.ownership.place(placed.info.shard) {
             Place::Here => self.keep(placed),
-            Place::Arriving => self.hold(placed.arrival.shard, placed),
+            Place::Arriving => self.hold(placed.info.shard, placed),
             Place::Elsewhere(owner) => self.handoff.stage(owner, placed),
         }
     }
 
     /// Lays a packet of a shard that is here aside for processing.
-    pub(super) fn keep(&mut self, placed: Placed) {
-        self.loads.count(placed.arrival.shard, placed.packet.len());
-        match placed.arrival.kind {
-            ArrivalKind::Fragment => self.fragments.push(placed),
-            _ => self.arrivals.push(placed),
+    pub(super) fn keep(&mut self, placed: HandoffPacket) {
+        self.loads.count(placed.info.shard, placed.packet.len());
+        match placed.info.kind {
+            PacketKind::Fragment => self.fragments.push(placed),
+            _ => self.batch.push(placed),
         }
     }
 
     /// Lets a packet wait for a shard.
     #[cold]
-    pub(super) fn hold(&mut self, shard: ShardId, placed: Placed) {
-        if let Some(Placed { packet, .. }) = self.hold.push(shard, placed, self.polled) {
+    pub(super) fn hold(&mut self, shard: ShardId, placed: HandoffPacket) {
+        if let Some(HandoffPacket { packet, .. }) = self.hold.push(shard, placed, self.polled) {
             self.out.drop(packet, DropReason::HoldFull);
         }
         self.counters.on_hold.set(self.hold.len() as u64);
@@ -187,12 +187,12 @@ impl Lane {
 
     /// Disposes of a received packet whose shard is not here, or which took a detour.
     #[inline(never)]
-    pub(super) fn bring_received_home(&mut self, mut placed: Placed) {
-        let Placed { packet, arrival } = &mut placed;
-        let is_flow = arrival.kind == ArrivalKind::Flow;
+    pub(super) fn bring_received_home(&mut self, mut placed: HandoffPacket) {
+        let HandoffPacket { packet, info } = &mut placed;
+        let is_flow = info.kind == PacketKind::Flow;
         // Of a device that does not say where it saw a packet belong: where it belongs.
         let bucket = bucket_shard(&self.steering, packet);
-        if let Some(by) = bucket.or(is_flow.then_some(arrival.shard))
+        if let Some(by) = bucket.or(is_flow.then_some(info.shard))
             && self.ownership.is_expected(by)
         {
             // Older ones of its flow came by the same bucket to the former owner of that bucket's shard, and may wait

@@ -6,25 +6,25 @@ use rheostat_io::layer::trace::Step;
 use rheostat_packet::Mbuf;
 use rheostat_steer::Side;
 
-use super::{Arrival, ArrivalKind};
+use super::{PacketInfo, PacketKind};
 
 /// Notes where a packet belongs, and that it goes there if that is another lane.
 #[cold]
 pub(super) fn note_place(
     tap: &mut LaneTap,
     packet: &Mbuf,
-    arrival: &Arrival,
+    info: &PacketInfo,
     (here, owner): (LaneId, LaneId),
 ) {
-    let kind = match arrival.kind {
-        ArrivalKind::Flow => "flow",
-        ArrivalKind::IcmpError => "icmp error",
-        ArrivalKind::Fragment => "fragment",
-        ArrivalKind::Orphan => "no flow",
+    let kind = match info.kind {
+        PacketKind::Flow => "flow",
+        PacketKind::IcmpError => "icmp error",
+        PacketKind::Fragment => "fragment",
+        PacketKind::Orphan => "no flow",
     };
-    let key = (arrival.kind != ArrivalKind::Orphan).then_some(arrival.key);
-    let from_inside = arrival.side == Side::Inside;
-    tap.note(packet, Step::Placed { kind, key, from_inside, shard: arrival.shard, owner });
+    let key = (info.kind != PacketKind::Orphan).then_some(info.key);
+    let from_inside = info.side == Side::Inside;
+    tap.note(packet, Step::Placed { kind, key, from_inside, shard: info.shard, owner });
     if owner != here {
         tap.note(packet, Step::HandedTo(owner));
     }

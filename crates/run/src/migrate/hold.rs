@@ -2,10 +2,10 @@
 
 use rheostat_base::{ShardId, Time};
 
-use crate::lane::Placed;
+use crate::lane::HandoffPacket;
 
 /// A packet, and since when it waits.
-pub(crate) type Held = (Placed, Time);
+pub(crate) type Held = (HandoffPacket, Time);
 
 /// The hold queues of a lane, one per shard, each bounded.
 #[derive(Debug)]
@@ -28,7 +28,12 @@ impl Hold {
     }
 
     /// Appends a packet, which waits for `shard` since `now`; gives it back when the queue is full.
-    pub(crate) fn push(&mut self, shard: ShardId, placed: Placed, now: Time) -> Option<Placed> {
+    pub(crate) fn push(
+        &mut self,
+        shard: ShardId,
+        placed: HandoffPacket,
+        now: Time,
+    ) -> Option<HandoffPacket> {
         let queue = &mut self.queues[shard.index()];
         if queue.len() >= self.capacity {
             return Some(placed);
@@ -39,7 +44,10 @@ impl Hold {
     }
 
     /// The packets that wait for a shard, in order.
-    pub(crate) fn waiting_for(&mut self, shard: ShardId) -> impl Iterator<Item = &mut Placed> {
+    pub(crate) fn waiting_for(
+        &mut self,
+        shard: ShardId,
+    ) -> impl Iterator<Item = &mut HandoffPacket> {
         self.queues[shard.index()].iter_mut().map(|(placed, _)| placed)
     }
 

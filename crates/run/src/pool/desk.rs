@@ -6,14 +6,14 @@ use rheostat_base::ShardId;
 
 use super::line::{Front, LaneWaker, Lost};
 use super::order::Order;
-use crate::lane::Placed;
+use crate::lane::HandoffPacket;
 use crate::waker::Waker;
 
 /// A packet that a pool has worked for.
 #[derive(Debug)]
 pub struct Reply<R> {
     /// The packet.
-    pub placed: Placed,
+    pub placed: HandoffPacket,
     /// What came of its task.
     pub outcome: Result<R, Lost>,
 }
@@ -27,7 +27,7 @@ pub struct Reply<R> {
 pub struct Desk<T, R> {
     /// One per member.
     lines: Vec<Front<T, R>>,
-    order: Order<Placed, Result<R, Lost>>,
+    order: Order<HandoffPacket, Result<R, Lost>>,
     waker: LaneWaker,
     /// Which member is looked at first, so that none is always last.
     start: usize,
@@ -74,14 +74,14 @@ impl<T, R> Desk<T, R> {
     /// Gives a packet's task to the member with the fewest of this lane's. Gives the packet back when all
     /// have as many as they may: it is the caller's to drop, or to refuse.
     #[must_use = "a packet that is given back is still somebody's"]
-    pub fn give(&mut self, placed: Placed, task: T) -> Option<Placed> {
+    pub fn give(&mut self, placed: HandoffPacket, task: T) -> Option<HandoffPacket> {
         let count = self.lines.len();
         self.start = (self.start + 1) % count;
         let members = (self.start..count).chain(0..self.start);
         let loads = members.filter_map(|member| Some((self.lines[member].load()?, member)));
         // The first of equals.
         let Some((_, member)) = loads.min_by_key(|(load, _)| *load) else { return Some(placed) };
-        match self.order.enter(placed.arrival.shard, placed) {
+        match self.order.enter(placed.info.shard, placed) {
             Ok(ticket) => self.lines[member].give(ticket, task),
             Err(placed) => return Some(placed),
         }
@@ -91,8 +91,8 @@ impl<T, R> Desk<T, R> {
     /// Lets a packet that needs no work wait for its turn behind those of its shard that do; `outcome` is
     /// its reply. Gives it back when there is no room.
     #[must_use = "a packet that is given back is still somebody's"]
-    pub fn pass(&mut self, placed: Placed, outcome: R) -> Option<Placed> {
-        match self.order.enter(placed.arrival.shard, placed) {
+    pub fn pass(&mut self, placed: HandoffPacket, outcome: R) -> Option<HandoffPacket> {
+        match self.order.enter(placed.info.shard, placed) {
             Ok(ticket) => self.order.answer(ticket, Ok(outcome)),
             Err(placed) => return Some(placed),
         }

@@ -8,17 +8,17 @@ use rheostat_base::ShardId;
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 
 use super::*;
-use crate::lane::{Arrival, Placed};
+use crate::lane::{HandoffPacket, PacketInfo};
 
 fn config(members: usize, depth: usize) -> PoolConfig {
     PoolConfig { members: vec![None; members], lanes: 1, shards: 4, depth }
 }
 
 /// A packet of a shard, with a number.
-fn packet(cache: &mut PoolCache, shard: u16, number: u32) -> Placed {
+fn packet(cache: &mut PoolCache, shard: u16, number: u32) -> HandoffPacket {
     let mut packet = cache.alloc(64).unwrap();
     packet.set_stamp(number);
-    Placed { packet, arrival: Arrival { shard: ShardId(shard), ..Arrival::default() } }
+    HandoffPacket { packet, info: PacketInfo { shard: ShardId(shard), ..PacketInfo::default() } }
 }
 
 fn cache() -> PoolCache {
@@ -33,7 +33,7 @@ fn await_replies<R>(desk: &mut Desk<u32, R>, count: usize) -> Vec<(u16, u32, Res
         assert!(Instant::now() < last, "replies do not come");
         desk.collect();
         while let Some(Reply { placed, outcome }) = desk.next_reply() {
-            replies.push((placed.arrival.shard.0, placed.packet.stamp(), outcome));
+            replies.push((placed.info.shard.0, placed.packet.stamp(), outcome));
         }
         thread::yield_now();
     }

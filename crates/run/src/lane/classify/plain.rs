@@ -6,7 +6,7 @@ use rheostat_base::Time;
 use rheostat_packet::{FlowKey, HashKind, Headers, Mbuf, usual};
 use rheostat_steer::Side;
 
-use super::{Arrival, ArrivalKind, Classifier, Places};
+use super::{Classifier, PacketInfo, PacketKind, Places};
 use crate::load::ShardLoads;
 use crate::migrate::{Ownership, Place};
 use crate::shard_set::ShardSet;
@@ -27,20 +27,20 @@ pub(in crate::lane) struct Found {
 }
 
 impl Classifier<'_> {
-    /// Writes down what is found out about the plain packets of `burst`, all from `side`, at their places in `arrivals`, counts
+    /// Writes down what is found out about the plain packets of `burst`, all from `side`, at their places in `infos`, counts
     /// them, and asks for the lines of the index that lead to their flows.
     pub(in crate::lane) fn plain(
         &self,
         side: Side,
         burst: &[Mbuf],
-        arrivals: &mut [Arrival],
+        infos: &mut [PacketInfo],
         here: &Here<'_>,
     ) -> Found {
         match (side, self.steering.reduces_keys()) {
-            (Side::Inside, false) => self.plain_from::<true, false>(burst, arrivals, here),
-            (Side::Outside, false) => self.plain_from::<false, false>(burst, arrivals, here),
-            (Side::Inside, true) => self.plain_from::<true, true>(burst, arrivals, here),
-            (Side::Outside, true) => self.plain_from::<false, true>(burst, arrivals, here),
+            (Side::Inside, false) => self.plain_from::<true, false>(burst, infos, here),
+            (Side::Outside, false) => self.plain_from::<false, false>(burst, infos, here),
+            (Side::Inside, true) => self.plain_from::<true, true>(burst, infos, here),
+            (Side::Outside, true) => self.plain_from::<false, true>(burst, infos, here),
         }
     }
 
@@ -49,12 +49,12 @@ impl Classifier<'_> {
     fn plain_from<const INSIDE: bool, const REDUCED: bool>(
         &self,
         burst: &[Mbuf],
-        arrivals: &mut [Arrival],
+        infos: &mut [PacketInfo],
         here: &Here<'_>,
     ) -> Found {
         let side = if INSIDE { Side::Inside } else { Side::Outside };
         let mut found = Found { left: Places::default(), latest: Time::ZERO };
-        for (place, (packet, arrival)) in burst.iter().zip(arrivals).enumerate() {
+        for (place, (packet, info)) in burst.iter().zip(infos).enumerate() {
             let Some((headers, key)) = self.plain_one(packet) else {
                 found.left.add(place);
                 continue;
@@ -72,8 +72,8 @@ impl Classifier<'_> {
             here.loads.count(shard, packet.len());
             let now = self.time.of(packet, self.now);
             found.latest = found.latest.max(now);
-            let (forward, kind, is_usual) = (INSIDE, ArrivalKind::Flow, true);
-            *arrival = Arrival { headers, key, hash, now, shard, side, forward, kind, is_usual };
+            let (forward, kind, is_usual) = (INSIDE, PacketKind::Flow, true);
+            *info = PacketInfo { headers, key, hash, now, shard, side, forward, kind, is_usual };
         }
         found
     }

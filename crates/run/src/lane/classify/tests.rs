@@ -14,15 +14,15 @@ const INSIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const LINK: Ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };
 
-fn classify(set: PacketSet, frame: &[u8]) -> Arrival {
-    let [arrival, slowly] = both_ways(set, frame);
-    let [told, slowly_told] = [arrival, slowly].map(|arrival| format!("{arrival:?}"));
+fn classify(set: PacketSet, frame: &[u8]) -> PacketInfo {
+    let [info, slowly] = both_ways(set, frame);
+    let [told, slowly_told] = [info, slowly].map(|info| format!("{info:?}"));
     assert_eq!(told, slowly_told, "usual packets are found out about in two ways");
-    arrival
+    info
 }
 
 /// As packets are classified, and as unusual ones are.
-fn both_ways(set: PacketSet, frame: &[u8]) -> [Arrival; 2] {
+fn both_ways(set: PacketSet, frame: &[u8]) -> [PacketInfo; 2] {
     let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() }).unwrap();
     let mut cache = PoolCache::new(pool);
     let packet = cache.alloc_from(frame).unwrap();
@@ -36,10 +36,10 @@ fn both_ways(set: PacketSet, frame: &[u8]) -> [Arrival; 2] {
         now: Time::ZERO,
         unusual: Unusual::default(),
     };
-    let arrival = by.one(&packet).unwrap();
-    let slowly = Arrival::unusual(&packet, &by, Time::ZERO).unwrap();
+    let info = by.one(&packet).unwrap();
+    let slowly = PacketInfo::unusual(&packet, &by, Time::ZERO).unwrap();
     cache.free(packet);
-    [arrival, slowly]
+    [info, slowly]
 }
 
 fn frame(transport: Transport<'_>, fragment: Option<(u16, bool)>) -> Vec<u8> {
@@ -78,21 +78,21 @@ fn arp() -> Vec<u8> {
 #[test]
 fn without_a_set_every_packet_is_an_orphan_where_its_tuple_would_be() {
     let tuple = classify(PacketSet::five_tuple(), &udp());
-    assert_eq!(tuple.kind, ArrivalKind::Flow);
+    assert_eq!(tuple.kind, PacketKind::Flow);
     let orphan = classify(PacketSet::NONE, &udp());
-    assert_eq!(orphan.kind, ArrivalKind::Orphan);
+    assert_eq!(orphan.kind, PacketKind::Orphan);
     assert_eq!((orphan.shard, orphan.key, orphan.side), (tuple.shard, tuple.key, tuple.side));
     // No other packet is waited for: each goes by what it has.
     let fragment = frame(Transport::Protocol(17), Some((8, true)));
     for frame in [fragment.clone(), unreachable(), arp()] {
-        assert_eq!(classify(PacketSet::NONE, &frame).kind, ArrivalKind::Orphan);
+        assert_eq!(classify(PacketSet::NONE, &frame).kind, PacketKind::Orphan);
     }
     assert_ne!(classify(PacketSet::NONE, &arp()).shard, ShardId(0));
     // With ports, they are what flows would have.
     let set = PacketSet::none_with_ports();
-    assert_eq!(classify(set, &fragment).kind, ArrivalKind::Fragment);
+    assert_eq!(classify(set, &fragment).kind, PacketKind::Fragment);
     let error = classify(set, &unreachable());
-    assert_eq!((error.kind, error.key), (ArrivalKind::Orphan, tuple.key));
+    assert_eq!((error.kind, error.key), (PacketKind::Orphan, tuple.key));
 }
 
 #[test]
@@ -101,24 +101,24 @@ fn packets_of_other_protocols_are_orphans_beside_flows() {
     let both = PacketSet::five_tuple().only(Protocols::TCP_UDP);
     for frame in [udp(), unreachable()] {
         let (plain, orphan) = (classify(PacketSet::five_tuple(), &frame), classify(tcp, &frame));
-        assert_eq!((orphan.kind, orphan.shard), (ArrivalKind::Orphan, plain.shard));
+        assert_eq!((orphan.kind, orphan.shard), (PacketKind::Orphan, plain.shard));
         assert_eq!(classify(both, &frame).kind, plain.kind);
     }
-    assert_eq!(classify(tcp, &arp()).kind, ArrivalKind::Orphan);
+    assert_eq!(classify(tcp, &arp()).kind, PacketKind::Orphan);
 }
 
 /// As ever, where all packets with a tuple have flows: what has none comes to the first shard.
 #[test]
 fn frames_without_ip_stay_on_the_first_shard_beside_whole_sets() {
-    let arrival = classify(PacketSet::five_tuple(), &arp());
-    assert_eq!((arrival.kind, arrival.shard), (ArrivalKind::Orphan, ShardId(0)));
-    assert_eq!((arrival.key, arrival.side), (FlowKey::NONE, Side::Inside));
+    let info = classify(PacketSet::five_tuple(), &arp());
+    assert_eq!((info.kind, info.shard), (PacketKind::Orphan, ShardId(0)));
+    assert_eq!((info.key, info.side), (FlowKey::NONE, Side::Inside));
 }
 
 #[test]
 fn frames_of_two_stations_are_one_flow() {
     let [udp, arp] = [udp(), arp()].map(|frame| classify(PacketSet::stations(), &frame));
-    assert_eq!((udp.kind, arp.kind), (ArrivalKind::Flow, ArrivalKind::Flow));
+    assert_eq!((udp.kind, arp.kind), (PacketKind::Flow, PacketKind::Flow));
     assert_ne!(udp.key, arp.key, "the Ethertype counts");
     let set = PacketSet::station(rheostat_steer::Whose::Source);
     let [udp, arp] = [super::tests::udp(), super::tests::arp()].map(|frame| classify(set, &frame));
@@ -154,17 +154,17 @@ fn a_burst_of_all_kinds_is_what_each_of_them_is_alone() {
             now: Time::ZERO,
             unusual: Unusual::default(),
         };
-        let mut arrivals = [Arrival::default(); 8];
-        let malformed = by.all(Places::first(8), &burst, &mut arrivals);
+        let mut infos = [PacketInfo::default(); 8];
+        let malformed = by.all(Places::first(8), &burst, &mut infos);
         for (place, packet) in burst.iter().enumerate() {
             match by.one(packet) {
-                Ok(alone) => assert_eq!(format!("{alone:?}"), format!("{:?}", arrivals[place])),
-                Err(_) => assert_eq!(arrivals[place].now, time.of(packet, Time::ZERO)),
+                Ok(alone) => assert_eq!(format!("{alone:?}"), format!("{:?}", infos[place])),
+                Err(_) => assert_eq!(infos[place].now, time.of(packet, Time::ZERO)),
             }
             assert_eq!(malformed.contains(place), [1, 5].contains(&place));
         }
-        let kinds = arrivals.map(|arrival| arrival.kind);
-        assert_eq!(kinds[3..5], [ArrivalKind::Flow, ArrivalKind::IcmpError]);
+        let kinds = infos.map(|info| info.kind);
+        assert_eq!(kinds[3..5], [PacketKind::Flow, PacketKind::IcmpError]);
     }
     burst.into_iter().for_each(|packet| cache.free(packet));
 }
@@ -225,13 +225,13 @@ fn plain_packets_are_found_out_about_as_others_are() {
             let ownership = Ownership::new(LaneId(0), owners);
             let (shards, loads) = (ShardSet::new(128), ShardLoads::new(128, LoadReporting::Shards));
             let here = Here { ownership: &ownership, shards: &shards, loads: &loads };
-            let mut arrivals = [Arrival::default(); 6];
-            let found = by.plain(side, &burst, &mut arrivals, &here);
+            let mut infos = [PacketInfo::default(); 6];
+            let found = by.plain(side, &burst, &mut infos, &here);
             for (place, packet) in burst.iter().enumerate() {
                 assert_eq!(found.left.contains(place), !plain.contains(&place), "{place}");
                 if !found.left.contains(place) {
                     let alone = by.one(packet).unwrap();
-                    assert_eq!(format!("{alone:?}"), format!("{:?}", arrivals[place]));
+                    assert_eq!(format!("{alone:?}"), format!("{:?}", infos[place]));
                 }
             }
             assert_eq!(

@@ -7,7 +7,7 @@ use rheostat_base::{ShardId, Time};
 
 use super::scene::{A, B, C, Queue, Scene, send_on};
 use crate::invariant::Violation;
-use crate::lane::{Arrivals, Output, Placed};
+use crate::lane::{Batch, HandoffPacket, Output};
 use crate::pool::{AnyDesk, Desk, PoolConfig, Reply, Stepped};
 use crate::service::Service;
 use crate::shard_set::ShardSet;
@@ -60,16 +60,16 @@ struct Pooled {
 }
 
 impl Service for Pooled {
-    fn process(&mut self, arrivals: &mut Arrivals, _: &mut ShardSet, _: &mut Output) {
+    fn process(&mut self, batch: &mut Batch, _: &mut ShardSet, _: &mut Output) {
         let Told(desk, Sabotage { forgets_order, .. }) = &mut self.desk;
-        for (packet, &arrival) in arrivals.drain() {
-            let mut arrival = arrival;
-            self.shard = arrival.shard;
+        for (packet, &info) in batch.drain() {
+            let mut info = info;
+            self.shard = info.shard;
             self.given += 1;
             if *forgets_order {
-                arrival.shard = ShardId(self.given % 4);
+                info.shard = ShardId(self.given % 4);
             }
-            assert!(desk.give(Placed { packet, arrival }, ()).is_none(), "room for all");
+            assert!(desk.give(HandoffPacket { packet, info }, ()).is_none(), "room for all");
         }
     }
 
@@ -79,7 +79,7 @@ impl Service for Pooled {
 
     fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, _: Time) {
         while let Some(Reply { mut placed, .. }) = self.desk.0.next_reply() {
-            placed.arrival.shard = self.shard;
+            placed.info.shard = self.shard;
             send_on(placed, shards, out);
         }
     }

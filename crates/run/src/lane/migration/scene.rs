@@ -16,7 +16,7 @@ use rheostat_steer::{HashKey, Orientation, Steering};
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation};
 use crate::lane::classify::Classifier;
-use crate::lane::{Arrivals, Output, Placed};
+use crate::lane::{Batch, HandoffPacket, Output};
 use crate::lane::{Lane, LaneConfig, TimeSource, Unusual};
 use crate::load::LoadReporting;
 use crate::migrate::{Command, MoverMailbox, mailbox};
@@ -36,23 +36,27 @@ const BUFFERS: u32 = 128;
 pub(super) struct Ordered;
 
 impl Service for Ordered {
-    fn process(&mut self, arrivals: &mut Arrivals, shards: &mut ShardSet, out: &mut Output) {
-        for (packet, &arrival) in arrivals.drain() {
-            send_on(Placed { packet, arrival }, shards, out);
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        for (packet, &info) in batch.drain() {
+            send_on(HandoffPacket { packet, info }, shards, out);
         }
     }
 }
 
 /// Sends a packet on, and notes whether its flow keeps its order.
-pub(super) fn send_on(Placed { packet, arrival }: Placed, shards: &mut ShardSet, out: &mut Output) {
-    let shard = shards.get_mut(arrival.shard).expect("a packet meets its shard");
-    if shard.table.find_now(arrival.hash, &arrival.key).is_none() {
-        shard.table.insert(arrival.hash, &arrival.key, arrival.now).expect("room");
+pub(super) fn send_on(
+    HandoffPacket { packet, info }: HandoffPacket,
+    shards: &mut ShardSet,
+    out: &mut Output,
+) {
+    let shard = shards.get_mut(info.shard).expect("a packet meets its shard");
+    if shard.table.find_now(info.hash, &info.key).is_none() {
+        shard.table.insert(info.hash, &info.key, info.now).expect("room");
         out.counters().flows_created.increment();
     }
-    let flow = shard.table.find_now(arrival.hash, &arrival.key).expect("there now");
+    let flow = shard.table.find_now(info.hash, &info.key).expect("there now");
     let mut flow = shard.table.flow(flow).expect("there now");
-    if flow.note_arrival(arrival.forward, packet.device(), packet.stamp()) {
+    if flow.note_arrival(info.forward, packet.device(), packet.stamp()) {
         out.counters().reordered.increment();
     }
     out.send(DeviceId(0), packet);
@@ -172,8 +176,8 @@ impl Scene {
             now,
             unusual: Unusual::default(),
         };
-        let arrival = by.one(&packet).unwrap();
-        let (shard_id, hash) = (arrival.shard, steering.hash(&arrival.key, HashKind::Ports));
+        let info = by.one(&packet).unwrap();
+        let (shard_id, hash) = (info.shard, steering.hash(&info.key, HashKind::Ports));
         cache.free(packet);
         drop(cache);
 

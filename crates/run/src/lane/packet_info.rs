@@ -9,7 +9,7 @@ use rheostat_steer::{Oriented, Side, Steering};
 
 /// Why a packet is where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArrivalKind {
+pub enum PacketKind {
     /// It carries its flow's key.
     Flow,
     /// An ICMP error about a packet of the flow whose key it carries.
@@ -22,7 +22,7 @@ pub enum ArrivalKind {
 
 /// What was found out about a packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub struct PacketInfo {
     /// Where its headers lie.
     pub headers: Headers,
     /// The key of its flow, oriented; for a fragment that of its datagram, without ports; for an orphan
@@ -39,7 +39,7 @@ pub struct Arrival {
     /// Whether it travels from the key's first endpoint to the second.
     pub forward: bool,
     /// Why it is here.
-    pub kind: ArrivalKind,
+    pub kind: PacketKind,
     /// Whether it may take the fast path: a packet of its flow, of TCP or UDP, no fragment, whose transport header lies
     /// whole in the first segment, and which is not followed through the run.
     pub is_usual: bool,
@@ -47,47 +47,47 @@ pub struct Arrival {
 
 /// A packet with what was found out about it, on its way to another lane.
 #[derive(Debug)]
-pub struct Placed {
+pub struct HandoffPacket {
     /// The packet.
     pub packet: Mbuf,
     /// What was found out about it.
-    pub arrival: Arrival,
+    pub info: PacketInfo,
 }
 
 /// Packets that wait to be processed, in order. What was found out about them lies beside them and
 /// stays where it was written: most of a packet's way through a lane, only its handle moves.
 #[derive(Debug, Default)]
-pub struct Arrivals {
+pub struct Batch {
     /// Contiguous: it begins at the front of its memory whenever it was empty.
     packets: VecDeque<Mbuf>,
     /// One per packet from `first` on, and spare ones behind.
-    arrivals: Vec<Arrival>,
+    infos: Vec<PacketInfo>,
     /// How many packets have been taken out at the front since there were none.
     first: usize,
 }
 
-impl Arrivals {
+impl Batch {
     /// Room for `count` packets before memory is asked for.
-    pub fn with_capacity(count: usize) -> Arrivals {
+    pub fn with_capacity(count: usize) -> Batch {
         let packets = VecDeque::with_capacity(count);
-        Arrivals { packets, arrivals: vec![Arrival::default(); count], first: 0 }
+        Batch { packets, infos: vec![PacketInfo::default(); count], first: 0 }
     }
 
     /// Where to write what is found out about the next `count` packets, in order. What was written there before stays.
     #[inline]
-    pub(crate) fn spare(&mut self, count: usize) -> &mut [Arrival] {
+    pub(crate) fn spare(&mut self, count: usize) -> &mut [PacketInfo] {
         debug_assert_eq!(self.first, 0, "nothing is appended to packets that are being taken out");
         let from = self.packets.len();
-        if self.arrivals.len() < from + count {
-            self.arrivals.resize_with(from + count, Arrival::default);
+        if self.infos.len() < from + count {
+            self.infos.resize_with(from + count, PacketInfo::default);
         }
-        &mut self.arrivals[from..from + count]
+        &mut self.infos[from..from + count]
     }
 
     /// What was written at `place`, counted from the first packet on.
     #[inline]
-    pub(crate) fn written(&self, place: usize) -> &Arrival {
-        &self.arrivals[place]
+    pub(crate) fn written(&self, place: usize) -> &PacketInfo {
+        &self.infos[place]
     }
 
     /// Appends a packet about which something was written at `place`: where it belongs, or further behind, when packets
@@ -95,9 +95,9 @@ impl Arrivals {
     #[inline]
     pub(crate) fn commit(&mut self, packet: Mbuf, place: usize) {
         let at = self.packets.len();
-        debug_assert!(at <= place && place < self.arrivals.len(), "nothing is known of the packet");
+        debug_assert!(at <= place && place < self.infos.len(), "nothing is known of the packet");
         if at != place {
-            self.arrivals[at] = self.arrivals[place];
+            self.infos[at] = self.infos[place];
         }
         self.packets.push_back(packet);
     }
@@ -106,15 +106,15 @@ impl Arrivals {
     #[inline]
     pub(crate) fn commit_all(&mut self, burst: &mut Burst) {
         debug_assert!(
-            self.packets.len() + burst.len() <= self.arrivals.len(),
+            self.packets.len() + burst.len() <= self.infos.len(),
             "nothing is known of the packets"
         );
         self.packets.extend(burst.drain(..));
     }
 
     /// Appends a packet.
-    pub fn push(&mut self, Placed { packet, arrival }: Placed) {
-        self.spare(1)[0] = arrival;
+    pub fn push(&mut self, HandoffPacket { packet, info }: HandoffPacket) {
+        self.spare(1)[0] = info;
         self.commit(packet, self.packets.len());
     }
 
@@ -132,29 +132,29 @@ impl Arrivals {
 
     /// What was found out about each packet.
     #[inline]
-    pub fn iter(&self) -> std::slice::Iter<'_, Arrival> {
+    pub fn iter(&self) -> std::slice::Iter<'_, PacketInfo> {
         self.found().iter()
     }
 
     /// What was found out about each packet, as a whole.
     #[inline]
-    pub fn found(&self) -> &[Arrival] {
-        &self.arrivals[self.first..self.first + self.packets.len()]
+    pub fn found(&self) -> &[PacketInfo] {
+        &self.infos[self.first..self.first + self.packets.len()]
     }
 
     /// The packets, with what was found out about each.
     #[inline]
-    pub fn parts(&mut self) -> (&mut [Mbuf], &[Arrival]) {
-        let Arrivals { packets, arrivals, first } = self;
-        let found = &arrivals[*first..*first + packets.len()];
+    pub fn parts(&mut self) -> (&mut [Mbuf], &[PacketInfo]) {
+        let Batch { packets, infos, first } = self;
+        let found = &infos[*first..*first + packets.len()];
         (packets.make_contiguous(), found)
     }
 
     /// Takes all packets out, in order, each with what was found out about it.
     #[inline]
-    pub fn drain(&mut self) -> impl Iterator<Item = (Mbuf, &Arrival)> {
+    pub fn drain(&mut self) -> impl Iterator<Item = (Mbuf, &PacketInfo)> {
         let first = std::mem::take(&mut self.first);
-        self.packets.drain(..).zip(&self.arrivals[first..])
+        self.packets.drain(..).zip(&self.infos[first..])
     }
 
     /// Starts at the front again, once all packets are out.
@@ -178,34 +178,34 @@ impl Arrivals {
 
     /// Takes the first packet out, with what was found out about it.
     #[inline]
-    pub fn take_first(&mut self) -> Option<(Mbuf, &Arrival)> {
+    pub fn take_first(&mut self) -> Option<(Mbuf, &PacketInfo)> {
         let (packet, at) = (self.packets.pop_front()?, self.first);
         self.first = at + 1;
         self.rewind();
-        Some((packet, &self.arrivals[at]))
+        Some((packet, &self.infos[at]))
     }
 }
 
-impl Default for Arrival {
+impl Default for PacketInfo {
     /// A packet of which nothing is known.
-    fn default() -> Arrival {
-        Arrival::unplaced(Headers::default(), Time::ZERO)
+    fn default() -> PacketInfo {
+        PacketInfo::unplaced(Headers::default(), Time::ZERO)
     }
 }
 
-impl Arrival {
+impl PacketInfo {
     /// The same packet as one without a flow, unless packets with this key have one. Its place stays.
-    pub(super) fn or_orphan(mut self, key: &FlowKey, steering: &Steering) -> Arrival {
+    pub(super) fn or_orphan(mut self, key: &FlowKey, steering: &Steering) -> PacketInfo {
         if !steering.admits(key, self.side) {
-            self.kind = ArrivalKind::Orphan;
+            self.kind = PacketKind::Orphan;
             self.is_usual = false;
         }
         self
     }
 
     /// A packet of which nothing is known yet but its headers.
-    pub(super) fn unplaced(headers: Headers, now: Time) -> Arrival {
-        Arrival {
+    pub(super) fn unplaced(headers: Headers, now: Time) -> PacketInfo {
+        PacketInfo {
             headers,
             key: FlowKey::NONE,
             hash: FlowHash(0),
@@ -213,7 +213,7 @@ impl Arrival {
             shard: ShardId(0),
             side: Side::Inside,
             forward: true,
-            kind: ArrivalKind::Orphan,
+            kind: PacketKind::Orphan,
             is_usual: false,
         }
     }
@@ -226,10 +226,10 @@ impl Arrival {
         key: FlowKey,
         steering: &Steering,
         hasher: &FlowHasher,
-    ) -> Arrival {
+    ) -> PacketInfo {
         let Oriented { key, side, forward } = steering.orient(device, key);
         let (shard, hash) = (steering.shard_of_key(&key), hasher.hash(&key));
-        Arrival { key, side, forward, shard, hash, kind: ArrivalKind::Flow, ..self }
+        PacketInfo { key, side, forward, shard, hash, kind: PacketKind::Flow, ..self }
     }
 
     /// A fragment that has met its tracker and learned the key of its flow, in its own direction.
@@ -240,8 +240,8 @@ impl Arrival {
         steering: &Steering,
         hasher: &FlowHasher,
         now: Time,
-    ) -> Arrival {
-        let arrival = Arrival::unplaced(headers, now);
-        arrival.of_flow(packet.device(), key, steering, hasher).or_orphan(&key, steering)
+    ) -> PacketInfo {
+        let info = PacketInfo::unplaced(headers, now);
+        info.of_flow(packet.device(), key, steering, hasher).or_orphan(&key, steering)
     }
 }
