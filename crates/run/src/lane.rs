@@ -9,7 +9,7 @@
 //! | stage | where | touches | for the next one |
 //! |---|---|---|---|
 //! | receive | the device's [`RxQueue`] | the ring, heads of packets | asks for the first line of each packet |
-//! | classify | `classify/plain.rs` | first line and head of each packet, its shard's owner and load | writes an [`PacketInfo`], asks for the line of the index |
+//! | classify | `classify/plain.rs` | first line and head of each packet, its shard's owner and load | writes a [`PacketInfo`], asks for the line of the index |
 //! | probe | the service: `chain_service/probe.rs` of `nf` | a line of the index of each flow | asks for the lines of the entry |
 //! | run | the service: `chain_service/fast_path.rs` | the entry of each flow, what functions change | collects packets by device |
 //! | emit | [`Output::flush`] | the device's [`TxQueue`](rheostat_io::TxQueue), heads | buffers go home in bulk |
@@ -380,7 +380,7 @@ impl Lane {
         }
         for other in others {
             match other {
-                Other::Packet(placed) => self.bring_home(placed),
+                Other::Packet(placed) => self.route_to_owner(placed),
                 Other::Shard(shard, heeded) => self.accept(shard, heeded),
             }
         }
@@ -461,10 +461,10 @@ impl Lane {
                 let owner = self.ownership.destination(shard);
                 note_place(self.out.tap(), &packet, info, (self.id, owner));
             }
-            if self.ownership.place(shard) != Place::Here || self.took_detour(&packet, shard) {
+            if self.ownership.place(shard) != Place::Here || self.is_misdirected(&packet, shard) {
                 let info = *info;
                 // Should it stay here, it is written down no further behind than it was.
-                self.bring_received_home(HandoffPacket { packet, info });
+                self.route_received(HandoffPacket { packet, info });
                 continue;
             }
             self.loads.count(shard, packet.len());

@@ -189,7 +189,7 @@ impl Lane {
         }
         // What is not for a shard that is here, in the order in which it came.
         for job in others {
-            self.bring_home(job);
+            self.route_to_owner(job);
         }
         self.install_shards();
     }
@@ -221,7 +221,7 @@ impl Lane {
                 Some(lane) => self.hand_over(lane, job),
                 None if self.places[job.shard.index()] == Place::Here => self.accept(job),
                 None if self.held[job.shard.index()].len() >= hold => dropped.push(job),
-                None => self.bring_home(job),
+                None => self.route_to_owner(job),
             }
         }
         dropped
@@ -233,7 +233,7 @@ impl Lane {
         self.burst.push(job);
     }
 
-    fn bring_home(&mut self, job: Job) {
+    fn route_to_owner(&mut self, job: Job) {
         match self.places[job.shard.index()] {
             Place::Here => self.accept(job),
             Place::Arriving => self.held[job.shard.index()].push_back(job),

@@ -80,7 +80,7 @@ impl Lane {
             let owner = self.ownership.destination(info.shard);
             note_place(self.out.tap(), &packet, &info, (self.id, owner));
         }
-        self.bring_home(HandoffPacket { packet, info });
+        self.route_to_owner(HandoffPacket { packet, info });
     }
 
     pub(super) fn count_held(&mut self) {

@@ -112,7 +112,7 @@ impl Lane {
         let mut held = self.hold.take(id);
         for (placed, since) in held.drain(..) {
             self.times.held.record(self.polled.since(since).as_nanos() as u64);
-            self.bring_home(placed);
+            self.route_to_owner(placed);
             if self.batch.len() >= BURST {
                 self.process();
             }
@@ -153,7 +153,7 @@ impl Lane {
     }
 
     /// Brings a packet where its shard is, or will be.
-    pub(super) fn bring_home(&mut self, placed: HandoffPacket) {
+    pub(super) fn route_to_owner(&mut self, placed: HandoffPacket) {
         match self.ownership.place(placed.info.shard) {
             Place::Here => self.keep(placed),
             Place::Arriving => self.hold(placed.info.shard, placed),
@@ -181,13 +181,13 @@ impl Lane {
 
     /// Whether a device placed a packet of `shard` by the bucket of another.
     #[inline(always)]
-    pub(super) fn took_detour(&self, packet: &Mbuf, shard: ShardId) -> bool {
+    pub(super) fn is_misdirected(&self, packet: &Mbuf, shard: ShardId) -> bool {
         bucket_shard(&self.steering, packet).is_some_and(|bucket| bucket != shard)
     }
 
     /// Disposes of a received packet whose shard is not here, or which took a detour.
     #[inline(never)]
-    pub(super) fn bring_received_home(&mut self, mut placed: HandoffPacket) {
+    pub(super) fn route_received(&mut self, mut placed: HandoffPacket) {
         let HandoffPacket { packet, info } = &mut placed;
         let is_flow = info.kind == PacketKind::Flow;
         // Of a device that does not say where it saw a packet belong: where it belongs.
@@ -206,7 +206,7 @@ impl Lane {
                 packet.set_stamp(stamp);
             }
         }
-        self.bring_home(placed);
+        self.route_to_owner(placed);
     }
 
     fn report(&mut self, report: Report) {
