@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// From the bottom to the top. `nf` and `tcp` ignore each other; only tests use `testkit`, which stands above all others.
 const LAYERS: [&str; 15] = [
-    "base", "packet", "steer", "traffic", "io", "state", "run", "ip", "nf", "tcp", "control",
+    "base", "packet", "steer", "io", "traffic", "state", "run", "ip", "nf", "tcp", "control",
     "observe", "bench", "cli", "testkit",
 ];
 

@@ -12,6 +12,7 @@ pub mod link_events;
 pub mod segmentation;
 pub mod settlement;
 pub mod sink;
+mod source;
 mod sys;
 #[cfg(not(any(loom, shuttle)))]
 pub use sys::netlink;
@@ -21,8 +22,8 @@ pub use backend::af_packet::{PacketConfig, PacketDevice, PacketOpenError};
 #[cfg(not(any(loom, shuttle)))]
 pub use backend::af_xdp::{CopyMode, XdpConfig, XdpDevice, XdpOpenError};
 pub use backend::pcap::{
-    CaptureReader, CaptureReel, CaptureSource, CaptureStatus, CaptureWriter, FormatError,
-    PcapConfig, PcapDevice, ReadError, WriteError, WriteSummary,
+    CaptureReader, CaptureSource, CaptureStatus, CaptureWriter, FormatError, PcapConfig,
+    PcapDevice, ReadError, WriteError, WriteSummary,
 };
 pub use backend::sim::{Driver, Pacing, SimConfig, SimNic, Stepper};
 #[cfg(not(any(loom, shuttle)))]
@@ -39,6 +40,7 @@ pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
 pub use link_events::{LinkEvent, LinkState, LinkWatch};
 pub use settlement::Settlement;
 pub use sink::{Collected, Collector, NullSink, Sink};
+pub use source::{Arrival, Source};
 #[cfg(not(any(loom, shuttle)))]
 pub use sys::ethtool::{Channels, Ethtool, Rings, Spreading};
 #[cfg(not(any(loom, shuttle)))]

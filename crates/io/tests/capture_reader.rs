@@ -6,10 +6,10 @@ use std::io::{self, Read};
 use crate::support::capture::Bytes;
 use proptest::prelude::*;
 use rheostat_base::Time;
+use rheostat_io::Source;
 use rheostat_io::backend::pcap::{RecordBuf, read_all};
 use rheostat_io::{CaptureReader, CaptureSource, FormatError, ReadError};
 use rheostat_packet::LinkType;
-use rheostat_traffic::Source;
 
 fn record(nanos: u64, link: LinkType, wire_len: u32, bytes: &[u8]) -> RecordBuf {
     RecordBuf { time: Time::from_nanos(nanos), link, wire_len, bytes: bytes.to_vec() }

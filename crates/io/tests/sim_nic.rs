@@ -11,11 +11,11 @@ use std::thread;
 use crate::support::{Frames, config, flow, number, numbered, poll, pool, udp};
 use proptest::prelude::*;
 use rheostat_base::{Clock, DeviceId, QueueId, Time};
+use rheostat_io::Source;
 use rheostat_io::{
     Device, DeviceCounters, Driver, NullSink, OpenError, Pacing, QueuePair, SimConfig, SimNic,
 };
 use rheostat_packet::{FlowKey, HashKind, Mempool, PoolCache};
-use rheostat_traffic::Source;
 
 fn open(config: SimConfig, source: Box<dyn Source>, pool: &Mempool) -> SimNic {
     SimNic::open(config, source, |_| Box::new(NullSink), pool).unwrap()

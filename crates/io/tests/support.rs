@@ -8,10 +8,10 @@ pub(crate) mod steerings;
 use std::sync::Arc;
 
 use rheostat_base::Time;
+use rheostat_io::{Arrival, Source};
 use rheostat_io::{RxQueue, SimConfig};
 use rheostat_packet::{Burst, LinkType, Mbuf, Mempool, MempoolConfig, PoolCache};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
-use rheostat_traffic::{Arrival, Source};
 
 pub(crate) fn pool(buffers: u32) -> Mempool {
     Mempool::new(&MempoolConfig { buffers, data_room: 512, headroom: 0 }).unwrap()

@@ -19,8 +19,8 @@ use crate::SourceError;
 use crate::frame::{self, Endpoints, Packet, Tcp, Transport};
 use crate::merged::Merged;
 use crate::poisson::Poisson;
-use crate::source::{Arrival, Source};
 use crate::visit::{Visit, Visits};
+use rheostat_io::{Arrival, Source};
 
 /// Hosts that an attack on a service comes from, each with four connections at a time, on average.
 const BOTS: usize = 256;

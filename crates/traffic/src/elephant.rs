@@ -12,8 +12,8 @@ use crate::SourceError;
 use crate::frame::{self, Endpoints, Packet, Tcp, Transport};
 use crate::merged::Merged;
 use crate::poisson::Poisson;
-use crate::source::{Arrival, Source};
 use crate::usual::{NUMBERS, Usual, check_rate, check_share};
+use rheostat_io::{Arrival, Source};
 
 /// The settings of an elephant over mice.
 #[derive(Clone, Debug, PartialEq)]

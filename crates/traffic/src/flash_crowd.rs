@@ -22,9 +22,9 @@ use crate::SourceError;
 use crate::frame::{self, Endpoints};
 use crate::merged::Merged;
 use crate::poisson::Poisson;
-use crate::source::{Arrival, Source};
 use crate::usual::NUMBERS;
 use crate::visit::{Visit, Visits};
+use rheostat_io::{Arrival, Source};
 
 /// The mix, and now and then a crowd.
 pub struct FlashCrowd(Merged<Box<dyn Source>>);

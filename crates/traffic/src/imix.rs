@@ -12,8 +12,8 @@ use rheostat_packet::LinkType;
 use crate::SourceError;
 use crate::frame::{self, Endpoints, Packet, Transport};
 use crate::poisson::Poisson;
-use crate::source::{Arrival, Source};
 use crate::usual::check_rate;
+use rheostat_io::{Arrival, Source};
 
 /// Bytes of the IP packets of one round.
 const GENOME: [usize; 12] = [40, 40, 576, 40, 40, 576, 40, 40, 576, 40, 576, 1_500];

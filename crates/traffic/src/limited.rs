@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
-use crate::source::{Arrival, Source};
+use rheostat_io::{Arrival, Source};
 
 /// As much of a source as is asked for.
 #[derive(Debug)]

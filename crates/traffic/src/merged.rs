@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use crate::source::{Arrival, Source};
+use rheostat_io::{Arrival, Source};
 
 /// The packets of several sources in the order of their arrival. Of packets that arrive at once, those of
 /// an earlier source come first.

@@ -31,8 +31,8 @@ use rheostat_packet::LinkType;
 
 use crate::frame;
 use crate::poisson::Poisson;
-use crate::source::{Arrival, Source};
 use flow::{Flow, Sizes};
+use rheostat_io::{Arrival, Source};
 use wheel::Wheel;
 
 /// The mix as a source of frames.

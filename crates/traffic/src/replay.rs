@@ -5,6 +5,7 @@
 //! (section 5.7). So it is here: each loop, and each of several copies that are played at once, gets names of
 //! its own ([`Names`]).
 
+mod capture;
 mod config;
 mod names;
 mod recording;
@@ -15,13 +16,14 @@ mod track;
 
 use std::sync::Arc;
 
+pub use capture::CaptureReel;
 pub use config::ReplayConfig;
 pub use names::Names;
 pub use recording::Recording;
 
 use crate::SourceError;
 use crate::merged::Merged;
-use crate::source::{Arrival, Source};
+use rheostat_io::{Arrival, Source};
 use track::{Measure, Track};
 
 /// Packets that can be played from the beginning as often as wanted.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use rheostat_packet::wire::{EthernetFrameMut, MacAddress};
 use rheostat_packet::{Headers, tuple};
 
-use crate::source::{Arrival, Source};
+use rheostat_io::{Arrival, Source};
 
 /// Those frames of a source that come from the stations behind one port: each address is a station's, each station
 /// has a link address, and is behind one of the ports. Over all ports of a bridge, with the same source for each, this

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rheostat_base::Time;
 
 use crate::SourceError;
-use crate::source::{Arrival, Source};
+use rheostat_io::{Arrival, Source};
 
 /// From a moment on, the rate is another.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -14,9 +14,9 @@ use crate::SourceError;
 use crate::attack::outsider;
 use crate::frame::{self, Endpoints};
 use crate::poisson::Poisson;
-use crate::source::{Arrival, Source};
 use crate::usual::check_rate;
 use crate::visit::{Visit, Visits};
+use rheostat_io::{Arrival, Source};
 
 /// The settings of visitors.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_io::CaptureReel;
 use rheostat_traffic::{
-    Attack, AttackConfig, AttackKind, Elephant, ElephantConfig, FlashCrowd, FlashCrowdConfig, Imix,
-    ImixConfig, Mix, MixConfig, Reel, Replay, ReplayConfig, Source, SourceError, Usual,
+    Attack, AttackConfig, AttackKind, CaptureReel, Elephant, ElephantConfig, FlashCrowd,
+    FlashCrowdConfig, Imix, ImixConfig, Mix, MixConfig, Reel, Replay, ReplayConfig, Source,
+    SourceError, Usual,
 };
 use serde::Deserialize;
 

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rheostat_bench::scenario::Traffic;
-use rheostat_io::{CaptureReel, CaptureSource};
+use rheostat_io::CaptureSource;
 use rheostat_traffic::{
-    AttackConfig, AttackKind, ElephantConfig, FlashCrowdConfig, Limited, MixConfig, Reel, Replay,
-    ReplayConfig, Source, Stepped, Visitors, VisitorsConfig,
+    AttackConfig, AttackKind, CaptureReel, ElephantConfig, FlashCrowdConfig, Limited, MixConfig,
+    Reel, Replay, ReplayConfig, Source, Stepped, Visitors, VisitorsConfig,
 };
 
 use super::Args;

@@ -9,13 +9,11 @@ pub(crate) mod link;
 mod ng;
 mod read_error;
 mod reader;
-mod reel;
 mod source;
 mod writer;
 
 pub use device::{PcapConfig, PcapDevice};
 pub use read_error::{FormatError, ReadError};
 pub use reader::{CaptureReader, Record, RecordBuf, read_all};
-pub use reel::CaptureReel;
 pub use source::{CaptureSource, CaptureStatus};
 pub use writer::{CaptureWriter, WriteError, WriteSummary};

@@ -1,7 +1,7 @@
 //! A network interface in the process: descriptor rings, a Toeplitz hash, an indirection table that
 //! can be rewritten while packets arrive, drops where a queue is full, and a link of a given rate.
 //!
-//! Packets come from a [`rheostat_traffic::Source`] and go to a [`crate::Sink`]. One of three drivers
+//! Packets come from a [`crate::Source`] and go to a [`crate::Sink`]. One of three drivers
 //! makes them arrive; see [`Driver`].
 
 mod config;

@@ -6,7 +6,7 @@ use rheostat_base::Time;
 use rheostat_packet::LinkType;
 
 use super::Reel;
-use crate::source::{Arrival, Source};
+use rheostat_io::{Arrival, Source};
 
 /// The packets of a source, one behind the other.
 #[derive(Clone, Debug, Default)]

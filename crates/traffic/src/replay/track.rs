@@ -6,8 +6,8 @@ use std::time::Duration;
 use rheostat_base::Time;
 
 use super::{Names, Reel, ReplayConfig};
-use crate::source::{Arrival, Source};
 use crate::stamps::Stamps;
+use rheostat_io::{Arrival, Source};
 
 /// How long a reel is.
 #[derive(Clone, Copy, Debug)]

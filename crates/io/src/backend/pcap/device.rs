@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::{Arrival, Source};
 use rheostat_base::DeviceId;
 use rheostat_packet::Mempool;
 use rheostat_steer::IndirectionTable;
-use rheostat_traffic::{Arrival, Source};
 
 use super::{CaptureSource, CaptureStatus, CaptureWriter};
 use crate::OpenError;

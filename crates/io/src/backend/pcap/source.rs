@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rheostat_traffic::{Arrival, Source};
+use crate::{Arrival, Source};
 
 use super::reader::{CaptureReader, Record, RecordBuf};
 use super::{FormatError, ReadError};

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::{Arrival, Source};
 use rheostat_base::{Counter, DeviceId, QueueId, Time};
 use rheostat_packet::{AllocError, Headers, LinkType, Mbuf, PoolCache};
 use rheostat_steer::{GenerationTable, HashOptions, Side, Steering};
-use rheostat_traffic::{Arrival, Source};
 
 use super::SimConfig;
 use super::counters::Arrivals;

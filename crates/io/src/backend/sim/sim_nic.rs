@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::Source;
 use rheostat_base::{DeviceId, QueueId};
 use rheostat_packet::Mempool;
 use rheostat_steer::{GenerationTable, IndirectionTable};
-use rheostat_traffic::Source;
 
 use super::config::{Driver, SimConfig};
 use super::counters::{Arrivals, Sent};

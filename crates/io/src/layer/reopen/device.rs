@@ -158,11 +158,11 @@ impl Drop for ReopenableDevice {
 mod tests {
     //! Timed: threads.
 
+    use crate::{Arrival, Source};
     use rheostat_base::{DropReason, Time};
     use rheostat_packet::build::{FrameBuilder, Payload, Transport};
     use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig, PoolCache};
     use rheostat_steer::{HashKey, Orientation, Steering};
-    use rheostat_traffic::{Arrival, Source};
 
     use super::*;
     use crate::backend::sim::{Pacing, SimConfig, SimNic};

@@ -6,10 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rheostat_traffic::{Recording, Reel, Source};
+use rheostat_io::{CaptureSource, CaptureStatus, OpenError, Source};
 
-use super::source::{CaptureSource, CaptureStatus};
-use crate::OpenError;
+use super::{Recording, Reel};
 
 /// Captures up to this size are held in memory; longer ones are read anew each time.
 const HELD: u64 = 256 << 20;

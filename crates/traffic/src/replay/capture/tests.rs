@@ -1,14 +1,14 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
+use rheostat_io::CaptureWriter;
 use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{
     FlowKey, Headers, LinkType, Mempool, MempoolConfig, Network, PoolCache, Tuple,
 };
-use rheostat_traffic::{Mix, MixConfig, Replay, ReplayConfig};
 
 use super::*;
-use crate::CaptureWriter;
+use crate::{Mix, MixConfig, Replay, ReplayConfig};
 
 fn packets(mut source: impl Source) -> Vec<(u32, LinkType, Vec<u8>)> {
     let mut frame = Vec::new();
