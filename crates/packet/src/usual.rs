@@ -1,5 +1,5 @@
 //! The usual packet: TCP or UDP over IPv4 without options or IPv6 without extension headers, whole, in
-//! Ethernet without tags. Most packets are, and for them layers and key come out of one look at
+//! Ethernet without tags or with one. Most packets are, and for them layers and key come out of one look at
 //! fixed places, with no intermediate result that would have to be stored.
 //!
 //! Whatever is odd about a packet makes it not usual; [`Headers::parse`] and [`Tuple::of`] then say
@@ -10,52 +10,91 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::wire::protocol::{TCP, UDP};
-use crate::wire::{ethernet, ipv4, ipv6, tcp, udp};
-use crate::{FlowKey, Headers, LinkType, Mbuf, Network};
+use crate::wire::{ethernet, ipv4, ipv6, tcp, udp, vlan};
+use crate::{FlowKey, Headers, Mbuf, Network};
 
 const V4: usize = ethernet::HEADER + ipv4::MIN_HEADER;
 const V6: usize = ethernet::HEADER + ipv6::HEADER;
 
-/// Layers and key, source first, of a usual packet of IPv4.
+/// The part of a frame that begins so far before the network layer as a frame without tags does, and what lies before that part.
+#[derive(Clone, Copy)]
+struct Untagged<'a> {
+    data: &'a [u8],
+    /// Bytes on the wire.
+    len: usize,
+    /// Bytes of tags.
+    tags: usize,
+    zone: u32,
+}
+
+impl<'a> Untagged<'a> {
+    /// A frame without tags.
+    #[inline(always)]
+    fn of(packet: &'a Mbuf) -> Option<Untagged<'a>> {
+        let untagged = Untagged { data: packet.data(), len: on_wire(packet), tags: 0, zone: 0 };
+        packet.is_ethernet().then_some(untagged)
+    }
+
+    /// A frame with one tag.
+    #[inline(always)]
+    fn behind_tag(packet: &'a Mbuf) -> Option<Untagged<'a>> {
+        let Untagged { data, len, .. } = Untagged::of(packet)?;
+        let start: &[u8; ethernet::HEADER + vlan::TAG] = data.first_chunk()?;
+        let zone = u32::from(u16::from_be_bytes([start[14], start[15]]) & 0xfff);
+        let is_tagged = start[12..14] == ethernet::VLAN.to_be_bytes();
+        let tags = vlan::TAG;
+        is_tagged.then(|| Untagged { data: &data[tags..], len: len - tags, tags, zone })
+    }
+}
+
+/// Layers and key, source first, of a usual packet of IPv4 without a tag.
 #[inline(always)]
 pub fn v4(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
-    let data = packet.data();
-    let fixed: &[u8; V4 + udp::HEADER] = data.first_chunk()?;
+    v4_in(Untagged::of(packet)?)
+}
+
+/// Layers and key, source first, of a usual packet of IPv6 without a tag.
+#[inline(always)]
+pub fn v6(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
+    v6_in(Untagged::of(packet)?)
+}
+
+/// Layers and key, source first, of a usual packet with a tag.
+#[inline(always)]
+pub fn tagged(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
+    let frame = Untagged::behind_tag(packet)?;
+    v4_in(frame).or_else(|| v6_in(frame))
+}
+
+#[inline(always)]
+fn v4_in(frame: Untagged<'_>) -> Option<(Headers, FlowKey)> {
+    let fixed: &[u8; V4 + udp::HEADER] = frame.data.first_chunk()?;
     let u16_at = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
-    // No options: version and header length in one byte. No fragment: neither offset nor flag.
-    if packet.link() != LinkType::Ethernet
-        || u16_at(12) != ethernet::IPV4
-        || fixed[14] != 0x45
-        || u16_at(20) & 0x3fff != 0
-    {
+    // Ethertype, version and header length, which is that without options, in one look. No fragment: neither offset nor flag.
+    let start = u32::from_be_bytes([fixed[12], fixed[13], fixed[14], 0]);
+    if start != u32::from(ethernet::IPV4) << 16 | 0x4500 || u16_at(20) & 0x3fff != 0 {
         return None;
     }
     let (end, protocol) = (ethernet::HEADER + usize::from(u16_at(16)), fixed[23]);
-    if end > on_wire(packet) || !holds_transport(data, V4, end, protocol) {
+    if end > frame.len || !holds_transport(frame.data, V4, end, protocol) {
         return None;
     }
     let address = |at: usize| Ipv4Addr::new(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]);
     let from = (address(26), u16_at(V4));
     let to = (address(30), u16_at(V4 + 2));
-    let headers = headers(Network::Ipv4, ethernet::IPV4, V4, end, protocol);
-    Some((headers, FlowKey::v4(from, to, protocol, 0)))
+    let headers = headers(frame, Network::Ipv4, ethernet::IPV4, V4, end, protocol);
+    Some((headers, FlowKey::v4(from, to, protocol, frame.zone)))
 }
 
-/// Layers and key, source first, of a usual packet of IPv6.
 #[inline(always)]
-pub fn v6(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
-    let data = packet.data();
-    let fixed: &[u8; V6 + udp::HEADER] = data.first_chunk()?;
+fn v6_in(frame: Untagged<'_>) -> Option<(Headers, FlowKey)> {
+    let fixed: &[u8; V6 + udp::HEADER] = frame.data.first_chunk()?;
     let u16_at = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
-    if packet.link() != LinkType::Ethernet
-        || u16_at(12) != ethernet::IPV6
-        || fixed[14] >> 4 != 6
-        || u16_at(18) == 0
-    {
+    if u16_at(12) != ethernet::IPV6 || fixed[14] >> 4 != 6 || u16_at(18) == 0 {
         return None;
     }
     let (end, protocol) = (V6 + usize::from(u16_at(18)), fixed[20]);
-    if end > on_wire(packet) || !holds_transport(data, V6, end, protocol) {
+    if end > frame.len || !holds_transport(frame.data, V6, end, protocol) {
         return None;
     }
     let address = |at: usize| {
@@ -64,8 +103,8 @@ pub fn v6(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
     };
     let from = (address(22), u16_at(V6));
     let to = (address(38), u16_at(V6 + 2));
-    let headers = headers(Network::Ipv6, ethernet::IPV6, V6, end, protocol);
-    Some((headers, FlowKey::v6(from, to, protocol, 0)))
+    let headers = headers(frame, Network::Ipv6, ethernet::IPV6, V6, end, protocol);
+    Some((headers, FlowKey::v6(from, to, protocol, frame.zone)))
 }
 
 /// Whether the transport header of a packet of TCP or UDP with these headers lies whole in its first segment, as it does in
@@ -99,17 +138,26 @@ fn holds_transport(data: &[u8], at: usize, end: usize, protocol: u8) -> bool {
     }
 }
 
+/// The layers of a frame, whose transport layer starts and ends there in its untagged part.
 #[inline(always)]
-fn headers(network: Network, ethertype: u16, l4: usize, end: usize, protocol: u8) -> Headers {
+fn headers(
+    frame: Untagged<'_>,
+    network: Network,
+    ethertype: u16,
+    l4: usize,
+    end: usize,
+    protocol: u8,
+) -> Headers {
+    let Untagged { tags, zone, .. } = frame;
     Headers {
         network,
         protocol,
         fragment: None,
         ethertype,
-        zone: 0,
-        l3: ethernet::HEADER as u16,
-        l4: l4 as u16,
-        end: end as u32,
+        zone,
+        l3: (ethernet::HEADER + tags) as u16,
+        l4: (l4 + tags) as u16,
+        end: (end + tags) as u32,
     }
 }
 
@@ -131,7 +179,7 @@ mod tests {
         let mut cache = PoolCache::new(pool.expect("memory for two buffers"));
         let mut packet = cache.alloc_from(frame).expect("a buffer");
         packet.set_wire_len(wire_len);
-        let usual = v4(&packet).or_else(|| v6(&packet));
+        let usual = v4(&packet).or_else(|| v6(&packet)).or_else(|| tagged(&packet));
         let usual = usual.map(|(headers, key)| (headers, Tuple::Flow(key)));
         let general = Headers::parse(&packet).ok();
         let general = general.map(|headers| (headers, Tuple::of(&packet, &headers)));
@@ -139,7 +187,7 @@ mod tests {
         (usual, general)
     }
 
-    fn frame(is_v6: bool, is_udp: bool, payload: usize) -> Vec<u8> {
+    fn frame(is_v6: bool, is_udp: bool, vlan: Option<u16>, payload: usize) -> Vec<u8> {
         let address = |host: u8| -> IpAddr {
             if is_v6 {
                 Ipv6Addr::from([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]).into()
@@ -154,7 +202,7 @@ mod tests {
         };
         let payload = vec![0x5a; payload];
         FrameBuilder::new(address(1), address(2), transport, Payload::Bytes(&payload))
-            .with_ethernet(Ethernet { source: [2; 6], destination: [4; 6], vlan: None })
+            .with_ethernet(Ethernet { source: [2; 6], destination: [4; 6], vlan })
             .to_vec()
     }
 
@@ -166,12 +214,13 @@ mod tests {
         fn what_is_usual_means_the_same(
             is_v6: bool,
             is_udp: bool,
+            vlan in proptest::option::of(0_u16..4_096),
             payload in 0_usize..80,
             changes in proptest::collection::vec((0_usize..80, any::<u8>()), 0..3),
             cut in 0_usize..40,
             beyond in 0_u32..40,
         ) {
-            let mut frame = frame(is_v6, is_udp, payload);
+            let mut frame = frame(is_v6, is_udp, vlan, payload);
             for (at, value) in changes {
                 let at = at % frame.len();
                 frame[at] = value;
@@ -188,10 +237,12 @@ mod tests {
     #[test]
     fn whole_packets_are_usual() {
         for (is_v6, is_udp) in [(false, false), (false, true), (true, false), (true, true)] {
-            let frame = frame(is_v6, is_udp, 30);
-            let (usual, general) = both(&frame, frame.len() as u32);
-            assert!(usual.is_some());
-            assert_eq!(usual, general);
+            for vlan in [None, Some(7)] {
+                let frame = frame(is_v6, is_udp, vlan, 30);
+                let (usual, general) = both(&frame, frame.len() as u32);
+                assert!(usual.is_some());
+                assert_eq!(usual, general);
+            }
         }
     }
 }

@@ -132,6 +132,8 @@ const LINK: u8 = 0b111;
 const HASH_SHIFT: u32 = 3;
 const HASH: u8 = 0b11 << HASH_SHIFT;
 const RETURNING: u8 = 1 << 5;
+/// Ethernet, hashed over addresses and ports.
+const PLAIN: u8 = LinkType::Ethernet as u8 | (HashKind::Ports as u8) << HASH_SHIFT;
 
 impl Kinds {
     fn link(self) -> LinkType {
@@ -145,6 +147,20 @@ impl Kinds {
 
 /// What a device tells of a packet beside its bytes.
 impl Mbuf {
+    /// Whether the packet has an Ethernet header, was hashed over addresses and ports, and is not followed. Asked at once, as it
+    /// is asked of every packet and true of most.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        let head = self.head();
+        head.mark == 0 && head.kinds.0 & (LINK | HASH) == PLAIN
+    }
+
+    /// Whether the packet has an Ethernet header.
+    #[inline(always)]
+    pub fn is_ethernet(&self) -> bool {
+        self.head().kinds.0 & LINK == LinkType::Ethernet as u8
+    }
+
     /// When the packet arrived.
     #[inline]
     pub fn timestamp(&self) -> Time {
