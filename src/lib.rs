@@ -67,7 +67,7 @@ struct Guide;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-pub use rheostat_base::{DeviceId, DropReason, ShardId, Time};
+pub use rheostat_base::{Counter, DeviceId, DropReason, ShardId, Time};
 pub use rheostat_nf::function::Firewall;
 pub use rheostat_nf::function::firewall::FirewallConfig;
 pub use rheostat_nf::{

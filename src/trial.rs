@@ -64,8 +64,8 @@ pub struct TrialReport {
     pub counters: LaneSample,
     /// What left, in order.
     pub sent: Vec<Collected>,
-    /// What the functions have counted in objects that all lanes share.
-    pub totals: Figures,
+    /// What the functions have counted.
+    pub figures: Figures,
     /// Invariants that did not hold; empty unless rheostat itself is wrong.
     pub violations: Vec<Violation>,
 }
@@ -196,9 +196,10 @@ impl Run {
         for shard in lanes.iter().flat_map(|lane| lane.shards().iter()) {
             look(shard);
         }
-        let mut totals = Figures::default();
+        let mut figures = Figures::default();
+        lanes.iter().for_each(|lane| lane.add_figures(&mut figures));
         if let Some(lane) = lanes.first() {
-            lane.add_totals(&mut totals);
+            lane.add_totals(&mut figures);
         }
         let counters: Vec<_> = devices.iter().map(|device| device.monitor().counters()).collect();
         let found = remains(&lanes, &counters, SHARDS);
@@ -207,6 +208,6 @@ impl Run {
         let remains = Remains { buffers, buffers_home, ..found };
         let violations = remains.check();
         let counters = LaneSample::sum(&remains.lanes);
-        Ok(TrialReport { counters, sent: collector.drain(), totals, violations })
+        Ok(TrialReport { counters, sent: collector.drain(), figures, violations })
     }
 }

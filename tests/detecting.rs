@@ -111,7 +111,7 @@ fn flows_are_counted_as_by_one_thread() {
             let report = run(lanes, flood(), |objects| AntiDdos::new(config, objects));
             assert!(report.violations.is_empty(), "{name}: {:?}", report.violations);
             assert_eq!(report.sent.len(), keys.len(), "{name}: everything passes");
-            let total = |figure| report.totals.get(figure);
+            let total = |figure| report.figures.get(figure);
             assert_eq!(total("antiddos_flows"), census.flows as u64, "{name}");
             assert_eq!(total("antiddos_opened"), census.flows as u64, "{name}");
             assert_eq!(total("antiddos_one_packet_flows"), census.one_packet as u64, "{name}");
@@ -134,7 +134,7 @@ fn flows_that_were_let_in_go_on_during_an_attack() {
         assert!(report.violations.is_empty(), "{lanes} lanes: {:?}", report.violations);
         let dropped = report.counters.dropped[DropReason::UnderAttack as usize];
         assert_eq!(report.counters.dropped_total(), dropped);
-        assert_eq!(report.totals.get("antiddos_dropped"), dropped);
+        assert_eq!(report.figures.get("antiddos_dropped"), dropped);
         assert!(dropped > 1_000, "{lanes} lanes: {dropped} dropped");
         let sent: HashSet<u32> = report.sent.iter().map(|packet| packet.stamp).collect();
         let mut let_in = HashSet::new();
@@ -147,7 +147,7 @@ fn flows_that_were_let_in_go_on_during_an_attack() {
                 None => assert!(sent.contains(&number), "only flows of TCP are kept out"),
             }
         }
-        assert_eq!(let_in.len() as u64, report.totals.get("antiddos_opened"));
+        assert_eq!(let_in.len() as u64, report.figures.get("antiddos_opened"));
     }
 }
 
@@ -240,7 +240,7 @@ fn who_scans_does_not_depend_on_the_number_of_lanes() {
             let config = portscan(action);
             let report = run(lanes, Connections::new(), |objects| Portscan::new(config, objects));
             assert!(report.violations.is_empty(), "{name}: {:?}", report.violations);
-            let total = |figure| report.totals.get(figure);
+            let total = |figure| report.figures.get(figure);
             assert_eq!(total("portscan_scanners"), u64::from(SCANNERS), "{name}");
             assert_eq!(total("portscan_succeeded"), good, "{name}");
             assert_eq!(total("portscan_unwatched"), 0, "{name}");
@@ -276,7 +276,7 @@ fn captures_leave_the_same_from_any_number_of_lanes() {
             let count = portscan(portscan::Action::Count);
             let scan = run(lanes, capture.open(), |o| Portscan::new(count, o));
             let figures =
-                ["antiddos_flows", "antiddos_one_packet_flows"].map(|f| ddos.totals.get(f));
+                ["antiddos_flows", "antiddos_one_packet_flows"].map(|f| ddos.figures.get(f));
             counted += figures[0];
             let results = [(ddos, figures), (scan, [0; 2])];
             for ((report, [a, b]), known) in results.into_iter().zip(&mut known) {

@@ -5,14 +5,14 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 use rheostat::trial::TrialReport;
-use rheostat::{DropReason, Mix, MixConfig, NetworkFunction, Stage, StateLayout, Time, Trial};
+use rheostat::{DropReason, Mix, MixConfig, Stage, StateLayout, Time, Trial};
 use rheostat_nf::function::Policer;
 use rheostat_nf::function::policer::{
     Action, Actions, Bucket, Burst, Classes, Colour, Count, Meter, PolicerConfig, Rate, Subject,
 };
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::{Headers, LinkType, tuple};
-use rheostat_run::Figures;
+use rheostat_run::Unusual;
 use rheostat_steer::{Prefix, Whose};
 use rheostat_testkit::captures;
 use rheostat_testkit::spliced::Spliced;
@@ -106,19 +106,14 @@ fn expected(whose: Whose, meter: Meter, mut source: impl Source) -> (Vec<(u32, C
 }
 
 /// Sends packets through the policer.
-fn run(
-    whose: Whose,
-    meter: Meter,
-    lanes: usize,
-    source: impl Source + 'static,
-) -> (TrialReport, Figures) {
+fn run(whose: Whose, meter: Meter, lanes: usize, source: impl Source + 'static) -> TrialReport {
     let policer = Policer::new(config(whose, meter));
     let mut layout = StateLayout::new();
-    let chain = Stage::new(policer.clone(), &mut layout).expect("room for one state");
-    let trial = Trial { lanes, ..Trial::new(chain, layout) };
-    let mut figures = Figures::default();
-    let report = trial.run(source, |_, tally| policer.figures(tally, &mut figures));
-    (report.expect("memory and lanes"), figures)
+    let chain = Stage::new(policer, &mut layout).expect("room for one state");
+    // Most packets on the fast path, some of them, none.
+    let unusual = Unusual::percent([0, 50, 100][lanes % 3], 1);
+    let trial = Trial { lanes, unusual, ..Trial::new(chain, layout) };
+    trial.run(source, |_, _| {}).expect("memory and lanes")
 }
 
 /// The colour that a frame was marked with.
@@ -136,7 +131,7 @@ fn packets_fare_as_with_buckets_that_are_never_forgotten() {
             assert!(counts.iter().all(|packets| *packets > 100), "{whose:?}: {counts:?}");
             for lanes in [1, 2, 8] {
                 let name = format!("{whose:?}, {meter:?}, {lanes} lanes");
-                let (report, figures) = run(whose, meter, lanes, source());
+                let report = run(whose, meter, lanes, source());
                 assert!(report.violations.is_empty(), "{name}: {:?}", report.violations);
                 let sent = report.sent.iter().map(|packet| (packet.stamp, colour(&packet.bytes)));
                 let mut sent: Vec<_> = sent.collect();
@@ -145,7 +140,7 @@ fn packets_fare_as_with_buckets_that_are_never_forgotten() {
                 assert_eq!(differs, None, "{name}: first what left, then what was to");
                 assert_eq!(sent.len(), passed.len(), "{name}");
                 let counted = ["policer_green", "policer_yellow", "policer_red"]
-                    .map(|figure| figures.get(figure));
+                    .map(|figure| report.figures.get(figure));
                 assert_eq!(counted, counts, "{name}");
                 assert_eq!(report.counters.handoff_out, 0, "{name}");
                 assert!(report.counters.flows_ended > 100, "{name}: nothing was forgotten");
@@ -165,7 +160,7 @@ fn captured_packets_fare_alike() {
             let (passed, counts) = expected(whose, meters()[0], capture.open());
             for lanes in [1, 2, 8] {
                 let name = format!("{}, {whose:?}, {lanes} lanes", capture.name());
-                let (report, _) = run(whose, meters()[0], lanes, capture.open());
+                let report = run(whose, meters()[0], lanes, capture.open());
                 assert!(report.violations.is_empty(), "{name}: {:?}", report.violations);
                 let mut sent: Vec<_> = report.sent.iter().map(|packet| packet.stamp).collect();
                 sent.sort_unstable();

@@ -69,7 +69,7 @@ fn watched(lanes: usize, source: impl Source + 'static) -> TrialReport {
 /// What there is to compare of a run.
 fn outcome(report: &TrialReport, link: LinkType) -> ([u64; 2], Vec<u64>, Flows) {
     let dropped = DropReason::ALL.iter().map(|r| report.counters.dropped[*r as usize]).collect();
-    let figures = ["antiddos_flows", "antiddos_one_packet_flows"].map(|f| report.totals.get(f));
+    let figures = ["antiddos_flows", "antiddos_one_packet_flows"].map(|f| report.figures.get(f));
     (figures, dropped, Flows::of(&report.sent, link))
 }
 
@@ -101,7 +101,7 @@ fn a_mix_leaves_the_same_from_any_number_of_lanes() {
     let [one, watched] =
         [compare("mix", ethernet, routed, mix), compare("mix", ethernet, watched, mix)];
     assert!(one.counters.sent > 10_000, "{:?}", one.counters);
-    assert!(watched.totals.get("antiddos_flows") >= 300, "{:?}", watched.totals);
+    assert!(watched.figures.get("antiddos_flows") >= 300, "{:?}", watched.figures);
     // Towards the gateway, from the interface.
     for packet in &one.sent {
         assert_eq!(packet.bytes[6..12], [2, 0, 0, 0, 0, 1]);

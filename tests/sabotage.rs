@@ -6,7 +6,7 @@ use std::time::Duration;
 use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_io::{FaultConfig, Pacing};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
-use rheostat_packet::{Burst, FlowKey, LinkType};
+use rheostat_packet::{FlowKey, LinkType};
 use rheostat_run::invariant::check_monotone;
 use rheostat_run::{Batch, HandoffPacket, Output, Service, ShardSet, Violation};
 use rheostat_state::FlowHasher;
@@ -163,10 +163,6 @@ impl Service for Misdeed {
             honest.push(HandoffPacket { packet, info });
         }
         self.firewall.process(&mut honest, shards, out);
-    }
-
-    fn relay(&mut self, burst: &mut Burst, out: &mut Output, now: Time) {
-        self.firewall.relay(burst, out, now);
     }
 
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {

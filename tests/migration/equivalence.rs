@@ -3,9 +3,9 @@
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rheostat_base::{LaneId, ShardId};
+use rheostat_base::{DeviceId, LaneId, ShardId};
 use rheostat_packet::LinkType;
-use rheostat_run::{Move, Mover, Unusual};
+use rheostat_run::{Batch, Move, Mover, Output, Service, ShardSet, Unusual};
 use rheostat_traffic::{Mix, MixConfig, Source};
 
 use crate::migration::schedule::poll_all;
@@ -21,10 +21,14 @@ fn mix(seed: u64) -> Box<dyn Source> {
     Box::new(Spliced::new(Mix::new(mix).expect("a mix")))
 }
 
-/// Without loss, on so many lanes, between which shards move all the time. Returns how many did.
-fn moving(lanes: u16, seed: u64) -> (Outcome, u64) {
+fn setup(lanes: u16) -> Setup {
     let unusual = Unusual::percent(if lanes > 2 { 30 } else { 0 }, 1);
-    let mut world = World::open(&Setup { unusual, ..Setup::lossless(lanes.into()) }, mix(seed));
+    Setup { unusual, ..Setup::lossless(lanes.into()) }
+}
+
+/// Without loss, while shards move between lanes all the time. Returns how many did.
+fn moving(mut world: World, seed: u64) -> (Outcome, u64) {
+    let lanes = world.lanes.len() as u16;
     let table = world.table();
     let mut mover = Mover::new(&mut world.lanes, vec![table]);
     let mut rng = StdRng::seed_from_u64(seed);
@@ -60,11 +64,47 @@ fn where_shards_are_makes_no_difference() {
         let one = World::open(&Setup::lossless(1), mix(seed)).run();
         assert_eq!(one.violations, []);
         for lanes in [2, 5] {
-            let (many, moved) = moving(lanes, seed);
+            let (many, moved) = moving(World::open(&setup(lanes), mix(seed)), seed);
             assert_eq!(many.violations, [], "seed {seed}, {lanes} lanes");
             assert!(moved > 100 && many.sum.flows_in > 100, "{moved} moved: nothing was shown");
             let difference = difference(&one, &many, LinkType::Ethernet);
             assert_eq!(difference, None, "seed {seed}, {lanes} lanes");
+            assert_eq!(Flows::overtaken(&many.packets, LinkType::Ethernet), 0);
+        }
+    }
+}
+
+/// Forwards everything and keeps nothing.
+struct Forwarding;
+
+impl Service for Forwarding {
+    fn is_stateful(&self) -> bool {
+        false
+    }
+
+    fn process(&mut self, batch: &mut Batch, _: &mut ShardSet, out: &mut Output) {
+        for (packet, _) in batch.drain() {
+            out.send(DeviceId(0), packet);
+        }
+    }
+}
+
+fn forwarding(lanes: u16, seed: u64) -> World {
+    World::with(&setup(lanes), mix(seed), |_, _| Forwarding, |shard| shard)
+}
+
+#[test]
+fn packets_of_a_service_without_state_move_with_their_shards_and_keep_their_order() {
+    for seed in 0..SEEDS {
+        let one = forwarding(1, seed).run();
+        assert_eq!((&*one.violations, one.sum.sent), (&[][..], one.arrived));
+        for lanes in [2, 5] {
+            let (many, moved) = moving(forwarding(lanes, seed), seed);
+            assert_eq!(many.violations, [], "seed {seed}, {lanes} lanes");
+            assert!(moved > 100 && many.sum.shards_in > 100, "{moved} moved: nothing was shown");
+            let [expected, got] =
+                [&one, &many].map(|run| Flows::of(&run.packets, LinkType::Ethernet));
+            assert_eq!(expected.differs_from(&got), None, "seed {seed}, {lanes} lanes");
             assert_eq!(Flows::overtaken(&many.packets, LinkType::Ethernet), 0);
         }
     }

@@ -73,7 +73,7 @@ impl NfBench {
     pub(crate) fn measure(&self, spec: &Spec) -> Result<Figure, BenchError> {
         match spec.chain {
             ChainKind::Harness => harness::measure(spec, self),
-            ChainKind::Empty => runtime::measure_empty(spec, self),
+            ChainKind::Empty | ChainKind::EmptyRss => runtime::measure_empty(spec, self),
             ChainKind::Placed => runtime::measure_placed(spec, self),
             ChainKind::Router => runtime::measure_router(spec, self, 0),
             ChainKind::RouterWide => runtime::measure_router(spec, self, 10_000),

@@ -11,7 +11,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::privileges::{self, Identity};
 use rheostat_control::config::FunctionConfig;
 use rheostat_control::{Balance, Balancer, Balancing, Config, DeviceOverride, Overrides};
-use rheostat_nf::AnyChain;
 use rheostat_observe::{
     HealthLines, IncompleteFile, LinkLine, LiveLine, LogError, LogWriter, OutputFiles, PortLine,
     Summary,
@@ -19,7 +18,6 @@ use rheostat_observe::{
 use rheostat_run::Sample;
 use rheostat_run::{RunReport, Runtime};
 use rheostat_state::txn::Objects;
-use rheostat_steer::policy::{Policy, Rss};
 
 use crate::assemble::{self, Assembly};
 use crate::chains::{self, BuiltChain, Logs};
@@ -207,7 +205,7 @@ impl Run {
             FunctionConfig::Lb(lb) => lb.log.clone(),
             _ => None,
         });
-        let policy = policy(&self.config, &chain);
+        let policy = self.config.balance.policy();
         let balance = self.config.balance.clone();
         let shards = self.config.state.shards;
         let functions = self.config.chain.iter().map(|function| function.name().to_owned());
@@ -267,20 +265,6 @@ impl Run {
         let ports = ports.map(|ports| ports.lines(SystemTime::now())).unwrap_or_default();
         Ok(Finished { report, balance, links, ports, is_link_lost, objects, files, told })
     }
-}
-
-/// Who decides which lane owns which shard. Without state there are no shards to speak of.
-fn policy(config: &Config, chain: &AnyChain) -> Box<dyn Policy> {
-    let policy = config.balance.policy();
-    if chain.is_stateful() || policy.name() == Rss.name() {
-        return policy;
-    }
-    err!(
-        "warning: policy {} moves nothing here: no function of the chain keeps state, so packets are not \
-         told apart by shards",
-        policy.name()
-    );
-    Box::new(Rss)
 }
 
 /// Starts to put in force what checks find out, and to tell it.

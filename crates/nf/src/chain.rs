@@ -12,6 +12,7 @@ pub use shared::Shared;
 pub use stage::Stage;
 pub use then::Then;
 
+use rheostat_base::Counter;
 use rheostat_run::Figures;
 use rheostat_state::FlowMut;
 use rheostat_state::txn::Objects;
@@ -46,10 +47,16 @@ pub trait Chain: Send + Sync + 'static {
     /// be undone.
     const SHARED: bool = false;
 
-    /// The fast path of the chain, if its functions have one.
-    fn steady(&self) -> impl SteadyChain {
+    /// How many things the functions' fast paths count.
+    const COUNTS: usize = 0;
+
+    /// The fast path of the chain, if its functions have one. It counts in `counts`, of which there are [`Chain::COUNTS`].
+    fn steady<'a>(&'a self, _counts: &'a [Counter]) -> impl SteadyChain {
         General
     }
+
+    /// Adds what a lane's fast path has counted to the figures of a run.
+    fn counted(_counts: &[Counter], _figures: &mut Figures) {}
 
     /// Asks for what a packet will need of shared objects (see [`NetworkFunction::prefetch`]).
     ///

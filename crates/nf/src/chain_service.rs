@@ -18,9 +18,9 @@ mod undo;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_base::{DropReason, ShardId, Time};
-use rheostat_ip::Stack;
-use rheostat_packet::{Burst, Mbuf};
+use rheostat_base::{Counter, DropReason, ShardId, Time};
+use rheostat_ip::{Admission, Stack};
+use rheostat_packet::Mbuf;
 use rheostat_run::{
     Batch, BurstStage, Figures, Output, PacketInfo, PacketKind, Routes, Service, ShardSet,
 };
@@ -29,6 +29,7 @@ use rheostat_state::{FlowId, Probe, Shard, StateLayout, TableConfig};
 use rheostat_steer::{Side, Steering};
 
 pub(crate) use self::journal::{AtOnce, Journal};
+use self::routed::goes_to_chain;
 use self::shared_burst::Transactions;
 pub(crate) use self::undo::Undo;
 use crate::chain::Chain;
@@ -45,9 +46,13 @@ const RECLAIM: usize = 64;
 #[derive(Debug)]
 pub struct ChainService<C: Chain> {
     chain: Arc<C>,
+    /// What the chain's fast path counts.
+    counts: Box<[Counter]>,
     routes: Routes,
     /// Where devices have addresses: the network layer.
     stack: Option<Box<Stack>>,
+    /// What it said of each packet of the batch.
+    admissions: Vec<Admission>,
     outbox: Outbox,
     /// What a chain on shared objects needs besides.
     transactions: Transactions,
@@ -68,7 +73,8 @@ pub struct Seeds {
     pub shards: u64,
 }
 
-/// Makes every shard of a run that `steering` places packets in, with an empty table of `table.capacity` flows each.
+/// Makes every shard of a run that `steering` places packets in, with an empty table of `table.capacity` flows each, if the
+/// chain keeps state.
 ///
 /// # Errors
 /// [`ArenaError`] when the operating system does not give the memory.
@@ -82,7 +88,9 @@ pub fn make_shards<C: Chain>(
     seeds: Seeds,
 ) -> Result<Vec<Box<Shard>>, ArenaError> {
     let shards = steering.shards();
-    let table = TableConfig { aliases: table.aliases || chain.aliases(), ..table };
+    // Without state, the tables stay empty.
+    let capacity = if C::STATEFUL { table.capacity } else { 1 };
+    let table = TableConfig { aliases: table.aliases || chain.aliases(), capacity };
     let tables = Arena::new(shards, table, layout, hasher)?.into_tables();
     let shard = |(number, table)| {
         let id = ShardId(number as u16);
@@ -107,8 +115,10 @@ impl<C: Chain> ChainService<C> {
         let _ = chain.objects();
         ChainService {
             chain,
+            counts: (0..C::COUNTS).map(|_| Counter::new()).collect(),
             routes,
             stack: None,
+            admissions: Vec::new(),
             outbox: Outbox::default(),
             transactions: Transactions::default(),
             journal: C::Journal::default(),
@@ -129,38 +139,57 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
     ) {
         debug_assert_eq!(batch.len(), probes.len(), "every packet has been probed");
-        let mut probes = probes;
-        while fast_path::exists(&self.chain.steady()) {
-            let (packets, found) = batch.parts();
-            let chain = self.chain.steady();
-            let passed = fast_path::run(&chain, packets, found, probes, shards, out.counters());
+        let (all, mut from) = (probes.len(), 0);
+        while fast_path::exists(&self.chain.steady(&self.counts)) && from < all {
+            let (packets, infos) = batch.parts();
+            let (chain, left) = (self.chain.steady(&self.counts), &probes[from..]);
+            let passed = fast_path::run(&chain, packets, infos, left, shards, out.counters());
             drop(chain);
-            batch.drain_first(passed, |packet| {
-                let device = self.routes.out_of(packet.device());
-                out.send(device, packet);
-            });
+            self.forward_first(passed, from, batch, out);
+            from += passed;
             let Some((packet, info)) = batch.take_first() else { return };
-            self.run_general(packet, info, probes[passed], shards, out);
-            probes = &probes[passed + 1..];
+            self.run_general(packet, info, from, probes[from], shards, out);
+            from += 1;
         }
-        for ((packet, info), &probe) in batch.drain().zip(probes) {
-            self.run_general(packet, info, probe, shards, out);
+        for ((packet, info), place) in batch.drain().zip(from..) {
+            self.run_general(packet, info, place, probes[place], shards, out);
         }
     }
 
-    /// Runs the chain on one packet, whatever that takes, and does what it decides.
+    /// Forwards the first `count` packets of a batch, which had the places behind `from`.
+    #[inline(always)]
+    fn forward_first(&mut self, count: usize, from: usize, batch: &mut Batch, out: &mut Output) {
+        if self.stack.is_none() {
+            return batch.drain_first(count, |packet, _| {
+                out.send(self.routes.out_of(packet.device()), packet);
+            });
+        }
+        let mut place = from;
+        batch.drain_first(count, |packet, info| {
+            out.set_now(info.now);
+            self.dispose(packet, info.side, place, Ok(Verdict::Forward), out);
+            self.send_originated(out);
+            place += 1;
+        });
+    }
+
+    /// Runs the chain on the packet at `place`, whatever that takes, and does what it decides.
     #[inline(never)]
     fn run_general(
         &mut self,
         mut packet: Mbuf,
         info: &PacketInfo,
+        place: usize,
         probe: Probe,
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
         out.set_now(info.now);
-        let verdict = self.evaluate(&mut packet, info, probe, shards, out);
-        self.apply_verdict(packet, info.side, verdict, out);
+        let verdict = match goes_to_chain(self.admissions.get(place)) {
+            true => self.evaluate(&mut packet, info, probe, shards, out),
+            false => Ok(Verdict::Forward),
+        };
+        self.dispose(packet, info.side, place, verdict, out);
         self.send_originated(out);
     }
 
@@ -176,15 +205,39 @@ impl<C: Chain> ChainService<C> {
     ) -> Outcome<Verdict> {
         let followed = packet.mark() != 0;
         let known = followed && self.note_lookup(packet, info, shards, out);
-        let verdict = match C::SHARED {
-            true => self.evaluate_alone(packet, info, probe, shards, out),
-            false => self.evaluate_owned(packet, info, probe, shards, out),
-        };
+        let verdict = self.evaluate_owned(packet, info, probe, shards, out);
         if followed {
             let made = self.outbox.made();
             self.note_decisions(packet, info, known, made, shards, out);
         }
         verdict
+    }
+
+    /// Does with the packet at `place` what the chain has decided, or the network layer before it.
+    #[inline]
+    fn dispose(
+        &mut self,
+        packet: Mbuf,
+        side: Side,
+        place: usize,
+        verdict: Outcome<Verdict>,
+        out: &mut Output,
+    ) {
+        let Some(&admission) = self.admissions.get(place) else {
+            return self.apply_verdict(packet, side, verdict, out);
+        };
+        match (admission, verdict) {
+            (Admission::Through(path), Ok(Verdict::Forward | Verdict::Send(_))) => {
+                self.depart(packet, path, out);
+            }
+            (Admission::Through(path), Ok(Verdict::Drop(DropReason::NoMapping)))
+                if path.leads_home() =>
+            {
+                self.deliver(packet, path, out);
+            }
+            (Admission::Through(_), verdict) => self.apply_verdict(packet, side, verdict, out),
+            (admission, _) => self.end_here(packet, admission, out),
+        }
     }
 
     #[inline]
@@ -266,29 +319,21 @@ impl<C: Chain> Service for ChainService<C> {
     }
 
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        self.admit(batch, out);
+        if !C::STATEFUL {
+            return self.forward_first(batch.len(), 0, batch, out);
+        }
         let mut probes = std::mem::take(&mut self.probes);
         probe::all(batch.found(), shards, &mut probes);
         out.end_stage(BurstStage::Probe);
         self.open_transactions(out);
-        match self.stack {
-            Some(_) => self.run_routed(batch, &probes, shards, out),
-            None if C::SHARED => self.run_shared(batch, &probes, shards, out),
-            None => self.run(batch, &probes, shards, out),
+        match C::SHARED {
+            true => self.run_shared(batch, &probes, shards, out),
+            false => self.run(batch, &probes, shards, out),
         }
         probes.clear();
         self.probes = probes;
         self.end_burst(shards, out);
-    }
-
-    fn relay(&mut self, burst: &mut Burst, out: &mut Output, now: Time) {
-        out.set_now(now);
-        if self.stack.is_some() {
-            return self.relay_all(burst, out);
-        }
-        for packet in burst.drain(..) {
-            let device = self.routes.out_of(packet.device());
-            out.send(device, packet);
-        }
     }
 
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
@@ -339,8 +384,11 @@ impl<C: Chain> Service for ChainService<C> {
         }
     }
 
-    fn figures(&self, shard: &Shard, figures: &mut Figures) {
-        self.chain.figures(shard.local(), figures);
+    fn figures(&self, shards: &ShardSet, figures: &mut Figures) {
+        C::counted(&self.counts, figures);
+        for shard in shards.iter() {
+            self.chain.figures(shard.local(), figures);
+        }
     }
 
     fn totals(&self, figures: &mut Figures) {

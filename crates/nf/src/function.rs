@@ -21,7 +21,7 @@ pub use portscan::Portscan;
 
 use std::sync::Arc;
 
-use rheostat_base::ShardId;
+use rheostat_base::{Counter, ShardId};
 use rheostat_packet::FlowKey;
 use rheostat_run::Figures;
 use rheostat_state::Handle;
@@ -67,6 +67,9 @@ pub trait NetworkFunction: Send + Sync + 'static {
     type State: Send + 'static;
     /// State per shard, beside the flows: limits, counters, random numbers.
     type Local: Send + 'static;
+
+    /// What its fast path counts, by name: figures of the run, each of which the general handlers may add to as well.
+    const COUNTS: &'static [&'static str] = &[];
 
     /// What people call it, in a trace of a packet: the name of its type, unless it has another.
     fn name(&self) -> &'static str {
@@ -124,9 +127,10 @@ pub trait NetworkFunction: Send + Sync + 'static {
     ) -> Outcome<Verdict>;
 
     /// The function's fast path, if it has one: what it does with most packets of flows that it knows, so that these pass
-    /// without what other packets may need. Asked for once per burst.
+    /// without what other packets may need. Asked for once per burst. What it counts, it counts in `counts`, which the lane has
+    /// for it, one per name in [`NetworkFunction::COUNTS`].
     #[inline(always)]
-    fn steady(&self) -> impl Steady<Self::State> {
+    fn steady<'a>(&'a self, _counts: &'a [Counter]) -> impl Steady<Self::State> {
         General
     }
 

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use rheostat_base::Time;
 use rheostat_state::{FlowMut, Handle};
+use rheostat_steer::Side;
 
 use crate::packet::Packet;
 
@@ -12,7 +13,8 @@ use crate::packet::Packet;
 /// them decides nothing has changed nothing, and takes the general handlers.
 ///
 /// The packets are of TCP or UDP, whole, with their transport headers in the first segment. Nothing but the packet, the flow's
-/// state and the flow's deadline can change here: what needs more, as the state of the shard, is not for this path.
+/// state and the flow's deadline can change here, and counts of the lane: what needs more, as the state of the shard, is not
+/// for this path.
 ///
 /// Whatever is decided here, [`NetworkFunction::packet`](crate::NetworkFunction::packet) must decide, too: it would have
 /// changed packet and state alike, asked for the same deadline and nothing else, and said
@@ -30,8 +32,8 @@ pub trait Steady<S> {
     /// Does what has been decided about a packet of time `now`, and returns when the flow is to end without another packet:
     /// `None` for when it would have ended.
     ///
-    /// Functions before or behind may have changed addresses and ports since; whatever else the step needs of the packet, it
-    /// holds.
+    /// The functions before in the packet's direction may have changed addresses and ports since; whatever else the step needs of
+    /// the packet, it holds.
     fn commit(
         &self,
         step: Self::Step,
@@ -132,7 +134,7 @@ impl<F: Steady<S>, S: Send + 'static> SteadyChain for SteadyStage<F, S> {
     }
 }
 
-/// The fast path of two chains in a row: in either order, as no step sees what the other one changes.
+/// The fast path of two chains in a row.
 impl<A: SteadyChain, B: SteadyChain> SteadyChain for (A, B) {
     const EXISTS: bool = A::EXISTS && B::EXISTS;
 
@@ -151,8 +153,17 @@ impl<A: SteadyChain, B: SteadyChain> SteadyChain for (A, B) {
         packet: &mut Packet<'_>,
         flow: &mut FlowMut<'_>,
     ) -> Option<Time> {
-        let a = self.0.commit(a, now, packet, flow);
-        let b = self.1.commit(b, now, packet, flow);
+        // The last function may put headers before the packet that the others do not know.
+        let (a, b) = match packet.side() {
+            Side::Inside => {
+                let a = self.0.commit(a, now, packet, flow);
+                (a, self.1.commit(b, now, packet, flow))
+            }
+            Side::Outside => {
+                let b = self.1.commit(b, now, packet, flow);
+                (self.0.commit(a, now, packet, flow), b)
+            }
+        };
         match (a, b) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

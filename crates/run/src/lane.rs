@@ -14,12 +14,13 @@
 //! | run | the service: `chain_service/fast_path.rs` | the entry of each flow, what functions change | collects packets by device |
 //! | emit | [`Output::flush`] | the device's [`TxQueue`](rheostat_io::TxQueue), heads | buffers go home in bulk |
 //!
-//! A chain without state skips classify and probe: [`Service::relay`].
+//! A service without state needs neither keys nor flows: its packets are told apart by the shards that their hashes name, or,
+//! where no shard can move, by nothing (`reception.rs`).
 //!
 //! What is not usual is put aside where it is noticed, and rejoins the others behind the stage that deals with it:
 //!
 //! - Packets of IPv6, with tags, options, extension headers, of ICMP or of no IP, and those from devices that carry both
-//!   directions: parsed behind the loop of classify (`classify.rs`), and sorted by owner (`Lane::steer`).
+//!   directions: parsed behind the loop of classify (`classify.rs`), and sorted by owner (`reception.rs`).
 //! - Packets of shards that other lanes own go to these over rings (`handoff`), and are run there at the start of a poll;
 //!   those of a shard that is on its way here are held until it comes (`migration.rs`).
 //! - Fragments first visit the shard where their datagram meets (`fragments.rs`), behind all other packets of the poll.
@@ -37,6 +38,7 @@ mod hairpin;
 mod migration;
 mod output;
 mod packet_info;
+mod reception;
 mod tap;
 mod unusual;
 
@@ -49,7 +51,7 @@ pub use unusual::{Unusual, UnusualError};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rheostat_base::{DeviceId, DropReason, LaneId, ShardId, Time};
+use rheostat_base::{DropReason, LaneId, ShardId, Time};
 use rheostat_io::layer::capture::LaneTap;
 use rheostat_io::layer::trace::Step;
 use rheostat_io::{Rest, RxQueue};
@@ -57,8 +59,7 @@ use rheostat_packet::{BURST, Burst, Mbuf};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
-use self::classify::{Classifier, Here, Places};
-use self::tap::note_place;
+use self::reception::Admission;
 use crate::account::LaneCounters;
 use crate::figures::Figures;
 use crate::handoff::link::Delivery;
@@ -97,8 +98,7 @@ pub struct Lane {
     loads: ShardLoads,
     times: Arc<LaneTimes>,
     service: Box<dyn Service>,
-    /// Whether the service keeps state.
-    is_stateful: bool,
+    admission: Admission,
     time: TimeSource,
     /// Packets to treat as unusual ones.
     unusual: Unusual,
@@ -147,7 +147,7 @@ impl Lane {
             out,
             loads: ShardLoads::new(shards, config.reporting),
             times: Arc::default(),
-            is_stateful: config.service.is_stateful(),
+            admission: Admission::of(&*config.service, config.reporting),
             service: config.service,
             time: config.time,
             unusual: Unusual::default(),
@@ -247,11 +247,9 @@ impl Lane {
         self.out.stage_times()
     }
 
-    /// Adds what the service has counted in the lane's shards.
+    /// Adds what the service has counted in the lane and its shards.
     pub fn add_figures(&self, figures: &mut Figures) {
-        for shard in self.shards.iter() {
-            self.service.figures(shard, figures);
-        }
+        self.service.figures(&self.shards, figures);
     }
 
     /// Adds what the services of all lanes have counted together.
@@ -391,107 +389,10 @@ impl Lane {
         taken
     }
 
-    /// Takes a burst from each device and runs it; returns how many packets there were, in how many bursts.
-    fn receive(&mut self, now: Time) -> (usize, usize) {
-        let (mut received, mut bursts) = (0, 0);
-        for device in 0..self.receivers.len() {
-            self.out.end_stage(BurstStage::Rest);
-            let count = self.receivers[device].recv(&mut self.burst, self.out.pool(), now);
-            self.out.end_stage(BurstStage::Receive);
-            if count == 0 {
-                continue;
-            }
-            received += count;
-            bursts += 1;
-            self.received_by[device] += count as u64;
-            self.counters.received.add(count as u64);
-            if self.out.tap().is_armed() {
-                let device = DeviceId(device as u8);
-                self.out.tap().received(device, &mut self.burst, &self.steering);
-            }
-            if self.is_stateful {
-                self.steer(DeviceId(device as u8), now);
-                self.out.end_stage(BurstStage::Classify);
-                self.process();
-            } else {
-                self.relay(now);
-            }
-            self.out.end_stage(BurstStage::Run);
-        }
-        (received, bursts)
-    }
-
-    /// Sorts a burst received from a device into packets to process here, packets for other lanes, and fragments.
-    fn steer(&mut self, device: DeviceId, now: Time) {
-        let mut bytes = 0;
-        for packet in &self.burst {
-            packet.prefetch();
-            bytes += packet.len() as u64;
-        }
-        self.counters.received_bytes.add(bytes);
-        let Lane { steering, hasher, time, unusual, burst, batch, .. } = self;
-        let by = Classifier { steering, hasher, time: *time, now, unusual: *unusual };
-        let (first, count) = (batch.len(), burst.len());
-        let mut left = Places::first(count);
-        if let Some(side) = steering.plain_side(device) {
-            let Lane { ownership, shards, loads, .. } = self;
-            let found =
-                by.plain(side, burst, batch.spare(count), &Here { ownership, shards, loads });
-            self.latest = self.latest.max(found.latest);
-            left = found.left;
-            if left.is_empty() {
-                return batch.commit_all(burst);
-            }
-        }
-        let malformed = by.all(left, burst, batch.spare(count));
-        let mut burst = std::mem::take(burst);
-        for (place, packet) in burst.drain(..).enumerate() {
-            if !left.contains(place) {
-                self.batch.commit(packet, first + place);
-                continue;
-            }
-            if malformed.contains(place) {
-                self.out.drop(packet, DropReason::Malformed);
-                continue;
-            }
-            let info = self.batch.written(first + place);
-            let (shard, kind) = (info.shard, info.kind);
-            self.latest = self.latest.max(info.now);
-            if packet.mark() != 0 {
-                let owner = self.ownership.destination(shard);
-                note_place(self.out.tap(), &packet, info, (self.id, owner));
-            }
-            if self.ownership.place(shard) != Place::Here || self.is_misdirected(&packet, shard) {
-                let info = *info;
-                // Should it stay here, it is written down no further behind than it was.
-                self.route_received(HandoffPacket { packet, info });
-                continue;
-            }
-            self.loads.count(shard, packet.len());
-            if kind == PacketKind::Fragment {
-                let info = *info;
-                self.fragments.push(HandoffPacket { packet, info });
-            } else {
-                self.shards.prefetch(shard, info.hash);
-                self.batch.commit(packet, first + place);
-            }
-        }
-    }
-
     /// What counts as the time of a packet received at `now`.
     #[inline]
     fn time_of(&self, packet: &Mbuf, now: Time) -> Time {
         self.time.of(packet, now)
-    }
-
-    fn relay(&mut self, now: Time) {
-        let bytes: usize = self.burst.iter().map(Mbuf::len).sum();
-        self.counters.received_bytes.add(bytes as u64);
-        // Packets of a burst come in the order of their times.
-        let now = self.burst.last().map_or(now, |packet| self.time_of(packet, now));
-        self.latest = self.latest.max(now);
-        self.service.relay(&mut self.burst, &mut self.out, now);
-        debug_assert!(self.burst.is_empty(), "a service leaves no packet behind");
     }
 
     fn process(&mut self) {

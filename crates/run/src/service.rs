@@ -1,8 +1,6 @@
 //! What a lane runs: a chain of network functions, or a service of one's own.
 
 use rheostat_base::Time;
-use rheostat_packet::Burst;
-use rheostat_state::Shard;
 
 use crate::figures::Figures;
 use crate::lane::{Batch, Output};
@@ -15,9 +13,9 @@ use crate::shard_set::ShardSet;
 /// What a service keeps for a shard as a whole (ports, limits, random numbers) lies in the shard
 /// ([`Shard::local`](rheostat_state::Shard::local)), of which each service has one type.
 pub trait Service: Send + 'static {
-    /// Whether the service keeps state, so that a packet must reach the lane that owns its flow's
-    /// shard. Where it does not, packets stay unparsed on the lane that received them and take the
-    /// way of [`Service::relay`].
+    /// Whether the service keeps state, so that a packet must reach the lane that owns its flow's shard. Where it does not,
+    /// nothing is found out about packets but their time: they stay on the lane that received them, unless the run
+    /// reports what shards cost, so that they can move. Then they go by what their devices hashed to the owner of their shard.
     fn is_stateful(&self) -> bool {
         true
     }
@@ -36,12 +34,6 @@ pub trait Service: Send + 'static {
     /// leaves none of those there. Called once per poll, when there are any.
     fn complete(&mut self, _shards: &mut ShardSet, _out: &mut Output, _now: Time) {}
 
-    /// Sends on the packets that a poll at `now` received, all from one device, and leaves `burst` empty.
-    /// Only called for a service that keeps no state, which has to say how.
-    fn relay(&mut self, _burst: &mut Burst, _out: &mut Output, _now: Time) {
-        unreachable!("a service that keeps state is given batch")
-    }
-
     /// Does what is due by `now` without a packet to cause it: timers, periodic handlers. A bounded
     /// amount per call.
     fn tick(&mut self, _shards: &mut ShardSet, _out: &mut Output, _now: Time) {}
@@ -54,8 +46,8 @@ pub trait Service: Send + 'static {
         None
     }
 
-    /// Adds what was counted in one shard to the figures of a run that is over.
-    fn figures(&self, _shard: &Shard, _figures: &mut Figures) {}
+    /// Adds what was counted in the lane and in its shards to the figures of a run that is over.
+    fn figures(&self, _shards: &ShardSet, _figures: &mut Figures) {}
 
     /// Adds what was counted for all shards together, and not by lane: asked of one lane of a run that is
     /// over.

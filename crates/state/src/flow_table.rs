@@ -177,7 +177,10 @@ impl FlowTable {
         if candidate >= self.entries.used() || !self.entries.head(candidate).matches(key) {
             return None;
         }
-        let index = self.flow_at(candidate, key.family());
+        if key.family() == Family::V4 {
+            return Some(FlowMut::new(self, candidate));
+        }
+        let index = self.flow_at(candidate, Family::V6);
         Some(FlowMut::new(self, index))
     }
 

@@ -83,7 +83,7 @@ impl Bed {
             pool: self.pool,
             steering: self.steering,
             hasher: self.hasher,
-            reporting: bench.control.reporting(),
+            reporting: bench.control.reporting().max(spec.chain.reporting()),
             stages: bench.stages,
         };
         let mut runtime = Runtime::start(config, self.devices, Clock::new(), service, shards)?;

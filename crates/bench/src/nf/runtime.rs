@@ -189,7 +189,7 @@ fn run_on(
 fn shards(spec: &Spec, bed: &Bed, chain: &AnyChain) -> Result<Vec<Box<Shard>>, BenchError> {
     // Flows fall into shards by chance: six standard deviations above the mean.
     let mean = flows(spec) / SHARDS as f64;
-    let capacity = if chain.is_stateful() { mean + 6.0 * mean.sqrt() + 64.0 } else { 1.0 };
+    let capacity = mean + 6.0 * mean.sqrt() + 64.0;
     let table = TableConfig { capacity: capacity as usize, aliases: false };
     let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: spec.load.seed });
     Ok(chain.make_shards(&bed.steering, table, bed.hasher, fragments, seeds)?)

@@ -1,5 +1,6 @@
 //! Which rows there are.
 
+use rheostat_run::LoadReporting;
 use rheostat_traffic::Distribution;
 
 use crate::memory::{FrameSize, Load, Servers, SourceKind};
@@ -9,8 +10,10 @@ use crate::memory::{FrameSize, Load, Servers, SourceKind};
 pub enum ChainKind {
     /// Source and sink alone.
     Harness,
-    /// A chain without functions: receive, parse, steer, send.
+    /// A chain without functions, whose packets can move to other lanes: receive, place in shards, count, send.
     Empty,
+    /// A chain without functions, whose packets stay on the lane that receives them: receive and send.
+    EmptyRss,
     /// What every stateful chain pays before its first function: packets are placed in shards, but no flow
     /// is looked up.
     Placed,
@@ -46,8 +49,9 @@ pub enum ChainKind {
 
 impl ChainKind {
     /// All of them, from the least to the most.
-    pub const ALL: [ChainKind; 17] = [
+    pub const ALL: [ChainKind; 18] = [
         ChainKind::Harness,
+        ChainKind::EmptyRss,
         ChainKind::Empty,
         ChainKind::Placed,
         ChainKind::Router,
@@ -74,6 +78,7 @@ impl ChainKind {
         match self {
             ChainKind::Harness => "harness",
             ChainKind::Empty => "empty",
+            ChainKind::EmptyRss => "empty-rss",
             ChainKind::Placed => "placed",
             ChainKind::Firewall => "firewall",
             ChainKind::Nat => "nat",
@@ -96,7 +101,8 @@ impl ChainKind {
     pub const fn description(self) -> &'static str {
         match self {
             ChainKind::Harness => "Source and sink alone",
-            ChainKind::Empty => "A chain without functions",
+            ChainKind::Empty => "A chain without functions, packets placed in shards",
+            ChainKind::EmptyRss => "A chain without functions, packets not told apart",
             ChainKind::Placed => "Packets placed in shards, and nothing looked up",
             ChainKind::Router => "The router with a route to either side",
             ChainKind::RouterWide => "The router with ten thousand routes",
@@ -121,6 +127,14 @@ impl ChainKind {
             ChainKind::Lb => Servers::One,
             ChainKind::Bridge => Servers::Stations,
             _ => Servers::Many,
+        }
+    }
+
+    /// What lanes have to tell of their load at least.
+    pub(super) const fn reporting(self) -> LoadReporting {
+        match self {
+            ChainKind::Empty => LoadReporting::Shards,
+            _ => LoadReporting::Nothing,
         }
     }
 
@@ -225,11 +239,12 @@ impl Selection {
     /// conversing and replayed, with new flows and with the mix of sizes.
     pub fn usual(seed: u64, lanes: &[usize]) -> Vec<Spec> {
         use ChainKind::{
-            Bridge, Empty, Firewall, FirewallNat, Harness, Lb, Nat, NatSymmetric, Policer, Router,
-            RouterWide,
+            Bridge, Empty, EmptyRss, Firewall, FirewallNat, Harness, Lb, Nat, NatSymmetric,
+            Policer, Router, RouterWide,
         };
         let chains = vec![
             Harness,
+            EmptyRss,
             Empty,
             Router,
             RouterWide,

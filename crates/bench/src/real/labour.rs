@@ -4,9 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use rheostat_base::{Clock, ClockSource, Time};
-use rheostat_packet::Burst;
 use rheostat_run::{AnyDesk, Batch, Figures, Output, Service, ShardSet};
-use rheostat_state::Shard;
 
 /// Does so many rounds of arithmetic for every packet before another service gets it (RSS++ 5.4: "generates
 /// W pseudo-random numbers for each packet received").
@@ -81,11 +79,6 @@ impl Service for Labour {
         self.service.complete(shards, out, now);
     }
 
-    fn relay(&mut self, burst: &mut Burst, out: &mut Output, now: Time) {
-        self.work(burst.len());
-        self.service.relay(burst, out, now);
-    }
-
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         self.service.tick(shards, out, now);
     }
@@ -98,8 +91,8 @@ impl Service for Labour {
         self.service.next_deadline()
     }
 
-    fn figures(&self, shard: &Shard, figures: &mut Figures) {
-        self.service.figures(shard, figures);
+    fn figures(&self, shards: &ShardSet, figures: &mut Figures) {
+        self.service.figures(shards, figures);
     }
 }
 

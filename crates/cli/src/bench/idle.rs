@@ -50,7 +50,7 @@ const LEAST: i64 = IdleBench::LEAST_WINDOWS as i64;
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let windows = args.windows.into();
     let bench = IdleBench { windows, window: args.window, flows: args.flows, seed: SEED };
-    let usual = [ChainKind::Empty, ChainKind::Placed, ChainKind::Firewall];
+    let usual = [ChainKind::EmptyRss, ChainKind::Placed, ChainKind::Firewall];
     let chains = super::given(args.chains.clone(), &usual, usize::MAX);
     let told = Rows::begin(args.json, &Table::heading());
     bench.run(&chains, &super::lanes(&args.lanes), |row| told.print(row, Table::line(row)))?;

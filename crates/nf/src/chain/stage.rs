@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use rheostat_base::Counter;
 use rheostat_run::Figures;
 use rheostat_run::Step;
 use rheostat_state::{FlowMut, Handle, LayoutError, StateLayout};
@@ -64,9 +65,17 @@ impl<F: NetworkFunction> Chain for Stage<F> {
 
     const STATEFUL: bool = true;
 
+    const COUNTS: usize = F::COUNTS.len();
+
     #[inline(always)]
-    fn steady(&self) -> impl SteadyChain {
-        SteadyStage { function: self.function.steady(), handle: self.handle }
+    fn steady<'a>(&'a self, counts: &'a [Counter]) -> impl SteadyChain {
+        SteadyStage { function: self.function.steady(counts), handle: self.handle }
+    }
+
+    fn counted(counts: &[Counter], figures: &mut Figures) {
+        for (name, count) in F::COUNTS.iter().zip(counts) {
+            figures.add(name, count.get());
+        }
     }
 
     fn save(&self, _: &mut FlowMut<'_>) {}

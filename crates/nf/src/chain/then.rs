@@ -1,5 +1,6 @@
 //! Two chains, one behind the other.
 
+use rheostat_base::Counter;
 use rheostat_run::Figures;
 use rheostat_state::FlowMut;
 use rheostat_state::txn::Objects;
@@ -48,9 +49,18 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
         a.or(b)
     }
 
+    const COUNTS: usize = A::COUNTS + B::COUNTS;
+
     #[inline(always)]
-    fn steady(&self) -> impl SteadyChain {
-        (self.0.steady(), self.1.steady())
+    fn steady<'a>(&'a self, counts: &'a [Counter]) -> impl SteadyChain {
+        let (a, b) = counts.split_at(A::COUNTS);
+        (self.0.steady(a), self.1.steady(b))
+    }
+
+    fn counted(counts: &[Counter], figures: &mut Figures) {
+        let (a, b) = counts.split_at(A::COUNTS);
+        A::counted(a, figures);
+        B::counted(b, figures);
     }
 
     #[inline]

@@ -38,7 +38,7 @@ pub(super) fn run(
 /// Runs the chain on a packet, if all its functions know what to do with it: then it is to be forwarded. If not, nothing has
 /// changed.
 #[inline(always)]
-pub(super) fn pass(
+fn pass(
     chain: &impl SteadyChain,
     packet: &mut Mbuf,
     info: &PacketInfo,

@@ -1,18 +1,16 @@
-//! The way of a packet where devices have addresses: through the network layer before the chain, and again
-//! after it.
+//! The network layer before the chain and behind it, where devices have addresses: all packets of a batch are admitted before the
+//! chain sees the first, and what the chain lets through departs for its next hop.
 
 use std::sync::Arc;
 
 use rheostat_base::DropReason;
-use rheostat_ip::{Admission, Departure, ErrorsAfterChain, Network, Stack};
-use rheostat_packet::{Burst, Mbuf};
-use rheostat_run::{Batch, Output, PacketInfo, ShardSet};
-use rheostat_state::Probe;
+use rheostat_ip::{Admission, Departure, ErrorsAfterChain, Network, Path, Stack};
+use rheostat_packet::Mbuf;
+use rheostat_run::{Batch, Output};
 
+use super::ChainService;
 use super::notes::{note_admission, note_departure};
-use super::{ChainService, fast_path};
 use crate::chain::Chain;
-use crate::verdict::Verdict;
 
 impl<C: Chain> ChainService<C> {
     /// The same on a network, for one of `lanes` lanes: packets are routed by their destination, and leave
@@ -28,104 +26,48 @@ impl<C: Chain> ChainService<C> {
         self
     }
 
-    /// Lets packets leave that have waited for what other lanes learned in the meantime.
-    #[inline]
-    fn refresh(&mut self, out: &mut Output) {
-        if let Some(stack) = &mut self.stack {
-            stack.refresh(out);
-        }
-    }
-
-    /// The third stage where there is a network layer: before the chain, and again after it.
+    /// What the network layer says of each packet of a batch before the chain sees it; nothing where there is no network layer.
+    /// Those that do not go to the chain are no longer usual ones.
     #[inline(never)]
-    pub(super) fn run_routed(
-        &mut self,
-        batch: &mut Batch,
-        probes: &[Probe],
-        shards: &mut ShardSet,
-        out: &mut Output,
-    ) {
-        if let Some(last) = batch.iter().last() {
+    pub(super) fn admit(&mut self, batch: &mut Batch, out: &mut Output) {
+        self.admissions.clear();
+        let Some(stack) = &mut self.stack else { return };
+        let (packets, infos) = batch.parts();
+        if let Some(last) = infos.last() {
             out.set_now(last.now);
         }
-        self.refresh(out);
-        debug_assert_eq!(batch.len(), probes.len(), "every packet has been probed");
-        for ((packet, info), &probe) in batch.drain().zip(probes) {
+        // Packets leave that have waited for what other lanes learned in the meantime.
+        stack.refresh(out);
+        for (packet, info) in packets.iter_mut().zip(infos) {
             out.set_now(info.now);
-            self.route(packet, info, probe, shards, out);
-            self.send_originated(out);
+            let admission = stack.admit(packet, out);
+            info.is_usual &= goes_to_chain(Some(&admission));
+            self.admissions.push(admission);
         }
     }
 
-    /// Runs the chain on one packet, with the network layer before and after it, and disposes of it.
+    /// Sends a packet on for its next hop.
     #[inline(always)]
-    fn route(
-        &mut self,
-        mut packet: Mbuf,
-        info: &PacketInfo,
-        probe: Probe,
-        shards: &mut ShardSet,
-        out: &mut Output,
-    ) {
+    pub(super) fn depart(&mut self, mut packet: Mbuf, path: Path, out: &mut Output) {
         let Some(stack) = &mut self.stack else { return };
-        let path = match stack.admit(&mut packet, out) {
-            Admission::Through(path) => path,
-            other => return self.end_here(packet, other, out),
-        };
-        let steady = self.chain.steady();
-        let has_passed = fast_path::pass(&steady, &mut packet, info, probe, shards, out.counters());
-        drop(steady);
-        let verdict = match has_passed {
-            true => Ok(Verdict::Forward),
-            false => self.evaluate(&mut packet, info, probe, shards, out),
-        };
-        let Some(stack) = &mut self.stack else { return };
-        match verdict {
-            Ok(Verdict::Forward | Verdict::Send(_)) => {
-                let departure = stack.depart(&mut packet, path, out);
-                self.leave(packet, departure, out);
-            }
-            // The chain knows nobody behind the address: then it is the machine's.
-            Ok(Verdict::Drop(DropReason::NoMapping)) if path.leads_home() => {
-                let admission = match stack.deliver(&mut packet, path, out) {
-                    Admission::Drop(DropReason::NoListener) => {
-                        Admission::Drop(DropReason::NoMapping)
-                    }
-                    other => other,
-                };
-                self.end_here(packet, admission, out);
-            }
-            verdict => self.apply_verdict(packet, info.side, verdict, out),
-        }
+        let departure = stack.depart(&mut packet, path, out);
+        self.leave(packet, departure, out);
     }
 
-    /// Runs the network layer alone on one packet, for a chain without functions.
-    #[inline]
-    fn relay_routed(&mut self, mut packet: Mbuf, out: &mut Output) {
+    /// Disposes of a packet for the machine's own address behind which the chain knows nobody: it is the machine's.
+    #[cold]
+    pub(super) fn deliver(&mut self, mut packet: Mbuf, path: Path, out: &mut Output) {
         let Some(stack) = &mut self.stack else { return };
-        match stack.admit(&mut packet, out) {
-            Admission::Through(path) => {
-                let departure = stack.depart(&mut packet, path, out);
-                self.leave(packet, departure, out);
-            }
-            other => self.end_here(packet, other, out),
-        }
-    }
-
-    /// Runs the network layer alone on a burst.
-    pub(super) fn relay_all(&mut self, burst: &mut Burst, out: &mut Output) {
-        for packet in &*burst {
-            packet.prefetch();
-        }
-        self.refresh(out);
-        for packet in burst.drain(..) {
-            self.relay_routed(packet, out);
-        }
+        let admission = match stack.deliver(&mut packet, path, out) {
+            Admission::Drop(DropReason::NoListener) => Admission::Drop(DropReason::NoMapping),
+            other => other,
+        };
+        self.end_here(packet, admission, out);
     }
 
     /// Disposes of a packet that does not go to the chain.
     #[inline(never)]
-    fn end_here(&mut self, mut packet: Mbuf, admission: Admission, out: &mut Output) {
+    pub(super) fn end_here(&mut self, mut packet: Mbuf, admission: Admission, out: &mut Output) {
         let Some(stack) = &mut self.stack else { return };
         if packet.mark() != 0 {
             note_admission(&packet, admission, out);
@@ -164,4 +106,10 @@ impl<C: Chain> ChainService<C> {
         let departure = stack.depart(&mut packet, path, out);
         self.leave(packet, departure, out);
     }
+}
+
+/// Whether the chain gets a packet: all without a network layer.
+#[inline]
+pub(super) fn goes_to_chain(admission: Option<&Admission>) -> bool {
+    admission.is_none_or(|admission| matches!(admission, Admission::Through(_)))
 }

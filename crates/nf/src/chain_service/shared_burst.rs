@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::slice::{from_mut, from_ref};
 
 use rheostat_base::DeviceId;
 use rheostat_packet::{BURST, Mbuf};
@@ -13,6 +12,7 @@ use rheostat_state::Probe;
 use rheostat_state::txn::Txn;
 
 use super::ChainService;
+use super::routed::goes_to_chain;
 use crate::chain::Chain;
 use crate::cx::Made;
 use crate::function::Ahead;
@@ -85,15 +85,16 @@ impl<C: Chain> ChainService<C> {
         self.prefetch(packets, found);
         let mut from = 0;
         while from < packets.len() {
+            if !goes_to_chain(self.admissions.get(from)) {
+                from += 1;
+                continue;
+            }
             // A packet that is followed has a transaction of its own, so that what is noted is about it.
-            let is_followed = |packet: &Mbuf| packet.mark() != 0;
-            let followed = is_followed(&packets[from]);
-            let to = match followed {
-                true => from + 1,
-                false => {
-                    packets[from..].iter().position(is_followed).map_or(packets.len(), |n| from + n)
-                }
+            let followed = packets[from].mark() != 0;
+            let is_apart = |&at: &usize| {
+                followed || packets[at].mark() != 0 || !goes_to_chain(self.admissions.get(at))
             };
+            let to = (from + 1..packets.len()).find(is_apart).unwrap_or(packets.len());
             let known = followed && self.note_lookup(&packets[from], &found[from], shards, out);
             let before = self.outbox.made();
             self.transact(
@@ -128,21 +129,6 @@ impl<C: Chain> ChainService<C> {
         }));
     }
 
-    /// Runs one packet in a transaction of its own.
-    pub(super) fn evaluate_alone(
-        &mut self,
-        packet: &mut Mbuf,
-        info: &PacketInfo,
-        probe: Probe,
-        shards: &mut ShardSet,
-        out: &mut Output,
-    ) -> Outcome<Verdict> {
-        let sub_burst =
-            SubBurst { packets: from_mut(packet), infos: from_ref(info), probes: from_ref(&probe) };
-        self.transact(sub_burst, shards, out);
-        self.transactions.settled.pop().expect("every packet comes to something").verdict
-    }
-
     /// Disposes of the packets of a burst that is done.
     fn carry_out(&mut self, batch: &mut Batch, out: &mut Output) {
         let mut settled = std::mem::take(&mut self.transactions.settled);
@@ -150,15 +136,19 @@ impl<C: Chain> ChainService<C> {
         self.transactions.outbox.extend(self.outbox.packets.drain(..));
         self.outbox.alloc_failed = 0;
         let mut done = Made::default();
-        for (packet, info) in batch.drain() {
+        for ((packet, info), place) in batch.drain().zip(0..) {
+            out.set_now(info.now);
+            if !goes_to_chain(self.admissions.get(place)) {
+                self.dispose(packet, info.side, place, Ok(Verdict::Forward), out);
+                continue;
+            }
             let Settled { verdict, made } = fates.next().expect("every packet comes to something");
             let ChainService { outbox, transactions, .. } = self;
             let own = transactions.outbox.drain(..made.packets - done.packets);
             outbox.packets.extend(own);
             outbox.alloc_failed = made.alloc_failed - done.alloc_failed;
             done = made;
-            out.set_now(info.now);
-            self.apply_verdict(packet, info.side, verdict, out);
+            self.dispose(packet, info.side, place, verdict, out);
             self.send_originated(out);
         }
         drop(fates);

@@ -17,7 +17,7 @@ pub use rule_set::{Action, PortList, PortRange, Protocol, Question, Rule, RuleSe
 
 use std::time::Duration;
 
-use rheostat_base::DropReason;
+use rheostat_base::{Counter, DropReason};
 use rheostat_ip::{Received, Unreachable};
 use rheostat_packet::Network;
 use rheostat_packet::wire::tcp_option::TcpOption;
@@ -217,7 +217,7 @@ impl NetworkFunction for Firewall {
     }
 
     #[inline(always)]
-    fn steady(&self) -> impl Steady<FlowState> {
+    fn steady<'a>(&'a self, _: &'a [Counter]) -> impl Steady<FlowState> {
         OpenFlows::of(self)
     }
 

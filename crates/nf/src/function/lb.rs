@@ -33,7 +33,7 @@ pub use shard::LbShard;
 
 use std::sync::Arc;
 
-use rheostat_base::DropReason;
+use rheostat_base::{Counter, DropReason};
 use rheostat_packet::wire::{TcpFlags, protocol, udp};
 use rheostat_packet::{Family, FlowKey, Network};
 use rheostat_run::Figures;
@@ -345,7 +345,7 @@ impl NetworkFunction for Lb {
     }
 
     #[inline(always)]
-    fn steady(&self) -> impl Steady<FlowState> {
+    fn steady<'a>(&'a self, _: &'a [Counter]) -> impl Steady<FlowState> {
         OpenFlows::of(self)
     }
 

@@ -54,7 +54,7 @@ pub use usage::{PortShare, PortUsage};
 
 use std::time::Duration;
 
-use rheostat_base::DropReason;
+use rheostat_base::{Counter, DropReason};
 use rheostat_ip::RateLimit;
 use rheostat_packet::FlowKey;
 use rheostat_run::Figures;
@@ -399,7 +399,7 @@ impl NetworkFunction for Nat {
     }
 
     #[inline(always)]
-    fn steady(&self) -> impl Steady<FlowState> {
+    fn steady<'a>(&'a self, _: &'a [Counter]) -> impl Steady<FlowState> {
         FirmFlows::of(self)
     }
 

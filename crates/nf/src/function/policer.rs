@@ -9,6 +9,7 @@ pub mod dscp;
 pub mod marker;
 pub mod meter;
 pub mod quantity;
+mod steady;
 
 pub use classes::{ClassError, ClassId, Classes};
 pub use dscp::{Dscp, DscpError};
@@ -18,18 +19,23 @@ pub use quantity::{Burst, QuantityError, Rate};
 
 use std::time::Duration;
 
-use rheostat_base::{DropReason, Time};
+use rheostat_base::{Counter, DropReason, Time};
 use rheostat_run::Figures;
 use rheostat_steer::{PacketSet, Side, Whose};
 
 use crate::cx::Cx;
 use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
+use crate::steady::Steady;
 use crate::verdict::{Admission, Outcome, Verdict};
+use steady::Buckets;
 
 /// How long a bucket stays that could be forgotten: traffic that uses little of its rate is not to
 /// make a new one for every packet.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// The figures of metered packets, in the order of [`Colour`].
+const COLOURS: [&str; 3] = ["policer_green", "policer_yellow", "policer_red"];
 
 /// The settings of a policer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +117,7 @@ pub struct Tally {
     /// The time up to which buckets that were full have been reclaimed. A packet from before may
     /// belong to one of them: its new bucket is full, and fills from this time on.
     reclaimed: Time,
-    /// Packets that were metered, by their colour.
+    /// Packets that the general handlers metered, by their colour.
     packets: [u64; 3],
 }
 
@@ -130,10 +136,7 @@ impl Policer {
         state: &mut Metered,
     ) -> Verdict {
         let Some(meter) = self.config.classes.meter(state.class) else { return Verdict::Forward };
-        let before = match &self.config.colours {
-            Some(map) => map.colour(Dscp::of_traffic_class(packet.traffic_class().unwrap_or(0))),
-            None => Colour::Green,
-        };
+        let before = self.colour_before(packet);
         let colour = meter.colour(&mut state.bucket, cx.now(), self.bytes(packet), before);
         cx.local().packets[colour as usize] += 1;
         if !state.is_kept && meter.is_half_empty(&state.bucket) {
@@ -142,12 +145,21 @@ impl Policer {
         }
         cx.expire_at(meter.full_at(&state.bucket).max(cx.now() + LINGER));
         match self.config.actions.of(colour) {
-            Action::Pass => {}
-            Action::Drop => return Verdict::Drop(DropReason::Policed),
-            Action::Remark(dscp) => mark(packet, |_| dscp),
-            Action::DropPrecedence => mark(packet, |dscp| dscp.with_drop_precedence(colour)),
+            Action::Drop => Verdict::Drop(DropReason::Policed),
+            action => {
+                mark(packet, action, colour);
+                Verdict::Forward
+            }
         }
-        Verdict::Forward
+    }
+
+    /// The colour that a packet comes with.
+    #[inline]
+    fn colour_before(&self, packet: &Packet<'_>) -> Colour {
+        match &self.config.colours {
+            Some(map) => map.colour(Dscp::of_traffic_class(packet.traffic_class().unwrap_or(0))),
+            None => Colour::Green,
+        }
     }
 
     #[inline]
@@ -168,11 +180,19 @@ impl Policer {
     }
 }
 
-/// Gives a packet the code point that `choose` makes of its own.
+/// Gives a packet of `colour` the code point that it is to pass with.
 #[inline]
-fn mark(packet: &mut Packet<'_>, choose: impl FnOnce(Dscp) -> Dscp) {
+fn mark(packet: &mut Packet<'_>, action: Action, colour: Colour) {
+    if matches!(action, Action::Pass | Action::Drop) {
+        return;
+    }
     let Some(class) = packet.traffic_class() else { return };
-    let marked = choose(Dscp::of_traffic_class(class)).in_traffic_class(class);
+    let own = Dscp::of_traffic_class(class);
+    let marked = match action {
+        Action::Remark(dscp) => dscp,
+        _ => own.with_drop_precedence(colour),
+    };
+    let marked = marked.in_traffic_class(class);
     if marked != class {
         packet.set_traffic_class(marked);
     }
@@ -181,6 +201,8 @@ fn mark(packet: &mut Packet<'_>, choose: impl FnOnce(Dscp) -> Dscp) {
 impl NetworkFunction for Policer {
     type State = FlowState;
     type Local = Tally;
+
+    const COUNTS: &'static [&'static str] = &COLOURS;
 
     fn packet_set(&self) -> PacketSet {
         let Subject { whose, v4, v6 } = self.config.subject;
@@ -231,6 +253,11 @@ impl NetworkFunction for Policer {
         })
     }
 
+    #[inline(always)]
+    fn steady<'a>(&'a self, counts: &'a [Counter]) -> impl Steady<FlowState> {
+        Buckets::of(self, counts)
+    }
+
     fn orphan(&self, _: &mut Cx<'_, Tally>, _: &mut Packet<'_>) -> Outcome<Verdict> {
         let pass = self.config.pass_non_ip;
         Ok(if pass { Verdict::Forward } else { Verdict::Drop(DropReason::NotIp) })
@@ -248,8 +275,7 @@ impl NetworkFunction for Policer {
     }
 
     fn figures(&self, local: &Tally, figures: &mut Figures) {
-        let names = ["policer_green", "policer_yellow", "policer_red"];
-        for (name, packets) in names.into_iter().zip(local.packets) {
+        for (name, packets) in COLOURS.into_iter().zip(local.packets) {
             figures.add(name, packets);
         }
     }

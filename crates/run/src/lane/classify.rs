@@ -1,9 +1,8 @@
 //! The first stage of a packet's way: its headers, its flow's key and hash, and the shard it belongs to. For all packets of
 //! a burst in one loop, which is a function of its own and small, so that what it works with stays in registers.
 
+mod hashed;
 mod plain;
-
-pub(super) use plain::Here;
 
 use rheostat_base::{DropReason, Time};
 use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, usual};
@@ -12,6 +11,9 @@ use rheostat_steer::{Oriented, Steering};
 
 use super::unusual::Unusual;
 use super::{PacketInfo, PacketKind, TimeSource};
+use crate::load::ShardLoads;
+use crate::migrate::Ownership;
+use crate::shard_set::ShardSet;
 
 /// What packets are classified by.
 #[derive(Clone, Copy)]
@@ -23,6 +25,21 @@ pub(super) struct Classifier<'a> {
     pub(super) now: Time,
     /// Packets to treat as unusual ones.
     pub(super) unusual: Unusual,
+}
+
+/// What a lane has.
+pub(super) struct Here<'a> {
+    pub(super) ownership: &'a Ownership,
+    pub(super) shards: &'a ShardSet,
+    pub(super) loads: &'a ShardLoads,
+}
+
+/// What came of a burst.
+pub(super) struct Found {
+    /// Packets of other kinds, about which nothing was found out.
+    pub(super) left: Places,
+    /// The latest time of the others.
+    pub(super) latest: Time,
 }
 
 /// Some packets of a burst, a bit each by their places.
@@ -100,7 +117,7 @@ impl Classifier<'_> {
                 others.add(place);
             } else if by_tuples && let Some((headers, key)) = usual::v4(packet) {
                 info.set_flow(packet, headers, key, self, true);
-            } else if !by_tuples || !info.is_usual_v6(packet, self) {
+            } else if !by_tuples || !info.is_other_usual(packet, self) {
                 others.add(place);
             }
         }
@@ -109,10 +126,10 @@ impl Classifier<'_> {
 }
 
 impl PacketInfo {
-    /// Apart, so that it does not take registers from packets of IPv4.
+    /// Of IPv6, or with a tag. Apart, so that it does not take registers from packets of IPv4.
     #[inline(never)]
-    fn is_usual_v6(&mut self, packet: &Mbuf, by: &Classifier<'_>) -> bool {
-        let found = usual::v6(packet);
+    fn is_other_usual(&mut self, packet: &Mbuf, by: &Classifier<'_>) -> bool {
+        let found = usual::v6(packet).or_else(|| usual::tagged(packet));
         if let Some((headers, key)) = found {
             self.set_flow(packet, headers, key, by, true);
         }

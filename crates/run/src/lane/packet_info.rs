@@ -144,9 +144,9 @@ impl Batch {
 
     /// The packets, with what was found out about each.
     #[inline]
-    pub fn parts(&mut self) -> (&mut [Mbuf], &[PacketInfo]) {
+    pub fn parts(&mut self) -> (&mut [Mbuf], &mut [PacketInfo]) {
         let Batch { packets, infos, first } = self;
-        let found = &infos[*first..*first + packets.len()];
+        let found = &mut infos[*first..*first + packets.len()];
         (packets.make_contiguous(), found)
     }
 
@@ -166,11 +166,11 @@ impl Batch {
         }
     }
 
-    /// Takes the first `count` packets out, in order.
+    /// Takes the first `count` packets out, in order, each with what was found out about it.
     #[inline]
-    pub fn drain_first(&mut self, count: usize, mut take: impl FnMut(Mbuf)) {
-        for packet in self.packets.drain(..count) {
-            take(packet);
+    pub fn drain_first(&mut self, count: usize, mut take: impl FnMut(Mbuf, &PacketInfo)) {
+        for (packet, info) in self.packets.drain(..count).zip(&self.infos[self.first..]) {
+            take(packet, info);
         }
         self.first += count;
         self.rewind();

@@ -174,6 +174,15 @@ impl Default for LbConfig {
     }
 }
 
+impl TunnelConfig {
+    /// The prefix that source addresses of packets to `backend` are from.
+    #[inline]
+    pub(super) fn source_for(&self, backend: IpAddr) -> Option<Prefix> {
+        let is_v4 = backend.is_ipv4();
+        self.sources.iter().copied().find(|source| source.address().is_ipv4() == is_v4)
+    }
+}
+
 impl Default for TunnelConfig {
     fn default() -> TunnelConfig {
         // The port is IANA's for GUE.

@@ -8,7 +8,7 @@ use super::config::Mode;
 use super::service_map::Seat;
 use super::shard::LbShard;
 use super::tunnel::fragments::pieces;
-use super::tunnel::{Inner, LONGEST, Outer, Path, Wrapper, parts, sum_of};
+use super::tunnel::{Inner, LONGEST, Outer, Path, Wrapper, entropy_of, parts, sum_of};
 use super::{Lb, answer};
 use crate::cx::Cx;
 use crate::packet::Packet;
@@ -82,8 +82,7 @@ impl Lb {
             return Ok(Verdict::Drop(DropReason::TooBig));
         }
         let id = if inner.dont_fragment() { 0 } else { cx.local().next_id() };
-        let entropy = (hash >> 32) as u32;
-        let path = Path { backend: self.backend(seat).address, entropy, id };
+        let path = Path { backend: self.backend(seat).address, entropy: entropy_of(hash), id };
         let sum = || sum_of(packet.mbuf(), packet.headers());
         let Some(outer) = Outer::new(tunnel, wrapper, &inner, &path, sum) else {
             return Ok(Verdict::Drop(DropReason::NoRoute));

@@ -132,9 +132,7 @@ impl Outer {
     ) -> Option<Outer> {
         let mut outer =
             Outer { bytes: [0; LONGEST], len: wrapper.overhead(path.backend.is_ipv6()) };
-        let sources = config.sources.iter();
-        let prefix = sources.copied().find(|s| s.address().is_ipv4() == path.backend.is_ipv4())?;
-        let source = source_of(prefix, path.entropy);
+        let source = source_of(config.source_for(path.backend)?, path.entropy);
         match (source, path.backend) {
             (IpAddr::V4(from), IpAddr::V4(to)) => {
                 outer.write_v4(config, wrapper, inner, path, (from, to));
@@ -233,6 +231,12 @@ fn next_header(wrapper: Wrapper, inner: &Inner) -> u8 {
 /// The protocol numbers of IP in IP.
 pub(super) const IPIP: u8 = 4;
 pub(super) const IPV6: u8 = 41;
+
+/// What tells a flow of this hash from others on its way.
+#[inline]
+pub(super) fn entropy_of(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
 
 /// A flow's address out of the prefix: never the first or the last of it, which are not a host's
 /// (RFC 1122, section 3.2.1.3; RFC 4291, section 2.6.1), unless there are no others.

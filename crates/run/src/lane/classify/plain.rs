@@ -1,30 +1,14 @@
-//! The fast path of the first stage: usual packets of TCP and UDP over IPv4, from devices where the device alone says which side
-//! they come from, of flows that the lane owns. That is most packets of most runs, and what is done here is all that these
-//! need before their flows are looked up.
+//! The fast path of the first stage: usual packets of TCP and UDP, from devices where the device alone says which side they come
+//! from, of flows that the lane owns. That is most packets of most runs, and what is done here is all that these need before
+//! their flows are looked up.
 
 use rheostat_base::Time;
-use rheostat_packet::{FlowKey, HashKind, Headers, Mbuf, usual};
+use rheostat_packet::{FlowKey, Headers, Mbuf, usual};
+use rheostat_state::Shard;
 use rheostat_steer::Side;
 
-use super::{Classifier, PacketInfo, PacketKind, Places};
-use crate::load::ShardLoads;
-use crate::migrate::{Ownership, Place};
-use crate::shard_set::ShardSet;
-
-/// What a lane has.
-pub(in crate::lane) struct Here<'a> {
-    pub(in crate::lane) ownership: &'a Ownership,
-    pub(in crate::lane) shards: &'a ShardSet,
-    pub(in crate::lane) loads: &'a ShardLoads,
-}
-
-/// What came of a burst.
-pub(in crate::lane) struct Found {
-    /// Packets of other kinds, about which nothing was found out.
-    pub(in crate::lane) left: Places,
-    /// The latest time of the others.
-    pub(in crate::lane) latest: Time,
-}
+use super::{Classifier, Found, Here, PacketInfo, PacketKind, Places};
+use crate::migrate::Place;
 
 impl Classifier<'_> {
     /// Writes down what is found out about the plain packets of `burst`, all from `side`, at their places in `infos`, counts
@@ -44,46 +28,90 @@ impl Classifier<'_> {
         }
     }
 
-    /// A function of its own for each case, and small, so that what it works with stays in registers.
-    #[inline(never)]
+    #[inline(always)]
     fn plain_from<const INSIDE: bool, const REDUCED: bool>(
         &self,
         burst: &[Mbuf],
         infos: &mut [PacketInfo],
         here: &Here<'_>,
     ) -> Found {
-        let side = if INSIDE { Side::Inside } else { Side::Outside };
-        let mut found = Found { left: Places::default(), latest: Time::ZERO };
-        for (place, (packet, info)) in burst.iter().zip(infos).enumerate() {
-            let Some((headers, key)) = self.plain_one(packet) else {
-                found.left.add(place);
-                continue;
-            };
-            let key = if INSIDE { key } else { key.reversed() };
-            let key = if REDUCED { self.steering.reduced(key, side) } else { key };
-            let covers = if REDUCED { self.steering.kind_of(&key) } else { HashKind::Ports };
-            let shard = self.steering.shard_of_hash(packet.hash());
-            if packet.hash_kind() != covers || here.ownership.place(shard) != Place::Here {
-                found.left.add(place);
-                continue;
-            }
-            let hash = self.hasher.hash(&key);
-            here.shards.prefetch(shard, hash);
-            here.loads.count(shard, packet.len());
-            let now = self.time.of(packet, self.now);
-            found.latest = found.latest.max(now);
-            let (forward, kind, is_usual) = (INSIDE, PacketKind::Flow, true);
-            *info = PacketInfo { headers, key, hash, now, shard, side, forward, kind, is_usual };
+        let mut found = self.plain_v4::<INSIDE, REDUCED>(burst, infos, here);
+        if !found.left.is_empty() {
+            self.plain_others::<INSIDE, REDUCED>(burst, infos, here, &mut found);
         }
         found
     }
 
-    /// Layers and key, source first, of a packet that is neither followed nor to be treated as unusual.
-    #[inline(always)]
-    fn plain_one(&self, packet: &Mbuf) -> Option<(Headers, FlowKey)> {
-        match packet.mark() == 0 && !self.unusual.includes(packet.stamp()) {
-            true => usual::v4(packet),
-            false => None,
+    /// The packets of IPv4 without tags. A function of its own for each case, and small, so that what it works with stays in
+    /// registers.
+    #[inline(never)]
+    fn plain_v4<const INSIDE: bool, const REDUCED: bool>(
+        &self,
+        burst: &[Mbuf],
+        infos: &mut [PacketInfo],
+        here: &Here<'_>,
+    ) -> Found {
+        let mut found = Found { left: Places::default(), latest: Time::ZERO };
+        for (place, (packet, info)) in burst.iter().zip(infos).enumerate() {
+            match self.plain_one::<INSIDE, REDUCED>(packet, usual::v4, info, here) {
+                Some(now) => found.latest = found.latest.max(now),
+                None => found.left.add(place),
+            }
         }
+        found
+    }
+
+    /// The packets of IPv6, and those with a tag, among those that are left.
+    #[inline(never)]
+    fn plain_others<const INSIDE: bool, const REDUCED: bool>(
+        &self,
+        burst: &[Mbuf],
+        infos: &mut [PacketInfo],
+        here: &Here<'_>,
+        found: &mut Found,
+    ) {
+        let mut left = std::mem::take(&mut found.left);
+        while let Some(place) = left.pop() {
+            let (packet, info) = (&burst[place], &mut infos[place]);
+            let usual = |packet: &Mbuf| usual::v6(packet).or_else(|| usual::tagged(packet));
+            match self.plain_one::<INSIDE, REDUCED>(packet, usual, info, here) {
+                Some(now) => found.latest = found.latest.max(now),
+                None => found.left.add(place),
+            }
+        }
+    }
+
+    /// Writes down what is found out about one packet, if `usual` knows its layers and its key, and returns its time.
+    #[inline(always)]
+    fn plain_one<const INSIDE: bool, const REDUCED: bool>(
+        &self,
+        packet: &Mbuf,
+        usual: impl Fn(&Mbuf) -> Option<(Headers, FlowKey)>,
+        info: &mut PacketInfo,
+        here: &Here<'_>,
+    ) -> Option<Time> {
+        // A hash covers ports unless keys have none.
+        let is_plain = if REDUCED { packet.mark() == 0 } else { packet.is_plain() };
+        if !is_plain || self.unusual.includes(packet.stamp()) {
+            return None;
+        }
+        let (headers, key) = usual(packet)?;
+        let side = if INSIDE { Side::Inside } else { Side::Outside };
+        let key = if INSIDE { key } else { key.reversed() };
+        let key = if REDUCED { self.steering.reduced(key, side) } else { key };
+        if REDUCED && packet.hash_kind() != self.steering.kind_of(&key) {
+            return None;
+        }
+        debug_assert_eq!(packet.hash_kind(), self.steering.kind_of(&key));
+        let shard = self.steering.shard_of_hash(packet.hash());
+        let Shard { table, .. } = here.shards.get(shard)?;
+        debug_assert_eq!(here.ownership.place(shard), Place::Here, "a shard here is owned");
+        let hash = self.hasher.hash(&key);
+        table.prefetch(hash);
+        here.loads.count(shard, packet.len());
+        let now = self.time.of(packet, self.now);
+        let (forward, kind, is_usual) = (INSIDE, PacketKind::Flow, true);
+        *info = PacketInfo { headers, key, hash, now, shard, side, forward, kind, is_usual };
+        Some(now)
     }
 }

@@ -1,8 +1,10 @@
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use rheostat_base::{DeviceId, LaneId, ShardId};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache, usual};
+use rheostat_state::{FlowTable, FragmentConfig, FragmentTracker, Shard, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PacketSet, Protocols, Side};
 
 use super::*;
@@ -55,6 +57,19 @@ fn tcp() -> Vec<u8> {
     frame(Transport::Tcp(TcpHeader { ports: (7, 8), ..TcpHeader::default() }), None)
 }
 
+fn v6() -> Vec<u8> {
+    let [inside, outside] = ["fd00::1", "2001:db8::1"].map(|address| address.parse().unwrap());
+    let transport = Transport::Udp { ports: (1, 2) };
+    FrameBuilder::new(inside, outside, transport, Payload::Pattern(24)).with_ethernet(LINK).to_vec()
+}
+
+fn tagged() -> Vec<u8> {
+    let transport = Transport::Udp { ports: (1, 2) };
+    let link = Ethernet { vlan: Some(7), ..LINK };
+    let packet = FrameBuilder::new(INSIDE.into(), OUTSIDE.into(), transport, Payload::Pattern(24));
+    packet.with_ethernet(link).to_vec()
+}
+
 /// An ICMP error about a UDP packet from outside.
 fn unreachable() -> Vec<u8> {
     let about = FrameBuilder::new(
@@ -67,6 +82,19 @@ fn unreachable() -> Vec<u8> {
     let error =
         FrameBuilder::new(INSIDE.into(), OUTSIDE.into(), transport, Payload::Bytes(&quoted));
     error.with_ethernet(LINK).to_vec()
+}
+
+/// The shards that `lane` owns.
+fn shards_of(lane: LaneId, owners: &[LaneId], hasher: FlowHasher) -> ShardSet {
+    let mut shards = ShardSet::new(owners.len());
+    for (number, _) in owners.iter().enumerate().filter(|(_, owner)| **owner == lane) {
+        let table = TableConfig { capacity: 1, aliases: false };
+        let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).unwrap();
+        let fragments = FragmentTracker::new(FragmentConfig::default());
+        let id = ShardId(number as u16);
+        shards.install(Box::new(Shard { id, table, fragments, local: () }));
+    }
+    shards
 }
 
 fn arp() -> Vec<u8> {
@@ -131,15 +159,11 @@ fn a_burst_of_all_kinds_is_what_each_of_them_is_alone() {
     let mut cache = PoolCache::new(pool);
     let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, vec![Orientation::Inside]).unwrap();
     let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
-    let [inside, outside] = ["fd00::1", "2001:db8::1"].map(|address| address.parse().unwrap());
-    let v6 =
-        FrameBuilder::new(inside, outside, Transport::Udp { ports: (1, 2) }, Payload::Pattern(24));
-    let v6 = v6.with_ethernet(LINK).to_vec();
     let fragment = frame(Transport::Protocol(17), Some((8, true)));
     // A header that claims more than there is.
     let mut long = udp();
     long[16] = 0xff;
-    let frames = [udp(), long.clone(), arp(), v6, unreachable(), long, fragment, udp()];
+    let frames = [udp(), long.clone(), arp(), v6(), unreachable(), long, fragment, udp()];
     let mut burst = Vec::new();
     for (frame, second) in frames.iter().zip(1..) {
         let mut packet = cache.alloc_from(frame).unwrap();
@@ -194,13 +218,15 @@ fn plain_packets_are_found_out_about_as_others_are() {
         };
         let mut burst = Vec::new();
         let (not_hashed, followed) = (3, 4);
-        for (place, frame) in [udp(), arp(), tcp(), udp(), udp(), unreachable()].iter().enumerate()
-        {
+        let frames = [udp(), arp(), tcp(), udp(), udp(), unreachable(), v6(), tagged()];
+        for (place, frame) in frames.iter().enumerate() {
             let mut packet = cache.alloc_from(frame).unwrap();
             packet.set_device(device);
             packet.set_timestamp(Time::from_secs(place as u64));
             if place != not_hashed
                 && let Some((_, key)) = usual::v4(&packet)
+                    .or_else(|| usual::v6(&packet))
+                    .or_else(|| usual::tagged(&packet))
             {
                 let key = steering.orient(device, key).key;
                 let kind = steering.kind_of(&key);
@@ -211,21 +237,22 @@ fn plain_packets_are_found_out_about_as_others_are() {
         }
         let shard_of = |place: usize| by.one(&burst[place]).unwrap().shard;
         let shard = shard_of(2);
-        let in_others = [0].into_iter().filter(|&place| shard_of(place) != shard).collect();
+        let in_others = [0, 6, 7].into_iter().filter(|&place| shard_of(place) != shard).collect();
         let owned = |owner: u16| vec![LaneId(owner); 128];
         let mut elsewhere = owned(0);
         elsewhere[shard.index()] = LaneId(1);
         for (owners, unusual, plain) in [
-            (owned(0), Unusual::default(), vec![0, 2]),
+            (owned(0), Unusual::default(), vec![0, 2, 6, 7]),
             (elsewhere, Unusual::default(), in_others),
             (owned(1), Unusual::default(), vec![]),
             (owned(0), Unusual::ALL, vec![]),
         ] {
             by.unusual = unusual;
+            let shards = shards_of(LaneId(0), &owners, hasher);
             let ownership = Ownership::new(LaneId(0), owners);
-            let (shards, loads) = (ShardSet::new(128), ShardLoads::new(128, LoadReporting::Shards));
+            let loads = ShardLoads::new(128, LoadReporting::Shards);
             let here = Here { ownership: &ownership, shards: &shards, loads: &loads };
-            let mut infos = [PacketInfo::default(); 6];
+            let mut infos = [PacketInfo::default(); 8];
             let found = by.plain(side, &burst, &mut infos, &here);
             for (place, packet) in burst.iter().enumerate() {
                 assert_eq!(found.left.contains(place), !plain.contains(&place), "{place}");

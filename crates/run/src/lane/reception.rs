@@ -1,0 +1,158 @@
+//! What a lane receives from its devices, on its way to the service.
+
+use rheostat_base::{DeviceId, DropReason, Time};
+
+use super::classify::{Classifier, Here, Places};
+use super::tap::note_place;
+use super::{HandoffPacket, Lane, PacketKind, Place};
+use crate::load::LoadReporting;
+use crate::service::Service;
+use crate::stages::BurstStage;
+
+/// What is found out about packets before the service gets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// Their flows, for a service that keeps state.
+    Flows,
+    /// Their shards, for one that does not, in a run in which shards move between lanes.
+    Shards,
+    /// Nothing: the packets that its devices give a lane stay there.
+    Nothing,
+}
+
+impl Admission {
+    pub(super) fn of(service: &dyn Service, reporting: LoadReporting) -> Admission {
+        match (service.is_stateful(), reporting) {
+            (true, _) => Admission::Flows,
+            (false, LoadReporting::Shards) => Admission::Shards,
+            (false, LoadReporting::Nothing | LoadReporting::Lanes) => Admission::Nothing,
+        }
+    }
+}
+
+impl Lane {
+    /// Takes a burst from each device and runs it; returns how many packets there were, in how many bursts.
+    pub(super) fn receive(&mut self, now: Time) -> (usize, usize) {
+        let (mut received, mut bursts) = (0, 0);
+        for device in 0..self.receivers.len() {
+            self.out.end_stage(BurstStage::Rest);
+            let count = self.receivers[device].recv(&mut self.burst, self.out.pool(), now);
+            self.out.end_stage(BurstStage::Receive);
+            if count == 0 {
+                continue;
+            }
+            received += count;
+            bursts += 1;
+            self.received_by[device] += count as u64;
+            self.counters.received.add(count as u64);
+            let device = DeviceId(device as u8);
+            if self.out.tap().is_armed() {
+                self.out.tap().received(device, &mut self.burst, &self.steering);
+            }
+            self.fetch();
+            match self.admission {
+                Admission::Flows => self.admit_flows(device, now),
+                Admission::Shards => self.admit_shards(device, now),
+                Admission::Nothing => self.admit_all(now),
+            }
+            self.out.end_stage(BurstStage::Classify);
+            self.process();
+            self.out.end_stage(BurstStage::Run);
+        }
+        (received, bursts)
+    }
+
+    /// Asks for the first lines of the packets received.
+    fn fetch(&mut self) {
+        let mut bytes = 0;
+        for packet in &self.burst {
+            packet.prefetch();
+            bytes += packet.len() as u64;
+        }
+        self.counters.received_bytes.add(bytes);
+    }
+
+    /// Takes a burst as it is.
+    fn admit_all(&mut self, now: Time) {
+        let Lane { burst, batch, time, latest, .. } = self;
+        for (packet, info) in burst.iter().zip(batch.spare(burst.len())) {
+            info.now = time.of(packet, now);
+            *latest = (*latest).max(info.now);
+        }
+        batch.commit_all(burst);
+    }
+
+    /// Sorts a burst by the shards of its packets into those to process here, and those for other lanes.
+    fn admit_shards(&mut self, device: DeviceId, now: Time) {
+        let Lane { steering, hasher, time, unusual, burst, batch, .. } = self;
+        let by = Classifier { steering, hasher, time: *time, now, unusual: *unusual };
+        let (first, count) = (batch.len(), burst.len());
+        let Lane { ownership, shards, loads, .. } = self;
+        let side = steering.side_of_device(device);
+        let found = by.hashed(side, burst, batch.spare(count), &Here { ownership, shards, loads });
+        self.latest = self.latest.max(found.latest);
+        if found.left.is_empty() {
+            return batch.commit_all(burst);
+        }
+        by.unhashed(found.left, burst, batch.spare(count));
+        self.sort(first, found.left, Places::default());
+    }
+
+    /// Sorts a burst by the flows of its packets into those to process here, those for other lanes, and fragments.
+    fn admit_flows(&mut self, device: DeviceId, now: Time) {
+        let Lane { steering, hasher, time, unusual, burst, batch, .. } = self;
+        let by = Classifier { steering, hasher, time: *time, now, unusual: *unusual };
+        let (first, count) = (batch.len(), burst.len());
+        let mut left = Places::first(count);
+        if let Some(side) = steering.plain_side(device) {
+            let Lane { ownership, shards, loads, .. } = self;
+            let found =
+                by.plain(side, burst, batch.spare(count), &Here { ownership, shards, loads });
+            self.latest = self.latest.max(found.latest);
+            left = found.left;
+            if left.is_empty() {
+                return batch.commit_all(burst);
+            }
+        }
+        let malformed = by.all(left, burst, batch.spare(count));
+        self.sort(first, left, malformed);
+    }
+
+    /// Sorts a burst of whose packets the places from `first` on say what was found out: those that are `left` may have to go
+    /// elsewhere, nothing is known of the malformed among them, and all others stay.
+    fn sort(&mut self, first: usize, left: Places, malformed: Places) {
+        let mut burst = std::mem::take(&mut self.burst);
+        for (place, packet) in burst.drain(..).enumerate() {
+            if !left.contains(place) {
+                self.batch.commit(packet, first + place);
+                continue;
+            }
+            if malformed.contains(place) {
+                self.out.drop(packet, DropReason::Malformed);
+                continue;
+            }
+            let info = self.batch.written(first + place);
+            let (shard, kind) = (info.shard, info.kind);
+            self.latest = self.latest.max(info.now);
+            if packet.mark() != 0 {
+                let owner = self.ownership.destination(shard);
+                note_place(self.out.tap(), &packet, info, (self.id, owner));
+            }
+            if self.ownership.place(shard) != Place::Here || self.is_misdirected(&packet, shard) {
+                let info = *info;
+                // Should it stay here, it is written down no further behind than it was.
+                self.route_received(HandoffPacket { packet, info });
+                continue;
+            }
+            self.loads.count(shard, packet.len());
+            if kind == PacketKind::Fragment {
+                let info = *info;
+                self.fragments.push(HandoffPacket { packet, info });
+            } else {
+                self.shards.prefetch(shard, info.hash);
+                self.batch.commit(packet, first + place);
+            }
+        }
+        self.burst = burst;
+    }
+}
