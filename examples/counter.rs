@@ -25,8 +25,8 @@ struct Largest {
 }
 
 impl NetworkFunction for Counter {
-    type State = Seen;
-    type Local = Largest;
+    type Flow = Seen;
+    type Shard = Largest;
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple()

@@ -4,8 +4,8 @@
 //!     cargo run --release --example custom_rule
 
 use rheostat::{
-    Admission, Cx, DropReason, Firewall, FirewallConfig, Mix, MixConfig, NetworkFunction, Outcome,
-    Packet, PacketSet, ShardInfo, Side, Stage, StateLayout, Then, Time, Trial, Verdict,
+    Admission, Chain2, Cx, DropReason, Firewall, FirewallConfig, Mix, MixConfig, NetworkFunction,
+    Outcome, Packet, PacketSet, ShardInfo, Side, Stage, StateLayout, Time, Trial, Verdict,
 };
 
 /// Refuses flows from inside to TCP port 80.
@@ -22,8 +22,8 @@ struct Grace {
 }
 
 impl NetworkFunction for NoPlainWeb {
-    type State = ();
-    type Local = Grace;
+    type Flow = ();
+    type Shard = Grace;
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple()
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let firewall = Stage::new(Firewall::new(FirewallConfig::default()), &mut layout)?;
         let mix = Mix::new(MixConfig { packets: Some(100_000), ..Default::default() })?;
         let mut refused = 0;
-        let report = Trial::new(Then(rule, firewall), layout)
+        let report = Trial::new(Chain2(rule, firewall), layout)
             .run(mix, |_, (grace, _)| refused += grace.refused)?;
         let (passed, all) = (report.counters.sent, report.counters.received);
         println!("grace {grace_per_second}: {refused} refused, {passed} of {all} packets passed");

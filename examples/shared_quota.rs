@@ -40,8 +40,8 @@ impl HostQuota {
 }
 
 impl NetworkFunction for HostQuota {
-    type State = ();
-    type Local = ();
+    type Flow = ();
+    type Shard = ();
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple()

@@ -14,8 +14,8 @@
 //! struct Quota;
 //!
 //! impl NetworkFunction for Quota {
-//!     type State = u32; // per flow
-//!     type Local = u64; // per shard: flows seen
+//!     type Flow = u32; // per flow
+//!     type Shard = u64; // per shard: flows seen
 //!
 //!     fn packet_set(&self) -> PacketSet {
 //!         PacketSet::five_tuple()
@@ -71,8 +71,8 @@ pub use rheostat_base::{Counter, DeviceId, DropReason, ShardId, Time};
 pub use rheostat_nf::function::Firewall;
 pub use rheostat_nf::function::firewall::FirewallConfig;
 pub use rheostat_nf::{
-    Abort, Admission, Ahead, Chain, Cx, Empty, NetworkFunction, Outcome, Packet, ShardInfo, Shared,
-    Stage, Steady, Then, Verdict,
+    Abort, Admission, Ahead, Chain, Chain2, Cx, NetworkFunction, Outcome, Packet, Passthrough,
+    ShardInfo, Shared, Stage, Steady, Verdict,
 };
 pub use rheostat_packet::{FlowKey, Headers, wire};
 pub use rheostat_run::Unusual;

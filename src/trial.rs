@@ -106,7 +106,7 @@ impl<C: Chain> Trial<C> {
     pub fn run(
         self,
         source: impl Source + 'static,
-        look: impl FnMut(ShardId, &C::Local),
+        look: impl FnMut(ShardId, &C::Shard),
     ) -> Result<TrialReport, TrialError> {
         self.run_into(Collector::new(), source, look)
     }
@@ -120,7 +120,7 @@ impl<C: Chain> Trial<C> {
         self,
         collector: Collector,
         source: impl Source + 'static,
-        mut look: impl FnMut(ShardId, &C::Local),
+        mut look: impl FnMut(ShardId, &C::Shard),
     ) -> Result<TrialReport, TrialError> {
         let Trial { chain, layout, lanes, flows, inside, network, unusual } = self;
         let chain = AnyChain::new(chain, layout);

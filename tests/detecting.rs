@@ -32,8 +32,8 @@ fn run<F>(
     make: impl FnOnce(&Objects) -> F,
 ) -> TrialReport
 where
-    F: NetworkFunction<Local = ()>,
-    F::State: Clone,
+    F: NetworkFunction<Shard = ()>,
+    F::Flow: Clone,
 {
     let objects = Objects::new(lanes);
     let mut layout = StateLayout::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat::trial::TrialReport;
-use rheostat::{DropReason, Empty, Mix, MixConfig, Objects, Shared, StateLayout, Trial};
+use rheostat::{DropReason, Mix, MixConfig, Objects, Passthrough, Shared, StateLayout, Trial};
 use rheostat_base::DeviceId;
 use rheostat_ip::{Interface, Network, Policy, Route};
 use rheostat_nf::Chain;
@@ -52,7 +52,7 @@ fn run<C: Chain>(
 }
 
 fn routed(lanes: usize, source: impl Source + 'static) -> TrialReport {
-    run(lanes, source, Empty, StateLayout::new())
+    run(lanes, source, Passthrough, StateLayout::new())
 }
 
 fn watched(lanes: usize, source: impl Source + 'static) -> TrialReport {

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use rheostat::{DropReason, Stage, StateLayout, Then, Time, Trial};
+use rheostat::{Chain2, DropReason, Stage, StateLayout, Time, Trial};
 use rheostat_io::Collector;
 use rheostat_nf::function::nat::{Mapping, NatConfig};
 use rheostat_nf::function::{Firewall, Nat};
@@ -267,12 +267,15 @@ fn alone(mapping: Mapping) -> (Stage<Nat>, StateLayout) {
     (Stage::new(nat(mapping, 17_407), &mut layout).expect("room for one state"), layout)
 }
 
-fn behind_firewall(mapping: Mapping) -> (Then<Stage<Firewall>, Stage<Nat>>, StateLayout) {
+fn behind_firewall(mapping: Mapping) -> (Chain2<Stage<Firewall>, Stage<Nat>>, StateLayout) {
     let mut layout = StateLayout::new();
     let firewall = Firewall::new(FirewallConfig::default());
     let firewall = Stage::new(firewall, &mut layout).expect("room for one state");
     (
-        Then(firewall, Stage::new(nat(mapping, u16::MAX), &mut layout).expect("room for another")),
+        Chain2(
+            firewall,
+            Stage::new(nat(mapping, u16::MAX), &mut layout).expect("room for another"),
+        ),
         layout,
     )
 }

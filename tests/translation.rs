@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use rheostat::{FirewallConfig, Mix, MixConfig, Stage, StateLayout, Then, Trial};
+use rheostat::{Chain2, FirewallConfig, Mix, MixConfig, Stage, StateLayout, Trial};
 use rheostat_nf::Chain;
 use rheostat_nf::function::firewall::TcpOptions;
 use rheostat_nf::function::nat::{Mapping, MappingChange, MappingLog, NatConfig};
@@ -75,13 +75,13 @@ fn nat_alone(config: NatConfig, log: Option<MappingLog>) -> (Stage<Nat>, StateLa
 fn behind_firewall(
     config: NatConfig,
     log: Option<MappingLog>,
-) -> (Then<Stage<Firewall>, Stage<Nat>>, StateLayout) {
+) -> (Chain2<Stage<Firewall>, Stage<Nat>>, StateLayout) {
     let mut layout = StateLayout::new();
     let tcp = TcpOptions { pickup: true, ..TcpOptions::default() };
     let firewall = Firewall::new(FirewallConfig { tcp, ..FirewallConfig::default() });
     let firewall = Stage::new(firewall, &mut layout).expect("room for one state");
     let nat = Nat::new(config, log).expect("no blocks to divide");
-    (Then(firewall, Stage::new(nat, &mut layout).expect("room for another")), layout)
+    (Chain2(firewall, Stage::new(nat, &mut layout).expect("room for another")), layout)
 }
 
 struct Outcome {

@@ -357,7 +357,7 @@ impl Rig {
         for stepper in &mut self.steppers {
             stepper.deliver_until(now, &mut self.cache);
         }
-        // A packet may take a detour over three lanes, there and back.
+        // A packet may go over three lanes, there and back.
         for _ in 0..6 {
             for lane in &mut self.lanes {
                 lane.poll(now);

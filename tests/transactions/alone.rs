@@ -30,8 +30,8 @@ impl Starved {
 }
 
 impl NetworkFunction for Starved {
-    type State = ();
-    type Local = ();
+    type Flow = ();
+    type Shard = ();
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple()
@@ -82,8 +82,8 @@ struct Fickle {
 }
 
 impl NetworkFunction for Fickle {
-    type State = u64;
-    type Local = ();
+    type Flow = u64;
+    type Shard = ();
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple()

@@ -82,9 +82,9 @@ pub(crate) struct Disturbed<F> {
     pub(crate) disturbance: std::sync::Arc<Disturbance>,
 }
 
-impl<F: NetworkFunction<Local = ()>> NetworkFunction for Disturbed<F> {
-    type State = F::State;
-    type Local = ();
+impl<F: NetworkFunction<Shard = ()>> NetworkFunction for Disturbed<F> {
+    type Flow = F::Flow;
+    type Shard = ();
 
     fn packet_set(&self) -> PacketSet {
         self.function.packet_set()
@@ -92,7 +92,7 @@ impl<F: NetworkFunction<Local = ()>> NetworkFunction for Disturbed<F> {
 
     fn local(&self, _: ShardInfo) {}
 
-    fn first(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Admission<F::State>> {
+    fn first(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Admission<F::Flow>> {
         self.disturbance.disturb(cx)?;
         let admission = self.function.first(cx, packet)?;
         self.disturbance.disturb(cx)?;
@@ -103,7 +103,7 @@ impl<F: NetworkFunction<Local = ()>> NetworkFunction for Disturbed<F> {
         &self,
         cx: &mut Cx<'_, ()>,
         packet: &mut Packet<'_>,
-        state: &mut F::State,
+        state: &mut F::Flow,
     ) -> Outcome<Verdict> {
         self.disturbance.disturb(cx)?;
         let verdict = self.function.packet(cx, packet, state)?;
@@ -111,13 +111,13 @@ impl<F: NetworkFunction<Local = ()>> NetworkFunction for Disturbed<F> {
         Ok(verdict)
     }
 
-    fn expired(&self, cx: &mut Cx<'_, ()>, state: &mut F::State) -> Outcome<()> {
+    fn expired(&self, cx: &mut Cx<'_, ()>, state: &mut F::Flow) -> Outcome<()> {
         self.disturbance.disturb(cx)?;
         self.function.expired(cx, state)?;
         self.disturbance.disturb(cx)
     }
 
-    fn discarded(&self, cx: &mut Cx<'_, ()>, state: F::State) {
+    fn discarded(&self, cx: &mut Cx<'_, ()>, state: F::Flow) {
         self.function.discarded(cx, state);
         let _ = self.disturbance.disturb(cx);
     }
@@ -126,9 +126,9 @@ impl<F: NetworkFunction<Local = ()>> NetworkFunction for Disturbed<F> {
         self.function.ends_with_run()
     }
 
-    fn orphan(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
+    fn non_flow(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
         self.disturbance.disturb(cx)?;
-        let verdict = self.function.orphan(cx, packet)?;
+        let verdict = self.function.non_flow(cx, packet)?;
         self.disturbance.disturb(cx)?;
         Ok(verdict)
     }

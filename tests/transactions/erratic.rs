@@ -96,8 +96,8 @@ fn verdict(luck: u64) -> Verdict {
 }
 
 impl NetworkFunction for Erratic {
-    type State = Memory;
-    type Local = ();
+    type Flow = Memory;
+    type Shard = ();
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple()
@@ -150,7 +150,7 @@ impl NetworkFunction for Erratic {
         self.seed.is_multiple_of(2)
     }
 
-    fn orphan(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
+    fn non_flow(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
         let luck = self.luck(cx, packet, 1);
         self.leave_traces(cx, packet, luck)?;
         Ok(verdict(luck))

@@ -43,8 +43,8 @@ struct Touchy {
 }
 
 impl NetworkFunction for Touchy {
-    type State = u64;
-    type Local = ();
+    type Flow = u64;
+    type Shard = ();
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple()

@@ -30,8 +30,8 @@ impl Witness {
 }
 
 impl NetworkFunction for Witness {
-    type State = ();
-    type Local = ();
+    type Flow = ();
+    type Shard = ();
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::NONE
@@ -52,7 +52,7 @@ impl NetworkFunction for Witness {
         unreachable!("without a packet set there are no flows")
     }
 
-    fn orphan(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Verdict> {
+    fn non_flow(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Verdict> {
         self.note(Seen::Presented);
         Ok(Verdict::Forward)
     }

@@ -83,8 +83,8 @@ impl Census {
 }
 
 impl NetworkFunction for Census {
-    type State = u64;
-    type Local = ();
+    type Flow = u64;
+    type Shard = ();
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple()

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rheostat::{Chain, Mix, MixConfig, Objects, Shared, StateLayout, Then, Trial};
+use rheostat::{Chain, Chain2, Mix, MixConfig, Objects, Shared, StateLayout, Trial};
 use rheostat_base::{LaneId, Time};
 use rheostat_io::Collected;
 use rheostat_run::LaneSample;
@@ -45,7 +45,7 @@ pub(crate) fn run(plan: Plan, share: f64) -> (Outcome, u64, u64) {
         let function = Disturbed { function, disturbance: disturbance.clone() };
         Shared::new(function, &objects, &mut layout).expect("room for two states")
     };
-    let chain = Then(stage("first", plan.seed), stage("second", plan.seed + 7));
+    let chain = Chain2(stage("first", plan.seed), stage("second", plan.seed + 7));
     let outcome = try_out(plan, chain, layout);
     let mut txn = Txn::new(&objects, LaneId(0));
     txn.begin(Time::ZERO);
@@ -114,6 +114,6 @@ fn functions_on_objects_of_two_runs_make_no_chain() {
         let function = Erratic::new(&objects, name, 1, false);
         Shared::new(function, &objects, &mut layout).expect("room for two states")
     };
-    let chain = Then(stage("first"), stage("second"));
+    let chain = Chain2(stage("first"), stage("second"));
     try_out(Plan { seed: 1, lanes: 1, flows: 128, panics: false }, chain, layout);
 }

@@ -163,7 +163,7 @@ impl<C: Chain> Erased for C {
     }
 
     fn shard_bytes(&self) -> usize {
-        size_of::<Shard<C::Local>>()
+        size_of::<Shard<C::Shard>>()
     }
 
     fn make_local(&self, shard: ShardInfo) -> Box<dyn Any + Send> {

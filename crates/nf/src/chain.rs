@@ -1,16 +1,16 @@
 //! Chains of network functions, composed at compile time: [`Stage`] makes a chain of one function,
-//! [`Then`] joins two chains, [`Empty`] forwards everything. The compiler sees the whole chain, so a
+//! [`Chain2`] joins two chains, [`Passthrough`] forwards everything. The compiler sees the whole chain, so a
 //! packet passes it without a virtual call.
 
-mod empty;
+mod chain2;
+mod passthrough;
 mod shared;
 mod stage;
-mod then;
 
-pub use empty::Empty;
+pub use chain2::Chain2;
+pub use passthrough::Passthrough;
 pub use shared::Shared;
 pub use stage::Stage;
-pub use then::Then;
 
 use rheostat_base::Counter;
 use rheostat_run::Figures;
@@ -31,13 +31,13 @@ use crate::verdict::{Ending, Outcome, Verdict};
 /// a packet that is refused never touches the table.
 pub trait Chain: Send + Sync + 'static {
     /// The functions' states per shard.
-    type Local: Send + 'static;
+    type Shard: Send + 'static;
     /// The functions' states of one flow, as far as they have seen it.
     type States;
 
     /// What [`Chain::save`] keeps of a flow.
     type Saved: Send;
-    /// What is kept of what handlers do while a packet is presented: nothing unless it can be undone.
+    /// What is kept of what handlers do while a chain is executed: nothing unless it can be undone.
     type Journal: Journal<Saved = Self::Saved>;
 
     /// Whether flows are looked up at all.
@@ -91,16 +91,16 @@ pub trait Chain: Send + Sync + 'static {
     fn translation(&self) -> Option<Translation>;
 
     /// Makes the state of one shard.
-    fn local(&self, shard: ShardInfo) -> Self::Local;
+    fn local(&self, shard: ShardInfo) -> Self::Shard;
 
     /// Whether a packet passes that was let through as the first of a flow for which the table has no
     /// room.
     fn passes_without_entry(&self) -> bool;
 
-    /// Presents the first packet of a flow. With [`Verdict::Drop`] the states are to be discarded.
+    /// Executes the functions on the first packet of a flow. With [`Verdict::Drop`] the states are to be discarded.
     fn first(
         &self,
-        local: &mut Self::Local,
+        local: &mut Self::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<(Self::States, Verdict)>;
@@ -109,12 +109,12 @@ pub trait Chain: Send + Sync + 'static {
     fn install(&self, flow: &mut FlowMut<'_>, states: Self::States);
 
     /// Gives up the states of a flow that was not installed, last function first.
-    fn discarded(&self, local: &mut Self::Local, scope: &mut Scope<'_>, states: Self::States);
+    fn discarded(&self, local: &mut Self::Shard, scope: &mut Scope<'_>, states: Self::States);
 
-    /// Presents a packet of a live flow.
+    /// Executes the functions on a packet of a live flow.
     fn packet(
         &self,
-        local: &mut Self::Local,
+        local: &mut Self::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
         flow: &mut FlowMut<'_>,
@@ -126,7 +126,7 @@ pub trait Chain: Send + Sync + 'static {
     /// Tells the functions that the flow ends.
     fn ended(
         &self,
-        local: &mut Self::Local,
+        local: &mut Self::Shard,
         scope: &mut Scope<'_>,
         flow: &mut FlowMut<'_>,
         ending: Ending,
@@ -135,19 +135,19 @@ pub trait Chain: Send + Sync + 'static {
     /// Whether a function wants flows ended that are alive when the run is over.
     fn ends_with_run(&self) -> bool;
 
-    /// Presents a packet that belongs to no flow.
-    fn orphan(
+    /// Executes the functions on a packet that belongs to no flow.
+    fn non_flow(
         &self,
-        local: &mut Self::Local,
+        local: &mut Self::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Verdict>;
 
     /// Gives the functions their regular turn.
-    fn periodic(&self, local: &mut Self::Local, scope: &mut Scope<'_>) -> Outcome<()>;
+    fn periodic(&self, local: &mut Self::Shard, scope: &mut Scope<'_>) -> Outcome<()>;
 
     /// Adds what the functions have counted in one shard to the figures of a run.
-    fn figures(&self, local: &Self::Local, figures: &mut Figures);
+    fn figures(&self, local: &Self::Shard, figures: &mut Figures);
 
     /// Adds what the functions have counted in shared objects to the figures of a run.
     fn totals(&self, _figures: &mut Figures) {}

@@ -3,12 +3,12 @@
 
 mod apart;
 mod blocked;
+mod execution;
 mod fast_path;
 mod flood;
 mod flow_end;
 mod journal;
 mod notes;
-mod presentation;
 mod probe;
 mod routed;
 mod shared_burst;
@@ -61,7 +61,7 @@ pub struct ChainService<C: Chain> {
     closing: Option<(ShardId, FlowId, Time)>,
     probes: Vec<Probe>,
     /// Shards from whose tables a flow was removed during this burst.
-    disturbed: Vec<ShardId>,
+    dirty: Vec<ShardId>,
     next_shard: ShardId,
     next_tick: Time,
 }
@@ -124,7 +124,7 @@ impl<C: Chain> ChainService<C> {
             journal: C::Journal::default(),
             closing: None,
             probes: Vec::new(),
-            disturbed: Vec::new(),
+            dirty: Vec::new(),
             next_shard: ShardId(0),
             next_tick: Time::ZERO,
         }
@@ -167,7 +167,7 @@ impl<C: Chain> ChainService<C> {
         let mut place = from;
         batch.drain_first(count, |packet, info| {
             out.set_now(info.now);
-            self.dispose(packet, info.side, place, Ok(Verdict::Forward), out);
+            self.apply_verdict(packet, info.side, place, Ok(Verdict::Forward), out);
             self.send_originated(out);
             place += 1;
         });
@@ -189,7 +189,7 @@ impl<C: Chain> ChainService<C> {
             true => self.evaluate(&mut packet, info, probe, shards, out),
             false => Ok(Verdict::Forward),
         };
-        self.dispose(packet, info.side, place, verdict, out);
+        self.apply_verdict(packet, info.side, place, verdict, out);
         self.send_originated(out);
     }
 
@@ -207,7 +207,7 @@ impl<C: Chain> ChainService<C> {
         let known = followed && self.note_lookup(packet, info, shards, out);
         let verdict = self.evaluate_owned(packet, info, probe, shards, out);
         if followed {
-            let made = self.outbox.made();
+            let made = self.outbox.len();
             self.note_decisions(packet, info, known, made, shards, out);
         }
         verdict
@@ -215,7 +215,7 @@ impl<C: Chain> ChainService<C> {
 
     /// Does with the packet at `place` what the chain has decided, or the network layer before it.
     #[inline]
-    fn dispose(
+    fn apply_verdict(
         &mut self,
         packet: Mbuf,
         side: Side,
@@ -224,7 +224,7 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
     ) {
         let Some(&admission) = self.admissions.get(place) else {
-            return self.apply_verdict(packet, side, verdict, out);
+            return self.apply_chain_verdict(packet, side, verdict, out);
         };
         match (admission, verdict) {
             (Admission::Through(path), Ok(Verdict::Forward | Verdict::Send(_))) => {
@@ -235,13 +235,15 @@ impl<C: Chain> ChainService<C> {
             {
                 self.deliver(packet, path, out);
             }
-            (Admission::Through(_), verdict) => self.apply_verdict(packet, side, verdict, out),
+            (Admission::Through(_), verdict) => {
+                self.apply_chain_verdict(packet, side, verdict, out)
+            }
             (admission, _) => self.end_here(packet, admission, out),
         }
     }
 
     #[inline]
-    fn apply_verdict(
+    fn apply_chain_verdict(
         &mut self,
         mut packet: Mbuf,
         side: Side,
@@ -257,11 +259,11 @@ impl<C: Chain> ChainService<C> {
             Ok(Verdict::Flood(devices)) => flood::send(packet, devices, out),
             Ok(Verdict::Drop(reason)) => out.drop(packet, reason),
             Ok(Verdict::Consume) => out.consume(packet),
-            Ok(Verdict::TurnRound) if side == Side::Inside => {
+            Ok(Verdict::Hairpin) if side == Side::Inside => {
                 packet.set_device(self.routes.out_of(packet.device()));
                 out.reinject(packet);
             }
-            Ok(Verdict::Restart | Verdict::TurnRound) | Err(_) => {
+            Ok(Verdict::Restart | Verdict::Hairpin) | Err(_) => {
                 // In a transaction it is undone; what is there is of flows that have ended.
                 if !C::SHARED {
                     for (_, packet) in self.outbox.packets.drain(..) {
@@ -300,7 +302,7 @@ impl<C: Chain> ChainService<C> {
 
     /// Gives the entries of removed flows back, now that no packet of the burst can still find them.
     fn end_burst(&mut self, shards: &mut ShardSet, out: &Output) {
-        for shard in self.disturbed.drain(..) {
+        for shard in self.dirty.drain(..) {
             if let Some(shard) = shards.get_mut(shard) {
                 shard.table.end_burst();
             }

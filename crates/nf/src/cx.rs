@@ -23,18 +23,18 @@ pub struct Cx<'a, L> {
 pub struct Scope<'a> {
     pub(crate) now: Time,
     pub(crate) shard: ShardId,
-    pub(crate) asked: &'a mut Asked,
+    pub(crate) requests: &'a mut Requests,
     pub(crate) outbox: &'a mut Outbox,
     pub(crate) pool: &'a mut PoolCache,
     /// The shard's flows, while none of them is being worked on.
     pub(crate) flows: Option<&'a FlowTable>,
 }
 
-/// What handlers asked for their flow while they ran on one packet. Done once all of them have
+/// What handlers requested for their flow while they ran on one packet. Done once all of them have
 /// returned, and not at all when one of them aborts. Apart from [`Outbox`], so that it lives and
 /// dies in registers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Requests {
     /// Whether a function has admitted the flow of a first packet, or refused it.
     pub(crate) needs_flow: bool,
     pub(crate) deadline: Option<Time>,
@@ -75,13 +75,13 @@ impl Outbox {
 
     /// How much has been made so far.
     #[inline]
-    pub(crate) fn made(&self) -> Made {
-        Made { packets: self.packets.len(), alloc_failed: self.alloc_failed }
+    pub(crate) fn len(&self) -> OutboxLen {
+        OutboxLen { packets: self.packets.len(), alloc_failed: self.alloc_failed }
     }
 
     /// Gives up what was made since, and all that was noted.
     #[inline]
-    pub(crate) fn go_back(&mut self, to: Made, pool: &mut PoolCache) {
+    pub(crate) fn go_back(&mut self, to: OutboxLen, pool: &mut PoolCache) {
         self.packets.drain(to.packets..).for_each(|(_, packet)| pool.free(packet));
         self.alloc_failed = to.alloc_failed;
         self.alias = None;
@@ -92,16 +92,16 @@ impl Outbox {
 
 /// How much functions have originated up to some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Made {
+pub struct OutboxLen {
     pub(crate) packets: usize,
     /// Packets for which there was no buffer.
     pub(crate) alloc_failed: u64,
 }
 
-impl Made {
+impl OutboxLen {
     /// How much more that is.
-    pub(crate) fn since(self, earlier: Made) -> Made {
-        Made {
+    pub(crate) fn since(self, earlier: OutboxLen) -> OutboxLen {
+        OutboxLen {
             packets: self.packets - earlier.packets,
             alloc_failed: self.alloc_failed - earlier.alloc_failed,
         }
@@ -125,7 +125,7 @@ impl Scope<'_> {
         Scope {
             now: self.now,
             shard: self.shard,
-            asked: self.asked,
+            requests: self.requests,
             outbox: self.outbox,
             pool: self.pool,
             flows: self.flows,
@@ -169,8 +169,8 @@ impl<L> Cx<'_, L> {
     /// says so lives for [`DEFAULT_LIFETIME`].
     #[inline]
     pub fn expire_at(&mut self, deadline: Time) {
-        let asked = &mut self.scope.asked;
-        asked.deadline = Some(asked.deadline.map_or(deadline, |other| other.min(deadline)));
+        let requests = &mut self.scope.requests;
+        requests.deadline = Some(requests.deadline.map_or(deadline, |other| other.min(deadline)));
     }
 
     /// Lets a new flow be found under `key`, too, whose first endpoint is the inner one. The key must
@@ -206,14 +206,14 @@ impl<L> Cx<'_, L> {
     /// Ends the flow once this packet is done with.
     #[inline]
     pub fn close(&mut self) {
-        self.scope.asked.close = true;
+        self.scope.requests.close = true;
     }
 
     /// Says whether the flow may be evicted when its shard's table is full: flows that have not proved
     /// themselves, such as half-open connections.
     #[inline]
     pub fn set_evictable(&mut self, evictable: bool) {
-        self.scope.asked.evictable = Some(evictable);
+        self.scope.requests.evictable = Some(evictable);
     }
 
     /// Answers `packet` on the device it came from, with a frame of the same kind; otherwise as

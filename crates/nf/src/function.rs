@@ -64,9 +64,9 @@ pub enum Ahead {
 /// Packets from inside pass the chain's functions in order, packets from outside in reverse.
 pub trait NetworkFunction: Send + Sync + 'static {
     /// State per flow.
-    type State: Send + 'static;
+    type Flow: Send + 'static;
     /// State per shard, beside the flows: limits, counters, random numbers.
-    type Local: Send + 'static;
+    type Shard: Send + 'static;
 
     /// What its fast path counts, by name: figures of the run, each of which the general handlers may add to as well.
     const COUNTS: &'static [&'static str] = &[];
@@ -106,31 +106,31 @@ pub trait NetworkFunction: Send + Sync + 'static {
 
     /// Says where in a flow's entry the function's state lies, once, before the first packet: for functions that
     /// look at other flows (see [`Flows::look_at`](crate::Flows::look_at)).
-    fn placed(&mut self, _place: Handle<Self::State>) {}
+    fn placed(&mut self, _place: Handle<Self::Flow>) {}
 
     /// Makes the state of one shard, at start-up.
-    fn local(&self, shard: ShardInfo) -> Self::Local;
+    fn local(&self, shard: ShardInfo) -> Self::Shard;
 
     /// The first packet of a flow has come.
     fn first(
         &self,
-        cx: &mut Cx<'_, Self::Local>,
+        cx: &mut Cx<'_, Self::Shard>,
         packet: &mut Packet<'_>,
-    ) -> Outcome<Admission<Self::State>>;
+    ) -> Outcome<Admission<Self::Flow>>;
 
     /// A packet of a live flow has come, or an ICMP error about one (see [`Packet::is_icmp_error`]).
     fn packet(
         &self,
-        cx: &mut Cx<'_, Self::Local>,
+        cx: &mut Cx<'_, Self::Shard>,
         packet: &mut Packet<'_>,
-        state: &mut Self::State,
+        state: &mut Self::Flow,
     ) -> Outcome<Verdict>;
 
     /// The function's fast path, if it has one: what it does with most packets of flows that it knows, so that these pass
     /// without what other packets may need. Asked for once per burst. What it counts, it counts in `counts`, which the lane has
     /// for it, one per name in [`NetworkFunction::COUNTS`].
     #[inline(always)]
-    fn steady<'a>(&'a self, _counts: &'a [Counter]) -> impl Steady<Self::State> {
+    fn steady<'a>(&'a self, _counts: &'a [Counter]) -> impl Steady<Self::Flow> {
         General
     }
 
@@ -146,10 +146,10 @@ pub trait NetworkFunction: Send + Sync + 'static {
 
     /// Undoes what the function has done to a packet of a live flow: a later function found that the
     /// packet opens a new flow, and it is to be presented again as that flow's first.
-    fn undo(&self, _packet: &mut Packet<'_>, _state: &mut Self::State) {}
+    fn undo(&self, _packet: &mut Packet<'_>, _state: &mut Self::Flow) {}
 
     /// The flow ends: its time is up, a function closed it, or it made room for another.
-    fn expired(&self, _cx: &mut Cx<'_, Self::Local>, _state: &mut Self::State) -> Outcome<()> {
+    fn expired(&self, _cx: &mut Cx<'_, Self::Shard>, _state: &mut Self::Flow) -> Outcome<()> {
         Ok(())
     }
 
@@ -157,9 +157,9 @@ pub trait NetworkFunction: Send + Sync + 'static {
     /// to know the key under which the flow was opened, and why it ends.
     fn ended(
         &self,
-        cx: &mut Cx<'_, Self::Local>,
+        cx: &mut Cx<'_, Self::Shard>,
         _key: &FlowKey,
-        state: &mut Self::State,
+        state: &mut Self::Flow,
         _ending: Ending,
     ) -> Outcome<()> {
         self.expired(cx, state)
@@ -173,11 +173,15 @@ pub trait NetworkFunction: Send + Sync + 'static {
 
     /// The flow that [`NetworkFunction::first`] admitted will not exist after all, because a later
     /// function refused it or the table was full.
-    fn discarded(&self, _cx: &mut Cx<'_, Self::Local>, _state: Self::State) {}
+    fn discarded(&self, _cx: &mut Cx<'_, Self::Shard>, _state: Self::Flow) {}
 
     /// A packet that belongs to no flow: not IP, neighbour discovery, or an ICMP error about a flow
     /// that is not known.
-    fn orphan(&self, _cx: &mut Cx<'_, Self::Local>, _packet: &mut Packet<'_>) -> Outcome<Verdict> {
+    fn non_flow(
+        &self,
+        _cx: &mut Cx<'_, Self::Shard>,
+        _packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict> {
         Ok(Verdict::Forward)
     }
 
@@ -190,12 +194,12 @@ pub trait NetworkFunction: Send + Sync + 'static {
     }
 
     /// Called about twice a second per shard, with or without traffic.
-    fn periodic(&self, _cx: &mut Cx<'_, Self::Local>) -> Outcome<()> {
+    fn periodic(&self, _cx: &mut Cx<'_, Self::Shard>) -> Outcome<()> {
         Ok(())
     }
 
     /// Adds what the function has counted in one shard to the figures of a run that is over.
-    fn figures(&self, _local: &Self::Local, _figures: &mut Figures) {}
+    fn figures(&self, _local: &Self::Shard, _figures: &mut Figures) {}
 
     /// Adds what the function has counted in shared objects to the figures of a run that is over. Asked
     /// once per run.

@@ -18,7 +18,7 @@ pub mod steady;
 mod verdict;
 
 pub use any_chain::AnyChain;
-pub use chain::{Chain, Empty, Shared, Stage, Then, steering_for};
+pub use chain::{Chain, Chain2, Passthrough, Shared, Stage, steering_for};
 pub use chain_service::{ChainService, Seeds, make_shards};
 pub use cx::{Cx, DEFAULT_LIFETIME, Flows, Scope, Seen};
 pub use device_set::DeviceSet;

@@ -4,13 +4,13 @@ use rheostat_state::txn::Objects;
 use rheostat_state::{LayoutError, StateLayout};
 
 use crate::any_chain::AnyChain;
-use crate::chain::{Empty, Shared, Stage, Then};
+use crate::chain::{Chain2, Passthrough, Shared, Stage};
 use crate::function::nat::SharedNat;
 use crate::function::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
 
 /// A chain that forwards everything; with a network layer, a router.
 pub fn empty() -> AnyChain {
-    AnyChain::new(Empty, StateLayout::new())
+    AnyChain::new(Passthrough, StateLayout::new())
 }
 
 macro_rules! chains {
@@ -68,5 +68,5 @@ pub fn firewall_nat(firewall: Firewall, nat: Nat) -> Result<AnyChain, LayoutErro
     let mut layout = StateLayout::new();
     let firewall = Stage::new(firewall, &mut layout)?;
     let nat = Stage::new(nat, &mut layout)?;
-    Ok(AnyChain::new(Then(firewall, nat), layout))
+    Ok(AnyChain::new(Chain2(firewall, nat), layout))
 }

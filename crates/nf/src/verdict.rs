@@ -27,7 +27,7 @@ pub enum Verdict {
     Restart,
     /// The packet, which came from inside, is addressed to inside again now: it arrives once more, as
     /// if from outside, and passes the chain that way (RFC 4787, section 6).
-    TurnRound,
+    Hairpin,
 }
 
 const _: () = assert!(size_of::<Outcome<Verdict>>() <= 8, "verdicts travel in a register");
@@ -42,7 +42,7 @@ impl fmt::Display for Verdict {
             Verdict::Drop(reason) => write!(f, "drop ({})", reason.name()),
             Verdict::Consume => f.write_str("consume"),
             Verdict::Restart => f.write_str("restart the flow"),
-            Verdict::TurnRound => f.write_str("turn round"),
+            Verdict::Hairpin => f.write_str("hairpin"),
         }
     }
 }

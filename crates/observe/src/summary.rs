@@ -85,7 +85,7 @@ pub struct MigrationFigures {
     pub held_us_p50: Option<f64>,
     /// The same.
     pub held_us_p99: Option<f64>,
-    /// From the command that gave a parked lane a shard to the poll that heeded it.
+    /// From the command that gave a parked lane a shard to the poll that applied it.
     pub woken_us_p50: Option<f64>,
     /// The same.
     pub woken_us_p99: Option<f64>,

@@ -15,33 +15,33 @@ use crate::waker::Waker;
 
 /// What passes between lanes beside packets.
 #[derive(Debug)]
-pub(crate) enum Parcel {
+pub(crate) enum Control {
     /// The sender hands packets of this shard to the receiver no more.
-    Switched(ShardId),
+    Redirected(ShardId),
     /// The shard, which is the receiver's from now on.
     Shard {
         /// The shard.
         shard: Box<Shard>,
-        /// How many shards the sender had switched by then.
-        heeded: u64,
+        /// How many shards the sender had redirected by then.
+        ownership_epoch: u64,
     },
     /// The sender has given this shard away: what it handed to the receiver because its device placed it by
     /// the shard's buckets was sent before.
-    Gone {
+    Released {
         /// The shard.
         shard: ShardId,
         /// Its owner from now on.
         to: LaneId,
     },
     /// The sender has taken what the former owner of this shard, the receiver's from now on, had handed to it.
-    Taken(ShardId),
+    Drained(ShardId),
 }
 
 /// Bytes of the rings between `lanes` lanes of a run with `shards` shards, each for at least `capacity` packets.
 pub fn handoff_bytes(lanes: usize, capacity: usize, shards: usize) -> usize {
-    // What a parcel holds is a pointer and a few numbers, whatever the service keeps.
+    // What a message holds is a pointer and a few numbers, whatever the service keeps.
     let link = capacity.next_power_of_two() * size_of::<HandoffPacket>()
-        + shards.next_power_of_two() * link::parcel_bytes::<Parcel>();
+        + shards.next_power_of_two() * link::control_bytes::<Control>();
     lanes * lanes.saturating_sub(1) * link
 }
 
@@ -51,7 +51,7 @@ pub struct Handoff {
     /// To every other lane; none to itself.
     outbound: Vec<Option<Outbound>>,
     /// From every other lane; none from itself.
-    inbound: Vec<Option<Receiver<HandoffPacket, Parcel>>>,
+    inbound: Vec<Option<Receiver<HandoffPacket, Control>>>,
     /// One per lane, of the worker that runs it; none before the workers are known.
     wakers: Vec<Arc<Waker>>,
     /// Where the next round of taking starts, so that no sender is always last.
@@ -60,7 +60,7 @@ pub struct Handoff {
 
 #[derive(Debug)]
 struct Outbound {
-    link: Sender<HandoffPacket, Parcel>,
+    link: Sender<HandoffPacket, Control>,
     /// Packets of this poll, published together.
     staged: Vec<HandoffPacket>,
 }
@@ -69,8 +69,8 @@ impl Handoff {
     /// Connects `lanes` lanes of a run with `shards` shards, each pair by a ring for at least
     /// `capacity` packets each way.
     ///
-    /// There is room for a parcel per shard. More are never under way between two lanes: moving a
-    /// shard takes one parcel from any lane to any other at most, and a shard moves again only when
+    /// There is room for a message per shard. More are never under way between two lanes: moving a
+    /// shard takes one message from any lane to any other at most, and a shard moves again only when
     /// all of them have arrived.
     pub fn mesh(lanes: usize, capacity: usize, shards: usize) -> Vec<Handoff> {
         let mut ends: Vec<Handoff> = (0..lanes)
@@ -134,22 +134,22 @@ impl Handoff {
         sent
     }
 
-    /// Sends a parcel to lane `to`, behind the packets published so far. Those laid aside come later,
+    /// Sends a message to lane `to`, behind the packets published so far. Those laid aside come later,
     /// so there should be none.
-    pub(crate) fn post(&mut self, to: LaneId, parcel: Parcel) {
-        let outbound = self.outbound[to.index()].as_mut().expect("a parcel is for another lane");
-        debug_assert!(outbound.staged.is_empty(), "a parcel overtakes no packet");
-        outbound.link.post(parcel);
+    pub(crate) fn send_control(&mut self, to: LaneId, message: Control) {
+        let outbound = self.outbound[to.index()].as_mut().expect("a message is for another lane");
+        debug_assert!(outbound.staged.is_empty(), "a message overtakes no packet");
+        outbound.link.send_control(message);
         if let Some(waker) = self.wakers.get(to.index()) {
             waker.wake();
         }
     }
 
-    /// Takes up to `limit` packets from each sender, and the parcels between them, in order per sender.
+    /// Takes up to `limit` packets from each sender, and the messages between them, in order per sender.
     pub(crate) fn take(
         &mut self,
         limit: usize,
-        mut f: impl FnMut(Delivery<HandoffPacket, Parcel>),
+        mut f: impl FnMut(Delivery<HandoffPacket, Control>),
     ) {
         let lanes = self.inbound.len();
         self.start = (self.start + 1) % lanes.max(1);
@@ -160,7 +160,7 @@ impl Handoff {
         }
     }
 
-    /// Packets and parcels waiting to be taken by this lane.
+    /// Packets and messages waiting to be taken by this lane.
     pub fn waiting(&self) -> usize {
         self.inbound.iter().flatten().map(Receiver::waiting).sum()
     }

@@ -24,7 +24,7 @@
 //! - Packets of shards that other lanes own go to these over rings (`handoff`), and are run there at the start of a poll;
 //!   those of a shard that is on its way here are held until it comes (`migration.rs`).
 //! - Fragments first visit the shard where their datagram meets (`fragments.rs`), behind all other packets of the poll.
-//! - Packets that turn round (`hairpin.rs`) and those that a pool is done with (`completion.rs`) come behind those.
+//! - Hairpins (`hairpin.rs`) and those that a pool is done with (`completion.rs`) come behind those.
 //! - Packets that a function's fast path does not decide about, first packets of flows among them, are run by the general
 //!   handlers, in their turn (`chain_service/presentation.rs`). For tests, [`Unusual`] sends any share of all packets there.
 //!
@@ -63,9 +63,9 @@ use self::reception::Admission;
 use crate::account::LaneCounters;
 use crate::figures::Figures;
 use crate::handoff::link::Delivery;
-use crate::handoff::{Handoff, Parcel};
+use crate::handoff::{Control, Handoff};
 use crate::load::ShardLoads;
-use crate::migrate::{Departures, Hold, LaneMailbox, Ownership, Place};
+use crate::migrate::{Hold, LaneMailbox, Ownership, Place, ReleaseStamps};
 use crate::poll::PollOutcome;
 use crate::service::Service;
 use crate::shard_set::ShardSet;
@@ -83,13 +83,13 @@ pub struct Lane {
     ownership: Ownership,
     /// Where the mover's commands come from, if shards move in this run.
     mailbox: Option<LaneMailbox>,
-    /// Shards that have come, each with the shards that its former owner had switched, and wait until they may be put
+    /// Shards that have come, each with the shards that its former owner had redirected, and wait until they may be put
     /// in their place.
     delivered: Vec<(Box<Shard>, u64)>,
     /// Shards that have other owners now, to whom this lane has to say that it has taken everything.
-    witnessed: Vec<(ShardId, LaneId)>,
+    unsent_acks: Vec<(ShardId, LaneId)>,
     hold: Hold,
-    departures: Departures,
+    release_stamps: ReleaseStamps,
     steering: Arc<Steering>,
     hasher: FlowHasher,
     handoff: Handoff,
@@ -115,7 +115,7 @@ pub struct Lane {
 enum Other {
     /// A packet of a shard that is not.
     Packet(HandoffPacket),
-    /// A shard, from a lane that had switched so many.
+    /// A shard, from a lane that had redirected so many.
     Shard(Box<Shard>, u64),
 }
 
@@ -137,9 +137,9 @@ impl Lane {
             ownership: Ownership::new(config.id, config.owners),
             mailbox: None,
             delivered: Vec::new(),
-            witnessed: Vec::new(),
+            unsent_acks: Vec::new(),
             hold: Hold::new(shards, config.hold_capacity),
-            departures: Departures::default(),
+            release_stamps: ReleaseStamps::default(),
             steering: config.steering,
             hasher: config.hasher,
             handoff: config.handoff,
@@ -278,11 +278,11 @@ impl Lane {
         if self.time == TimeSource::Poll {
             self.latest = now;
         }
-        self.heed_commands();
+        self.apply_commands();
         // Other lanes' packets first: they have waited longer.
         let taken = self.take_handed_off();
         let (received, bursts) = self.receive(now);
-        // Again if some turned round on their way.
+        // Again if some were hairpins.
         while !self.fragments.is_empty() {
             self.track_fragments();
         }
@@ -290,8 +290,8 @@ impl Lane {
         if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
             self.service.tick(&mut self.shards, &mut self.out, self.latest);
             self.expire_fragments();
-            if self.out.has_returning() {
-                self.take_back();
+            if self.out.has_reinjected() {
+                self.reinject();
                 self.process();
                 while !self.fragments.is_empty() {
                     self.track_fragments();
@@ -302,7 +302,7 @@ impl Lane {
         self.ring_desk();
         self.out.end_stage(BurstStage::Rest);
         self.out.flush();
-        self.give_away_shards();
+        self.release_shards();
         let packets = taken + received + completed;
         // Of full bursts alone, which are what is compared.
         if received > 0 && received == packets && received == bursts * BURST {
@@ -336,7 +336,7 @@ impl Lane {
             latest,
             ownership,
             loads,
-            witnessed,
+            unsent_acks,
             out,
             shards,
             ..
@@ -350,7 +350,7 @@ impl Lane {
                 if placed.packet.mark() != 0 {
                     out.tap().note(&placed.packet, Step::Taken);
                 }
-                if ownership.place(placed.info.shard) != Place::Here {
+                if ownership.place(placed.info.shard) != Place::Local {
                     return others.push(Other::Packet(placed));
                 }
                 loads.count(placed.info.shard, placed.packet.len());
@@ -362,15 +362,15 @@ impl Lane {
                     }
                 }
             }
-            Delivery::Parcel(Parcel::Switched(shard)) => ownership.switch(shard),
-            Delivery::Parcel(Parcel::Shard { shard, heeded }) => {
-                others.push(Other::Shard(shard, heeded));
+            Delivery::Control(Control::Redirected(shard)) => ownership.note_redirected(shard),
+            Delivery::Control(Control::Shard { shard, ownership_epoch }) => {
+                others.push(Other::Shard(shard, ownership_epoch));
             }
-            Delivery::Parcel(Parcel::Gone { shard, to }) => witnessed.push((shard, to)),
-            Delivery::Parcel(Parcel::Taken(shard)) => ownership.witness(shard),
+            Delivery::Control(Control::Released { shard, to }) => unsent_acks.push((shard, to)),
+            Delivery::Control(Control::Drained(shard)) => ownership.note_drained(shard),
         });
-        if !self.witnessed.is_empty() {
-            self.bear_witness();
+        if !self.unsent_acks.is_empty() {
+            self.send_drain_acks();
         }
         if taken > 0 {
             self.counters.handoff_in.add(taken as u64);
@@ -379,7 +379,7 @@ impl Lane {
         for other in others {
             match other {
                 Other::Packet(placed) => self.route_to_owner(placed),
-                Other::Shard(shard, heeded) => self.accept(shard, heeded),
+                Other::Shard(shard, ownership_epoch) => self.accept(shard, ownership_epoch),
             }
         }
         // Behind the packets that came before the shard, and were held.
@@ -399,8 +399,8 @@ impl Lane {
         while !self.batch.is_empty() {
             self.service.process(&mut self.batch, &mut self.shards, &mut self.out);
             debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
-            if self.out.has_returning() {
-                self.take_back();
+            if self.out.has_reinjected() {
+                self.reinject();
             }
         }
     }

@@ -101,7 +101,7 @@ pub struct MigrationTimes {
     pub moved: Histogram,
     /// How long each packet waited for its shard.
     pub held: Histogram,
-    /// From the command that gave a parked lane a shard to the poll that heeded it.
+    /// From the command that gave a parked lane a shard to the poll that applied it.
     pub woken: Histogram,
 }
 

@@ -217,7 +217,7 @@ impl FlowTable {
     /// when no [`FlowId`] or [`Probe`] of the burst is in use.
     #[inline]
     pub fn end_burst(&mut self) {
-        self.entries.exhume();
+        self.entries.reclaim_retired();
     }
 
     /// The hash of a key in this table.

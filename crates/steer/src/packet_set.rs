@@ -62,7 +62,7 @@ pub enum Whose {
 }
 
 impl PacketSet {
-    /// No fields: packets belong to no flow, and come to `orphan`. They are spread evenly by what can be
+    /// No fields: packets belong to no flow, and come to `non_flow`. They are spread evenly by what can be
     /// hashed: addresses and ports; addresses alone, of fragments, ICMP errors and protocols without ports;
     /// MAC addresses, VLAN and Ethertype, without IP. What has all of these in common stays on one shard,
     /// in order.

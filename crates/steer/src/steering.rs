@@ -227,7 +227,7 @@ impl Steering {
 
     /// What places a packet that belongs to no flow although others of its kind may: its addresses, without
     /// IP its MAC addresses. `None` where such packets are not spread, or have neither.
-    pub fn tuple_of_stranger(
+    pub fn fallback_tuple(
         &self,
         data: &[u8],
         headers: &Headers,
@@ -364,7 +364,7 @@ impl Steering {
 
     /// Whether a packet reaches its flow by way of another lane than other packets of the flow do: only
     /// the lane that receives it finds out where it belongs.
-    pub fn takes_detour(&self, packet: &Mbuf, headers: &Headers) -> bool {
+    pub fn is_misdirected(&self, packet: &Mbuf, headers: &Headers) -> bool {
         let key = match self.tuple(packet.data(), headers, packet.link()) {
             Tuple::Fragment(..) | Tuple::IcmpError(_) => return true,
             Tuple::None => return false,

@@ -24,30 +24,30 @@ pub(super) struct Job {
 
 /// What comes to a lane from another.
 #[derive(Debug)]
-pub(super) enum Parcel {
+pub(super) enum Message {
     Packet(Job),
     /// The sender hands packets of this shard to the receiver no more.
-    Switched(ShardId),
+    Redirected(ShardId),
     /// The shard is the receiver's from now on.
     Shard(ShardId),
     /// The sender has given this shard away, to this lane.
-    Gone(ShardId, LaneId),
+    Released(ShardId, LaneId),
     /// The sender has taken what the former owner of this shard had handed to it.
-    Taken(ShardId),
+    Drained(ShardId),
 }
 
 /// What a lane does with a packet of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    Here,
-    Arriving,
-    Elsewhere(LaneId),
+    Local,
+    Incoming,
+    Remote(LaneId),
 }
 
 /// What a poll did, beside processing packets: to be told to others when it ends.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    pub(super) parcels: Vec<(LaneId, Parcel)>,
+    pub(super) messages: Vec<(LaneId, Message)>,
     pub(super) reports: Vec<Report>,
     /// To be paid for: shards to give away, shards taken in, packets handed over and taken.
     pub(super) releases: u64,
@@ -72,7 +72,7 @@ pub(super) struct Lane {
     /// The receive queue.
     pub(super) queue: VecDeque<Job>,
     /// What other lanes have sent, and the mover.
-    pub(super) inbox: VecDeque<Parcel>,
+    pub(super) inbox: VecDeque<Message>,
     /// How many packets are in there.
     pub(super) handed_in: usize,
     pub(super) commands: VecDeque<Command>,
@@ -88,7 +88,7 @@ pub(super) struct Lane {
     /// Per shard.
     places: Vec<Place>,
     held: Vec<VecDeque<Job>>,
-    switched: Vec<u16>,
+    redirected: Vec<u16>,
     taken: Vec<u16>,
     pub(super) releases: Vec<Release>,
     /// Shards that have come and wait for the word of other lanes.
@@ -103,8 +103,8 @@ impl Lane {
     /// A lane when the shards belong to `owners`.
     pub(super) fn new(me: LaneId, lanes: u16, owners: &[LaneId], pauses: Pauses) -> Lane {
         let place = |owner: &LaneId| match *owner {
-            owner if owner == me => Place::Here,
-            owner => Place::Elsewhere(owner),
+            owner if owner == me => Place::Local,
+            owner => Place::Remote(owner),
         };
         let shards = owners.len();
         Lane {
@@ -122,7 +122,7 @@ impl Lane {
             received: 0,
             places: owners.iter().map(place).collect(),
             held: vec![VecDeque::new(); shards],
-            switched: vec![0; shards],
+            redirected: vec![0; shards],
             taken: vec![0; shards],
             releases: Vec::new(),
             delivered: Vec::new(),
@@ -142,20 +142,20 @@ impl Lane {
     }
 
     /// Carries out what the mover has commanded.
-    pub(super) fn heed_commands(&mut self) {
+    pub(super) fn apply_commands(&mut self) {
         while let Some(command) = self.commands.pop_front() {
             match command {
                 Command::Expect(shard) => {
-                    self.places[shard.index()] = Place::Arriving;
+                    self.places[shard.index()] = Place::Incoming;
                     self.arriving += 1;
                     self.taken[shard.index()] = 0;
                     self.outbox.reports.push(Report::Ready(shard));
                 }
                 Command::Redirect { shard, from, to } => {
                     if to != self.me {
-                        self.places[shard.index()] = Place::Elsewhere(to);
+                        self.places[shard.index()] = Place::Remote(to);
                     }
-                    self.send(from, Parcel::Switched(shard));
+                    self.send(from, Message::Redirected(shard));
                 }
                 Command::Release { shard, to } => {
                     let watermark = self.received + self.queue.len() as u64;
@@ -170,21 +170,21 @@ impl Lane {
     pub(super) fn take_handed(&mut self, most: usize) {
         let mut others = Vec::new();
         while self.burst.len() < most
-            && let Some(parcel) = self.inbox.pop_front()
+            && let Some(message) = self.inbox.pop_front()
         {
-            match parcel {
-                Parcel::Packet(job) => {
+            match message {
+                Message::Packet(job) => {
                     self.handed_in -= 1;
                     self.outbox.taken += 1;
-                    match job.lane.is_some() || self.places[job.shard.index()] == Place::Here {
+                    match job.lane.is_some() || self.places[job.shard.index()] == Place::Local {
                         true => self.accept(job),
                         false => others.push(job),
                     }
                 }
-                Parcel::Switched(shard) => self.switched[shard.index()] += 1,
-                Parcel::Shard(shard) => self.delivered.push(shard),
-                Parcel::Gone(shard, to) => self.send(to, Parcel::Taken(shard)),
-                Parcel::Taken(shard) => self.taken[shard.index()] += 1,
+                Message::Redirected(shard) => self.redirected[shard.index()] += 1,
+                Message::Shard(shard) => self.delivered.push(shard),
+                Message::Released(shard, to) => self.send(to, Message::Drained(shard)),
+                Message::Drained(shard) => self.taken[shard.index()] += 1,
             }
         }
         // What is not for a shard that is here, in the order in which it came.
@@ -195,13 +195,13 @@ impl Lane {
     }
 
     fn install_shards(&mut self) {
-        let witnesses = self.lanes.saturating_sub(2);
+        let pending_acks = self.lanes.saturating_sub(2);
         let taken = &self.taken;
         let arrived: Vec<_> =
-            self.delivered.extract_if(.., |shard| taken[shard.index()] == witnesses).collect();
+            self.delivered.extract_if(.., |shard| taken[shard.index()] == pending_acks).collect();
         for shard in arrived {
-            assert_eq!(self.places[shard.index()], Place::Arriving, "{shard} comes unexpected");
-            self.places[shard.index()] = Place::Here;
+            assert_eq!(self.places[shard.index()], Place::Incoming, "{shard} comes unexpected");
+            self.places[shard.index()] = Place::Local;
             (self.owned, self.arriving) = (self.owned + 1, self.arriving - 1);
             self.outbox.installs += 1;
             let held = std::mem::take(&mut self.held[shard.index()]);
@@ -219,7 +219,7 @@ impl Lane {
             match job.lane {
                 Some(lane) if lane == self.me => self.accept(job),
                 Some(lane) => self.hand_over(lane, job),
-                None if self.places[job.shard.index()] == Place::Here => self.accept(job),
+                None if self.places[job.shard.index()] == Place::Local => self.accept(job),
                 None if self.held[job.shard.index()].len() >= hold => dropped.push(job),
                 None => self.route_to_owner(job),
             }
@@ -235,41 +235,41 @@ impl Lane {
 
     fn route_to_owner(&mut self, job: Job) {
         match self.places[job.shard.index()] {
-            Place::Here => self.accept(job),
-            Place::Arriving => self.held[job.shard.index()].push_back(job),
-            Place::Elsewhere(owner) => self.hand_over(owner, job),
+            Place::Local => self.accept(job),
+            Place::Incoming => self.held[job.shard.index()].push_back(job),
+            Place::Remote(owner) => self.hand_over(owner, job),
         }
     }
 
     fn hand_over(&mut self, to: LaneId, job: Job) {
         self.outbox.handed += 1;
         self.counts.other += 1;
-        self.send(to, Parcel::Packet(job));
+        self.send(to, Message::Packet(job));
     }
 
     /// At the end of a poll, gives away the shards of which nothing is under way here any more.
-    pub(super) fn give_away_shards(&mut self) {
-        let (lanes, received, switched) = (self.lanes, self.received, &mut self.switched);
+    pub(super) fn release_shards(&mut self) {
+        let (lanes, received, redirected) = (self.lanes, self.received, &mut self.redirected);
         let due: Vec<_> = self
             .releases
             .extract_if(.., |release| {
-                let told = switched[release.shard.index()] == lanes - 1;
+                let told = redirected[release.shard.index()] == lanes - 1;
                 told && received >= release.watermark
             })
             .collect();
         for Release { shard, to, .. } in due {
-            self.switched[shard.index()] = 0;
-            self.places[shard.index()] = Place::Elsewhere(to);
+            self.redirected[shard.index()] = 0;
+            self.places[shard.index()] = Place::Remote(to);
             self.owned -= 1;
-            self.send(to, Parcel::Shard(shard));
+            self.send(to, Message::Shard(shard));
             let others = (0..self.lanes).map(LaneId).filter(|lane| ![self.me, to].contains(lane));
             for lane in others.collect::<Vec<_>>() {
-                self.send(lane, Parcel::Gone(shard, to));
+                self.send(lane, Message::Released(shard, to));
             }
         }
     }
 
-    fn send(&mut self, to: LaneId, parcel: Parcel) {
-        self.outbox.parcels.push((to, parcel));
+    fn send(&mut self, to: LaneId, message: Message) {
+        self.outbox.messages.push((to, message));
     }
 }

@@ -8,7 +8,7 @@ use rheostat_control::{Balancer, ShardMover};
 use rheostat_packet::BURST;
 use rheostat_steer::dispatch::{Arrival, Choice, Dispatch};
 
-use super::lane::{Job, Lane, Parcel};
+use super::lane::{Job, Lane, Message};
 use super::ledger::Ledger;
 use super::packet::Packet;
 use super::pauses::Pauses;
@@ -254,7 +254,7 @@ impl<W: Work> Machine<W> {
         let Size { burst, ring, lanes, .. } = self.size;
         let lane = &mut self.lanes[id.index()];
         let start = lane.pauses.start(now);
-        lane.heed_commands();
+        lane.apply_commands();
         lane.take_handed(burst);
         if id.0 < lanes {
             for job in lane.receive(burst, ring) {
@@ -303,7 +303,7 @@ impl<W: Work> Machine<W> {
             lane.counts.busy_ns += now - since;
         }
         let owned = lane.owned - lane.outbox.installs as usize;
-        lane.give_away_shards();
+        lane.release_shards();
         let changed = lane.owned != owned;
         let outbox = std::mem::take(&mut lane.outbox);
         if self.dispatcher == Some(id) {
@@ -322,21 +322,21 @@ impl<W: Work> Machine<W> {
             self.note_flows(id);
         }
         self.mover.reports.extend(outbox.reports);
-        for (to, parcel) in outbox.parcels {
-            self.send(to, parcel, now);
+        for (to, message) in outbox.messages {
+            self.send(to, message, now);
         }
     }
 
-    fn send(&mut self, to: LaneId, parcel: Parcel, now: u64) {
+    fn send(&mut self, to: LaneId, message: Message, now: u64) {
         let lane = &mut self.lanes[to.index()];
-        if let Parcel::Packet(job) = &parcel {
+        if let Message::Packet(job) = &message {
             if lane.handed_in >= self.size.ring {
                 self.ledger.drop(job);
                 return;
             }
             lane.handed_in += 1;
         }
-        lane.inbox.push_back(parcel);
+        lane.inbox.push_back(message);
         self.rouse(to, now);
     }
 

@@ -35,7 +35,7 @@ impl Stack {
         let usual = packet
             .data()
             .first_chunk::<{ ethernet::HEADER }>()
-            .filter(|link| link[..6] == port.mac && port.l3 == UNTAGGED && !packet.is_returning());
+            .filter(|link| link[..6] == port.mac && port.l3 == UNTAGGED && !packet.is_reinjected());
         let ethertype = usual.map(|link| u16::from_be_bytes([link[12], link[13]]));
         match ethertype {
             Some(ethernet::IPV4) if packet.link() == LinkType::Ethernet => {
@@ -56,7 +56,7 @@ impl Stack {
         let (Some(port), LinkType::Ethernet) = (self.port(device), packet.link()) else {
             return Admission::Drop(DropReason::NotOurs);
         };
-        if packet.is_returning() {
+        if packet.is_reinjected() {
             // It was looked at when it arrived for the first time, or this machine made it.
             return Admission::Through(Path::unknown(port.l3, Origin::Transit));
         }

@@ -16,7 +16,7 @@ use crate::verdict::{Ending, Outcome, Verdict};
 
 /// A function whose handlers run in transactions on shared objects.
 ///
-/// What is not a flow's is an object's, so the function keeps nothing per shard (`Local = ()`), and a
+/// What is not a flow's is an object's, so the function keeps nothing per shard (`Shard = ()`), and a
 /// flow's state can be cloned: the clone takes its place again when a transaction conflicts.
 ///
 /// Functions on shared objects do not stand in one chain with others, whose effects cannot be undone:
@@ -24,13 +24,13 @@ use crate::verdict::{Ending, Outcome, Verdict};
 /// ```compile_fail
 /// # use std::sync::Arc;
 /// # use rheostat_nf::{Admission, ChainService, Cx, NetworkFunction, Outcome, Packet, ShardInfo};
-/// # use rheostat_nf::{Shared, Stage, Then, Verdict};
+/// # use rheostat_nf::{Shared, Stage, Chain2, Verdict};
 /// # use rheostat_state::{StateLayout, txn::Objects};
 /// # use rheostat_steer::PacketSet;
 /// # struct Any;
 /// # impl NetworkFunction for Any {
-/// #     type State = ();
-/// #     type Local = ();
+/// #     type Flow = ();
+/// #     type Shard = ();
 /// #     fn packet_set(&self) -> PacketSet { PacketSet::five_tuple() }
 /// #     fn local(&self, _: ShardInfo) {}
 /// #     fn first(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Admission<()>> {
@@ -46,16 +46,16 @@ use crate::verdict::{Ending, Outcome, Verdict};
 /// # let routes = rheostat_run::Routes(Vec::new());
 /// let shared = Shared::new(Any, &objects, &mut layout).unwrap();
 /// let stage = Stage::new(Any, &mut layout).unwrap();
-/// ChainService::new(Arc::new(Then(shared, stage)), routes); // does not compile
+/// ChainService::new(Arc::new(Chain2(shared, stage)), routes); // does not compile
 /// ```
 pub struct Shared<F: NetworkFunction> {
     stage: Stage<F>,
     objects: Objects,
 }
 
-impl<F: NetworkFunction<Local = ()>> Shared<F>
+impl<F: NetworkFunction<Shard = ()>> Shared<F>
 where
-    F::State: Clone,
+    F::Flow: Clone,
 {
     /// Reserves a place for the function's state in `layout`. `objects` are those that the function's
     /// own were made with, and those of the other functions of the chain.
@@ -71,13 +71,13 @@ where
     }
 }
 
-impl<F: NetworkFunction<Local = ()>> Chain for Shared<F>
+impl<F: NetworkFunction<Shard = ()>> Chain for Shared<F>
 where
-    F::State: Clone,
+    F::Flow: Clone,
 {
-    type Local = ();
-    type States = Option<F::State>;
-    type Saved = Option<F::State>;
+    type Shard = ();
+    type States = Option<F::Flow>;
+    type Saved = Option<F::Flow>;
     type Journal = Undo<Self::Saved>;
 
     const STATEFUL: bool = true;
@@ -93,11 +93,11 @@ where
     }
 
     #[inline]
-    fn save(&self, flow: &mut FlowMut<'_>) -> Option<F::State> {
+    fn save(&self, flow: &mut FlowMut<'_>) -> Option<F::Flow> {
         flow.state(self.stage.handle).cloned()
     }
 
-    fn restore(&self, flow: &mut FlowMut<'_>, saved: Option<F::State>) {
+    fn restore(&self, flow: &mut FlowMut<'_>, saved: Option<F::Flow>) {
         match saved {
             Some(state) => {
                 flow.init(self.stage.handle, state);
@@ -140,16 +140,16 @@ where
         local: &mut (),
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-    ) -> Outcome<(Option<F::State>, Verdict)> {
+    ) -> Outcome<(Option<F::Flow>, Verdict)> {
         self.stage.first(local, scope, packet)
     }
 
     #[inline]
-    fn install(&self, flow: &mut FlowMut<'_>, states: Option<F::State>) {
+    fn install(&self, flow: &mut FlowMut<'_>, states: Option<F::Flow>) {
         self.stage.install(flow, states);
     }
 
-    fn discarded(&self, local: &mut (), scope: &mut Scope<'_>, states: Option<F::State>) {
+    fn discarded(&self, local: &mut (), scope: &mut Scope<'_>, states: Option<F::Flow>) {
         self.stage.discarded(local, scope, states);
     }
 
@@ -176,13 +176,13 @@ where
     }
 
     #[inline]
-    fn orphan(
+    fn non_flow(
         &self,
         local: &mut (),
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Verdict> {
-        self.stage.orphan(local, scope, packet)
+        self.stage.non_flow(local, scope, packet)
     }
 
     fn periodic(&self, local: &mut (), scope: &mut Scope<'_>) -> Outcome<()> {

@@ -20,7 +20,7 @@ use crate::verdict::{Admission, Ending, Outcome, Verdict};
 #[derive(Debug)]
 pub struct Stage<F: NetworkFunction> {
     pub(super) function: F,
-    pub(super) handle: Handle<F::State>,
+    pub(super) handle: Handle<F::Flow>,
 }
 
 impl<F: NetworkFunction> Stage<F> {
@@ -29,7 +29,7 @@ impl<F: NetworkFunction> Stage<F> {
     /// # Errors
     /// [`LayoutError`] when the entry has no room for it.
     pub fn new(mut function: F, layout: &mut StateLayout) -> Result<Stage<F>, LayoutError> {
-        let handle = layout.reserve::<F::State>()?;
+        let handle = layout.reserve::<F::Flow>()?;
         function.placed(handle);
         Ok(Stage { function, handle })
     }
@@ -39,10 +39,10 @@ impl<F: NetworkFunction> Stage<F> {
     #[inline(never)]
     fn follow<T: Display>(
         &self,
-        local: &mut F::Local,
+        local: &mut F::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-        run: impl FnOnce(&mut Cx<'_, F::Local>, &mut Packet<'_>) -> Outcome<T>,
+        run: impl FnOnce(&mut Cx<'_, F::Shard>, &mut Packet<'_>) -> Outcome<T>,
     ) -> Outcome<T> {
         let before = packet.key();
         let outcome = run(&mut scope.cx(local), packet);
@@ -57,8 +57,8 @@ impl<F: NetworkFunction> Stage<F> {
 }
 
 impl<F: NetworkFunction> Chain for Stage<F> {
-    type Local = F::Local;
-    type States = Option<F::State>;
+    type Shard = F::Shard;
+    type States = Option<F::Flow>;
     /// Nothing: what the function keeps per shard could not be restored.
     type Saved = ();
     type Journal = AtOnce;
@@ -102,7 +102,7 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         self.function.translation()
     }
 
-    fn local(&self, shard: ShardInfo) -> F::Local {
+    fn local(&self, shard: ShardInfo) -> F::Shard {
         self.function.local(shard)
     }
 
@@ -113,10 +113,10 @@ impl<F: NetworkFunction> Chain for Stage<F> {
     #[inline]
     fn first(
         &self,
-        local: &mut F::Local,
+        local: &mut F::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-    ) -> Outcome<(Option<F::State>, Verdict)> {
+    ) -> Outcome<(Option<F::Flow>, Verdict)> {
         let admission = match packet.is_followed() {
             false => self.function.first(&mut scope.cx(local), packet)?,
             true => {
@@ -128,18 +128,18 @@ impl<F: NetworkFunction> Chain for Stage<F> {
             Admission::Admit(state, verdict) => (Some(state), verdict),
             Admission::Refuse(reason) => (None, Verdict::Drop(reason)),
         };
-        scope.asked.needs_flow = true;
+        scope.requests.needs_flow = true;
         Ok((state, verdict))
     }
 
     #[inline]
-    fn install(&self, flow: &mut FlowMut<'_>, states: Option<F::State>) {
+    fn install(&self, flow: &mut FlowMut<'_>, states: Option<F::Flow>) {
         if let Some(state) = states {
             flow.init(self.handle, state);
         }
     }
 
-    fn discarded(&self, local: &mut F::Local, scope: &mut Scope<'_>, states: Option<F::State>) {
+    fn discarded(&self, local: &mut F::Shard, scope: &mut Scope<'_>, states: Option<F::Flow>) {
         if let Some(state) = states {
             self.function.discarded(&mut scope.cx(local), state);
         }
@@ -148,14 +148,14 @@ impl<F: NetworkFunction> Chain for Stage<F> {
     #[inline]
     fn packet(
         &self,
-        local: &mut F::Local,
+        local: &mut F::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
         flow: &mut FlowMut<'_>,
     ) -> Outcome<Verdict> {
         if let Some(state) = flow.state(self.handle) {
             if packet.is_followed() {
-                let run = |cx: &mut Cx<'_, F::Local>, packet: &mut Packet<'_>| {
+                let run = |cx: &mut Cx<'_, F::Shard>, packet: &mut Packet<'_>| {
                     self.function.packet(cx, packet, state)
                 };
                 return self.follow(local, scope, packet, run);
@@ -166,7 +166,7 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         let (state, verdict) = self.first(local, scope, packet)?;
         self.install(flow, state);
         if matches!(verdict, Verdict::Drop(_)) {
-            scope.asked.close = true;
+            scope.requests.close = true;
         }
         Ok(verdict)
     }
@@ -179,7 +179,7 @@ impl<F: NetworkFunction> Chain for Stage<F> {
 
     fn ended(
         &self,
-        local: &mut F::Local,
+        local: &mut F::Shard,
         scope: &mut Scope<'_>,
         flow: &mut FlowMut<'_>,
         ending: Ending,
@@ -196,25 +196,25 @@ impl<F: NetworkFunction> Chain for Stage<F> {
     }
 
     #[inline]
-    fn orphan(
+    fn non_flow(
         &self,
-        local: &mut F::Local,
+        local: &mut F::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Verdict> {
         match packet.is_followed() {
-            false => self.function.orphan(&mut scope.cx(local), packet),
+            false => self.function.non_flow(&mut scope.cx(local), packet),
             true => {
-                self.follow(local, scope, packet, |cx, packet| self.function.orphan(cx, packet))
+                self.follow(local, scope, packet, |cx, packet| self.function.non_flow(cx, packet))
             }
         }
     }
 
-    fn periodic(&self, local: &mut F::Local, scope: &mut Scope<'_>) -> Outcome<()> {
+    fn periodic(&self, local: &mut F::Shard, scope: &mut Scope<'_>) -> Outcome<()> {
         self.function.periodic(&mut scope.cx(local))
     }
 
-    fn figures(&self, local: &F::Local, figures: &mut Figures) {
+    fn figures(&self, local: &F::Shard, figures: &mut Figures) {
         self.function.figures(local, figures);
     }
 

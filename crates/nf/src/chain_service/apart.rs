@@ -15,7 +15,7 @@ use crate::verdict::{Ending, Outcome};
 #[inline]
 pub(super) fn tell_end<C: Chain>(
     chain: &C,
-    local: &mut C::Local,
+    local: &mut C::Shard,
     scope: &mut Scope<'_>,
     flow: &mut FlowMut<'_>,
     ending: Ending,
@@ -40,7 +40,7 @@ pub(super) fn in_transaction(
     scope: &mut Scope<'_>,
     mut work: impl FnMut(&mut Scope<'_>) -> Outcome<()>,
 ) {
-    let before = scope.outbox.made();
+    let before = scope.outbox.len();
     for aborts in 0.. {
         let txn = scope.outbox.txn();
         if aborts >= PATIENCE {

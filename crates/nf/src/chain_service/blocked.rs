@@ -1,4 +1,4 @@
-//! What has to be done before a packet can be presented, and what has been done for it already.
+//! What has to be done before the chain can be executed on a packet, and what has been done for it already.
 
 use rheostat_base::DropReason;
 use rheostat_run::{Output, PacketInfo, ShardSet};
@@ -9,7 +9,7 @@ use super::{ChainService, has_key};
 use crate::chain::Chain;
 use crate::verdict::{Ending, Outcome, Verdict};
 
-/// Why a packet's presentation did not come to an end.
+/// Why a packet's execution did not come to an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blocked {
     /// The packet's flow has come to its end before the packet came: it is to be ended first.
@@ -35,7 +35,7 @@ impl Blocked {
     }
 }
 
-/// What has been done for a packet that is to be presented again: in transactions, the first of the next one.
+/// What has been done for a packet on which the chain is to be executed again: in transactions, the first of the next one.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     /// Packets of the next transaction at most: behind them comes one that needs something.
@@ -63,7 +63,7 @@ pub(super) enum Room {
 }
 
 impl<C: Chain> ChainService<C> {
-    /// Does what a packet needs, so that it can be presented again; or says what it has come to.
+    /// Does what a packet needs, so that the chain can be executed again; or says what it has come to.
     #[inline(never)]
     pub(super) fn resolve(
         &mut self,

@@ -7,7 +7,7 @@ use rheostat_state::{FlowId, Shard};
 use super::ChainService;
 use super::apart::{in_transaction, tell_end};
 use crate::chain::Chain;
-use crate::cx::{Asked, Scope};
+use crate::cx::{Requests, Scope};
 use crate::verdict::Ending;
 
 impl<C: Chain> ChainService<C> {
@@ -22,20 +22,20 @@ impl<C: Chain> ChainService<C> {
         now: Time,
         ending: Ending,
     ) {
-        let ChainService { chain, outbox, disturbed, .. } = self;
+        let ChainService { chain, outbox, dirty, .. } = self;
         let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return };
         let Some(mut entry) = table.flow(flow) else { return };
         let now = now.min(entry.deadline());
         // Too late to ask for anything.
-        let asked = &mut Asked::default();
-        let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows: None };
+        let requests = &mut Requests::default();
+        let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows: None };
         tell_end(&**chain, local, scope, &mut entry, ending);
         match ending {
             Ending::Evicted => table.evict(flow),
             _ => table.remove(flow),
         };
         out.counters().flows_ended.increment();
-        disturbed.push(id);
+        dirty.push(id);
     }
 
     /// Gives a shard its regular turn: reclaims up to `budget` flows whose time is up and calls the
@@ -53,9 +53,9 @@ impl<C: Chain> ChainService<C> {
         }
         let ChainService { chain, outbox, .. } = self;
         let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return true };
-        let asked = &mut Asked::default();
+        let requests = &mut Requests::default();
         let flows = Some(&*table);
-        let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows };
+        let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows };
         if C::SHARED {
             in_transaction(scope, |scope| chain.periodic(local, scope));
         } else {
@@ -74,10 +74,10 @@ impl<C: Chain> ChainService<C> {
         now: Time,
         budget: usize,
     ) -> bool {
-        let ChainService { chain, outbox, disturbed, .. } = self;
+        let ChainService { chain, outbox, dirty, .. } = self;
         let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return true };
-        let asked = &mut Asked::default();
-        let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows: None };
+        let requests = &mut Requests::default();
+        let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows: None };
         let reclaimed = table.expire(now, budget, |mut flow| {
             // When its time was up, not when a lane came round to it.
             scope.now = flow.deadline();
@@ -85,7 +85,7 @@ impl<C: Chain> ChainService<C> {
         });
         out.counters().flows_ended.add(reclaimed.flows as u64);
         if reclaimed.flows > 0 {
-            disturbed.push(id);
+            dirty.push(id);
         }
         reclaimed.complete
     }
@@ -98,14 +98,14 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
         now: Time,
     ) {
-        let ChainService { chain, outbox, disturbed, .. } = self;
+        let ChainService { chain, outbox, dirty, .. } = self;
         let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return };
-        let asked = &mut Asked::default();
-        let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows: None };
+        let requests = &mut Requests::default();
+        let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows: None };
         let ended = table.expire(Time::NEVER, usize::MAX, |mut flow| {
             tell_end(&**chain, local, scope, &mut flow, Ending::Stopped);
         });
         out.counters().flows_ended.add(ended.flows as u64);
-        disturbed.push(id);
+        dirty.push(id);
     }
 }

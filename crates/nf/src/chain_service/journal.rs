@@ -1,4 +1,4 @@
-//! What is kept of what a packet does while it is presented to a chain: nothing where that stays as it is, enough to undo it
+//! What is kept of what a packet does on its way through a chain: nothing where that stays as it is, enough to undo it
 //! where it is done in a transaction.
 
 use std::fmt::{self, Debug, Formatter};
@@ -10,7 +10,7 @@ use rheostat_run::{LaneCounters, Output, PacketInfo, ShardSet};
 use rheostat_state::{FlowId, FlowMut};
 
 use crate::chain::Chain;
-use crate::cx::{Made, Outbox};
+use crate::cx::{Outbox, OutboxLen};
 use crate::packet::Packet;
 
 /// Is told what is done to flows and packets, in order.
@@ -24,7 +24,7 @@ pub trait Journal: Debug + Default + Send {
 
     /// A transaction begins: what has been originated so far stays.
     #[inline]
-    fn start(&mut self, _made: Made) {}
+    fn start(&mut self, _made: OutboxLen) {}
 
     /// What comes now is about the packet with this number.
     #[inline]

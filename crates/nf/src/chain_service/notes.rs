@@ -7,7 +7,7 @@ use rheostat_run::{Output, PacketInfo, ShardSet, Step};
 
 use super::{ChainService, has_key};
 use crate::chain::Chain;
-use crate::cx::Made;
+use crate::cx::OutboxLen;
 
 impl<C: Chain> ChainService<C> {
     /// Notes whether the packet's flow is known. It is looked up once more for this, so that the lookup
@@ -36,7 +36,7 @@ impl<C: Chain> ChainService<C> {
         packet: &Mbuf,
         info: &PacketInfo,
         known: bool,
-        made: Made,
+        made: OutboxLen,
         shards: &mut ShardSet,
         out: &mut Output,
     ) {

@@ -14,7 +14,7 @@ use rheostat_state::txn::Txn;
 use super::ChainService;
 use super::routed::goes_to_chain;
 use crate::chain::Chain;
-use crate::cx::Made;
+use crate::cx::OutboxLen;
 use crate::function::Ahead;
 use crate::packet::Packet;
 use crate::verdict::{Outcome, Verdict};
@@ -24,17 +24,17 @@ pub(super) struct Transactions {
     /// Packets of the next transaction at most.
     pub(super) size: usize,
     /// What the packets of the burst came to, as far as that is committed.
-    pub(super) settled: Vec<Settled>,
+    pub(super) decisions: Vec<Decision>,
     /// What was originated for them.
     outbox: VecDeque<(DeviceId, Mbuf)>,
 }
 
 /// What a packet came to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Settled {
+pub(super) struct Decision {
     pub(super) verdict: Outcome<Verdict>,
     /// What had been originated by then in this burst.
-    pub(super) made: Made,
+    pub(super) made: OutboxLen,
 }
 
 /// Packets to be run.
@@ -46,7 +46,7 @@ pub(super) struct SubBurst<'a> {
 
 impl Default for Transactions {
     fn default() -> Transactions {
-        Transactions { size: BURST, settled: Vec::new(), outbox: VecDeque::new() }
+        Transactions { size: BURST, decisions: Vec::new(), outbox: VecDeque::new() }
     }
 }
 
@@ -96,7 +96,7 @@ impl<C: Chain> ChainService<C> {
             };
             let to = (from + 1..packets.len()).find(is_apart).unwrap_or(packets.len());
             let known = followed && self.note_lookup(&packets[from], &found[from], shards, out);
-            let before = self.outbox.made();
+            let before = self.outbox.len();
             self.transact(
                 SubBurst {
                     packets: &mut packets[from..to],
@@ -107,12 +107,12 @@ impl<C: Chain> ChainService<C> {
                 out,
             );
             if followed {
-                let made = self.outbox.made().since(before);
+                let made = self.outbox.len().since(before);
                 self.note_decisions(&packets[from], &found[from], known, made, shards, out);
             }
             from = to;
         }
-        self.carry_out(batch, out);
+        self.commit_decisions(batch, out);
     }
 
     /// Lets functions ask for what the packets of a burst will need.
@@ -122,36 +122,37 @@ impl<C: Chain> ChainService<C> {
                 self.chain.prefetch(&Packet::new(packet, info), what);
             }
         };
-        // A function that panics here has not been presented anything yet. It goes without.
+        // A function that panics here has been given nothing yet. It goes without.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             ask(packets, Ahead::Keys);
             ask(packets, Ahead::Values);
         }));
     }
 
-    /// Disposes of the packets of a burst that is done.
-    fn carry_out(&mut self, batch: &mut Batch, out: &mut Output) {
-        let mut settled = std::mem::take(&mut self.transactions.settled);
-        let mut fates = settled.drain(..);
+    /// Applies what was decided about the packets of a burst, in order.
+    fn commit_decisions(&mut self, batch: &mut Batch, out: &mut Output) {
+        let mut decisions = std::mem::take(&mut self.transactions.decisions);
+        let mut in_order = decisions.drain(..);
         self.transactions.outbox.extend(self.outbox.packets.drain(..));
         self.outbox.alloc_failed = 0;
-        let mut done = Made::default();
+        let mut done = OutboxLen::default();
         for ((packet, info), place) in batch.drain().zip(0..) {
             out.set_now(info.now);
             if !goes_to_chain(self.admissions.get(place)) {
-                self.dispose(packet, info.side, place, Ok(Verdict::Forward), out);
+                self.apply_verdict(packet, info.side, place, Ok(Verdict::Forward), out);
                 continue;
             }
-            let Settled { verdict, made } = fates.next().expect("every packet comes to something");
+            let Decision { verdict, made } =
+                in_order.next().expect("every packet comes to something");
             let ChainService { outbox, transactions, .. } = self;
             let own = transactions.outbox.drain(..made.packets - done.packets);
             outbox.packets.extend(own);
             outbox.alloc_failed = made.alloc_failed - done.alloc_failed;
             done = made;
-            self.dispose(packet, info.side, place, verdict, out);
+            self.apply_verdict(packet, info.side, place, verdict, out);
             self.send_originated(out);
         }
-        drop(fates);
-        self.transactions.settled = settled;
+        drop(in_order);
+        self.transactions.decisions = decisions;
     }
 }

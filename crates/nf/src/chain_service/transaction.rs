@@ -14,7 +14,7 @@ use rheostat_run::{Output, ShardSet};
 use super::ChainService;
 use super::blocked::{Blocked, Head};
 use super::journal::Journal;
-use super::shared_burst::{Settled, SubBurst};
+use super::shared_burst::{Decision, SubBurst};
 use crate::chain::Chain;
 use crate::verdict::{Ending, Outcome, Verdict};
 
@@ -38,10 +38,10 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
-        let base = self.transactions.settled.len();
+        let base = self.transactions.decisions.len();
         let mut head = Head::default();
         loop {
-            let start = self.transactions.settled.len() - base;
+            let start = self.transactions.decisions.len() - base;
             if start == sub_burst.packets.len() {
                 break;
             }
@@ -50,7 +50,7 @@ impl<C: Chain> ChainService<C> {
             match self.attempt(&mut sub_burst, start, end, &head, shards, out) {
                 Attempt::Committed => {
                     head = Head::default();
-                    let committed = self.transactions.settled.len() - base - start;
+                    let committed = self.transactions.decisions.len() - base - start;
                     let size = &mut self.transactions.size;
                     *size = (*size + usize::from(committed >= *size)).min(BURST);
                 }
@@ -65,7 +65,7 @@ impl<C: Chain> ChainService<C> {
                     let decided =
                         self.resolve(blocked, &sub_burst.infos[at], &mut head, shards, out);
                     if let Some(verdict) = decided {
-                        self.settle(verdict);
+                        self.decide(verdict);
                         head = Head::default();
                     }
                 }
@@ -83,8 +83,8 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Attempt {
-        let before = self.transactions.settled.len();
-        self.journal.start(self.outbox.made());
+        let before = self.transactions.decisions.len();
+        self.journal.start(self.outbox.len());
         let txn = self.outbox.txn();
         if head.aborts >= PATIENCE {
             txn.make_serial();
@@ -109,9 +109,9 @@ impl<C: Chain> ChainService<C> {
             Err(_) => Blocked::Panic,
         };
         self.outbox.txn().roll_back();
-        let at = start + self.transactions.settled.len() - before;
+        let at = start + self.transactions.decisions.len() - before;
         let ChainService { chain, outbox, transactions, journal, closing, .. } = self;
-        transactions.settled.truncate(before);
+        transactions.decisions.truncate(before);
         *closing = None;
         journal.roll_back(&**chain, sub_burst.packets, outbox, shards, out);
         match blocked {
@@ -120,7 +120,7 @@ impl<C: Chain> ChainService<C> {
         }
     }
 
-    /// Presents packets until one needs something. Where that was known before any handler saw it, those
+    /// Executes the chain on packets until one needs something. Where that was known before any handler saw it, those
     /// before it can be committed; so it is when a flow is to be ended behind them.
     fn run_some(
         &mut self,
@@ -137,8 +137,8 @@ impl<C: Chain> ChainService<C> {
             let about = if at == start { head } else { &fresh };
             self.outbox.txn().set_now(info.now);
             self.journal.turn_to(at);
-            match self.present(&mut sub_burst.packets[at], info, probe, about, shards, out) {
-                Ok(verdict) => self.settle(Ok(verdict)),
+            match self.execute(&mut sub_burst.packets[at], info, probe, about, shards, out) {
+                Ok(verdict) => self.decide(Ok(verdict)),
                 Err(blocked) if blocked.is_known_before() && at > start => return None,
                 Err(blocked) => return Some(blocked),
             }
@@ -149,8 +149,8 @@ impl<C: Chain> ChainService<C> {
         None
     }
 
-    fn settle(&mut self, verdict: Outcome<Verdict>) {
-        let made = self.outbox.made();
-        self.transactions.settled.push(Settled { verdict, made });
+    fn decide(&mut self, verdict: Outcome<Verdict>) {
+        let made = self.outbox.len();
+        self.transactions.decisions.push(Decision { verdict, made });
     }
 }

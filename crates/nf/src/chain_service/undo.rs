@@ -10,7 +10,7 @@ use rheostat_state::{FlowId, FlowMarks, FlowMut};
 
 use super::journal::Journal;
 use crate::chain::Chain;
-use crate::cx::{Made, Outbox};
+use crate::cx::{Outbox, OutboxLen};
 use crate::packet::Packet;
 use crate::packet_log::PacketLog;
 
@@ -20,7 +20,7 @@ pub struct Undo<S> {
     /// What packets were.
     packets: PacketLog,
     /// What had been originated before.
-    made: Made,
+    made: OutboxLen,
     /// What is to be done once the transaction is committed.
     after: After,
 }
@@ -48,7 +48,7 @@ impl<S> Default for Undo<S> {
         Undo {
             steps: Vec::new(),
             packets: PacketLog::default(),
-            made: Made::default(),
+            made: OutboxLen::default(),
             after: After::default(),
         }
     }
@@ -65,7 +65,7 @@ impl<S: Send> Journal for Undo<S> {
     type Of<T: Send> = Undo<T>;
     type And<J: Journal, T: Send> = Undo<T>;
 
-    fn start(&mut self, made: Made) {
+    fn start(&mut self, made: OutboxLen) {
         debug_assert!(self.steps.is_empty(), "the last transaction was neither kept nor undone");
         self.made = made;
     }

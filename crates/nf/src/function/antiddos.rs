@@ -134,8 +134,8 @@ impl AntiDdos {
 }
 
 impl NetworkFunction for AntiDdos {
-    type State = FlowState;
-    type Local = ();
+    type Flow = FlowState;
+    type Shard = ();
 
     fn packet_set(&self) -> PacketSet {
         let protocols = if self.config.udp { Protocols::TCP_UDP } else { Protocols::TCP };

@@ -139,8 +139,8 @@ impl Bridge {
 }
 
 impl NetworkFunction for Bridge {
-    type State = ();
-    type Local = ();
+    type Flow = ();
+    type Shard = ();
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::NONE
@@ -164,7 +164,7 @@ impl NetworkFunction for Bridge {
         }
     }
 
-    fn orphan(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
+    fn non_flow(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
         let Some(Ends { from, to }) = Ends::of(packet.data(), packet.mbuf().link()) else {
             return Ok(Verdict::Drop(DropReason::NoRoute));
         };

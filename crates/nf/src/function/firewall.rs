@@ -150,8 +150,8 @@ impl Firewall {
 }
 
 impl NetworkFunction for Firewall {
-    type State = FlowState;
-    type Local = Limits;
+    type Flow = FlowState;
+    type Shard = Limits;
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple()
@@ -233,7 +233,7 @@ impl NetworkFunction for Firewall {
         let _ = self.expired(cx, &mut state);
     }
 
-    fn orphan(&self, _: &mut Cx<'_, Limits>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
+    fn non_flow(&self, _: &mut Cx<'_, Limits>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
         let headers = packet.headers();
         Ok(match headers.network {
             Network::Ipv4 => Verdict::Drop(DropReason::IcmpUnrelated),

@@ -247,8 +247,8 @@ impl Lb {
 }
 
 impl NetworkFunction for Lb {
-    type State = FlowState;
-    type Local = LbShard;
+    type Flow = FlowState;
+    type Shard = LbShard;
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple()
@@ -354,7 +354,7 @@ impl NetworkFunction for Lb {
         cx.local().counts.unpinned += 1;
     }
 
-    fn orphan(&self, cx: &mut Cx<'_, LbShard>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
+    fn non_flow(&self, cx: &mut Cx<'_, LbShard>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
         if packet.is_icmp_error()
             && let Some(verdict) = self.error_without_flow(cx, packet)?
         {

@@ -152,8 +152,8 @@ fn flags_of(packet: &Packet<'_>) -> u8 {
 }
 
 impl NetworkFunction for Monitor {
-    type State = FlowState;
-    type Local = MonitorShard;
+    type Flow = FlowState;
+    type Shard = MonitorShard;
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple()
@@ -239,7 +239,7 @@ impl NetworkFunction for Monitor {
         counts.other_bytes += untold.bytes;
     }
 
-    fn orphan(&self, cx: &mut Cx<'_, MonitorShard>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
+    fn non_flow(&self, cx: &mut Cx<'_, MonitorShard>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
         cx.local().count_other(packet);
         Ok(Verdict::Forward)
     }

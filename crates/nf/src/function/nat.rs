@@ -124,10 +124,10 @@ impl Nat {
         cx: &mut Cx<'_, NatShard>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Admission<FlowState>> {
-        let (inner, remote, turns_round) = match self.rules.outbound(packet) {
+        let (inner, remote, is_hairpin) = match self.rules.outbound(packet) {
             Outbound::Pass(_) => return Ok(self.pass(cx, packet)),
             Outbound::Refuse(reason) => return Ok(Admission::Refuse(reason)),
-            Outbound::Open { inner, remote, turns_round, .. } => (inner, remote, turns_round),
+            Outbound::Open { inner, remote, is_hairpin, .. } => (inner, remote, is_hairpin),
         };
         let (key, now) = (packet.key(), cx.now());
         let (shard, flows) = cx.local_and_flows();
@@ -145,7 +145,7 @@ impl Nat {
         if let Some(displaced) = displaced {
             cx.displace(displaced);
         }
-        let translated = Translated { ends, binding, turns_round, mapping };
+        let translated = Translated { ends, binding, is_hairpin, mapping };
         let mut state = FlowState::opened_by(packet, Some(translated));
         if let Err(reason) = ends.translate(packet, true) {
             let whose = (key.protocol(), key.zone());
@@ -153,13 +153,13 @@ impl Nat {
             return Ok(Admission::Refuse(reason));
         }
         state.note(packet, true);
-        cx.local().counts.hairpinned += u64::from(turns_round);
+        cx.local().counts.hairpinned += u64::from(is_hairpin);
         let external_key = ends.external_key(key.protocol(), key.zone());
         cx.local().silence.forget(&external_key, now);
         cx.alias(external_key);
         cx.set_evictable(true);
         cx.expire_in(self.lifetime(&state));
-        Ok(Admission::Admit(state, if turns_round { Verdict::TurnRound } else { Verdict::Forward }))
+        Ok(Admission::Admit(state, if is_hairpin { Verdict::Hairpin } else { Verdict::Forward }))
     }
 
     /// What is to become of a new flow that a packet from outside opens.
@@ -184,8 +184,8 @@ impl Nat {
             }
             return Admission::Refuse(DropReason::NoMapping);
         };
-        let turns_round = self.rules.external.contains(&remote.0);
-        let translated = Translated { ends, binding, turns_round, mapping };
+        let is_hairpin = self.rules.external.contains(&remote.0);
+        let translated = Translated { ends, binding, is_hairpin, mapping };
         let mut state = FlowState::opened_by(packet, Some(translated));
         if let Err(reason) = ends.translate(packet, false) {
             let (now, whose) = (cx.now(), (key.protocol(), key.zone()));
@@ -274,8 +274,8 @@ fn opening(packet: &Packet<'_>) -> Option<Opening> {
 }
 
 impl NetworkFunction for Nat {
-    type State = FlowState;
-    type Local = NatShard;
+    type Flow = FlowState;
+    type Shard = NatShard;
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple()
@@ -361,8 +361,8 @@ impl NetworkFunction for Nat {
             }
             return Ok(Verdict::Forward);
         };
-        let onward = match outbound && translated.turns_round {
-            true => Verdict::TurnRound,
+        let onward = match outbound && translated.is_hairpin {
+            true => Verdict::Hairpin,
             false => Verdict::Forward,
         };
         if !translated.ends.are_named_by(packet.arrival_key(), outbound) {
@@ -425,7 +425,7 @@ impl NetworkFunction for Nat {
         self.give_up(cx, &state, zone, false);
     }
 
-    fn orphan(&self, _: &mut Cx<'_, NatShard>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
+    fn non_flow(&self, _: &mut Cx<'_, NatShard>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
         Ok(self.rules.without_flow(packet.headers()))
     }
 

@@ -199,8 +199,8 @@ fn mark(packet: &mut Packet<'_>, action: Action, colour: Colour) {
 }
 
 impl NetworkFunction for Policer {
-    type State = FlowState;
-    type Local = Tally;
+    type Flow = FlowState;
+    type Shard = Tally;
 
     const COUNTS: &'static [&'static str] = &COLOURS;
 
@@ -258,7 +258,7 @@ impl NetworkFunction for Policer {
         Buckets::of(self, counts)
     }
 
-    fn orphan(&self, _: &mut Cx<'_, Tally>, _: &mut Packet<'_>) -> Outcome<Verdict> {
+    fn non_flow(&self, _: &mut Cx<'_, Tally>, _: &mut Packet<'_>) -> Outcome<Verdict> {
         let pass = self.config.pass_non_ip;
         Ok(if pass { Verdict::Forward } else { Verdict::Drop(DropReason::NotIp) })
     }

@@ -231,8 +231,8 @@ impl Portscan {
 }
 
 impl NetworkFunction for Portscan {
-    type State = Attempt;
-    type Local = ();
+    type Flow = Attempt;
+    type Shard = ();
 
     fn packet_set(&self) -> PacketSet {
         PacketSet::five_tuple().only(Protocols::TCP)

@@ -95,7 +95,7 @@ pub enum What {
         decision: String,
     },
     /// It comes back as if from outside.
-    TurnedRound,
+    Hairpin,
     /// A device took it.
     Sent {
         /// The device.
@@ -173,7 +173,7 @@ impl What {
             Step::Originated(packets) => What::Originated { packets },
             Step::FlowMade => What::FlowMade,
             Step::Routed(decision) => What::Routed { decision },
-            Step::TurnedRound => What::TurnedRound,
+            Step::Hairpin => What::Hairpin,
             Step::Sent(device) => What::Sent { device: name(device) },
             Step::Consumed => What::Consumed,
             Step::Dropped(reason) => What::Dropped { reason: reason.name().to_owned() },
@@ -224,7 +224,7 @@ impl fmt::Display for What {
             }
             What::FlowMade => f.write_str("flow entered in the table"),
             What::Routed { decision } => f.write_str(decision),
-            What::TurnedRound => f.write_str("turns round: arrives once more, from outside"),
+            What::Hairpin => f.write_str("hairpin: arrives once more, from outside"),
             What::Sent { device } => write!(f, "sent on {device}"),
             What::Consumed => f.write_str("consumed"),
             What::Dropped { reason } => write!(f, "DROPPED: {reason}"),

@@ -131,7 +131,7 @@ struct Kinds(u8);
 const LINK: u8 = 0b111;
 const HASH_SHIFT: u32 = 3;
 const HASH: u8 = 0b11 << HASH_SHIFT;
-const RETURNING: u8 = 1 << 5;
+const REINJECTED: u8 = 1 << 5;
 /// Ethernet, hashed over addresses and ports.
 const PLAIN: u8 = LinkType::Ethernet as u8 | (HashKind::Ports as u8) << HASH_SHIFT;
 
@@ -244,14 +244,14 @@ impl Mbuf {
 
     /// Whether the packet comes from the lane itself, and not from a device.
     #[inline]
-    pub fn is_returning(&self) -> bool {
-        self.head().kinds.0 & RETURNING != 0
+    pub fn is_reinjected(&self) -> bool {
+        self.head().kinds.0 & REINJECTED != 0
     }
 
     /// Says that the packet comes from the lane itself: no device received it as it is now.
     #[inline]
-    pub fn set_returning(&mut self) {
-        self.head_mut().kinds.0 |= RETURNING;
+    pub fn set_reinjected(&mut self) {
+        self.head_mut().kinds.0 |= REINJECTED;
     }
 
     /// The mark of a packet that is followed through the run; zero for one that is not.

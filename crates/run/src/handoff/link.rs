@@ -1,10 +1,10 @@
-//! One direction between two lanes: a bounded ring of packets and, beside it, a ring of parcels, which
+//! One direction between two lanes: a bounded ring of packets and, beside it, a ring of control messages, which
 //! take effect between two packets.
 //!
-//! A parcel carries the number of packets sent before it, and the receiver does not open it before it has
-//! taken as many. So a parcel cannot overtake packets, nor can a full ring of packets refuse it; and a
-//! packet costs what it costs without parcels. A parcel may take effect later than its position: whoever
-//! sends parcels must not depend on the contrary.
+//! A message carries the number of packets sent before it, and the receiver does not open it before it has
+//! taken as many. So a message cannot overtake packets, nor can a full ring of packets refuse it; and a
+//! packet costs what it costs without messages. A message may take effect later than its position: whoever
+//! sends messages must not depend on the contrary.
 
 use rheostat_base::sync::spsc::{self, Consumer, Producer};
 
@@ -13,8 +13,8 @@ use rheostat_base::sync::spsc::{self, Consumer, Producer};
 pub(crate) enum Delivery<T, P> {
     /// A packet.
     Packet(T),
-    /// A parcel, behind the packets that were sent before it.
-    Parcel(P),
+    /// A message, behind the packets that were sent before it.
+    Control(P),
 }
 
 /// The sending end.
@@ -23,7 +23,7 @@ pub(crate) struct Sender<T, P> {
     packets: Producer<T>,
     /// Packets sent so far.
     sent: u64,
-    parcels: Producer<Positioned<P>>,
+    messages: Producer<Positioned<P>>,
 }
 
 /// The receiving end.
@@ -32,31 +32,31 @@ pub(crate) struct Receiver<T, P> {
     packets: Consumer<T>,
     /// Packets taken so far.
     taken: u64,
-    parcels: Consumer<Positioned<P>>,
-    /// A parcel whose position has not been reached.
+    messages: Consumer<Positioned<P>>,
+    /// A message whose position has not been reached.
     next: Option<Positioned<P>>,
 }
 
-/// A parcel and its position.
+/// A message and its position.
 #[derive(Debug)]
 struct Positioned<P> {
     /// Packets sent before it.
     after: u64,
-    parcel: P,
+    message: P,
 }
 
-/// Bytes of a parcel in its ring.
-pub(super) const fn parcel_bytes<P>() -> usize {
+/// Bytes of a message in its ring.
+pub(super) const fn control_bytes<P>() -> usize {
     size_of::<Positioned<P>>()
 }
 
-/// Connects two lanes by a ring for at least `packets` packets and one for at least `parcels` parcels.
-pub(crate) fn link<T, P>(packets: usize, parcels: usize) -> (Sender<T, P>, Receiver<T, P>) {
+/// Connects two lanes by a ring for at least `packets` packets and one for at least `messages` messages.
+pub(crate) fn link<T, P>(packets: usize, messages: usize) -> (Sender<T, P>, Receiver<T, P>) {
     let (packets_in, packets_out) = spsc::ring(packets);
-    let (parcels_in, parcels_out) = spsc::ring(parcels);
+    let (messages_in, messages_out) = spsc::ring(messages);
     (
-        Sender { packets: packets_in, sent: 0, parcels: parcels_in },
-        Receiver { packets: packets_out, taken: 0, parcels: parcels_out, next: None },
+        Sender { packets: packets_in, sent: 0, messages: messages_in },
+        Receiver { packets: packets_out, taken: 0, messages: messages_out, next: None },
     )
 }
 
@@ -68,29 +68,29 @@ impl<T, P> Sender<T, P> {
         sent
     }
 
-    /// Sends a parcel behind all packets sent so far.
+    /// Sends a message behind all packets sent so far.
     ///
     /// # Panics
-    /// When more parcels are under way than the link was made for.
-    pub(crate) fn post(&mut self, parcel: P) {
-        let parcel = Positioned { after: self.sent, parcel };
+    /// When more messages are under way than the link was made for.
+    pub(crate) fn send_control(&mut self, message: P) {
+        let message = Positioned { after: self.sent, message };
         assert!(
-            self.parcels.push(parcel).is_ok(),
-            "fewer parcels are under way than there is room for"
+            self.messages.push(message).is_ok(),
+            "fewer messages are under way than there is room for"
         );
     }
 }
 
 impl<T, P> Receiver<T, P> {
-    /// Takes up to `limit` packets, and the parcels between them, in the order they were sent.
+    /// Takes up to `limit` packets, and the messages between them, in the order they were sent.
     #[inline]
     pub(crate) fn take(&mut self, limit: usize, mut f: impl FnMut(Delivery<T, P>)) {
         let mut left = self.packets.len().min(limit);
         loop {
-            self.next = self.next.take().or_else(|| self.parcels.pop());
+            self.next = self.next.take().or_else(|| self.messages.pop());
             let run = match self.next.take_if(|next| next.after <= self.taken) {
                 Some(due) => {
-                    f(Delivery::Parcel(due.parcel));
+                    f(Delivery::Control(due.message));
                     continue;
                 }
                 None => self.next.as_ref().map_or(left, |next| {
@@ -106,9 +106,9 @@ impl<T, P> Receiver<T, P> {
         }
     }
 
-    /// Packets and parcels that wait to be taken.
+    /// Packets and messages that wait to be taken.
     pub(crate) fn waiting(&self) -> usize {
-        self.packets.len() + self.parcels.len() + usize::from(self.next.is_some())
+        self.packets.len() + self.messages.len() + usize::from(self.next.is_some())
     }
 }
 
@@ -120,18 +120,18 @@ mod tests {
         let mut text = String::new();
         receiver.take(limit, |delivery| match delivery {
             Delivery::Packet(number) => text += &number.to_string(),
-            Delivery::Parcel(letter) => text.push(letter),
+            Delivery::Control(message) => text.push(message),
         });
         text
     }
 
     #[test]
-    fn parcels_take_effect_between_the_packets_they_were_sent_between() {
+    fn messages_take_effect_between_the_packets_they_were_sent_between() {
         let (mut sender, mut receiver) = link(8, 8);
-        sender.post('a');
+        sender.send_control('a');
         sender.push_all(&mut [1, 2].into_iter());
-        sender.post('b');
-        sender.post('c');
+        sender.send_control('b');
+        sender.send_control('c');
         sender.push_all(&mut [3].into_iter());
         assert_eq!(receiver.waiting(), 6);
         assert_eq!(taken(&mut receiver, 8), "a12bc3");
@@ -139,10 +139,10 @@ mod tests {
     }
 
     #[test]
-    fn a_parcel_waits_for_packets_beyond_the_limit() {
+    fn a_message_waits_for_packets_beyond_the_limit() {
         let (mut sender, mut receiver) = link(8, 8);
         sender.push_all(&mut [1, 2, 3].into_iter());
-        sender.post('a');
+        sender.send_control('a');
         assert_eq!(taken(&mut receiver, 2), "12");
         assert_eq!(receiver.waiting(), 2);
         assert_eq!(taken(&mut receiver, 2), "3a");
@@ -150,11 +150,11 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_of_packets_refuses_no_parcel() {
+    fn a_full_ring_of_packets_refuses_no_message() {
         let (mut sender, mut receiver) = link(2, 2);
         assert_eq!(sender.push_all(&mut [1, 2, 3].into_iter()), 2);
-        sender.post('a');
-        sender.post('b');
+        sender.send_control('a');
+        sender.send_control('b');
         assert_eq!(taken(&mut receiver, 8), "12ab");
     }
 }
@@ -164,16 +164,16 @@ mod models {
     use super::*;
     use loom::thread;
 
-    /// However the two sides run, a parcel is opened behind the packets sent before it, and before
-    /// those sent after it when those are there to be seen. Fails when a parcel's position is not
+    /// However the two sides run, a message is opened behind the packets sent before it, and before
+    /// those sent after it when those are there to be seen. Fails when a message's position is not
     /// looked at, and when an ordering of the ring is weakened.
     #[test]
-    fn a_parcel_overtakes_no_packet() {
+    fn a_message_overtakes_no_packet() {
         loom::model(|| {
             let (mut sender, mut receiver) = link(2, 1);
             let writer = thread::spawn(move || {
                 sender.push_all(&mut [Box::new(1)].into_iter());
-                sender.post(Box::new('a'));
+                sender.send_control(Box::new('a'));
                 sender.push_all(&mut [Box::new(2)].into_iter());
                 sender
             });
@@ -182,7 +182,7 @@ mod models {
                 receiver.take(2, |delivery| {
                     seen.push(match delivery {
                         Delivery::Packet(number) => char::from_digit(*number, 10).expect("a digit"),
-                        Delivery::Parcel(letter) => *letter,
+                        Delivery::Control(message) => *message,
                     });
                 });
                 if seen.len() < 3 {

@@ -28,7 +28,7 @@ pub(super) struct Classifier<'a> {
 }
 
 /// What a lane has.
-pub(super) struct Here<'a> {
+pub(super) struct Owned<'a> {
     pub(super) ownership: &'a Ownership,
     pub(super) shards: &'a ShardSet,
     pub(super) loads: &'a ShardLoads,
@@ -158,7 +158,7 @@ impl PacketInfo {
         self.forward = forward;
         self.kind = match steering.admits(&whole, side) {
             true => PacketKind::Flow,
-            false => PacketKind::Orphan,
+            false => PacketKind::NonFlow,
         };
         self.is_usual = has_whole_transport && self.kind == PacketKind::Flow && packet.mark() == 0;
     }
@@ -180,7 +180,7 @@ impl PacketInfo {
             }
             Tuple::IcmpError(key) => {
                 let info = unplaced.of_flow(device, key, steering, hasher);
-                PacketInfo { kind: PacketKind::IcmpError, ..info }.or_orphan(&key, steering)
+                PacketInfo { kind: PacketKind::IcmpError, ..info }.or_non_flow(&key, steering)
             }
             Tuple::Fragment(key, _) => {
                 let Oriented { key, side, forward } = steering.orient_whole(device, key);
@@ -189,10 +189,10 @@ impl PacketInfo {
             }
             Tuple::None => {
                 let mut info = PacketInfo { side: steering.side_of_device(device), ..unplaced };
-                if let Some(key) = steering.tuple_of_stranger(packet.data(), &headers, link) {
+                if let Some(key) = steering.fallback_tuple(packet.data(), &headers, link) {
                     info.set_flow(packet, headers, key, by, false);
                 }
-                PacketInfo { kind: PacketKind::Orphan, ..info }
+                PacketInfo { kind: PacketKind::NonFlow, ..info }
             }
         };
         if !matches!(headers.network, Network::Ipv4 | Network::Ipv6) {

@@ -17,8 +17,8 @@ impl Lane {
             return 0;
         }
         self.service.complete(&mut self.shards, &mut self.out, self.latest);
-        if self.out.has_returning() {
-            self.take_back();
+        if self.out.has_reinjected() {
+            self.reinject();
             self.process();
             while !self.fragments.is_empty() {
                 self.track_fragments();

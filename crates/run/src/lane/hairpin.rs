@@ -1,4 +1,4 @@
-//! Packets that turn round: from inside to an address that stands for another host inside (RFC 4787,
+//! Hairpins: packets from inside to an address that stands for another host inside (RFC 4787,
 //! section 6). Translated, they arrive once more, as if from outside.
 
 use rheostat_packet::HashKind;
@@ -8,10 +8,10 @@ use super::tap::note_place;
 use super::{HandoffPacket, Lane};
 
 impl Lane {
-    /// Places the packets that turned round.
+    /// Places the packets that arrive once more.
     #[cold]
-    pub(super) fn take_back(&mut self) {
-        for mut packet in self.out.take_returning() {
+    pub(super) fn reinject(&mut self) {
+        for mut packet in self.out.take_reinjected() {
             // What the device hashed is no longer what the packet says.
             packet.set_hash(0, HashKind::None);
             let Lane { steering, hasher, time, latest, unusual, .. } = self;

@@ -6,7 +6,7 @@ use rheostat_state::Shard;
 use rheostat_steer::Steering;
 
 use super::{HandoffPacket, Lane, PacketKind};
-use crate::handoff::Parcel;
+use crate::handoff::Control;
 use crate::migrate::{Command, LaneMailbox, Place, Report, Watermark};
 
 /// Times that a lane takes, in nanoseconds.
@@ -14,7 +14,7 @@ use crate::migrate::{Command, LaneMailbox, Place, Report, Watermark};
 pub struct LaneTimes {
     /// How long each packet was on hold.
     pub held: Histogram,
-    /// From a command that gives a parked lane a shard to the poll that heeds it.
+    /// From a command that gives a parked lane a shard to the poll that applies it.
     pub woken: Histogram,
 }
 
@@ -38,44 +38,44 @@ impl Lane {
     /// Carries out what the mover has commanded. At the start of a poll: everything of earlier polls
     /// is on its way, so what is told to other lanes comes behind it.
     #[inline]
-    pub(super) fn heed_commands(&mut self) {
+    pub(super) fn apply_commands(&mut self) {
         while let Some(command) = self.mailbox.as_mut().and_then(LaneMailbox::next) {
-            self.heed(command);
+            self.apply(command);
         }
     }
 
     #[cold]
-    fn heed(&mut self, command: Command) {
+    fn apply(&mut self, command: Command) {
         match command {
-            Command::Expect { shard, witnesses, sent } => {
+            Command::Expect { shard, pending_acks, sent } => {
                 if self.is_parked() {
                     self.times.woken.record(self.polled.since(sent).as_nanos() as u64);
                 }
-                self.ownership.expect(shard, witnesses);
+                self.ownership.expect(shard, pending_acks);
                 self.report(Report::Ready(shard));
             }
             Command::Redirect { shard, from, to } => {
                 self.ownership.redirect(shard, to);
-                self.handoff.post(from, Parcel::Switched(shard));
+                self.handoff.send_control(from, Control::Redirected(shard));
             }
-            Command::Release { shard, to, switches } => {
+            Command::Release { shard, to, redirects } => {
                 let watermark = Watermark::new(&self.receivers, &self.received_by);
-                self.ownership.release(shard, to, switches, watermark);
+                self.ownership.release(shard, to, redirects, watermark);
             }
         }
     }
 
     /// Says to the new owners of shards that what the former ones had handed to this lane was taken.
     #[cold]
-    pub(super) fn bear_witness(&mut self) {
-        for (shard, to) in self.witnessed.drain(..) {
-            self.handoff.post(to, Parcel::Taken(shard));
+    pub(super) fn send_drain_acks(&mut self) {
+        for (shard, to) in self.unsent_acks.drain(..) {
+            self.handoff.send_control(to, Control::Drained(shard));
         }
     }
 
     /// A shard has come.
     #[cold]
-    pub(super) fn accept(&mut self, shard: Box<Shard>, heeded: u64) {
+    pub(super) fn accept(&mut self, shard: Box<Shard>, ownership_epoch: u64) {
         let Lane { hold, receivers, steering, .. } = self;
         for HandoffPacket { packet, .. } in hold.waiting_for(shard.id) {
             // Received here by the shard's buckets: behind those that its former owner received by them until it gave
@@ -87,15 +87,16 @@ impl Lane {
                 packet.set_stamp(stamp);
             }
         }
-        self.delivered.push((shard, heeded));
+        self.delivered.push((shard, ownership_epoch));
     }
 
     /// Takes the shards that have come and may, and processes what was held for them.
     #[cold]
     pub(super) fn install_shards(&mut self) {
         let Lane { delivered, ownership, .. } = self;
-        let may_arrive =
-            |(shard, heeded): &mut (Box<Shard>, u64)| ownership.may_arrive(shard.id, *heeded);
+        let may_arrive = |(shard, ownership_epoch): &mut (Box<Shard>, u64)| {
+            ownership.may_arrive(shard.id, *ownership_epoch)
+        };
         let arrived: Vec<_> = delivered.extract_if(.., may_arrive).collect();
         arrived.into_iter().for_each(|(shard, _)| self.install(shard));
     }
@@ -126,7 +127,7 @@ impl Lane {
     /// Gives away the shards of which nothing is under way to this lane any more. At the end of a poll:
     /// what the lane has sent of them has left.
     #[inline]
-    pub(super) fn give_away_shards(&mut self) {
+    pub(super) fn release_shards(&mut self) {
         loop {
             let Lane { ownership, receivers, received_by, service, .. } = self;
             let due = ownership.next_due(|shard, mark| {
@@ -136,17 +137,17 @@ impl Lane {
             });
             let Some((id, to)) = due else { return };
             let shard = self.shards.remove(id).expect("its owner has it");
-            self.departures.note(id, &self.receivers);
+            self.release_stamps.note(id, &self.receivers);
             self.counters.flows_out.add(shard.table.counts().live);
             self.counters.shards_out.increment();
             // Before they are counted as handed over, so that nobody takes them for done with.
             self.count_held();
             self.counters.handoff_out.add(shard.fragments.held() as u64);
-            let heeded = self.ownership.heeded();
-            self.handoff.post(to, Parcel::Shard { shard, heeded });
-            for witness in (0..self.handoff.lanes()).map(|lane| LaneId(lane as u16)) {
-                if ![self.id, to].contains(&witness) {
-                    self.handoff.post(witness, Parcel::Gone { shard: id, to });
+            let ownership_epoch = self.ownership.ownership_epoch();
+            self.handoff.send_control(to, Control::Shard { shard, ownership_epoch });
+            for lane in (0..self.handoff.lanes()).map(|lane| LaneId(lane as u16)) {
+                if ![self.id, to].contains(&lane) {
+                    self.handoff.send_control(lane, Control::Released { shard: id, to });
                 }
             }
         }
@@ -155,14 +156,14 @@ impl Lane {
     /// Brings a packet where its shard is, or will be.
     pub(super) fn route_to_owner(&mut self, placed: HandoffPacket) {
         match self.ownership.place(placed.info.shard) {
-            Place::Here => self.keep(placed),
-            Place::Arriving => self.hold(placed.info.shard, placed),
-            Place::Elsewhere(owner) => self.handoff.stage(owner, placed),
+            Place::Local => self.enqueue_local(placed),
+            Place::Incoming => self.hold(placed.info.shard, placed),
+            Place::Remote(owner) => self.handoff.stage(owner, placed),
         }
     }
 
     /// Lays a packet of a shard that is here aside for processing.
-    pub(super) fn keep(&mut self, placed: HandoffPacket) {
+    pub(super) fn enqueue_local(&mut self, placed: HandoffPacket) {
         self.loads.count(placed.info.shard, placed.packet.len());
         match placed.info.kind {
             PacketKind::Fragment => self.fragments.push(placed),
@@ -185,7 +186,7 @@ impl Lane {
         bucket_shard(&self.steering, packet).is_some_and(|bucket| bucket != shard)
     }
 
-    /// Disposes of a received packet whose shard is not here, or which took a detour.
+    /// Disposes of a received packet whose shard is not here, or which is misdirected.
     #[inline(never)]
     pub(super) fn route_received(&mut self, mut placed: HandoffPacket) {
         let HandoffPacket { packet, info } = &mut placed;
@@ -199,10 +200,10 @@ impl Lane {
             // there still, also when the packet belongs to another shard.
             return self.hold(by, placed);
         }
-        if let Some(by) = bucket.filter(|by| is_flow && self.ownership.was_given_away(*by)) {
+        if let Some(by) = bucket.filter(|by| is_flow && self.ownership.was_released(*by)) {
             self.counters.late_handoff.increment();
             // It is older than all that came by the new entries.
-            if let Some(stamp) = self.departures.stamp(by, packet.device()) {
+            if let Some(stamp) = self.release_stamps.stamp(by, packet.device()) {
                 packet.set_stamp(stamp);
             }
         }

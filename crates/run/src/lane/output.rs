@@ -18,7 +18,7 @@ pub struct Output {
     lane: LaneId,
     ports: Vec<Port>,
     /// Packets that come back as if from outside.
-    returning: Vec<Mbuf>,
+    reinjected: Vec<Mbuf>,
     pool: PoolCache,
     counters: Arc<LaneCounters>,
     /// When the poll began.
@@ -59,7 +59,7 @@ impl Output {
         Output {
             lane,
             ports: (0..).zip(queues).map(port).collect(),
-            returning: Vec::new(),
+            reinjected: Vec::new(),
             pool,
             counters: Arc::default(),
             polled: Time::ZERO,
@@ -197,18 +197,18 @@ impl Output {
     /// in the lane's account until it leaves for good.
     #[cold]
     pub fn reinject(&mut self, mut packet: Mbuf) {
-        self.tap.note(&packet, Step::TurnedRound);
-        packet.set_returning();
-        self.returning.push(packet);
+        self.tap.note(&packet, Step::Hairpin);
+        packet.set_reinjected();
+        self.reinjected.push(packet);
     }
 
     /// Whether packets come back.
-    pub fn has_returning(&self) -> bool {
-        !self.returning.is_empty()
+    pub fn has_reinjected(&self) -> bool {
+        !self.reinjected.is_empty()
     }
 
-    pub(super) fn take_returning(&mut self) -> Vec<Mbuf> {
-        std::mem::take(&mut self.returning)
+    pub(super) fn take_reinjected(&mut self) -> Vec<Mbuf> {
+        std::mem::take(&mut self.reinjected)
     }
 
     pub(super) fn start_poll(&mut self, now: Time) {

@@ -17,7 +17,7 @@ pub enum PacketKind {
     /// A fragment that has yet to see the fragment tracker of its home shard.
     Fragment,
     /// It belongs to no flow: not IP, an ICMP message about no packet, or not of a packet set.
-    Orphan,
+    NonFlow,
 }
 
 /// What was found out about a packet.
@@ -25,7 +25,7 @@ pub enum PacketKind {
 pub struct PacketInfo {
     /// Where its headers lie.
     pub headers: Headers,
-    /// The key of its flow, oriented; for a fragment that of its datagram, without ports; for an orphan
+    /// The key of its flow, oriented; for a fragment that of its datagram, without ports; without a flow
     /// what it is placed by, all zero when that is nothing.
     pub key: FlowKey,
     /// The hash of `key` in flow tables.
@@ -195,9 +195,9 @@ impl Default for PacketInfo {
 
 impl PacketInfo {
     /// The same packet as one without a flow, unless packets with this key have one. Its place stays.
-    pub(super) fn or_orphan(mut self, key: &FlowKey, steering: &Steering) -> PacketInfo {
+    pub(super) fn or_non_flow(mut self, key: &FlowKey, steering: &Steering) -> PacketInfo {
         if !steering.admits(key, self.side) {
-            self.kind = PacketKind::Orphan;
+            self.kind = PacketKind::NonFlow;
             self.is_usual = false;
         }
         self
@@ -213,7 +213,7 @@ impl PacketInfo {
             shard: ShardId(0),
             side: Side::Inside,
             forward: true,
-            kind: PacketKind::Orphan,
+            kind: PacketKind::NonFlow,
             is_usual: false,
         }
     }
@@ -242,6 +242,6 @@ impl PacketInfo {
         now: Time,
     ) -> PacketInfo {
         let info = PacketInfo::unplaced(headers, now);
-        info.of_flow(packet.device(), key, steering, hasher).or_orphan(&key, steering)
+        info.of_flow(packet.device(), key, steering, hasher).or_non_flow(&key, steering)
     }
 }

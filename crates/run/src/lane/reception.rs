@@ -2,7 +2,7 @@
 
 use rheostat_base::{DeviceId, DropReason, Time};
 
-use super::classify::{Classifier, Here, Places};
+use super::classify::{Classifier, Owned, Places};
 use super::tap::note_place;
 use super::{HandoffPacket, Lane, PacketKind, Place};
 use crate::load::LoadReporting;
@@ -89,7 +89,7 @@ impl Lane {
         let (first, count) = (batch.len(), burst.len());
         let Lane { ownership, shards, loads, .. } = self;
         let side = steering.side_of_device(device);
-        let found = by.hashed(side, burst, batch.spare(count), &Here { ownership, shards, loads });
+        let found = by.hashed(side, burst, batch.spare(count), &Owned { ownership, shards, loads });
         self.latest = self.latest.max(found.latest);
         if found.left.is_empty() {
             return batch.commit_all(burst);
@@ -107,7 +107,7 @@ impl Lane {
         if let Some(side) = steering.plain_side(device) {
             let Lane { ownership, shards, loads, .. } = self;
             let found =
-                by.plain(side, burst, batch.spare(count), &Here { ownership, shards, loads });
+                by.plain(side, burst, batch.spare(count), &Owned { ownership, shards, loads });
             self.latest = self.latest.max(found.latest);
             left = found.left;
             if left.is_empty() {
@@ -138,7 +138,7 @@ impl Lane {
                 let owner = self.ownership.destination(shard);
                 note_place(self.out.tap(), &packet, info, (self.id, owner));
             }
-            if self.ownership.place(shard) != Place::Here || self.is_misdirected(&packet, shard) {
+            if self.ownership.place(shard) != Place::Local || self.is_misdirected(&packet, shard) {
                 let info = *info;
                 // Should it stay here, it is written down no further behind than it was.
                 self.route_received(HandoffPacket { packet, info });

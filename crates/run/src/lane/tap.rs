@@ -20,9 +20,9 @@ pub(super) fn note_place(
         PacketKind::Flow => "flow",
         PacketKind::IcmpError => "icmp error",
         PacketKind::Fragment => "fragment",
-        PacketKind::Orphan => "no flow",
+        PacketKind::NonFlow => "no flow",
     };
-    let key = (info.kind != PacketKind::Orphan).then_some(info.key);
+    let key = (info.kind != PacketKind::NonFlow).then_some(info.key);
     let from_inside = info.side == Side::Inside;
     tap.note(packet, Step::Placed { kind, key, from_inside, shard: info.shard, owner });
     if owner != here {

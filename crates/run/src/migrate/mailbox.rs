@@ -12,12 +12,12 @@ pub enum Command {
         /// The shard.
         shard: ShardId,
         /// How many lanes will say that they have taken what its owner had handed to them.
-        witnesses: u16,
+        pending_acks: u16,
         /// When the command was given.
         sent: Time,
     },
     /// The shard will have another owner, or be the lane's own: the lane hands the shard's packets to it, or holds
-    /// them all, and says so to the present owner by a parcel.
+    /// them all, and says so to the present owner by a message.
     Redirect {
         /// The shard.
         shard: ShardId,
@@ -32,8 +32,8 @@ pub enum Command {
         shard: ShardId,
         /// Its next owner.
         to: LaneId,
-        /// How many lanes will say that they have switched.
-        switches: u16,
+        /// How many lanes will say that they have redirected.
+        redirects: u16,
     },
 }
 

@@ -14,8 +14,8 @@ const B: LaneId = LaneId(1);
 
 type Processed = Box<Vec<u32>>;
 
-enum Parcel {
-    Switched,
+enum Control {
+    Redirected,
     Shard(Processed),
 }
 
@@ -24,27 +24,27 @@ struct Owner {
     ownership: Ownership,
     shard: Option<Processed>,
     mailbox: LaneMailbox,
-    inbound: Receiver<u32, Parcel>,
-    outbound: Sender<u32, Parcel>,
+    inbound: Receiver<u32, Control>,
+    outbound: Sender<u32, Control>,
 }
 
 impl Owner {
-    /// As `Lane::poll`: commands, what other lanes sent, and last what may be given away.
+    /// As `Lane::poll`: commands, what other lanes sent, and last what may be released.
     fn poll(&mut self) {
-        while let Some(Command::Release { shard, to, switches }) = self.mailbox.next() {
-            self.ownership.release(shard, to, switches, Watermark::default());
+        while let Some(Command::Release { shard, to, redirects }) = self.mailbox.next() {
+            self.ownership.release(shard, to, redirects, Watermark::default());
         }
         let Owner { ownership, shard, inbound, outbound, .. } = self;
         inbound.take(2, |delivery| match delivery {
             Delivery::Packet(number) => match (ownership.place(SHARD), shard.as_mut()) {
-                (Place::Here, Some(shard)) => shard.push(number),
+                (Place::Local, Some(shard)) => shard.push(number),
                 _ => drop(outbound.push_all(&mut [number].into_iter())),
             },
-            Delivery::Parcel(_) => ownership.switch(SHARD),
+            Delivery::Control(_) => ownership.note_redirected(SHARD),
         });
         if ownership.next_due(|_, _| true).is_some() {
             let shard = shard.take().expect("the owner has it");
-            outbound.post(Parcel::Shard(shard));
+            outbound.send_control(Control::Shard(shard));
         }
     }
 }
@@ -56,17 +56,17 @@ struct Heir {
     shard: Option<Processed>,
     mailbox: LaneMailbox,
     mover: MoverMailbox,
-    inbound: Receiver<u32, Parcel>,
-    outbound: Sender<u32, Parcel>,
+    inbound: Receiver<u32, Control>,
+    outbound: Sender<u32, Control>,
 }
 
 impl Heir {
-    /// A packet of the shard reaches the lane by a detour.
+    /// A packet of the shard reaches the lane by way of another.
     fn receive(&mut self, number: u32) {
         match self.ownership.place(SHARD) {
-            Place::Here => self.shard.as_mut().expect("it is here").push(number),
-            Place::Arriving => self.held.push(number),
-            Place::Elsewhere(_) => {
+            Place::Local => self.shard.as_mut().expect("it is here").push(number),
+            Place::Incoming => self.held.push(number),
+            Place::Remote(_) => {
                 assert_eq!(self.outbound.push_all(&mut [number].into_iter()), 1);
             }
         }
@@ -75,13 +75,13 @@ impl Heir {
     fn poll(&mut self) {
         while let Some(command) = self.mailbox.next() {
             match command {
-                Command::Expect { shard, witnesses, .. } => {
-                    self.ownership.expect(shard, witnesses);
+                Command::Expect { shard, pending_acks, .. } => {
+                    self.ownership.expect(shard, pending_acks);
                     self.mailbox.report(Report::Ready(shard));
                 }
                 Command::Redirect { shard, to, .. } => {
                     self.ownership.redirect(shard, to);
-                    self.outbound.post(Parcel::Switched);
+                    self.outbound.send_control(Control::Redirected);
                 }
                 Command::Release { .. } => unreachable!("it has no shard"),
             }
@@ -90,12 +90,12 @@ impl Heir {
         inbound.take(2, |delivery| match delivery {
             // Whatever the owner sends back was late.
             Delivery::Packet(number) => held.push(number),
-            Delivery::Parcel(Parcel::Shard(mut came)) => {
+            Delivery::Control(Control::Shard(mut came)) => {
                 ownership.arrive(SHARD);
                 came.append(held);
                 *shard = Some(came);
             }
-            Delivery::Parcel(Parcel::Switched) => unreachable!("the owner does not switch"),
+            Delivery::Control(Control::Redirected) => unreachable!("the owner does not switch"),
         });
     }
 }
@@ -125,7 +125,7 @@ fn lanes() -> (Owner, Heir, MoverMailbox) {
 }
 
 /// Packets that reach the next owner before, while and after the shard moves are processed once and in
-/// order. Fails when the owner does not wait for the other lane to switch, when a parcel may overtake
+/// order. Fails when the owner does not wait for the other lane to redirect, when a message may overtake
 /// packets, and when an ordering of the ring is weakened.
 #[test]
 fn a_shard_moves_between_two_packets() {
@@ -141,12 +141,12 @@ fn a_shard_moves_between_two_packets() {
             owner
         });
         heir.receive(1);
-        heir.mover.send(Command::Expect { shard: SHARD, witnesses: 0, sent: Time::ZERO });
+        heir.mover.send(Command::Expect { shard: SHARD, pending_acks: 0, sent: Time::ZERO });
         heir.poll();
         heir.receive(2);
         assert_eq!(heir.mover.next(), Some(Report::Ready(SHARD)));
         heir.mover.send(Command::Redirect { shard: SHARD, from: A, to: B });
-        owner_orders.send(Command::Release { shard: SHARD, to: B, switches: 1 });
+        owner_orders.send(Command::Release { shard: SHARD, to: B, redirects: 1 });
         heir.poll();
         heir.receive(3);
         while heir.shard.is_none() {

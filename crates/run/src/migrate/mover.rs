@@ -166,11 +166,11 @@ impl Mover {
         if moves.is_empty() {
             return Ok(());
         }
-        let witnesses = self.lanes.len() as u16 - 2;
+        let pending_acks = self.lanes.len() as u16 - 2;
         for &Move { shard, to, .. } in moves {
             self.owners[shard.index()] = to;
             self.moving[shard.index()] = true;
-            self.send(to, Command::Expect { shard, witnesses, sent: now });
+            self.send(to, Command::Expect { shard, pending_acks, sent: now });
         }
         let stage = Stage::Ready(moves.len());
         self.batches.push(Batch { moves: moves.to_vec(), stage, started: now });
@@ -246,20 +246,20 @@ impl Mover {
         for batch in &mut batches {
             let Stage::Fenced(fences) = &batch.stage else { continue };
             if fences.iter().all(Fence::passed) {
-                batch.moves.iter().for_each(|one| self.switch(one));
+                batch.moves.iter().for_each(|one| self.redirect(one));
                 batch.stage = Stage::Arrived(batch.moves.len());
             }
         }
         self.batches = batches;
     }
 
-    fn switch(&mut self, &Move { shard, from, to }: &Move) {
+    fn redirect(&mut self, &Move { shard, from, to }: &Move) {
         let lanes = self.lanes.len() as u16;
         for lane in (0..lanes).map(LaneId).filter(|lane| *lane != from) {
             self.send(lane, Command::Redirect { shard, from, to });
         }
         // Everybody but the owner.
-        self.send(from, Command::Release { shard, to, switches: lanes - 1 });
+        self.send(from, Command::Release { shard, to, redirects: lanes - 1 });
     }
 
     fn send(&mut self, lane: LaneId, command: Command) {

@@ -8,17 +8,17 @@ use super::Watermark;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// The shard is here: it processes the packet.
-    Here,
+    Local,
     /// The shard is on its way here: it holds the packet until then.
-    Arriving,
+    Incoming,
     /// The shard is this other lane's, who gets the packet.
-    Elsewhere(LaneId),
+    Remote(LaneId),
 }
 
 /// Stands for the owner of a shard that is on its way here.
-const ARRIVING: LaneId = LaneId(u16::MAX);
+const INCOMING: LaneId = LaneId(u16::MAX);
 
-/// One lane's part in the moving of shards. A state machine: commands and parcels go in, and what the
+/// One lane's part in the moving of shards. A state machine: commands and messages go in, and what the
 /// lane is to do comes out.
 #[derive(Debug)]
 pub(crate) struct Ownership {
@@ -26,27 +26,27 @@ pub(crate) struct Ownership {
     /// Per shard, so that one comparison with `me` decides about most packets.
     owners: Vec<LaneId>,
     /// Per shard, lanes that have said they hand its packets to its next owner.
-    switched: Vec<u16>,
+    redirected: Vec<u16>,
     /// Per shard, whether it is on its way here, or will be.
     expected: Vec<bool>,
     /// Per shard, lanes that have yet to say that they have taken what its former owner had handed to them.
-    witnesses: Vec<u16>,
-    /// Per shard, whether it was here and was given away.
-    given_away: Vec<bool>,
+    pending_acks: Vec<u16>,
+    /// Per shard, whether it was here and was released.
+    released: Vec<bool>,
     releases: Vec<Release>,
     here: usize,
     arriving: usize,
-    /// Shards switched so far, whoever had them: the mover lets all lanes switch them in the same order.
-    heeded: u64,
+    /// Shards redirected so far, whoever had them: the mover lets all lanes redirect them in the same order.
+    ownership_epoch: u64,
 }
 
-/// A shard that is to be given away.
+/// A shard that is to be released.
 #[derive(Debug)]
 struct Release {
     shard: ShardId,
     to: LaneId,
-    /// How many lanes must have switched.
-    switches: u16,
+    /// How many lanes must have redirected.
+    redirects: u16,
     watermark: Watermark,
 }
 
@@ -56,14 +56,14 @@ impl Ownership {
         Ownership {
             me,
             here: owners.iter().filter(|owner| **owner == me).count(),
-            switched: vec![0; owners.len()],
+            redirected: vec![0; owners.len()],
             expected: vec![false; owners.len()],
-            witnesses: vec![0; owners.len()],
-            given_away: vec![false; owners.len()],
+            pending_acks: vec![0; owners.len()],
+            released: vec![false; owners.len()],
             owners,
             releases: Vec::new(),
             arriving: 0,
-            heeded: 0,
+            ownership_epoch: 0,
         }
     }
 
@@ -76,17 +76,17 @@ impl Ownership {
     #[inline(always)]
     pub(crate) fn place(&self, shard: ShardId) -> Place {
         match self.owners[shard.index()] {
-            owner if owner == self.me => Place::Here,
-            ARRIVING => Place::Arriving,
-            owner => Place::Elsewhere(owner),
+            owner if owner == self.me => Place::Local,
+            INCOMING => Place::Incoming,
+            owner => Place::Remote(owner),
         }
     }
 
     /// The lane that processes packets of `shard`, as far as this one knows.
     pub(crate) fn destination(&self, shard: ShardId) -> LaneId {
         match self.place(shard) {
-            Place::Here | Place::Arriving => self.me,
-            Place::Elsewhere(owner) => owner,
+            Place::Local | Place::Incoming => self.me,
+            Place::Remote(owner) => owner,
         }
     }
 
@@ -96,8 +96,8 @@ impl Ownership {
     }
 
     /// Whether devices that placed a packet of `shard` here did so by an old table.
-    pub(crate) fn was_given_away(&self, shard: ShardId) -> bool {
-        self.given_away[shard.index()]
+    pub(crate) fn was_released(&self, shard: ShardId) -> bool {
+        self.released[shard.index()]
     }
 
     /// Whether what devices place here by the shard's buckets has to wait for it.
@@ -107,35 +107,35 @@ impl Ownership {
 
     /// The shard will come here, and so many lanes will say that they have taken what its owner had handed to
     /// them. What comes by its buckets waits from now on; its other packets go to its owner until all lanes switch.
-    pub(crate) fn expect(&mut self, shard: ShardId, witnesses: u16) {
-        debug_assert!(matches!(self.place(shard), Place::Elsewhere(_)), "{shard} is here already");
+    pub(crate) fn expect(&mut self, shard: ShardId, pending_acks: u16) {
+        debug_assert!(matches!(self.place(shard), Place::Remote(_)), "{shard} is here already");
         self.expected[shard.index()] = true;
-        self.witnesses[shard.index()] = witnesses;
-        self.given_away[shard.index()] = false;
+        self.pending_acks[shard.index()] = pending_acks;
+        self.released[shard.index()] = false;
         self.arriving += 1;
     }
 
     /// Another lane has taken what the shard's former owner had handed to it.
-    pub(crate) fn witness(&mut self, shard: ShardId) {
-        self.witnesses[shard.index()] -= 1;
+    pub(crate) fn note_drained(&mut self, shard: ShardId) {
+        self.pending_acks[shard.index()] -= 1;
     }
 
-    /// Whether the shard may be put in its place once it has come from a lane that had switched `heeded` shards.
+    /// Whether the shard may be put in its place once it has come from a lane that had redirected `ownership_epoch` shards.
     /// Packets that came by its buckets, and belong to another shard, then go to where this lane thinks that is. Older
     /// ones went to where its former owner thought it was, so:
     ///
     /// - every lane has taken what the former owner handed to it,
     /// - this lane knows at least what that one knew,
     /// - and it has no shard of which others think that it is elsewhere.
-    pub(crate) fn may_arrive(&self, shard: ShardId, heeded: u64) -> bool {
-        self.witnesses[shard.index()] == 0
-            && self.heeded >= heeded
-            && self.switched.iter().all(|switched| *switched == 0)
+    pub(crate) fn may_arrive(&self, shard: ShardId, ownership_epoch: u64) -> bool {
+        self.pending_acks[shard.index()] == 0
+            && self.ownership_epoch >= ownership_epoch
+            && self.redirected.iter().all(|redirected| *redirected == 0)
     }
 
-    /// Shards switched so far.
-    pub(crate) fn heeded(&self) -> u64 {
-        self.heeded
+    /// Shards redirected so far.
+    pub(crate) fn ownership_epoch(&self) -> u64 {
+        self.ownership_epoch
     }
 
     /// The shard has come.
@@ -143,7 +143,7 @@ impl Ownership {
     /// # Panics
     /// When it was not expected: then two lanes would have it.
     pub(crate) fn arrive(&mut self, shard: ShardId) {
-        assert_eq!(self.place(shard), Place::Arriving, "{shard} comes to a lane that awaits it");
+        assert_eq!(self.place(shard), Place::Incoming, "{shard} comes to a lane that awaits it");
         self.owners[shard.index()] = self.me;
         self.expected[shard.index()] = false;
         self.arriving -= 1;
@@ -151,48 +151,48 @@ impl Ownership {
     }
 
     /// The shard goes from another lane to `to`, which may be this one. The lane now tells its owner that it has
-    /// switched.
+    /// redirected.
     pub(crate) fn redirect(&mut self, shard: ShardId, to: LaneId) {
-        debug_assert!(matches!(self.place(shard), Place::Elsewhere(_)), "{shard} is here");
+        debug_assert!(matches!(self.place(shard), Place::Remote(_)), "{shard} is here");
         debug_assert_eq!(to == self.me, self.is_expected(shard), "{shard} comes unexpected");
-        self.owners[shard.index()] = if to == self.me { ARRIVING } else { to };
-        self.heeded += 1;
+        self.owners[shard.index()] = if to == self.me { INCOMING } else { to };
+        self.ownership_epoch += 1;
     }
 
-    /// The shard is to go to lane `to` once `switches` lanes have said that they have switched, and the
+    /// The shard is to go to lane `to` once `redirects` lanes have said that they have redirected, and the
     /// watermark has been passed.
     pub(crate) fn release(
         &mut self,
         shard: ShardId,
         to: LaneId,
-        switches: u16,
+        redirects: u16,
         watermark: Watermark,
     ) {
-        debug_assert_eq!(self.place(shard), Place::Here, "{shard} is not here to be given away");
-        self.releases.push(Release { shard, to, switches, watermark });
-        self.heeded += 1;
+        debug_assert_eq!(self.place(shard), Place::Local, "{shard} is not here to be released");
+        self.releases.push(Release { shard, to, redirects, watermark });
+        self.ownership_epoch += 1;
     }
 
     /// Another lane hands packets of the shard to its next owner from now on; all before were taken.
     /// The word may come before the command to release the shard.
-    pub(crate) fn switch(&mut self, shard: ShardId) {
-        self.switched[shard.index()] += 1;
+    pub(crate) fn note_redirected(&mut self, shard: ShardId) {
+        self.redirected[shard.index()] += 1;
     }
 
-    /// A shard that may now be given away, and to whom: from here on it is theirs. `is_done_with` tells
+    /// A shard that may now be released, and to whom: from here on it is theirs. `is_done_with` tells
     /// whether all packets of the shard that waited at a watermark have been processed to the end.
     pub(crate) fn next_due(
         &mut self,
         mut is_done_with: impl FnMut(ShardId, &Watermark) -> bool,
     ) -> Option<(ShardId, LaneId)> {
         let due = self.releases.iter().position(|release| {
-            let switched = self.switched[release.shard.index()];
-            switched >= release.switches && is_done_with(release.shard, &release.watermark)
+            let redirected = self.redirected[release.shard.index()];
+            redirected >= release.redirects && is_done_with(release.shard, &release.watermark)
         })?;
-        let Release { shard, to, switches, .. } = self.releases.swap_remove(due);
-        self.switched[shard.index()] -= switches;
+        let Release { shard, to, redirects, .. } = self.releases.swap_remove(due);
+        self.redirected[shard.index()] -= redirects;
         self.owners[shard.index()] = to;
-        self.given_away[shard.index()] = true;
+        self.released[shard.index()] = true;
         self.here -= 1;
         Some((shard, to))
     }
@@ -214,31 +214,31 @@ mod tests {
     fn a_shard_waits_for_every_lane_and_for_the_queues() {
         let mut a = lane(A);
         // One lane is faster than the mover.
-        a.switch(S);
+        a.note_redirected(S);
         a.release(S, B, 2, Watermark::default());
         assert_eq!(a.next_due(|_, _| true), None);
-        a.switch(S);
+        a.note_redirected(S);
         assert_eq!(a.next_due(|_, _| false), None);
-        assert_eq!(a.place(S), Place::Here);
+        assert_eq!(a.place(S), Place::Local);
         assert_eq!(a.next_due(|_, _| true), Some((S, B)));
-        assert_eq!((a.place(S), a.was_given_away(S)), (Place::Elsewhere(B), true));
+        assert_eq!((a.place(S), a.was_released(S)), (Place::Remote(B), true));
         assert!(a.is_parked());
     }
 
     #[test]
     fn a_shard_that_comes_back_waits_anew() {
         let mut a = lane(A);
-        a.switch(S);
+        a.note_redirected(S);
         a.release(S, B, 1, Watermark::default());
         assert_eq!(a.next_due(|_, _| true), Some((S, B)));
         a.expect(S, 0);
         // What does not come by its buckets still goes to its owner.
-        assert_eq!((a.place(S), a.is_expected(S)), (Place::Elsewhere(B), true));
-        assert_eq!((a.is_parked(), a.was_given_away(S)), (false, false));
+        assert_eq!((a.place(S), a.is_expected(S)), (Place::Remote(B), true));
+        assert_eq!((a.is_parked(), a.was_released(S)), (false, false));
         a.redirect(S, A);
-        assert_eq!(a.place(S), Place::Arriving);
+        assert_eq!(a.place(S), Place::Incoming);
         a.arrive(S);
-        assert_eq!((a.place(S), a.is_expected(S)), (Place::Here, false));
+        assert_eq!((a.place(S), a.is_expected(S)), (Place::Local, false));
         a.release(S, B, 1, Watermark::default());
         assert_eq!(a.next_due(|_, _| true), None);
     }
@@ -250,12 +250,12 @@ mod tests {
         b.expect(S, 1);
         b.redirect(S, B);
         assert!(!b.may_arrive(S, 1), "a lane has yet to take what it was handed");
-        b.witness(S);
+        b.note_drained(S);
         assert!(b.may_arrive(S, 1));
         assert!(!b.may_arrive(S, 2), "the former owner knew of one more shard that moves");
         b.release(other, A, 1, Watermark::default());
         assert!(b.may_arrive(S, 2));
-        b.switch(other);
+        b.note_redirected(other);
         assert!(!b.may_arrive(S, 2), "others hold packets for a shard that is still here");
         assert_eq!(b.next_due(|_, _| true), Some((other, A)));
         assert!(b.may_arrive(S, 2));
@@ -264,9 +264,9 @@ mod tests {
     #[test]
     fn bystanders_only_change_their_mind() {
         let mut c = lane(LaneId(2));
-        assert_eq!(c.place(S), Place::Elsewhere(A));
+        assert_eq!(c.place(S), Place::Remote(A));
         c.redirect(S, B);
-        assert_eq!((c.place(S), c.was_given_away(S)), (Place::Elsewhere(B), false));
+        assert_eq!((c.place(S), c.was_released(S)), (Place::Remote(B), false));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) struct Entries {
     /// The top of the stack of free entries. The first word of a free entry's key is its link.
     free: u32,
     /// The first and the last of the graveyard, linked likewise.
-    graves: (u32, u32),
+    retired: (u32, u32),
 }
 
 impl Entries {
@@ -31,7 +31,7 @@ impl Entries {
     /// The bytes are zero, aligned to [`LINE`], exclusively this value's to access, and stay mapped
     /// while it lives. `stride` is a multiple of [`LINE`] and at least two lines.
     pub(super) unsafe fn new(base: NonNull<u8>, stride: u32, total: u32) -> Entries {
-        Entries { base, stride, fresh: 0, total, free: NONE, graves: (NONE, NONE) }
+        Entries { base, stride, fresh: 0, total, free: NONE, retired: (NONE, NONE) }
     }
 
     /// Takes an entry that no flow has used since the end of the last burst.
@@ -49,33 +49,33 @@ impl Entries {
     }
 
     /// Makes the entry free once the burst ends. References to its flow are stale from now on.
-    pub(super) fn bury(&mut self, index: u32) {
-        let (first, last) = self.graves;
+    pub(super) fn retire(&mut self, index: u32) {
+        let (first, last) = self.retired;
         let head = self.head_mut(index);
         head.kind = Kind::Free;
         head.generation = head.generation.wrapping_add(1);
         head.flags = 0;
         head.key[0] = u64::from(first);
-        self.graves = (index, if last == NONE { index } else { last });
+        self.retired = (index, if last == NONE { index } else { last });
     }
 
-    /// Lets the entries buried in this burst be taken again.
+    /// Lets the entries retired in this burst be taken again.
     #[inline]
-    pub(super) fn exhume(&mut self) {
-        let (first, last) = self.graves;
+    pub(super) fn reclaim_retired(&mut self) {
+        let (first, last) = self.retired;
         if first != NONE {
             self.head_mut(last).key[0] = u64::from(self.free);
             self.free = first;
-            self.graves = (NONE, NONE);
+            self.retired = (NONE, NONE);
         }
     }
 
-    /// Lets the entry that was buried last be taken again.
-    pub(super) fn exhume_latest(&mut self) {
-        let (first, last) = self.graves;
+    /// Lets the entry that was retired last be taken again.
+    pub(super) fn reclaim_latest(&mut self) {
+        let (first, last) = self.retired;
         if first != NONE {
             let next = self.link_of(first);
-            self.graves = if first == last { (NONE, NONE) } else { (next, last) };
+            self.retired = if first == last { (NONE, NONE) } else { (next, last) };
             self.head_mut(first).key[0] = u64::from(self.free);
             self.free = first;
         }

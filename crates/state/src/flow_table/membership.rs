@@ -53,7 +53,7 @@ impl FlowTable {
         }
         let index = self.entries.take().ok_or(TableFull)?;
         if self.index.insert(hash, index).is_err() {
-            self.entries.bury(index);
+            self.entries.retire(index);
             return Err(TableFull);
         }
         self.wheel.turn_if_idle(timer_wheel::tick(now));
@@ -107,7 +107,7 @@ impl FlowTable {
     fn alias_v6(&mut self, index: u32, hash: FlowHash, key: &FlowKey) -> Result<(), AliasError> {
         let alias = self.entries.take().ok_or(AliasError::Full)?;
         if self.index.insert(hash, alias).is_err() {
-            self.entries.bury(alias);
+            self.entries.retire(alias);
             return Err(AliasError::Full);
         }
         let head = self.entries.head_mut(alias);
@@ -133,7 +133,7 @@ impl FlowTable {
         let Some(index) = self.live(flow) else { return false };
         let entries = if self.entries.tail(index).partner == NO_PARTNER { 1 } else { 2 };
         self.end(index);
-        (0..entries).for_each(|_| self.entries.exhume_latest());
+        (0..entries).for_each(|_| self.entries.reclaim_latest());
         self.counts.expired -= 1;
         self.counts.created -= 1;
         true
@@ -165,7 +165,7 @@ impl FlowTable {
         if family == Family::V6 && partner != NO_PARTNER {
             let (words, family) = self.entries.head(partner).primary();
             self.unindex(partner, &words, family);
-            self.entries.bury(partner);
+            self.entries.retire(partner);
         }
         if slot != UNARMED {
             self.wheel.disarm(&mut WheelLinks(&mut self.entries), index);
@@ -175,7 +175,7 @@ impl FlowTable {
         }
         self.counts.live -= 1;
         self.counts.expired += 1;
-        self.entries.bury(index);
+        self.entries.retire(index);
         self.drop_states(index);
     }
 

@@ -265,5 +265,5 @@ impl Nic {
 /// from, where the directions of a flow take different ways.
 fn course(steering: &Steering, packet: &Mbuf) -> (bool, Option<Side>) {
     let Ok(headers) = Headers::parse(packet) else { return (false, None) };
-    (steering.takes_detour(packet, &headers), steering.side_apart(packet, &headers))
+    (steering.is_misdirected(packet, &headers), steering.side_apart(packet, &headers))
 }

@@ -72,7 +72,7 @@ pub enum Step {
     /// The network layer has decided: a route, a next hop, an answer.
     Routed(String),
     /// It comes back as if from outside.
-    TurnedRound,
+    Hairpin,
     /// A device took it.
     Sent(DeviceId),
     /// It served its purpose.

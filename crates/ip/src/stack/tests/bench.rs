@@ -110,7 +110,7 @@ impl Bench {
     pub(super) fn sent(&mut self, lane: usize) -> Vec<(DeviceId, Vec<u8>)> {
         let (_, out) = &mut self.lanes[lane];
         out.flush();
-        assert!(!out.has_returning());
+        assert!(!out.has_reinjected());
         std::mem::take(&mut *self.sent.lock().unwrap())
     }
 

@@ -69,7 +69,7 @@ pub(super) struct Translated {
     pub(super) ends: Ends,
     pub(super) binding: Binding,
     /// Whether the other end is inside, too.
-    pub(super) turns_round: bool,
+    pub(super) is_hairpin: bool,
     /// The mapping, if `binding` says that there is one.
     pub(super) mapping: MappingId,
 }

@@ -113,7 +113,7 @@ impl Occupancy {
         let request = Request { key, inner, remote: REMOTE, opening: None, now };
         let bound = self.nat.bind(&mut self.shard, Flows::of(&self.table), &request);
         let Ok(Bound { ends, binding, mapping, .. }) = bound else { return false };
-        let translated = Translated { ends, binding, turns_round: false, mapping };
+        let translated = Translated { ends, binding, is_hairpin: false, mapping };
         let state = FlowState {
             translated: Some(translated),
             closing: Closing::default(),

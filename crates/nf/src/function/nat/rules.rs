@@ -37,7 +37,7 @@ pub(super) enum Outbound {
     /// It is dropped.
     Refuse(DropReason),
     /// It opens a flow, which needs an external endpoint.
-    Open { inner: Endpoint, remote: Endpoint, flags: Option<u8>, turns_round: bool },
+    Open { inner: Endpoint, remote: Endpoint, flags: Option<u8>, is_hairpin: bool },
 }
 
 /// What a packet from outside without a flow is to become.
@@ -95,11 +95,11 @@ impl Rules {
             // It ends what is not there.
             return Outbound::Refuse(DropReason::TcpInvalid);
         }
-        let turns_round = self.external.contains(&remote.0);
-        if turns_round && !self.config.hairpinning {
+        let is_hairpin = self.external.contains(&remote.0);
+        if is_hairpin && !self.config.hairpinning {
             return Outbound::Refuse(DropReason::NoRoute);
         }
-        Outbound::Open { inner, remote, flags, turns_round }
+        Outbound::Open { inner, remote, flags, is_hairpin }
     }
 
     /// What is to become of a packet from outside that has no flow.

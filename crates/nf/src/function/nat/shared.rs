@@ -122,7 +122,7 @@ impl SharedNat {
         let (mut flow, outbound) = (before, packet.is_forward());
         let ends = flow.ends();
         let onward = match outbound && flow.has(TURNS_ROUND) {
-            true => Verdict::TurnRound,
+            true => Verdict::Hairpin,
             false => Verdict::Forward,
         };
         let is_passed = flow.has(PASSED);
@@ -164,12 +164,12 @@ impl SharedNat {
     /// A packet from inside that has no flow.
     fn outbound(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
         let key = packet.key();
-        let (inner, remote, flags, turns_round) = match self.rules.outbound(packet) {
+        let (inner, remote, flags, is_hairpin) = match self.rules.outbound(packet) {
             Outbound::Pass(None) => return Ok(Verdict::Forward),
             Outbound::Pass(Some(ends)) => return self.pass(cx, packet, ends),
             Outbound::Refuse(reason) => return Ok(Verdict::Drop(reason)),
-            Outbound::Open { inner, remote, flags, turns_round } => {
-                (inner, remote, flags, turns_round)
+            Outbound::Open { inner, remote, flags, is_hairpin } => {
+                (inner, remote, flags, is_hairpin)
             }
         };
         self.sweep(cx, SWEPT)?;
@@ -180,14 +180,14 @@ impl SharedNat {
                 return Ok(Verdict::Drop(reason));
             }
         };
-        if turns_round {
+        if is_hairpin {
             flow.flags |= TURNS_ROUND;
             self.count(cx, |counts| counts.hairpinned += 1)?;
         }
         if let Some(silence) = &self.silence {
             silence.forget(cx, &flow.ends().external_key(key.protocol(), key.zone()))?;
         }
-        let onward = if turns_round { Verdict::TurnRound } else { Verdict::Forward };
+        let onward = if is_hairpin { Verdict::Hairpin } else { Verdict::Forward };
         self.begin(cx, packet, flow, flags, onward)
     }
 
@@ -285,8 +285,8 @@ impl SharedNat {
 }
 
 impl NetworkFunction for SharedNat {
-    type State = ();
-    type Local = ();
+    type Flow = ();
+    type Shard = ();
 
     fn packet_set(&self) -> PacketSet {
         // Fragments come once their ports are known, and errors by the packet they are about.
@@ -304,7 +304,7 @@ impl NetworkFunction for SharedNat {
         self.flows.prefetch(packet.arrival_key(), what);
     }
 
-    fn orphan(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
+    fn non_flow(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
         let is_v4 = packet.headers().network == Network::Ipv4;
         if !is_v4 || packet.key() == FlowKey::NONE {
             return Ok(self.rules.without_flow(packet.headers()));
@@ -325,9 +325,9 @@ impl NetworkFunction for SharedNat {
         }
     }
 
-    /// Without a packet set, every packet is an orphan.
+    /// Without a packet set, no packet belongs to a flow.
     fn first(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Admission<()>> {
-        self.orphan(cx, packet).map(Admission::Pass)
+        self.non_flow(cx, packet).map(Admission::Pass)
     }
 
     fn packet(
@@ -336,7 +336,7 @@ impl NetworkFunction for SharedNat {
         packet: &mut Packet<'_>,
         (): &mut (),
     ) -> Outcome<Verdict> {
-        self.orphan(cx, packet)
+        self.non_flow(cx, packet)
     }
 
     fn periodic(&self, cx: &mut Cx<'_, ()>) -> Outcome<()> {

@@ -32,7 +32,7 @@ impl Steady<FlowState> for FirmFlows {
     fn decide(&self, packet: &Packet<'_>, state: &FlowState) -> Option<Option<Segment>> {
         let (outbound, translated) = (packet.is_forward(), state.translated.as_ref()?);
         if state.stage != Stage::Firm
-            || (outbound && translated.turns_round)
+            || (outbound && translated.is_hairpin)
             || !translated.ends.are_named_by(packet.arrival_key(), outbound)
         {
             return None;

@@ -73,7 +73,7 @@ impl World {
             table.remove(displaced);
         }
         let flow = table.insert(table.hash_of(&key), &key, rheostat_base::Time::ZERO).unwrap();
-        let translated = Translated { ends, binding, turns_round: false, mapping };
+        let translated = Translated { ends, binding, is_hairpin: false, mapping };
         let state = FlowState {
             translated: Some(translated),
             closing: Default::default(),

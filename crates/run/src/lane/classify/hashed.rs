@@ -5,7 +5,7 @@ use rheostat_base::Time;
 use rheostat_packet::{HashKind, Headers, Mbuf};
 use rheostat_steer::Side;
 
-use super::{Classifier, Found, Here, PacketInfo, PacketKind, Places};
+use super::{Classifier, Found, Owned, PacketInfo, PacketKind, Places};
 use crate::migrate::Place;
 
 impl Classifier<'_> {
@@ -17,7 +17,7 @@ impl Classifier<'_> {
         side: Side,
         burst: &[Mbuf],
         infos: &mut [PacketInfo],
-        here: &Here<'_>,
+        owned: &Owned<'_>,
     ) -> Found {
         let mut found = Found { left: Places::default(), latest: Time::ZERO };
         for (place, (packet, info)) in burst.iter().zip(infos).enumerate() {
@@ -25,12 +25,12 @@ impl Classifier<'_> {
             if packet.hash_kind() == HashKind::None
                 || packet.mark() != 0
                 || self.unusual.includes(packet.stamp())
-                || here.ownership.place(shard) != Place::Here
+                || owned.ownership.place(shard) != Place::Local
             {
                 found.left.add(place);
                 continue;
             }
-            here.loads.count(shard, packet.len());
+            owned.loads.count(shard, packet.len());
             let now = self.time.of(packet, self.now);
             found.latest = found.latest.max(now);
             *info = PacketInfo { shard, side, ..PacketInfo::unplaced(Headers::default(), now) };
@@ -55,7 +55,7 @@ impl Classifier<'_> {
                 HashKind::None => found.shard,
                 _ => self.steering.shard_of_hash(packet.hash()),
             };
-            *info = PacketInfo { shard, kind: PacketKind::Orphan, is_usual: false, ..found };
+            *info = PacketInfo { shard, kind: PacketKind::NonFlow, is_usual: false, ..found };
         }
     }
 }

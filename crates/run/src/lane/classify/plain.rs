@@ -7,7 +7,7 @@ use rheostat_packet::{FlowKey, Headers, Mbuf, usual};
 use rheostat_state::Shard;
 use rheostat_steer::Side;
 
-use super::{Classifier, Found, Here, PacketInfo, PacketKind, Places};
+use super::{Classifier, Found, Owned, PacketInfo, PacketKind, Places};
 use crate::migrate::Place;
 
 impl Classifier<'_> {
@@ -18,13 +18,13 @@ impl Classifier<'_> {
         side: Side,
         burst: &[Mbuf],
         infos: &mut [PacketInfo],
-        here: &Here<'_>,
+        owned: &Owned<'_>,
     ) -> Found {
         match (side, self.steering.reduces_keys()) {
-            (Side::Inside, false) => self.plain_from::<true, false>(burst, infos, here),
-            (Side::Outside, false) => self.plain_from::<false, false>(burst, infos, here),
-            (Side::Inside, true) => self.plain_from::<true, true>(burst, infos, here),
-            (Side::Outside, true) => self.plain_from::<false, true>(burst, infos, here),
+            (Side::Inside, false) => self.plain_from::<true, false>(burst, infos, owned),
+            (Side::Outside, false) => self.plain_from::<false, false>(burst, infos, owned),
+            (Side::Inside, true) => self.plain_from::<true, true>(burst, infos, owned),
+            (Side::Outside, true) => self.plain_from::<false, true>(burst, infos, owned),
         }
     }
 
@@ -33,11 +33,11 @@ impl Classifier<'_> {
         &self,
         burst: &[Mbuf],
         infos: &mut [PacketInfo],
-        here: &Here<'_>,
+        owned: &Owned<'_>,
     ) -> Found {
-        let mut found = self.plain_v4::<INSIDE, REDUCED>(burst, infos, here);
+        let mut found = self.plain_v4::<INSIDE, REDUCED>(burst, infos, owned);
         if !found.left.is_empty() {
-            self.plain_others::<INSIDE, REDUCED>(burst, infos, here, &mut found);
+            self.plain_others::<INSIDE, REDUCED>(burst, infos, owned, &mut found);
         }
         found
     }
@@ -49,11 +49,11 @@ impl Classifier<'_> {
         &self,
         burst: &[Mbuf],
         infos: &mut [PacketInfo],
-        here: &Here<'_>,
+        owned: &Owned<'_>,
     ) -> Found {
         let mut found = Found { left: Places::default(), latest: Time::ZERO };
         for (place, (packet, info)) in burst.iter().zip(infos).enumerate() {
-            match self.plain_one::<INSIDE, REDUCED>(packet, usual::v4, info, here) {
+            match self.plain_one::<INSIDE, REDUCED>(packet, usual::v4, info, owned) {
                 Some(now) => found.latest = found.latest.max(now),
                 None => found.left.add(place),
             }
@@ -67,14 +67,14 @@ impl Classifier<'_> {
         &self,
         burst: &[Mbuf],
         infos: &mut [PacketInfo],
-        here: &Here<'_>,
+        owned: &Owned<'_>,
         found: &mut Found,
     ) {
         let mut left = std::mem::take(&mut found.left);
         while let Some(place) = left.pop() {
             let (packet, info) = (&burst[place], &mut infos[place]);
             let usual = |packet: &Mbuf| usual::v6(packet).or_else(|| usual::tagged(packet));
-            match self.plain_one::<INSIDE, REDUCED>(packet, usual, info, here) {
+            match self.plain_one::<INSIDE, REDUCED>(packet, usual, info, owned) {
                 Some(now) => found.latest = found.latest.max(now),
                 None => found.left.add(place),
             }
@@ -88,7 +88,7 @@ impl Classifier<'_> {
         packet: &Mbuf,
         usual: impl Fn(&Mbuf) -> Option<(Headers, FlowKey)>,
         info: &mut PacketInfo,
-        here: &Here<'_>,
+        owned: &Owned<'_>,
     ) -> Option<Time> {
         // A hash covers ports unless keys have none.
         let is_plain = if REDUCED { packet.mark() == 0 } else { packet.is_plain() };
@@ -104,11 +104,11 @@ impl Classifier<'_> {
         }
         debug_assert_eq!(packet.hash_kind(), self.steering.kind_of(&key));
         let shard = self.steering.shard_of_hash(packet.hash());
-        let Shard { table, .. } = here.shards.get(shard)?;
-        debug_assert_eq!(here.ownership.place(shard), Place::Here, "a shard here is owned");
+        let Shard { table, .. } = owned.shards.get(shard)?;
+        debug_assert_eq!(owned.ownership.place(shard), Place::Local, "a shard owned is owned");
         let hash = self.hasher.hash(&key);
         table.prefetch(hash);
-        here.loads.count(shard, packet.len());
+        owned.loads.count(shard, packet.len());
         let now = self.time.of(packet, self.now);
         let (forward, kind, is_usual) = (INSIDE, PacketKind::Flow, true);
         *info = PacketInfo { headers, key, hash, now, shard, side, forward, kind, is_usual };

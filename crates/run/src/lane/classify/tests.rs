@@ -107,39 +107,39 @@ fn arp() -> Vec<u8> {
 fn without_a_set_every_packet_is_an_orphan_where_its_tuple_would_be() {
     let tuple = classify(PacketSet::five_tuple(), &udp());
     assert_eq!(tuple.kind, PacketKind::Flow);
-    let orphan = classify(PacketSet::NONE, &udp());
-    assert_eq!(orphan.kind, PacketKind::Orphan);
-    assert_eq!((orphan.shard, orphan.key, orphan.side), (tuple.shard, tuple.key, tuple.side));
+    let non_flow = classify(PacketSet::NONE, &udp());
+    assert_eq!(non_flow.kind, PacketKind::NonFlow);
+    assert_eq!((non_flow.shard, non_flow.key, non_flow.side), (tuple.shard, tuple.key, tuple.side));
     // No other packet is waited for: each goes by what it has.
     let fragment = frame(Transport::Protocol(17), Some((8, true)));
     for frame in [fragment.clone(), unreachable(), arp()] {
-        assert_eq!(classify(PacketSet::NONE, &frame).kind, PacketKind::Orphan);
+        assert_eq!(classify(PacketSet::NONE, &frame).kind, PacketKind::NonFlow);
     }
     assert_ne!(classify(PacketSet::NONE, &arp()).shard, ShardId(0));
     // With ports, they are what flows would have.
     let set = PacketSet::none_with_ports();
     assert_eq!(classify(set, &fragment).kind, PacketKind::Fragment);
     let error = classify(set, &unreachable());
-    assert_eq!((error.kind, error.key), (PacketKind::Orphan, tuple.key));
+    assert_eq!((error.kind, error.key), (PacketKind::NonFlow, tuple.key));
 }
 
 #[test]
-fn packets_of_other_protocols_are_orphans_beside_flows() {
+fn packets_of_other_protocols_have_no_flow_beside_those_that_have() {
     let tcp = PacketSet::five_tuple().only(Protocols::TCP);
     let both = PacketSet::five_tuple().only(Protocols::TCP_UDP);
     for frame in [udp(), unreachable()] {
-        let (plain, orphan) = (classify(PacketSet::five_tuple(), &frame), classify(tcp, &frame));
-        assert_eq!((orphan.kind, orphan.shard), (PacketKind::Orphan, plain.shard));
+        let (plain, non_flow) = (classify(PacketSet::five_tuple(), &frame), classify(tcp, &frame));
+        assert_eq!((non_flow.kind, non_flow.shard), (PacketKind::NonFlow, plain.shard));
         assert_eq!(classify(both, &frame).kind, plain.kind);
     }
-    assert_eq!(classify(tcp, &arp()).kind, PacketKind::Orphan);
+    assert_eq!(classify(tcp, &arp()).kind, PacketKind::NonFlow);
 }
 
 /// As ever, where all packets with a tuple have flows: what has none comes to the first shard.
 #[test]
 fn frames_without_ip_stay_on_the_first_shard_beside_whole_sets() {
     let info = classify(PacketSet::five_tuple(), &arp());
-    assert_eq!((info.kind, info.shard), (PacketKind::Orphan, ShardId(0)));
+    assert_eq!((info.kind, info.shard), (PacketKind::NonFlow, ShardId(0)));
     assert_eq!((info.key, info.side), (FlowKey::NONE, Side::Inside));
 }
 
@@ -251,9 +251,9 @@ fn plain_packets_are_found_out_about_as_others_are() {
             let shards = shards_of(LaneId(0), &owners, hasher);
             let ownership = Ownership::new(LaneId(0), owners);
             let loads = ShardLoads::new(128, LoadReporting::Shards);
-            let here = Here { ownership: &ownership, shards: &shards, loads: &loads };
+            let owned = Owned { ownership: &ownership, shards: &shards, loads: &loads };
             let mut infos = [PacketInfo::default(); 8];
-            let found = by.plain(side, &burst, &mut infos, &here);
+            let found = by.plain(side, &burst, &mut infos, &owned);
             for (place, packet) in burst.iter().enumerate() {
                 assert_eq!(found.left.contains(place), !plain.contains(&place), "{place}");
                 if !found.left.contains(place) {

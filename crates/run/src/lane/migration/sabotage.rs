@@ -5,16 +5,16 @@ use rheostat_base::{LaneId, ShardId};
 use rheostat_packet::HashKind;
 
 use super::scene::{A, B, C, Scene, shard};
-use crate::handoff::Parcel;
+use crate::handoff::Control;
 use crate::invariant::Violation;
 
 /// A packet takes the way over lane C; the owner waits for so many lanes to switch.
-fn by_way_of_a_third(switches: u16) -> Vec<Violation> {
+fn by_way_of_a_third(redirects: u16) -> Vec<Violation> {
     let mut scene = Scene::new(false);
     scene.expect();
     scene.poll(B);
     // The commands to A and C are under way, and C is slow.
-    scene.release(switches);
+    scene.release(redirects);
     scene.poll(A);
     scene.arrive(C, 1);
     scene.poll(C);
@@ -60,16 +60,16 @@ fn an_owner_that_does_not_wait_for_its_queue_lets_packets_pass() {
 /// Packets reach their owner, A, by way of C, since the device places them by the buckets of another shard; then
 /// that one moves from C to B, and A is slow. Before B looks whether the shard has come, `meddle` has its way.
 fn over_a_bucket_that_moves(kind: HashKind, meddle: impl FnOnce(&mut Scene)) -> Vec<Violation> {
-    let mut scene = Scene::by_detour(kind);
+    let mut scene = Scene::misdirecting(kind);
     // More than A takes at once.
     scene.arrive(C, 40);
-    scene.expect_detour();
+    scene.expect_misdirected();
     scene.poll(B);
     // The table leads to B now.
     scene.arrive(B, 1);
     scene.poll(B);
-    scene.release_detour();
-    scene.lanes[A].heed_commands();
+    scene.release_misdirected();
+    scene.lanes[A].apply_commands();
     scene.poll(C);
     scene.poll(C);
     meddle(&mut scene);
@@ -90,8 +90,8 @@ fn a_device_whose_packets_do_not_tell_their_bucket_lets_them_pass() {
 fn an_heir_that_does_not_wait_for_those_between_lets_packets_pass() {
     let passed = over_a_bucket_that_moves(HashKind::Addresses, |scene| {
         // The word of A, before A has taken anything; its own comes to nobody.
-        let detour = scene.detour;
-        scene.lanes[C].handoff.post(LaneId(B as u16), Parcel::Taken(detour));
+        let misdirected = scene.misdirected;
+        scene.lanes[C].handoff.send_control(LaneId(B as u16), Control::Drained(misdirected));
         scene.poll(B);
         scene.poll(A);
         scene.poll(A);
@@ -101,15 +101,15 @@ fn an_heir_that_does_not_wait_for_those_between_lets_packets_pass() {
 }
 
 /// The flow's shard changes places with that by whose buckets its packets come. The oldest packet comes to C, before
-/// C has switched or after; younger ones to A, more than it takes at once, so that the flow's shard leaves it last.
+/// C has redirected or after; younger ones to A, more than it takes at once, so that the flow's shard leaves it last.
 fn two_that_change_places(has_switched: bool) -> Vec<Violation> {
-    let mut scene = Scene::by_detour(HashKind::Addresses);
+    let mut scene = Scene::misdirecting(HashKind::Addresses);
     scene.expect_swap();
     scene.poll(A);
     scene.poll(C);
     if has_switched {
         scene.switch_swap(C);
-        scene.lanes[C].heed_commands();
+        scene.lanes[C].apply_commands();
     }
     scene.arrive(C, 1);
     scene.poll(C);
@@ -122,7 +122,7 @@ fn two_that_change_places(has_switched: bool) -> Vec<Violation> {
     scene.poll(B);
     scene.poll(C);
     scene.poll(A);
-    // Now C knows that all have switched, and lets the one shard go; A has the other still.
+    // Now C knows that all have redirected, and lets the one shard go; A has the other still.
     scene.poll(C);
     scene.poll(B);
     scene.poll(A);
@@ -197,9 +197,9 @@ fn a_box_that_is_lost_is_named() {
     let mut shard = ShardId(0);
     let lost = with_a_packet_on_hold(|scene| {
         shard = scene.shard;
-        let mut parcels = 0;
-        scene.lanes[B].handoff.take(8, |_| parcels += 1);
-        assert_eq!(parcels, 1, "the box was on its way");
+        let mut messages = 0;
+        scene.lanes[B].handoff.take(8, |_| messages += 1);
+        assert_eq!(messages, 1, "the box was on its way");
     });
     let stranded = Violation::Stranded { lane: B, packets: 1 };
     let unowned = Violation::Ownership { shard, owners: 0 };
@@ -221,7 +221,9 @@ fn a_second_box_is_named() {
 fn a_second_box_is_not_taken() {
     with_a_packet_on_hold(|scene| {
         let second = shard(scene.shard);
-        scene.lanes[A].handoff.post(LaneId(C as u16), Parcel::Shard { shard: second, heeded: 0 });
+        scene.lanes[A]
+            .handoff
+            .send_control(LaneId(C as u16), Control::Shard { shard: second, ownership_epoch: 0 });
         scene.poll(C);
     });
 }

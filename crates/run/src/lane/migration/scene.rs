@@ -118,13 +118,13 @@ impl TxQueue for Queue {
     }
 }
 
-/// Three lanes; the first has the flow's shard, and all others unless packets take a detour.
+/// Three lanes; the first has the flow's shard, and all others unless packets are misdirected.
 pub(super) struct Scene {
     pub(super) lanes: Vec<Lane>,
     pub(super) queues: Vec<Queue>,
     orders: Vec<MoverMailbox>,
     pub(super) shard: ShardId,
-    pub(super) detour: ShardId,
+    pub(super) misdirected: ShardId,
     pub(super) pool: Mempool,
     pub(super) arrived: u64,
 }
@@ -152,9 +152,9 @@ impl Scene {
         })
     }
 
-    /// A scene whose device places the packets by the buckets of another shard, [`Scene::detour`], which lane C
+    /// A scene whose device places the packets by the buckets of another shard, [`Scene::misdirected`], which lane C
     /// has, and says that its hash covers `kind`.
-    pub(super) fn by_detour(kind: HashKind) -> Scene {
+    pub(super) fn misdirecting(kind: HashKind) -> Scene {
         Scene::with(Queue { kind: Some(kind), ..Queue::default() }, |_| Box::new(Ordered))
     }
 
@@ -181,13 +181,13 @@ impl Scene {
         cache.free(packet);
         drop(cache);
 
-        let detour = ShardId(shard_id.0 ^ 1);
-        let (hash, owner_of_detour) = match queue.kind {
-            Some(_) => (u32::from(detour.0), C),
+        let misdirected = ShardId(shard_id.0 ^ 1);
+        let (hash, owner_of_misdirected) = match queue.kind {
+            Some(_) => (u32::from(misdirected.0), C),
             None => (hash, A),
         };
         let mut owners = vec![LaneId(A as u16); 4];
-        owners[detour.index()] = LaneId(owner_of_detour as u16);
+        owners[misdirected.index()] = LaneId(owner_of_misdirected as u16);
         let Queue { lies, receipts, kind, .. } = queue;
         let queue = || Queue { lies, hash, kind, receipts: receipts.clone(), ..Queue::default() };
         let queues: Vec<_> = (0..3).map(|_| queue()).collect();
@@ -218,7 +218,7 @@ impl Scene {
             lanes.push(lane);
             orders.push(mover);
         }
-        Scene { lanes, queues, orders, shard: shard_id, detour, pool, arrived: 0 }
+        Scene { lanes, queues, orders, shard: shard_id, misdirected, pool, arrived: 0 }
     }
 
     /// Packets of the flow arrive at the queue of a lane, the next so many.
@@ -239,41 +239,41 @@ impl Scene {
     pub(super) fn expect(&mut self) {
         let from = LaneId(A as u16);
         let (shard, sent) = (self.shard, Time::ZERO);
-        self.order(B, Command::Expect { shard, witnesses: 1, sent });
+        self.order(B, Command::Expect { shard, pending_acks: 1, sent });
         self.order(B, Command::Redirect { shard, from, to: LaneId(B as u16) });
     }
 
     /// The shard by whose buckets packets come is to move from C to B.
-    pub(super) fn expect_detour(&mut self) {
-        let (shard, from, sent) = (self.detour, LaneId(C as u16), Time::ZERO);
-        self.order(B, Command::Expect { shard, witnesses: 1, sent });
+    pub(super) fn expect_misdirected(&mut self) {
+        let (shard, from, sent) = (self.misdirected, LaneId(C as u16), Time::ZERO);
+        self.order(B, Command::Expect { shard, pending_acks: 1, sent });
         self.order(B, Command::Redirect { shard, from, to: LaneId(B as u16) });
     }
 
     /// The shard by whose buckets packets come, and the flow's own, are to change places: one goes from C to A, the
     /// other from A to C.
     pub(super) fn expect_swap(&mut self) {
-        let (witnesses, sent) = (1, Time::ZERO);
-        self.order(A, Command::Expect { shard: self.detour, witnesses, sent });
-        self.order(C, Command::Expect { shard: self.shard, witnesses, sent });
+        let (pending_acks, sent) = (1, Time::ZERO);
+        self.order(A, Command::Expect { shard: self.misdirected, pending_acks, sent });
+        self.order(C, Command::Expect { shard: self.shard, pending_acks, sent });
     }
 
     /// What lane `lane` is told once no packet can be placed by the old entries.
     pub(super) fn switch_swap(&mut self, lane: usize) {
         let [a, c] = [A, C].map(|lane| LaneId(lane as u16));
-        for (shard, from, to) in [(self.detour, c, a), (self.shard, a, c)] {
+        for (shard, from, to) in [(self.misdirected, c, a), (self.shard, a, c)] {
             let command = match from.index() == lane {
-                true => Command::Release { shard, to, switches: 2 },
+                true => Command::Release { shard, to, redirects: 2 },
                 false => Command::Redirect { shard, from, to },
             };
             self.order(lane, command);
         }
     }
 
-    pub(super) fn release_detour(&mut self) {
-        let (shard, from, to) = (self.detour, LaneId(C as u16), LaneId(B as u16));
+    pub(super) fn release_misdirected(&mut self) {
+        let (shard, from, to) = (self.misdirected, LaneId(C as u16), LaneId(B as u16));
         self.order(A, Command::Redirect { shard, from, to });
-        self.order(C, Command::Release { shard, to, switches: 2 });
+        self.order(C, Command::Release { shard, to, redirects: 2 });
     }
 
     pub(super) fn redirect(&mut self) {
@@ -281,8 +281,8 @@ impl Scene {
         self.order(C, Command::Redirect { shard: self.shard, from, to });
     }
 
-    pub(super) fn release(&mut self, switches: u16) {
-        self.order(A, Command::Release { shard: self.shard, to: LaneId(B as u16), switches });
+    pub(super) fn release(&mut self, redirects: u16) {
+        self.order(A, Command::Release { shard: self.shard, to: LaneId(B as u16), redirects });
     }
 
     pub(super) fn finish(mut self) -> Vec<Violation> {

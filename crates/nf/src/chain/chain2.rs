@@ -16,10 +16,10 @@ use crate::verdict::{Ending, Outcome, Verdict};
 
 /// Packets from inside pass `A` and then `B`, packets from outside `B` and then `A`.
 #[derive(Debug)]
-pub struct Then<A, B>(pub A, pub B);
+pub struct Chain2<A, B>(pub A, pub B);
 
-impl<A: Chain, B: Chain> Chain for Then<A, B> {
-    type Local = (A::Local, B::Local);
+impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
+    type Shard = (A::Shard, B::Shard);
     /// `None` for a chain that did not get to see the flow's first packet.
     type States = (Option<A::States>, Option<B::States>);
     type Saved = (A::Saved, B::Saved);
@@ -100,7 +100,7 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
         self.0.translation().or_else(|| self.1.translation())
     }
 
-    fn local(&self, shard: ShardInfo) -> Self::Local {
+    fn local(&self, shard: ShardInfo) -> Self::Shard {
         (self.0.local(shard.clone()), self.1.local(shard))
     }
 
@@ -111,7 +111,7 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
     #[inline]
     fn first(
         &self,
-        (a, b): &mut Self::Local,
+        (a, b): &mut Self::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<(Self::States, Verdict)> {
@@ -147,7 +147,7 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
 
     fn discarded(
         &self,
-        (local_a, local_b): &mut Self::Local,
+        (local_a, local_b): &mut Self::Shard,
         scope: &mut Scope<'_>,
         (a, b): Self::States,
     ) {
@@ -164,7 +164,7 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
     #[inline]
     fn packet(
         &self,
-        (a, b): &mut Self::Local,
+        (a, b): &mut Self::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
         flow: &mut FlowMut<'_>,
@@ -208,7 +208,7 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
 
     fn ended(
         &self,
-        (a, b): &mut Self::Local,
+        (a, b): &mut Self::Shard,
         scope: &mut Scope<'_>,
         flow: &mut FlowMut<'_>,
         ending: Ending,
@@ -221,30 +221,30 @@ impl<A: Chain, B: Chain> Chain for Then<A, B> {
         self.0.ends_with_run() || self.1.ends_with_run()
     }
 
-    fn orphan(
+    fn non_flow(
         &self,
-        (a, b): &mut Self::Local,
+        (a, b): &mut Self::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Verdict> {
         match packet.side() {
-            Side::Inside => match self.0.orphan(a, scope, packet)? {
-                Verdict::Forward => self.1.orphan(b, scope, packet),
+            Side::Inside => match self.0.non_flow(a, scope, packet)? {
+                Verdict::Forward => self.1.non_flow(b, scope, packet),
                 verdict => Ok(verdict),
             },
-            Side::Outside => match self.1.orphan(b, scope, packet)? {
-                Verdict::Forward => self.0.orphan(a, scope, packet),
+            Side::Outside => match self.1.non_flow(b, scope, packet)? {
+                Verdict::Forward => self.0.non_flow(a, scope, packet),
                 verdict => Ok(verdict),
             },
         }
     }
 
-    fn periodic(&self, (a, b): &mut Self::Local, scope: &mut Scope<'_>) -> Outcome<()> {
+    fn periodic(&self, (a, b): &mut Self::Shard, scope: &mut Scope<'_>) -> Outcome<()> {
         self.0.periodic(a, scope)?;
         self.1.periodic(b, scope)
     }
 
-    fn figures(&self, (a, b): &Self::Local, figures: &mut Figures) {
+    fn figures(&self, (a, b): &Self::Shard, figures: &mut Figures) {
         self.0.figures(a, figures);
         self.1.figures(b, figures);
     }

@@ -11,9 +11,9 @@ use rheostat_io::RxQueue;
 
 /// The last departure of each shard that has ever left.
 #[derive(Debug, Default)]
-pub(crate) struct Departures(HashMap<ShardId, Box<[Option<u32>]>>);
+pub(crate) struct ReleaseStamps(HashMap<ShardId, Box<[Option<u32>]>>);
 
-impl Departures {
+impl ReleaseStamps {
     /// Notes that a shard leaves now.
     pub(crate) fn note(&mut self, shard: ShardId, queues: &[Box<dyn RxQueue>]) {
         let stamps = queues.iter().map(|queue| queue.stamp_now());

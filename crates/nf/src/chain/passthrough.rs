@@ -13,10 +13,10 @@ use crate::verdict::{Ending, Outcome, Verdict};
 
 /// Forwards every packet and keeps no flows.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Empty;
+pub struct Passthrough;
 
-impl Chain for Empty {
-    type Local = ();
+impl Chain for Passthrough {
+    type Shard = ();
     type States = ();
     type Saved = ();
     type Journal = AtOnce;
@@ -81,7 +81,7 @@ impl Chain for Empty {
     }
 
     #[inline]
-    fn orphan(&self, (): &mut (), _: &mut Scope<'_>, _: &mut Packet<'_>) -> Outcome<Verdict> {
+    fn non_flow(&self, (): &mut (), _: &mut Scope<'_>, _: &mut Packet<'_>) -> Outcome<Verdict> {
         Ok(Verdict::Forward)
     }
 

@@ -1,7 +1,7 @@
-//! Presents packets to a chain: those of known flows, the first ones of new flows, and those of no flow.
+//! Executes a chain on packets: those of known flows, the first ones of new flows, and those of no flow.
 //!
-//! What has to be done first, and cannot be done in the middle of a transaction, is asked for ([`Blocked`]); then the packet is
-//! presented again.
+//! What has to be done first, and cannot be done in the middle of a transaction, is requests for ([`Blocked`]); then the chain is
+//! executed again.
 
 use rheostat_base::DropReason;
 use rheostat_packet::{FlowKey, Mbuf};
@@ -14,7 +14,7 @@ use super::ChainService;
 use super::blocked::{Blocked, Head, Room};
 use super::journal::Journal;
 use crate::chain::Chain;
-use crate::cx::{Asked, DEFAULT_LIFETIME, Scope};
+use crate::cx::{DEFAULT_LIFETIME, Requests, Scope};
 use crate::verdict::{Ending, Outcome, Verdict};
 
 impl<C: Chain> ChainService<C> {
@@ -28,7 +28,7 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Outcome<Verdict> {
-        let verdict = match self.present(packet, info, probe, &Head::default(), shards, out) {
+        let verdict = match self.execute(packet, info, probe, &Head::default(), shards, out) {
             Ok(verdict) => Ok(verdict),
             Err(blocked) => self.evaluate_again(blocked, packet, info, probe, shards, out),
         };
@@ -53,16 +53,16 @@ impl<C: Chain> ChainService<C> {
             if let Some(verdict) = self.resolve(blocked, info, &mut head, shards, out) {
                 return verdict;
             }
-            match self.present(packet, info, probe, &head, shards, out) {
+            match self.execute(packet, info, probe, &head, shards, out) {
                 Ok(verdict) => return Ok(verdict),
                 Err(other) => blocked = other,
             }
         }
     }
 
-    /// Presents a packet once.
+    /// Executes the chain on a packet once.
     #[inline(always)]
-    pub(super) fn present(
+    pub(super) fn execute(
         &mut self,
         packet: &mut Mbuf,
         info: &PacketInfo,
@@ -73,22 +73,22 @@ impl<C: Chain> ChainService<C> {
     ) -> Result<Verdict, Blocked> {
         let verdict = match info.kind {
             PacketKind::Flow | PacketKind::IcmpError => {
-                match self.present_known(packet, info, probe, shards, out)? {
+                match self.execute_known(packet, info, probe, shards, out)? {
                     Some(verdict) => verdict,
                     None if info.kind == PacketKind::IcmpError && !head.restarted => {
-                        self.present_orphan(packet, info, shards, out)?
+                        self.execute_non_flow(packet, info, shards, out)?
                     }
-                    None => self.present_first(packet, info, head, shards, out)?,
+                    None => self.execute_first(packet, info, head, shards, out)?,
                 }
             }
-            PacketKind::Orphan | PacketKind::Fragment => {
-                self.present_orphan(packet, info, shards, out)?
+            PacketKind::NonFlow | PacketKind::Fragment => {
+                self.execute_non_flow(packet, info, shards, out)?
             }
         };
         match verdict {
-            // Only a packet of a known flow can restart it, and only one from inside turns round.
+            // Only a packet of a known flow can restart it, and only one from inside is a hairpin.
             Verdict::Restart => Err(Blocked::Abort),
-            Verdict::TurnRound if info.side == Side::Outside => Err(Blocked::Abort),
+            Verdict::Hairpin if info.side == Side::Outside => Err(Blocked::Abort),
             verdict => Ok(verdict),
         }
     }
@@ -102,7 +102,7 @@ impl<C: Chain> ChainService<C> {
         }
     }
 
-    fn present_orphan(
+    fn execute_non_flow(
         &mut self,
         packet: &mut Mbuf,
         info: &PacketInfo,
@@ -113,15 +113,15 @@ impl<C: Chain> ChainService<C> {
         let id = info.shard;
         let (_, local) = shards.get_mut(id).expect("packets run where their shard is").split();
         // There is no flow to ask anything for.
-        let (now, asked) = (info.now, &mut Asked::default());
-        let scope = &mut Scope { now, shard: id, asked, outbox, pool: out.pool(), flows: None };
-        let outcome = chain.orphan(local, scope, &mut journal.packet(packet, info));
+        let (now, requests) = (info.now, &mut Requests::default());
+        let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows: None };
+        let outcome = chain.non_flow(local, scope, &mut journal.packet(packet, info));
         outcome.map_err(|abort| self.reason_for(abort))
     }
 
-    /// Presents a packet of a flow in the table; `None` when the flow is not there.
+    /// Executes the chain on a packet of a flow in the table; `None` when the flow is not there.
     #[inline(always)]
-    fn present_known(
+    fn execute_known(
         &mut self,
         packet: &mut Mbuf,
         info: &PacketInfo,
@@ -145,11 +145,11 @@ impl<C: Chain> ChainService<C> {
         if is_ordered(info) && flow.note_arrival(info.forward, packet.device(), packet.stamp()) {
             journal.late(out.counters());
         }
-        let mut asked = Asked::default();
+        let mut requests = Requests::default();
         let scope = &mut Scope {
             now,
             shard: shard_id,
-            asked: &mut asked,
+            requests: &mut requests,
             outbox,
             pool: out.pool(),
             flows: None,
@@ -160,21 +160,21 @@ impl<C: Chain> ChainService<C> {
             Ok(verdict) => verdict,
             Err(abort) => return Err(self.reason_for(abort)),
         };
-        if let Some(deadline) = asked.deadline {
+        if let Some(deadline) = requests.deadline {
             flow.set_deadline(deadline);
         }
-        if let Some(evictable) = asked.evictable {
+        if let Some(evictable) = requests.evictable {
             journal.evictable(shard_id, &mut flow, evictable);
         }
-        if asked.close {
+        if requests.close {
             *closing = Some((shard_id, flow.id(), now));
         }
         Ok(Some(verdict))
     }
 
-    /// Presents a packet as the first of its flow, and makes the flow if all functions admit it.
+    /// Executes the chain on a packet as the first of its flow, and makes the flow if all functions admit it.
     #[inline(never)]
-    fn present_first(
+    fn execute_first(
         &mut self,
         packet: &mut Mbuf,
         info: &PacketInfo,
@@ -191,10 +191,10 @@ impl<C: Chain> ChainService<C> {
                 return Err(Blocked::Due);
             }
         }
-        let mut asked = Asked::default();
+        let mut requests = Requests::default();
         (outbox.alias, outbox.displaced) = (None, None);
         let (flows, pool) = (Some(&*table), out.pool());
-        let scope = &mut Scope { now, shard: id, asked: &mut asked, outbox, pool, flows };
+        let scope = &mut Scope { now, shard: id, requests: &mut requests, outbox, pool, flows };
         let first = chain.first(local, scope, &mut journal.packet(packet, info));
         let alias = outbox.alias.take();
         if !C::SHARED
@@ -206,7 +206,7 @@ impl<C: Chain> ChainService<C> {
             Ok(first) => first,
             Err(abort) => return Err(self.reason_for(abort)),
         };
-        let is_admitted = !matches!(verdict, Verdict::Drop(_)) && asked.needs_flow;
+        let is_admitted = !matches!(verdict, Verdict::Drop(_)) && requests.needs_flow;
         let made = match is_admitted {
             true => self.insert(info, alias, head, shards, out)?,
             false => None,
@@ -214,22 +214,22 @@ impl<C: Chain> ChainService<C> {
         let ChainService { chain, outbox, journal, closing, .. } = self;
         let (table, local) = shards.get_mut(id).expect("packets run where their shard is").split();
         let Some(mut entry) = made.and_then(|flow| table.flow(flow)) else {
-            let (asked, pool) = (&mut asked, out.pool());
-            let scope = &mut Scope { now, shard: id, asked, outbox, pool, flows: None };
+            let (requests, pool) = (&mut requests, out.pool());
+            let scope = &mut Scope { now, shard: id, requests, outbox, pool, flows: None };
             chain.discarded(local, scope, states);
             let passes = !is_admitted || chain.passes_without_entry();
             return Ok(if passes { verdict } else { Verdict::Drop(DropReason::TableFull) });
         };
         journal.created(id, entry.id(), out.counters());
         chain.install(&mut entry, states);
-        entry.set_deadline(asked.deadline.unwrap_or(now + DEFAULT_LIFETIME));
+        entry.set_deadline(requests.deadline.unwrap_or(now + DEFAULT_LIFETIME));
         if is_ordered(info) {
             entry.note_arrival(info.forward, packet.device(), packet.stamp());
         }
-        if let Some(evictable) = asked.evictable {
+        if let Some(evictable) = requests.evictable {
             journal.evictable(id, &mut entry, evictable);
         }
-        if asked.close {
+        if requests.close {
             *closing = Some((id, entry.id(), now));
         }
         Ok(verdict)
