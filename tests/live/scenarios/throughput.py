@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 from expect import expect, expect_success
 from place import Place
@@ -13,6 +14,8 @@ TCP_BYTES = 16 << 20
 #: UDP so slowly that a socket's buffer holds what comes in a third of a second in which nobody reads it; and the share
 #: that may be lost all the same.
 UDP_RATE, UDP_PACKETS, UDP_LENGTH, UDP_LOSS_PERCENT = "2M", 400, 1200, 2.0
+#: How often a server is asked that closes its socket between two tests.
+ATTEMPTS = 10
 
 
 def tcp(place: Place) -> None:
@@ -35,8 +38,13 @@ def udp(place: Place) -> None:
 
 def iperf(place: Place, *options: str) -> dict:
     command = ("iperf3", "-J", "-c", place.address, "-p", str(IPERF_PORT), *options)
-    done = place.client.run(*command, patience=place.patience)
-    report = json.loads(done.stdout) if done.stdout else {}
+    for _ in range(ATTEMPTS):
+        done = place.client.run(*command, patience=place.patience)
+        report = json.loads(done.stdout) if done.stdout else {}
+        # Its server listens anew after each test, and resets who has connected meanwhile.
+        if not any(reason in report.get("error", "") for reason in ("reset by peer", "refused")):
+            break
+        time.sleep(0.2)
     expect("error" not in report, f"iperf3: {report.get('error')}")
     expect_success(done)
     return report
