@@ -102,6 +102,9 @@ fn a_mix_leaves_the_same_from_any_number_of_lanes() {
         [compare("mix", ethernet, routed, mix), compare("mix", ethernet, watched, mix)];
     assert!(one.counters.sent > 10_000, "{:?}", one.counters);
     assert!(watched.figures.get("antiddos_flows") >= 300, "{:?}", watched.figures);
+    // Behind addresses, too, a transaction is of many packets.
+    let (transactions, received) = (watched.figures.get("transactions"), watched.counters.received);
+    assert!(transactions * 4 < received, "{transactions} transactions for {received} packets");
     // Towards the gateway, from the interface.
     for packet in &one.sent {
         assert_eq!(packet.bytes[6..12], [2, 0, 0, 0, 0, 1]);

@@ -1,4 +1,4 @@
-//! The order of packets that take a detour, when nothing presses.
+//! Deterministic replay: holds a packet that reaches its flow through another lane until every earlier packet is done.
 //!
 //! Fragments and ICMP errors reach the owner of their flow by way of another lane, and may be overtaken
 //! by packets of the same flow. On a live network that is in the nature of things. A capture that is read

@@ -214,7 +214,7 @@ impl<C: Chain> ChainService<C> {
     }
 
     /// Does with the packet at `place` what the chain has decided, or the network layer before it.
-    #[inline]
+    #[inline(always)]
     fn apply_verdict(
         &mut self,
         packet: Mbuf,
@@ -223,22 +223,9 @@ impl<C: Chain> ChainService<C> {
         verdict: Outcome<Verdict>,
         out: &mut Output,
     ) {
-        let Some(&admission) = self.admissions.get(place) else {
-            return self.apply_chain_verdict(packet, side, verdict, out);
-        };
-        match (admission, verdict) {
-            (Admission::Through(path), Ok(Verdict::Forward | Verdict::Send(_))) => {
-                self.depart(packet, path, out);
-            }
-            (Admission::Through(path), Ok(Verdict::Drop(DropReason::NoMapping)))
-                if path.leads_home() =>
-            {
-                self.deliver(packet, path, out);
-            }
-            (Admission::Through(_), verdict) => {
-                self.apply_chain_verdict(packet, side, verdict, out)
-            }
-            (admission, _) => self.end_here(packet, admission, out),
+        match self.admissions.get(place) {
+            None => self.apply_chain_verdict(packet, side, verdict, out),
+            Some(&admission) => self.apply_routed_verdict(packet, side, admission, verdict, out),
         }
     }
 
@@ -321,10 +308,10 @@ impl<C: Chain> Service for ChainService<C> {
     }
 
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
-        self.admit(batch, out);
         if !C::STATEFUL {
-            return self.forward_first(batch.len(), 0, batch, out);
+            return self.relay(batch, out);
         }
+        self.admit(batch, out);
         let mut probes = std::mem::take(&mut self.probes);
         probe::all(batch.found(), shards, &mut probes);
         out.end_stage(BurstStage::Probe);

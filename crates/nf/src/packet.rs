@@ -6,7 +6,7 @@ use rheostat_base::{DeviceId, Time};
 use rheostat_packet::wire::tcp::TcpSegment;
 use rheostat_packet::wire::{
     End, Ipv4Packet, Ipv4PacketMut, Ipv6Packet, Ipv6PacketMut, Quoted, Rewrite, RewriteError,
-    protocol, replace_endpoint,
+    replace_endpoint,
 };
 use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, tuple};
 use rheostat_run::{PacketInfo, PacketKind};
@@ -274,16 +274,6 @@ impl<'a> Packet<'a> {
         // Not behind the end of the packet, where link padding or an attacker's bytes may lie.
         let end = self.data().len().min(self.headers().end as usize);
         TcpSegment::new(self.data().get(usize::from(self.headers().l4)..end)?).ok()
-    }
-
-    /// The TCP header of a packet on the fast path ([`Steady`](crate::Steady)), which is known to be whole; otherwise as
-    /// [`Packet::tcp`], which asks for more.
-    #[inline(always)]
-    pub fn usual_tcp(&self) -> Option<TcpSegment<'_>> {
-        debug_assert!(self.info.is_usual, "the packet is not on the fast path");
-        let headers = self.headers();
-        let has_header = headers.protocol == protocol::TCP;
-        TcpSegment::new(self.data().get(usize::from(headers.l4)..).filter(|_| has_header)?).ok()
     }
 
     /// The type of an ICMP or ICMPv6 message, if the packet is one.

@@ -19,14 +19,14 @@
 //!
 //! What is not usual is put aside where it is noticed, and rejoins the others behind the stage that deals with it:
 //!
-//! - Packets of IPv6, with tags, options, extension headers, of ICMP or of no IP, and those from devices that carry both
+//! - Packets with several tags, options or extension headers, of ICMP or of no IP, and those from devices that carry both
 //!   directions: parsed behind the loop of classify (`classify.rs`), and sorted by owner (`reception.rs`).
 //! - Packets of shards that other lanes own go to these over rings (`handoff`), and are run there at the start of a poll;
 //!   those of a shard that is on its way here are held until it comes (`migration.rs`).
 //! - Fragments first visit the shard where their datagram meets (`fragments.rs`), behind all other packets of the poll.
 //! - Hairpins (`hairpin.rs`) and those that a pool is done with (`completion.rs`) come behind those.
 //! - Packets that a function's fast path does not decide about, first packets of flows among them, are run by the general
-//!   handlers, in their turn (`chain_service/presentation.rs`). For tests, [`Unusual`] sends any share of all packets there.
+//!   handlers, in their turn (`chain_service/execution.rs`). For tests, [`Unusual`] sends any share of all packets there.
 //!
 //! Deferred to the end of a poll: what the operating system has to be told of rings, timers, and shards that leave.
 
@@ -59,7 +59,7 @@ use rheostat_packet::{BURST, Burst, Mbuf};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
-use self::reception::Admission;
+use self::reception::SortBy;
 use crate::account::LaneCounters;
 use crate::figures::Figures;
 use crate::handoff::link::Delivery;
@@ -86,7 +86,7 @@ pub struct Lane {
     /// Shards that have come, each with the shards that its former owner had redirected, and wait until they may be put
     /// in their place.
     delivered: Vec<(Box<Shard>, u64)>,
-    /// Shards that have other owners now, to whom this lane has to say that it has taken everything.
+    /// Drain acknowledgements still to send: shard, and its new owner.
     unsent_acks: Vec<(ShardId, LaneId)>,
     hold: Hold,
     release_stamps: ReleaseStamps,
@@ -98,7 +98,7 @@ pub struct Lane {
     loads: ShardLoads,
     times: Arc<LaneTimes>,
     service: Box<dyn Service>,
-    admission: Admission,
+    sort_by: SortBy,
     time: TimeSource,
     /// Packets to treat as unusual ones.
     unusual: Unusual,
@@ -111,7 +111,7 @@ pub struct Lane {
     fragments: Vec<HandoffPacket>,
 }
 
-/// What other lanes sent, to be looked at in this order behind the packets of shards that are here.
+/// Deliveries to handle, in order, after all packets of locally owned shards.
 enum Other {
     /// A packet of a shard that is not.
     Packet(HandoffPacket),
@@ -147,7 +147,7 @@ impl Lane {
             out,
             loads: ShardLoads::new(shards, config.reporting),
             times: Arc::default(),
-            admission: Admission::of(&*config.service, config.reporting),
+            sort_by: SortBy::of(&*config.service, config.reporting),
             service: config.service,
             time: config.time,
             unusual: Unusual::default(),

@@ -11,7 +11,8 @@ pub enum LoadReporting {
     Nothing,
     /// How busy lanes are, as people want to see it.
     Lanes,
-    /// That, and what each shard has cost, as a policy that moves shards needs it.
+    /// That, and what each shard has cost, as a policy that moves shards needs it. Packets of services without state are
+    /// sorted by their shards for this.
     #[default]
     Shards,
 }

@@ -14,7 +14,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `ownership` | what one lane believes and awaits: the protocol, without packets |
+//! | `ownership` | which owners one lane knows and what it waits for: the protocol, without packets |
 //! | `release_stamps` | when shards left, in the stamps of devices |
 //! | `hold` | packets that wait for their shard |
 //! | `watermark` | whether everything has been received that waited at some moment |

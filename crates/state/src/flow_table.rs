@@ -177,10 +177,7 @@ impl FlowTable {
         if candidate >= self.entries.used() || !self.entries.head(candidate).matches(key) {
             return None;
         }
-        if key.family() == Family::V4 {
-            return Some(FlowMut::new(self, candidate));
-        }
-        let index = self.flow_at(candidate, Family::V6);
+        let index = self.flow_at(candidate, key.family());
         Some(FlowMut::new(self, index))
     }
 

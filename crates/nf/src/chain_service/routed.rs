@@ -7,10 +7,12 @@ use rheostat_base::DropReason;
 use rheostat_ip::{Admission, Departure, ErrorsAfterChain, Network, Path, Stack};
 use rheostat_packet::Mbuf;
 use rheostat_run::{Batch, Output};
+use rheostat_steer::Side;
 
 use super::ChainService;
 use super::notes::{note_admission, note_departure};
 use crate::chain::Chain;
+use crate::verdict::{Outcome, Verdict};
 
 impl<C: Chain> ChainService<C> {
     /// The same on a network, for one of `lanes` lanes: packets are routed by their destination, and leave
@@ -31,13 +33,12 @@ impl<C: Chain> ChainService<C> {
     #[inline(never)]
     pub(super) fn admit(&mut self, batch: &mut Batch, out: &mut Output) {
         self.admissions.clear();
-        let Some(stack) = &mut self.stack else { return };
-        let (packets, infos) = batch.parts();
-        if let Some(last) = infos.last() {
+        if let Some(last) = batch.found().last() {
             out.set_now(last.now);
         }
-        // Packets leave that have waited for what other lanes learned in the meantime.
-        stack.refresh(out);
+        self.refresh(out);
+        let Some(stack) = &mut self.stack else { return };
+        let (packets, infos) = batch.parts();
         for (packet, info) in packets.iter_mut().zip(infos) {
             out.set_now(info.now);
             let admission = stack.admit(packet, out);
@@ -46,9 +47,62 @@ impl<C: Chain> ChainService<C> {
         }
     }
 
+    /// Forwards all packets of a batch: what a chain without functions does, between the network layer before it and behind it.
+    pub(super) fn relay(&mut self, batch: &mut Batch, out: &mut Output) {
+        if self.stack.is_none() {
+            return self.forward_first(batch.len(), 0, batch, out);
+        }
+        if let Some(last) = batch.found().last() {
+            out.set_now(last.now);
+        }
+        self.refresh(out);
+        for (mut packet, info) in batch.drain() {
+            out.set_now(info.now);
+            let Some(stack) = &mut self.stack else { return };
+            match stack.admit(&mut packet, out) {
+                Admission::Through(path) => self.depart(packet, path, out),
+                other => self.end_here(packet, other, out),
+            }
+        }
+    }
+
+    /// Lets packets leave that have waited for what other lanes learned in the meantime.
+    #[inline]
+    fn refresh(&mut self, out: &mut Output) {
+        if let Some(stack) = &mut self.stack {
+            stack.refresh(out);
+        }
+    }
+
+    /// Does with a packet what the chain has decided, if the network layer let it through, and else what that has.
+    #[inline(never)]
+    pub(super) fn apply_routed_verdict(
+        &mut self,
+        packet: Mbuf,
+        side: Side,
+        admission: Admission,
+        verdict: Outcome<Verdict>,
+        out: &mut Output,
+    ) {
+        match (admission, verdict) {
+            (Admission::Through(path), Ok(Verdict::Forward | Verdict::Send(_))) => {
+                self.depart(packet, path, out);
+            }
+            (Admission::Through(path), Ok(Verdict::Drop(DropReason::NoMapping)))
+                if path.leads_home() =>
+            {
+                self.deliver(packet, path, out);
+            }
+            (Admission::Through(_), verdict) => {
+                self.apply_chain_verdict(packet, side, verdict, out);
+            }
+            (admission, _) => self.end_here(packet, admission, out),
+        }
+    }
+
     /// Sends a packet on for its next hop.
     #[inline(always)]
-    pub(super) fn depart(&mut self, mut packet: Mbuf, path: Path, out: &mut Output) {
+    fn depart(&mut self, mut packet: Mbuf, path: Path, out: &mut Output) {
         let Some(stack) = &mut self.stack else { return };
         let departure = stack.depart(&mut packet, path, out);
         self.leave(packet, departure, out);
@@ -56,7 +110,7 @@ impl<C: Chain> ChainService<C> {
 
     /// Disposes of a packet for the machine's own address behind which the chain knows nobody: it is the machine's.
     #[cold]
-    pub(super) fn deliver(&mut self, mut packet: Mbuf, path: Path, out: &mut Output) {
+    fn deliver(&mut self, mut packet: Mbuf, path: Path, out: &mut Output) {
         let Some(stack) = &mut self.stack else { return };
         let admission = match stack.deliver(&mut packet, path, out) {
             Admission::Drop(DropReason::NoListener) => Admission::Drop(DropReason::NoMapping),
@@ -67,7 +121,7 @@ impl<C: Chain> ChainService<C> {
 
     /// Disposes of a packet that does not go to the chain.
     #[inline(never)]
-    pub(super) fn end_here(&mut self, mut packet: Mbuf, admission: Admission, out: &mut Output) {
+    fn end_here(&mut self, mut packet: Mbuf, admission: Admission, out: &mut Output) {
         let Some(stack) = &mut self.stack else { return };
         if packet.mark() != 0 {
             note_admission(&packet, admission, out);

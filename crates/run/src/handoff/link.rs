@@ -3,8 +3,8 @@
 //!
 //! A message carries the number of packets sent before it, and the receiver does not open it before it has
 //! taken as many. So a message cannot overtake packets, nor can a full ring of packets refuse it; and a
-//! packet costs what it costs without messages. A message may take effect later than its position: whoever
-//! sends messages must not depend on the contrary.
+//! packet costs what it costs without messages. A message may take effect later than its position, so
+//! senders must not rely on when it does.
 
 use rheostat_base::sync::spsc::{self, Consumer, Producer};
 

@@ -9,9 +9,9 @@ use crate::load::LoadReporting;
 use crate::service::Service;
 use crate::stages::BurstStage;
 
-/// What is found out about packets before the service gets them.
+/// What packets are sorted by before the service gets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Admission {
+pub(super) enum SortBy {
     /// Their flows, for a service that keeps state.
     Flows,
     /// Their shards, for one that does not, in a run in which shards move between lanes.
@@ -20,12 +20,12 @@ pub(super) enum Admission {
     Nothing,
 }
 
-impl Admission {
-    pub(super) fn of(service: &dyn Service, reporting: LoadReporting) -> Admission {
+impl SortBy {
+    pub(super) fn of(service: &dyn Service, reporting: LoadReporting) -> SortBy {
         match (service.is_stateful(), reporting) {
-            (true, _) => Admission::Flows,
-            (false, LoadReporting::Shards) => Admission::Shards,
-            (false, LoadReporting::Nothing | LoadReporting::Lanes) => Admission::Nothing,
+            (true, _) => SortBy::Flows,
+            (false, LoadReporting::Shards) => SortBy::Shards,
+            (false, LoadReporting::Nothing | LoadReporting::Lanes) => SortBy::Nothing,
         }
     }
 }
@@ -50,10 +50,10 @@ impl Lane {
                 self.out.tap().received(device, &mut self.burst, &self.steering);
             }
             self.fetch();
-            match self.admission {
-                Admission::Flows => self.admit_flows(device, now),
-                Admission::Shards => self.admit_shards(device, now),
-                Admission::Nothing => self.admit_all(now),
+            match self.sort_by {
+                SortBy::Flows => self.admit_flows(device, now),
+                SortBy::Shards => self.admit_shards(device, now),
+                SortBy::Nothing => self.admit_all(now),
             }
             self.out.end_stage(BurstStage::Classify);
             self.process();

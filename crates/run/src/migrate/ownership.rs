@@ -1,4 +1,4 @@
-//! What one lane believes about the owners of shards, and what it waits for before it gives one away.
+//! Which lane owns each shard, as far as one lane knows, and what it waits for before it releases one.
 
 use rheostat_base::{LaneId, ShardId};
 
@@ -36,7 +36,8 @@ pub(crate) struct Ownership {
     releases: Vec<Release>,
     here: usize,
     arriving: usize,
-    /// Shards redirected so far, whoever had them: the mover lets all lanes redirect them in the same order.
+    /// Shards redirected so far, this lane's own included. All lanes redirect them in the mover's order, so that lanes that
+    /// have redirected equally many know the same owners.
     ownership_epoch: u64,
 }
 
@@ -51,7 +52,7 @@ struct Release {
 }
 
 impl Ownership {
-    /// The beliefs of lane `me` when the shards belong to `owners`.
+    /// What lane `me` knows when the shards belong to `owners`.
     pub(crate) fn new(me: LaneId, owners: Vec<LaneId>) -> Ownership {
         Ownership {
             me,
@@ -179,7 +180,7 @@ impl Ownership {
         self.redirected[shard.index()] += 1;
     }
 
-    /// A shard that may now be released, and to whom: from here on it is theirs. `is_done_with` tells
+    /// A shard that may now be released, and its new owner, which it belongs to from here on. `is_done_with` reports
     /// whether all packets of the shard that waited at a watermark have been processed to the end.
     pub(crate) fn next_due(
         &mut self,
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn bystanders_only_change_their_mind() {
+    fn other_lanes_only_redirect() {
         let mut c = lane(LaneId(2));
         assert_eq!(c.place(S), Place::Remote(A));
         c.redirect(S, B);

@@ -3,8 +3,8 @@
 use rheostat_base::{Nanos, Time};
 use rheostat_packet::wire::protocol::UDP;
 
-use super::connection::{ACK, FIN, RST, SYN, Segment};
-use super::{Firewall, FlowState};
+use super::connection::Segment;
+use super::{Firewall, FlowState, read};
 use crate::packet::Packet;
 use crate::steady::Steady;
 
@@ -37,16 +37,7 @@ impl Steady<FlowState> for OpenFlows {
         let Some(track) = &state.tcp else {
             return (packet.headers().protocol == UDP).then_some((from_opener, None));
         };
-        let header = packet.usual_tcp()?;
-        let segment = Segment {
-            seq: header.seq(),
-            ack: header.ack(),
-            // Nothing else opens or ends a connection.
-            flags: (header.flags().0 & (SYN | FIN | RST | ACK) == ACK).then_some(ACK)?,
-            window: header.window(),
-            len: packet.payload_len(header.header_len()) as u32,
-            scale: None,
-        };
+        let segment = read(packet, &packet.tcp()?);
         track.is_continued_by(from_opener, &segment).then_some((from_opener, Some(segment)))
     }
 

@@ -66,7 +66,7 @@ impl Steady<FlowState> for OpenFlows<'_> {
         let lifetime = match packet.headers().protocol {
             TCP => {
                 let ends = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
-                (packet.usual_tcp()?.flags().0 & ends == 0).then_some(self.tcp)?
+                (packet.tcp()?.flags().0 & ends == 0).then_some(self.tcp)?
             }
             _ => self.udp,
         };

@@ -39,7 +39,7 @@ impl Steady<FlowState> for FirmFlows {
         }
         match state.protocol {
             TCP => {
-                let segment = Segment::of(packet, &packet.usual_tcp()?);
+                let segment = Segment::of(packet, &packet.tcp()?);
                 let continues =
                     state.session.is_established() && state.closing.is_continued_by(segment);
                 continues.then_some(Some(segment))
