@@ -184,6 +184,10 @@ enum SizeName {
     /// 64 bytes on the wire.
     #[value(name = "64")]
     Smallest,
+    /// The same with a VLAN tag.
+    Vlan,
+    /// The smallest of TCP over IPv6 with data, 84 bytes on the wire.
+    Ipv6,
     /// The sizes and protocols of the synthetic internet mix.
     Mix,
 }
@@ -249,6 +253,8 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
     }
     let sizes = args.sizes.iter().map(|size| match size {
         SizeName::Smallest => FrameSize::Smallest,
+        SizeName::Vlan => FrameSize::Tagged,
+        SizeName::Ipv6 => FrameSize::Ipv6,
         SizeName::Mix => FrameSize::Mix,
     });
     let sources = args.sources.iter().map(|source| match source {
@@ -265,7 +271,11 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
             &[Distribution::Zipf(1.1), Distribution::Uniform],
             usize::MAX,
         ),
-        sizes: given(sizes.collect(), &[FrameSize::Smallest, FrameSize::Mix], or(args.all)),
+        sizes: given(
+            sizes.collect(),
+            &[FrameSize::Smallest, FrameSize::Tagged, FrameSize::Ipv6, FrameSize::Mix],
+            or(args.all),
+        ),
         sources: given(
             sources.collect(),
             &[SourceKind::Converse, SourceKind::Replay],

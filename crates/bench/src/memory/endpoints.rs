@@ -5,11 +5,15 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use rheostat_packet::FlowKey;
 use rheostat_traffic::tuple_of;
 
-/// How long packets are, headers and all, without the frame check sequence.
+/// What packets are: how long, headers and all, without the frame check sequence, and of what protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameSize {
     /// 60 bytes: 64 on the wire. TCP over IPv4 throughout.
     Smallest,
+    /// The same with a VLAN tag: 68 on the wire.
+    Tagged,
+    /// The shortest of TCP over IPv6 that carry data: 84 on the wire.
+    Ipv6,
     /// By flow, in the proportions of the synthetic internet mix: a fifth under 74 bytes, half of
     /// Ethernet's MTU, the rest between. A tenth of the flows is IPv6, a fifth UDP.
     Mix,
@@ -33,6 +37,12 @@ pub const SERVICE: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const FULL: u16 = 1_514;
 /// The smallest Ethernet frame, without the frame check sequence.
 const SMALLEST: u16 = 60;
+/// A frame of IPv6 with as many bytes of data as fit into the one of IPv4.
+const SMALLEST_V6: u16 = 80;
+/// The VLAN of frames that have a tag.
+pub(super) const VLAN: u16 = 7;
+/// Bytes of a tag.
+pub(super) const TAG_LEN: u16 = 4;
 
 /// What a flow's packets are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +51,8 @@ pub(super) struct Endpoints {
     pub(super) server: (Ipv4Addr, u16),
     pub(super) is_v6: bool,
     pub(super) is_udp: bool,
+    /// Whether frames have a VLAN tag.
+    pub(super) is_tagged: bool,
     /// Whether frames go from station to station.
     pub(super) has_stations: bool,
     /// Bytes of each packet that carries data.
@@ -66,11 +78,16 @@ impl Endpoints {
             server,
             is_v6: false,
             is_udp: false,
+            is_tagged: false,
             has_stations: servers == Servers::Stations,
             frame_len: SMALLEST,
         };
         match size {
             FrameSize::Smallest => plain,
+            FrameSize::Tagged => {
+                Endpoints { is_tagged: true, frame_len: SMALLEST + TAG_LEN, ..plain }
+            }
+            FrameSize::Ipv6 => Endpoints { is_v6: true, frame_len: SMALLEST_V6, ..plain },
             FrameSize::Mix => {
                 // Fibonacci hashing: neighbouring numbers, and ranks of popularity, get all kinds.
                 let draw = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32;
@@ -97,10 +114,11 @@ impl Endpoints {
     pub(super) fn key(&self) -> FlowKey {
         let protocol = if self.is_udp { 17 } else { 6 };
         let ((client, from), (server, to)) = (self.client, self.server);
+        let zone = if self.is_tagged { VLAN.into() } else { 0 };
         if self.is_v6 {
-            FlowKey::v6((widened(client), from), (widened(server), to), protocol, 0)
+            FlowKey::v6((widened(client), from), (widened(server), to), protocol, zone)
         } else {
-            FlowKey::v4((client, from), (server, to), protocol, 0)
+            FlowKey::v4((client, from), (server, to), protocol, zone)
         }
     }
 }

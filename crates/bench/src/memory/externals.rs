@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::frame::TAG;
+use super::frame::{TAG, untagged};
 
 /// Short connections that are told apart: more than there are at a time.
 const BRIEF: usize = 1 << 20;
@@ -68,6 +68,7 @@ fn tag(frame: &[u8]) -> u32 {
 
 /// Source address and port of an IPv4 frame without options.
 fn sender(frame: &[u8]) -> Option<u64> {
+    let frame = untagged(frame);
     if frame[12..14] != [8, 0] {
         return None;
     }

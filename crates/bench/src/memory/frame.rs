@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use rheostat_packet::checksum::Sum;
 
-use super::endpoints::{Endpoints, PREFIX};
+use super::endpoints::{Endpoints, PREFIX, TAG_LEN, VLAN};
 
 /// FIN flag and so on, as in the header.
 pub(super) const SYN: u8 = 0x02;
@@ -44,14 +44,24 @@ pub(super) struct Step {
 pub(super) fn payload_len(ends: &Endpoints) -> u32 {
     let transport = if ends.is_udp { UDP } else { TCP };
     let network = if ends.is_v6 { IPV6 } else { IPV4 };
-    u32::from(ends.frame_len) - (ETHERNET + network + transport) as u32
+    let tag = if ends.is_tagged { TAG_LEN } else { 0 };
+    u32::from(ends.frame_len - tag) - (ETHERNET + network + transport) as u32
 }
 
 /// The [`Step::mark`] of a frame, whichever version of IP it has.
 #[inline(always)]
 pub(super) fn mark(frame: &[u8]) -> u8 {
-    frame[ETHERNET + 1] >> 4
+    untagged(frame)[ETHERNET + 1] >> 4
 }
+
+/// The part of a frame whose network layer begins where that of a frame without a tag does.
+#[inline(always)]
+pub(super) fn untagged(frame: &[u8]) -> &[u8] {
+    if frame[12..14] == VLAN_TYPE { &frame[TAG_LEN.into()..] } else { frame }
+}
+
+/// The Ethertype of a tag (IEEE 802.1Q).
+const VLAN_TYPE: [u8; 2] = [0x81, 0];
 
 /// Where [`Step::tag`] lies.
 pub(super) const TAG: usize = 7;
@@ -62,6 +72,17 @@ pub(super) const CLEARED: usize = 80;
 /// Writes the headers of a packet into `frame`, which is as long as the packet and whose payload is
 /// zero but for what the headers of another packet left.
 pub(super) fn write(frame: &mut [u8], ends: &Endpoints, step: &Step) {
+    if !ends.is_tagged {
+        return write_untagged(frame, ends, step);
+    }
+    let tag = usize::from(TAG_LEN);
+    write_untagged(&mut frame[tag..], ends, step);
+    frame.copy_within(tag..tag + 12, 0);
+    frame[12..14].copy_from_slice(&VLAN_TYPE);
+    frame[14..16].copy_from_slice(&VLAN.to_be_bytes());
+}
+
+fn write_untagged(frame: &mut [u8], ends: &Endpoints, step: &Step) {
     let (from, to) =
         if step.from_client { (ends.client, ends.server) } else { (ends.server, ends.client) };
     frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
@@ -189,9 +210,10 @@ mod tests {
         let pool = Mempool::new(&MempoolConfig { buffers: 16, ..MempoolConfig::default() });
         let mut cache = PoolCache::new(pool.expect("memory for a few buffers"));
         let mut kinds = std::collections::HashSet::new();
-        for number in 0..2_000 {
-            let ends = Endpoints::of(number, FrameSize::Mix, Servers::Many);
-            kinds.insert((ends.is_v6, ends.is_udp, ends.frame_len));
+        let sizes = [FrameSize::Mix, FrameSize::Smallest, FrameSize::Tagged, FrameSize::Ipv6];
+        for (number, size) in (0..2_000).zip(sizes.into_iter().cycle()) {
+            let ends = Endpoints::of(number, size, Servers::Many);
+            kinds.insert((ends.is_v6, ends.is_udp, ends.is_tagged, ends.frame_len));
             for (flags, from_client) in [(SYN, true), (SYN | ACK, false), (PSH | ACK, true)] {
                 let has_data = flags & SYN == 0;
                 let mut packet = cache.alloc(ends.frame_len.into()).expect("a buffer");
@@ -199,6 +221,7 @@ mod tests {
                 let (seq, ack, len) = (7, 9, ends.frame_len);
                 let step = Step { from_client, seq, ack, flags, len, has_data, mark: 5, tag: 0 };
                 write(packet.data_mut(), &ends, &step);
+                assert_eq!(untagged(packet.data()).len() < packet.len(), ends.is_tagged);
                 assert_eq!(mark(packet.data()), 5);
                 let headers = Headers::parse(&packet).expect("well-formed");
                 assert_eq!(judge_packet(&packet, &headers), Some(Validity::Valid), "{ends:?}");

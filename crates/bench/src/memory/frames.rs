@@ -31,7 +31,7 @@ impl Frames {
     ) -> Frames {
         let width = match size {
             FrameSize::Smallest => SMALLEST,
-            FrameSize::Mix => CLEARED,
+            FrameSize::Tagged | FrameSize::Ipv6 | FrameSize::Mix => CLEARED,
         };
         let mut bytes = vec![0; lines.len() * width];
         let mut about = Vec::with_capacity(lines.len());

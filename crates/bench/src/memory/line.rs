@@ -42,7 +42,7 @@ impl Line {
             seq_step: payload.wrapping_mul(pick.per_round),
             ack_step: payload.wrapping_mul(pick.answers),
         };
-        if ends.is_v6 || ends.is_udp || ends.has_stations {
+        if ends.is_v6 || ends.is_udp || ends.is_tagged || ends.has_stations {
             return Line::Other { ends, numbers, hash };
         }
         let (from, to) =

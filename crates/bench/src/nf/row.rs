@@ -87,6 +87,8 @@ impl Row {
             },
             packet_bytes: match spec.load.size {
                 FrameSize::Smallest => PacketBytes::Each(64),
+                FrameSize::Tagged => PacketBytes::Drawn("vlan".into()),
+                FrameSize::Ipv6 => PacketBytes::Drawn("ipv6".into()),
                 FrameSize::Mix => PacketBytes::Drawn("mix".into()),
             },
             new_flow_share: spec.load.new_flow_share,

@@ -270,7 +270,8 @@ impl Selection {
             sources: vec![SourceKind::Replay],
             ..few.clone()
         };
-        let mix = Selection { sizes: vec![FrameSize::Mix], ..few.clone() };
+        let others = vec![FrameSize::Mix, FrameSize::Ipv6, FrameSize::Tagged];
+        let mix = Selection { sizes: others, ..few.clone() };
         let new = Selection { new_flow_shares: vec![0.1], ..few.clone() };
         let wide = lanes.iter().copied().filter(|&lanes| lanes != 1).collect();
         let wide = Selection { lanes: wide, ..few };
@@ -289,7 +290,7 @@ impl Selection {
         let replayed = Selection { sources: vec![SourceKind::Replay], ..base.clone() };
         let mix = Selection {
             flows: vec![64_000, 1_000_000],
-            sizes: vec![FrameSize::Mix],
+            sizes: vec![FrameSize::Mix, FrameSize::Ipv6, FrameSize::Tagged],
             ..base.clone()
         };
         let new = Selection {
