@@ -116,7 +116,7 @@ struct MigrateArgs {
 A row's cost is what a packet takes above the harness: the same source and sink with nothing between
 them. Every lane has a core of its own; leave the machine alone meanwhile. Virtual processors change their
 speed: windows in which one was slow are taken again, and a row that has hardly any other is marked `slow` and scaled
-to the fastest speed seen.")]
+to the speed of a core of its own.")]
 struct NfArgs {
     /// What to measure.
     #[arg(long = "chain", value_delimiter = ',', value_parser = chain::parser())]

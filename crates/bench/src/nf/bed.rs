@@ -12,7 +12,7 @@ use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 
 use super::control::Controller;
 use super::measurement::{Figure, Sample, await_opening, measure};
-use super::{NfBench, Spec, Stages};
+use super::{NfBench, Spec};
 use crate::error::BenchError;
 use crate::memory::{self, CYCLE, Opening, Servers};
 
@@ -101,7 +101,7 @@ impl Bed {
         let sum = LaneSample::sum(&report.last.lanes);
         let figure = figure.map_err(|error| error.because(&reasons(&sum)))?;
         check(spec, &report)?;
-        Ok(Figure { controlled, stages: Stages::of(&report.stages), ..figure })
+        Ok(Figure { controlled, stages: figure.stages_of(&report.stages), ..figure })
     }
 }
 

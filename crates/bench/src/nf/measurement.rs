@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rheostat_run::StageTimes;
 use serde::{Deserialize, Serialize};
 
 use crate::calibration::{FAST, TimingSum};
@@ -34,7 +35,7 @@ impl Default for Effort {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// The fastest that the process has seen, or close to it.
+    /// About the fastest that the processor can be.
     Fast,
     /// A slower one, and scaled to the fastest.
     Slow,
@@ -53,10 +54,23 @@ pub(crate) struct Figure {
     pub(super) mode: Mode,
     /// The processor's speed in the median window, as a share of the fastest seen.
     pub(super) speed: f64,
+    /// Windows in which it was about the fastest, as a share of all.
+    pub(super) fast_windows: f64,
     pub(super) allocations_per_packet: f64,
     pub(super) stages: Option<Stages>,
     /// What the controller did from the start to the end of the run, if there was one.
     pub(crate) controlled: Controlled,
+}
+
+impl Figure {
+    /// What the stages took in the run of the figure, scaled as it is.
+    pub(super) fn stages_of(&self, times: &StageTimes) -> Option<Stages> {
+        let stages = Stages::of(times)?;
+        Some(match self.mode {
+            Mode::Slow => stages.scaled(self.speed, self.fast_windows),
+            _ => stages,
+        })
+    }
 }
 
 /// A run under way at some moment.
@@ -144,6 +158,7 @@ pub(super) fn measure(
 fn of_windows(mut windows: Vec<Window>, wanted: usize) -> Figure {
     let is_fast = |window: &Window| window.speed >= FAST;
     let fast = windows.iter().filter(|window| is_fast(window)).count();
+    let fast_windows = fast as f64 / windows.len() as f64;
     let mode = if 2 * fast >= wanted { Mode::Fast } else { Mode::Slow };
     match mode {
         Mode::Fast => windows.retain(is_fast),
@@ -156,6 +171,7 @@ fn of_windows(mut windows: Vec<Window>, wanted: usize) -> Figure {
         range: (windows[0].mpps, windows[windows.len() - 1].mpps),
         mode,
         speed: median.speed,
+        fast_windows,
         allocations_per_packet: 0.0,
         stages: None,
         controlled: Controlled::default(),

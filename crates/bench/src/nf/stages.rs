@@ -38,6 +38,15 @@ impl Stages {
     }
 }
 
+impl Stages {
+    /// The same if the processor had been as fast as it can be, of which it had a share of `speed` in the median window. The polls
+    /// of which a tenth took less were those of the fast windows, if these were more than a tenth.
+    pub(super) fn scaled(self, speed: f64, fast_windows: f64) -> Stages {
+        let p10 = if fast_windows > 0.15 { self.p10 } else { self.p10.scaled(speed) };
+        Stages { p10, median: self.median.scaled(speed) }
+    }
+}
+
 impl StageNanos {
     fn at(times: &StageTimes, quantile: f64) -> Option<StageNanos> {
         let of = |stage| Some(times.of(stage).quantile(quantile)? as f64 / 10.0);
@@ -50,6 +59,20 @@ impl StageNanos {
             sink: of(BurstStage::Transmit)?,
             rest: of(BurstStage::Rest)?,
         })
+    }
+
+    /// The same if the processor were as fast as it can be, of which these times have a share of `speed`.
+    fn scaled(self, speed: f64) -> StageNanos {
+        let scaled = |nanos: f64| (nanos * speed * 10.0).round() / 10.0;
+        StageNanos {
+            source: scaled(self.source),
+            classify: scaled(self.classify),
+            probe: scaled(self.probe),
+            run: scaled(self.run),
+            emit: scaled(self.emit),
+            sink: scaled(self.sink),
+            rest: scaled(self.rest),
+        }
     }
 
     /// What a packet takes above source and sink of the same run.
