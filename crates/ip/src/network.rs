@@ -195,7 +195,7 @@ impl Network {
     /// # Errors
     /// [`RouteError`] when one of them is wrong; then the old ones stay.
     pub fn set_routes(&self, routes: &[Route]) -> Result<(), RouteError> {
-        let routes = Routes::new(&self.interfaces, routes)?;
+        let routes = Routes::after(Some(&self.routes()), &self.interfaces, routes)?;
         self.with_neighbours(|table| table.set_gateways(gateways(&routes)));
         *lock(&self.routes) = Arc::new(routes);
         self.changes.fetch_add(1, Ordering::Relaxed);

@@ -1,8 +1,10 @@
 //! Routes: which way packets go, by the longest prefix of their destination (RFC 1812, section 5.2.4.3).
 
+mod direct;
 mod lpm;
 mod table;
 
+pub use direct::DirectTable;
 pub use lpm::{Address, Lpm};
 pub use table::{Hop, HopId, RouteError, Routes};
 

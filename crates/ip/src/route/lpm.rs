@@ -87,12 +87,7 @@ impl<A: Address> Lpm<A> {
     /// # Panics
     /// When a length is longer than an address.
     pub fn new(mut entries: Vec<(A, u8, u16)>) -> Lpm<A> {
-        for (address, length, _) in &mut entries {
-            assert!(u32::from(*length) <= A::BITS, "a prefix is no longer than an address");
-            *address = address.masked(*length);
-        }
-        // A prefix stands before those inside it.
-        entries.sort_by_key(|(address, length, _)| (*address, *length));
+        order(&mut entries);
         let mut table = Lpm {
             direct: Box::default(),
             nodes: Vec::new(),
@@ -175,17 +170,34 @@ impl<A: Address> Lpm<A> {
     }
 }
 
+/// Puts prefixes in the order in which tables are made of them: one stands before those inside it.
+///
+/// # Panics
+/// When a length is longer than an address.
+pub(super) fn order<A: Address>(entries: &mut [Entry<A>]) {
+    for (address, length, _) in &mut *entries {
+        assert!(u32::from(*length) <= A::BITS, "a prefix is no longer than an address");
+        *address = address.masked(*length);
+    }
+    entries.sort_by_key(|(address, length, _)| (*address, *length));
+}
+
 /// The children of a node or of the first table.
-struct Level<'a, A> {
+pub(super) struct Level<'a, A> {
     /// The value of each, where it is no node or nothing inside it says otherwise.
-    values: Vec<u16>,
+    pub(super) values: Vec<u16>,
     /// Those that are nodes, with the prefixes inside them.
-    children: Vec<(usize, &'a [Entry<A>])>,
+    pub(super) children: Vec<(usize, &'a [Entry<A>])>,
 }
 
 impl<'a, A: Address> Level<'a, A> {
-    /// Sorts `entries` into children by the `count` bits behind the first `depth`.
-    fn split(entries: &'a [Entry<A>], depth: u32, count: u32, default: u16) -> Level<'a, A> {
+    /// Sorts `entries`, which are in [`order`], into children by the `count` bits behind the first `depth`.
+    pub(super) fn split(
+        entries: &'a [Entry<A>],
+        depth: u32,
+        count: u32,
+        default: u16,
+    ) -> Level<'a, A> {
         let mut values = vec![default; 1 << count];
         let mut children: Vec<(usize, &[Entry<A>])> = Vec::new();
         let end = depth + count;
@@ -212,13 +224,13 @@ impl<'a, A: Address> Level<'a, A> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
     /// The definition.
-    fn oracle<A: Address>(entries: &[Entry<A>], address: A) -> u16 {
+    pub(in crate::route) fn oracle<A: Address>(entries: &[Entry<A>], address: A) -> u16 {
         let contains = |base: A, length: u8| {
             (0..u32::from(length)).all(|bit| base.bits(bit, 1) == address.bits(bit, 1))
         };

@@ -1,14 +1,14 @@
 //! All the routes of a run: those to what is on the interfaces' links, those to the machine itself, and
 //! those that were given.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rheostat_base::DeviceId;
 use rheostat_steer::Prefix;
 use thiserror::Error;
 
-use super::{Lpm, Route};
+use super::{DirectTable, Lpm, Route};
 use crate::interface::Interface;
 
 /// What is to become of packets to an address.
@@ -30,6 +30,9 @@ pub enum Hop {
     /// It is reached through a router on this device's link.
     Gateway(DeviceId, IpAddr),
 }
+
+/// Places for hops that nothing leads to any more, in a table that has few others.
+const SPARE_HOPS: usize = 64;
 
 /// The place of a [`Hop`] in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,7 +98,7 @@ pub enum RouteError {
 #[derive(Clone, Debug)]
 pub struct Routes {
     hops: Vec<Hop>,
-    v4: Lpm<u32>,
+    v4: DirectTable,
     v6: Lpm<u128>,
 }
 
@@ -105,6 +108,18 @@ impl Routes {
     /// # Errors
     /// [`RouteError`] when a route leads nowhere, or two have the same prefix.
     pub fn new(interfaces: &[Interface], routes: &[Route]) -> Result<Routes, RouteError> {
+        Routes::after(None, interfaces, routes)
+    }
+
+    /// The same, where another table was before: hops keep their places, and what is the same in the tables is shared.
+    ///
+    /// # Errors
+    /// As [`Routes::new`].
+    pub fn after(
+        before: Option<&Routes>,
+        interfaces: &[Interface],
+        routes: &[Route],
+    ) -> Result<Routes, RouteError> {
         let mut ways: BTreeMap<(IpAddr, u8), Hop> = BTreeMap::new();
         for interface in interfaces {
             for own in &interface.addresses {
@@ -139,12 +154,18 @@ impl Routes {
                 ways.insert((own.address, length), Hop::Local { proxied });
             }
         }
-        Routes::of(&ways)
+        let hops: HashSet<Hop> = ways.values().copied().collect();
+        // Places of hops that nothing leads to any more are given back when they are the most.
+        let before = before.filter(|before| before.hops.len() <= 2 * hops.len() + SPARE_HOPS);
+        Routes::of(&ways, before)
     }
 
-    fn of(ways: &BTreeMap<(IpAddr, u8), Hop>) -> Result<Routes, RouteError> {
-        let mut hops = vec![Hop::None];
-        let mut known: HashMap<Hop, u16> = HashMap::new();
+    fn of(
+        ways: &BTreeMap<(IpAddr, u8), Hop>,
+        before: Option<&Routes>,
+    ) -> Result<Routes, RouteError> {
+        let mut hops = before.map_or_else(|| vec![Hop::None], |before| before.hops.clone());
+        let mut known: HashMap<Hop, u16> = hops.iter().copied().zip(0..).collect();
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for ((address, length), hop) in ways {
             let id = match known.get(hop) {
@@ -161,7 +182,8 @@ impl Routes {
                 IpAddr::V6(address) => v6.push((address.to_bits(), *length, id)),
             }
         }
-        Ok(Routes { hops, v4: Lpm::new(v4), v6: Lpm::new(v6) })
+        let v4 = DirectTable::new(v4, before.map(|before| &before.v4));
+        Ok(Routes { hops, v4, v6: Lpm::new(v6) })
     }
 
     /// The hop to an address of IPv4.
@@ -275,6 +297,35 @@ mod tests {
         ] {
             assert_eq!(hop(address), expected, "{address}");
         }
+    }
+
+    #[test]
+    fn hops_keep_their_places_while_routes_come_and_go() {
+        let gateway = |number: u32| format!("192.168.77.{}", number % 200 + 2);
+        let table = |before: Option<&Routes>, numbers: std::ops::Range<u32>| {
+            let routes: Vec<_> = numbers
+                .map(|number| route(&format!("10.{number}.0.0/16"), &gateway(number)))
+                .collect();
+            Routes::after(before, &interfaces(), &routes).unwrap()
+        };
+        let first = table(None, 10..20);
+        let second = table(Some(&first), 5..15);
+        for number in 5..20 {
+            let address = format!("10.{number}.0.1").parse().unwrap();
+            let hops = [&first, &second].map(|routes| routes.hop(routes.lookup(address)));
+            let leads = Hop::Gateway(DeviceId(0), gateway(number).parse().unwrap());
+            assert_eq!(hops[0], if number < 10 { Hop::None } else { leads }, "{number}");
+            assert_eq!(hops[1], if number < 15 { leads } else { Hop::None }, "{number}");
+            if (10..15).contains(&number) {
+                assert_eq!(first.lookup(address), second.lookup(address));
+            }
+        }
+        // Those that nothing leads to are forgotten in the end.
+        let mut last = second;
+        for start in 0..180 {
+            last = table(Some(&last), start..start + 3);
+        }
+        assert!(last.hops().len() < 100, "{}", last.hops().len());
     }
 
     #[test]
