@@ -8,6 +8,7 @@
 mod admit;
 mod depart;
 mod errors;
+mod forward;
 mod local;
 mod port;
 mod questions;
@@ -27,6 +28,7 @@ use crate::network::Network;
 use crate::rate_limit::RateLimit;
 use crate::resident::Outbox;
 use crate::route::{Hop, HopId, Routes};
+use forward::Forwarding;
 use port::Port;
 use waiting::WaitingRoom;
 
@@ -123,6 +125,7 @@ pub struct Stack {
     neighbours: View,
     /// The link addresses of routers, by hop.
     gateways: Vec<Option<Seen>>,
+    forwarding: Forwarding,
     /// The network's changes that this lane has seen.
     changes: u64,
     ports: Box<[Option<Port>]>,
@@ -149,6 +152,7 @@ impl Stack {
             routes: network.routes(),
             neighbours: View::default(),
             gateways: Vec::new(),
+            forwarding: Forwarding::new(&ports),
             changes: 0,
             ports: ports.into(),
             errors: RateLimit::new(share(policy.errors_per_second), share(policy.errors_at_once)),
@@ -191,6 +195,7 @@ impl Stack {
             waiting.keys().filter(|key| !table.is_asked(key)).copied().collect()
         });
         self.gateways = self.routes.hops().iter().map(|hop| self.seen_gateway(*hop)).collect();
+        self.learn_adjacencies();
         for key in decided {
             self.settle(key, out);
         }

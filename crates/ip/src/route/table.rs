@@ -207,10 +207,10 @@ impl Routes {
         }
     }
 
-    /// What a lookup has found.
+    /// What a lookup has found. Nothing, for what was found in a table before that had more hops.
     #[inline(always)]
     pub fn hop(&self, id: HopId) -> Hop {
-        self.hops[usize::from(id.0)]
+        self.hops.get(usize::from(id.0)).copied().unwrap_or(Hop::None)
     }
 
     /// All hops, in the order of their places.

@@ -75,6 +75,11 @@ impl Port {
         if ethertype == ethernet::IPV6 { self.mtu_v6 } else { self.mtu }
     }
 
+    /// The machine's own addresses of IPv4.
+    pub(super) fn own_v4(&self) -> &[Ipv4Addr] {
+        &self.own_v4
+    }
+
     #[inline]
     pub(super) fn owns_v4(&self, address: Ipv4Addr) -> bool {
         self.own_v4.contains(&address)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rheostat_base::DropReason;
 use rheostat_ip::{Admission, Departure, ErrorsAfterChain, Network, Path, Stack};
-use rheostat_packet::Mbuf;
+use rheostat_packet::{BURST, Mbuf};
 use rheostat_run::{Batch, Output};
 use rheostat_steer::Side;
 
@@ -49,20 +49,43 @@ impl<C: Chain> ChainService<C> {
 
     /// Forwards all packets of a batch: what a chain without functions does, between the network layer before it and behind it.
     pub(super) fn relay(&mut self, batch: &mut Batch, out: &mut Output) {
-        if self.stack.is_none() {
-            return self.forward_first(batch.len(), 0, batch, out);
-        }
         if let Some(last) = batch.found().last() {
             out.set_now(last.now);
         }
         self.refresh(out);
-        for (mut packet, info) in batch.drain() {
-            out.set_now(info.now);
-            let Some(stack) = &mut self.stack else { return };
-            match stack.admit(&mut packet, out) {
-                Admission::Through(path) => self.depart(packet, path, out),
-                other => self.end_here(packet, other, out),
+        let Some(stack) = &mut self.stack else {
+            return self.forward_first(batch.len(), 0, batch, out);
+        };
+        stack.look_up_ways(batch.parts().0);
+        let mut from = 0;
+        while let Some(stack) = &mut self.stack {
+            let (packets, infos) = batch.parts();
+            let mut egress = stack.forward(from, packets, infos).iter();
+            let ready = egress.len();
+            from += ready;
+            batch.drain_first(ready, |packet, _| {
+                if let Some(device) = egress.next() {
+                    out.send(*device, packet);
+                }
+            });
+            if ready == BURST {
+                // There may be more of them.
+                continue;
             }
+            let Some((packet, info)) = batch.take_first() else { return };
+            out.set_now(info.now);
+            self.relay_general(packet, out);
+            from += 1;
+        }
+    }
+
+    /// Forwards a packet, whatever that takes.
+    #[inline(never)]
+    fn relay_general(&mut self, mut packet: Mbuf, out: &mut Output) {
+        let Some(stack) = &mut self.stack else { return };
+        match stack.admit(&mut packet, out) {
+            Admission::Through(path) => self.depart(packet, path, out),
+            other => self.end_here(packet, other, out),
         }
     }
 

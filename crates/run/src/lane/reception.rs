@@ -74,9 +74,10 @@ impl Lane {
 
     /// Takes a burst as it is.
     fn admit_all(&mut self, now: Time) {
-        let Lane { burst, batch, time, latest, .. } = self;
+        let Lane { burst, batch, time, latest, unusual, .. } = self;
         for (packet, info) in burst.iter().zip(batch.spare(burst.len())) {
             info.now = time.of(packet, now);
+            info.is_usual = packet.mark() == 0 && !unusual.includes(packet.stamp());
             *latest = (*latest).max(info.now);
         }
         batch.commit_all(burst);
@@ -91,6 +92,9 @@ impl Lane {
         let side = steering.side_of_device(device);
         let found = by.hashed(side, burst, batch.spare(count), &Owned { ownership, shards, loads });
         self.latest = self.latest.max(found.latest);
+        for (place, info) in batch.spare(count).iter_mut().enumerate() {
+            info.is_usual = !found.left.contains(place);
+        }
         if found.left.is_empty() {
             return batch.commit_all(burst);
         }
