@@ -44,7 +44,7 @@ mod unusual;
 
 pub use config::{LaneConfig, Routes, TimeSource};
 pub use migration::LaneTimes;
-pub use output::Output;
+pub use output::{Output, Sender};
 pub use packet_info::{Batch, HandoffPacket, PacketInfo, PacketKind};
 pub use unusual::{Unusual, UnusualError};
 

@@ -24,7 +24,7 @@ pub use handoff::handoff_bytes;
 pub use invariant::Violation;
 pub use lane::{
     Batch, HandoffPacket, Lane, LaneConfig, LaneTimes, Output, PacketInfo, PacketKind, Routes,
-    TimeSource, Unusual, UnusualError,
+    Sender, TimeSource, Unusual, UnusualError,
 };
 pub use load::{LoadReporting, ShardLoads};
 pub use migrate::{Move, MoveError, Mover};

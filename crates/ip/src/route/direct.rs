@@ -64,7 +64,8 @@ impl DirectTable {
                 Slot::Page(page) if page.is_of(within, default) => Some(page.clone()),
                 _ => None,
             });
-            pages[place] = Slot::Page(known.unwrap_or_else(|| Arc::new(Page::new(within, default))));
+            pages[place] =
+                Slot::Page(known.unwrap_or_else(|| Arc::new(Page::new(within, default))));
         }
         match pages.into_boxed_slice().try_into() {
             Ok(pages) => DirectTable { pages },

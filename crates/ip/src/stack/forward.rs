@@ -16,27 +16,28 @@ use super::port::{Port, UNTAGGED};
 use super::{NeighbourKey, Seen, Stack};
 
 use crate::interface::{may_be_source_v4, may_be_source_v6};
-use crate::neighbour::{mapped_v4, mapped};
+use crate::neighbour::{mapped, mapped_v4};
 use crate::route::{Hop, HopId, Routes};
 
 const V4: usize = ethernet::HEADER + ipv4::MIN_HEADER;
 const V6: usize = ethernet::HEADER + ipv6::HEADER;
 
-/// The address bits of a word of eight bytes that starts with a link address, in the byte order of memory.
-const MAC: u64 = u64::from_ne_bytes([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0]);
+/// The address bits of a word of eight bytes that starts with a link address.
+const MAC: u64 = (1 << 48) - 1;
 /// No link address.
 const NOBODY: u64 = u64::MAX;
-/// Ethertype, version and header length of a packet of IPv4 without options, in the byte order of memory, and where they are.
-const PLAIN_V4: u32 = u32::from_ne_bytes([8, 0, 0x45, 0]);
-const PLAIN: u32 = u32::from_ne_bytes([0xff, 0xff, 0xff, 0]);
+/// The end of the link header, version, header length and type of service of a packet of IPv4 without options, as a word, and the
+/// bits of it that count.
+const PLAIN_V4: u32 = u32::from_le_bytes([8, 0, 0x45, 0]);
+const PLAIN: u32 = u32::from_le_bytes([0xff, 0xff, 0xff, 0]);
 
 /// What the fast path goes by, as of the last [`Stack::refresh`].
 #[derive(Debug)]
 pub(super) struct Forwarding {
     /// By device: the link address that its frames are for, in the byte order of memory.
     stations: Box<[u64]>,
-    /// By the first eight bits of an address of IPv4: what has to be asked before a packet may come from there.
-    sources: Box<[Sources; 256]>,
+    /// By the first eight bits of an address of IPv4: whether a host has it, as far as they tell. [`OWN`] and [`NO_HOST`].
+    addresses: Box<[u8; 256]>,
     /// By hop.
     adjacencies: Vec<Adjacency>,
     /// Where the packets of the burst lead.
@@ -47,17 +48,10 @@ pub(super) struct Forwarding {
     egress: [DeviceId; BURST],
 }
 
-/// Addresses of IPv4 with the same first eight bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-enum Sources {
-    /// Any host may have them.
-    Hosts,
-    /// One of them is this machine's.
-    Own,
-    /// No host has them.
-    Nobody,
-}
+/// One of the addresses is this machine's.
+const OWN: u8 = 1;
+/// No host has any of them.
+const NO_HOST: u8 = 2;
 
 /// What a packet needs to reach a next hop.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,8 +62,6 @@ struct Adjacency {
     /// The longest packet that fits, of IPv4 and of IPv6. Zero where more has to be done.
     longest: [u16; 2],
     device: DeviceId,
-    /// Whether the next hop is the destination itself, so that it depends on it what is needed.
-    is_on_link: bool,
 }
 
 impl Forwarding {
@@ -77,21 +69,22 @@ impl Forwarding {
         let station = |port: &Option<Port>| match port {
             Some(port) if port.l3 == UNTAGGED => {
                 let [a, b, c, d, e, f] = port.mac;
-                u64::from_ne_bytes([a, b, c, d, e, f, 0, 0])
+                u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
             }
             _ => NOBODY,
         };
         let of = |first: usize| {
-            let is_own = |port: &Port| port.own_v4().iter().any(|own| own.octets()[0] == first as u8);
+            let is_own =
+                |port: &Port| port.own_v4().iter().any(|own| own.octets()[0] == first as u8);
             match may_be_source_v4([first as u8, 0, 0, 1].into()) {
-                false => Sources::Nobody,
-                true if ports.iter().flatten().any(is_own) => Sources::Own,
-                true => Sources::Hosts,
+                false => NO_HOST,
+                true if ports.iter().flatten().any(is_own) => OWN,
+                true => 0,
             }
         };
         Forwarding {
             stations: ports.iter().map(station).collect(),
-            sources: Box::new(std::array::from_fn(of)),
+            addresses: Box::new(std::array::from_fn(of)),
             adjacencies: Vec::new(),
             ways: Vec::with_capacity(2 * BURST),
             changes: 0,
@@ -108,7 +101,7 @@ impl Stack {
         adjacencies.extend(self.routes.hops().iter().zip(&self.gateways).map(|(hop, seen)| {
             match *hop {
                 Hop::Gateway(device, _) => self.adjacency(device, *seen),
-                Hop::OnLink(_) => Adjacency { is_on_link: true, ..Adjacency::default() },
+                // On a link, it depends on the destination.
                 _ => Adjacency::default(),
             }
         }));
@@ -128,7 +121,7 @@ impl Stack {
         adjacency
     }
 
-    /// What a packet to `destination` needs, on the link of whose device it is.
+    /// What a packet to `destination` needs, if that is on a link.
     #[inline(never)]
     fn adjacency_on_link(&self, hop: HopId, destination: u128) -> Adjacency {
         let Hop::OnLink(device) = self.routes.hop(hop) else { return Adjacency::default() };
@@ -148,7 +141,12 @@ impl Stack {
     /// fast path does, and at most [`BURST`]. The first of them was the one at `place` when their ways were looked up. The result
     /// says on which devices they leave.
     #[inline(never)]
-    pub fn forward(&mut self, place: usize, packets: &mut [Mbuf], infos: &[PacketInfo]) -> &[DeviceId] {
+    pub fn forward(
+        &mut self,
+        place: usize,
+        packets: &mut [Mbuf],
+        infos: &[PacketInfo],
+    ) -> &[DeviceId] {
         if self.forwarding.changes != self.changes {
             // One of the packets before has told of other ways.
             self.forwarding.ways.truncate(place);
@@ -158,11 +156,15 @@ impl Stack {
         let mut egress = self.forwarding.egress;
         let ways = &self.forwarding.ways[place..];
         let mut ready = 0;
-        for (((packet, info), way), egress) in packets.iter_mut().zip(infos).zip(ways).zip(&mut egress) {
+        for (((packet, info), way), egress) in
+            packets.iter_mut().zip(infos).zip(ways).zip(&mut egress)
+        {
             if !info.is_usual {
                 break;
             }
-            let Some(device) = self.pass_v4(packet, *way).or_else(|| self.pass_v6(packet)) else { break };
+            let Some(device) = self.pass_v4(packet, *way).or_else(|| self.pass_v6(packet)) else {
+                break;
+            };
             *egress = device;
             ready += 1;
         }
@@ -173,55 +175,59 @@ impl Stack {
     /// Makes a plain packet of IPv4 ready to leave, and returns on which device. A packet that is not plain stays as it is.
     #[inline(always)]
     fn pass_v4(&self, packet: &mut Mbuf, way: HopId) -> Option<DeviceId> {
-        let Forwarding { stations, sources, adjacencies, .. } = &self.forwarding;
-        let station = *stations.get(packet.device().index())?;
+        let Forwarding { stations, addresses, adjacencies, .. } = &self.forwarding;
+        let (device, len) = (packet.device(), packet.len());
+        let station = *stations.get(device.index())?;
         if !packet.is_ethernet() || packet.is_reinjected() {
             return None;
         }
-        let len = packet.len();
-        let header: &mut [u8; V4] = packet.data_mut().first_chunk_mut()?;
-        if word(header, 0) & MAC != station || half_word(header, 12) & PLAIN != PLAIN_V4 {
+        let frame: &mut [u8; V4] = packet.data_mut().first_chunk_mut()?;
+        // In words, each byte of which is read once: the network header lies in the last three.
+        let (to, kind) = (word(frame, 0), half_word(frame, 12));
+        let (first, second, third) = (word(frame, 14), word(frame, 22), half_word(frame, 30));
+        let total = (first >> 16) as u16;
+        let total = usize::from(total.swap_bytes());
+        if to & MAC != station
+            || kind & PLAIN != PLAIN_V4
+            || total < ipv4::MIN_HEADER
+            || total + ethernet::HEADER > len
+        {
             return None;
         }
-        let total = u16::from_be_bytes([header[16], header[17]]);
-        if usize::from(total) < ipv4::MIN_HEADER || usize::from(total) + ethernet::HEADER > len {
-            return None;
-        }
-        // The sum of a header with the right checksum has all bits set (RFC 1071), whatever the order of its bytes.
-        let (sum, carry) = word(header, 14).overflowing_add(word(header, 22));
-        let (sum, other) = sum.overflowing_add(half_word(header, 30).into());
-        let sum = (sum >> 32) + (sum & 0xffff_ffff) + u64::from(carry) + u64::from(other);
+        // The sum of a header with the right checksum has all bits set (RFC 1071), whatever the order of bytes in its words.
+        let (sum, carry) = first.overflowing_add(second);
+        let sum = (sum >> 32) + (sum & 0xffff_ffff) + u64::from(carry) + u64::from(third);
         let sum = (sum >> 16) + (sum & 0xffff);
         let sum = (sum >> 16) + (sum & 0xffff);
         let sum = (sum >> 16) + (sum & 0xffff);
-        let ttl = header[22];
-        if sum != 0xffff || ttl <= 1 {
+        if sum != 0xffff || second & 0xff <= 1 {
             return None;
         }
-        match (sources[usize::from(header[26])], sources[usize::from(header[30])]) {
-            (_, Sources::Nobody) | (Sources::Nobody, _) => return None,
-            (Sources::Own, _) => {
-                let source = [header[26], header[27], header[28], header[29]].into();
-                self.port(packet.device()).filter(|port| !port.owns_v4(source))?;
-            }
-            (Sources::Hosts, _) => {}
+        let [source, destination] = [(second >> 32) as u32, third].map(|bits| bits as u8);
+        let odd = addresses[usize::from(source)] | addresses[usize::from(destination)] & NO_HOST;
+        if odd != 0 && self.is_refused(odd, device, (second >> 32) as u32) {
+            return None;
         }
-        let header: &mut [u8; V4] = packet.data_mut().first_chunk_mut()?;
         let mut adjacency = adjacencies.get(usize::from(way.0))?;
-        let of_destination;
-        if adjacency.is_on_link {
-            let destination = half_word(header, 30);
-            of_destination = self.adjacency_on_link(way, mapped_v4(u32::from_be(destination)));
-            adjacency = &of_destination;
+        let on_link;
+        if total > adjacency.longest[0].into() {
+            on_link = self.adjacency_on_link(way, mapped_v4(third.swap_bytes()));
+            adjacency = &on_link;
+            if total > adjacency.longest[0].into() {
+                return None;
+            }
         }
-        if total > adjacency.longest[0] {
-            return None;
-        }
-        header[..12].copy_from_slice(&adjacency.link);
-        header[22] = ttl - 1;
-        let checksum = u16::from_be_bytes([header[24], header[25]]);
-        header[24..26].copy_from_slice(&one_less(checksum).to_be_bytes());
+        frame[..12].copy_from_slice(&adjacency.link);
+        frame[22..26].copy_from_slice(&one_less(second as u32).to_le_bytes());
         Some(adjacency.device)
+    }
+
+    /// Whether no host but this one has the source of a packet, or none its source or destination, as the first bits make
+    /// possible.
+    #[inline(never)]
+    fn is_refused(&self, odd: u8, device: DeviceId, source: u32) -> bool {
+        let owns = |port: &Port| port.owns_v4(source.to_le_bytes().into());
+        odd & NO_HOST != 0 || self.port(device).is_none_or(owns)
     }
 
     /// The same for a packet of IPv6 without odd addresses.
@@ -258,7 +264,7 @@ impl Stack {
         }
         let way = self.routes.lookup_v6(destination);
         let mut adjacency = *self.forwarding.adjacencies.get(usize::from(way.0))?;
-        if adjacency.is_on_link {
+        if total > adjacency.longest[1].into() {
             adjacency = self.adjacency_on_link(way, mapped(destination.into()));
         }
         if total > adjacency.longest[1].into() {
@@ -274,27 +280,28 @@ impl Stack {
 #[inline(never)]
 fn ways(routes: &Routes, packets: &[Mbuf], ways: &mut Vec<HopId>) {
     ways.extend(packets.iter().map(|packet| match packet.data().first_chunk::<V4>() {
-        Some(header) => routes.lookup_v4(u32::from_be(half_word(header, 30)).into()),
+        Some(frame) => routes.lookup_v4(half_word(frame, 30).to_le_bytes().into()),
         None => HopId::NONE,
     }));
 }
 
-/// The checksum of a header whose time to live is one less than before (RFC 1624, equation 3).
+/// Time to live, protocol and checksum of a header, as a word, with one less to live (RFC 1624, equation 3; the order of bytes
+/// in words does not matter to it, and the old value inverted plus the new one is -1).
 #[inline(always)]
-fn one_less(checksum: u16) -> u16 {
-    // The word's old value inverted, plus the new one, which is less by one in its upper byte.
-    let sum = u32::from(!checksum) + 0xfeff;
-    !((sum >> 16) + sum) as u16
+fn one_less(word: u32) -> u32 {
+    let sum = (!word >> 16) + 0xfffe;
+    let sum = (sum >> 16) + sum;
+    (word & 0xffff) - 1 | !sum << 16
 }
 
-/// Eight bytes of a header, in the byte order of memory.
+/// Eight bytes of a frame.
 #[inline(always)]
-fn word<const N: usize>(header: &[u8; N], at: usize) -> u64 {
-    u64::from_ne_bytes(std::array::from_fn(|i| header[at + i]))
+fn word<const N: usize>(frame: &[u8; N], at: usize) -> u64 {
+    u64::from_le_bytes(*frame[at..].first_chunk().expect("inside the frame"))
 }
 
-/// Four bytes, likewise.
+/// Four bytes of a frame.
 #[inline(always)]
-fn half_word<const N: usize>(header: &[u8; N], at: usize) -> u32 {
-    u32::from_ne_bytes(std::array::from_fn(|i| header[at + i]))
+fn half_word<const N: usize>(frame: &[u8; N], at: usize) -> u32 {
+    u32::from_le_bytes(*frame[at..].first_chunk().expect("inside the frame"))
 }

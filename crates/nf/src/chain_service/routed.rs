@@ -60,14 +60,16 @@ impl<C: Chain> ChainService<C> {
         let mut from = 0;
         while let Some(stack) = &mut self.stack {
             let (packets, infos) = batch.parts();
-            let mut egress = stack.forward(from, packets, infos).iter();
+            let mut egress = stack.forward(from, packets, infos);
             let ready = egress.len();
             from += ready;
-            batch.drain_first(ready, |packet, _| {
-                if let Some(device) = egress.next() {
-                    out.send(*device, packet);
-                }
-            });
+            while let Some(&device) = egress.first() {
+                // Most bursts leave on one device.
+                let run = egress.iter().take_while(|other| **other == device).count();
+                let mut sender = out.sender(device);
+                batch.drain_first(run, |packet, _| sender.send(packet));
+                egress = &egress[run..];
+            }
             if ready == BURST {
                 // There may be more of them.
                 continue;

@@ -48,6 +48,16 @@ struct Port {
     unsent: Unsent,
 }
 
+/// Sends packets on one device of an [`Output`].
+pub struct Sender<'a> {
+    port: &'a mut Port,
+    pool: &'a mut PoolCache,
+    counters: &'a LaneCounters,
+    polled: Time,
+    tap: &'a mut LaneTap,
+    meter: &'a mut Meter,
+}
+
 impl Output {
     /// The output of lane `lane`, with one transmit queue per device, in the order of device numbers. Packets that end
     /// are freed into `pool`.
@@ -129,13 +139,17 @@ impl Output {
     /// When the run has no such device.
     #[inline(always)]
     pub fn send(&mut self, device: DeviceId, packet: Mbuf) {
+        self.sender(device).send(packet);
+    }
+
+    /// What sends packets on a device, for several of them in a row.
+    ///
+    /// # Panics
+    /// When the run has no such device.
+    #[inline(always)]
+    pub fn sender(&mut self, device: DeviceId) -> Sender<'_> {
         let Output { ports, pool, counters, polled, tap, meter, .. } = self;
-        let port = &mut ports[device.index()];
-        port.burst.push(packet);
-        if port.burst.is_full() {
-            end_stage(meter, BurstStage::Run);
-            port.flush(pool, counters, *polled, (tap, meter));
-        }
+        Sender { port: &mut ports[device.index()], pool, counters, polled: *polled, tap, meter }
     }
 
     /// Ends a packet and counts why.
@@ -242,6 +256,19 @@ impl Output {
     }
 }
 
+impl Sender<'_> {
+    /// As [`Output::send`] on its device.
+    #[inline(always)]
+    pub fn send(&mut self, packet: Mbuf) {
+        let Sender { port, pool, counters, polled, tap, meter } = self;
+        port.burst.push(packet);
+        if port.burst.is_full() {
+            end_stage(meter, BurstStage::Run);
+            port.flush(pool, counters, *polled, (tap, meter));
+        }
+    }
+}
+
 impl Port {
     fn flush(
         &mut self,
@@ -291,6 +318,12 @@ impl Port {
             let elsewhere = counters.transmitting.get() - before.waiting;
             counters.transmitting.set(elsewhere + after.waiting);
         }
+    }
+}
+
+impl std::fmt::Debug for Sender<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sender").field("device", &self.port.device).finish_non_exhaustive()
     }
 }
 

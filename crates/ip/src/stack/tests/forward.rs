@@ -10,9 +10,7 @@ fn known() -> Network {
     let six = Route::via("2001:db8::/32".parse().unwrap(), "fd00::9".parse().unwrap());
     let default = Route::via("0.0.0.0/0".parse().unwrap(), "192.0.2.254".parse().unwrap());
     let network = Network::new(interfaces(), &[default, six], quiet()).unwrap();
-    for (device, address) in
-        [(1, "192.0.2.254"), (0, "10.0.0.2"), (0, "fd00::9"), (0, "fd00::2")]
-    {
+    for (device, address) in [(1, "192.0.2.254"), (0, "10.0.0.2"), (0, "fd00::9"), (0, "fd00::2")] {
         network.set_neighbour(DeviceId(device), address.parse().unwrap(), PEER);
     }
     network
@@ -146,7 +144,8 @@ fn the_checksum_of_a_header_stays_right_whatever_it_was() {
     };
     let step = if cfg!(miri) { 4_099 } else { 1 };
     let ids: Vec<u16> = (0..=u16::MAX).step_by(step).collect();
-    let bursts: Vec<_> = ids.chunks(64).map(|ids| ids.iter().map(|id| frame(*id)).collect()).collect();
+    let bursts: Vec<_> =
+        ids.chunks(64).map(|ids| ids.iter().map(|id| frame(*id)).collect()).collect();
     assert_eq!(compare(&bursts, known), ids.len());
 }
 
