@@ -5,6 +5,7 @@ mod lpm;
 mod table;
 
 pub use direct::DirectTable;
+pub(crate) use direct::MANY;
 pub use lpm::{Address, Lpm};
 pub use table::{Hop, HopId, RouteError, Routes};
 

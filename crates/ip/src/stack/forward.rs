@@ -17,7 +17,7 @@ use super::{NeighbourKey, Seen, Stack};
 
 use crate::interface::{may_be_source_v4, may_be_source_v6};
 use crate::neighbour::{mapped, mapped_v4};
-use crate::route::{Hop, HopId, Routes};
+use crate::route::{Hop, HopId, MANY, Routes};
 
 const V4: usize = ethernet::HEADER + ipv4::MIN_HEADER;
 const V6: usize = ethernet::HEADER + ipv6::HEADER;
@@ -279,10 +279,17 @@ impl Stack {
 /// Appends where packets lead, if they are plain ones of IPv4, and else anything.
 #[inline(never)]
 fn ways(routes: &Routes, packets: &[Mbuf], ways: &mut Vec<HopId>) {
-    ways.extend(packets.iter().map(|packet| match packet.data().first_chunk::<V4>() {
-        Some(frame) => routes.lookup_v4(half_word(frame, 30).to_le_bytes().into()),
-        None => HopId::NONE,
-    }));
+    for packets in packets.chunks(MANY) {
+        let mut addresses = [0; MANY];
+        for (packet, address) in packets.iter().zip(&mut addresses) {
+            if let Some(frame) = packet.data().first_chunk::<V4>() {
+                *address = half_word(frame, 30).swap_bytes();
+            }
+        }
+        let from = ways.len();
+        ways.resize(from + packets.len(), HopId::NONE);
+        routes.lookup_many(&addresses[..packets.len()], &mut ways[from..]);
+    }
 }
 
 /// Time to live, protocol and checksum of a header, as a word, with one less to live (RFC 1624, equation 3; the order of bytes
