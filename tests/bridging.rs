@@ -6,10 +6,11 @@ mod switch;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crate::bridging::switch::{Outcome, config, run};
+use crate::bridging::switch::{Outcome, config, run, run_with};
 use rheostat_base::{DropReason, Time};
 use rheostat_nf::function::bridge::{BridgeConfig, Ends, Station};
 use rheostat_packet::{Headers, LinkType, Tuple, tuple};
+use rheostat_run::Unusual;
 use rheostat_testkit::captures;
 use rheostat_traffic::{Arrival, Mix, MixConfig, Source, Stations};
 
@@ -151,8 +152,8 @@ fn known_stations_get_their_frames_and_nobody_else_does() {
         }
     }
     expected.iter_mut().for_each(|frames| frames.sort_unstable());
-    for lanes in LANES {
-        let outcome = run(config(3), lanes, ports());
+    for (lanes, unusual) in LANES.into_iter().flat_map(|lanes| [0, 10, 100].map(|u| (lanes, u))) {
+        let outcome = run_with(Unusual::percent(unusual, 1), config(3), lanes, ports());
         assert_eq!(outcome.violations, [], "{lanes} lanes");
         check_order(&format!("{lanes} lanes"), &outcome);
         let sent: Vec<Vec<Vec<u8>>> = sorted(&outcome)

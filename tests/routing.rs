@@ -12,12 +12,15 @@ use rheostat_nf::Chain;
 use rheostat_nf::function::AntiDdos;
 use rheostat_nf::function::antiddos::{Action, AntiDdosConfig};
 use rheostat_packet::LinkType;
+use rheostat_run::Unusual;
 use rheostat_testkit::captures;
 use rheostat_testkit::flows::Flows;
 use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::Source;
 
 const LANES: [usize; 3] = [1, 2, 8];
+/// Whom the frames of clients are for, in a mix.
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// A router whose link is a capture, with a gateway to everywhere. It tells every sender what is wrong: how often it
 /// may would depend on who asks first.
@@ -25,7 +28,7 @@ fn network() -> Arc<Network> {
     let interface = Interface {
         addresses: vec!["203.0.113.1/24".parse().unwrap(), "2001:db8:113::1/64".parse().unwrap()],
         is_played: true,
-        ..Interface::new(DeviceId(0), "trial", [2, 0, 0, 0, 0, 1])
+        ..Interface::new(DeviceId(0), "trial", MAC)
     };
     let via =
         |prefix: &str, gateway: &str| Route::via(prefix.parse().unwrap(), gateway.parse().unwrap());
@@ -36,7 +39,11 @@ fn network() -> Arc<Network> {
         announce: false,
         ..Policy::default()
     };
-    Arc::new(Network::new(vec![interface], &routes, policy).unwrap())
+    let network = Network::new(vec![interface], &routes, policy).unwrap();
+    for gateway in ["203.0.113.254", "2001:db8:113::fe"] {
+        network.set_neighbour(DeviceId(0), gateway.parse().unwrap(), [2, 0, 0, 0, 0, 9]);
+    }
+    Arc::new(network)
 }
 
 fn run<C: Chain>(
@@ -45,7 +52,13 @@ fn run<C: Chain>(
     chain: C,
     layout: StateLayout,
 ) -> TrialReport {
-    let trial = Trial { lanes, network: Some(network()), ..Trial::new(chain, layout) };
+    // On one lane, all packets take the general code, on two the fast path if they can.
+    let unusual = match lanes {
+        1 => Unusual::ALL,
+        2 => Unusual::default(),
+        _ => Unusual::percent(10, 1),
+    };
+    let trial = Trial { lanes, unusual, network: Some(network()), ..Trial::new(chain, layout) };
     let report = trial.run(source, |_, _| {}).unwrap();
     assert_eq!(report.violations, [], "{lanes} lanes");
     report
@@ -107,7 +120,7 @@ fn a_mix_leaves_the_same_from_any_number_of_lanes() {
     assert!(transactions * 4 < received, "{transactions} transactions for {received} packets");
     // Towards the gateway, from the interface.
     for packet in &one.sent {
-        assert_eq!(packet.bytes[6..12], [2, 0, 0, 0, 0, 1]);
+        assert_eq!(packet.bytes[6..12], MAC);
     }
 }
 

@@ -12,7 +12,8 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    Figures, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, TimeSource, Violation,
+    Figures, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, TimeSource, Unusual,
+    Violation,
 };
 use rheostat_state::txn::Objects;
 use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
@@ -32,6 +33,16 @@ pub(crate) struct Outcome {
 
 /// Runs a bridge of which each port has a source.
 pub(crate) fn run(config: BridgeConfig, lanes: usize, ports: Vec<Box<dyn Source>>) -> Outcome {
+    run_with(Unusual::default(), config, lanes, ports)
+}
+
+/// The same, with some packets that do not take the fast path.
+pub(crate) fn run_with(
+    unusual: Unusual,
+    config: BridgeConfig,
+    lanes: usize,
+    ports: Vec<Box<dyn Source>>,
+) -> Outcome {
     let pool = MempoolConfig { buffers: 4_096, ..MempoolConfig::default() };
     let pool = Mempool::new(&pool).expect("memory for packets");
     let objects = Objects::new(lanes);
@@ -73,6 +84,7 @@ pub(crate) fn run(config: BridgeConfig, lanes: usize, ports: Vec<Box<dyn Source>
     let routes = Routes((0..devices.len() as u8).map(DeviceId).collect());
     let service = |_| chain.service(&routes, None, lanes);
     let mut lanes = build_lanes(&config, &mut devices, service, made).expect("lanes fit");
+    lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(unusual));
     let mut cache = PoolCache::new(pool.clone());
     let mut now = Time::ZERO;
     loop {

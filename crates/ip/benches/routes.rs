@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use rheostat_ip::route::{Address, Lpm};
+use rheostat_ip::route::{Address, DirectTable, Lpm};
 
 const ROUNDS: usize = 20;
 const QUESTIONS: usize = 1 << 18;
@@ -41,16 +41,59 @@ fn main() {
     println!("{:<12} {:>9} {:>8.2} ns", "loop alone", "", alone);
     for count in sizes {
         let v4 = entries::<u32>(count, &LENGTHS_V4, |n| mix(n) as u32 & 0xdfff_ffff);
-        row("IPv4", count, v4, |n| mix(n) as u32);
+        row::<u32, Lpm<u32>>("IPv4 trie", count, v4.clone(), |n| mix(n) as u32);
+        row::<u32, DirectTable>("IPv4", count, v4, |n| mix(n) as u32);
         if count <= 200_000 {
             let address = |n| 0x2 << 124 | u128::from(mix(n) >> 3) << 61;
             let entries = entries::<u128>(count, &LENGTHS_V6, address);
-            row("IPv6", count, entries, address);
+            row::<u128, Lpm<u128>>("IPv6", count, entries, address);
         }
     }
 }
 
-fn row<A: Address>(name: &str, count: u64, entries: Vec<(A, u8, u16)>, other: impl Fn(u64) -> A) {
+/// A table of either kind.
+trait Table<A> {
+    fn of(entries: Vec<(A, u8, u16)>) -> Self;
+    fn find(&self, address: A) -> u16;
+    fn bytes(&self) -> usize;
+}
+
+impl<A: Address> Table<A> for Lpm<A> {
+    fn of(entries: Vec<(A, u8, u16)>) -> Lpm<A> {
+        Lpm::new(entries)
+    }
+
+    #[inline(always)]
+    fn find(&self, address: A) -> u16 {
+        self.lookup(address)
+    }
+
+    fn bytes(&self) -> usize {
+        self.memory()
+    }
+}
+
+impl Table<u32> for DirectTable {
+    fn of(entries: Vec<(u32, u8, u16)>) -> DirectTable {
+        DirectTable::new(entries, None)
+    }
+
+    #[inline(always)]
+    fn find(&self, address: u32) -> u16 {
+        self.lookup(address)
+    }
+
+    fn bytes(&self) -> usize {
+        self.memory()
+    }
+}
+
+fn row<A: Address, T: Table<A>>(
+    name: &str,
+    count: u64,
+    entries: Vec<(A, u8, u16)>,
+    other: impl Fn(u64) -> A,
+) {
     // Half of the questions are for what the routes contain, half for anything.
     let questions: Vec<A> = (0..QUESTIONS as u64)
         .map(|n| match n % 2 {
@@ -59,12 +102,12 @@ fn row<A: Address>(name: &str, count: u64, entries: Vec<(A, u8, u16)>, other: im
         })
         .collect();
     let start = Instant::now();
-    let table = Lpm::new(entries);
+    let table = T::of(entries);
     let built = start.elapsed();
-    let ns = measure(|| questions.iter().fold(0, |sum, q| sum ^ table.lookup(*q)));
+    let ns = measure(|| questions.iter().fold(0, |sum, q| sum ^ table.find(*q)));
     println!(
         "{name:<12} {count:>9} {ns:>8.2} ns {:>9} KiB, built in {:.1} ms",
-        table.memory() / 1_024,
+        table.bytes() / 1_024,
         built.as_secs_f64() * 1e3
     );
 }

@@ -2,6 +2,8 @@
 //! it, and [`Stack::depart`] finds its next hop after. In between lies the chain, which may change it. A
 //! packet of the machine's own takes only the second half.
 //!
+//! Where nothing lies in between, [`Stack::forward`] does with most packets at once what both would have done.
+//!
 //! A stack reads no clock and does no I/O: the time is that of the [`Output`], which takes what it sends besides the packet
 //! at hand.
 

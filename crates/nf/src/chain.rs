@@ -22,6 +22,7 @@ use crate::chain_service::Journal;
 use crate::cx::Scope;
 use crate::function::{Ahead, ShardInfo};
 use crate::packet::Packet;
+use crate::reading::{Reading, Unread};
 use crate::steady::{General, SteadyChain};
 use crate::verdict::{Ending, Outcome, Verdict};
 
@@ -57,6 +58,11 @@ pub trait Chain: Send + Sync + 'static {
 
     /// Adds what a lane's fast path has counted to the figures of a run.
     fn counted(_counts: &[Counter], _figures: &mut Figures) {}
+
+    /// The fast path of a chain on shared objects, if its function has one.
+    fn reading(&self) -> impl Reading {
+        Unread
+    }
 
     /// Asks for what a packet will need of shared objects (see [`NetworkFunction::prefetch`]).
     ///

@@ -29,6 +29,7 @@ use rheostat_steer::{PacketSet, Steering, Translation};
 
 use crate::cx::Cx;
 use crate::packet::Packet;
+use crate::reading::{Reading, Unread};
 use crate::steady::{General, Steady};
 use crate::verdict::{Admission, Ending, Outcome, Verdict};
 
@@ -132,6 +133,13 @@ pub trait NetworkFunction: Send + Sync + 'static {
     #[inline(always)]
     fn steady<'a>(&'a self, _counts: &'a [Counter]) -> impl Steady<Self::Flow> {
         General
+    }
+
+    /// The fast path of a function on shared objects, if it has one: what it decides about most packets of no flow by reading
+    /// alone.
+    #[inline(always)]
+    fn reading(&self) -> impl Reading {
+        Unread
     }
 
     /// A packet is about to be presented to a function on shared objects: first all packets of a burst come here for the

@@ -11,6 +11,7 @@ mod device_set;
 pub mod function;
 mod packet;
 mod packet_log;
+pub mod reading;
 // Unit tests have their own chains, and need not compile these once more.
 #[cfg(not(test))]
 pub mod shipped;
@@ -24,5 +25,6 @@ pub use cx::{Cx, DEFAULT_LIFETIME, Flows, Scope, Seen};
 pub use device_set::DeviceSet;
 pub use function::{Ahead, NetworkFunction, ShardInfo};
 pub use packet::Packet;
+pub use reading::{Reading, Unread};
 pub use steady::{General, Steady};
 pub use verdict::{Abort, Admission, Ending, Outcome, Verdict};

@@ -183,6 +183,7 @@ impl Lane {
     /// those that the environment names.
     pub fn treat_as_unusual(&mut self, unusual: Unusual) {
         self.unusual = unusual;
+        self.out.treat_as_unusual(unusual);
     }
 
     /// Lets the lane wake other lanes' workers, of which `wakers` has one per lane.

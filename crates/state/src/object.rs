@@ -35,6 +35,6 @@ mod vector;
 pub use allocator::{Allocator, Lease};
 pub use cause::{Cause, Recipe};
 pub use distributed::Distributed;
-pub use map::{Full, Map};
+pub use map::{Full, Hashed, Map};
 pub use storage::{Boxed, Inline, Storage};
 pub use vector::Vector;

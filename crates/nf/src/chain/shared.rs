@@ -12,6 +12,7 @@ use crate::chain_service::Undo;
 use crate::cx::Scope;
 use crate::function::{Ahead, NetworkFunction, ShardInfo};
 use crate::packet::Packet;
+use crate::reading::Reading;
 use crate::verdict::{Ending, Outcome, Verdict};
 
 /// A function whose handlers run in transactions on shared objects.
@@ -85,6 +86,11 @@ where
 
     fn objects(&self) -> Option<&Objects> {
         Some(&self.objects)
+    }
+
+    #[inline(always)]
+    fn reading(&self) -> impl Reading {
+        self.stage.function.reading()
     }
 
     #[inline]

@@ -17,6 +17,7 @@ use crate::chain::Chain;
 use crate::cx::OutboxLen;
 use crate::function::Ahead;
 use crate::packet::Packet;
+use crate::reading::Reading;
 use crate::verdict::{Outcome, Verdict};
 
 /// The state of a lane's transactions.
@@ -42,6 +43,62 @@ pub(super) struct SubBurst<'a> {
     pub(super) packets: &'a mut [Mbuf],
     pub(super) infos: &'a [PacketInfo],
     pub(super) probes: &'a [Probe],
+}
+
+/// What the fast path has found out about the packets of a burst.
+struct ReadBurst<C> {
+    clues: [Option<C>; BURST],
+    len: usize,
+}
+
+impl<C: Copy> ReadBurst<C> {
+    fn new() -> ReadBurst<C> {
+        ReadBurst { clues: [None; BURST], len: 0 }
+    }
+
+    /// Finds out about the first packets what will be read for them, and asks for that.
+    #[inline(never)]
+    fn look_ahead(
+        &mut self,
+        reading: &impl Reading<Clue = C>,
+        packets: &mut [Mbuf],
+        infos: &[PacketInfo],
+        out: &Output,
+    ) {
+        // Whatever a function that panics here has not found out, the general code does.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            for ((packet, info), clue) in packets.iter_mut().zip(infos).zip(&mut self.clues) {
+                if !out.is_unusual(packet) {
+                    *clue = reading.clue(&Packet::new(packet, info));
+                }
+                if let Some(clue) = clue {
+                    reading.prefetch(clue, Ahead::Keys);
+                }
+                self.len += 1;
+            }
+            for clue in self.clues[..self.len].iter().flatten() {
+                reading.prefetch(clue, Ahead::Values);
+            }
+        }));
+    }
+
+    /// The clues of the packets from one on.
+    fn from(&self, place: usize) -> &[Option<C>] {
+        self.clues[..self.len].get(place..).unwrap_or_default()
+    }
+
+    /// How many packets from one on have none.
+    fn general(&self, place: usize) -> usize {
+        match self.from(place).iter().position(Option::is_some) {
+            Some(count) => count,
+            None => usize::MAX - place,
+        }
+    }
+}
+
+/// Whether the fast path decides about any packet.
+fn exists<R: Reading>(_: &R) -> bool {
+    R::EXISTS
 }
 
 impl Default for Transactions {
@@ -81,20 +138,39 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
+        let chain = self.chain.clone();
+        let reading = chain.reading();
         let (packets, found) = batch.parts();
-        self.prefetch(packets, found);
-        let mut from = 0;
+        let mut read = ReadBurst::new();
+        let is_read = exists(&reading) && self.stack.is_none();
+        match is_read {
+            true => read.look_ahead(&reading, packets, found, out),
+            false => self.prefetch(packets, found),
+        }
+        let (mut from, mut missed) = (0, 0);
         while from < packets.len() {
+            let passed = match is_read {
+                true => self.read_some(&reading, read.from(from), &found[from..]),
+                false => 0,
+            };
+            from += passed;
+            if from == packets.len() {
+                break;
+            }
             if !goes_to_chain(self.admissions.get(from)) {
                 from += 1;
                 continue;
             }
+            // When one packet after the other needs the general code, several share a transaction again.
+            missed = if passed > 0 { 1 } else { 2 * missed + 1 };
+            let most = if is_read { read.general(from).max(missed) } else { packets.len() };
             // A packet that is followed has a transaction of its own, so that what is noted is about it.
             let followed = packets[from].mark() != 0;
             let is_apart = |&at: &usize| {
                 followed || packets[at].mark() != 0 || !goes_to_chain(self.admissions.get(at))
             };
-            let to = (from + 1..packets.len()).find(is_apart).unwrap_or(packets.len());
+            let end = packets.len().min(from + most);
+            let to = (from + 1..end).find(is_apart).unwrap_or(end);
             let known = followed && self.note_lookup(&packets[from], &found[from], shards, out);
             let before = self.outbox.len();
             self.transact(
@@ -113,6 +189,37 @@ impl<C: Chain> ChainService<C> {
             from = to;
         }
         self.commit_decisions(batch, out);
+    }
+
+    /// Lets the fast path decide about packets with these clues, up to the first about which it does not, and returns how many
+    /// those are. They are in one transaction, which only reads: it takes effect when it began, or not at all.
+    #[inline(never)]
+    fn read_some<R: Reading>(
+        &mut self,
+        reading: &R,
+        clues: &[Option<R::Clue>],
+        infos: &[PacketInfo],
+    ) -> usize {
+        let (Some(Some(_)), Some(first)) = (clues.first(), infos.first()) else { return 0 };
+        let made = self.outbox.len();
+        let ChainService { outbox, transactions, .. } = self;
+        let (txn, decisions) = (outbox.txn(), &mut transactions.decisions);
+        let before = decisions.len();
+        txn.begin(first.now);
+        // A function that panics here has changed nothing. The general code sees the packet next.
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            for (clue, info) in clues.iter().zip(infos) {
+                let Some(clue) = clue else { break };
+                txn.set_now(info.now);
+                let Ok(Some(device)) = reading.decide(txn, clue) else { break };
+                decisions.push(Decision { verdict: Ok(Verdict::Send(device)), made });
+            }
+        }));
+        if ran.is_err() || txn.commit().is_err() {
+            txn.roll_back();
+            decisions.truncate(before);
+        }
+        decisions.len() - before
     }
 
     /// Lets functions ask for what the packets of a burst will need.
@@ -144,11 +251,13 @@ impl<C: Chain> ChainService<C> {
             }
             let Decision { verdict, made } =
                 in_order.next().expect("every packet comes to something");
-            let ChainService { outbox, transactions, .. } = self;
-            let own = transactions.outbox.drain(..made.packets - done.packets);
-            outbox.packets.extend(own);
-            outbox.alloc_failed = made.alloc_failed - done.alloc_failed;
-            done = made;
+            if made != done {
+                let ChainService { outbox, transactions, .. } = self;
+                let own = transactions.outbox.drain(..made.packets - done.packets);
+                outbox.packets.extend(own);
+                outbox.alloc_failed = made.alloc_failed - done.alloc_failed;
+                done = made;
+            }
             self.apply_verdict(packet, info.side, place, verdict, out);
             self.send_originated(out);
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rheostat_state::object::{Allocator, Lease, Map, Recipe};
+use rheostat_state::object::{Allocator, Hashed, Lease, Map, Recipe};
 use rheostat_state::txn::{Objects, Plain, Transactional};
 
 use super::Ahead;
@@ -69,14 +69,38 @@ impl<E: Entry> AgeingMap<E> {
     /// Asks the processor to fetch what will be needed for `key`.
     #[inline]
     pub fn prefetch(&self, key: &E::Key, what: Ahead) {
+        self.prefetch_hashed(&self.hashed(*key), what);
+    }
+
+    /// A key with its hash, for those who look it up more than once.
+    #[inline]
+    pub fn hashed(&self, key: E::Key) -> Hashed<E::Key> {
+        self.leases.hashed(key)
+    }
+
+    /// As [`AgeingMap::prefetch`].
+    #[inline]
+    pub fn prefetch_hashed(&self, key: &Hashed<E::Key>, what: Ahead) {
         match what {
-            Ahead::Keys => self.leases.prefetch(key),
+            Ahead::Keys => self.leases.prefetch_hashed(key),
             Ahead::Values => {
-                if let Some(lease) = self.leases.guess(key) {
+                if let Some(lease) = self.leases.guess_hashed(key) {
                     self.entries.prefetch(lease.resource);
                 }
             }
         }
+    }
+
+    /// What stands under a key, if its time is not up, with whether [`AgeingMap::refresh`] would leave it as it is.
+    #[inline]
+    #[track_caller]
+    pub fn get_fresh(
+        &self,
+        cx: &mut impl Transactional,
+        key: &Hashed<E::Key>,
+    ) -> Outcome<Option<(E, bool)>> {
+        let Some(lease) = self.leases.get_hashed(cx, key)? else { return Ok(None) };
+        self.entries.get_fresh(cx, lease, LIFETIME)
     }
 
     /// What stands under `key`, if its time is not up.

@@ -15,8 +15,8 @@ use std::time::Duration;
 use bytemuck::{AnyBitPattern, NoUninit};
 use rheostat_base::{DeviceId, DropReason};
 use rheostat_run::Figures;
-use rheostat_state::object::Distributed;
-use rheostat_state::txn::Objects;
+use rheostat_state::object::{Distributed, Hashed};
+use rheostat_state::txn::{Objects, Txn};
 use rheostat_steer::PacketSet;
 
 use super::ageing_map::{AgeingMap, Entry};
@@ -24,6 +24,7 @@ use crate::cx::Cx;
 use crate::device_set::DeviceSet;
 use crate::function::{Ahead, NetworkFunction, ShardInfo};
 use crate::packet::Packet;
+use crate::reading::Reading;
 use crate::verdict::{Admission, Outcome, Verdict};
 
 /// The settings of a bridge.
@@ -138,6 +139,50 @@ impl Bridge {
     }
 }
 
+/// Frames between two stations that the bridge knows, of which the one that sends was refreshed a moment ago.
+impl Reading for &Bridge {
+    type Clue = Between;
+
+    #[inline(always)]
+    fn clue(&self, packet: &Packet<'_>) -> Option<Between> {
+        let Ends { from, to } = Ends::of(packet.data(), packet.mbuf().link())?;
+        let port = packet.device();
+        let is_plain =
+            from.can_send() && !to.is_group() && self.membership.of(from.vlan).contains(port);
+        is_plain.then(|| Between {
+            from: self.stations.hashed(from),
+            to: self.stations.hashed(to),
+            port,
+        })
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, Between { from, to, .. }: &Between, what: Ahead) {
+        self.stations.prefetch_hashed(from, what);
+        self.stations.prefetch_hashed(to, what);
+    }
+
+    #[inline(always)]
+    fn decide(&self, txn: &mut Txn, clue: &Between) -> Outcome<Option<DeviceId>> {
+        let Some((place, true)) = self.stations.get_fresh(txn, &clue.from)? else {
+            return Ok(None);
+        };
+        let is_known = place == Place { station: *clue.from.key(), port: clue.port.0.into() };
+        let Some((Place { port, .. }, _)) = self.stations.get_fresh(txn, &clue.to)? else {
+            return Ok(None);
+        };
+        Ok((is_known && port != u16::from(clue.port.0)).then_some(DeviceId(port as u8)))
+    }
+}
+
+/// Between which stations a frame goes, and from which port it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Between {
+    from: Hashed<Station>,
+    to: Hashed<Station>,
+    port: DeviceId,
+}
+
 impl NetworkFunction for Bridge {
     type Flow = ();
     type Shard = ();
@@ -154,6 +199,11 @@ impl NetworkFunction for Bridge {
 
     fn packet(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>, (): &mut ()) -> Outcome<Verdict> {
         unreachable!("without a packet set there are no flows")
+    }
+
+    #[inline(always)]
+    fn reading(&self) -> impl Reading {
+        self
     }
 
     #[inline]

@@ -8,6 +8,7 @@ use rheostat_io::layer::trace::Step;
 use rheostat_io::{TxQueue, Unsent};
 use rheostat_packet::{AllocError, Burst, Mbuf, PoolCache};
 
+use super::unusual::Unusual;
 use crate::account::LaneCounters;
 use crate::stages::{BurstStage, StageMeter, StageTimes};
 
@@ -28,6 +29,7 @@ pub struct Output {
     tap: LaneTap,
     /// Where it is noted how long each stage takes.
     meter: Meter,
+    unusual: Unusual,
 }
 
 /// There in lanes that are asked to note how long each stage takes.
@@ -76,7 +78,18 @@ impl Output {
             now: Time::ZERO,
             tap: LaneTap::default(),
             meter: None,
+            unusual: Unusual::default(),
         }
+    }
+
+    pub(super) fn treat_as_unusual(&mut self, unusual: Unusual) {
+        self.unusual = unusual;
+    }
+
+    /// Whether a packet is to take general code, whatever it is: it is followed through the run, or a test wants it.
+    #[inline]
+    pub fn is_unusual(&self, packet: &Mbuf) -> bool {
+        packet.mark() != 0 || self.unusual.includes(packet.stamp())
     }
 
     /// Notes from now on how long each stage takes.

@@ -219,6 +219,39 @@ impl<T: Plain> Allocator<T> {
         Ok(held.filter(|(own, _)| *own == lease).map(|(_, value)| value))
     }
 
+    /// As [`Allocator::get`], with whether [`Allocator::refresh`] with this lifetime would leave the lease as it is: then it need
+    /// not be called.
+    ///
+    /// # Errors
+    /// [`Abort`](crate::txn::Abort) on a conflict.
+    #[track_caller]
+    #[inline]
+    pub fn get_fresh(
+        &self,
+        cx: &mut impl Transactional,
+        lease: Lease,
+        lifetime: usize,
+    ) -> Outcome<Option<(T, bool)>> {
+        let touch = self.touch(Operation::Get, Location::caller());
+        let txn = cx.txn();
+        let now = txn.now();
+        txn.read(&self.leases, lease.resource as usize, touch, |words| {
+            let state = State::load(words);
+            let is_held = state.generation == lease.generation && state.is_live(now);
+            let (_, is_fresh) = self.prolonged(state, now, lifetime);
+            is_held.then(|| (load(words, HEAD), is_fresh))
+        })
+    }
+
+    /// When a lease ends that is prolonged now, and whether that is not to be done so soon.
+    #[inline(always)]
+    fn prolonged(&self, state: State, now: Time, lifetime: usize) -> (Time, bool) {
+        let deadline = now + self.lifetimes[lifetime];
+        let same = state.lifetime == Some(lifetime);
+        // The difference is the time since the lease was prolonged last.
+        (deadline, same && deadline.since(state.deadline) <= self.refresh_interval)
+    }
+
     /// The lease of a resource, if it is lent, and what was written about it.
     ///
     /// # Errors
@@ -273,10 +306,8 @@ impl<T: Plain> Allocator<T> {
         if state.generation != lease.generation || !state.is_live(now) {
             return Ok(false);
         }
-        let deadline = now + self.lifetimes[lifetime];
-        let same = state.lifetime == Some(lifetime);
-        // The difference is the time since the lease was prolonged last.
-        if same && deadline.since(state.deadline) <= self.refresh_interval {
+        let (deadline, is_fresh) = self.prolonged(state, now, lifetime);
+        if is_fresh {
             return Ok(true);
         }
         self.lists.move_to_end(txn, lease.resource, lifetime, touch)?;

@@ -67,6 +67,21 @@ impl<K: Plain + Eq, V, S: Storage<V>> Look for LookUp<'_, K, V, S> {
     }
 }
 
+/// A key with its hash in one map, for those who look it up there more than once.
+#[derive(Clone, Copy, Debug)]
+pub struct Hashed<K> {
+    key: K,
+    hash: u64,
+}
+
+impl<K> Hashed<K> {
+    /// The key.
+    #[inline]
+    pub fn key(&self) -> &K {
+        &self.key
+    }
+}
+
 /// Where a key may lie.
 #[derive(Clone, Copy)]
 struct Place {
@@ -96,7 +111,13 @@ impl<K: Plain + Eq, V: Plain> Map<K, V> {
     /// transactions, to tell what to fetch next and no more.
     #[inline]
     pub fn guess(&self, key: &K) -> Option<V> {
-        let hash = self.hash_of(key);
+        self.guess_hashed(&self.hashed(*key))
+    }
+
+    /// As [`Map::guess`].
+    #[inline]
+    pub fn guess_hashed(&self, Hashed { key, hash }: &Hashed<K>) -> Option<V> {
+        let hash = *hash;
         let mut look = LookUp { key, tag: tag_of(hash), map: PhantomData::<fn() -> (V, Inline)> };
         let (found, _) = look.look(&self.slab.peek(hash as usize & self.mask));
         found.map(|(_, value)| value)
@@ -145,9 +166,29 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
     #[track_caller]
     #[inline]
     pub fn get(&self, cx: &mut impl Transactional, key: &K) -> Outcome<Option<V>> {
-        let place = self.place(key, Operation::Get, Location::caller());
+        self.get_hashed(cx, &self.hashed(*key))
+    }
+
+    /// The key with its hash in this map: in another, it finds nothing.
+    #[inline]
+    pub fn hashed(&self, key: K) -> Hashed<K> {
+        Hashed { key, hash: self.hash_of(&key) }
+    }
+
+    /// As [`Map::get`].
+    ///
+    /// # Errors
+    /// [`Abort`](crate::txn::Abort) on a conflict.
+    #[track_caller]
+    #[inline]
+    pub fn get_hashed(
+        &self,
+        cx: &mut impl Transactional,
+        hashed: &Hashed<K>,
+    ) -> Outcome<Option<V>> {
+        let place = self.place_of(hashed.hash, Operation::Get, Location::caller());
         let txn = cx.txn();
-        let Some((_, _, raw)) = self.find(txn, key, &place)? else { return Ok(None) };
+        let Some((_, _, raw)) = self.find(txn, &hashed.key, &place)? else { return Ok(None) };
         Ok(Some(S::value(raw, txn)))
     }
 
@@ -155,7 +196,13 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
     /// others take.
     #[inline]
     pub fn prefetch(&self, key: &K) {
-        self.slab.prefetch(self.hash_of(key) as usize & self.mask);
+        self.prefetch_hashed(&self.hashed(*key));
+    }
+
+    /// As [`Map::prefetch`].
+    #[inline]
+    pub fn prefetch_hashed(&self, hashed: &Hashed<K>) {
+        self.slab.prefetch(hashed.hash as usize & self.mask);
     }
 
     /// Gives a key a value, whether or not it had one.
@@ -346,7 +393,11 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
 
     #[inline(always)]
     fn place(&self, key: &K, operation: Operation, site: &'static Location<'static>) -> Place {
-        let hash = self.hash_of(key);
+        self.place_of(self.hash_of(key), operation, site)
+    }
+
+    #[inline(always)]
+    fn place_of(&self, hash: u64, operation: Operation, site: &'static Location<'static>) -> Place {
         let first = hash as usize & self.mask;
         // Never the same, as there are at least two. The upper half as a fraction of 2^32.
         let apart = (((hash >> 32) * self.mask as u64) >> 32) as usize + 1;
