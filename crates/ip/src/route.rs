@@ -4,7 +4,7 @@ mod direct;
 mod lpm;
 mod table;
 
-pub use direct::{DirectTable, MANY};
+pub use direct::DirectTable;
 pub use lpm::{Address, Lpm};
 pub use table::{Hop, HopId, RouteError, Routes};
 

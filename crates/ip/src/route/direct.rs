@@ -24,9 +24,6 @@ const BLOCK: usize = 1 << BLOCK_STRIDE;
 /// Marks an entry that is the number of a block and not a value.
 const IS_BLOCK: u32 = 1 << 31;
 
-/// Addresses that are looked up at once, at most.
-pub const MANY: usize = 32;
-
 /// Values by prefixes of addresses of IPv4.
 #[derive(Clone, Debug)]
 pub struct DirectTable {
@@ -85,32 +82,6 @@ impl DirectTable {
         }
     }
 
-    /// The values of many addresses, in their places, as [`DirectTable::lookup`] finds each; at most [`MANY`]. Level after level:
-    /// loads of one level wait beside each other, and nothing that follows from a load is guessed before it is there.
-    #[inline(never)]
-    pub fn lookup_many(&self, addresses: &[u32], values: &mut [u16]) {
-        let mut pages: [Option<&Page>; MANY] = [None; MANY];
-        let mut entries = [0; MANY];
-        for (((address, value), page), entry) in
-            addresses.iter().zip(&mut *values).zip(&mut pages).zip(&mut entries)
-        {
-            match &self.pages[(address >> 20) as usize] {
-                Slot::Value(one) => *value = *one,
-                Slot::Page(below) => {
-                    *entry = below.entry(*address);
-                    *page = Some(below);
-                }
-            }
-        }
-        for (((address, value), page), entry) in
-            addresses.iter().zip(&mut *values).zip(&pages).zip(&entries)
-        {
-            if let Some(page) = page {
-                *value = page.value(*entry, *address);
-            }
-        }
-    }
-
     /// Bytes of memory that the table takes, with what it shares with others.
     pub fn memory(&self) -> usize {
         let pages = self.pages.iter().map(|slot| match slot {
@@ -156,17 +127,7 @@ impl Page {
 
     #[inline(always)]
     fn lookup(&self, address: u32) -> u16 {
-        self.value(self.entry(address), address)
-    }
-
-    #[inline(always)]
-    fn entry(&self, address: u32) -> u32 {
-        self.entries[(address >> BLOCK_STRIDE) as usize % PLACES]
-    }
-
-    /// What the entry of an address says of it.
-    #[inline(always)]
-    fn value(&self, entry: u32, address: u32) -> u16 {
+        let entry = self.entries[(address >> BLOCK_STRIDE) as usize % PLACES];
         if entry & IS_BLOCK == 0 {
             return entry as u16;
         }
@@ -205,13 +166,8 @@ mod tests {
         #[test]
         fn lookups_agree_with_the_definition(prefixes in prop::collection::vec(prefix(), 0..60)) {
             let table = DirectTable::new(prefixes.clone(), None);
-            for some in addresses(&prefixes).chunks(MANY) {
-                let mut values = [9_999; MANY];
-                table.lookup_many(some, &mut values[..some.len()]);
-                for (address, value) in some.iter().zip(values) {
-                    let expected = oracle(&prefixes, *address);
-                    prop_assert_eq!([table.lookup(*address), value], [expected; 2], "{:08x}", address);
-                }
+            for address in addresses(&prefixes) {
+                prop_assert_eq!(table.lookup(address), oracle(&prefixes, address), "{:08x}", address);
             }
         }
 

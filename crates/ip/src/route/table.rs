@@ -8,7 +8,7 @@ use rheostat_base::DeviceId;
 use rheostat_steer::Prefix;
 use thiserror::Error;
 
-use super::{DirectTable, Lpm, MANY, Route};
+use super::{DirectTable, Lpm, Route};
 use crate::interface::Interface;
 
 /// What is to become of packets to an address.
@@ -190,15 +190,6 @@ impl Routes {
     #[inline(always)]
     pub fn lookup_v4(&self, address: Ipv4Addr) -> HopId {
         HopId(self.v4.lookup(address.to_bits()))
-    }
-
-    /// The hops to many addresses of IPv4, in their places. At most as many as [`DirectTable::lookup_many`] takes.
-    pub(crate) fn lookup_many(&self, addresses: &[u32], hops: &mut [HopId]) {
-        let mut found = [0; MANY];
-        self.v4.lookup_many(addresses, &mut found[..addresses.len().min(MANY)]);
-        for (hop, found) in hops.iter_mut().zip(found) {
-            *hop = HopId(found);
-        }
     }
 
     /// The hop to an address of IPv6. Link-local addresses are not in the table: they mean something

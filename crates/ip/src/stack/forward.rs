@@ -17,7 +17,7 @@ use super::{NeighbourKey, Seen, Stack};
 
 use crate::interface::{may_be_source_v4, may_be_source_v6};
 use crate::neighbour::{mapped, mapped_v4};
-use crate::route::{Hop, HopId, MANY, Routes};
+use crate::route::{Hop, HopId, Routes};
 
 const V4: usize = ethernet::HEADER + ipv4::MIN_HEADER;
 const V6: usize = ethernet::HEADER + ipv6::HEADER;
@@ -279,17 +279,10 @@ impl Stack {
 /// Appends where packets lead, if they are plain ones of IPv4, and else anything.
 #[inline(never)]
 fn ways(routes: &Routes, packets: &[Mbuf], ways: &mut Vec<HopId>) {
-    for packets in packets.chunks(MANY) {
-        let mut addresses = [0; MANY];
-        for (packet, address) in packets.iter().zip(&mut addresses) {
-            if let Some(frame) = packet.data().first_chunk::<V4>() {
-                *address = half_word(frame, 30).swap_bytes();
-            }
-        }
-        let from = ways.len();
-        ways.resize(from + packets.len(), HopId::NONE);
-        routes.lookup_many(&addresses[..packets.len()], &mut ways[from..]);
-    }
+    ways.extend(packets.iter().map(|packet| match packet.data().first_chunk::<V4>() {
+        Some(frame) => routes.lookup_v4(half_word(frame, 30).to_le_bytes().into()),
+        None => HopId::NONE,
+    }));
 }
 
 /// Time to live, protocol and checksum of a header, as a word, with one less to live (RFC 1624, equation 3; the order of bytes
@@ -298,7 +291,7 @@ fn ways(routes: &Routes, packets: &[Mbuf], ways: &mut Vec<HopId>) {
 fn one_less(word: u32) -> u32 {
     let sum = (!word >> 16) + 0xfffe;
     let sum = (sum >> 16) + sum;
-    (word & 0xffff) - 1 | !sum << 16
+    ((word & 0xffff) - 1) | (!sum << 16)
 }
 
 /// Eight bytes of a frame.
