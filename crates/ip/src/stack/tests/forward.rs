@@ -127,7 +127,7 @@ fn plain_packets_take_the_fast_path_and_others_do_not() {
         vec![(0, udp(LAN, "fd00::2", "fd00::1", 5))],
         vec![(1, arp_reply("192.0.2.254", "192.0.2.1"))],
     ] {
-        assert_eq!(compare(&[other.clone()], known), 0, "{other:?}");
+        assert_eq!(compare(std::slice::from_ref(&other), known), 0, "{other:?}");
     }
 }
 
