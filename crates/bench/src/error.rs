@@ -113,6 +113,20 @@ pub enum BenchError {
     /// A thread or a process could not be started.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// Instructions cannot be counted.
+    #[error(
+        "instructions are counted by valgrind, and there is none in PATH: install it (on Debian \
+         `apt-get install valgrind`), or leave `--instructions` out"
+    )]
+    NoValgrind,
+    /// A run under callgrind gave no count.
+    #[error("`{command}` under callgrind: {problem}")]
+    Callgrind {
+        /// What was run.
+        command: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// One side of a comparison failed.
     #[error("`{command}` ended with {status}:\n{message}")]
     Command {

@@ -6,6 +6,7 @@
 //! after every row, and a row whose chain dropped packets gives no figure.
 
 mod bed;
+mod callgrind;
 mod control;
 mod harness;
 mod measurement;
@@ -17,6 +18,7 @@ mod shared;
 mod spec;
 mod stages;
 
+pub use callgrind::Callgrind;
 pub use control::Control;
 pub(crate) use control::Controlled;
 pub(crate) use measurement::Figure;
@@ -41,6 +43,8 @@ pub struct NfBench {
     pub control: Control,
     /// Whether rows say how long each stage takes, which costs some nanoseconds per packet.
     pub stages: bool,
+    /// Counts the instructions of rows, in runs of their own.
+    pub instructions: Option<Callgrind>,
 }
 
 impl NfBench {
@@ -57,16 +61,31 @@ impl NfBench {
             let of_load = Spec { chain: ChainKind::Harness, ..*spec };
             let harness = match &baseline {
                 Some((known, figure)) if *known == of_load => *figure,
-                _ => self.measure(&of_load)?,
+                _ => self.figure(&of_load)?,
             };
             baseline = Some((of_load, harness));
             let figure =
-                if spec.chain == ChainKind::Harness { harness } else { self.measure(spec)? };
+                if spec.chain == ChainKind::Harness { harness } else { self.figure(spec)? };
             let row = Row::new(spec, &figure, &harness);
             done(&row);
             rows.push(row);
         }
         Ok(rows)
+    }
+
+    /// Runs a row until [`Effort::packets`] have passed; how many passed from its start to its end.
+    ///
+    /// # Errors
+    /// [`BenchError`] when the row cannot be run, or its run was not sound.
+    pub fn pass(&self, spec: &Spec) -> Result<u64, BenchError> {
+        Ok(self.measure(spec)?.passed)
+    }
+
+    /// Measures a row, and counts its instructions where that is wanted.
+    fn figure(&self, spec: &Spec) -> Result<Figure, BenchError> {
+        let figure = self.measure(spec)?;
+        let counted = self.instructions.as_ref().map(|callgrind| callgrind.per_packet(spec));
+        Ok(Figure { instructions_per_packet: counted.transpose()?, ..figure })
     }
 
     /// Measures a row by itself.

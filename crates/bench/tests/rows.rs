@@ -30,8 +30,14 @@ fn every_kind_of_row_has_a_sound_run() {
     };
     // Others may have the lane's core for most of the time.
     let (window, remembered) = (Duration::from_millis(30), Duration::from_secs(600));
-    let effort = Effort { windows: 1, window, remembered };
-    let bench = NfBench { effort, allocations: || 0, control: Control::Watched, stages: true };
+    let effort = Effort { windows: 1, window, remembered, packets: None };
+    let bench = NfBench {
+        effort,
+        allocations: || 0,
+        control: Control::Watched,
+        stages: true,
+        instructions: None,
+    };
     let replayed = Selection {
         chains: vec![ChainKind::Harness, ChainKind::Firewall, ChainKind::FirewallNat],
         sources: vec![SourceKind::Replay],
@@ -50,6 +56,7 @@ fn every_kind_of_row_has_a_sound_run() {
         assert!(row.mode != Mode::Unknown && (0.0..=1.0).contains(&row.speed), "{row:?}");
         // The harness has no stages.
         assert_eq!(row.stages.is_none(), row.chain == "harness", "{row:?}");
+        assert_eq!(row.instructions_per_packet, None, "nobody asked: {row:?}");
         if let (Some(least), Some(median)) = (row.stages, row.stages_median) {
             assert!(least.source > 0.0 && least.run <= median.run, "{row:?}");
         }
@@ -73,6 +80,7 @@ fn a_row_with_more_lanes_than_cores_is_refused() {
         allocations: || 0,
         control: Control::Watched,
         stages: false,
+        instructions: None,
     };
     let error = bench.run(&selection.specs(), |_| {}).expect_err("nobody has so many cores");
     assert!(error.to_string().starts_with("10000 lanes need 10000 cores"), "{error}");

@@ -24,7 +24,7 @@ use rheostat_bench::ab::Comparison;
 use rheostat_bench::machine::Machine;
 use rheostat_bench::memory::{FrameSize, SourceKind};
 use rheostat_bench::migrate::{DESCRIPTORS, MigrateBench};
-use rheostat_bench::nf::{ChainKind, Control, Effort, NfBench, Selection, Table};
+use rheostat_bench::nf::{Callgrind, ChainKind, Control, Effort, NfBench, Selection, Table};
 use rheostat_traffic::Distribution;
 
 use self::rows::Rows;
@@ -111,6 +111,7 @@ struct MigrateArgs {
   rheo bench nf --all                                  every combination
   rheo bench nf --chain firewall --flows 1M --lanes 1,2 --spread uniform
   rheo bench nf --chain nat --flows 64k --source converse,replay
+  rheo bench nf --chain firewall,nat --flows 64k --spread zipf --lanes 1 --instructions
   rheo bench nf --json > rows.json
 
 A row's cost is what a packet takes above the harness: the same source and sink with nothing between
@@ -142,6 +143,12 @@ struct NfArgs {
     /// Say how long each stage of a lane takes: source, classify, probe, run, emit, sink. Costs some nanoseconds.
     #[arg(long)]
     stages: bool,
+    /// Count instructions per packet, too, by callgrind. Needs valgrind, and half a minute more per row with 64k flows.
+    #[arg(long)]
+    instructions: bool,
+    /// Pass this many packets in each row and print how many passed, as `--instructions` has it done.
+    #[arg(long, hide = true, value_name = "N", value_parser = moves, conflicts_with_all = ["instructions", "stages", "json"])]
+    packets: Option<u64>,
     /// All rows for which there are aims; takes an hour.
     #[arg(long, conflicts_with = "all")]
     full: bool,
@@ -221,9 +228,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn nf(args: &NfArgs) -> Result<ExitCode, Failure> {
-    let effort = Effort { windows: args.windows.into(), window: args.window, ..Effort::default() };
-    let bench = NfBench { effort, allocations, control: Control::default(), stages: args.stages };
+    let (windows, packets) = (args.windows.into(), args.packets);
+    let effort = Effort { windows, window: args.window, packets, ..Effort::default() };
+    let (control, stages) = (Control::default(), args.stages);
+    let instructions = args.instructions.then(|| Callgrind::new(std::env::current_exe()?));
+    let instructions = instructions.transpose()?;
+    let bench = NfBench { effort, allocations, control, stages, instructions };
     let specs = selection(args);
+    if packets.is_some() {
+        for spec in &specs {
+            out!("packets: {}", bench.pass(spec)?);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let told = Rows::begin(args.json, &Table::heading());
     let mut done = 0;
     bench.run(&specs, |row| {

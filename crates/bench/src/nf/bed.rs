@@ -101,7 +101,8 @@ impl Bed {
         let sum = LaneSample::sum(&report.last.lanes);
         let figure = figure.map_err(|error| error.because(&reasons(&sum)))?;
         check(spec, &report)?;
-        Ok(Figure { controlled, stages: figure.stages_of(&report.stages), ..figure })
+        let (stages, passed) = (figure.stages_of(&report.stages), sum.received);
+        Ok(Figure { controlled, stages, passed, ..figure })
     }
 }
 

@@ -22,12 +22,14 @@ pub struct Effort {
     /// How long a connection that was not completed, or has ended, is remembered. So short that within a row as many flows
     /// end as begin, and too short for the packets of one to pass on a machine that is busy otherwise.
     pub remembered: Duration,
+    /// Rows end after this many packets beyond their warm-up, and their rates mean nothing.
+    pub packets: Option<u64>,
 }
 
 impl Default for Effort {
     fn default() -> Effort {
         let (window, remembered) = (Duration::from_millis(200), Duration::from_millis(100));
-        Effort { windows: 5, window, remembered }
+        Effort { windows: 5, window, remembered, packets: None }
     }
 }
 
@@ -57,6 +59,10 @@ pub(crate) struct Figure {
     /// Windows in which it was about the fastest, as a share of all.
     pub(super) fast_windows: f64,
     pub(super) allocations_per_packet: f64,
+    /// Packets that passed from the start to the end of the run.
+    pub(super) passed: u64,
+    /// By callgrind, source and sink included.
+    pub(super) instructions_per_packet: Option<f64>,
     pub(super) stages: Option<Stages>,
     /// What the controller did from the start to the end of the run, if there was one.
     pub(crate) controlled: Controlled,
@@ -120,6 +126,10 @@ pub(super) fn measure(
     mut sample: impl FnMut() -> Sample,
 ) -> Figure {
     thread::sleep(warm_up);
+    if let Some(packets) = bench.effort.packets {
+        await_packets(packets, sample);
+        return of_windows(vec![Window { mpps: 1.0, speed: 1.0 }], 1);
+    }
     let wanted = bench.effort.windows;
     let mut windows = Vec::with_capacity(ATTEMPTS * wanted);
     let mut earlier = sample();
@@ -153,6 +163,20 @@ pub(super) fn measure(
     }
 }
 
+/// Waits until `packets` have passed, or none does any more.
+fn await_packets(packets: u64, mut sample: impl FnMut() -> Sample) {
+    let first = sample().packets;
+    let (mut last, mut since) = (first, Instant::now());
+    while last - first < packets && since.elapsed() < STALLED {
+        // Seldom enough not to count among the instructions of packets.
+        thread::sleep(Duration::from_millis(20));
+        let passed = sample().packets;
+        if passed != last {
+            (last, since) = (passed, Instant::now());
+        }
+    }
+}
+
 /// The figure of at least one window: of the fast ones alone, if they are half as many as were `wanted`; else of all, each
 /// scaled to the fastest speed.
 fn of_windows(mut windows: Vec<Window>, wanted: usize) -> Figure {
@@ -173,6 +197,8 @@ fn of_windows(mut windows: Vec<Window>, wanted: usize) -> Figure {
         speed: median.speed,
         fast_windows,
         allocations_per_packet: 0.0,
+        passed: 0,
+        instructions_per_packet: None,
         stages: None,
         controlled: Controlled::default(),
     }

@@ -44,6 +44,12 @@ pub struct Row {
     /// The processor's speed in the median window, as a share of the fastest that the process has seen.
     #[serde(default)]
     pub speed: f64,
+    /// Instructions per packet, source and sink included, if they were to be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions_per_packet: Option<f64>,
+    /// That less what the harness takes for the same load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions_above_harness: Option<f64>,
     /// Calls of the allocator per packet, by all threads.
     pub allocations_per_packet: f64,
     /// How long each stage takes, if that was asked for: as a tenth of all polls has it at most, in nanoseconds per packet.
@@ -77,6 +83,8 @@ impl Row {
     pub(super) fn new(spec: &Spec, figure: &Figure, harness: &Figure) -> Row {
         let ns = |figure: &Figure| 1e3 * spec.lanes as f64 / figure.mpps;
         let above = if spec.chain == ChainKind::Harness { 0.0 } else { ns(figure) - ns(harness) };
+        let instructions = figure.instructions_per_packet;
+        let own = harness.instructions_per_packet;
         Row {
             chain: spec.chain.name().into(),
             source: spec.load.source.name().into(),
@@ -100,6 +108,8 @@ impl Row {
             ns_above_harness: rounded(above),
             mode: figure.mode,
             speed: rounded(figure.speed),
+            instructions_per_packet: instructions.map(rounded),
+            instructions_above_harness: instructions.zip(own).map(|(all, own)| rounded(all - own)),
             allocations_per_packet: figure.allocations_per_packet,
             stages: figure.stages.map(|stages| stages.p10),
             stages_median: figure.stages.map(|stages| stages.median),
@@ -175,6 +185,14 @@ impl Table {
                 Mode::Unknown => "",
             },
         ) + &row.stages.as_ref().map(Self::stages).unwrap_or_default()
+            + &Self::instructions(row)
+    }
+
+    fn instructions(row: &Row) -> String {
+        let counted = row.instructions_per_packet.zip(row.instructions_above_harness);
+        counted.map_or_else(String::new, |(all, above)| {
+            format!("\n  instructions: {all:.1} a packet, {above:.1} above the harness")
+        })
     }
 
     fn stages(stages: &StageNanos) -> String {

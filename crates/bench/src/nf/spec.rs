@@ -156,6 +156,33 @@ pub struct Spec {
     pub lanes: usize,
 }
 
+impl Spec {
+    /// The arguments with which `rheo` runs this row for `packets` packets.
+    pub(super) fn arguments(&self, packets: u64) -> Vec<String> {
+        let Load { flows, distribution, size, source, new_flow_share, .. } = self.load;
+        let spread = match distribution {
+            Distribution::Uniform => "uniform".into(),
+            Distribution::Zipf(exponent) => format!("zipf-{exponent}"),
+        };
+        let size = match size {
+            FrameSize::Smallest => "64",
+            FrameSize::Mix => "mix",
+        };
+        let options = [
+            ("--chain", self.chain.name().into()),
+            ("--flows", flows.to_string()),
+            ("--spread", spread),
+            ("--size", size.into()),
+            ("--source", source.name().into()),
+            ("--new", new_flow_share.to_string()),
+            ("--lanes", self.lanes.to_string()),
+            ("--packets", packets.to_string()),
+        ];
+        let options = options.into_iter().flat_map(|(name, value)| [name.into(), value]);
+        ["bench", "nf"].map(String::from).into_iter().chain(options).collect()
+    }
+}
+
 /// The rows that a caller wants: each list crossed with each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
