@@ -124,6 +124,9 @@ pub trait TxQueue: Send {
     }
 
     /// What was taken by [`TxQueue::send`] and has not been sent. Always nothing where taking is sending.
+    ///
+    /// A lane asks after each call of `send`, and at the end of each poll as long as something waits. A queue that has put off
+    /// sending, since a full burst promises another, sends what waits when it is asked without having been given any.
     fn unsent(&mut self) -> Unsent {
         Unsent::default()
     }

@@ -91,6 +91,28 @@ impl Mbuf {
         }
     }
 
+    /// Asks the processor to fetch the line that holds the byte in front of the packet.
+    #[inline]
+    pub fn prefetch_front(&self) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a prefetch cannot fault, whatever the address.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch(self.head().data.as_ptr().wrapping_sub(1).cast(), _MM_HINT_T0);
+        }
+    }
+
+    /// The `count` bytes in front of the packet, whatever they hold; `None` when the headroom is smaller.
+    #[inline]
+    pub fn front(&self, count: usize) -> Option<&[u8]> {
+        if count > self.headroom() {
+            return None;
+        }
+        // SAFETY: so many bytes lie between the start of the buffer and the packet; the handle owns the buffer, whose memory
+        // is initialised from the start.
+        Some(unsafe { slice::from_raw_parts(self.head().data.as_ptr().sub(count), count) })
+    }
+
     /// Bytes in front of the packet that [`Mbuf::prepend`] can still claim.
     pub fn headroom(&self) -> usize {
         self.head().data.as_ptr().addr() - self.pool().buffer(self.index()).as_ptr().addr()

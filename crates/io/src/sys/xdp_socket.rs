@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rheostat_packet::mbuf::PoolArea;
 use rustix::io::Errno;
@@ -124,6 +124,19 @@ impl XdpSocket {
         unsafe { RingMapping::new(self.as_fd(), XDP_PGOFF_TX_RING, offsets.tx, size) }
     }
 
+    /// Lets one call send as many descriptors where the kernel copies, from 32 up to the size of the TX ring
+    /// (`XDP_MAX_TX_SKB_BUDGET`, Linux 6.17).
+    pub(crate) fn set_transmit_budget(&self, descriptors: u32) -> io::Result<()> {
+        const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
+        let len = size_of::<u32>() as libc::socklen_t;
+        let value = (&raw const descriptors).cast();
+        // SAFETY: the kernel reads as many bytes as the value has.
+        let outcome = unsafe {
+            libc::setsockopt(self.0.as_raw_fd(), libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, value, len)
+        };
+        if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     /// Binds a socket that has registered memory. `pieces`: packets may lie in several buffers.
     pub(crate) fn bind(&self, place: Place, transfer: Transfer, pieces: bool) -> Result<(), Errno> {
         let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
@@ -148,7 +161,8 @@ impl XdpSocket {
         bind(&self.0, &address)
     }
 
-    /// Tells the kernel to send what waits in the TX ring: up to 32 packets where it copies.
+    /// Tells the kernel to send what waits in the TX ring: where it copies, up to 32 packets unless
+    /// [`XdpSocket::set_transmit_budget`] was called.
     pub(crate) fn send(&self) -> Result<(), Errno> {
         send(&self.0, &[], SendFlags::DONTWAIT).map(drop)
     }

@@ -3,6 +3,7 @@
 //! Timed: processes, devices.
 
 use rheostat_base::Time;
+use rheostat_io::Rest;
 use rheostat_packet::{Burst, PoolCache};
 
 use super::rig::{Rig, await_condition, config, pool, veth};
@@ -106,4 +107,74 @@ fn runts_are_left_and_the_others_sent() {
         sink.close();
         assert_eq!(pool.available(), 4_096);
     });
+}
+
+/// A full burst promises another, and both leave by one call to the kernel. Where no other comes, the first is sent by whatever the
+/// lane does next.
+#[test]
+fn a_full_burst_waits_for_the_next_and_for_nothing_else() {
+    isolated(module_path!(), "a_full_burst_waits_for_the_next_and_for_nothing_else", || {
+        let pool = pool(8_192);
+        veth("rxdp0", "rxdp1", 1, 1_500);
+        let mut source = Rig::open(config("rxdp0", 1), &pool);
+        let mut sink = Rig::open(config("rxdp1", 1), &pool);
+        // Older kernels send 32 packets a call, so that nothing is put off.
+        let put_off = if sends_more_at_once() { 32 } else { 0 };
+        let send = |source: &mut Rig, count: u32| {
+            let frames = (0..count).map(|flow| numbered(flow, 0, 64));
+            let mut burst: Burst =
+                frames.map(|frame| source.cache.alloc_from(&frame).unwrap()).collect();
+            let tx = &mut source.queues[0].tx;
+            assert_eq!(tx.send(&mut burst, &mut source.cache, Time::ZERO), count as usize);
+            // The lane asks at once, which is no reason to send.
+            tx.unsent().waiting
+        };
+        let mut expect = |count: usize| {
+            let arrived = sink.collect(count);
+            assert_eq!(arrived.len(), count, "{:?}", sink.monitor().counters());
+            sink.free(arrived);
+            assert_eq!(sink.collect_present().len(), 0);
+        };
+
+        assert_eq!(send(&mut source, 32), put_off);
+        expect(32 - put_off as usize);
+        assert_eq!(source.queues[0].tx.unsent().waiting, 0, "asked at the end of the next poll");
+        expect(put_off as usize);
+
+        assert_eq!((send(&mut source, 32), send(&mut source, 32)), (put_off, 0));
+        expect(64);
+
+        // What is not full promises nothing, and takes along what waits.
+        assert_eq!((send(&mut source, 31), send(&mut source, 32)), (0, put_off));
+        assert_eq!(send(&mut source, 1), 0);
+        expect(64);
+
+        // Whoever never asks: the receiving end comes by once in the poll in which the next burst may follow.
+        assert_eq!(send(&mut source, 32), put_off);
+        for _ in 0..2 {
+            source.poll(0, Time::ZERO, |cache, packet| cache.free(packet));
+        }
+        assert_eq!(source.queues[0].tx.unsent().waiting, 0);
+        expect(32);
+
+        assert_eq!(send(&mut source, 32), put_off);
+        let queue = &mut source.queues[0];
+        assert_eq!(queue.rx.rest(&mut source.cache, Time::ZERO), Rest::Sleep);
+        expect(32);
+
+        assert_eq!(send(&mut source, 32), put_off);
+        source.queues[0].tx.finish(&mut source.cache);
+        expect(32);
+        source.close();
+        sink.close();
+        assert_eq!(pool.available(), 8_192);
+    });
+}
+
+/// Whether a call to the kernel sends as many packets as it is told (Linux 6.17).
+fn sends_more_at_once() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse::<u32>());
+    let version = (numbers.next().unwrap().unwrap(), numbers.next().unwrap().unwrap());
+    version >= (6, 17)
 }

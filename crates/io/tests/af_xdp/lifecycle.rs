@@ -112,10 +112,10 @@ fn an_interface_may_go_down_and_come_up_again() {
         let (mut arrived, mut refused, mut polls, mut rounds) = (0, 0, 0, 0);
         await_condition("what waited in the ring does not arrive", || {
             let now = source.now();
-            // A poll has the kernel send 32 at most. As fast as the other end takes them, so that it refuses none; and now
+            // A poll has the kernel send 64 at most. As fast as the other end takes them, so that it refuses none; and now
             // and then all the same, as not every poll has it send.
             rounds += 1;
-            if polls * 32 <= arrived + UNDER_WAY || rounds % 100 == 0 {
+            if polls * 64 <= arrived + UNDER_WAY || rounds % 100 == 0 {
                 source.poll(0, now, |cache, packet| cache.free(packet));
                 polls += 1;
             }

@@ -21,6 +21,7 @@ fn offer(rig: &mut Rig, lengths: &[usize]) -> (usize, Vec<DropReason>) {
 
 fn send(rig: &mut Rig, mut burst: Burst) -> (usize, Vec<DropReason>) {
     let taken = rig.queues[0].tx.send(&mut burst, &mut rig.cache, Time::ZERO);
+    rig.end_polls(0);
     let queue = &rig.queues[0].tx;
     let reasons = burst.iter().enumerate().map(|(place, packet)| queue.why_left(place, packet));
     let reasons = reasons.collect();

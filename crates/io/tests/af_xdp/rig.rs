@@ -86,6 +86,7 @@ impl Rig {
         let frames = (0..flows).map(|flow| numbered(flow, sequence, 64));
         let mut burst: Burst = frames.map(|frame| self.cache.alloc_from(&frame).unwrap()).collect();
         let taken = self.queues[lane].tx.send(&mut burst, &mut self.cache, now);
+        self.end_polls(lane);
         burst.into_iter().for_each(|packet| self.cache.free(packet));
         taken
     }
@@ -96,7 +97,15 @@ impl Rig {
         while !burst.is_empty() {
             let now = self.now();
             self.queues[lane].tx.send(burst, &mut self.cache, now);
+            self.end_polls(lane);
             assert!(start.elapsed() < LIMIT, "{} packets cannot be sent", burst.len());
+        }
+    }
+
+    /// Asks what is unsent as a lane does: at the end of the poll in which it sent, and at that of the next.
+    pub(crate) fn end_polls(&mut self, lane: usize) {
+        for _ in 0..2 {
+            self.queues[lane].tx.unsent();
         }
     }
 

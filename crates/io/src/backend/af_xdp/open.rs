@@ -19,7 +19,7 @@ use super::frame_rings::FrameRings;
 use super::open_error::XdpOpenError;
 use super::release;
 use super::ring::{Consumer, Producer};
-use super::transmit_state::TransmitState;
+use super::transmit_state::{AT_ONCE, TransmitState};
 use crate::backend::bpf::{AttachMode, ProgramConfig, XdpProgram};
 use crate::sys::interface::Interface;
 use crate::sys::ring_mapping::RingMapping;
@@ -123,13 +123,18 @@ pub(super) fn open(
         // lent through these loans.
         unsafe { FrameRings::new(Loans::new(pool), fill, completion) }
     });
-    let lanes =
-        sockets.into_iter().zip(&rings).zip(0..).map(|((sockets, rings), lane)| LaneSockets {
+    let lanes = sockets.into_iter().zip(&rings).zip(0..).map(|((sockets, rings), lane)| {
+        let transmit_queue = Attachment::transmit_queue(QueueId(lane), sockets.len());
+        let at_once = AT_ONCE.min(config.descriptors);
+        let is_told = sockets[transmit_queue].set_transmit_budget(at_once).is_ok();
+        let at_once = if is_told { at_once } else { BURST as u32 };
+        LaneSockets {
             waiting: rings.receive.iter().map(Consumer::gauge).collect(),
-            transmit: TransmitState::new(rings.transmit.gauge(), way.transfer),
-            transmit_queue: Attachment::transmit_queue(QueueId(lane), sockets.len()),
+            transmit: TransmitState::new(rings.transmit.gauge(), way.transfer, at_once),
+            transmit_queue,
             sockets,
-        });
+        }
+    });
     // From here on, whatever goes wrong, dropping the attachment gives everything up in order.
     let mut attachment = Attachment {
         interface,

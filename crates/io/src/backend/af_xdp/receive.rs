@@ -13,7 +13,7 @@ use super::open::PacketRing;
 use super::ring::{Consumer, Gauge};
 use super::transmit_state::Kicked;
 use crate::backend::bpf::{METADATA, PacketHash};
-use crate::device::{QueueEnd, RxQueue};
+use crate::device::{QueueEnd, Rest, RxQueue};
 use crate::sys::xdp_socket::CONTINUED;
 
 /// The receive queue of a lane.
@@ -107,7 +107,12 @@ impl XdpRx {
             };
             match continues {
                 true => ring.begun = Some(whole),
-                false => burst.push(whole),
+                false => {
+                    // Another core has just written both lines, and each packet's are needed soon after those of the one before.
+                    whole.prefetch_front();
+                    whole.prefetch();
+                    burst.push(whole);
+                }
             }
         }
         if ring.owed != before {
@@ -155,10 +160,8 @@ impl XdpRx {
 
 /// What the program wrote in front of the packet.
 #[inline]
-fn metadata(packet: &mut Mbuf) -> Option<PacketHash> {
-    let told = packet.prepend(METADATA)?.first_chunk().and_then(PacketHash::read);
-    packet.advance(METADATA);
-    told
+fn metadata(packet: &Mbuf) -> Option<PacketHash> {
+    packet.front(METADATA)?.first_chunk().and_then(PacketHash::read)
 }
 
 impl RxQueue for XdpRx {
@@ -183,7 +186,7 @@ impl RxQueue for XdpRx {
             }
         }
         let lane = &self.attachment.lanes[self.lane];
-        if lane.transmit.kick_again(&lane.sockets[lane.transmit_queue], now) == Kicked::Gone {
+        if lane.transmit.come_by(&lane.sockets[lane.transmit_queue], now) == Kicked::Gone {
             self.attachment.counters.gone.store(true, Ordering::Relaxed);
         }
         count
@@ -191,6 +194,21 @@ impl RxQueue for XdpRx {
 
     fn backlog(&self) -> usize {
         self.rings.iter().map(|ring| ring.waiting.waiting() as usize).sum()
+    }
+
+    fn rest(&mut self, _pool: &mut PoolCache, now: Time) -> Rest {
+        let lane = &self.attachment.lanes[self.lane];
+        // Nobody would make the call while the lane sleeps.
+        if lane.transmit.is_put_off()
+            && lane.transmit.kick_again(&lane.sockets[lane.transmit_queue], now) == Kicked::Gone
+        {
+            self.attachment.counters.gone.store(true, Ordering::Relaxed);
+        }
+        match self.wait_fd() {
+            _ if self.backlog() > 0 => Rest::Awake,
+            Some(_) => Rest::Sleep,
+            None => Rest::Nap,
+        }
     }
 
     /// One figure per ring: of several, some may be read while others wait.

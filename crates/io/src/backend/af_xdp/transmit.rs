@@ -32,6 +32,9 @@ pub(super) struct XdpTx {
     lane: usize,
     queue: usize,
     attachment: Arc<Attachment>,
+    /// When packets were sent last, and whether the lane has asked since what is unsent.
+    sent_at: Time,
+    asked: bool,
 }
 
 /// A packet that did not go into the ring.
@@ -49,7 +52,7 @@ impl XdpTx {
         attachment: Arc<Attachment>,
     ) -> XdpTx {
         let queue = attachment.lanes[lane].transmit_queue;
-        XdpTx { ring, lane, queue, attachment }
+        XdpTx { ring, lane, queue, attachment, sent_at: Time::ZERO, asked: true }
     }
 
     /// Puts a packet into the ring: the packet itself if the kernel can send it from where it lies, else
@@ -134,6 +137,7 @@ impl TxQueue for XdpTx {
             return 0;
         }
         self.attachment.queues[self.queue].reap(pool);
+        let is_full = burst.is_full();
         let mut left = Burst::new();
         let (mut sent, mut bytes, mut full) = (0, 0, false);
         for packet in burst.drain(..) {
@@ -163,7 +167,8 @@ impl TxQueue for XdpTx {
         counters.taken_bytes.add(bytes);
         let lane = &self.attachment.lanes[self.lane];
         let socket = &lane.sockets[self.queue];
-        if lane.transmit.kick(socket, now) == Kicked::Gone {
+        (self.sent_at, self.asked) = (now, false);
+        if lane.transmit.kick(socket, now, is_full && sent == BURST) == Kicked::Gone {
             self.attachment.counters.gone.store(true, Ordering::Relaxed);
         }
         sent
@@ -183,7 +188,15 @@ impl TxQueue for XdpTx {
     }
 
     fn unsent(&mut self) -> Unsent {
-        let unsent = self.attachment.lanes[self.lane].transmit.unsent();
+        let lane = &self.attachment.lanes[self.lane];
+        // A poll has passed without a burst that would have been sent by the same call.
+        if std::mem::replace(&mut self.asked, true)
+            && lane.transmit.is_put_off()
+            && lane.transmit.kick_again(&lane.sockets[self.queue], self.sent_at) == Kicked::Gone
+        {
+            self.attachment.counters.gone.store(true, Ordering::Relaxed);
+        }
+        let unsent = lane.transmit.unsent();
         let counters = &self.attachment.counters.lanes[self.lane];
         counters.unsent.set(unsent.refused);
         counters.unsent_bytes.set(unsent.refused_bytes);
@@ -209,4 +222,4 @@ fn is_tagged(packet: &Mbuf) -> bool {
     kind.is_some_and(|kind| ethernet::is_vlan(u16::from_be_bytes([kind[0], kind[1]])))
 }
 
-const _: () = assert!(MOST_PIECES < 64 && BURST <= 32, "a kick sends 32 packets at most");
+const _: () = assert!(MOST_PIECES < 64 && BURST <= 32, "a call sends 32 packets at least");

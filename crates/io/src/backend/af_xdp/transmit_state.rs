@@ -2,10 +2,11 @@
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rheostat_base::Time;
+use rheostat_packet::BURST;
 use rustix::io::Errno;
 
 use super::ring::Gauge;
@@ -16,13 +17,25 @@ use crate::sys::xdp_socket::{CONTINUED, Descriptor, Transfer, XdpSocket};
 /// How long an interface that is down is left alone.
 const PATIENCE: Duration = Duration::from_millis(1);
 
+/// Packets that one system call sends at most where the kernel copies, if it lets itself be told (Linux 6.17). Older ones
+/// send 32.
+pub(super) const AT_ONCE: u32 = 64;
+
 /// What the two ends of a lane know of its TX ring. Sending happens in a system call (where the kernel
-/// copies: of 32 packets at most), and may end early; what then waits is kicked again by whatever the
+/// copies: of `at_once` packets at most), and may end early; what then waits is kicked again by whatever the
 /// lane does next, be it sending or receiving.
+///
+/// The call for a full burst is put off as long as the next burst fits into the same call. A burst is full when the lane has more
+/// to do, so the next one follows at once. It is made at the end of the lane's next poll at the latest, when the lane asks what
+/// is unsent; when the receiving end comes by for the second time; and before the lane sleeps.
 #[derive(Debug)]
 pub(super) struct TransmitState {
     ring: Gauge<Arc<RingMapping<Descriptor>>>,
     transfer: Transfer,
+    /// Packets that one call sends.
+    at_once: u32,
+    /// Whether the call for packets in the ring is put off: one of the constants below.
+    put_off: AtomicU8,
     /// Whether packets may wait in the ring. Relaxed, as the next: both ends belong to one lane, and
     /// whoever moves the lane to another thread orders them.
     waiting: AtomicBool,
@@ -36,6 +49,13 @@ pub(super) struct TransmitState {
     /// Nothing more is to be sent.
     ended: AtomicBool,
 }
+
+/// The call is not put off.
+const NOT: u8 = 0;
+/// It was, and nobody has come by since.
+const JUST_NOW: u8 = 1;
+/// It was, and the receiving end has come by.
+const BEFORE: u8 = 2;
 
 /// What became of a kick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +81,13 @@ impl TransmitState {
     pub(super) fn new(
         ring: Gauge<Arc<RingMapping<Descriptor>>>,
         transfer: Transfer,
+        at_once: u32,
     ) -> TransmitState {
         TransmitState {
             ring,
             transfer,
+            at_once,
+            put_off: AtomicU8::new(NOT),
             waiting: AtomicBool::new(false),
             not_before: AtomicU64::new(0),
             down: AtomicBool::new(false),
@@ -89,6 +112,7 @@ impl TransmitState {
 
     /// Ends sending: what is left in the ring is refused.
     pub(super) fn end(&self) {
+        self.put_off.store(NOT, Ordering::Relaxed);
         if !self.ended.swap(true, Ordering::Relaxed) {
             let (packets, bytes) = self.packets_waiting();
             self.refused.fetch_add(packets, Ordering::Relaxed);
@@ -132,9 +156,33 @@ impl TransmitState {
         self.down.load(Ordering::Relaxed)
     }
 
-    /// Sends what was just put into the ring, and what may wait there.
-    pub(super) fn kick(&self, socket: &XdpSocket, now: Time) -> Kicked {
+    /// Sends what was just put into the ring, and what may wait there. With `more` to come soon, that may be put off.
+    pub(super) fn kick(&self, socket: &XdpSocket, now: Time, more: bool) -> Kicked {
         self.waiting.store(true, Ordering::Relaxed);
+        if more && self.may_put_off() {
+            self.put_off.store(JUST_NOW, Ordering::Relaxed);
+            return Kicked::Done;
+        }
+        self.kick_again(socket, now)
+    }
+
+    /// Whether another burst fits into the call that sends what waits.
+    fn may_put_off(&self) -> bool {
+        self.transfer == Transfer::Copy && self.ring.waiting() + BURST as u32 <= self.at_once
+    }
+
+    /// Whether the kernel has not been told of packets in the ring on purpose.
+    pub(super) fn is_put_off(&self) -> bool {
+        self.put_off.load(Ordering::Relaxed) != NOT
+    }
+
+    /// What the receiving end does in each poll: sends what waits, unless that was put off since it came by last.
+    #[inline]
+    pub(super) fn come_by(&self, socket: &XdpSocket, now: Time) -> Kicked {
+        if self.put_off.load(Ordering::Relaxed) == JUST_NOW {
+            self.put_off.store(BEFORE, Ordering::Relaxed);
+            return Kicked::Done;
+        }
         self.kick_again(socket, now)
     }
 
@@ -151,6 +199,7 @@ impl TransmitState {
 
     /// Tells the kernel to send what waits in the ring, whatever it said before.
     pub(super) fn flush(&self, socket: &XdpSocket) -> Flushed {
+        self.put_off.store(NOT, Ordering::Relaxed);
         if self.ring.waiting() == 0 {
             return Flushed::Empty;
         }
@@ -162,6 +211,7 @@ impl TransmitState {
     }
 
     fn ask(&self, socket: &XdpSocket, now: Time) -> Kicked {
+        self.put_off.store(NOT, Ordering::Relaxed);
         // A driver that works in our memory says when it wants to be told. Where the kernel copies it
         // always does, but says so only on the sockets that were there first.
         let asked = self.transfer == Transfer::Copy || self.ring.needs_wakeup();
@@ -176,7 +226,7 @@ impl TransmitState {
                 self.waiting.store(self.ring.waiting() > 0, Ordering::Relaxed);
                 return Kicked::Done;
             }
-            // EAGAIN: more than 32 waited, or the COMPLETION ring or the socket's buffer is full.
+            // EAGAIN: more than one call sends waited, or the COMPLETION ring or the socket's buffer is full.
             // ENOBUFS: the driver's queue is full. Whatever it is, the ring tells what waits.
             _ => {}
         }
