@@ -143,7 +143,7 @@ struct NfArgs {
     /// Say how long each stage of a lane takes: source, classify, probe, run, emit, sink. Costs some nanoseconds.
     #[arg(long)]
     stages: bool,
-    /// Count instructions per packet, too, by callgrind. Needs valgrind, and half a minute more per row with 64k flows.
+    /// Count instructions per packet, too, by callgrind. Needs valgrind, and about a minute more per row with 64k flows, 20 s with 1k.
     #[arg(long)]
     instructions: bool,
     /// Pass this many packets in each row and print how many passed, as `--instructions` has it done.

@@ -11,6 +11,7 @@ mod explain;
 mod files;
 mod generate;
 mod instance;
+mod instructions;
 mod limits;
 mod migrate;
 mod privileges;

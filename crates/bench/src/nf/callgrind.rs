@@ -13,7 +13,7 @@ use super::Spec;
 use crate::error::BenchError;
 
 /// Packets of the shorter and of the longer run, beyond those that open the flows.
-const PACKETS: [u64; 2] = [100_000, 600_000];
+const PACKETS: [u64; 2] = [50_000, 300_000];
 
 /// Counts the instructions of rows.
 #[derive(Clone, Debug)]
@@ -41,8 +41,8 @@ impl Callgrind {
         Ok(Callgrind { rheo, valgrind })
     }
 
-    /// Instructions per packet of a row, source and sink included. Takes half a minute with 64,000 flows on a 2.5 GHz Xeon,
-    /// most of it to open them.
+    /// Instructions per packet of a row, source and sink included. Takes about 50 s with 64,000 flows on a 2.5 GHz Xeon,
+    /// most of it to open them, and 20 s with 1,000.
     pub(super) fn per_packet(&self, spec: &Spec) -> Result<f64, BenchError> {
         let [short, long] = PACKETS.map(|packets| self.count(spec, packets));
         let (short, long) = (short?, long?);

@@ -59,6 +59,7 @@ impl Mbuf {
     }
 
     /// Where the first segment lies, as for those behind it.
+    #[inline]
     pub(super) fn first_link(&self) -> Link {
         let Head { next, len, .. } = *self.head();
         // A buffer is shorter than 64 KiB.

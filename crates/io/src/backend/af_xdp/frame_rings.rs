@@ -70,6 +70,11 @@ impl<M: RingMemory<Entry = u64>> FrameRings<M> {
         count
     }
 
+    /// Buffers whose packets were sent, and which can be taken back.
+    pub(super) fn completions(&self) -> u32 {
+        self.to_reap.waiting()
+    }
+
     /// Takes back buffers whose packets were sent, and returns how many: none while another lane is at
     /// it.
     pub(super) fn reap(&self, cache: &mut PoolCache) -> usize {
