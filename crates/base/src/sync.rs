@@ -5,6 +5,7 @@
 
 pub mod doorbell;
 pub mod spsc;
+pub mod try_lock;
 
 #[cfg(not(any(loom, shuttle)))]
 pub use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -42,6 +43,12 @@ impl<T> UnsafeCell<T> {
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
         f(self.0.get())
+    }
+
+    /// The value.
+    #[inline]
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
     }
 
     /// Calls `f` with a pointer for writing.

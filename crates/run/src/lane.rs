@@ -273,6 +273,8 @@ impl Lane {
     /// Nothing stays behind but fragments that wait for the first of their datagram, packets that wait
     /// for their shard, and those for which a pool works.
     pub fn poll(&mut self, now: Time) -> PollOutcome {
+        // Of two workers on two cores, one clock may be some nanoseconds behind the other.
+        let now = now.max(self.polled);
         self.polled = now;
         self.out.start_poll(now);
         self.out.tap().refresh();

@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rheostat_base::core_set::{CoreError, pin_current_thread};
+use rheostat_base::sync::try_lock::TryLock;
 use rheostat_base::{Clock, ClockSource, CoreId, Histogram, LaneId, QueueId};
 use rheostat_io::layer::capture::{Epoch, Taps};
 use rheostat_io::{Device, Settlement};
@@ -33,7 +34,7 @@ use crate::shard_set::ShardSet;
 use crate::stages::StageTimes;
 use crate::view::{LaneFigures, RunView, Sample};
 use crate::waker::Waker;
-use crate::worker::Worker;
+use crate::worker::{LaneCells, Worker};
 
 /// How lanes are laid over devices and threads.
 pub struct RuntimeConfig {
@@ -82,7 +83,8 @@ impl Polling {
 
 /// A run under way.
 pub struct Runtime {
-    workers: Vec<JoinHandle<Result<Vec<Lane>, CoreError>>>,
+    workers: Vec<JoinHandle<Result<(), CoreError>>>,
+    lanes: Arc<LaneCells>,
     stop: Arc<AtomicBool>,
     wakers: Vec<Arc<Waker>>,
     view: Arc<RunView>,
@@ -276,12 +278,14 @@ impl Runtime {
         let times = lanes.iter().map(Lane::times).collect();
         let stop = Arc::new(AtomicBool::new(false));
         let count = config.workers.len();
-        let mut assigned: Vec<Vec<Lane>> = (0..count).map(|_| Vec::new()).collect();
-        for (index, lane) in lanes.into_iter().enumerate() {
-            assigned[index % count].push(lane);
+        let mut bound: Vec<Vec<LaneId>> = vec![Vec::new(); count];
+        for lane in &lanes {
+            bound[lane.id().index() % count].push(lane.id());
         }
+        let cells: Arc<LaneCells> = Arc::new(lanes.into_iter().map(TryLock::new).collect());
         let mut runtime = Runtime {
             workers: Vec::new(),
+            lanes: cells.clone(),
             stop: stop.clone(),
             wakers: wakers.clone(),
             last_sample: vec![LaneSample::default(); figures.counters.len()],
@@ -299,13 +303,14 @@ impl Runtime {
             shards: config.steering.shards(),
             violations: Vec::new(),
         };
-        for (index, (lanes, core)) in assigned.into_iter().zip(config.workers).enumerate() {
-            if lanes.is_empty() {
+        for (index, (bound, core)) in bound.into_iter().zip(config.workers).enumerate() {
+            if bound.is_empty() {
                 continue;
             }
             let worker = Worker {
-                policy: config.polling.policy(lanes.len()),
-                lanes,
+                lanes: cells.clone(),
+                policy: config.polling.policy(bound.len()),
+                bound,
                 clock: clock.clone(),
                 stop: stop.clone(),
                 waker: wakers[index].clone(),
@@ -316,7 +321,8 @@ impl Runtime {
                 if let Some(core) = core {
                     pin_current_thread(core)?;
                 }
-                Ok(worker.run())
+                worker.run();
+                Ok(())
             };
             match thread.spawn(body) {
                 Ok(handle) => runtime.workers.push(handle),
@@ -386,6 +392,12 @@ impl Runtime {
         times
     }
 
+    /// The lanes, once all workers have ended, but for those whose worker panicked.
+    fn take_lanes(&mut self) -> Vec<Lane> {
+        let cells = Arc::into_inner(std::mem::take(&mut self.lanes));
+        cells.into_iter().flatten().filter_map(TryLock::into_inner).collect()
+    }
+
     fn stop_workers(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.wakers.iter().for_each(|waker| waker.wake());
@@ -412,10 +424,9 @@ impl Runtime {
     pub fn join(mut self) -> Result<RunReport, StartError> {
         self.stop_sources();
         self.stop_workers();
-        let mut lanes = Vec::new();
         for (worker, handle) in std::mem::take(&mut self.workers).into_iter().enumerate() {
             match handle.join() {
-                Ok(Ok(returned)) => lanes.extend(returned),
+                Ok(Ok(())) => {}
                 Ok(Err(error)) => return Err(error.into()),
                 Err(panic) => {
                     let message = panic_message(&*panic);
@@ -423,7 +434,7 @@ impl Runtime {
                 }
             }
         }
-        lanes.sort_by_key(Lane::id);
+        let mut lanes = self.take_lanes();
         if lanes.len() == self.view.lanes() {
             settle(&mut lanes, &mut self.view.mover(), &self.view.clock);
         }

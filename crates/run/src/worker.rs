@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rheostat_base::clock::Cycles;
-use rheostat_base::{Clock, ClockSource};
+use rheostat_base::sync::try_lock::{TryGuard, TryLock};
+use rheostat_base::{Clock, ClockSource, LaneId};
 use rheostat_io::Rest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -21,15 +22,25 @@ const NAP: Duration = Duration::from_micros(100);
 /// How long a worker sleeps at most: whatever else goes wrong, it looks again after this.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// What a worker thread works with. It gives the lanes back when it is told to stop.
+/// The lanes of a run, in the order of their numbers. Each is data that whoever takes it runs; a lane whose worker panicked
+/// stays taken.
+pub(crate) type LaneCells = Vec<TryLock<Lane>>;
+
+/// What a worker thread works with.
 pub(crate) struct Worker {
-    pub(crate) lanes: Vec<Lane>,
+    /// All lanes of the run.
+    pub(crate) lanes: Arc<LaneCells>,
+    /// Those that this worker runs, and no other: it takes them once, and gives them back when it is told to stop.
+    pub(crate) bound: Vec<LaneId>,
     pub(crate) policy: Box<dyn PollPolicy>,
     pub(crate) clock: Clock,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) waker: Arc<Waker>,
     pub(crate) reporting: LoadReporting,
 }
+
+/// A lane that the worker has taken.
+type Held<'a> = TryGuard<'a, Lane>;
 
 /// Tells lanes what time they take of a worker.
 struct TimeMeter {
@@ -64,19 +75,24 @@ impl TimeMeter {
 }
 
 impl Worker {
-    /// Polls lanes as the policy says until told to stop, and returns them.
-    pub(crate) fn run(mut self) -> Vec<Lane> {
+    /// Polls its lanes as the policy says until told to stop.
+    pub(crate) fn run(mut self) {
+        let cells = self.lanes.clone();
+        let take = |lane: &LaneId| cells[lane.index()].try_lock();
+        // Another worker has none of them, so the two lists are equally long.
+        let mut lanes: Vec<_> = self.bound.iter().filter_map(take).collect();
+        debug_assert_eq!(lanes.len(), self.bound.len(), "a bound lane has one worker");
         let mut meter = (self.reporting >= LoadReporting::Lanes).then(|| TimeMeter {
             clock: self.clock.clone(),
-            counters: self.lanes.iter().map(Lane::counters).collect(),
+            counters: lanes.iter().map(|lane| lane.counters()).collect(),
             told: self.clock.cycles(),
         });
         let mut outcome = PollOutcome::default();
-        // Relaxed: the flag publishes nothing; the lanes go back through the thread's join.
+        // Relaxed: the flag publishes nothing; the lanes go back through their cells.
         while !self.stop.load(Ordering::Relaxed) {
             let idle = match self.policy.next(outcome, self.clock.now()) {
                 Next::Run(index) => {
-                    outcome = self.lanes[index].poll(self.clock.now());
+                    outcome = lanes[index].poll(self.clock.now());
                     let worked = outcome.packets > 0;
                     if let Some(meter) = &mut meter {
                         meter.polled(index, worked);
@@ -86,41 +102,40 @@ impl Worker {
                     }
                     // Lanes without shards get no packets, so polling for them is of no use, whatever
                     // the policy.
-                    self.lanes.iter().all(Lane::is_parked).then_some(Next::Wait)
+                    lanes.iter().all(|lane| lane.is_parked()).then_some(Next::Wait)
                 }
                 next => Some(next),
             };
             match idle {
                 None | Some(Next::Run(_)) => continue,
                 Some(Next::Sleep(duration)) => std::thread::sleep(duration),
-                Some(Next::Wait) => self.wait(),
+                Some(Next::Wait) => self.wait(&mut lanes),
             }
             if let Some(meter) = &mut meter {
                 meter.slept();
             }
         }
-        self.lanes
     }
 
     /// Blocks until a device has packets, another lane has handed some over, a pool has replied, the mover
     /// has a command, or a timer is due.
-    fn wait(&mut self) {
+    fn wait(&self, lanes: &mut [Held<'_>]) {
         self.waker.lie_down();
-        match self.rest() {
+        match self.rest(lanes) {
             Rest::Awake => {}
             Rest::Nap => std::thread::sleep(NAP),
-            Rest::Sleep => self.block(),
+            Rest::Sleep => self.block(lanes),
         }
         self.waker.get_up();
     }
 
     /// What all lanes permit. They are asked twice: of several captures that are read in the order of their stamps,
     /// a device that has said which packet it has next lets another go on that was asked before.
-    fn rest(&mut self) -> Rest {
+    fn rest(&self, lanes: &mut [Held<'_>]) -> Rest {
         let now = self.clock.now();
         let mut rest = Rest::Sleep;
         for _ in 0..2 {
-            for lane in &mut self.lanes {
+            for lane in lanes.iter_mut() {
                 rest = rest.min(lane.rest(now));
                 if rest == Rest::Awake || self.stop.load(Ordering::Relaxed) {
                     return Rest::Awake;
@@ -130,10 +145,10 @@ impl Worker {
         rest
     }
 
-    fn block(&self) {
+    fn block(&self, lanes: &[Held<'_>]) {
         let descriptors: Vec<_> =
-            self.lanes.iter().flat_map(Lane::wait_descriptors).flatten().collect();
-        let due = self.lanes.iter().filter_map(Lane::next_wake).min();
+            lanes.iter().flat_map(|lane| lane.wait_descriptors()).flatten().collect();
+        let due = lanes.iter().filter_map(|lane| lane.next_wake()).min();
         let now = self.clock.now();
         let longest = due.map_or(LONGEST, |due| due.since(now).min(LONGEST));
         let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
