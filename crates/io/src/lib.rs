@@ -12,6 +12,7 @@ pub mod link_events;
 pub mod segmentation;
 pub mod settlement;
 pub mod sink;
+pub mod sleep;
 mod source;
 mod sys;
 #[cfg(not(any(loom, shuttle)))]

@@ -2,6 +2,7 @@
 
 mod busy;
 mod interrupt;
+pub mod metronome;
 
 pub use busy::Busy;
 pub use interrupt::Interrupt;
