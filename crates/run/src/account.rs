@@ -98,7 +98,7 @@ lane_counters! {
     idle_polls,
     /// Nanoseconds in polls that found work.
     busy_ns,
-    /// Nanoseconds in all polls.
+    /// Nanoseconds of the wall clock from the start of the first poll to the end of the last, polled or not.
     total_ns,
     /// Fragments now waiting for the first of their datagram; a gauge.
     held,
@@ -145,7 +145,7 @@ impl LaneSample {
         (self.flows_created + self.flows_in).saturating_sub(ended)
     }
 
-    /// Busy time ÷ time spent polling this lane, between 0 and 1.
+    /// Busy time ÷ wall clock, between 0 and 1.
     pub fn load(&self) -> f64 {
         if self.total_ns == 0 { 0.0 } else { self.busy_ns as f64 / self.total_ns as f64 }
     }

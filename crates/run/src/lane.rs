@@ -30,6 +30,7 @@
 //!
 //! Deferred to the end of a poll: what the operating system has to be told of rings, timers, and shards that leave.
 
+mod busy_time;
 mod classify;
 mod completion;
 mod config;
@@ -59,6 +60,7 @@ use rheostat_packet::{BURST, Burst, Mbuf};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
+use self::busy_time::BusyTime;
 use self::reception::SortBy;
 use crate::account::LaneCounters;
 use crate::figures::Figures;
@@ -97,6 +99,7 @@ pub struct Lane {
     counters: Arc<LaneCounters>,
     loads: ShardLoads,
     times: Arc<LaneTimes>,
+    busy_time: BusyTime,
     service: Box<dyn Service>,
     sort_by: SortBy,
     time: TimeSource,
@@ -147,6 +150,7 @@ impl Lane {
             out,
             loads: ShardLoads::new(shards, config.reporting),
             times: Arc::default(),
+            busy_time: BusyTime::default(),
             sort_by: SortBy::of(&*config.service, config.reporting),
             service: config.service,
             time: config.time,
@@ -315,6 +319,17 @@ impl Lane {
             self.counters.idle_polls.increment();
         }
         PollOutcome { packets, next_deadline: self.next_deadline() }
+    }
+
+    /// Notes that a poll, which found work or not, took from `from` to `to`.
+    #[inline]
+    pub(crate) fn note_time(&mut self, from: Time, to: Time, worked: bool) {
+        self.busy_time.note(&self.counters, (from, to), worked);
+    }
+
+    /// Ends the lane's times, if any were noted.
+    pub(crate) fn close_time(&mut self, now: Time) {
+        self.busy_time.close(&self.counters, now);
     }
 
     /// Ends the run: drops the fragments whose first never came, lets everything due at `now` expire,

@@ -435,6 +435,8 @@ impl Runtime {
             }
         }
         let mut lanes = self.take_lanes();
+        let stopped = self.view.clock.now();
+        lanes.iter_mut().for_each(|lane| lane.close_time(stopped));
         if lanes.len() == self.view.lanes() {
             settle(&mut lanes, &mut self.view.mover(), &self.view.clock);
         }

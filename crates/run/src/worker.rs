@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rheostat_base::clock::Cycles;
 use rheostat_base::sync::try_lock::{TryGuard, TryLock};
 use rheostat_base::{Clock, ClockSource, LaneId};
 use rheostat_io::Rest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::account::LaneCounters;
 use crate::lane::Lane;
 use crate::load::LoadReporting;
 use crate::poll::{Next, PollOutcome, PollPolicy};
@@ -42,38 +40,6 @@ pub(crate) struct Worker {
 /// A lane that the worker has taken.
 type Held<'a> = TryGuard<'a, Lane>;
 
-/// Tells lanes what time they take of a worker.
-struct TimeMeter {
-    clock: Clock,
-    counters: Vec<Arc<LaneCounters>>,
-    /// When the last of them was told.
-    told: Cycles,
-}
-
-impl TimeMeter {
-    fn elapsed(&mut self) -> u64 {
-        let now = self.clock.cycles();
-        let elapsed = self.clock.nanos_between(self.told, now);
-        self.told = now;
-        elapsed
-    }
-
-    /// A lane was polled, and had work or not.
-    fn polled(&mut self, lane: usize, worked: bool) {
-        let spent = self.elapsed();
-        self.counters[lane].total_ns.add(spent);
-        if worked {
-            self.counters[lane].busy_ns.add(spent);
-        }
-    }
-
-    /// The worker slept, which is every lane's idle time.
-    fn slept(&mut self) {
-        let slept = self.elapsed();
-        self.counters.iter().for_each(|counters| counters.total_ns.add(slept));
-    }
-}
-
 impl Worker {
     /// Polls its lanes as the policy says until told to stop.
     pub(crate) fn run(mut self) {
@@ -82,21 +48,21 @@ impl Worker {
         // Another worker has none of them, so the two lists are equally long.
         let mut lanes: Vec<_> = self.bound.iter().filter_map(take).collect();
         debug_assert_eq!(lanes.len(), self.bound.len(), "a bound lane has one worker");
-        let mut meter = (self.reporting >= LoadReporting::Lanes).then(|| TimeMeter {
-            clock: self.clock.clone(),
-            counters: lanes.iter().map(|lane| lane.counters()).collect(),
-            told: self.clock.cycles(),
-        });
+        let reports = self.reporting >= LoadReporting::Lanes;
         let mut outcome = PollOutcome::default();
+        let mut now = self.clock.now();
         // Relaxed: the flag publishes nothing; the lanes go back through their cells.
         while !self.stop.load(Ordering::Relaxed) {
-            let idle = match self.policy.next(outcome, self.clock.now()) {
+            let idle = match self.policy.next(outcome, now) {
                 Next::Run(index) => {
-                    outcome = lanes[index].poll(self.clock.now());
+                    outcome = lanes[index].poll(now);
                     let worked = outcome.packets > 0;
-                    if let Some(meter) = &mut meter {
-                        meter.polled(index, worked);
+                    // The end of one poll is the start of the next: the clock is read once for both.
+                    let end = self.clock.now();
+                    if reports {
+                        lanes[index].note_time(now, end, worked);
                     }
+                    now = end;
                     if worked {
                         continue;
                     }
@@ -111,9 +77,7 @@ impl Worker {
                 Some(Next::Sleep(duration)) => std::thread::sleep(duration),
                 Some(Next::Wait) => self.wait(&mut lanes),
             }
-            if let Some(meter) = &mut meter {
-                meter.slept();
-            }
+            now = self.clock.now();
         }
     }
 
