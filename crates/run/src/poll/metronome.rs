@@ -40,11 +40,12 @@
 //! **Which lane.** After a won try the same one; after a lost one a random one (4.5), or always the same by
 //! [`Binding::Static`]. As a worker leaves a lane only when it loses it to another one that comes back, no lane is
 //! without a worker once each had one; a change of the lanes can break this, so a worker that is away from its home
-//! lane (worker w's is lane w mod N) also tries that one each T_L, and stays if nobody had been there. So a lane waits at
-//! most about T_L for a try, whatever happened. Where lanes outnumber workers, a wake-up tries ⌈N/M⌉ lanes in turn, each
+//! lane (worker w's is lane w mod N) also tries that one after 2·T_L, and stays if nobody had been there. So a lane waits at
+//! most about 4·T_L for a try, whatever happened. Where lanes outnumber workers, a wake-up tries ⌈N/M⌉ lanes in turn, each
 //! for at most a budget of packets, and a worker that left packets behind does not sleep.
 //!
-//! **Where this differs from the original.** Sleeps are calibrated; modes change with the load; ρ of a lane counts only
+//! **Where this differs from the original.** Sleeps are calibrated; T_S is shortened until the measured mean vacation is
+//! the target, which the formula alone misses by up to m times ([`VacationLaw`] says why); modes change with the load; ρ of a lane counts only
 //! polls that had packets; the home lane is tried; lanes may outnumber workers (m of [`Division`] in place of M/N).
 
 mod lane_policy;
@@ -151,6 +152,9 @@ pub struct MetronomeCounts {
     pub patrols: u64,
 }
 
+/// T_L that a worker stays away from its home lane.
+const AWAY: u32 = 2;
+
 /// What one wake-up has come to so far.
 #[derive(Clone, Copy, Debug)]
 struct WakeUp {
@@ -251,7 +255,10 @@ impl Metronome {
                 Division::bound(worker, workers, all)
             }
         };
-        self.home = worker % self.lanes.len();
+        self.home = match self.settings.binding {
+            Binding::Random => worker % all,
+            Binding::Static => 0,
+        };
         self.current = self.home;
         self.away = Duration::ZERO;
         self.wake_up = WakeUp::new(self.division.lanes_per_wake);
@@ -292,7 +299,7 @@ impl Metronome {
         lane.on_visit(visit);
         self.away += visit.busy;
         let crew = self.division.workers_per_lane;
-        let short = self.settings.timeouts.short(lane.target(), crew, lane.rho());
+        let short = self.settings.timeouts.short(lane.aim(), crew, lane.rho());
         let wake_up = &mut self.wake_up;
         wake_up.short = Some(wake_up.short.map_or(short, |least| least.min(short)));
         wake_up.again |= !visit.drained || lane.mode() == Mode::Busy;
@@ -328,9 +335,8 @@ impl Metronome {
             }
         }
         let long = self.settings.timeouts.long(self.short);
-        let is_patrol_due = !several && self.current != self.home && self.away >= long;
-        // A lost lane is left for a random one below, which may be the home lane as well.
-        if is_patrol_due && self.wake_up.short.is_some() {
+        let is_patrol_due = self.away >= AWAY * long && self.current != self.home;
+        if is_patrol_due && !several && self.wake_up.short.is_some() {
             self.counts.patrols += 1;
             self.away = Duration::ZERO;
             self.wake_up.patrol_from = Some(std::mem::replace(&mut self.current, self.home));
@@ -351,10 +357,13 @@ impl Metronome {
                 short
             }
             None => {
-                if !self.lanes.is_empty() {
-                    self.current = self.random.below(self.lanes.len());
-                }
-                self.settings.timeouts.long(self.short)
+                let long = self.settings.timeouts.long(self.short);
+                self.current = match self.lanes.len() {
+                    0 => 0,
+                    _ if self.away >= AWAY * long => self.home,
+                    lanes => self.random.below(lanes),
+                };
+                long
             }
         };
         self.away = if self.current == self.home { Duration::ZERO } else { self.away + timeout };

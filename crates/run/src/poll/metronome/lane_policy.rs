@@ -50,6 +50,8 @@ const TOLERANCE: f64 = 2.0;
 /// No vacation counts for more than this many targets: one preemption, which strikes a spinning worker as well, is no
 /// reason to spin.
 const OUTLIER: f64 = 8.0;
+/// The aim is at least this share of the target.
+const LEAST_AIM: f64 = 0.25;
 /// A derived target moves when it is off by more than this share, and by at most a doubling or a halving per window.
 const DEAD_BAND: f64 = 0.1;
 
@@ -59,8 +61,12 @@ const DEAD_BAND: f64 = 0.1;
 #[derive(Clone, Debug)]
 pub struct LanePolicy {
     goal: Goal,
-    /// V̄.
+    /// V̄: what the goal says, or what is derived from it.
     target: Duration,
+    /// The V̄ that T_S is computed from: shorter than the target where vacations turn out longer than the formula has
+    /// them.
+    aim: Duration,
+    follows: bool,
     occupancy: Occupancy,
     modes: ModeMachine,
     vacations: VacationHistogram,
@@ -104,6 +110,8 @@ impl LanePolicy {
         LanePolicy {
             goal,
             target,
+            aim: target,
+            follows: matches!(timeouts, Timeouts::Adaptive { follows: true, .. }),
             occupancy: Occupancy::default(),
             modes: ModeMachine::new(rules, now),
             vacations: VacationHistogram::default(),
@@ -120,6 +128,11 @@ impl LanePolicy {
     /// V̄: what the goal says, or what was derived from it.
     pub fn target(&self) -> Duration {
         self.target
+    }
+
+    /// The vacation to compute T_S from.
+    pub fn aim(&self) -> Duration {
+        self.aim
     }
 
     /// The present mode.
@@ -169,11 +182,8 @@ impl LanePolicy {
 
     fn end_window(&mut self, now: Time) {
         let missed = match self.goal {
-            Goal::Vacation(target) => {
-                let target = target.as_secs_f64();
-                self.vacations.mean(OUTLIER * target) > TOLERANCE * target
-            }
-            Goal::Latency(goal) => self.follow(goal),
+            Goal::Vacation(target) => self.follow_vacations(target),
+            Goal::Latency(goal) => self.follow_latency(goal),
         };
         self.modes.on_window(now, missed);
         self.vacations.forget();
@@ -182,9 +192,21 @@ impl LanePolicy {
         self.window = Window { start: now, vacations: 0 };
     }
 
+    /// Moves the aim so that the mean vacation is the target. Returns whether it misses it by far.
+    fn follow_vacations(&mut self, target: Duration) -> bool {
+        let wanted = target.as_secs_f64();
+        let mean = self.vacations.mean(OUTLIER * wanted);
+        if self.follows && mean > 0.0 {
+            // Half of the way, as a ratio: the histogram remembers vacations from before the last step.
+            let step = (wanted / mean).sqrt().clamp(0.5, 2.0);
+            self.aim = self.aim.mul_f64(step).clamp(target.mul_f64(LEAST_AIM), target);
+        }
+        mean > TOLERANCE * wanted
+    }
+
     /// Moves the target to where the measured vacations, longer or shorter by the same factor, keep the promise. Returns
     /// whether they break it although the target is as short as it can be.
-    fn follow(&mut self, goal: LatencyGoal) -> bool {
+    fn follow_latency(&mut self, goal: LatencyGoal) -> bool {
         let service = self.service();
         let limit = goal.limit.as_secs_f64();
         let is_met = |scale: f64| match goal.of {
@@ -209,6 +231,7 @@ impl LanePolicy {
         let missed = at_least && !is_met(1.0);
         if (low - 1.0_f64).abs() > DEAD_BAND {
             self.target = self.target.mul_f64(low).clamp(SHORTEST_DERIVED, LONGEST_DERIVED);
+            self.aim = self.target;
         }
         missed
     }
@@ -226,7 +249,7 @@ mod tests {
         LanePolicy::new(goal, rules, timeouts, &profile, 1.0, Time::ZERO)
     }
 
-    /// Visits until `ms` milliseconds have passed, each after the vacation that `vacation` gives for the target.
+    /// Visits until `ms` milliseconds have passed, each after the vacation that `vacation` gives for the aim.
     fn run(
         lane: &mut LanePolicy,
         now: &mut Time,
@@ -235,7 +258,7 @@ mod tests {
     ) {
         let end = *now + Duration::from_millis(ms);
         while *now < end {
-            let (vacation, busy) = (vacation(lane.target()), US(2));
+            let (vacation, busy) = (vacation(lane.aim()), US(2));
             *now += vacation + busy;
             lane.on_visit(Visit { now: *now, vacation, busy, packets: 2, drained: true });
         }
@@ -257,7 +280,7 @@ mod tests {
     #[test]
     fn vacations_of_twice_the_target_are_missed_and_one_preemption_is_not() {
         let (mut late, mut now) = (lane(Goal::VACATION), Time::ZERO);
-        run(&mut late, &mut now, 30, |target| 3 * target);
+        run(&mut late, &mut now, 30, |_| US(35));
         assert_eq!(late.mode(), Mode::Busy);
         let (mut preempted, mut now) = (lane(Goal::VACATION), Time::ZERO);
         for _ in 0..20 {
@@ -265,6 +288,25 @@ mod tests {
             run(&mut preempted, &mut now, 1, |_| Duration::from_millis(5));
         }
         assert_eq!(preempted.mode(), Mode::Metronome);
+    }
+
+    #[test]
+    fn the_aim_follows_what_is_measured_if_it_may() {
+        let longer = |aim: Duration| aim + US(6);
+        let (mut follows, mut now) = (lane(Goal::VACATION), Time::ZERO);
+        for _ in 0..30 {
+            run(&mut follows, &mut now, 20, longer);
+        }
+        assert!(follows.aim() > US(3) && follows.aim() < US(5), "{:?}", follows.aim());
+        assert_eq!((follows.target(), follows.mode()), (US(10), Mode::Metronome));
+        run(&mut follows, &mut now, 600, |aim| aim);
+        assert!(follows.aim() > US(9), "{:?}", follows.aim());
+        let profile = Arc::new(SleepProfile::exact());
+        let timeouts = Timeouts::Adaptive { long: Timeouts::LONG, follows: false };
+        let rules = ModeRules::default();
+        let mut fixed = LanePolicy::new(Goal::VACATION, rules, timeouts, &profile, 1.0, Time::ZERO);
+        run(&mut fixed, &mut now, 200, longer);
+        assert_eq!(fixed.aim(), US(10));
     }
 
     #[test]
@@ -285,9 +327,11 @@ mod tests {
     fn a_promise_that_no_vacation_keeps_is_kept_by_busy_polling() {
         let goal = LatencyGoal { limit: US(30), of: LatencyOf::Share(0.99) };
         let (mut lane, mut now) = (lane(Goal::Latency(goal)), Time::ZERO);
-        run(&mut lane, &mut now, 200, |target| target + US(60));
+        while lane.mode() != Mode::Busy {
+            run(&mut lane, &mut now, 1, |target| target + US(60));
+            assert!(now < Time::from_secs(1), "{lane:?}");
+        }
         assert_eq!(lane.target(), SHORTEST_DERIVED);
-        assert_eq!(lane.mode(), Mode::Busy);
     }
 
     #[test]
@@ -302,7 +346,7 @@ mod tests {
     #[test]
     fn vacations_that_no_timeout_ended_do_not_count() {
         let (mut lane, mut now) = (lane(Goal::VACATION), Time::ZERO);
-        run(&mut lane, &mut now, 30, |target| 3 * target);
+        run(&mut lane, &mut now, 30, |_| US(35));
         assert_eq!(lane.mode(), Mode::Busy);
         let before = lane.vacations.mean(1.0);
         run(&mut lane, &mut now, 50, |_| Duration::ZERO);

@@ -5,17 +5,22 @@ use std::time::Duration;
 /// The distribution of V: the worker that left the lane sleeps a time D, and any of its mates may come before it.
 ///
 /// Each mate is at an independent, uniform place of its own timeout (the decorrelation assumption of 4.2.2): of the
-/// short one with probability p = 1 − ρ, of the long one otherwise (4.3). So
-/// P(V > x) = P(D > x) · (p·(1 − x/T_S)⁺ + ρ·(1 − x/T_L)⁺)^(m−1).
-/// With ρ = 1 and D = T_S this is equation 4.2.5; with ρ = 0 all workers are alike, as in 4.2.8, whose exponent has to be
-/// m − 1 for its own mean T_S/m to hold.
+/// short one with probability p, of the long one otherwise (4.3). So
+/// P(V > x) = P(D > x) · (p·(1 − x/T_S)⁺ + (1 − p)·(1 − x/T_L)⁺)^(m−1).
+///
+/// A try succeeds with probability 1 − ρ, so of a mate's *time* the share p = (1 − ρ)·T_S / ((1 − ρ)·T_S + ρ·T_L) is spent in
+/// the short timeout. The original takes p = 1 − ρ, the share of its tries: with T_L = 50·T_S that is far too many mates
+/// in the short one, and vacations at loads between the extremes are up to m times as long as its equation 4.3.1 has them.
+/// At the extremes both agree: with ρ = 1 and D = T_S this is equation 4.2.5; with ρ = 0 all workers are alike, as in
+/// 4.2.8, whose exponent has to be m − 1 for its own mean T_S/m to hold.
 ///
 /// Bounds: each question costs two powers per duration that D may have.
 #[derive(Clone, Debug)]
 pub struct VacationLaw {
     /// m − 1: how many mates may come first; need not be whole.
     mates: f64,
-    rho: f64,
+    /// p: the share of a mate's time in the short timeout.
+    primary: f64,
     /// T_S and T_L in seconds, 0 < T_S ≤ T_L.
     short: f64,
     long: f64,
@@ -40,13 +45,10 @@ impl VacationLaw {
         sleeps.sort_by(f64::total_cmp);
         // A timeout of zero is one of a nanosecond: nothing is divided by it then.
         let short = short.as_secs_f64().max(1e-9);
-        VacationLaw {
-            mates: (crew - 1.0).max(0.0),
-            rho: rho.clamp(0.0, 1.0),
-            short,
-            long: long.as_secs_f64().max(short),
-            sleeps,
-        }
+        let long = long.as_secs_f64().max(short);
+        let rho = rho.clamp(0.0, 1.0);
+        let primary = (1.0 - rho) * short / ((1.0 - rho) * short + rho * long);
+        VacationLaw { mates: (crew - 1.0).max(0.0), primary, short, long, sleeps }
     }
 
     /// P(V > x), `x` in seconds.
@@ -87,16 +89,17 @@ impl VacationLaw {
         }
         let primary = (1.0 - x / self.short).max(0.0);
         let backup = (1.0 - x / self.long).max(0.0);
-        ((1.0 - self.rho) * primary + self.rho * backup).powf(self.mates)
+        (self.primary * primary + (1.0 - self.primary) * backup).powf(self.mates)
     }
 
     /// The parts within which that probability is the power of a line: start, end, value of the line at the start, and
     /// its slope downwards.
     fn parts(&self) -> [(f64, f64, f64, f64); 2] {
-        let (rho, short, long) = (self.rho, self.short, self.long);
+        let (primary, short, long) = (self.primary, self.short, self.long);
+        let backup = 1.0 - primary;
         [
-            (0.0, short, 1.0, (1.0 - rho) / short + rho / long),
-            (short, long, rho * (1.0 - short / long), rho / long),
+            (0.0, short, 1.0, primary / short + backup / long),
+            (short, long, backup * (1.0 - short / long), backup / long),
         ]
     }
 

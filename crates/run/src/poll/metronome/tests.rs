@@ -28,7 +28,7 @@ fn a_won_lane_is_tried_again_and_a_lost_one_left_for_a_random_one() {
     let settings = MetronomeSettings::default();
     let mut metronome = worker(settings, 1, 4, 4);
     let mut policy = lane(&settings);
-    assert_eq!(metronome.lane(), Some(1));
+    assert_eq!(metronome.lane(), Some(1), "its home lane");
     assert_eq!(metronome.won(&mut policy, visit(10, 10, 1, 1)), Nap::Sleep(US(10)));
     assert_eq!(metronome.lane(), Some(1));
     let mut seen = [0; 4];
@@ -128,7 +128,7 @@ fn one_idle_lane_of_two_is_no_reason_to_block() {
 }
 
 #[test]
-fn a_worker_that_is_away_tries_its_home_lane_each_t_l() {
+fn a_worker_that_is_away_tries_its_home_lane_after_2_t_l() {
     let settings = MetronomeSettings::default();
     let mut metronome = worker(settings, 0, 4, 2);
     let (mut here, mut home) = (lane(&settings), lane(&settings));
@@ -147,9 +147,9 @@ fn a_worker_that_is_away_tries_its_home_lane_each_t_l() {
     patrol(&mut metronome, &mut here);
     assert!(matches!(metronome.lost(), Nap::Sleep(ask) if ask < US(40)), "somebody has it");
     assert_eq!(metronome.lane(), Some(1));
-    // Sleeps of more than 10 us and 10 us of work until 500 us are over.
+    // Sleeps of more than 10 us and 10 us of work until 1 ms is over.
     let sleeps = patrol(&mut metronome, &mut here);
-    assert!((10..50).contains(&sleeps), "{sleeps}");
+    assert!((25..100).contains(&sleeps), "{sleeps}");
     metronome.won(&mut home, visit(10, 200, 1, 1));
     assert_eq!(metronome.lane(), Some(1), "somebody was there 200 us ago");
     patrol(&mut metronome, &mut here);
@@ -184,7 +184,7 @@ struct Outcome {
     lost_share: f64,
 }
 
-/// Runs `workers` workers over lanes with these occupancies for 2 s: fluid arrivals, so that a vacation V makes a busy period
+/// Runs `workers` workers over lanes with these occupancies for half a second: fluid arrivals, so that a vacation V makes a busy period
 /// V·ρ/(1−ρ). `scatter(worker)` is where each worker begins.
 fn simulate(
     settings: MetronomeSettings,
@@ -192,7 +192,7 @@ fn simulate(
     rhos: &[f64],
     scatter: impl Fn(usize) -> usize,
 ) -> Outcome {
-    const END: u64 = 2_000_000_000;
+    const END: u64 = 500_000_000;
     let profile = Arc::new(SleepProfile::exact());
     let mut metronomes: Vec<_> =
         (0..workers).map(|n| Metronome::new(settings, profile.clone(), n, workers, 9)).collect();
@@ -218,7 +218,7 @@ fn simulate(
                 let vacation = now - released[lane];
                 let busy = vacation as f64 * rhos[lane] / (1.0 - rhos[lane]);
                 // From 100 ms on: the estimates have settled.
-                if now > END / 20 {
+                if now > END / 5 {
                     sums[lane] += vacation;
                     counts[lane] += 1;
                     longest = longest.max(vacation);
@@ -279,7 +279,7 @@ fn vacations_keep_their_target_whatever_the_load() {
             let others = 1.0 - rho * (lanes as f64 / workers as f64 - 1.0).max(0.0);
             let target = 10.0 / others.max(0.2);
             assert!(
-                mean > 0.7 * target && mean < 1.5 * target,
+                mean > 0.8 * target && mean < 1.25 * target,
                 "{workers} workers, {lanes} lanes, rho {rho}: {mean}, not {target}; {outcome:?}"
             );
         }
@@ -299,7 +299,7 @@ fn no_lane_is_left_alone_even_if_all_workers_begin_at_the_same_one() {
         for (workers, lanes) in [(2, 2), (4, 4), (5, 3), (2, 5), (8, 8)] {
             let settings = MetronomeSettings { binding, ..steady(Timeouts::default()) };
             let outcome = simulate(settings, workers, &vec![0.2; lanes], |_| 0);
-            let most = 500.0 + 3.0 * 10.0 * workers as f64;
+            let most = 2_000.0 + 3.0 * 10.0 * workers as f64;
             assert!(outcome.longest < most, "{binding:?} {workers} {lanes}: {outcome:?}");
         }
     }

@@ -9,6 +9,10 @@ pub enum Timeouts {
     Adaptive {
         /// T_L.
         long: Duration,
+        /// Whether lanes shorten T_S until the mean vacation that they measure is the target. The formula alone, which is the
+        /// original, gives vacations up to as long as T_S at loads between the extremes (see
+        /// [`VacationLaw`](super::VacationLaw)).
+        follows: bool,
     },
     /// T_L = T_S = V̄ · workers per lane, whatever the load: what the original compares with. Costs more lost tries as
     /// the load rises.
@@ -38,7 +42,7 @@ impl Timeouts {
     /// T_L of a worker whose last T_S was `short`.
     pub fn long(self, short: Duration) -> Duration {
         match self {
-            Timeouts::Adaptive { long } => long.max(short),
+            Timeouts::Adaptive { long, .. } => long.max(short),
             Timeouts::Equal => short,
             Timeouts::Fixed { long, .. } => long,
         }
@@ -47,7 +51,7 @@ impl Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Timeouts {
-        Timeouts::Adaptive { long: Timeouts::LONG }
+        Timeouts::Adaptive { long: Timeouts::LONG, follows: true }
     }
 }
 
