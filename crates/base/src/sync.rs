@@ -3,6 +3,7 @@
 //! shuttle`, which tries schedules of whole protocols with many threads, too many for loom. Shuttle takes
 //! every ordering for the strongest.
 
+pub mod attendance;
 pub mod doorbell;
 pub mod spsc;
 pub mod try_lock;

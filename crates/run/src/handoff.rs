@@ -4,14 +4,12 @@
 
 pub(crate) mod link;
 
-use std::sync::Arc;
-
 use rheostat_base::{LaneId, ShardId};
 use rheostat_state::Shard;
 
 use self::link::{Delivery, Receiver, Sender};
+use crate::crew::LaneWaker;
 use crate::lane::HandoffPacket;
-use crate::waker::Waker;
 
 /// What passes between lanes beside packets.
 #[derive(Debug)]
@@ -52,8 +50,8 @@ pub struct Handoff {
     outbound: Vec<Option<Outbound>>,
     /// From every other lane; none from itself.
     inbound: Vec<Option<Receiver<HandoffPacket, Control>>>,
-    /// One per lane, of the worker that runs it; none before the workers are known.
-    wakers: Vec<Arc<Waker>>,
+    /// One per lane; none before the workers are known.
+    wakers: Vec<LaneWaker>,
     /// Where the next round of taking starts, so that no sender is always last.
     start: usize,
 }
@@ -101,8 +99,8 @@ impl Handoff {
         self.outbound.len()
     }
 
-    /// Lets the lane wake the workers of others, of which `wakers` has one per lane.
-    pub(crate) fn wake_by(&mut self, wakers: Vec<Arc<Waker>>) {
+    /// Lets the lane wake workers for other lanes; `wakers` has one per lane.
+    pub(crate) fn wake_by(&mut self, wakers: Vec<LaneWaker>) {
         self.wakers = wakers;
     }
 

@@ -63,6 +63,7 @@ use rheostat_steer::Steering;
 use self::busy_time::BusyTime;
 use self::reception::SortBy;
 use crate::account::LaneCounters;
+use crate::crew::LaneWaker;
 use crate::figures::Figures;
 use crate::handoff::link::Delivery;
 use crate::handoff::{Control, Handoff};
@@ -72,7 +73,6 @@ use crate::poll::PollOutcome;
 use crate::service::Service;
 use crate::shard_set::ShardSet;
 use crate::stages::{BurstStage, StageTimes};
-use crate::waker::Waker;
 
 /// One lane.
 pub struct Lane {
@@ -190,8 +190,8 @@ impl Lane {
         self.out.treat_as_unusual(unusual);
     }
 
-    /// Lets the lane wake other lanes' workers, of which `wakers` has one per lane.
-    pub(crate) fn wake_by(&mut self, wakers: Vec<Arc<Waker>>) {
+    /// Lets the lane wake workers for other lanes, and its pool for this one; `wakers` has one per lane.
+    pub(crate) fn wake_by(&mut self, wakers: Vec<LaneWaker>) {
         if let Some(desk) = self.service.desk() {
             desk.wake_by(wakers[self.id.index()].clone());
         }

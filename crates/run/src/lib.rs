@@ -2,6 +2,7 @@
 //! and the accounts that prove no packet was lost on the way.
 
 pub mod account;
+mod crew;
 pub mod figures;
 pub mod handoff;
 pub mod invariant;
@@ -19,6 +20,7 @@ mod waker;
 mod worker;
 
 pub use account::{LaneCounters, LaneSample};
+pub use crew::LaneWaker;
 pub use figures::{Estimate, Figures, Ranking};
 pub use handoff::handoff_bytes;
 pub use invariant::Violation;
@@ -36,4 +38,3 @@ pub use service::Service;
 pub use shard_set::ShardSet;
 pub use stages::{BurstStage, StageTimes};
 pub use view::{RunView, Sample, TableError};
-pub use waker::Waker;

@@ -34,7 +34,7 @@ use rheostat_base::core_set::{CoreError, pin_current_thread};
 use rheostat_base::{CoreId, sync};
 use thiserror::Error;
 
-use self::line::{LaneWaker, MemberState, line};
+use self::line::{MemberState, WakerSlot, line};
 use self::member::Member;
 use crate::waker::Waker;
 
@@ -137,7 +137,9 @@ impl Pool {
     fn tell(&self) {
         // Release: pairs with the Acquire load in `Member::run`.
         self.stop.store(true, Ordering::Release);
-        self.states.iter().filter_map(|state| state.waker()).for_each(Waker::wake);
+        for waker in self.states.iter().filter_map(|state| state.waker()) {
+            waker.wake();
+        }
     }
 }
 
@@ -163,7 +165,7 @@ fn connect<T, R, F: Fn(T) -> R + Clone>(
     if members.is_empty() || lanes == 0 || depth == 0 {
         return Err(PoolError::Empty);
     }
-    let wakers: Vec<_> = (0..lanes).map(|_| LaneWaker::default()).collect();
+    let wakers: Vec<_> = (0..lanes).map(|_| WakerSlot::default()).collect();
     let mut fronts: Vec<_> = (0..lanes).map(|_| Vec::new()).collect();
     let mut connected = Vec::new();
     for _ in members {

@@ -22,6 +22,7 @@ use rheostat_steer::Steering;
 
 use self::ending::settle;
 use crate::account::{LaneSample, received_and_done};
+use crate::crew::Crew;
 use crate::figures::Figures;
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation, check_monotone};
@@ -33,7 +34,6 @@ use crate::service::Service;
 use crate::shard_set::ShardSet;
 use crate::stages::StageTimes;
 use crate::view::{LaneFigures, RunView, Sample};
-use crate::waker::Waker;
 use crate::worker::{LaneCells, Worker};
 
 /// How lanes are laid over devices and threads.
@@ -86,7 +86,7 @@ pub struct Runtime {
     workers: Vec<JoinHandle<Result<(), CoreError>>>,
     lanes: Arc<LaneCells>,
     stop: Arc<AtomicBool>,
-    wakers: Vec<Arc<Waker>>,
+    crew: Arc<Crew>,
     view: Arc<RunView>,
     times: Vec<Arc<LaneTimes>>,
     devices: Vec<Box<dyn Device>>,
@@ -257,9 +257,8 @@ impl Runtime {
         let (mut lanes, settlement) = build_settled(&config, &mut devices, service, shards)?;
         let tables = devices.iter().filter_map(|device| device.table()).collect();
         let mut mover = Mover::new(&mut lanes, tables);
-        let wakers: Vec<_> =
-            config.workers.iter().map(|_| Waker::new().map(Arc::new)).collect::<Result<_, _>>()?;
-        let of_lanes: Vec<_> = wakers.iter().cycle().take(lanes.len()).cloned().collect();
+        let crew = Crew::bound(config.workers.len())?;
+        let wakers = crew.lane_wakers(lanes.len());
         let epoch = match config.time {
             TimeSource::Packet => Epoch::Unix,
             TimeSource::Poll => Epoch::Clock(unix_start(&clock)),
@@ -267,10 +266,10 @@ impl Runtime {
         let taps = Taps::new(lanes.len(), Arc::new(clock.clone()), epoch);
         for lane in &mut lanes {
             lane.tap_by(Taps::of_lane(&taps, lane.id()));
-            lane.wake_by(of_lanes.clone());
+            lane.wake_by(wakers.clone());
         }
-        mover.wake_by(of_lanes.clone());
-        settlement.announce_by(move |queue| of_lanes[queue.index()].wake());
+        mover.wake_by(wakers.clone());
+        settlement.announce_by(move |queue| wakers[queue.index()].wake());
         let figures = LaneFigures {
             counters: lanes.iter().map(Lane::counters).collect(),
             loads: lanes.iter().map(Lane::loads).collect(),
@@ -287,7 +286,7 @@ impl Runtime {
             workers: Vec::new(),
             lanes: cells.clone(),
             stop: stop.clone(),
-            wakers: wakers.clone(),
+            crew: crew.clone(),
             last_sample: vec![LaneSample::default(); figures.counters.len()],
             view: Arc::new(RunView::new(
                 figures,
@@ -313,7 +312,8 @@ impl Runtime {
                 bound,
                 clock: clock.clone(),
                 stop: stop.clone(),
-                waker: wakers[index].clone(),
+                index,
+                crew: crew.clone(),
                 reporting: config.reporting,
             };
             let thread = thread::Builder::new().name(format!("rheo-worker-{index}"));
@@ -400,7 +400,7 @@ impl Runtime {
 
     fn stop_workers(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.wakers.iter().for_each(|waker| waker.wake());
+        self.crew.wake_all();
     }
 
     /// Whether nothing is left to do: every source has ended and its packets have gone through. Also

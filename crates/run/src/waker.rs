@@ -9,7 +9,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 /// What other threads wake a worker, or a member of a pool, by.
 #[derive(Debug)]
-pub struct Waker {
+pub(crate) struct Waker {
     bell: Doorbell,
     event: OwnedFd,
 }
@@ -24,12 +24,14 @@ impl Waker {
         Ok(Waker { bell: Doorbell::new(), event })
     }
 
-    /// Wakes the worker if it sleeps. Call it after the work is where the worker will look.
+    /// Wakes the worker if it sleeps, and returns whether it did. Call it after the work is where the worker will look.
     #[inline]
-    pub(crate) fn wake(&self) {
-        if self.bell.must_ring() {
+    pub(crate) fn wake(&self) -> bool {
+        let sleeps = self.bell.must_ring();
+        if sleeps {
             self.ring();
         }
+        sleeps
     }
 
     #[cold]

@@ -10,10 +10,10 @@ use rheostat_base::{Clock, ClockSource, LaneId};
 use rheostat_io::Rest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::crew::Crew;
 use crate::lane::Lane;
 use crate::load::LoadReporting;
 use crate::poll::{Next, PollOutcome, PollPolicy};
-use crate::waker::Waker;
 
 /// How long a worker sleeps that has a device without a descriptor to block on.
 const NAP: Duration = Duration::from_micros(100);
@@ -33,7 +33,9 @@ pub(crate) struct Worker {
     pub(crate) policy: Box<dyn PollPolicy>,
     pub(crate) clock: Clock,
     pub(crate) stop: Arc<AtomicBool>,
-    pub(crate) waker: Arc<Waker>,
+    /// Its number.
+    pub(crate) index: usize,
+    pub(crate) crew: Arc<Crew>,
     pub(crate) reporting: LoadReporting,
 }
 
@@ -84,13 +86,14 @@ impl Worker {
     /// Blocks until a device has packets, another lane has handed some over, a pool has replied, the mover
     /// has a command, or a timer is due.
     fn wait(&self, lanes: &mut [Held<'_>]) {
-        self.waker.lie_down();
+        let waker = self.crew.waker(self.index);
+        waker.lie_down();
         match self.rest(lanes) {
             Rest::Awake => {}
             Rest::Nap => std::thread::sleep(NAP),
             Rest::Sleep => self.block(lanes),
         }
-        self.waker.get_up();
+        waker.get_up();
     }
 
     /// What all lanes permit. They are asked twice: of several captures that are read in the order of their stamps,
@@ -116,7 +119,7 @@ impl Worker {
         let now = self.clock.now();
         let longest = due.map_or(LONGEST, |due| due.since(now).min(LONGEST));
         let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
-        let waker = self.waker.as_fd();
+        let waker = self.crew.waker(self.index).as_fd();
         let descriptors = descriptors.iter().chain([&waker]);
         let mut polled: Vec<_> =
             descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();

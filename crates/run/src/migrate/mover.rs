@@ -8,8 +8,8 @@ use rheostat_steer::{Fence, IndirectionTable};
 use thiserror::Error;
 
 use super::{Command, MoverMailbox, Report, mailbox};
+use crate::crew::LaneWaker;
 use crate::lane::Lane;
-use crate::waker::Waker;
 
 /// A shard that is to change lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,8 +58,8 @@ pub enum MoveError {
 #[derive(Debug, Default)]
 pub struct Mover {
     lanes: Vec<MoverMailbox>,
-    /// One per lane, of the worker that runs it; none where nobody sleeps.
-    wakers: Vec<Arc<Waker>>,
+    /// One per lane; none where nobody sleeps.
+    wakers: Vec<LaneWaker>,
     tables: Vec<Table>,
     /// Where each shard is, or goes.
     owners: Vec<LaneId>,
@@ -116,8 +116,8 @@ impl Mover {
         }
     }
 
-    /// Lets the mover wake the lanes' workers, of which `wakers` has one per lane.
-    pub(crate) fn wake_by(&mut self, wakers: Vec<Arc<Waker>>) {
+    /// Lets the mover wake workers for lanes; `wakers` has one per lane.
+    pub(crate) fn wake_by(&mut self, wakers: Vec<LaneWaker>) {
         self.wakers = wakers;
     }
 

@@ -1,13 +1,11 @@
 //! Where a lane gives its tasks away and gets the replies, in order.
 
-use std::sync::Arc;
-
 use rheostat_base::ShardId;
 
-use super::line::{Front, LaneWaker, Lost};
+use super::line::{Front, Lost, WakerSlot};
 use super::order::Order;
+use crate::crew::LaneWaker;
 use crate::lane::HandoffPacket;
-use crate::waker::Waker;
 
 /// A packet that a pool has worked for.
 #[derive(Debug)]
@@ -28,7 +26,7 @@ pub struct Desk<T, R> {
     /// One per member.
     lines: Vec<Front<T, R>>,
     order: Order<HandoffPacket, Result<R, Lost>>,
-    waker: LaneWaker,
+    waker: WakerSlot,
     /// Which member is looked at first, so that none is always last.
     start: usize,
 }
@@ -50,8 +48,8 @@ pub trait AnyDesk {
     /// Whether [`AnyDesk::collect`] would find something.
     fn has_replies(&self) -> bool;
 
-    /// Lets members wake the lane's worker.
-    fn wake_by(&mut self, waker: Arc<Waker>);
+    /// Lets members wake a worker for the lane.
+    fn wake_by(&mut self, waker: LaneWaker);
 
     /// Whether no packet is at the desk.
     fn is_empty(&self) -> bool {
@@ -65,7 +63,7 @@ impl<T, R> Desk<T, R> {
         lines: Vec<Front<T, R>>,
         depth: usize,
         shards: usize,
-        waker: LaneWaker,
+        waker: WakerSlot,
     ) -> Desk<T, R> {
         let order = Order::new(shards, lines.len() * depth);
         Desk { lines, order, waker, start: 0 }
@@ -130,9 +128,9 @@ impl<T, R> AnyDesk for Desk<T, R> {
         self.order.ready() > 0 || self.lines.iter().any(Front::has_replies)
     }
 
-    fn wake_by(&mut self, waker: Arc<Waker>) {
+    fn wake_by(&mut self, waker: LaneWaker) {
         // Before any task is given, so members see it: the rings of tasks order the two.
         let is_first = self.waker.set(waker).is_ok();
-        debug_assert!(is_first, "a lane has one worker");
+        debug_assert!(is_first, "a lane is given its waker once");
     }
 }

@@ -13,6 +13,7 @@ use rheostat_base::sync::spsc::{self, Consumer, Producer};
 use thiserror::Error;
 
 use super::order::Ticket;
+use crate::crew::LaneWaker;
 use crate::waker::Waker;
 
 /// Why a task has no result.
@@ -56,8 +57,8 @@ impl MemberState {
     }
 }
 
-/// What wakes the worker of a lane, once it is known.
-pub(super) type LaneWaker = std::sync::Arc<OnceLock<std::sync::Arc<Waker>>>;
+/// What wakes a worker for a lane, once the workers are known.
+pub(super) type WakerSlot = std::sync::Arc<OnceLock<LaneWaker>>;
 
 /// The lane's end.
 #[derive(Debug)]
@@ -78,14 +79,14 @@ pub(super) struct Front<T, R> {
 pub(super) struct Back<T, R> {
     tasks: Consumer<T>,
     replies: Producer<Outcome<R>>,
-    waker: LaneWaker,
+    waker: WakerSlot,
 }
 
 /// Connects a lane and a member by a line for `depth` tasks.
 pub(super) fn line<T, R>(
     depth: usize,
     member: Arc<MemberState>,
-    waker: LaneWaker,
+    waker: WakerSlot,
 ) -> (Front<T, R>, Back<T, R>) {
     let (tasks_in, tasks_out) = spsc::ring(depth);
     let (replies_in, replies_out) = spsc::ring(depth);

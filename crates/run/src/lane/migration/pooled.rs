@@ -1,17 +1,15 @@
 //! A shard moves while a pool works for its packets. Each thing that keeps replies in order was seen to
 //! matter: left out, it is noticed.
 
-use std::sync::Arc;
-
 use rheostat_base::{ShardId, Time};
 
 use super::scene::{A, B, C, Queue, Scene, send_on};
+use crate::crew::LaneWaker;
 use crate::invariant::Violation;
 use crate::lane::{Batch, HandoffPacket, Output};
 use crate::pool::{AnyDesk, Desk, PoolConfig, Reply, Stepped};
 use crate::service::Service;
 use crate::shard_set::ShardSet;
-use crate::waker::Waker;
 
 /// What is left out.
 #[derive(Clone, Copy, Default)]
@@ -46,7 +44,7 @@ impl AnyDesk for Told {
         self.0.has_replies()
     }
 
-    fn wake_by(&mut self, waker: Arc<Waker>) {
+    fn wake_by(&mut self, waker: LaneWaker) {
         self.0.wake_by(waker);
     }
 }

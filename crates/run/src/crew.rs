@@ -1,0 +1,131 @@
+//! The workers of a run, and whom of them work for a lane wakes.
+
+use std::io;
+use std::sync::Arc;
+
+use rheostat_base::LaneId;
+use rheostat_base::sync::attendance::Attendance;
+
+use crate::waker::Waker;
+
+/// The workers of a run as those see them who bring work.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    /// One per worker.
+    wakers: Vec<Waker>,
+    division: Division,
+}
+
+/// Which workers run which lanes.
+#[derive(Debug)]
+enum Division {
+    /// Lane n is worker (n mod workers)'s.
+    Bound,
+    /// Any worker may run any lane.
+    Shared(Attendance),
+}
+
+impl Crew {
+    /// `workers` workers that are awake; lane n is that of worker n mod `workers`.
+    ///
+    /// # Errors
+    /// What the operating system said: the process has too many files open.
+    pub(crate) fn bound(workers: usize) -> io::Result<Arc<Crew>> {
+        Crew::new(workers, Division::Bound)
+    }
+
+    /// `workers` workers that are awake, each of which may run any of `lanes` lanes.
+    ///
+    /// # Errors
+    /// As [`Crew::bound`].
+    #[cfg_attr(not(test), expect(dead_code, reason = "for workers that share lanes"))]
+    pub(crate) fn shared(workers: usize, lanes: usize) -> io::Result<Arc<Crew>> {
+        Crew::new(workers, Division::Shared(Attendance::new(lanes, workers)))
+    }
+
+    fn new(workers: usize, division: Division) -> io::Result<Arc<Crew>> {
+        let wakers = (0..workers).map(|_| Waker::new()).collect::<io::Result<_>>()?;
+        Ok(Arc::new(Crew { wakers, division }))
+    }
+
+    /// What worker `worker` sleeps on.
+    pub(crate) fn waker(&self, worker: usize) -> &Waker {
+        &self.wakers[worker]
+    }
+
+    /// Who attends which lane, where any worker may run any.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for workers that share lanes"))]
+    pub(crate) fn attendance(&self) -> Option<&Attendance> {
+        match &self.division {
+            Division::Bound => None,
+            Division::Shared(attendance) => Some(attendance),
+        }
+    }
+
+    /// Wakes all workers that sleep.
+    pub(crate) fn wake_all(&self) {
+        self.wakers.iter().for_each(|waker| {
+            waker.wake();
+        });
+    }
+
+    /// What brings of work for each of `lanes` lanes wake a worker by.
+    pub(crate) fn lane_wakers(self: &Arc<Crew>, lanes: usize) -> Vec<LaneWaker> {
+        (0..lanes).map(|lane| LaneWaker { lane: LaneId(lane as u16), crew: self.clone() }).collect()
+    }
+}
+
+/// Wakes a worker that may run a lane. Belongs to the lane: whoever brings work for it need not know who runs it.
+#[derive(Clone, Debug)]
+pub struct LaneWaker {
+    lane: LaneId,
+    crew: Arc<Crew>,
+}
+
+impl LaneWaker {
+    /// Wakes one worker that may run the lane, unless one has it, comes back to it by itself within its short timeout, or
+    /// is awake and looks. Call it after the work is where the lane's poll will look.
+    #[inline]
+    pub(crate) fn wake(&self) {
+        let Crew { wakers, division } = &*self.crew;
+        let lane = self.lane.index();
+        match division {
+            Division::Bound => {
+                wakers[lane % wakers.len()].wake();
+            }
+            Division::Shared(lanes) => lanes.call(lane, |worker| wakers[worker].wake()),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// The workers that say they sleep are 0 and 2 of three; which of them does not any more once lane 1 has work?
+    fn woken(crew: &Arc<Crew>) -> Vec<usize> {
+        let asleep = [0, 2];
+        asleep.iter().for_each(|worker| crew.waker(*worker).lie_down());
+        crew.lane_wakers(3)[1].wake();
+        asleep.into_iter().filter(|worker| !crew.waker(*worker).wake()).collect()
+    }
+
+    #[test]
+    fn work_wakes_the_worker_that_a_lane_is_bound_to_and_no_other() {
+        assert_eq!(woken(&Crew::bound(3).unwrap()), [0; 0], "the lane's worker is awake");
+        assert_eq!(woken(&Crew::bound(1).unwrap()), [0], "it runs all lanes");
+    }
+
+    #[test]
+    fn work_for_a_lane_that_nobody_attends_wakes_one_worker() {
+        let crew = Crew::shared(3, 3).unwrap();
+        assert_eq!(woken(&crew), [2]);
+        let attendance = crew.attendance().unwrap();
+        assert!(attendance.has_calls());
+        attendance.attend(1);
+        assert_eq!(woken(&crew), [0; 0], "a worker is about to poll the lane");
+        attendance.leave(1);
+        attendance.watch(1, 0);
+        assert_eq!(woken(&crew), [0], "the one that watches the lane");
+    }
+}
