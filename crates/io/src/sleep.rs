@@ -1,5 +1,14 @@
-//! Sleeps of microseconds: what they take, and the thread that takes them.
+//! Sleeps of microseconds: how a thread takes them ([`Sleeper`]), and what they take on this machine
+//! ([`calibrate`]). Polling policies decide by the result, a [`SleepProfile`].
 
+#[cfg(not(any(loom, shuttle)))]
+mod calibration;
 mod profile;
+#[cfg(not(any(loom, shuttle)))]
+mod sleeper;
 
+#[cfg(not(any(loom, shuttle)))]
+pub use calibration::{ASKED, SAMPLES_AT_START, calibrate};
 pub use profile::{SleepPoint, SleepProfile};
+#[cfg(not(any(loom, shuttle)))]
+pub use sleeper::{SlackRefused, Sleeper};

@@ -15,7 +15,11 @@ pub mod netlink;
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) mod packet_socket;
 #[cfg(not(any(loom, shuttle)))]
+pub(crate) mod pause;
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) mod ring_mapping;
+#[cfg(all(test, not(any(loom, shuttle))))]
+pub(crate) mod seccomp;
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) mod tap;
 #[cfg(not(any(loom, shuttle)))]
