@@ -8,8 +8,8 @@ pub use rheostat_run::{
     PoolError, PoolReport, Reply, Service, ShardSet, Stepped,
 };
 pub use rheostat_run::{
-    LaneSample, LoadReporting, Move, Polling, RunReport, Runtime, RuntimeConfig, StartError,
-    TimeSource,
+    LaneSample, LoadReporting, Move, Polling, QueueMap, RunReport, Runtime, RuntimeConfig,
+    StartError, TimeSource,
 };
 pub use rheostat_state::{FlowHasher, Shard};
 pub use rheostat_steer::{HashKey, Orientation, Steering};

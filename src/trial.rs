@@ -13,8 +13,8 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    Figures, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, StartError, TimeSource,
-    Unusual, Violation,
+    Figures, LaneSample, LoadReporting, Polling, QueueMap, Routes, RuntimeConfig, StartError,
+    TimeSource, Unusual, Violation,
 };
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering, SteeringError};
@@ -167,6 +167,7 @@ impl Run {
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes: self.lanes,
+            queues: QueueMap::default(),
             workers: vec![None::<CoreId>],
             handoff_capacity: pool.capacity(),
             time: TimeSource::Packet,

@@ -64,6 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hasher = FlowHasher::new(rng.random());
     let config = RuntimeConfig {
         lanes: LANES,
+        queues: QueueMap::default(),
         workers: vec![None; LANES],
         polling: Polling::Interrupt(Duration::from_micros(50)),
         handoff_capacity: depth,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rheostat_base::ShardId;
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{LoadReporting, Polling, RuntimeConfig, TimeSource};
+use rheostat_run::{LoadReporting, Polling, QueueMap, RuntimeConfig, TimeSource};
 use rheostat_state::{
     FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard, StateLayout, TableConfig,
 };
@@ -34,6 +34,7 @@ pub fn config(lanes: usize, shards: usize, pool: Mempool) -> RuntimeConfig {
     RuntimeConfig {
         polling: Polling::Busy,
         lanes,
+        queues: QueueMap::default(),
         workers: vec![None; lanes],
         handoff_capacity: pool.capacity(),
         time: TimeSource::Poll,

@@ -13,8 +13,8 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    Lane, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, Service, TimeSource, Unusual,
-    Violation,
+    Lane, LaneSample, LoadReporting, Polling, QueueMap, Routes, RuntimeConfig, Service, TimeSource,
+    Unusual, Violation,
 };
 use rheostat_state::{FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, IndirectionTable, Orientation, PrefixList, Steering};
@@ -154,6 +154,7 @@ impl World {
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes: setup.lanes,
+            queues: QueueMap::default(),
             workers: vec![None::<CoreId>],
             handoff_capacity: setup.handoff,
             time: setup.time,

@@ -12,7 +12,7 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    Figures, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, TimeSource, Unusual,
+    Figures, LaneSample, LoadReporting, Polling, QueueMap, Routes, RuntimeConfig, TimeSource, Unusual,
     Violation,
 };
 use rheostat_state::txn::Objects;
@@ -72,6 +72,7 @@ pub(crate) fn run_with(
     let config = RuntimeConfig {
         polling: Polling::Busy,
         lanes,
+        queues: QueueMap::default(),
         workers: vec![None::<CoreId>],
         handoff_capacity: pool.capacity(),
         time: TimeSource::Packet,

@@ -19,7 +19,9 @@ use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{Lane, LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, TimeSource};
+use rheostat_run::{
+    Lane, LaneSample, LoadReporting, Polling, QueueMap, Routes, RuntimeConfig, TimeSource,
+};
 use rheostat_state::txn::Objects;
 use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
@@ -332,6 +334,7 @@ impl Rig {
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes,
+            queues: QueueMap::default(),
             workers: vec![None::<CoreId>],
             handoff_capacity: 64,
             time: TimeSource::Poll,

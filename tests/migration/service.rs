@@ -103,6 +103,7 @@ impl Rig {
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes,
+            queues: rheostat_run::QueueMap::default(),
             workers: vec![None],
             handoff_capacity: handoff,
             time: TimeSource::Poll,

@@ -41,6 +41,7 @@ fn serve(polling: Polling, depth: usize) -> u64 {
     let config = RuntimeConfig {
         polling,
         lanes: LANES,
+        queues: rheostat_run::QueueMap::default(),
         workers: vec![None; LANES],
         handoff_capacity: pool.capacity(),
         time: TimeSource::Poll,

@@ -16,8 +16,8 @@ use rheostat_io::{Collector, Pacing, SimConfig, SimNic};
 use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
-    Figures, LaneSample, LoadReporting, Polling, Routes, RunReport, Runtime, RuntimeConfig,
-    TimeSource,
+    Figures, LaneSample, LoadReporting, Polling, QueueMap, Routes, RunReport, Runtime,
+    RuntimeConfig, TimeSource,
 };
 use rheostat_state::txn::Txn;
 use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
@@ -149,6 +149,7 @@ fn run_on_threads<C: Chain>(
     let config = RuntimeConfig {
         polling: Polling::Busy,
         lanes,
+        queues: QueueMap::default(),
         workers: vec![None; lanes],
         handoff_capacity: pool.capacity(),
         time: TimeSource::Poll,

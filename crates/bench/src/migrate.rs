@@ -12,7 +12,8 @@ use rheostat_base::{Clock, CoreSet, DeviceId, DropReason, LaneId, ShardId};
 use rheostat_io::{Device, SimConfig, SimNic};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
-    LaneSample, LoadReporting, Move, Polling, Routes, RunReport, Runtime, RuntimeConfig, TimeSource,
+    LaneSample, LoadReporting, Move, Polling, QueueMap, Routes, RunReport, Runtime, RuntimeConfig,
+    TimeSource,
 };
 use rheostat_state::FlowHasher;
 use rheostat_traffic::{Mix, MixConfig};
@@ -172,6 +173,7 @@ impl MigrateBench {
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes: self.lanes.into(),
+            queues: QueueMap::default(),
             workers: vec![None; cores.clamp(2, self.lanes.into())],
             handoff_capacity: HANDOFF,
             time: TimeSource::Poll,

@@ -16,7 +16,7 @@ use rheostat_ip::Network;
 use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{LoadReporting, Polling, Routes, Runtime, RuntimeConfig, TimeSource};
+use rheostat_run::{LoadReporting, Polling, QueueMap, Routes, Runtime, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
 
@@ -135,6 +135,7 @@ impl Assembly {
         let config = RuntimeConfig {
             polling: polling(&self.config),
             lanes: self.lanes,
+            queues: QueueMap::default(),
             workers: self.cores.iter().copied().map(Some).collect(),
             handoff_capacity,
             time: if self.captures { TimeSource::Packet } else { TimeSource::Poll },

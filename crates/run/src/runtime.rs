@@ -30,6 +30,7 @@ use crate::lane::{Lane, LaneConfig, LaneTimes, TimeSource, Unusual};
 use crate::load::LoadReporting;
 use crate::migrate::{Move, MoveError, Mover};
 use crate::poll::{Busy, Interrupt, PollPolicy};
+use crate::queue_map::QueueMap;
 use crate::service::Service;
 use crate::shard_set::ShardSet;
 use crate::stages::StageTimes;
@@ -40,6 +41,8 @@ use crate::worker::{LaneCells, Worker};
 pub struct RuntimeConfig {
     /// How many lanes; every device must have as many queues.
     pub lanes: usize,
+    /// Which queue of each device a lane polls.
+    pub queues: QueueMap,
     /// One entry per worker: the core it is pinned to, if any. Lane `n` runs on worker `n mod workers`.
     pub workers: Vec<Option<CoreId>>,
     /// What an idle worker does.
@@ -151,6 +154,7 @@ fn build_settled(
     if config.lanes == 0 || config.workers.is_empty() {
         return Err(StartError::Empty);
     }
+    config.queues.check(config.lanes)?;
     check_numbers(devices)?;
     let unusual = Unusual::from_env()?;
     let shards = config.steering.shards();
@@ -166,15 +170,16 @@ fn build_settled(
             return Err(StartError::Queues { device: device.name().into(), queues, lanes });
         }
         if let Some(table) = device.table() {
-            let entries: Vec<_> =
-                (0..table.len()).map(|bucket| QueueId(owners[bucket % shards].0)).collect();
+            let entries =
+                (0..table.len()).map(|bucket| config.queues.queue_of(owners[bucket % shards]));
+            let entries: Vec<_> = entries.collect();
             // Nothing is in flight yet, so the fence need not be awaited.
             table
                 .rewrite(&entries)
                 .map_err(|error| StartError::Table { device: device.name().into(), error })?;
         }
-        for (lane, pair) in queues.iter_mut().zip(pairs) {
-            lane.push(pair);
+        for (queue, pair) in (0..).map(QueueId).zip(pairs) {
+            queues[config.queues.lane_of(queue).index()].push(pair);
         }
     }
     let mut sets: Vec<_> = (0..config.lanes).map(|_| ShardSet::new(shards)).collect();
@@ -257,6 +262,7 @@ impl Runtime {
         let (mut lanes, settlement) = build_settled(&config, &mut devices, service, shards)?;
         let tables = devices.iter().filter_map(|device| device.table()).collect();
         let mut mover = Mover::new(&mut lanes, tables);
+        mover.route_by(config.queues.clone());
         let crew = Crew::bound(config.workers.len())?;
         let wakers = crew.lane_wakers(lanes.len());
         let epoch = match config.time {
@@ -269,7 +275,8 @@ impl Runtime {
             lane.wake_by(wakers.clone());
         }
         mover.wake_by(wakers.clone());
-        settlement.announce_by(move |queue| wakers[queue.index()].wake());
+        let queues = config.queues.clone();
+        settlement.announce_by(move |queue| wakers[queues.lane_of(queue).index()].wake());
         let figures = LaneFigures {
             counters: lanes.iter().map(Lane::counters).collect(),
             loads: lanes.iter().map(Lane::loads).collect(),

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rheostat_base::{Clock, DeviceId, LaneId, ShardId, Time};
+use rheostat_base::{Clock, DeviceId, LaneId, QueueId, ShardId, Time};
 use rheostat_io::{Device, DeviceMonitor, NullSink, Pacing, QueuePair, RxQueue, SimConfig, SimNic};
 use rheostat_packet::{Burst, PoolCache};
-use rheostat_run::{LaneSample, Move, Runtime};
+use rheostat_run::{LaneSample, Move, QueueMap, RunReport, Runtime, RuntimeConfig};
 use rheostat_steer::IndirectionTable;
 use rheostat_testkit::datagrams::Datagrams;
 use rheostat_testkit::runtime::{config, pool, shards};
@@ -73,8 +73,13 @@ impl Device for Counted {
 
 /// Lanes on a worker each, and how often each of them polls its device.
 fn start() -> (Runtime, Vec<Arc<AtomicU64>>) {
+    start_as(|config| config)
+}
+
+/// The same, of another configuration.
+fn start_as(change: impl FnOnce(RuntimeConfig) -> RuntimeConfig) -> (Runtime, Vec<Arc<AtomicU64>>) {
     let pool = pool(2_048);
-    let config = config(LANES, SHARDS, pool.clone());
+    let config = change(config(LANES, SHARDS, pool.clone()));
     let mut nic = SimConfig::new("nic", LANES as u16, config.steering.clone());
     nic.pacing = Pacing::Lossless;
     let source = Box::new(Datagrams::endless(FLOWS));
@@ -112,9 +117,8 @@ fn arrive(runtime: &Runtime) {
     }
 }
 
-#[test]
-fn shards_move_between_running_lanes_until_the_run_ends() {
-    let (runtime, _) = start();
+/// Moves shards between the lanes of a run until enough have moved, and on into its end.
+fn move_until_the_end(runtime: Runtime) -> RunReport {
     let mut rng = StdRng::seed_from_u64(7);
     let mut anywhere = move |_| LaneId(rng.random_range(0..LANES as u16));
     let received = || LaneSample::sum(&runtime.view().sample().lanes).received;
@@ -134,6 +138,32 @@ fn shards_move_between_running_lanes_until_the_run_ends() {
     assert_eq!(sum.late_handoff, 0);
     assert!(sum.received > 10_000);
     assert_eq!(report.migration.moved.count(), moved);
+    report
+}
+
+#[test]
+fn shards_move_between_running_lanes_until_the_run_ends() {
+    move_until_the_end(start().0);
+}
+
+#[test]
+fn shards_move_between_lanes_that_poll_queues_of_other_numbers() {
+    let queues = QueueMap::new([2, 0, 1].map(QueueId));
+    move_until_the_end(start_as(|config| RuntimeConfig { queues, ..config }).0);
+}
+
+#[test]
+fn packets_reach_the_owners_of_their_shards_by_the_queues_that_these_poll() {
+    let queues = QueueMap::new([2, 0, 1].map(QueueId));
+    let (runtime, _) = start_as(|config| RuntimeConfig { queues, ..config });
+    let start = Instant::now();
+    while runtime.view().sample().lanes.iter().any(|lane| lane.received < 100) {
+        assert!(start.elapsed() < LIMIT, "a lane receives nothing");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let report = runtime.join().unwrap();
+    assert_eq!(report.violations, []);
+    assert_eq!(LaneSample::sum(&report.last.lanes).handoff_out, 0, "no packet took a detour");
 }
 
 #[test]

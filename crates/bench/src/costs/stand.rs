@@ -8,7 +8,9 @@ use rheostat_base::{Clock, CoreSet, DeviceId, LaneId};
 use rheostat_io::{Device, NullSink, Pacing, SimConfig, SimNic};
 use rheostat_nf::shipped;
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{LoadReporting, Polling, Routes, Runtime, RuntimeConfig, Service, TimeSource};
+use rheostat_run::{
+    LoadReporting, Polling, QueueMap, Routes, Runtime, RuntimeConfig, Service, TimeSource,
+};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::{IndirectionTable, Steering};
 use rheostat_traffic::{Mix, MixConfig};
@@ -101,6 +103,7 @@ impl Stand {
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes: self.lanes.into(),
+            queues: QueueMap::default(),
             workers: cores.into_iter().take(self.lanes.into()).map(Some).collect(),
             handoff_capacity: HANDOFF,
             time: TimeSource::Poll,

@@ -6,7 +6,9 @@ use std::time::Duration;
 use rheostat_base::{Clock, CoreId, CoreSet, DropReason, LaneId};
 use rheostat_io::Device;
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{LaneSample, Polling, RunReport, Runtime, RuntimeConfig, Service, TimeSource};
+use rheostat_run::{
+    LaneSample, Polling, QueueMap, RunReport, Runtime, RuntimeConfig, Service, TimeSource,
+};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 
@@ -77,6 +79,7 @@ impl Bed {
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes: spec.lanes,
+            queues: QueueMap::default(),
             workers: self.cores.iter().take(spec.lanes).copied().map(Some).collect(),
             handoff_capacity: 1_024,
             time: TimeSource::Poll,

@@ -11,8 +11,8 @@ use rheostat_io::{Device, Pacing, SimConfig, SimNic};
 use rheostat_nf::shipped;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
-    LaneSample, LoadReporting, Polling, Routes, RunReport, Runtime, RuntimeConfig, Service,
-    TimeSource,
+    LaneSample, LoadReporting, Polling, QueueMap, Routes, RunReport, Runtime, RuntimeConfig,
+    Service, TimeSource,
 };
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
@@ -105,6 +105,7 @@ impl Bed<'_> {
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes,
+            queues: QueueMap::default(),
             workers: CoreSet::available()?.cores().iter().take(lanes).copied().map(Some).collect(),
             handoff_capacity: HANDOFF,
             time: TimeSource::Poll,

@@ -47,9 +47,9 @@ impl Routes {
 
 /// What a lane is made of.
 pub struct LaneConfig {
-    /// The lane's number; it polls the queues of that number.
+    /// The lane's number.
     pub id: LaneId,
-    /// One queue pair per device, in the order of device numbers.
+    /// The queues that it polls: a pair per device, in the order of device numbers.
     pub queues: Vec<QueuePair>,
     /// The shards the lane owns.
     pub shards: ShardSet,

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{Histogram, LaneId, QueueId, ShardId, Time};
+use rheostat_base::{Histogram, LaneId, ShardId, Time};
 use rheostat_steer::{Fence, IndirectionTable};
 use thiserror::Error;
 
 use super::{Command, MoverMailbox, Report, mailbox};
 use crate::crew::LaneWaker;
 use crate::lane::Lane;
+use crate::queue_map::QueueMap;
 
 /// A shard that is to change lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +62,7 @@ pub struct Mover {
     /// One per lane; none where nobody sleeps.
     wakers: Vec<LaneWaker>,
     tables: Vec<Table>,
+    queues: QueueMap,
     /// Where each shard is, or goes.
     owners: Vec<LaneId>,
     /// Where the tables lead each shard's packets.
@@ -107,6 +109,7 @@ impl Mover {
             lanes: lanes.iter_mut().map(connect).collect(),
             wakers: Vec::new(),
             tables: tables.into_iter().map(Table).collect(),
+            queues: QueueMap::default(),
             placed: owners.clone(),
             moving: vec![false; owners.len()],
             owners,
@@ -114,6 +117,11 @@ impl Mover {
             moved: 0,
             durations: Histogram::new(),
         }
+    }
+
+    /// Leads packets to lanes by the queues that these poll, where lane n does not poll queue n.
+    pub fn route_by(&mut self, queues: QueueMap) {
+        self.queues = queues;
     }
 
     /// Lets the mover wake workers for lanes; `wakers` has one per lane.
@@ -234,7 +242,7 @@ impl Mover {
             self.placed[one.shard.index()] = one.to;
         }
         let fences: Arc<[Fence]> =
-            self.tables.iter().map(|table| table.lead_to(&self.placed)).collect();
+            self.tables.iter().map(|table| table.lead_to(&self.placed, &self.queues)).collect();
         for batch in self.batches.iter_mut().filter(|batch| is_ready(batch)) {
             batch.stage = Stage::Fenced(fences.clone());
         }
@@ -271,9 +279,9 @@ impl Mover {
 }
 
 impl Table {
-    /// Rewrites the table so that it leads each shard's packets to this lane's queue.
-    fn lead_to(&self, lanes: &[LaneId]) -> Fence {
-        let queue = |bucket: usize| QueueId(lanes[bucket % lanes.len()].0);
+    /// Rewrites the table so that it leads each shard's packets to the queue of this lane.
+    fn lead_to(&self, lanes: &[LaneId], queues: &QueueMap) -> Fence {
+        let queue = |bucket: usize| queues.queue_of(lanes[bucket % lanes.len()]);
         let entries: Vec<_> = (0..self.0.len()).map(queue).collect();
         self.0.rewrite(&entries).expect("a table that took one entry per bucket takes another")
     }

@@ -5,6 +5,7 @@ use rheostat_steer::RewriteError;
 use thiserror::Error;
 
 use crate::lane::UnusualError;
+use crate::queue_map::QueueMapError;
 
 /// Why a run could not start.
 #[derive(Debug, Error)]
@@ -55,6 +56,9 @@ pub enum StartError {
         /// What is wrong.
         error: RewriteError,
     },
+    /// Lanes cannot poll queues as they are to.
+    #[error(transparent)]
+    Map(#[from] QueueMapError),
     /// The packets to treat as unusual ones are not named as they have to be.
     #[error(transparent)]
     Unusual(#[from] UnusualError),
