@@ -41,6 +41,12 @@ impl Histogram {
         self.bins.iter().map(|bin| bin.load(Ordering::Relaxed)).sum()
     }
 
+    /// The bins that have values: the largest value of each, and how many it has, ascending.
+    pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> {
+        let counts = self.bins.iter().map(|bin| bin.load(Ordering::Relaxed));
+        counts.enumerate().filter(|(_, count)| *count > 0).map(|(bin, count)| (last_of(bin), count))
+    }
+
     /// The value that a share `q` of all values do not exceed, `q` between 0 and 1, rounded up to the
     /// end of its bin; `None` without values.
     pub fn quantile(&self, q: f64) -> Option<u64> {

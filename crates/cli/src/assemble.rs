@@ -10,6 +10,7 @@ use rheostat_control::config::PollingConfig;
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, Pace};
 use rheostat_control::config::steering::HashKeyChoice;
+use rheostat_control::config::workers::MAX_LANES;
 use rheostat_control::{Config, KernelFollower};
 use rheostat_io::{CaptureWriter, Device};
 use rheostat_ip::Network;
@@ -136,7 +137,7 @@ impl Assembly {
             polling: polling(&self.config),
             lanes: self.lanes,
             queues: QueueMap::default(),
-            workers: self.cores.iter().copied().map(Some).collect(),
+            workers: workers(&self.config, &self.cores),
             handoff_capacity,
             time: if self.captures { TimeSource::Packet } else { TimeSource::Poll },
             pool: self.pool,
@@ -261,11 +262,19 @@ fn polling(config: &Config) -> Polling {
         _ if config.devices.iter().all(waits_for_lanes) => Polling::Interrupt(Duration::ZERO),
         PollingConfig::Busy => Polling::Busy,
         PollingConfig::Interrupt { spin } => Polling::Interrupt(spin),
+        PollingConfig::Metronome(settings) => Polling::Metronome(settings),
     }
 }
 
+/// The core of each worker: in turn, where there are more workers.
+fn workers(config: &Config, cores: &[CoreId]) -> Vec<Option<CoreId>> {
+    let count = config.workers.count.map_or(cores.len(), usize::from);
+    cores.iter().copied().map(Some).cycle().take(count).collect()
+}
+
 fn lanes(config: &Config, cores: &[CoreId]) -> usize {
-    config.workers.lanes.map_or(cores.len(), usize::from)
+    let one_per_worker = || workers(config, cores).len().min(MAX_LANES.into());
+    config.workers.lanes.map_or_else(one_per_worker, usize::from)
 }
 
 /// How packets are placed. A function that chooses ports gets a hash key under which each shard has its

@@ -42,6 +42,7 @@ const LINK_LOST: u8 = 3;
   rheo run configs/firewall.toml --input in.pcap --output out.pcap
   rheo run configs/firewall-two-ports.toml --device lan=pcap:lan.pcap --device wan=pcap:wan.pcap
   rheo run configs/demo.toml --control /run/rheo/demo.sock
+  rheo run configs/demo.toml --polling metronome --workers 3 --lanes 2
 
 SIGINT, SIGTERM, SIGQUIT, SIGHUP (a closed terminal) and `rheo stop` end a run in good order: it takes in no more
 packets, lets those it has go through, and prints its summary. A second SIGINT, SIGTERM or SIGQUIT ends it at once.
@@ -83,6 +84,13 @@ pub(crate) struct OverrideArgs {
     /// traffic-class.
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
+    /// What workers do that find no packets: busy, interrupt or metronome (sleep between polls, for a CPU time in
+    /// proportion to the load).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) polling: Option<String>,
+    /// How many workers; more than cores share these in turn.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=128))]
+    pub(crate) workers: Option<u16>,
     /// How many lanes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) lanes: Option<u16>,
@@ -102,6 +110,8 @@ impl OverrideArgs {
             input: self.input.clone(),
             output: self.output.clone(),
             policy: self.policy.clone(),
+            polling: self.polling.clone(),
+            workers: self.workers,
             lanes: self.lanes,
             duration: self.duration,
             seed: self.seed,

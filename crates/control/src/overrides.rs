@@ -13,8 +13,8 @@ use crate::config::device::live::is_interface_name;
 use crate::config::device::{
     DeviceKind, KINDS, KindName, LinkAddress, LiveConfig, PLANNED_KINDS, PcapConfig, SimConfig,
 };
-use crate::config::workers::MAX_LANES;
-use crate::config::{Config, DeviceConfig, FunctionConfig, NetworkConfig};
+use crate::config::workers::{MAX_LANES, MAX_WORKERS};
+use crate::config::{Config, DeviceConfig, FunctionConfig, NetworkConfig, PollingConfig};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::suggestion::{enumerate, nearest, one_of};
@@ -30,6 +30,10 @@ pub struct Overrides {
     pub output: Option<PathBuf>,
     /// `--policy NAME`: this policy moves shards.
     pub policy: Option<String>,
+    /// `--polling NAME`: this policy says what idle workers do.
+    pub polling: Option<String>,
+    /// `--workers N`.
+    pub workers: Option<u16>,
     /// `--lanes N`.
     pub lanes: Option<u16>,
     /// `--duration TIME`.
@@ -176,6 +180,25 @@ impl Overrides {
                     let help = format!("{meant}write {}", one_of(policy::NAMES.into_iter()));
                     findings.push(Finding::mistake("--policy", message).help(help));
                 }
+            }
+        }
+        if let Some(name) = &self.polling {
+            findings.forget_place("polling.policy");
+            if !config.polling.switch_to(name) {
+                let message = format!("--polling `{name}` is no policy of polling");
+                let meant = nearest(name, PollingConfig::names())
+                    .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
+                let help = format!("{meant}write {}", one_of(PollingConfig::names()));
+                findings.push(Finding::mistake("--polling", message).help(help));
+            }
+        }
+        if let Some(workers) = self.workers {
+            findings.forget_place("workers.count");
+            config.workers.count = Some(workers);
+            if !(1..=MAX_WORKERS).contains(&workers) {
+                let message = format!("--workers {workers} is out of range");
+                let help = format!("write a number between 1 and {MAX_WORKERS}");
+                findings.push(Finding::mistake("--workers", message).help(help));
             }
         }
         if let Some(lanes) = self.lanes {

@@ -98,8 +98,20 @@ pub enum Rest {
     Awake,
     /// Sleep for a moment: nobody announces packets.
     Nap,
+    /// Sleep until then at most: a packet is due, which nobody announces.
+    Until(Time),
     /// Sleep until the descriptor of the queue is readable, or until somebody announces a packet.
     Sleep,
+}
+
+impl Rest {
+    /// When the sleep ends by itself.
+    pub fn end(self) -> Option<Time> {
+        match self {
+            Rest::Until(time) => Some(time),
+            Rest::Awake | Rest::Nap | Rest::Sleep => None,
+        }
+    }
 }
 
 /// Where what waits in a receive queue ends.

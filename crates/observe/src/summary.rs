@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::link_board::LinkLine;
 use crate::output_files::IncompleteFile;
+use crate::polling_figures::PollingFigures;
 use crate::port_board::{self, PortLine};
 
 /// What a run came to. The fields are those of the JSON summary.
@@ -56,6 +57,9 @@ pub struct Summary {
     pub top: BTreeMap<Cow<'static, str>, Vec<TopLine>>,
     /// The lanes, in order.
     pub lanes: Vec<LaneFigures>,
+    /// How lanes were polled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polling: Option<PollingFigures>,
     /// How long the run took.
     pub seconds: f64,
     /// Million packets received per second.
@@ -215,6 +219,7 @@ impl Summary {
                     idle_polls: lane.idle_polls,
                 })
                 .collect(),
+            polling: PollingFigures::of(&sample.polling),
             seconds: sample.seconds,
             mpps: if sample.seconds > 0.0 { received as f64 / sample.seconds / 1e6 } else { 0.0 },
             incomplete: Vec::new(),
@@ -300,6 +305,9 @@ impl fmt::Display for Summary {
                 lane.load * 100.0
             )?;
         }
+        if let Some(polling) = &self.polling {
+            write!(f, "{polling}")?;
+        }
         writeln!(
             f,
             "hand-offs {}, of them late {}, shards moved {}, reordered {}",
@@ -341,7 +349,8 @@ mod tests {
             sent: 5,
             ..DeviceCounters::default()
         };
-        let last = Sample { seconds: 2.0, lanes: vec![lane], devices: vec![device] };
+        let last =
+            Sample { seconds: 2.0, lanes: vec![lane], devices: vec![device], ..Sample::default() };
         let mut figures = Figures::default();
         figures.add("ports_preserved", 3);
         RunReport {

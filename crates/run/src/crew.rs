@@ -21,8 +21,12 @@ pub(crate) struct Crew {
 enum Division {
     /// Lane n is worker (n mod workers)'s.
     Bound,
-    /// Any worker may run any lane.
-    Shared(Attendance),
+    /// Lanes are shared: by all workers, or by those that `Attendance` finds to watch them.
+    Shared {
+        attendance: Attendance,
+        /// Whether any worker may run any lane.
+        any: bool,
+    },
 }
 
 impl Crew {
@@ -34,13 +38,13 @@ impl Crew {
         Crew::new(workers, Division::Bound)
     }
 
-    /// `workers` workers that are awake, each of which may run any of `lanes` lanes.
+    /// `workers` workers that are awake and share `lanes` lanes; with `any`, each may run any of them.
     ///
     /// # Errors
     /// As [`Crew::bound`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "for workers that share lanes"))]
-    pub(crate) fn shared(workers: usize, lanes: usize) -> io::Result<Arc<Crew>> {
-        Crew::new(workers, Division::Shared(Attendance::new(lanes, workers)))
+    pub(crate) fn shared(workers: usize, lanes: usize, any: bool) -> io::Result<Arc<Crew>> {
+        let attendance = Attendance::new(lanes, workers);
+        Crew::new(workers, Division::Shared { attendance, any })
     }
 
     fn new(workers: usize, division: Division) -> io::Result<Arc<Crew>> {
@@ -48,17 +52,21 @@ impl Crew {
         Ok(Arc::new(Crew { wakers, division }))
     }
 
+    /// How many workers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.wakers.len()
+    }
+
     /// What worker `worker` sleeps on.
     pub(crate) fn waker(&self, worker: usize) -> &Waker {
         &self.wakers[worker]
     }
 
-    /// Who attends which lane, where any worker may run any.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for workers that share lanes"))]
+    /// Who attends which lane, where workers share them.
     pub(crate) fn attendance(&self) -> Option<&Attendance> {
         match &self.division {
             Division::Bound => None,
-            Division::Shared(attendance) => Some(attendance),
+            Division::Shared { attendance, .. } => Some(attendance),
         }
     }
 
@@ -93,7 +101,10 @@ impl LaneWaker {
             Division::Bound => {
                 wakers[lane % wakers.len()].wake();
             }
-            Division::Shared(lanes) => lanes.call(lane, |worker| wakers[worker].wake()),
+            // Where it is not known who may run the lane, all are woken.
+            Division::Shared { attendance, any } => {
+                attendance.call(lane, |worker| wakers[worker].wake() && *any);
+            }
         }
     }
 }
@@ -117,7 +128,7 @@ mod tests {
 
     #[test]
     fn work_for_a_lane_that_nobody_attends_wakes_one_worker() {
-        let crew = Crew::shared(3, 3).unwrap();
+        let crew = Crew::shared(3, 3, true).unwrap();
         assert_eq!(woken(&crew, &[0, 2]), [2]);
         let attendance = crew.attendance().unwrap();
         assert!(attendance.has_calls());

@@ -221,10 +221,17 @@ impl Lane {
         }
         let queues = self.receivers.iter_mut().map(|queue| queue.rest(self.out.pool(), now));
         match queues.min().unwrap_or(Rest::Sleep) {
+            // Packets that a device has taken and not sent wait for the next poll to ask it again.
+            rest if self.unsent() > 0 => rest.min(Rest::Nap),
             // No table leads packets there, and a mover that is about to change this wakes the worker.
-            Rest::Nap if self.is_parked() => Rest::Sleep,
+            Rest::Nap | Rest::Until(_) if self.is_parked() => Rest::Sleep,
             rest => rest,
         }
+    }
+
+    /// Packets that devices have taken and not sent, as far as they know.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.counters.transmitting.get()
     }
 
     /// When the worker has to wake for this lane though nothing arrives: where packets carry the time, never.

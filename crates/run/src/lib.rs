@@ -2,6 +2,7 @@
 //! and the accounts that prove no packet was lost on the way.
 
 pub mod account;
+mod cell;
 mod crew;
 pub mod figures;
 pub mod handoff;
@@ -10,11 +11,13 @@ pub mod lane;
 pub mod load;
 pub mod migrate;
 pub mod poll;
+pub mod polling;
 pub mod pool;
 pub mod queue_map;
 pub mod runtime;
 pub mod service;
 pub mod shard_set;
+mod sleep;
 mod stages;
 pub mod view;
 mod waker;
@@ -32,6 +35,7 @@ pub use lane::{
 pub use load::{LoadReporting, ShardLoads};
 pub use migrate::{Move, MoveError, Mover};
 pub use poll::{Next, PollOutcome, PollPolicy};
+pub use polling::{LanePolling, PollingSample, Vacations, WorkerPolling};
 pub use pool::{AnyDesk, Desk, Lost, Pool, PoolConfig, PoolError, PoolReport, Reply, Stepped};
 pub use queue_map::{QueueMap, QueueMapError};
 pub use rheostat_io::layer::trace::Step;

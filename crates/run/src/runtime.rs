@@ -6,6 +6,7 @@ mod start_error;
 pub use ending::{remains, run_dry};
 pub use start_error::StartError;
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::thread::{self, JoinHandle};
@@ -22,6 +23,7 @@ use rheostat_steer::Steering;
 
 use self::ending::settle;
 use crate::account::{LaneSample, received_and_done};
+use crate::cell::{LaneCell, LaneCells};
 use crate::crew::Crew;
 use crate::figures::Figures;
 use crate::handoff::Handoff;
@@ -29,13 +31,15 @@ use crate::invariant::{Remains, Violation, check_monotone};
 use crate::lane::{Lane, LaneConfig, LaneTimes, TimeSource, Unusual};
 use crate::load::LoadReporting;
 use crate::migrate::{Move, MoveError, Mover};
+use crate::poll::metronome::{Binding, MetronomeSettings, Mode};
 use crate::poll::{Busy, Interrupt, PollPolicy};
+use crate::polling::PollingBoard;
 use crate::queue_map::QueueMap;
 use crate::service::Service;
 use crate::shard_set::ShardSet;
 use crate::stages::StageTimes;
 use crate::view::{LaneFigures, RunView, Sample};
-use crate::worker::{LaneCells, Worker};
+use crate::worker::{Shift, Worker};
 
 /// How lanes are laid over devices and threads.
 pub struct RuntimeConfig {
@@ -43,7 +47,8 @@ pub struct RuntimeConfig {
     pub lanes: usize,
     /// Which queue of each device a lane polls.
     pub queues: QueueMap,
-    /// One entry per worker: the core it is pinned to, if any. Lane `n` runs on worker `n mod workers`.
+    /// One entry per worker: the core it is pinned to, if any. Lane `n` runs on worker `n mod workers`, except where
+    /// workers share lanes.
     pub workers: Vec<Option<CoreId>>,
     /// What an idle worker does.
     pub polling: Polling,
@@ -66,20 +71,55 @@ pub struct RuntimeConfig {
 }
 
 /// What a worker does that finds no packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Polling {
     /// Polls on.
     #[default]
     Busy,
     /// Blocks until a device has packets, once it has polled for so long without finding any.
     Interrupt(Duration),
+    /// Sleeps between polls, for a CPU time in proportion to the load; any worker may run any lane, and all workers work
+    /// whether they are more or fewer than the lanes.
+    Metronome(MetronomeSettings),
 }
 
 impl Polling {
-    fn policy(self, lanes: usize) -> Box<dyn PollPolicy> {
+    /// The policy's name.
+    pub fn name(self) -> &'static str {
         match self {
-            Polling::Busy => Box::new(Busy::new(lanes)),
-            Polling::Interrupt(spin) => Box::new(Interrupt::new(lanes, spin)),
+            Polling::Busy => "busy",
+            Polling::Interrupt(_) => "interrupt",
+            Polling::Metronome(_) => "metronome",
+        }
+    }
+
+    /// The mode that lanes are in at the start.
+    fn mode(self) -> Mode {
+        match self {
+            Polling::Busy => Mode::Busy,
+            Polling::Interrupt(_) => Mode::Interrupt,
+            Polling::Metronome(_) => Mode::Metronome,
+        }
+    }
+
+    /// What a worker does to which `bound` lanes are bound, where they are; nothing if there are none.
+    fn shift(self, bound: Vec<LaneId>) -> Option<Shift> {
+        let policy: Box<dyn PollPolicy> = match self {
+            Polling::Metronome(settings) => return Some(Shift::Shared(settings)),
+            _ if bound.is_empty() => return None,
+            Polling::Busy => Box::new(Busy::new(bound.len())),
+            Polling::Interrupt(spin) => Box::new(Interrupt::new(bound.len(), spin)),
+        };
+        Some(Shift::Bound(bound, policy))
+    }
+
+    /// The workers of a run by this policy, as others see them.
+    fn crew(self, workers: usize, lanes: usize) -> io::Result<Arc<Crew>> {
+        match self {
+            Polling::Busy | Polling::Interrupt(_) => Crew::bound(workers),
+            Polling::Metronome(settings) => {
+                Crew::shared(workers, lanes, settings.binding == Binding::Random)
+            }
         }
     }
 }
@@ -263,7 +303,7 @@ impl Runtime {
         let tables = devices.iter().filter_map(|device| device.table()).collect();
         let mut mover = Mover::new(&mut lanes, tables);
         mover.route_by(config.queues.clone());
-        let crew = Crew::bound(config.workers.len())?;
+        let crew = config.polling.crew(config.workers.len(), lanes.len())?;
         let wakers = crew.lane_wakers(lanes.len());
         let epoch = match config.time {
             TimeSource::Packet => Epoch::Unix,
@@ -277,9 +317,14 @@ impl Runtime {
         mover.wake_by(wakers.clone());
         let queues = config.queues.clone();
         settlement.announce_by(move |queue| wakers[queues.lane_of(queue).index()].wake());
+        let (name, mode) = (config.polling.name(), config.polling.mode());
+        let board = PollingBoard::new(name, mode, lanes.len(), config.workers.len());
+        lanes.iter().enumerate().for_each(|(n, lane)| board.set_parked(n, lane.is_parked()));
+        let board = Arc::new(board);
         let figures = LaneFigures {
             counters: lanes.iter().map(Lane::counters).collect(),
             loads: lanes.iter().map(Lane::loads).collect(),
+            board: board.clone(),
         };
         let times = lanes.iter().map(Lane::times).collect();
         let stop = Arc::new(AtomicBool::new(false));
@@ -288,7 +333,8 @@ impl Runtime {
         for lane in &lanes {
             bound[lane.id().index() % count].push(lane.id());
         }
-        let cells: Arc<LaneCells> = Arc::new(lanes.into_iter().map(TryLock::new).collect());
+        let cells: Arc<LaneCells> =
+            Arc::new(lanes.into_iter().map(LaneCell::new).map(TryLock::new).collect());
         let mut runtime = Runtime {
             workers: Vec::new(),
             lanes: cells.clone(),
@@ -310,13 +356,10 @@ impl Runtime {
             violations: Vec::new(),
         };
         for (index, (bound, core)) in bound.into_iter().zip(config.workers).enumerate() {
-            if bound.is_empty() {
-                continue;
-            }
+            let Some(shift) = config.polling.shift(bound) else { continue };
             let worker = Worker {
                 lanes: cells.clone(),
-                policy: config.polling.policy(bound.len()),
-                bound,
+                board: board.clone(),
                 clock: clock.clone(),
                 stop: stop.clone(),
                 index,
@@ -328,7 +371,7 @@ impl Runtime {
                 if let Some(core) = core {
                     pin_current_thread(core)?;
                 }
-                worker.run();
+                worker.run(shift);
                 Ok(())
             };
             match thread.spawn(body) {
@@ -402,7 +445,7 @@ impl Runtime {
     /// The lanes, once all workers have ended, but for those whose worker panicked.
     fn take_lanes(&mut self) -> Vec<Lane> {
         let cells = Arc::into_inner(std::mem::take(&mut self.lanes));
-        cells.into_iter().flatten().filter_map(TryLock::into_inner).collect()
+        cells.into_iter().flatten().filter_map(TryLock::into_inner).map(|cell| cell.lane).collect()
     }
 
     fn stop_workers(&self) {
@@ -444,6 +487,7 @@ impl Runtime {
         let mut lanes = self.take_lanes();
         let stopped = self.view.clock.now();
         lanes.iter_mut().for_each(|lane| lane.close_time(stopped));
+        self.view.board.end(stopped);
         if lanes.len() == self.view.lanes() {
             settle(&mut lanes, &mut self.view.mover(), &self.view.clock);
         }
@@ -460,7 +504,8 @@ impl Runtime {
         let stages = Arc::new(StageTimes::default());
         lanes.iter().filter_map(Lane::stage_times).for_each(|times| stages.add(times));
         drop(lanes);
-        let warnings = self.view.monitors.iter().flat_map(|monitor| monitor.warnings()).collect();
+        let warnings = self.view.monitors.iter().flat_map(|monitor| monitor.warnings());
+        let warnings = warnings.chain(self.view.board.warnings()).collect();
         let device_names = self.devices.iter().map(|device| device.name().to_owned()).collect();
         let may_place_late = self.devices.iter().any(|device| device.may_place_late());
         drop(std::mem::take(&mut self.devices));

@@ -12,6 +12,8 @@ use thiserror::Error;
 use crate::account::{LaneCounters, LaneSample};
 use crate::load::ShardLoads;
 use crate::migrate::Mover;
+use crate::poll::metronome::Mode;
+use crate::polling::{PollingBoard, PollingSample};
 
 /// The figures of a run at one moment.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +24,8 @@ pub struct Sample {
     pub lanes: Vec<LaneSample>,
     /// Each device's counters.
     pub devices: Vec<DeviceCounters>,
+    /// How lanes are polled.
+    pub polling: PollingSample,
 }
 
 /// A view of a run, for any thread. It stays valid, and stands still, when the run is over.
@@ -30,6 +34,7 @@ pub struct RunView {
     pub(crate) monitors: Vec<Arc<dyn DeviceMonitor>>,
     pub(crate) clock: Clock,
     loads: Vec<ShardLoads>,
+    pub(crate) board: Arc<PollingBoard>,
     mover: Mutex<Mover>,
     names: Vec<String>,
     tables: Vec<Option<Arc<dyn IndirectionTable>>>,
@@ -40,10 +45,11 @@ pub struct RunView {
 }
 
 /// What lanes count, in their order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct LaneFigures {
     pub(crate) counters: Vec<Arc<LaneCounters>>,
     pub(crate) loads: Vec<ShardLoads>,
+    pub(crate) board: Arc<PollingBoard>,
 }
 
 /// Why a device's table was not rewritten.
@@ -77,6 +83,7 @@ impl RunView {
         RunView {
             counters: lanes.counters,
             loads: lanes.loads,
+            board: lanes.board,
             mover: Mutex::new(mover),
             monitors: devices.iter().map(|device| device.monitor()).collect(),
             names: devices.iter().map(|device| device.name().to_owned()).collect(),
@@ -95,7 +102,9 @@ impl RunView {
         let taps = Taps::new(0, Arc::new(clock.clone()), Epoch::Clock(0));
         let steering = Steering::new(&HashKey::symmetric(), 1, 1, Vec::new());
         let steering = Arc::new(steering.expect("one bucket and one shard"));
-        RunView::new(LaneFigures::default(), Mover::default(), &[], taps, steering, clock)
+        let board = Arc::new(PollingBoard::new("busy", Mode::Busy, 0, 0));
+        let lanes = LaneFigures { counters: Vec::new(), loads: Vec::new(), board };
+        RunView::new(lanes, Mover::default(), &[], taps, steering, clock)
     }
 
     /// The time of the run's clock.
@@ -121,6 +130,7 @@ impl RunView {
             seconds: self.clock.now().since(self.started).as_secs_f64(),
             lanes: self.counters.iter().map(|counters| counters.sample()).collect(),
             devices: self.monitors.iter().map(|monitor| monitor.counters()).collect(),
+            polling: self.board.sample(self.started, self.clock.now()),
         }
     }
 

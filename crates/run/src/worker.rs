@@ -1,68 +1,89 @@
 //! The thread that runs lanes.
 
+mod sharing;
+
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rheostat_base::sync::try_lock::{TryGuard, TryLock};
+use rheostat_base::sync::try_lock::TryGuard;
 use rheostat_base::{Clock, ClockSource, LaneId};
 use rheostat_io::Rest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use self::sharing::SharingWorker;
+use crate::cell::{LaneCell, LaneCells};
 use crate::crew::Crew;
 use crate::lane::Lane;
 use crate::load::LoadReporting;
+use crate::poll::metronome::MetronomeSettings;
 use crate::poll::{Next, PollOutcome, PollPolicy};
+use crate::polling::{PollingBoard, WorkerPolling};
+use crate::sleep::Sleeper;
+use crate::waker::Waker;
 
-/// How long a worker sleeps that has a device without a descriptor to block on.
+/// How long a worker sleeps that has a device which announces nothing, or packets that a device does not send.
 const NAP: Duration = Duration::from_micros(100);
 /// How long a worker sleeps at most: whatever else goes wrong, it looks again after this.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// The lanes of a run, in the order of their numbers. Each is data that whoever takes it runs; a lane whose worker panicked
-/// stays taken.
-pub(crate) type LaneCells = Vec<TryLock<Lane>>;
-
 /// What a worker thread works with.
 pub(crate) struct Worker {
-    /// All lanes of the run.
-    pub(crate) lanes: Arc<LaneCells>,
-    /// Those that this worker runs, and no other: it takes them once, and gives them back when it is told to stop.
-    pub(crate) bound: Vec<LaneId>,
-    pub(crate) policy: Box<dyn PollPolicy>,
-    pub(crate) clock: Clock,
-    pub(crate) stop: Arc<AtomicBool>,
     /// Its number.
     pub(crate) index: usize,
+    /// All lanes of the run.
+    pub(crate) lanes: Arc<LaneCells>,
+    pub(crate) clock: Clock,
+    pub(crate) stop: Arc<AtomicBool>,
     pub(crate) crew: Arc<Crew>,
     pub(crate) reporting: LoadReporting,
+    pub(crate) board: Arc<PollingBoard>,
+}
+
+/// Which lanes a worker runs, and by which policy.
+pub(crate) enum Shift {
+    /// These, and no other worker runs them: it takes them once, and gives them back when it is told to stop.
+    Bound(Vec<LaneId>, Box<dyn PollPolicy>),
+    /// Those whose locks it gets.
+    Shared(MetronomeSettings),
 }
 
 /// A lane that the worker has taken.
-type Held<'a> = TryGuard<'a, Lane>;
+type Held<'a> = TryGuard<'a, LaneCell>;
 
 impl Worker {
-    /// Polls its lanes as the policy says until told to stop.
-    pub(crate) fn run(mut self) {
-        let cells = self.lanes.clone();
-        let take = |lane: &LaneId| cells[lane.index()].try_lock();
+    /// Polls lanes as the policy says until told to stop.
+    pub(crate) fn run(&self, shift: Shift) {
+        match (shift, self.crew.attendance()) {
+            (Shift::Bound(lanes, policy), _) => self.run_bound(&lanes, policy),
+            (Shift::Shared(settings), Some(attendance)) => {
+                SharingWorker::new(self, attendance, settings).run();
+            }
+            (Shift::Shared(_), None) => unreachable!("a crew that shares lanes knows who attends"),
+        }
+    }
+
+    fn run_bound(&self, bound: &[LaneId], mut policy: Box<dyn PollPolicy>) {
+        let take = |lane: &LaneId| self.lanes[lane.index()].try_lock();
         // Another worker has none of them, so the two lists are equally long.
-        let mut lanes: Vec<_> = self.bound.iter().filter_map(take).collect();
-        debug_assert_eq!(lanes.len(), self.bound.len(), "a bound lane has one worker");
+        let mut lanes: Vec<_> = bound.iter().filter_map(take).collect();
+        debug_assert_eq!(lanes.len(), bound.len(), "a bound lane has one worker");
         let reports = self.reporting >= LoadReporting::Lanes;
-        let mut outcome = PollOutcome::default();
+        let sleeper = Sleeper::new(self.clock.clone());
+        let (mut outcome, mut counts) = (PollOutcome::default(), WorkerPolling::default());
         let mut now = self.clock.now();
         // Relaxed: the flag publishes nothing; the lanes go back through their cells.
         while !self.stop.load(Ordering::Relaxed) {
-            let idle = match self.policy.next(outcome, now) {
+            let idle = match policy.next(outcome, now) {
                 Next::Run(index) => {
-                    outcome = lanes[index].poll(now);
+                    let lane = &mut lanes[index].lane;
+                    outcome = lane.poll(now);
                     let worked = outcome.packets > 0;
                     // The end of one poll is the start of the next: the clock is read once for both.
                     let end = self.clock.now();
                     if reports {
-                        lanes[index].note_time(now, end, worked);
+                        lane.note_time(now, end, worked);
                     }
                     now = end;
                     if worked {
@@ -70,28 +91,35 @@ impl Worker {
                     }
                     // Lanes without shards get no packets, so polling for them is of no use, whatever
                     // the policy.
-                    lanes.iter().all(|lane| lane.is_parked()).then_some(Next::Wait)
+                    lanes.iter().all(|cell| cell.lane.is_parked()).then_some(Next::Wait)
                 }
                 next => Some(next),
             };
             match idle {
                 None | Some(Next::Run(_)) => continue,
-                Some(Next::Sleep(duration)) => std::thread::sleep(duration),
-                Some(Next::Wait) => self.wait(&mut lanes),
+                Some(Next::Sleep(duration)) => {
+                    counts.sleeps += 1;
+                    sleeper.sleep(duration);
+                }
+                Some(Next::Wait) => {
+                    counts.blocks += 1;
+                    self.wait(&mut lanes, &sleeper);
+                }
             }
+            self.board.note_worker(self.index, counts);
             now = self.clock.now();
         }
     }
 
     /// Blocks until a device has packets, another lane has handed some over, a pool has replied, the mover
     /// has a command, or a timer is due.
-    fn wait(&self, lanes: &mut [Held<'_>]) {
+    fn wait(&self, lanes: &mut [Held<'_>], sleeper: &Sleeper) {
         let waker = self.crew.waker(self.index);
         waker.lie_down();
         match self.rest(lanes) {
             Rest::Awake => {}
-            Rest::Nap => std::thread::sleep(NAP),
-            Rest::Sleep => self.block(lanes),
+            Rest::Nap => sleeper.sleep(NAP),
+            rest => block(|| lanes.iter().map(|cell| &cell.lane), waker, rest, &self.clock),
         }
         waker.get_up();
     }
@@ -102,8 +130,8 @@ impl Worker {
         let now = self.clock.now();
         let mut rest = Rest::Sleep;
         for _ in 0..2 {
-            for lane in lanes.iter_mut() {
-                rest = rest.min(lane.rest(now));
+            for cell in lanes.iter_mut() {
+                rest = rest.min(cell.lane.rest(now));
                 if rest == Rest::Awake || self.stop.load(Ordering::Relaxed) {
                     return Rest::Awake;
                 }
@@ -111,22 +139,27 @@ impl Worker {
         }
         rest
     }
+}
 
-    fn block(&self, lanes: &[Held<'_>]) {
-        let descriptors: Vec<_> =
-            lanes.iter().flat_map(|lane| lane.wait_descriptors()).flatten().collect();
-        let due = lanes.iter().filter_map(|lane| lane.next_wake()).min();
-        let now = self.clock.now();
-        let longest = due.map_or(LONGEST, |due| due.since(now).min(LONGEST));
-        let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
-        let waker = self.crew.waker(self.index).as_fd();
-        let descriptors = descriptors.iter().chain([&waker]);
-        let mut polled: Vec<_> =
-            descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
-        // A device that only has an error to tell would wake the worker again at once.
-        let woken = poll(&mut polled, Some(&timeout)).is_ok_and(|ready| ready > 0);
-        if woken && !polled.iter().any(|fd| fd.revents().contains(PollFlags::IN)) {
-            std::thread::sleep(NAP);
-        }
+/// Blocks until somebody wakes the worker, a device of `lanes` has packets, a timer of one of them is due, or `rest` ends.
+fn block<'a, L: Iterator<Item = &'a Lane>>(
+    lanes: impl Fn() -> L,
+    waker: &Waker,
+    rest: Rest,
+    clock: &Clock,
+) {
+    let descriptors: Vec<_> = lanes().flat_map(Lane::wait_descriptors).flatten().collect();
+    let due = lanes().filter_map(Lane::next_wake).chain(rest.end()).min();
+    let now = clock.now();
+    let longest = due.map_or(LONGEST, |due| due.since(now).min(LONGEST));
+    let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
+    let waker = waker.as_fd();
+    let descriptors = descriptors.iter().chain([&waker]);
+    let mut polled: Vec<_> =
+        descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
+    // A device that only has an error to tell would wake the worker again at once.
+    let woken = poll(&mut polled, Some(&timeout)).is_ok_and(|ready| ready > 0);
+    if woken && !polled.iter().any(|fd| fd.revents().contains(PollFlags::IN)) {
+        std::thread::sleep(NAP);
     }
 }

@@ -2,6 +2,7 @@
 
 mod broken;
 mod live;
+mod metronome;
 mod moving;
 mod reporting;
 mod sleeping;

@@ -13,7 +13,8 @@ use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, DeviceId, LaneId, QueueId, ShardId, Time};
 use rheostat_io::{Device, DeviceMonitor, NullSink, Pacing, QueuePair, RxQueue, SimConfig, SimNic};
 use rheostat_packet::{Burst, PoolCache};
-use rheostat_run::{LaneSample, Move, QueueMap, RunReport, Runtime, RuntimeConfig};
+use rheostat_run::poll::metronome::MetronomeSettings;
+use rheostat_run::{LaneSample, Move, Polling, QueueMap, RunReport, Runtime, RuntimeConfig};
 use rheostat_steer::IndirectionTable;
 use rheostat_testkit::datagrams::Datagrams;
 use rheostat_testkit::runtime::{config, pool, shards};
@@ -150,6 +151,42 @@ fn shards_move_between_running_lanes_until_the_run_ends() {
 fn shards_move_between_lanes_that_poll_queues_of_other_numbers() {
     let queues = QueueMap::new([2, 0, 1].map(QueueId));
     move_until_the_end(start_as(|config| RuntimeConfig { queues, ..config }).0);
+}
+
+#[test]
+fn shards_move_between_lanes_that_workers_share() {
+    for workers in [1, 2, 3, 5] {
+        let settings = MetronomeSettings::default();
+        let change = |config| RuntimeConfig {
+            polling: Polling::Metronome(settings),
+            workers: vec![None; workers],
+            ..config
+        };
+        let report = move_until_the_end(start_as(change).0);
+        assert_eq!(report.last.polling.workers.len(), workers);
+    }
+}
+
+#[test]
+fn shared_lanes_are_parked_and_come_back() {
+    let polling = Polling::Metronome(MetronomeSettings::default());
+    let (runtime, _) = start_as(|config| RuntimeConfig { polling, ..config });
+    for _ in 0..20 {
+        for lanes in [1, LANES as u16] {
+            let moves = plan(&runtime, |shard| LaneId(shard.0 % lanes));
+            runtime.migrate(&moves).unwrap();
+            arrive(&runtime);
+            let received = || runtime.view().sample().lanes[usize::from(lanes) - 1].received;
+            let (start, before) = (Instant::now(), received());
+            while received() == before {
+                assert!(start.elapsed() < LIMIT, "no packet comes to the lane");
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+    }
+    let report = runtime.join().unwrap();
+    assert_eq!(report.violations, []);
+    assert_eq!(report.last.lanes[1].late_handoff, 0);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rheostat_base::{Clock, DeviceId, LaneId, Time};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
 use rheostat_packet::{Burst, LinkType, Mbuf, PoolCache};
+use rheostat_run::poll::metronome::{MetronomeSettings, ModeRules};
 use rheostat_run::{
     AnyDesk, Batch, Desk, HandoffPacket, Output, Polling, Pool, PoolConfig, Runtime, RuntimeConfig,
     Service, ShardSet,
@@ -171,12 +172,9 @@ impl Service for Echo {
 /// Frames one by one on the first lane's wire, each sent once the one before is through. A worker that is not woken sees
 /// each of its own half a second later; one that is, in most cases, in less than half of that, whatever else the machine
 /// does. So the median of each lane tells the two apart.
-fn one_by_one(mut desks: impl Iterator<Item = Desk<(), ()>>) {
+fn one_by_one(polling: Polling, mut desks: impl Iterator<Item = Desk<(), ()>>) {
     const FRAMES: u64 = 100;
-    let config = RuntimeConfig {
-        polling: Polling::Interrupt(Duration::ZERO),
-        ..config(LANES, LANES, pool(512))
-    };
+    let config = RuntimeConfig { polling, ..config(LANES, LANES, pool(512)) };
     let shards = shards(LANES, 8, ());
     let processed: Arc<[AtomicU64; LANES]> = Arc::default();
     let service = |lane| {
@@ -211,13 +209,32 @@ fn one_by_one(mut desks: impl Iterator<Item = Desk<(), ()>>) {
 
 #[test]
 fn hand_offs_wake_their_owner() {
-    one_by_one(std::iter::empty());
+    one_by_one(Polling::Interrupt(Duration::ZERO), std::iter::empty());
+}
+
+/// Metronome whose lanes wait for an interrupt as soon as they are empty.
+fn idle_at_once() -> Polling {
+    let rules = ModeRules { idle_after: Some(Duration::ZERO), ..ModeRules::default() };
+    Polling::Metronome(MetronomeSettings { rules, ..MetronomeSettings::default() })
+}
+
+#[test]
+fn packets_and_hand_offs_wake_a_worker_that_may_run_their_lane() {
+    one_by_one(idle_at_once(), std::iter::empty());
+}
+
+#[test]
+fn replies_wake_a_worker_that_may_run_their_lane() {
+    let config = PoolConfig { members: vec![None; 2], lanes: LANES, shards: 2, depth: 1 };
+    let (pool, desks) = Pool::start(&config, |()| ()).unwrap();
+    one_by_one(idle_at_once(), desks.into_iter());
+    assert_eq!(pool.stop().unwrap().tasks, 100);
 }
 
 #[test]
 fn tasks_wake_members_of_a_pool_and_replies_wake_lanes() {
     let config = PoolConfig { members: vec![None; 2], lanes: LANES, shards: 2, depth: 1 };
     let (pool, desks) = Pool::start(&config, |()| ()).unwrap();
-    one_by_one(desks.into_iter());
+    one_by_one(Polling::Interrupt(Duration::ZERO), desks.into_iter());
     assert_eq!(pool.stop().unwrap().tasks, 100);
 }

@@ -141,6 +141,9 @@ impl Config {
             Some(cores) => write!(f, "workers   cores {cores}")?,
             None => write!(f, "workers   every core the process may use")?,
         }
+        if let Some(count) = self.workers.count {
+            write!(f, ", {count} workers")?;
+        }
         writeln!(f, ", polling {}", self.polling)?;
         match self.workers.lanes {
             Some(lanes) => write!(f, "lanes     {lanes}")?,

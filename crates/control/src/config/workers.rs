@@ -13,13 +13,17 @@ use crate::reader::convert::parsed;
 
 /// The most lanes a run may have.
 pub const MAX_LANES: u16 = 64;
+/// The most workers a run may have.
+pub const MAX_WORKERS: u16 = 128;
 
 /// Which cores work, and on how many lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkersConfig {
     /// The cores, one worker pinned to each; without it, every core the process may use.
     pub cores: Option<CoreList>,
-    /// How many lanes; without it, one per worker. From 1 to [`MAX_LANES`].
+    /// How many workers; without it, one per core. More than cores share these in turn. From 1 to [`MAX_WORKERS`].
+    pub count: Option<u16>,
+    /// How many lanes; without it, one per worker, and at most [`MAX_LANES`]. From 1 to [`MAX_LANES`].
     pub lanes: Option<u16>,
     /// Packets that the ring from one lane to another holds; rounded up to a power of two.
     pub handoff: usize,
@@ -27,7 +31,7 @@ pub struct WorkersConfig {
 
 impl Default for WorkersConfig {
     fn default() -> WorkersConfig {
-        WorkersConfig { cores: None, lanes: None, handoff: 1_024 }
+        WorkersConfig { cores: None, count: None, lanes: None, handoff: 1_024 }
     }
 }
 
@@ -35,10 +39,12 @@ impl WorkersConfig {
     pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> WorkersConfig {
         let default = WorkersConfig::default();
         let cores = table.read("cores", findings, parsed("core numbers such as \"0-3,6\""));
+        let count_of_workers = table.read("count", findings, integer(1..=u64::from(MAX_WORKERS)));
         let lanes = table.read("lanes", findings, integer(1..=u64::from(MAX_LANES)));
         let handoff = table.read("handoff", findings, count(64..=65_536));
         WorkersConfig {
             cores,
+            count: count_of_workers.map(|workers| workers as u16),
             lanes: lanes.map(|lanes| lanes as u16),
             handoff: handoff.map_or(default.handoff, |capacity| capacity as usize),
         }

@@ -264,6 +264,11 @@ impl Metronome {
         self.wake_up = WakeUp::new(self.division.lanes_per_wake);
     }
 
+    /// The lanes that this worker may try, in the order of their numbers.
+    pub fn lanes(&self) -> &[usize] {
+        &self.lanes
+    }
+
     /// The lane to try next; `None` while all are parked.
     pub fn lane(&self) -> Option<usize> {
         self.lanes.get(self.current).copied()
