@@ -98,3 +98,26 @@ fn visitors_of_a_service_go_to_its_backends() {
     assert!(summary["functions"]["lb_flows"].as_u64() >= Some(1_000), "{summary}");
     assert_eq!(summary["dropped"], serde_json::json!({}), "{summary}");
 }
+
+#[test]
+fn the_summary_tells_how_a_run_was_polled() {
+    let place = tempfile::tempdir().unwrap();
+    let flags = ["--polling", "metronome", "--workers", "3", "--lanes", "2", "--duration", "500ms"];
+    let summary = run(place.path(), "demo.toml", &flags);
+    assert_eq!(summary["invariants"], "ok");
+    let polling = &summary["polling"];
+    assert_eq!(polling["policy"], "metronome");
+    let workers = polling["workers"].as_array().unwrap();
+    assert_eq!(workers.len(), 3);
+    assert!(workers.iter().any(|worker| worker["tries"].as_u64() > Some(0)), "{polling}");
+    let lanes = polling["lanes"].as_array().unwrap();
+    assert_eq!(lanes.len(), 2);
+    for lane in lanes {
+        assert!(["busy", "metronome", "interrupt"].iter().any(|mode| lane["mode"] == **mode));
+        assert!(lane["tries"].as_u64() >= lane["lost_tries"].as_u64(), "{lane}");
+        let spent = ["busy_seconds", "metronome_seconds", "interrupt_seconds"];
+        assert!(spent.iter().filter_map(|mode| lane[*mode].as_f64()).sum::<f64>() > 0.0, "{lane}");
+    }
+    let bound = run(place.path(), "demo.toml", &["--lanes", "2", "--duration", "200ms"]);
+    assert_eq!(bound["polling"]["lanes"][0]["mode"], "busy");
+}

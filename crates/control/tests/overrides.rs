@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rheostat_base::DeviceId;
 use rheostat_control::config::device::Pace;
-use rheostat_control::config::{DeviceConfig, DeviceKind};
+use rheostat_control::config::{DeviceConfig, DeviceKind, PollingConfig};
 use rheostat_control::overrides::KindOverride;
 use rheostat_control::{Config, DeviceOverride, OverrideError, Overrides, Report};
 use rheostat_steer::Orientation;
@@ -216,4 +216,21 @@ fn a_policy_on_the_command_line_takes_the_place_of_the_files() {
     let flags = Overrides { policy: Some("local search".into()), ..Overrides::default() };
     let refused = policy(&flags).unwrap_err().render(false);
     assert!(refused.contains("--policy") && refused.contains("did you mean"), "{refused}");
+}
+
+#[test]
+fn a_policy_of_polling_on_the_command_line_keeps_the_settings_of_the_same_one() {
+    let text = format!("{ONE}\n[polling]\npolicy = \"metronome\"\ntarget_vacation = \"50us\"\n");
+    let with = |polling: &str, workers| {
+        let flags = Overrides { polling: Some(polling.into()), workers, ..Overrides::default() };
+        Config::parse_with(&text, "one.toml", &flags)
+    };
+    let (same, _) = with("metronome", Some(3)).unwrap();
+    let words = same.to_string();
+    assert!(words.contains("3 workers, polling metronome, vacations of 50us"), "{words}");
+    let (other, _) = with("busy", None).unwrap();
+    assert_eq!(other.polling, PollingConfig::Busy);
+    let refused = with("metronom", Some(129)).unwrap_err().render(false);
+    assert!(refused.contains("--polling") && refused.contains("`metronome`"), "{refused}");
+    assert!(refused.contains("--workers 129 is out of range"), "{refused}");
 }
