@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rheostat_base::{DeviceId, DropReason, Time};
 use rheostat_packet::{Burst, Mbuf, PoolCache};
@@ -181,6 +182,11 @@ pub trait DeviceMonitor: Send + Sync {
     /// How much of a source of known size has been read, between 0 and 1.
     fn progress(&self) -> Option<f64>;
 
+    /// What drawing packets ahead of their time came to, where a device does so.
+    fn source_work(&self) -> Option<SourceWork> {
+        None
+    }
+
     /// What was wrong with the source, to be shown at the end: a capture that is cut off, say. The
     /// records concerned are in [`DeviceCounters::malformed`].
     fn warnings(&self) -> Vec<String> {
@@ -201,6 +207,19 @@ pub trait DeviceMonitor: Send + Sync {
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// What it took to make packets arrive, where that is no part of any lane's work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceWork {
+    /// Packets drawn so far, those that are due later included.
+    pub drawn: u64,
+    /// Packets that lanes had to draw themselves, because they were due before they were drawn ahead. They arrived when
+    /// they were due nevertheless; but lanes did what is not their work. Where all was drawn before the run: 1 if that
+    /// was too little.
+    pub late: u64,
+    /// Processor time of the thread that draws.
+    pub cpu: Duration,
 }
 
 /// What a device has counted. Every packet that arrived was dropped, or received by a lane, or waits.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -41,6 +42,26 @@ pub enum OpenError {
         device: String,
         /// The descriptors asked for.
         descriptors: u32,
+    },
+    /// More packets than memory should hold are to be drawn before a run.
+    #[error(
+        "device `{device}`: packets of {length:?} take more than 64 MiB when they are drawn before the run; {drawn:?} fit"
+    )]
+    Window {
+        /// The device.
+        device: String,
+        /// What fits.
+        drawn: Duration,
+        /// What was asked for.
+        length: Duration,
+    },
+    /// Packets that arrive as fast as they are taken cannot be drawn before.
+    #[error(
+        "device `{device}`: packets that are delivered without loss are not drawn before the run"
+    )]
+    Lossless {
+        /// The device.
+        device: String,
     },
     /// A rate or a speed that is not a positive number.
     #[error("device `{device}`: {what} must be a positive number")]

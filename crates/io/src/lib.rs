@@ -26,11 +26,12 @@ pub use backend::pcap::{
     CaptureReader, CaptureSource, CaptureStatus, CaptureWriter, FormatError, PcapConfig,
     PcapDevice, ReadError, WriteError, WriteSummary,
 };
-pub use backend::sim::{Driver, Pacing, SimConfig, SimNic, Stepper};
+pub use backend::sim::{Drawing, DrawnArrivals, Driver, Pacing, SimConfig, SimNic, Stepper};
 #[cfg(not(any(loom, shuttle)))]
 pub use backend::tap::{TapConfig, TapDevice, TapOpenError};
 pub use device::{
-    Device, DeviceCounters, DeviceMonitor, QueueEnd, QueuePair, Rest, RxQueue, TxQueue, Unsent,
+    Device, DeviceCounters, DeviceMonitor, QueueEnd, QueuePair, Rest, RxQueue, SourceWork, TxQueue,
+    Unsent,
 };
 pub use error::OpenError;
 pub use filter::{Filter, FilterError, Match};

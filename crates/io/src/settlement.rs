@@ -114,10 +114,10 @@ impl Settlement {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a packet that a device has put into a queue.
-    pub(crate) fn deliver(&self) {
+    /// Counts packets that a device has put into queues.
+    pub(crate) fn deliver(&self, packets: u64) {
         // Relaxed: the count orders nothing; packets are ordered by the queues they pass.
-        self.delivered.fetch_add(1, Ordering::Relaxed);
+        self.delivered.fetch_add(packets, Ordering::Relaxed);
     }
 
     /// Whether everything delivered has been processed.
@@ -160,9 +160,9 @@ mod tests {
         let settlement = Settlement::new(move || Some(seen.load(Ordering::Relaxed)));
         let [lan, wan] = [Some(MS(1)), None].map(|first| settlement.join(first));
         assert!(settlement.is_turn(lan, MS(1)));
-        settlement.deliver();
+        settlement.deliver(1);
         assert!(settlement.is_turn(lan, MS(2)), "what one device reads need not wait");
-        settlement.deliver();
+        settlement.deliver(1);
         settlement.rest(lan);
         assert!(!settlement.is_turn(wan, MS(5)));
         done.store(2, Ordering::Relaxed);

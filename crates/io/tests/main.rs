@@ -7,6 +7,7 @@ mod capture_device;
 mod capture_reader;
 mod faulty_device;
 mod pcapng_writer;
+mod pumped_nic;
 mod sim_nic;
 mod support;
 mod tap;

@@ -12,11 +12,13 @@ mod monitor;
 mod nic;
 mod pacing;
 mod packet_hash;
+mod pumped;
 mod receive;
 mod sim_nic;
 mod transmit;
 
-pub use config::{Driver, SimConfig};
+pub use config::{Drawing, Driver, SimConfig};
 pub use driver::Stepper;
 pub use pacing::Pacing;
+pub use pumped::DrawnArrivals;
 pub use sim_nic::SimNic;

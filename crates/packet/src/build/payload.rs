@@ -35,9 +35,14 @@ impl Payload<'_> {
         }
     }
 
+    /// Whether `bytes` are what [`Payload::Pattern`] writes.
+    pub fn is_pattern(bytes: &[u8]) -> bool {
+        bytes.chunks(BLOCK).all(|chunk| chunk == &PATTERN[..chunk.len()])
+    }
+
     /// Writes the payload, which fills `out`.
     #[inline]
-    pub(super) fn write(&self, out: &mut [u8]) {
+    pub fn write(&self, out: &mut [u8]) {
         match self {
             Payload::Bytes(bytes) => out.copy_from_slice(bytes),
             Payload::Pattern(_) => {
@@ -76,6 +81,12 @@ mod tests {
             let mut bytes = vec![0; len];
             Payload::Pattern(len).write(&mut bytes);
             assert!(bytes.iter().zip(b"rheo".iter().cycle()).all(|(a, b)| a == b));
+            assert!(Payload::is_pattern(&bytes));
+            if let Some(last) = bytes.last_mut() {
+                *last ^= 1;
+                assert!(!Payload::is_pattern(&bytes));
+                *last ^= 1;
+            }
             assert_eq!(Payload::Pattern(len).sum().checksum(), checksum::of(&bytes), "{len}");
         }
     }

@@ -90,7 +90,7 @@ impl PoolCache {
     /// [`MAX_SEGMENTS`] would be needed. No buffer is lost in either case.
     pub fn alloc_from(&mut self, bytes: &[u8]) -> Result<Mbuf, AllocError> {
         let room = usize::from(self.pool.inner().data_room);
-        if bytes.len() > room * MAX_SEGMENTS {
+        if bytes.len() > self.pool.longest_packet() {
             return Err(AllocError::Oversize);
         }
         let (head, rest) = bytes.split_at(bytes.len().min(room));

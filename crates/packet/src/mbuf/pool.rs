@@ -146,6 +146,11 @@ impl Mempool {
         self.inner().count as usize
     }
 
+    /// Bytes of the longest packet that a chain of buffers holds.
+    pub fn longest_packet(&self) -> usize {
+        usize::from(self.inner().data_room) * super::MAX_SEGMENTS
+    }
+
     /// Buffers that are home. Buffers in a [`super::PoolCache`] or under a packet are not.
     pub fn available(&self) -> usize {
         self.inner().lock_free().len()

@@ -15,9 +15,12 @@ const MAX_DESCRIPTORS: u32 = 1 << 20;
 /// What makes packets arrive.
 #[derive(Clone)]
 pub enum Driver {
-    /// Whoever polls a queue first enqueues what is due, for all queues, unless another lane is just
-    /// doing so. Needs no core of its own.
-    Pumped,
+    /// Needs no core of its own. In an open loop, packets arrive when they are due, whoever polls and however late:
+    /// what a queue holds and drops depends on when packets are due, tables are rewritten and descriptors given back,
+    /// and on nothing else. Each lane writes its own packets into buffers as it takes them. With
+    /// [`Pacing::Lossless`], and for sources that are fed while they run, whoever polls a queue first enqueues what is
+    /// due, for all queues, unless another lane is just doing so.
+    Pumped(Drawing),
     /// A thread of the device, which reads this clock. It needs buffers of its own to lie ready, so
     /// give the pool a few hundred more than the lanes need.
     Threaded(Arc<dyn ClockSource>),
@@ -25,10 +28,23 @@ pub enum Driver {
     Stepped,
 }
 
+/// Who draws packets from the source of a pumped NIC.
+#[derive(Clone)]
+pub enum Drawing {
+    /// The lane that needs them as it polls, for all lanes: it does what is not its work. Tables that are rewritten hold
+    /// from the latest poll on. Repeatable under virtual time.
+    AsPolled,
+    /// A thread of the device, a second ahead in up to 64 MiB of memory; what it does not come to in time is drawn as
+    /// polled, and counted as late. Tables that are rewritten hold from then on by this clock, which is the one that
+    /// lanes go by.
+    Ahead(Arc<dyn ClockSource>),
+}
+
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Driver::Pumped => "Pumped",
+            Driver::Pumped(Drawing::AsPolled) => "Pumped(AsPolled)",
+            Driver::Pumped(Drawing::Ahead(_)) => "Pumped(Ahead)",
             Driver::Threaded(_) => "Threaded",
             Driver::Stepped => "Stepped",
         })
@@ -74,7 +90,7 @@ impl SimConfig {
             steering,
             hash: HashOptions::default(),
             pacing: Pacing::OpenLoop { origin: None },
-            driver: Driver::Pumped,
+            driver: Driver::Pumped(Drawing::AsPolled),
         }
     }
 

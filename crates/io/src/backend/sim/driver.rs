@@ -42,7 +42,7 @@ impl Drive {
         self.turn(nic, |nic| nic.deliver(now, TURN, pool));
     }
 
-    /// A turn of the pumped driver that waits until other lanes have had theirs. Whether lanes are told of whatever
+    /// A turn of the pumped driver without loss that waits until other lanes have had theirs. Whether lanes are told of whatever
     /// arrives later, so that nobody has to poll for it.
     pub(super) fn pump_before_rest(&self, now: Time, pool: &mut PoolCache) -> bool {
         self.turn(self.lock(), |nic| {

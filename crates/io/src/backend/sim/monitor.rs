@@ -7,40 +7,74 @@ use rheostat_packet::Mbuf;
 use super::counters::{Arrivals, Sent};
 use super::descriptor_ring::Gauge;
 use super::driver::Drive;
-use crate::device::{DeviceCounters, DeviceMonitor};
+use super::pumped::Pump;
+use crate::device::{DeviceCounters, DeviceMonitor, SourceWork};
 
 pub(super) struct SimMonitor {
-    pub(super) drive: Arc<Drive>,
-    pub(super) arrivals: Arc<Arrivals>,
+    pub(super) engine: Engine,
     pub(super) sent: Vec<Arc<Sent>>,
-    pub(super) waiting: Vec<Gauge<Mbuf>>,
+}
+
+/// What makes packets arrive.
+pub(super) enum Engine {
+    /// Packets are put into rings.
+    Driven { drive: Arc<Drive>, arrivals: Arc<Arrivals>, waiting: Vec<Gauge<Mbuf>> },
+    /// Packets are written as lanes take them.
+    Pumped(Arc<Pump>),
+}
+
+impl Engine {
+    fn counters(&self) -> DeviceCounters {
+        match self {
+            Engine::Driven { arrivals, .. } => DeviceCounters {
+                arrived: arrivals.arrived.get(),
+                arrived_bytes: arrivals.arrived_bytes.get(),
+                queue_full: arrivals.queue_full.iter().map(|count| count.get()).collect(),
+                no_buffer: arrivals.no_buffer.get(),
+                oversize: arrivals.oversize.get(),
+                ..DeviceCounters::default()
+            },
+            Engine::Pumped(pump) => pump.counters(),
+        }
+    }
 }
 
 impl DeviceMonitor for SimMonitor {
     fn counters(&self) -> DeviceCounters {
-        let arrivals = &self.arrivals;
         DeviceCounters {
-            arrived: arrivals.arrived.get(),
-            arrived_bytes: arrivals.arrived_bytes.get(),
-            queue_full: arrivals.queue_full.iter().map(|count| count.get()).collect(),
-            no_buffer: arrivals.no_buffer.get(),
-            oversize: arrivals.oversize.get(),
-            malformed: 0,
             sent: self.sent.iter().map(|sent| sent.packets.get()).sum(),
             sent_bytes: self.sent.iter().map(|sent| sent.bytes.get()).sum(),
-            copied: 0,
+            ..self.engine.counters()
         }
     }
 
     fn is_exhausted(&self) -> bool {
-        self.drive.ended() && self.waiting.iter().all(|queue| queue.backlog() == 0)
+        match &self.engine {
+            Engine::Driven { drive, waiting, .. } => {
+                drive.ended() && waiting.iter().all(|queue| queue.backlog() == 0)
+            }
+            Engine::Pumped(pump) => pump.is_exhausted(),
+        }
     }
 
     fn stop(&self) {
-        self.drive.stop();
+        match &self.engine {
+            Engine::Driven { drive, .. } => drive.stop(),
+            Engine::Pumped(pump) => pump.stop(),
+        }
     }
 
     fn progress(&self) -> Option<f64> {
-        self.drive.progress()
+        match &self.engine {
+            Engine::Driven { drive, .. } => drive.progress(),
+            Engine::Pumped(pump) => pump.progress(),
+        }
+    }
+
+    fn source_work(&self) -> Option<SourceWork> {
+        match &self.engine {
+            Engine::Driven { .. } => None,
+            Engine::Pumped(pump) => Some(pump.work()),
+        }
     }
 }

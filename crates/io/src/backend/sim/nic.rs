@@ -223,7 +223,7 @@ impl Nic {
                 self.side = side;
                 self.filled[queue] = true;
                 if let Some(Settled { settlement, .. }) = self.settlement.get() {
-                    settlement.deliver();
+                    settlement.deliver(1);
                 }
                 self.arrive(frame, None)
             }
@@ -246,7 +246,9 @@ impl Nic {
         packet.set_stamp(self.stamp);
         packet.set_device(self.device);
         packet.set_link(frame.link);
-        let (hash, kind) = packet_hash(&self.steering, self.hash, self.device, &packet);
+        let wire_len = packet.len().max(frame.wire_len as usize);
+        let data = (packet.data(), wire_len, frame.link);
+        let (hash, kind) = packet_hash(&self.steering, self.hash, self.device, data);
         packet.set_hash(hash, kind);
         Ok(packet)
     }

@@ -2,29 +2,31 @@
 
 use rheostat_base::DeviceId;
 use rheostat_packet::wire::{Ipv4Packet, Ipv6Packet};
-use rheostat_packet::{FlowKey, HashKind, Headers, Mbuf, Network, Tuple};
+use rheostat_packet::{FlowKey, HashKind, Headers, LinkType, Network, Tuple};
 use rheostat_steer::{HashOptions, Steering, hash_packet};
 
-/// The hash of a packet that arrives on `device`, and what it covers: nothing when the packet has no
-/// addresses, or is too broken to have any.
+/// The hash of a frame that arrives on `device`, and what it covers: nothing when the frame has no
+/// addresses, or is too broken to have any. `data` is its first buffer, of `wire_len` bytes in all.
 pub(super) fn packet_hash(
     steering: &Steering,
     options: HashOptions,
     device: DeviceId,
-    packet: &Mbuf,
+    (data, wire_len, link): (&[u8], usize, LinkType),
 ) -> (u32, HashKind) {
-    let Ok(headers) = Headers::parse(packet) else { return (0, HashKind::None) };
-    let tuple = steering.tuple(packet.data(), &headers, packet.link());
+    let Ok(headers) = Headers::parse_bytes(data, wire_len, link) else {
+        return (0, HashKind::None);
+    };
+    let tuple = steering.tuple(data, &headers, link);
     let outer = match tuple {
-        Tuple::IcmpError(_) | Tuple::None => addresses(packet, &headers),
+        Tuple::IcmpError(_) | Tuple::None => addresses(data, &headers),
         _ => None,
     };
     hash_packet(steering, options, device, &tuple, outer)
 }
 
 /// The packet's own addresses.
-fn addresses(packet: &Mbuf, headers: &Headers) -> Option<FlowKey> {
-    let network = packet.data().get(usize::from(headers.l3)..)?;
+fn addresses(data: &[u8], headers: &Headers) -> Option<FlowKey> {
+    let network = data.get(usize::from(headers.l3)..)?;
     match headers.network {
         Network::Ipv4 => {
             let ip = Ipv4Packet::new(network).ok()?;

@@ -3,21 +3,22 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::Source;
-use rheostat_base::{DeviceId, QueueId};
+use rheostat_base::{ClockSource, DeviceId, QueueId};
 use rheostat_packet::Mempool;
 use rheostat_steer::{GenerationTable, IndirectionTable};
 
-use super::config::{Driver, SimConfig};
+use super::config::{Drawing, Driver, SimConfig};
 use super::counters::{Arrivals, Sent};
 use super::descriptor_ring::descriptor_ring;
 use super::driver::{Drive, DriverThread, Stepper};
-use super::monitor::SimMonitor;
+use super::monitor::{Engine, SimMonitor};
 use super::nic::{Nic, Settled};
 use super::pacing::Pacing;
+use super::pumped::{DrawingThread, DrawnArrivals, Pump, PumpedRx, PumpedTable};
 use super::receive::SimRx;
 use super::transmit::{SimTx, TransmitRing};
 use crate::OpenError;
-use crate::device::{Device, DeviceMonitor, QueuePair};
+use crate::device::{Device, DeviceMonitor, QueuePair, RxQueue, TxQueue};
 use crate::settlement::Settlement;
 use crate::sink::Sink;
 
@@ -28,7 +29,7 @@ use crate::sink::Sink;
 pub struct SimNic {
     name: String,
     id: DeviceId,
-    table: Arc<GenerationTable>,
+    table: Arc<dyn IndirectionTable>,
     queues: Vec<QueuePair>,
     monitor: Arc<SimMonitor>,
     stepper: Option<Stepper>,
@@ -36,27 +37,139 @@ pub struct SimNic {
     lossless: bool,
     settlement: Arc<OnceLock<Settled>>,
     /// Only to be dropped with the device.
-    _thread: Option<DriverThread>,
+    _thread: Option<NicThread>,
+}
+
+/// A thread that a NIC may have.
+#[expect(dead_code, reason = "held to be dropped with the device")]
+enum NicThread {
+    Driver(DriverThread),
+    Drawing(DrawingThread),
+}
+
+/// The table of a device before it is rewritten.
+fn entries(config: &SimConfig) -> GenerationTable {
+    GenerationTable::new(config.steering.buckets(), config.queues.into())
+}
+
+/// Transmit queues, and what they count.
+fn senders(
+    config: &SimConfig,
+    mut sink: impl FnMut(QueueId) -> Box<dyn Sink>,
+) -> (Vec<Box<dyn TxQueue>>, Vec<Arc<Sent>>) {
+    let sent: Vec<Arc<Sent>> = (0..config.queues).map(|_| Arc::default()).collect();
+    let sender = |(sent, number): (&Arc<Sent>, u16)| {
+        let ring = config
+            .transmit_descriptors
+            .map(|descriptors| TransmitRing::new(descriptors, config.link_rate));
+        Box::new(SimTx::new(sink(QueueId(number)), sent.clone(), ring)) as Box<dyn TxQueue>
+    };
+    (sent.iter().zip(0..).map(sender).collect(), sent)
+}
+
+fn pairs(
+    receivers: impl Iterator<Item = Box<dyn RxQueue>>,
+    senders: Vec<Box<dyn TxQueue>>,
+) -> Vec<QueuePair> {
+    receivers.zip(senders).map(|(rx, tx)| QueuePair { rx, tx }).collect()
 }
 
 impl SimNic {
     /// Makes the device: packets come from `source`, and those sent through a queue go to the sink
-    /// that `sink` gives for it. A thread of the device takes its buffers from `pool`.
+    /// that `sink` gives for it. A thread of the device that enqueues takes its buffers from `pool`.
     ///
     /// # Errors
     /// [`OpenError`] when the configuration is impossible or no thread can be started.
     pub fn open(
         config: SimConfig,
         source: Box<dyn Source>,
-        mut sink: impl FnMut(QueueId) -> Box<dyn Sink>,
+        sink: impl FnMut(QueueId) -> Box<dyn Sink>,
         pool: &Mempool,
     ) -> Result<SimNic, OpenError> {
         config.check()?;
-        let table = Arc::new(GenerationTable::new(config.steering.buckets(), config.queues.into()));
+        let never_sleeps = config.pacing != Pacing::Lossless && !source.is_fed();
+        match &config.driver {
+            Driver::Pumped(drawing) if never_sleeps => {
+                let clock = match drawing {
+                    Drawing::AsPolled => None,
+                    Drawing::Ahead(clock) => Some(clock.clone()),
+                };
+                let settlement = Arc::new(OnceLock::new());
+                let entries = Arc::new(entries(&config));
+                let table = entries.read();
+                let settled = settlement.clone();
+                let pump = Pump::new(&config, source, &table, pool, clock.clone(), settled);
+                let nic = SimNic::pumped(&config, Arc::new(pump), entries, sink, settlement);
+                match clock {
+                    Some(clock) => nic.with_drawing_thread(clock),
+                    None => Ok(nic),
+                }
+            }
+            _ => SimNic::driven(config, source, sink, pool),
+        }
+    }
+
+    /// Makes a pumped device at which arrives what was drawn, from the first poll on or from the origin of its pacing.
+    /// Tables that are rewritten hold from then on by `clock`, which is the one that lanes go by.
+    ///
+    /// # Errors
+    /// [`OpenError`] when the configuration is impossible.
+    pub fn open_drawn(
+        config: &SimConfig,
+        drawn: &DrawnArrivals,
+        clock: Arc<dyn ClockSource>,
+        sink: impl FnMut(QueueId) -> Box<dyn Sink>,
+    ) -> Result<SimNic, OpenError> {
+        config.check()?;
+        let settlement = Arc::new(OnceLock::new());
+        let entries = Arc::new(entries(config));
+        let pump = Pump::with_drawn(config, drawn, &entries.read(), clock, settlement.clone());
+        Ok(SimNic::pumped(config, Arc::new(pump), entries, sink, settlement))
+    }
+
+    fn pumped(
+        config: &SimConfig,
+        pump: Arc<Pump>,
+        entries: Arc<GenerationTable>,
+        sink: impl FnMut(QueueId) -> Box<dyn Sink>,
+        settlement: Arc<OnceLock<Settled>>,
+    ) -> SimNic {
+        let (senders, sent) = senders(config, sink);
+        let receivers = (0..usize::from(config.queues))
+            .map(|queue| Box::new(PumpedRx::new(pump.clone(), queue)) as Box<dyn RxQueue>);
+        SimNic {
+            name: config.name.clone(),
+            id: config.device,
+            table: Arc::new(PumpedTable::new(entries, pump.clone())),
+            queues: pairs(receivers, senders),
+            monitor: Arc::new(SimMonitor { engine: Engine::Pumped(pump), sent }),
+            stepper: None,
+            lossless: false,
+            settlement,
+            _thread: None,
+        }
+    }
+
+    fn with_drawing_thread(mut self, clock: Arc<dyn ClockSource>) -> Result<SimNic, OpenError> {
+        if let Engine::Pumped(pump) = &self.monitor.engine {
+            let thread = DrawingThread::start(&self.name, pump.clone(), clock)
+                .map_err(|source| OpenError::Thread { device: self.name.clone(), source })?;
+            self._thread = Some(NicThread::Drawing(thread));
+        }
+        Ok(self)
+    }
+
+    /// A device that puts packets into rings.
+    fn driven(
+        config: SimConfig,
+        source: Box<dyn Source>,
+        sink: impl FnMut(QueueId) -> Box<dyn Sink>,
+        pool: &Mempool,
+    ) -> Result<SimNic, OpenError> {
+        let table = Arc::new(entries(&config));
         let (nic_sides, lane_sides): (Vec<_>, Vec<_>) =
             (0..config.queues).map(|_| descriptor_ring(config.descriptors)).unzip();
         let arrivals = Arc::new(Arrivals::new(config.queues));
-        let sent: Vec<Arc<Sent>> = (0..config.queues).map(|_| Arc::default()).collect();
         let waiting = nic_sides.iter().map(|side| side.gauge()).collect();
         let settlement = Arc::new(OnceLock::new());
         let nic = Nic::new(
@@ -68,36 +181,28 @@ impl SimNic {
             settlement.clone(),
         );
         let drive = Arc::new(Drive::new(nic));
-        let pump = matches!(config.driver, Driver::Pumped).then(|| drive.clone());
-        let queues = lane_sides
-            .into_iter()
-            .zip(&sent)
-            .zip(0..)
-            .map(|((ring, sent), number)| {
-                let transmit_ring = config
-                    .transmit_descriptors
-                    .map(|descriptors| TransmitRing::new(descriptors, config.link_rate));
-                QueuePair {
-                    rx: Box::new(SimRx::new(ring, pump.clone(), config.pacing)),
-                    tx: Box::new(SimTx::new(sink(QueueId(number)), sent.clone(), transmit_ring)),
-                }
-            })
-            .collect();
+        let pump = matches!(config.driver, Driver::Pumped(_)).then(|| drive.clone());
+        let (senders, sent) = senders(&config, sink);
+        let receivers = lane_sides.into_iter().map(|ring| {
+            Box::new(SimRx::new(ring, pump.clone(), config.pacing)) as Box<dyn RxQueue>
+        });
+        let queues = pairs(receivers, senders);
         let (stepper, thread) = match config.driver {
-            Driver::Pumped => (None, None),
+            Driver::Pumped(_) => (None, None),
             Driver::Stepped => (Some(Stepper::new(drive.clone())), None),
             Driver::Threaded(clock) => {
                 let thread = DriverThread::start(&config.name, drive.clone(), clock, pool.clone())
                     .map_err(|source| OpenError::Thread { device: config.name.clone(), source })?;
-                (None, Some(thread))
+                (None, Some(NicThread::Driver(thread)))
             }
         };
+        let engine = Engine::Driven { drive, arrivals, waiting };
         Ok(SimNic {
             id: config.device,
             name: config.name,
             table,
             queues,
-            monitor: Arc::new(SimMonitor { drive, arrivals, sent, waiting }),
+            monitor: Arc::new(SimMonitor { engine, sent }),
             stepper,
             lossless: config.pacing == Pacing::Lossless,
             settlement,
@@ -130,7 +235,12 @@ impl Device for SimNic {
     }
 
     fn settle_by(&mut self, settlement: Arc<Settlement>) {
-        let reader = self.lossless.then(|| settlement.join(self.monitor.drive.first_stamp()));
+        let reader = match &self.monitor.engine {
+            Engine::Driven { drive, .. } if self.lossless => {
+                Some(settlement.join(drive.first_stamp()))
+            }
+            _ => None,
+        };
         // Set once: lanes are built once for a device.
         let _ = self.settlement.set(Settled { settlement, reader });
     }
@@ -142,6 +252,6 @@ impl Device for SimNic {
 
 impl Drop for SimNic {
     fn drop(&mut self) {
-        self.monitor.drive.stop();
+        self.monitor.stop();
     }
 }

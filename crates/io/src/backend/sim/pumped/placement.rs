@@ -1,0 +1,269 @@
+//! What one receive queue of a NIC that never sleeps holds: a function of when packets were due, when the
+//! indirection table was rewritten, and when the lane gave descriptors back. When it is worked out changes nothing.
+//!
+//! A descriptor that is given back at t takes the first arrival of its queue, under the table in force when that
+//! arrival was due, that is due after t and not taken yet. The arrivals that find every descriptor occupied are the drops.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rheostat_base::{DeviceId, QueueId};
+use rheostat_packet::{AllocError, Mbuf, PoolCache};
+
+use super::arrivals::Chunk;
+use super::chunk_list::{ALL, Link};
+
+/// Times are in nanoseconds, on the clock of the run.
+#[derive(Debug)]
+pub(super) struct Placement {
+    queue: QueueId,
+    descriptors: usize,
+    /// By bucket: whether it leads to this queue, under the table in force at `placed`.
+    mine: Box<[bool]>,
+    /// Tables to come: each is in force for what is due after its time.
+    tables: VecDeque<(u64, Arc<[QueueId]>)>,
+    /// From the chunk of the first packet that waits to the one that is being placed. Never empty.
+    chunks: VecDeque<Arc<Link>>,
+    /// The number of the first of them.
+    first_chunk: u64,
+    /// The next arrival to be placed in the last of them.
+    at: usize,
+    /// Chunk and place of each packet that waits.
+    waiting: VecDeque<(u64, u32)>,
+    /// Descriptors that hold a packet at `placed`.
+    occupied: usize,
+    /// Descriptors given back at or after `placed`: when, and how many.
+    released: VecDeque<(u64, usize)>,
+    /// Every arrival that was due before is placed.
+    placed: u64,
+    /// The first moment whose arrivals no longer come: the source was stopped.
+    end: u64,
+}
+
+/// What became of arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Placed {
+    pub(super) arrived: u64,
+    pub(super) arrived_bytes: u64,
+    /// Found no descriptor.
+    pub(super) dropped: u64,
+    pub(super) oversize: u64,
+    pub(super) enqueued: u64,
+}
+
+impl Placement {
+    /// A queue that sees all that is drawn after `first`, under `table`.
+    pub(super) fn new(
+        queue: QueueId,
+        descriptors: usize,
+        table: &[QueueId],
+        first: Arc<Link>,
+    ) -> Placement {
+        Placement {
+            queue,
+            descriptors,
+            mine: table.iter().map(|&to| to == queue).collect(),
+            tables: VecDeque::new(),
+            chunks: VecDeque::from([first]),
+            first_chunk: 0,
+            at: 0,
+            waiting: VecDeque::with_capacity(descriptors),
+            occupied: 0,
+            released: VecDeque::new(),
+            placed: 0,
+            end: ALL,
+        }
+    }
+
+    /// Packets that wait, of those that were due before [`Placement::placed`].
+    pub(super) fn backlog(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Every arrival that was due before is placed.
+    pub(super) fn placed(&self) -> u64 {
+        self.placed
+    }
+
+    /// Arrivals that are due after `at` are placed by `table`; all of them, where there is no such moment yet.
+    pub(super) fn rewrite(&mut self, at: Option<u64>, table: &Arc<[QueueId]>) {
+        match at {
+            Some(at) => self.tables.push_back((at, table.clone())),
+            None => self.put_in_force(table),
+        }
+    }
+
+    fn put_in_force(&mut self, table: &[QueueId]) {
+        for (mine, to) in self.mine.iter_mut().zip(table) {
+            *mine = *to == self.queue;
+        }
+    }
+
+    /// Tables that are known and not in force yet.
+    pub(super) fn tables(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// Nothing that is due at `end` or later arrives.
+    pub(super) fn stop(&mut self, end: u64) {
+        self.end = self.end.min(end);
+    }
+
+    /// Whether the source was stopped.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.end != ALL
+    }
+
+    /// Whether nothing more arrives.
+    pub(super) fn has_ended(&self) -> bool {
+        self.placed >= self.end || self.is_through()
+    }
+
+    /// Whether every arrival of a source that has ended is placed.
+    fn is_through(&self) -> bool {
+        let last = self.last();
+        self.at == last.chunk.records().len() && last.complete() == ALL
+    }
+
+    fn last(&self) -> &Arc<Link> {
+        self.chunks.back().expect("there is a chunk being placed")
+    }
+
+    /// Places what is due before `until`, as far as it is drawn; the source starts at `origin`. Where it is not,
+    /// [`Placement::placed`] stays behind `until`.
+    pub(super) fn place(&mut self, until: u64, origin: u64) -> Placed {
+        let until = until.min(self.end);
+        let mut sum = Placed::default();
+        while self.placed < until {
+            // Taken out and put back: lanes that count references would share a cache line.
+            let link = self.chunks.pop_back().expect("there is a chunk being placed");
+            let has_more = self.place_chunk(&link.chunk, until, origin, &mut sum);
+            let next = link.next().filter(|_| !has_more).cloned();
+            let complete = origin.saturating_add(link.complete());
+            self.chunks.push_back(link);
+            if has_more {
+                self.placed = until;
+            } else if let Some(next) = next {
+                self.at = 0;
+                self.chunks.push_back(next);
+                self.free_chunks();
+            } else {
+                self.placed = self.placed.max(complete.min(until));
+                break;
+            }
+        }
+        self.settle();
+        sum
+    }
+
+    /// Places what the last chunk, which is not among the others meanwhile, has that is due before `until`; whether it
+    /// has more.
+    fn place_chunk(&mut self, chunk: &Chunk, until: u64, origin: u64, sum: &mut Placed) -> bool {
+        let mut number = self.at;
+        let last_chunk = self.first_chunk + self.chunks.len() as u64;
+        let mut change = self.next_change();
+        for record in &chunk.records()[self.at..] {
+            let due = origin.saturating_add(record.due);
+            if due >= until {
+                self.at = number;
+                return true;
+            }
+            if due > change {
+                change = self.change_before(due);
+            }
+            if self.mine[usize::from(record.bucket)] {
+                sum.arrived += 1;
+                sum.arrived_bytes += u64::from(chunk.wire_len(number));
+                if chunk.is_oversize(number) {
+                    sum.oversize += 1;
+                } else if self.occupied == self.descriptors {
+                    sum.dropped += 1;
+                } else {
+                    sum.enqueued += 1;
+                    self.occupied += 1;
+                    self.waiting.push_back((last_chunk, number as u32));
+                }
+            }
+            number += 1;
+        }
+        self.at = number;
+        false
+    }
+
+    /// After when something is different: another table, or descriptors that were given back.
+    fn next_change(&self) -> u64 {
+        let table = self.tables.front().map_or(u64::MAX, |(at, _)| *at);
+        table.min(self.released.front().map_or(u64::MAX, |(at, _)| *at))
+    }
+
+    /// Makes what changed before `due` so, and returns the next change.
+    #[cold]
+    fn change_before(&mut self, due: u64) -> u64 {
+        while let Some((_, table)) = self.tables.pop_front_if(|(at, _)| *at < due) {
+            self.put_in_force(&table);
+        }
+        while let Some((_, count)) = self.released.pop_front_if(|(at, _)| *at < due) {
+            self.occupied -= count;
+        }
+        self.next_change()
+    }
+
+    /// Frees what was given back before all that is not placed yet.
+    fn settle(&mut self) {
+        self.change_before(self.placed);
+    }
+
+    /// Takes up to `limit` packets that wait, in the order of their arrival, and gives their descriptors back at `now`.
+    /// Returns how many, and for how many of them there was no buffer: these are gone.
+    pub(super) fn take(
+        &mut self,
+        limit: usize,
+        (now, origin, device): (u64, u64, DeviceId),
+        pool: &mut PoolCache,
+        mut each: impl FnMut(Mbuf),
+    ) -> (usize, usize) {
+        let count = limit.min(self.waiting.len());
+        let mut without_buffer = 0;
+        for (chunk, index) in self.waiting.drain(..count) {
+            let link = &self.chunks[(chunk - self.first_chunk) as usize];
+            match link.chunk.packet(index, origin, device, pool) {
+                Ok(packet) => each(packet),
+                Err(AllocError::Empty | AllocError::Oversize) => without_buffer += 1,
+            }
+        }
+        if count > 0 {
+            // A lane that read the clock before others placed its arrivals gives back now.
+            let at = now.max(self.placed.saturating_sub(1));
+            self.released.push_back((at, count));
+            self.settle();
+            self.free_chunks();
+        }
+        (count - without_buffer, without_buffer)
+    }
+
+    fn free_chunks(&mut self) {
+        let needed = self.waiting.front().map_or(u64::MAX, |(chunk, _)| *chunk);
+        while self.chunks.len() > 1 && self.first_chunk < needed {
+            self.chunks.pop_front();
+            self.first_chunk += 1;
+        }
+    }
+
+    /// Copies the packets that wait in chunks which others are through with, so that these can be freed.
+    pub(super) fn compact(&mut self) {
+        let last = self.first_chunk + self.chunks.len() as u64 - 1;
+        if self.chunks.len() <= 2 {
+            return;
+        }
+        let mut copies = Chunk::default();
+        for (chunk, index) in self.waiting.iter_mut().take_while(|(chunk, _)| *chunk < last) {
+            let copy = copies.records().len() as u32;
+            let link = &self.chunks[(*chunk - self.first_chunk) as usize];
+            copies.push_copy(&link.chunk, *index);
+            (*chunk, *index) = (last - 1, copy);
+        }
+        let link = self.last().clone();
+        self.chunks = VecDeque::from([Link::new(copies, 0, &Arc::default()), link]);
+        self.first_chunk = last - 1;
+    }
+}

@@ -1,0 +1,449 @@
+//! What the queues of a pumped NIC share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::time::Duration;
+
+use rheostat_base::{ClockSource, Counter, DeviceId, QueueId, Time};
+use rheostat_packet::{Burst, Mempool, PoolCache};
+
+use super::chunk_list::Link;
+use super::drawer::Drawer;
+use super::drawn::{DrawnArrivals, WINDOW};
+use super::placement::{Placed, Placement};
+use crate::Source;
+use crate::backend::sim::nic::Settled;
+use crate::backend::sim::{Pacing, SimConfig};
+use crate::device::{DeviceCounters, SourceWork};
+
+/// Arrivals drawn at once, with the drawer's lock held, where lanes may want it.
+const AT_ONCE: usize = 256;
+/// How far ahead the thread draws.
+const AHEAD: Duration = Duration::from_secs(1);
+/// Tables that a queue which nobody polls remembers at most.
+const TABLES: usize = 64;
+/// The start of a source that has not started.
+const NOT_STARTED: u64 = u64::MAX;
+
+/// The NIC: its queues and what is drawn for them.
+pub(in crate::backend::sim) struct Pump {
+    queues: Box<[QueueState]>,
+    /// `None` where everything was drawn before the run.
+    drawer: Option<Mutex<Drawer>>,
+    drawn_before: Option<DrawnArrivals>,
+    /// What rewritten tables and the end of the source go by; without it, the latest poll.
+    clock: Option<Arc<dyn ClockSource>>,
+    /// When the source started, on the clock of the run; the first lane to poll starts it.
+    origin: AtomicU64,
+    /// The latest poll of all, where there is no clock.
+    latest: AtomicU64,
+    is_stopped: AtomicBool,
+    /// Whether a thread draws, so that a lane which has to is late.
+    is_ahead: bool,
+    /// Arrivals that were needed before they were drawn.
+    late: AtomicU64,
+    /// Nanoseconds of processor time that the thread has taken.
+    cpu: AtomicU64,
+    settlement: Arc<OnceLock<Settled>>,
+    device: DeviceId,
+}
+
+/// One receive queue, on cache lines of its own.
+#[repr(align(128))]
+struct QueueState {
+    state: Mutex<Polled>,
+    counts: QueueCounts,
+}
+
+struct Polled {
+    placement: Placement,
+    /// The latest poll, or rewriting of the table.
+    seen: Option<u64>,
+}
+
+/// Written by whoever holds the queue's lock.
+#[derive(Debug, Default)]
+struct QueueCounts {
+    arrived: Counter,
+    arrived_bytes: Counter,
+    queue_full: Counter,
+    oversize: Counter,
+    no_buffer: Counter,
+}
+
+/// What the thread that draws does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    DrawOn,
+    Wait(Duration),
+    /// The source has ended.
+    End,
+}
+
+impl Pump {
+    /// A NIC of `config` behind `table`, for which nothing is drawn yet. With a clock, [`Pump::draw_ahead`] is called
+    /// by a thread.
+    pub(in crate::backend::sim) fn new(
+        config: &SimConfig,
+        source: Box<dyn Source>,
+        table: &[QueueId],
+        pool: &Mempool,
+        clock: Option<Arc<dyn ClockSource>>,
+        settlement: Arc<OnceLock<Settled>>,
+    ) -> Pump {
+        let mut drawer = Drawer::new(config, source, pool);
+        let first = drawer.tail().clone();
+        let is_ahead = clock.is_some();
+        if is_ahead {
+            drawer.draw(AHEAD.as_nanos() as u64, AT_ONCE);
+        }
+        let drawer = Some(Mutex::new(drawer));
+        Pump { drawer, is_ahead, ..Pump::of(config, &first, table, clock, settlement) }
+    }
+
+    /// The same with all that arrives.
+    pub(in crate::backend::sim) fn with_drawn(
+        config: &SimConfig,
+        drawn: &DrawnArrivals,
+        table: &[QueueId],
+        clock: Arc<dyn ClockSource>,
+        settlement: Arc<OnceLock<Settled>>,
+    ) -> Pump {
+        let drawn_before = Some(drawn.clone());
+        Pump { drawn_before, ..Pump::of(config, drawn.first(), table, Some(clock), settlement) }
+    }
+
+    fn of(
+        config: &SimConfig,
+        first: &Arc<Link>,
+        table: &[QueueId],
+        clock: Option<Arc<dyn ClockSource>>,
+        settlement: Arc<OnceLock<Settled>>,
+    ) -> Pump {
+        let descriptors = config.descriptors.next_power_of_two() as usize;
+        let queue = |number| {
+            let placement = Placement::new(QueueId(number), descriptors, table, first.clone());
+            let state = Mutex::new(Polled { placement, seen: None });
+            QueueState { state, counts: QueueCounts::default() }
+        };
+        let origin = match config.pacing {
+            Pacing::OpenLoop { origin: Some(origin) } => origin.as_nanos(),
+            _ => NOT_STARTED,
+        };
+        Pump {
+            queues: (0..config.queues).map(queue).collect(),
+            drawer: None,
+            drawn_before: None,
+            clock,
+            origin: AtomicU64::new(origin),
+            latest: AtomicU64::new(0),
+            is_stopped: AtomicBool::new(false),
+            is_ahead: false,
+            late: AtomicU64::new(0),
+            cpu: AtomicU64::new(0),
+            settlement,
+            device: config.device,
+        }
+    }
+
+    /// A poll of a queue: places what has arrived, and takes what fits into `burst`. Nothing, while somebody else has
+    /// the queue.
+    pub(super) fn poll(
+        &self,
+        queue: usize,
+        burst: &mut Burst,
+        pool: &mut PoolCache,
+        now: Time,
+    ) -> usize {
+        let Some(mut polled) = try_lock(&self.queues[queue].state) else { return 0 };
+        let (now, origin) = self.bring(queue, &mut polled, now);
+        let limit = burst.remaining_capacity();
+        let place = (now, origin, self.device);
+        let take = polled.placement.take(limit, place, pool, |packet| burst.push(packet));
+        let (count, without_buffer) = take;
+        self.queues[queue].counts.no_buffer.add(without_buffer as u64);
+        count
+    }
+
+    /// Places what has arrived at a queue, for a lane that wants to know whether to sleep; packets that wait.
+    pub(super) fn look(&self, queue: usize, now: Time) -> usize {
+        let mut polled = lock(&self.queues[queue].state);
+        self.bring(queue, &mut polled, now);
+        polled.placement.backlog()
+    }
+
+    /// Packets that wait in a queue, as of its latest poll or the latest rewriting of the table, if that was later.
+    pub(super) fn backlog(&self, queue: usize) -> usize {
+        let mut polled = lock(&self.queues[queue].state);
+        let until = polled.seen.map_or(0, |seen| seen.saturating_add(1));
+        if polled.placement.placed() < until && !polled.placement.has_ended() {
+            let origin = self.start(until);
+            while self.place(queue, &mut polled, (until, origin), usize::MAX) == Drawn::Elsewhere {
+                std::thread::yield_now();
+            }
+        }
+        polled.placement.backlog()
+    }
+
+    /// Places a queue's arrivals up to `now`. Returns that and the start of the source.
+    fn bring(&self, queue: usize, polled: &mut Polled, now: Time) -> (u64, u64) {
+        let now = now.as_nanos();
+        let origin = self.start(now);
+        polled.seen = polled.seen.max(Some(now));
+        if self.clock.is_none() {
+            // Relaxed: a figure that orders nothing.
+            self.latest.fetch_max(now, Ordering::Relaxed);
+        }
+        let most = if self.is_ahead { AT_ONCE } else { usize::MAX };
+        self.place(queue, polled, (now.saturating_add(1), origin), most);
+        (now, origin)
+    }
+
+    /// Places a queue's arrivals that are due before `until`; draws at most `most` for it if none are drawn.
+    fn place(
+        &self,
+        queue: usize,
+        polled: &mut Polled,
+        (until, origin): (u64, u64),
+        mut most: usize,
+    ) -> Drawn {
+        loop {
+            self.count(queue, polled.placement.place(until, origin));
+            if polled.placement.placed() >= until || polled.placement.has_ended() {
+                self.look_for_the_end(polled, until, origin);
+                return Drawn::All;
+            }
+            if most == 0 {
+                return Drawn::Part;
+            }
+            match self.draw(queue, until, origin, most) {
+                Some(drawn) => most -= drawn.min(most),
+                None => return Drawn::Elsewhere,
+            }
+        }
+    }
+
+    /// Where everything was drawn before the run, more may have been wanted.
+    fn look_for_the_end(&self, polled: &Polled, until: u64, origin: u64) {
+        if let Some(drawn) = &self.drawn_before
+            && drawn.is_cut()
+            && until.saturating_sub(origin) > drawn.end()
+            && !polled.placement.is_stopped()
+        {
+            self.late.store(1, Ordering::Relaxed);
+        }
+    }
+
+    fn count(&self, queue: usize, placed: Placed) {
+        if placed == Placed::default() {
+            return;
+        }
+        let counts = &self.queues[queue].counts;
+        counts.arrived.add(placed.arrived);
+        counts.arrived_bytes.add(placed.arrived_bytes);
+        counts.queue_full.add(placed.dropped);
+        counts.oversize.add(placed.oversize);
+        if let Some(Settled { settlement, .. }) = self.settlement.get() {
+            settlement.deliver(placed.enqueued);
+        }
+    }
+
+    /// Draws up to `most` arrivals that are due before `until`, and returns how many; `None` while somebody else draws.
+    fn draw(&self, queue: usize, until: u64, origin: u64, most: usize) -> Option<usize> {
+        let mut drawer = try_lock(self.drawer.as_ref()?)?;
+        let before = drawer.drawn();
+        drawer.draw(until.saturating_sub(origin), most.min(AT_ONCE));
+        let drawn = drawer.drawn() - before;
+        if self.is_ahead {
+            self.late.fetch_add(drawn, Ordering::Relaxed);
+        }
+        if drawer.held_bytes() > WINDOW {
+            self.catch_up(Some(queue), until, origin);
+        }
+        Some(drawn as usize)
+    }
+
+    /// Makes queues that nobody has polled for long pass what was due, so that it can be freed.
+    fn catch_up(&self, but: Option<usize>, until: u64, origin: u64) {
+        for (number, queue) in self.queues.iter().enumerate() {
+            if Some(number) == but {
+                continue;
+            }
+            if let Some(mut polled) = try_lock(&queue.state) {
+                self.count(number, polled.placement.place(until, origin));
+                polled.placement.compact();
+            }
+        }
+    }
+
+    /// Draws a little of what arrives within the next second.
+    pub(super) fn draw_ahead(&self, clock: &dyn ClockSource) -> Next {
+        let Some(drawer) = &self.drawer else { return Next::End };
+        let (now, origin) = (clock.now().as_nanos(), self.origin.load(Ordering::Relaxed));
+        let elapsed = if origin == NOT_STARTED { 0 } else { now.saturating_sub(origin) };
+        let mut drawer = lock(drawer);
+        if drawer.has_ended() || self.is_stopped.load(Ordering::Relaxed) {
+            return Next::End;
+        }
+        let ahead = drawer.complete().saturating_sub(elapsed);
+        if drawer.held_bytes() > WINDOW {
+            if origin != NOT_STARTED {
+                self.catch_up(None, now, origin);
+            }
+            let wait = Duration::from_nanos(ahead / 4);
+            return Next::Wait(wait.clamp(Duration::from_millis(1), AHEAD / 4));
+        }
+        if ahead >= AHEAD.as_nanos() as u64 {
+            return Next::Wait(AHEAD / 4);
+        }
+        drawer.draw(elapsed + AHEAD.as_nanos() as u64, AT_ONCE);
+        Next::DrawOn
+    }
+
+    /// The processor time that drawing has taken.
+    pub(super) fn note_cpu(&self, cpu: Duration) {
+        self.cpu.store(cpu.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// The start of the source: `now`, unless it has started.
+    fn start(&self, now: u64) -> u64 {
+        let origin = self.origin.load(Ordering::Relaxed);
+        if origin != NOT_STARTED {
+            return origin;
+        }
+        // Relaxed: a figure that orders nothing.
+        let (set, seen) = (Ordering::Relaxed, Ordering::Relaxed);
+        match self.origin.compare_exchange(NOT_STARTED, now, set, seen) {
+            Ok(_) => now,
+            Err(started) => started,
+        }
+    }
+
+    /// Places arrivals by `table` from now on: those that are due later than the moment at which nobody polls.
+    pub(super) fn rewrite(&self, table: &[QueueId]) {
+        let table: Arc<[QueueId]> = table.into();
+        let mut queues: Vec<_> = self.queues.iter().map(|queue| lock(&queue.state)).collect();
+        let at = self.present(&queues);
+        for polled in &mut queues {
+            polled.placement.rewrite(at, &table);
+            polled.seen = polled.seen.max(at);
+        }
+        drop(queues);
+        let Some(at) = at else { return };
+        for (number, queue) in self.queues.iter().enumerate() {
+            let mut polled = lock(&queue.state);
+            if polled.placement.tables() > TABLES {
+                let origin = self.start(at);
+                self.place(number, &mut polled, (at.saturating_add(1), origin), usize::MAX);
+            }
+        }
+    }
+
+    /// Ends the source: what is due later than now never arrives.
+    pub(in crate::backend::sim) fn stop(&self) {
+        let mut queues: Vec<_> = self.queues.iter().map(|queue| lock(&queue.state)).collect();
+        let has_started = self.origin.load(Ordering::Relaxed) != NOT_STARTED;
+        let present = self.present(&queues).filter(|_| has_started);
+        let end = present.map_or(0, |now| now.saturating_add(1));
+        for polled in &mut queues {
+            polled.placement.stop(end);
+        }
+        // Relaxed: whoever acts on it takes the locks.
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing arrives any more, and nothing waits.
+    pub(in crate::backend::sim) fn is_exhausted(&self) -> bool {
+        if !self.is_stopped.load(Ordering::Relaxed) && !self.is_past_its_source() {
+            return false;
+        }
+        let now = self.now();
+        self.queues.iter().enumerate().all(|(number, queue)| {
+            let mut polled = lock(&queue.state);
+            if !polled.placement.has_ended() {
+                // Nobody may poll this queue any more.
+                let origin = self.start(now);
+                self.place(number, &mut polled, (now.saturating_add(1), origin), AT_ONCE);
+            }
+            polled.placement.has_ended() && polled.placement.backlog() == 0
+        })
+    }
+
+    /// Whether the last packet of the source was due.
+    fn is_past_its_source(&self) -> bool {
+        let origin = self.origin.load(Ordering::Relaxed);
+        if origin == NOT_STARTED {
+            return false;
+        }
+        let elapsed = self.now().saturating_sub(origin);
+        match (&self.drawer, &self.drawn_before) {
+            (Some(drawer), _) => try_lock(drawer)
+                .is_some_and(|drawer| drawer.has_ended() && drawer.last_due() <= elapsed),
+            (None, drawn) => drawn.as_ref().is_none_or(|drawn| drawn.end() <= elapsed),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        let latest = self.latest.load(Ordering::Relaxed);
+        self.clock.as_ref().map_or(latest, |clock| clock.now().as_nanos().max(latest))
+    }
+
+    /// The present, while no lane polls; `None` without a clock before the first poll.
+    fn present(&self, queues: &[MutexGuard<'_, Polled>]) -> Option<u64> {
+        let clock = self.clock.as_ref().map(|clock| clock.now().as_nanos());
+        queues.iter().filter_map(|polled| polled.seen).chain(clock).max()
+    }
+
+    /// How much of the source has been drawn, where it knows.
+    pub(in crate::backend::sim) fn progress(&self) -> Option<f64> {
+        self.drawer.as_ref().and_then(|drawer| lock(drawer).progress())
+    }
+
+    /// What was placed so far.
+    pub(in crate::backend::sim) fn counters(&self) -> DeviceCounters {
+        let sum = |of: fn(&QueueCounts) -> &Counter| {
+            self.queues.iter().map(|queue| of(&queue.counts).get()).sum()
+        };
+        DeviceCounters {
+            arrived: sum(|counts| &counts.arrived),
+            arrived_bytes: sum(|counts| &counts.arrived_bytes),
+            queue_full: self.queues.iter().map(|queue| queue.counts.queue_full.get()).collect(),
+            no_buffer: sum(|counts| &counts.no_buffer),
+            oversize: sum(|counts| &counts.oversize),
+            ..DeviceCounters::default()
+        }
+    }
+
+    /// What drawing came to.
+    pub(in crate::backend::sim) fn work(&self) -> SourceWork {
+        let drawn = match (&self.drawer, &self.drawn_before) {
+            (Some(drawer), _) => lock(drawer).drawn(),
+            (None, drawn) => drawn.as_ref().map_or(0, DrawnArrivals::count),
+        };
+        let late = self.late.load(Ordering::Relaxed);
+        SourceWork { drawn, late, cpu: Duration::from_nanos(self.cpu.load(Ordering::Relaxed)) }
+    }
+}
+
+/// How far a queue could be brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drawn {
+    All,
+    /// More is to be drawn than this call may.
+    Part,
+    /// Somebody else is drawing.
+    Elsewhere,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic in a source leaves what was drawn; one elsewhere ends the run.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
