@@ -21,6 +21,14 @@ pub enum BenchError {
         /// Cores there are.
         cores: usize,
     },
+    /// More packets were wanted than had been drawn before the run.
+    #[error(
+        "the packets drawn before the run were used up before its end: something kept the process from its cores; leave the machine alone"
+    )]
+    LateWindow,
+    /// The pumped device did not do what a stepped one does; the program is at fault.
+    #[error("poll {0} of the pumped device brought other packets than the stepped one has")]
+    PumpDiffers(usize),
     /// The flows could not all be opened.
     #[error("only {opened} of {flows} flows were opened (packets dropped: {reasons})")]
     Opening {

@@ -19,6 +19,7 @@ pub mod nf;
 pub mod noise;
 mod pace;
 mod plans;
+pub mod pump;
 pub mod real;
 pub mod record;
 pub mod report;

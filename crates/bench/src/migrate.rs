@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, CoreSet, DeviceId, DropReason, LaneId, ShardId};
-use rheostat_io::{Device, SimConfig, SimNic};
+use rheostat_io::{Device, Drawing, Driver, SimConfig, SimNic};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
     LaneSample, LoadReporting, Move, Polling, QueueMap, Routes, RunReport, Runtime, RuntimeConfig,
@@ -163,6 +163,8 @@ impl MigrateBench {
         let mix = Mix::new(mix)?;
         let mut nic = SimConfig::new("load", self.lanes, steering.clone());
         nic.descriptors = self.descriptors;
+        let clock = Clock::new();
+        nic.driver = Driver::Pumped(Drawing::Ahead(Arc::new(clock.clone())));
         let nic = SimNic::open(nic, Box::new(mix), |_| witness.sink(self.sabotage), &pool)?;
         let devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
 
@@ -185,7 +187,7 @@ impl MigrateBench {
         };
         let routes = Routes(vec![DeviceId(0)]);
         let service = |_| chain.service(&routes, None, self.lanes.into());
-        Ok(Runtime::start(config, devices, Clock::new(), service, shards)?)
+        Ok(Runtime::start(config, devices, clock, service, shards)?)
     }
 
     fn row(&self, report: &RunReport, witness: &Witness) -> MigrateRow {

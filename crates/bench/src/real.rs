@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use rheostat_base::CoreSet;
+use rheostat_io::DrawnArrivals;
 
 use self::bed::{Arriving, Bed};
 use self::labour::RoundTime;
@@ -60,6 +61,17 @@ pub struct Real<'a> {
     round: RoundTime,
     /// What a lane can do, in packets per second, by lanes and rounds of work.
     capacities: HashMap<(u16, u32), f64>,
+    /// What arrived last: trials that follow each other differ in the policy.
+    drawn: Option<(Arrivals, Option<DrawnArrivals>)>,
+}
+
+/// What decides what arrives in a scenario.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Arrivals {
+    lanes: u16,
+    rate: u64,
+    seed: u64,
+    length: Duration,
 }
 
 impl<'a> Real<'a> {
@@ -76,7 +88,12 @@ impl<'a> Real<'a> {
         let known = rheostat_steer::policy::NAMES;
         match scenario.policies.iter().find(|name| !known.contains(&name.as_str())) {
             Some(name) => Err(BenchError::OnlySimulated(name.clone())),
-            None => Ok(Real { scenario, round: RoundTime::measure(), capacities: HashMap::new() }),
+            None => Ok(Real {
+                scenario,
+                round: RoundTime::measure(),
+                capacities: HashMap::new(),
+                drawn: None,
+            }),
         }
     }
 
@@ -115,7 +132,7 @@ impl<'a> Real<'a> {
     }
 
     fn run_at(
-        &self,
+        &mut self,
         trial: &Trial,
         rounds: u32,
         rate: f64,
@@ -123,7 +140,8 @@ impl<'a> Real<'a> {
     ) -> Result<Run, BenchError> {
         let Scenario { warm_up, duration, .. } = *self.scenario;
         let arriving = Arriving::OpenLoop(rate.round() as u64);
-        let bed = Bed { scenario: self.scenario, trial, rounds, arriving };
+        let bed = Bed { scenario: self.scenario, trial, rounds, arriving, drawn: None };
+        let bed = Bed { drawn: self.drawn(&bed, warm_up + duration)?, ..bed };
         let mut run = bed.run(warm_up, duration)?;
         run.capacity = capacity;
         Ok(run)
@@ -161,11 +179,33 @@ impl<'a> Real<'a> {
         Ok(capacity)
     }
 
+    /// What arrives at a bed in a run of this length; drawn before unless it did last time.
+    fn drawn(
+        &mut self,
+        bed: &Bed<'_>,
+        length: Duration,
+    ) -> Result<Option<DrawnArrivals>, BenchError> {
+        let Arriving::OpenLoop(rate) = bed.arriving else { return Ok(None) };
+        let Trial { lanes, seed, .. } = *bed.trial;
+        let arrivals = Arrivals { lanes, rate, seed, length };
+        match &self.drawn {
+            Some((of, drawn)) if *of == arrivals => Ok(drawn.clone()),
+            _ => {
+                // Not two of them in memory.
+                self.drawn = None;
+                let drawn = bed.draw(length)?;
+                self.drawn = Some((arrivals, drawn.clone()));
+                Ok(drawn)
+            }
+        }
+    }
+
     /// Packets that a lane processes in a second of its busy time.
-    fn pace(&self, lanes: u16, rounds: u32, arriving: Arriving) -> Result<f64, BenchError> {
+    fn pace(&mut self, lanes: u16, rounds: u32, arriving: Arriving) -> Result<f64, BenchError> {
         let seed = self.scenario.seeds[0];
         let trial = Trial { policy: "rss".into(), lanes, load: 1.0, seed };
-        let bed = Bed { scenario: self.scenario, trial: &trial, rounds, arriving };
+        let bed = Bed { scenario: self.scenario, trial: &trial, rounds, arriving, drawn: None };
+        let bed = Bed { drawn: self.drawn(&bed, CALIBRATION / 2 + CALIBRATION)?, ..bed };
         let run = bed.run(CALIBRATION / 2, CALIBRATION)?;
         let busy: f64 = run.series.load.iter().flatten().map(|&share| f64::from(share)).sum();
         let processed: u64 = run.series.delivered.iter().sum();

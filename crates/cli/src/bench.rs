@@ -5,6 +5,7 @@ mod chain;
 mod costs;
 mod idle;
 mod live;
+mod pump;
 mod report;
 mod rows;
 mod sampling;
@@ -61,6 +62,8 @@ enum Scenario {
     Advice(advice::Args),
     /// Measure what it costs to note why transactions were aborted.
     Profile(sampling::Args),
+    /// Measure what a lane that is away for a while loses on the simulated NIC.
+    Pump(pump::Args),
     /// Measure what balancing costs while there is nothing to balance.
     Idle(idle::Args),
     /// Run two benchmark commands in turn and print their ratios.
@@ -220,6 +223,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Txn(args) => txn::run(args),
         Scenario::Advice(args) => advice::run(args),
         Scenario::Profile(args) => sampling::run(args),
+        Scenario::Pump(args) => pump::run(args),
         Scenario::Idle(args) => idle::run(args),
         Scenario::Ab(args) => ab(args),
         Scenario::Report(args) => report::run(args),

@@ -7,9 +7,9 @@ use rheostat_control::config::device::live::{Access, OnLoss};
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, pcap::Pace, sim};
 use rheostat_io::layer::reopen::ReopenableDevice;
 use rheostat_io::{
-    CaptureWriter, Device, Driver, InterfaceLink, NullSink, OpenError, Pacing, PacketConfig,
-    PacketDevice, PcapConfig, PcapDevice, SimConfig, SimNic, TapConfig, TapDevice, XdpConfig,
-    XdpDevice,
+    CaptureWriter, Device, Drawing, Driver, InterfaceLink, NullSink, OpenError, Pacing,
+    PacketConfig, PacketDevice, PcapConfig, PcapDevice, SimConfig, SimNic, TapConfig, TapDevice,
+    XdpConfig, XdpDevice,
 };
 use rheostat_packet::Mempool;
 use rheostat_steer::Steering;
@@ -104,11 +104,8 @@ impl Opener<'_> {
                 nic.descriptors = sim.queue;
                 nic.link_rate = Some(sim.link);
                 nic.driver = match sim.driver {
-                    sim::Driver::Pumped => Driver::Pumped,
-                    sim::Driver::Threaded => {
-                        let clock: Arc<dyn ClockSource> = Arc::new(self.clock.clone());
-                        Driver::Threaded(clock)
-                    }
+                    sim::Driver::Pumped => Driver::Pumped(Drawing::Ahead(self.shared_clock())),
+                    sim::Driver::Threaded => Driver::Threaded(self.shared_clock()),
                 };
                 let mix = Mix::new(sim.mix(self.seed))?;
                 let mix: Box<dyn Source> = match sim.traffic.stations {
@@ -132,6 +129,10 @@ impl Opener<'_> {
             }
             DeviceKind::Live(_) => unreachable!("live devices are opened elsewhere"),
         }
+    }
+
+    fn shared_clock(&self) -> Arc<dyn ClockSource> {
+        Arc::new(self.clock.clone())
     }
 
     fn open_live(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, CoreSet, DeviceId, LaneId};
-use rheostat_io::{Device, NullSink, Pacing, SimConfig, SimNic};
+use rheostat_io::{Device, Drawing, Driver, NullSink, Pacing, SimConfig, SimNic};
 use rheostat_nf::shipped;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
@@ -92,12 +92,13 @@ impl Stand {
             Mix::new(MixConfig { flows: self.flows, packets_per_second, ..MixConfig::default() })?;
         let mut nic = SimConfig::new("load", self.lanes, steering.clone());
         nic.descriptors = DESCRIPTORS;
+        let clock = Clock::new();
+        nic.driver = Driver::Pumped(Drawing::Ahead(Arc::new(clock.clone())));
         if self.busy {
             nic.pacing = Pacing::Lossless;
         }
         let nic = SimNic::open(nic, Box::new(mix), |_| Box::new(NullSink), &pool)?;
         let table = nic.table().expect("a simulated NIC has one");
-        let clock = Clock::new();
         let (device, meters) = Metered::new(Box::new(nic), self.lanes, clock.clone(), self.crossed);
         let cores = CoreSet::available()?.cores().to_vec();
         let config = RuntimeConfig {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rheostat_base::{Clock, ClockSource, CoreSet, DeviceId, LaneId};
 use rheostat_control::config::BalanceConfig;
 use rheostat_control::{Balancer, Balancing};
-use rheostat_io::{Device, Pacing, SimConfig, SimNic};
+use rheostat_io::{Device, Drawing, DrawnArrivals, Driver, OpenError, Pacing, SimConfig, SimNic};
 use rheostat_nf::shipped;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
@@ -32,6 +32,8 @@ const FLOWS: usize = 1 << 13;
 const HANDOFF: usize = 1 << 12;
 /// Packets that can be told apart.
 const MOST_PACKETS: u64 = 1 << 27;
+/// What is drawn beyond the end of a run, which may come late.
+const BEYOND: Duration = Duration::from_millis(500);
 /// How long packets that are under way at the end may take.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -51,6 +53,8 @@ pub(super) struct Bed<'a> {
     /// Rounds of work per packet.
     pub(super) rounds: u32,
     pub(super) arriving: Arriving,
+    /// Everything that arrives, where it was drawn before.
+    pub(super) drawn: Option<DrawnArrivals>,
 }
 
 impl Bed<'_> {
@@ -99,7 +103,8 @@ impl Bed<'_> {
         let buffers =
             trial.lanes as u32 * (scenario.queue.next_power_of_two() + 3 * HANDOFF as u32) + 4_096;
         let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
-        let nic = self.nic(&steering, &observer, &pool)?;
+        let nic = self.nic(&steering, &clock, &observer, &pool)?;
+        let source = nic.monitor();
         let of_shards = (lanes, shards.len());
         let is_static = trial.policy == "rss";
         let config = RuntimeConfig {
@@ -130,31 +135,59 @@ impl Bed<'_> {
         let mut run = intervals.finish().into_run(run);
         run.plans = plans;
         account(&mut run, &report, &observer);
+        if source.source_work().is_some_and(|work| work.late > 0) {
+            return Err(BenchError::LateWindow);
+        }
         match report.violations.into_iter().next() {
             Some(violation) => Err(BenchError::Violated(violation)),
             None => Ok(run),
         }
     }
 
+    /// Draws what arrives in a run of this length, for this bed and all that differ from it in the policy alone. `None`
+    /// where it takes more memory than it should, or arrives as fast as lanes take it.
+    pub(super) fn draw(&self, length: Duration) -> Result<Option<DrawnArrivals>, BenchError> {
+        let &Bed { scenario, trial, arriving, .. } = self;
+        let Arriving::OpenLoop(rate) = arriving else { return Ok(None) };
+        let config = self.config(&Arc::new(scenario.steering()?));
+        let source = scenario.source(trial.lanes, rate, trial.seed)?;
+        let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() })?;
+        match DrawnArrivals::draw(&config, source, &pool, length + BEYOND) {
+            Ok(drawn) => Ok(Some(drawn)),
+            Err(OpenError::Window { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn config(&self, steering: &Arc<Steering>) -> SimConfig {
+        let mut config = SimConfig::new("load", self.trial.lanes, steering.clone());
+        config.descriptors = self.scenario.queue;
+        config
+    }
+
     fn nic(
         &self,
         steering: &Arc<Steering>,
+        clock: &Clock,
         observer: &Observer,
         pool: &Mempool,
     ) -> Result<Box<dyn Device>, BenchError> {
         let &Bed { scenario, trial, arriving, .. } = self;
-        let mut config = SimConfig::new("load", trial.lanes, steering.clone());
-        config.descriptors = scenario.queue;
-        let rate = match arriving {
-            Arriving::OpenLoop(rate) => rate,
+        let mut config = self.config(steering);
+        let clock: Arc<dyn ClockSource> = Arc::new(clock.clone());
+        if let Some(drawn) = &self.drawn {
+            let nic = SimNic::open_drawn(&config, drawn, clock, |_| observer.sink())?;
+            return Ok(Box::new(nic));
+        }
+        let source = match arriving {
+            Arriving::OpenLoop(rate) => {
+                config.driver = Driver::Pumped(Drawing::Ahead(clock));
+                scenario.source(trial.lanes, rate, trial.seed)?
+            }
             Arriving::Lossless => {
                 config.pacing = Pacing::Lossless;
-                1_000_000
+                scenario.traffic_on(trial.lanes).source(1_000_000, trial.seed)?
             }
-        };
-        let source = match arriving {
-            Arriving::OpenLoop(_) => scenario.source(trial.lanes, rate, trial.seed)?,
-            Arriving::Lossless => scenario.traffic_on(trial.lanes).source(rate, trial.seed)?,
         };
         Ok(Box::new(SimNic::open(config, source, |_| observer.sink(), pool)?))
     }

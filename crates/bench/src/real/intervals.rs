@@ -24,6 +24,8 @@ pub(super) struct Intervals {
     series: Series,
     /// By interval and lane: nanoseconds busy, and packets processed.
     work: Vec<Vec<(u64, u64)>>,
+    /// How long each interval was.
+    seconds: Vec<f64>,
     last: Sample,
 }
 
@@ -33,6 +35,8 @@ pub(super) struct Measured {
     pub(super) imbalance: f64,
     pub(super) spread: Option<f64>,
     pub(super) active: f64,
+    /// Packets per second that the lane processed which processed most.
+    pub(super) busiest_pps: f64,
 }
 
 impl Intervals {
@@ -42,7 +46,7 @@ impl Intervals {
         let (interval, warm_up) = (INTERVAL.as_secs_f64(), warm_up.as_secs_f64());
         let series =
             Series { interval, warm_up, load: vec![Vec::new(); lanes], ..Series::default() };
-        Intervals { series, work: Vec::new(), last: first }
+        Intervals { series, work: Vec::new(), seconds: Vec::new(), last: first }
     }
 
     /// Adds the interval that ends with `sample`; `active` lanes own shards now.
@@ -60,6 +64,7 @@ impl Intervals {
         self.series.migrations.push(sum.shards_in);
         self.series.active.push(active as u16);
         self.work.push(lanes.iter().map(|lane| (lane.busy_ns, done(lane))).collect());
+        self.seconds.push(seconds);
         self.last = sample;
     }
 
@@ -84,15 +89,20 @@ impl Intervals {
         let count = measured().count().max(1) as f64;
         let active = measured().map(|(_, &active)| f64::from(active)).sum::<f64>() / count;
         let imbalance = if all > 0.0 { busiest / all } else { 1.0 };
-        Measured { series: self.series, imbalance, spread, active }
+        let seconds: f64 = self.seconds.iter().skip(skip).sum();
+        let lanes = self.work.first().map_or(0, Vec::len);
+        let processed = |lane: usize| measured().map(|(work, _)| work[lane].1).sum::<u64>();
+        let most = (0..lanes).map(processed).max().unwrap_or(0);
+        let busiest_pps = most as f64 / seconds.max(1e-9);
+        Measured { series: self.series, imbalance, spread, active, busiest_pps }
     }
 }
 
 impl Measured {
     /// Puts them into a run.
     pub(super) fn into_run(self, run: Run) -> Run {
-        let Measured { series, imbalance, spread, active } = self;
-        Run { series, imbalance, spread, active, ..run }
+        let Measured { series, imbalance, spread, active, busiest_pps } = self;
+        Run { series, imbalance, spread, active, busiest_pps, ..run }
     }
 }
 
@@ -146,10 +156,12 @@ mod tests {
         intervals.add(sample(0.1, [(100, 900), (0, 0)]), 2);
         intervals.add(sample(0.2, [(160, 1_500), (40, 400)]), 2);
         intervals.add(sample(0.3, [(200, 1_900), (100, 1_000)]), 2);
-        let Measured { series, imbalance, spread, active } = intervals.finish();
+        let Measured { series, imbalance, spread, active, busiest_pps } = intervals.finish();
         assert_eq!(series.load, [vec![1.0, 0.6, 0.4], vec![0.0, 0.4, 0.6]]);
         assert_eq!(series.delivered, [900, 1_000, 1_000]);
         assert!((imbalance - 1.2).abs() < 1e-9, "{imbalance}");
         assert_eq!((spread, active), (Some(0.5), 2.0));
+        // 1,000 packets of either in the two intervals that count.
+        assert!((busiest_pps - 5_000.0).abs() < 1e-6, "{busiest_pps}");
     }
 }

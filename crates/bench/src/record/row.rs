@@ -40,6 +40,13 @@ pub struct Row {
     pub imbalance_span: Span,
     /// The busiest lane's packets beyond the least busy one's, as a share of the latter (RSS++ Figure 12).
     pub spread: Option<f64>,
+    /// What the busiest lane processed, as a share of what a lane can do as it was measured before: the median.
+    #[serde(default)]
+    pub busiest_share: f64,
+    /// Whether that is more than a lane can do, by more than 5 %, as the speed of a machine changes between two runs.
+    /// Then something else did part of its work, and the comparison is void.
+    #[serde(default)]
+    pub capacity_exceeded: bool,
     /// Shards that changed lanes, in all runs.
     pub migrations: u64,
     /// Lanes that owned shards, on average.
@@ -57,6 +64,9 @@ pub struct Row {
     /// Whether they are simulated.
     pub simulated: bool,
 }
+
+/// A lane that processes more than its capacity by this share has been helped.
+pub(super) const CAPACITY_TOLERANCE: f64 = 0.05;
 
 /// Between what a median lies with a confidence of 95 %; with fewer than six runs, the range of all.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,6 +113,7 @@ impl Row {
             let floor = noise.filter(|_| !first.simulated)?.floor_us(share);
             (value?.value < 2.0 * floor).then(|| name.to_owned())
         };
+        let busiest = median(&|run| Some(run.busiest_share())).expect("a group has a run").value;
         let figures = [("p50_us", 0.5, p50), ("p95_us", 0.95, p95), ("p99_us", 0.99, p99)];
         Row {
             scenario: first.scenario.clone(),
@@ -120,6 +131,8 @@ impl Row {
             imbalance: rounded(imbalance.value),
             imbalance_span: Span::of(imbalance),
             spread: median(&|run| run.spread).map(|median| rounded(median.value)),
+            busiest_share: rounded(busiest),
+            capacity_exceeded: busiest > 1.0 + CAPACITY_TOLERANCE,
             migrations: sum(|run| run.migrations),
             active: rounded(mean(&|run| run.active)),
             delivered_pps: mean(&|run| run.delivered as f64 / run.seconds).round(),
@@ -175,6 +188,18 @@ mod tests {
         assert_eq!(rows[0].p95_span, Some(Span { low: 1.0, high: 6.0 }));
         assert_eq!((rows[0].dropped, rows[0].drop_share), (21, 21.0 / 600.0));
         assert_eq!(rows[0].imbalance, 1.35);
+    }
+
+    #[test]
+    fn a_lane_that_did_more_than_it_can_is_marked() {
+        let with = |busiest_pps: f64| {
+            let run = Run { capacity: 200_000.0, busiest_pps, ..run("rss", 0.9, 1, 7.0) };
+            let row = rows(&[run.clone(), run], None).remove(0);
+            (row.busiest_share, row.capacity_exceeded)
+        };
+        assert_eq!(with(190_000.0), (0.95, false));
+        assert_eq!(with(204_000.0), (1.02, false));
+        assert_eq!(with(222_000.0), (1.11, true));
     }
 
     #[test]

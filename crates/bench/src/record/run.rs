@@ -44,6 +44,10 @@ pub struct Run {
     /// By packets, as the paper has it: what the busiest lane processed beyond the least busy active one,
     /// as a share of the latter. The median of intervals of 100 ms.
     pub spread: Option<f64>,
+    /// Packets per second that the lane processed which processed most; on a real lane this cannot be more than
+    /// [`capacity`](Self::capacity), unless another lane does part of its work. 0 in files of older builds, and simulated.
+    #[serde(default)]
+    pub busiest_pps: f64,
     /// Shards that changed lanes.
     pub migrations: u64,
     /// Lanes that owned shards, on average over time.
@@ -83,6 +87,11 @@ impl Run {
     /// packet left.
     pub fn latency(&self, share: f64) -> Option<f64> {
         self.latency_us.iter().find(|(kept, _)| *kept == share).map(|(_, us)| *us)
+    }
+
+    /// What the busiest lane processed, as a share of what a lane can do.
+    pub fn busiest_share(&self) -> f64 {
+        if self.capacity > 0.0 { self.busiest_pps / self.capacity } else { 0.0 }
     }
 
     /// The share of the packets that was dropped.

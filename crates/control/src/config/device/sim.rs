@@ -30,7 +30,7 @@ pub struct SimConfig {
 /// Who plays the part of the hardware.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Driver {
-    /// Whichever worker polls first; takes no core of its own.
+    /// Nobody: packets are drawn ahead and arrive when they are due, whichever worker polls and however late.
     #[default]
     Pumped,
     /// A thread of its own.

@@ -76,6 +76,14 @@ pub(super) struct Chunk {
     wide: Vec<Wide>,
 }
 
+impl Record {
+    /// Whether something of it does not fit.
+    #[inline]
+    pub(super) fn is_wide(&self) -> bool {
+        self.wire_len == WIDE
+    }
+}
+
 impl Chunk {
     /// Room for `records` arrivals.
     pub(super) fn with_capacity(records: usize) -> Chunk {
@@ -141,20 +149,18 @@ impl Chunk {
         self.heads.extend_from_slice(kept);
     }
 
-    /// Bytes of an arrival on the wire.
+    /// Bytes of an arrival on the wire; `record` is the one at `index`.
     #[inline]
-    pub(super) fn wire_len(&self, index: usize) -> u32 {
-        match self.records[index].wire_len {
+    pub(super) fn wire_len_of(&self, record: &Record, index: usize) -> u32 {
+        match record.wire_len {
             WIDE => self.wide(index as u32).map_or(WIDE.into(), |wide| wide.wire_len),
             len => len.into(),
         }
     }
 
     /// Whether a frame fits into no chain of buffers.
-    #[inline]
     pub(super) fn is_oversize(&self, index: usize) -> bool {
-        self.records[index].wire_len == WIDE
-            && self.wide(index as u32).is_some_and(|wide| wide.is_oversize)
+        self.wide(index as u32).is_some_and(|wide| wide.is_oversize)
     }
 
     /// Writes an arrival into a buffer, as the DMA of a NIC does. `origin` is the start of the source.
@@ -185,7 +191,7 @@ impl Chunk {
         let stamped = frame.is_wide.then(|| self.wide(index)?.timestamp).flatten();
         let due = Time::from_nanos(origin.saturating_add(record.due));
         packet.set_timestamp(stamped.unwrap_or(due));
-        packet.set_wire_len(self.wire_len(index as usize));
+        packet.set_wire_len(self.wire_len_of(&record, index as usize));
         packet.set_stamp(frame.stamp);
         packet.set_device(device);
         packet.set_link(frame.link);
@@ -283,7 +289,7 @@ mod tests {
                     prop_assert_eq!(&packet.to_vec(), bytes);
                     let wire_len = bytes.len() as u32 + 70_000 * cut;
                     prop_assert_eq!(packet.wire_len(), wire_len);
-                    prop_assert_eq!(chunk.wire_len(index), wire_len);
+                    prop_assert_eq!(chunk.wire_len_of(&chunk.records[index], index), wire_len);
                     prop_assert_eq!(packet.timestamp().as_nanos(), stamp.unwrap_or(105));
                     let described =
                         (packet.stamp(), packet.device(), packet.hash(), packet.hash_kind());
@@ -307,6 +313,6 @@ mod tests {
         chunk.push(pulled(&long, long.len() as u32, None));
         assert_eq!(chunk.heads.len(), 14 + 20 + 8);
         assert!(!chunk.is_oversize(0) && chunk.is_oversize(1));
-        assert_eq!(chunk.wire_len(1), 512 * 41);
+        assert_eq!(chunk.wire_len_of(&chunk.records[1], 1), 512 * 41);
     }
 }

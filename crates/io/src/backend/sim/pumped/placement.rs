@@ -173,8 +173,8 @@ impl Placement {
             }
             if self.mine[usize::from(record.bucket)] {
                 sum.arrived += 1;
-                sum.arrived_bytes += u64::from(chunk.wire_len(number));
-                if chunk.is_oversize(number) {
+                sum.arrived_bytes += u64::from(chunk.wire_len_of(record, number));
+                if record.is_wide() && chunk.is_oversize(number) {
                     sum.oversize += 1;
                 } else if self.occupied == self.descriptors {
                     sum.dropped += 1;
