@@ -6,6 +6,7 @@ pub mod ab;
 pub mod advice;
 mod calibration;
 mod confidence;
+mod disturbance;
 pub mod contention;
 pub mod costs;
 mod dut;

@@ -1,5 +1,6 @@
 //! What the machine itself does to latencies: moments in which a pinned thread does not run.
 
+use std::sync::Barrier;
 use std::time::Duration;
 
 use rheostat_base::core_set::{CoreError, pin_current_thread};
@@ -36,21 +37,26 @@ pub struct Noise {
 const SHARES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 0.9999];
 
 impl Noise {
-    /// Spins on each core of the process in turn, and keeps what the worst of them saw.
+    /// Spins on all cores of the process at once, as lanes do, and keeps what the worst of them saw. One after the
+    /// other, what else runs would find a core that is free, and no gap would be seen.
     ///
     /// # Errors
     /// [`CoreError`] when a core cannot be used.
     pub fn measure(each: Duration) -> Result<Noise, CoreError> {
         let cores = CoreSet::available()?.cores().to_vec();
-        // On a thread of its own: the caller's keeps its cores.
-        let spin = |core: CoreId| {
-            std::thread::scope(|scope| {
-                scope.spawn(|| spin(core, each)).join().expect("spinning does not panic")
-            })
-        };
+        let ready = Barrier::new(cores.len());
+        // On threads of their own: the caller's keeps its cores.
+        let seen: Vec<_> = std::thread::scope(|scope| {
+            let spin = |core| {
+                let ready = &ready;
+                scope.spawn(move || spin(core, each, ready))
+            };
+            let threads: Vec<_> = cores.into_iter().map(spin).collect();
+            threads.into_iter().map(|t| t.join().expect("spinning does not panic")).collect()
+        });
         let mut worst: Option<Noise> = None;
-        for core in cores {
-            let noise = spin(core)?;
+        for noise in seen {
+            let noise = noise?;
             if worst.as_ref().is_none_or(|worst| noise.share > worst.share) {
                 worst = Some(noise);
             }
@@ -106,8 +112,11 @@ fn floor(gaps: &[u64], elapsed: u64, share: f64) -> f64 {
     high
 }
 
-fn spin(core: CoreId, each: Duration) -> Result<Noise, CoreError> {
-    pin_current_thread(core)?;
+fn spin(core: CoreId, each: Duration, ready: &Barrier) -> Result<Noise, CoreError> {
+    let pinned = pin_current_thread(core);
+    // Also where it was not: the others wait.
+    ready.wait();
+    pinned?;
     let clock = Clock::new();
     let mut gaps = Vec::with_capacity(1 << 16);
     let start = clock.now();

@@ -20,7 +20,7 @@ use self::bed::{Arriving, Bed};
 use self::labour::RoundTime;
 use crate::error::BenchError;
 use crate::record::Run;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, policy_of};
 
 /// How long lanes are measured to find out what they can do.
 const CALIBRATION: Duration = Duration::from_millis(600);
@@ -86,7 +86,7 @@ impl<'a> Real<'a> {
             return Err(BenchError::TooFewCores { lanes, cores });
         }
         let known = rheostat_steer::policy::NAMES;
-        match scenario.policies.iter().find(|name| !known.contains(&name.as_str())) {
+        match scenario.policies.iter().find(|name| !known.contains(&policy_of(name))) {
             Some(name) => Err(BenchError::OnlySimulated(name.clone())),
             None => Ok(Real {
                 scenario,

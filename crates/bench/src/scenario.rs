@@ -42,7 +42,8 @@ pub struct Scenario {
     /// What lanes do with a packet, beside [`work`](Self::work).
     #[serde(default)]
     pub chain: ChainName,
-    /// Policies, by the names of [`policy::NAMES`]; the simulator also knows those of [`dispatch::NAMES`].
+    /// Policies, by the names of [`policy::NAMES`]; the simulator also knows those of [`dispatch::NAMES`]. With `-again`
+    /// behind it, a policy runs a second time, so that what is chance shows (A/A).
     pub policies: Vec<String>,
     /// Numbers of lanes.
     pub lanes: Vec<u16>,
@@ -167,6 +168,20 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("solver", include_str!("../scenarios/solver.toml")),
 ];
 
+/// Behind the name of a policy: the same once more. What two runs of one policy differ by is chance, and a gain
+/// within it shows nothing.
+const AGAIN: &str = "-again";
+
+/// The policy that a name of a scenario means: `rss-again` is `rss`.
+pub fn policy_of(name: &str) -> &str {
+    name.strip_suffix(AGAIN).unwrap_or(name)
+}
+
+/// What a policy is called where it runs once more.
+pub(crate) fn again(policy: &str) -> String {
+    format!("{policy}{AGAIN}")
+}
+
 /// The names of the scenarios that come with rheostat.
 pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
@@ -222,7 +237,7 @@ impl Scenario {
 
     fn problem(&self) -> Option<(&'static str, String)> {
         let known: Vec<&str> = policy::NAMES.into_iter().chain(dispatch::NAMES).collect();
-        if let Some(name) = self.policies.iter().find(|name| !known.contains(&name.as_str())) {
+        if let Some(name) = self.policies.iter().find(|name| !known.contains(&policy_of(name))) {
             let hint = policy::spelled_as(name)
                 .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
             return Some((

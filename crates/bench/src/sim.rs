@@ -46,7 +46,7 @@ use crate::costs::Costs;
 use crate::error::BenchError;
 use crate::plans::{PlanLog, Watched};
 use crate::record::Run;
-use crate::scenario::{ChainName, Scenario, Traffic};
+use crate::scenario::{ChainName, Scenario, Traffic, policy_of};
 
 /// Packets that all runs of a seed are fed before the next ones are made.
 const BATCH: usize = 1 << 13;
@@ -298,11 +298,11 @@ impl Simulator<'_> {
             true => Pauses::of(&self.costs.noise, job.seed << 16 | u64::from(lane.0)),
             false => Pauses::none(),
         };
-        let placement = match dispatch::by_name(&case.policy) {
+        let placement = match dispatch::by_name(policy_of(&case.policy)) {
             Ok(dispatch) => Placement::Dispatch(dispatch),
             Err(_) => Placement::Table,
         };
-        let balancer = policy::with_scaling(&case.policy, Scaling::default()).ok().map(|policy| {
+        let balancer = policy::with_scaling(policy_of(&case.policy), Scaling::default()).ok().map(|policy| {
             let log = PlanLog::default();
             let policy = Watched::new(policy, self.stopwatch.clone(), log.clone());
             let sizes = (lanes.into(), scenario.shards);

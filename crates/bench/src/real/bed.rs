@@ -21,11 +21,12 @@ use super::Trial;
 use super::intervals::{self, INTERVAL, Intervals, NO_ROOM};
 use super::labour::Labour;
 use super::observer::Observer;
+use crate::disturbance::Disturbance;
 use crate::dut::{self, Bounce};
 use crate::error::BenchError;
 use crate::plans::{PlanLog, Watched};
 use crate::record::Run;
-use crate::scenario::{ChainName, Scenario};
+use crate::scenario::{ChainName, Scenario, policy_of};
 
 /// Flows that a shard has room for.
 const FLOWS: usize = 1 << 13;
@@ -106,7 +107,8 @@ impl Bed<'_> {
         let nic = self.nic(&steering, &clock, &observer, &pool)?;
         let source = nic.monitor();
         let of_shards = (lanes, shards.len());
-        let is_static = trial.policy == "rss";
+        let policy = policy_of(&trial.policy);
+        let is_static = policy == "rss";
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes,
@@ -129,7 +131,7 @@ impl Bed<'_> {
         let (run, intervals) = self.watch(&runtime, &observer, &clock, (warm_up, duration));
         let plans = controller.map(|controller| {
             controller.stop();
-            log.summary(trial.policy == "rsspp")
+            log.summary(policy == "rsspp")
         });
         let report = runtime.join()?;
         let mut run = intervals.finish().into_run(run);
@@ -202,7 +204,7 @@ impl Bed<'_> {
         let lanes = of_shards.0;
         let min_lanes = self.scenario.min_lanes.map_or(lanes, usize::from);
         let config = BalanceConfig { min_lanes, ..BalanceConfig::default() };
-        let policy = config.policy_named(&self.trial.policy).expect("checked with the scenario");
+        let policy = config.policy_named(policy_of(&self.trial.policy)).expect("checked with the scenario");
         let policy = Watched::new(policy, clock.clone(), log.clone());
         let view = runtime.view();
         let balancer = Balancer::new(Box::new(policy), None, of_shards, view.now());
@@ -224,6 +226,7 @@ impl Bed<'_> {
         observer.measure(started + warm_up, started + warm_up + duration);
         let first = view.sample();
         let mut intervals = Intervals::new(first.clone(), warm_up);
+        let mut undisturbed = Disturbance::read();
         let steps = ((warm_up + duration).as_secs_f64() / INTERVAL.as_secs_f64()).round() as u32;
         let (mut from, mut last) = (first.clone(), first);
         for step in 1..=steps {
@@ -232,8 +235,10 @@ impl Bed<'_> {
             intervals.add(last.clone(), active());
             if INTERVAL * step <= warm_up {
                 from = last.clone();
+                undisturbed = Disturbance::read();
             }
         }
+        let disturbed = Disturbance::read().since(undisturbed);
         runtime.stop_sources();
         let drained = Instant::now();
         while !runtime.is_finished() && drained.elapsed() < DRAIN {
@@ -252,6 +257,8 @@ impl Bed<'_> {
             dropped: intervals::no_room(&last) - intervals::no_room(&from),
             migrations: intervals::migrations(&last) - intervals::migrations(&from),
             latency_us: observer.latency_us(),
+            run_delay_ms: Some(disturbed.run_delay.as_secs_f64() * 1e3),
+            steal_ms: Some(disturbed.steal.as_secs_f64() * 1e3),
             ..Run::default()
         };
         (run, intervals)

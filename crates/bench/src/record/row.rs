@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Run;
 use crate::confidence::Median;
 use crate::noise::Noise;
+use crate::scenario::again;
 
 /// A row of a comparison: medians over the seeds. The fields are those of the JSON output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +48,23 @@ pub struct Row {
     /// Then something else did part of its work, and the comparison is void.
     #[serde(default)]
     pub capacity_exceeded: bool,
+    /// By what factor `p95_us` of two runs of one policy with the same packets differ by chance: the further end of the
+    /// interval of 95 % of the median pair, at least 1. `null` where no policy ran twice (`rss-again`).
+    #[serde(default)]
+    pub aa_spread_p95: Option<f64>,
+    /// By what factor `p95_us` is below that of static RSS with the same packets: the median pair; below 1 where it is
+    /// above. `null` without runs of `rss`.
+    #[serde(default)]
+    pub gain_p95: Option<f64>,
+    /// Whether `gain_p95` is further from 1 than chance is; `null` where either is not known.
+    #[serde(default)]
+    pub gain_shown: Option<bool>,
+    /// Milliseconds for which threads of the process were ready and had no core: the median run.
+    #[serde(default)]
+    pub run_delay_ms: Option<f64>,
+    /// Milliseconds that the hypervisor took from all cores together: the median run.
+    #[serde(default)]
+    pub steal_ms: Option<f64>,
     /// Shards that changed lanes, in all runs.
     pub migrations: u64,
     /// Lanes that owned shards, on average.
@@ -92,7 +110,45 @@ pub fn rows(runs: &[Run], noise: Option<&Noise>) -> Vec<Row> {
             None => groups.push(vec![run]),
         }
     }
-    groups.iter().map(|group| Row::of(group, noise)).collect()
+    let row = |group: &Vec<&Run>| {
+        let row = Row::of(group, noise);
+        let of = |policy: &str| groups.iter().find(|other| is_beside(other[0], group[0], policy));
+        let aa_spread_p95 = groups
+            .iter()
+            .filter(|other| is_beside(other[0], group[0], &other[0].policy))
+            .find_map(|other| chance(other, of(&again(&other[0].policy))?));
+        let gain_p95 = of("rss").and_then(|rss| ratio(rss, group)).map(|gain| gain.value);
+        let gain_shown = gain_p95
+            .zip(aa_spread_p95)
+            .map(|(gain, chance)| gain > chance || gain.recip() > chance);
+        let (aa_spread_p95, gain_p95) = (aa_spread_p95.map(rounded), gain_p95.map(rounded));
+        Row { aa_spread_p95, gain_p95, gain_shown, ..row }
+    };
+    groups.iter().map(row).collect()
+}
+
+/// Whether a run is one of `policy` under what is otherwise the same.
+fn is_beside(run: &Run, other: &Run, policy: &str) -> bool {
+    run.policy == policy
+        && (&run.scenario, run.lanes, run.simulated)
+            == (&other.scenario, other.lanes, other.simulated)
+        && run.load.to_bits() == other.load.to_bits()
+}
+
+/// The factor by which p95 of some runs is above that of others with the same packets, pair by pair.
+fn ratio(runs: &[&Run], others: &[&Run]) -> Option<Median> {
+    let pair = |run: &&Run| {
+        let other = others.iter().find(|other| other.seed == run.seed)?;
+        Some(run.latency(0.95)? / other.latency(0.95).filter(|us| *us > 0.0)?)
+    };
+    let ratios: Vec<f64> = runs.iter().filter_map(pair).collect();
+    (!ratios.is_empty()).then(|| Median::of(ratios))
+}
+
+/// By what factor runs of one policy differ.
+fn chance(runs: &[&Run], again: &[&Run]) -> Option<f64> {
+    let Median { low, high, .. } = ratio(runs, again)?;
+    Some(high.max(low.recip()).max(1.0))
 }
 
 impl Row {
@@ -133,6 +189,11 @@ impl Row {
             spread: median(&|run| run.spread).map(|median| rounded(median.value)),
             busiest_share: rounded(busiest),
             capacity_exceeded: busiest > 1.0 + CAPACITY_TOLERANCE,
+            aa_spread_p95: None,
+            gain_p95: None,
+            gain_shown: None,
+            run_delay_ms: median(&|run| run.run_delay_ms).map(|median| rounded(median.value)),
+            steal_ms: median(&|run| run.steal_ms).map(|median| rounded(median.value)),
             migrations: sum(|run| run.migrations),
             active: rounded(mean(&|run| run.active)),
             delivered_pps: mean(&|run| run.delivered as f64 / run.seconds).round(),
@@ -188,6 +249,29 @@ mod tests {
         assert_eq!(rows[0].p95_span, Some(Span { low: 1.0, high: 6.0 }));
         assert_eq!((rows[0].dropped, rows[0].drop_share), (21, 21.0 / 600.0));
         assert_eq!(rows[0].imbalance, 1.35);
+    }
+
+    #[test]
+    fn a_gain_within_what_two_runs_of_one_policy_differ_by_is_not_shown() {
+        let mut runs = Vec::new();
+        for (seed, chance) in (1..=6).zip([1.0, 1.2, 0.7, 1.1, 1.0, 1.6]) {
+            runs.push(run("rss", 0.9, seed, 1_000.0));
+            runs.push(run("rss-again", 0.9, seed, 1_000.0 / chance));
+            runs.push(run("rsspp", 0.9, seed, 100.0));
+            runs.push(run("local-search", 0.9, seed, 800.0));
+            runs.push(run("traffic-class", 0.9, seed, 2_000.0));
+            runs.push(run("rsspp", 0.8, seed, 100.0));
+        }
+        let rows = rows(&runs, None);
+        let said: Vec<_> =
+            rows.iter().map(|row| (row.aa_spread_p95, row.gain_p95, row.gain_shown)).collect();
+        // The interval of six pairs is from 0.7 to 1.6.
+        let chance = Some(1.6);
+        assert_eq!(said[0], (chance, Some(1.0), Some(false)));
+        assert_eq!(said[2], (chance, Some(10.0), Some(true)));
+        assert_eq!(said[3], (chance, Some(1.25), Some(false)));
+        assert_eq!(said[4], (chance, Some(0.5), Some(true)));
+        assert_eq!(said[5], (None, None, None), "nothing stands beside it at this load");
     }
 
     #[test]

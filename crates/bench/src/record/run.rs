@@ -52,6 +52,13 @@ pub struct Run {
     pub migrations: u64,
     /// Lanes that owned shards, on average over time.
     pub active: f64,
+    /// How long the threads of the process were ready and had no core, in milliseconds, all of them together; `null`
+    /// for simulated runs and in files of older builds.
+    #[serde(default)]
+    pub run_delay_ms: Option<f64>,
+    /// How long the hypervisor ran something else in place of a core, in milliseconds, all cores together.
+    #[serde(default)]
+    pub steal_ms: Option<f64>,
     /// Plans, where there was a controller.
     pub plans: Option<Plans>,
     /// How it went on.

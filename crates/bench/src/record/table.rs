@@ -12,7 +12,7 @@ impl Table {
     /// The heading.
     pub fn heading() -> String {
         format!(
-            "{:<14} {:>5} {:>5} {:>10} {:>10} {:>23} {:>10} {:>9} {:>9} {:>6} {:>6} {:>5} {:>9}",
+            "{:<14} {:>5} {:>5} {:>10} {:>10} {:>23} {:>10} {:>9} {:>9} {:>6} {:>6} {:>5} {:>9} {:>10} {:>6}",
             "policy",
             "lanes",
             "load",
@@ -25,7 +25,9 @@ impl Table {
             "imbal.",
             "moves",
             "lanes",
-            "reordered"
+            "reordered",
+            "p95 gain",
+            "A/A"
         )
     }
 
@@ -40,7 +42,7 @@ impl Table {
             .p95_span
             .map_or("-".to_owned(), |span| format!("{:.1} to {:.1}", span.low, span.high));
         format!(
-            "{:<14} {:>5} {:>5.2} {:>10} {:>10} {:>23} {:>10} {:>9} {:>8.3}% {:>6.3} {:>6} {:>5.1} {:>9}",
+            "{:<14} {:>5} {:>5.2} {:>10} {:>10} {:>23} {:>10} {:>9} {:>8.3}% {:>6.3} {:>6} {:>5.1} {:>9} {:>10} {:>6}",
             row.policy,
             row.lanes,
             row.load,
@@ -54,6 +56,18 @@ impl Table {
             row.migrations,
             row.active,
             row.reordered,
+            gain(row),
+            row.aa_spread_p95.map_or("-".to_owned(), |chance| format!("{chance:.2}")),
         )
+    }
+}
+
+/// By what factor p95 is below that of static RSS, unless that may be chance.
+fn gain(row: &Row) -> String {
+    match (row.gain_p95, row.gain_shown) {
+        (Some(gain), Some(true)) => format!("{gain:.2}"),
+        (Some(_), Some(false)) => "not shown".to_owned(),
+        (Some(gain), None) => format!("{gain:.2}?"),
+        (None, _) => "-".to_owned(),
     }
 }

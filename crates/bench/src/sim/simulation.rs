@@ -9,6 +9,7 @@ use super::stretch::Stretch;
 use super::work::Work;
 use crate::plans::PlanLog;
 use crate::record::Run;
+use crate::scenario::policy_of;
 
 /// How often the mover is looked after at the end, and how long: in nanoseconds.
 const GLANCE: u64 = 100_000;
@@ -83,7 +84,7 @@ impl<W: Work> Simulation<W> {
             spread: meter.spread(),
             migrations: meter.migrations(),
             active: meter.active(),
-            plans: self.balancer.map(|(_, log)| log.summary(self.run.policy == "rsspp")),
+            plans: self.balancer.map(|(_, log)| log.summary(policy_of(&self.run.policy) == "rsspp")),
             ..self.run
         };
         Run { series: self.meter.into_series(), ..run }
