@@ -302,16 +302,17 @@ impl Simulator<'_> {
             Ok(dispatch) => Placement::Dispatch(dispatch),
             Err(_) => Placement::Table,
         };
-        let balancer = policy::with_scaling(policy_of(&case.policy), Scaling::default()).ok().map(|policy| {
-            let log = PlanLog::default();
-            let policy = Watched::new(policy, self.stopwatch.clone(), log.clone());
-            let sizes = (lanes.into(), scenario.shards);
-            let mut balancer = Balancer::new(Box::new(policy), None, sizes, Time::ZERO);
-            let max = usize::from(lanes);
-            let min = scenario.min_lanes.map_or(max, usize::from);
-            balancer.set_bounds(LaneBounds { min, max });
-            (balancer, log)
-        });
+        let balancer =
+            policy::with_scaling(policy_of(&case.policy), Scaling::default()).ok().map(|policy| {
+                let log = PlanLog::default();
+                let policy = Watched::new(policy, self.stopwatch.clone(), log.clone());
+                let sizes = (lanes.into(), scenario.shards);
+                let mut balancer = Balancer::new(Box::new(policy), None, sizes, Time::ZERO);
+                let max = usize::from(lanes);
+                let min = scenario.min_lanes.map_or(max, usize::from);
+                balancer.set_bounds(LaneBounds { min, max });
+                (balancer, log)
+            });
         let ledger = Ledger::new(start..end);
         let machine = Machine::new(size, case.work.clone(), placement, pauses, ledger);
         Simulation {

@@ -204,7 +204,8 @@ impl Bed<'_> {
         let lanes = of_shards.0;
         let min_lanes = self.scenario.min_lanes.map_or(lanes, usize::from);
         let config = BalanceConfig { min_lanes, ..BalanceConfig::default() };
-        let policy = config.policy_named(policy_of(&self.trial.policy)).expect("checked with the scenario");
+        let policy =
+            config.policy_named(policy_of(&self.trial.policy)).expect("checked with the scenario");
         let policy = Watched::new(policy, clock.clone(), log.clone());
         let view = runtime.view();
         let balancer = Balancer::new(Box::new(policy), None, of_shards, view.now());

@@ -84,7 +84,9 @@ impl<W: Work> Simulation<W> {
             spread: meter.spread(),
             migrations: meter.migrations(),
             active: meter.active(),
-            plans: self.balancer.map(|(_, log)| log.summary(policy_of(&self.run.policy) == "rsspp")),
+            plans: self
+                .balancer
+                .map(|(_, log)| log.summary(policy_of(&self.run.policy) == "rsspp")),
             ..self.run
         };
         Run { series: self.meter.into_series(), ..run }

@@ -267,3 +267,118 @@ impl Placement {
         self.first_chunk = last - 1;
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use proptest::prelude::*;
+    use rheostat_packet::{HashKind, LinkType, Mempool, MempoolConfig};
+
+    use super::*;
+    use crate::backend::sim::pumped::arrivals::Pulled;
+
+    /// Chunks of so many arrivals each, not linked yet, which arrive after these gaps.
+    fn chunks(gaps: &[u64], each: usize, held: &Arc<AtomicUsize>) -> Vec<Arc<Link>> {
+        let mut due = 0;
+        let dues: Vec<u64> = gaps
+            .iter()
+            .map(|gap| {
+                due += gap;
+                due
+            })
+            .collect();
+        let starts = dues.chunks(each).skip(1).map(|later| later[0]).chain([ALL]);
+        let chunks = dues.chunks(each).zip(starts).zip((0_u32..).step_by(each));
+        chunks
+            .map(|((dues, complete), first)| {
+                let mut chunk = Chunk::default();
+                for (due, stamp) in dues.iter().zip(first..) {
+                    chunk.push(Pulled {
+                        due: *due,
+                        timestamp: None,
+                        stamp,
+                        bytes: &[0; 60],
+                        wire_len: 60,
+                        link: LinkType::Ethernet,
+                        hash: (stamp, HashKind::Ports),
+                        bucket: (stamp % 4) as u16,
+                        is_oversize: false,
+                    });
+                }
+                Link::new(chunk, complete, held)
+            })
+            .collect()
+    }
+
+    fn taken(queue: &mut Placement, limit: usize, now: u64, pool: &mut PoolCache) -> Vec<u32> {
+        let mut packets = Vec::new();
+        queue.take(limit, (now, 0, DeviceId(0)), pool, |packet| packets.push(packet));
+        let stamps = packets.iter().map(|packet| packet.stamp()).collect();
+        packets.into_iter().for_each(|packet| pool.free(packet));
+        stamps
+    }
+
+    proptest! {
+        /// However late arrivals are drawn and in whatever pieces, and whether what waits is copied meanwhile: with the
+        /// same descriptors given back at the same times, the same packets arrive and are dropped.
+        #[test]
+        fn when_arrivals_are_drawn_makes_no_difference(
+            gaps in proptest::collection::vec(0_u64..20, 1..300),
+            each in 1_usize..20,
+            polls in proptest::collection::vec((0_u64..60, 0_usize..6, 0_usize..4, any::<bool>()), 0..80),
+            change in 0_u64..2_000,
+        ) {
+            let config = MempoolConfig { buffers: 64, data_room: 512, headroom: 0 };
+            let mut pool = PoolCache::new(Mempool::new(&config).unwrap());
+            let table: Vec<QueueId> = [0, 1, 0, 1].map(QueueId).into();
+            let other: Arc<[QueueId]> = [0, 0, 1, 0].map(QueueId).into();
+            let held = Arc::default();
+            let start = || Link::new(Chunk::default(), gaps[0], &held);
+            let new = |first: &Arc<Link>| {
+                let mut queue = Placement::new(QueueId(0), 4, &table, first.clone());
+                queue.rewrite(Some(change), &other);
+                queue
+            };
+
+            let links = chunks(&gaps, each, &held);
+            let mut tail = start();
+            let mut late = new(&tail);
+            let mut left = links.iter();
+            let (mut now, mut dropped) = (0, 0);
+            let mut seen = Vec::new();
+            for (gap, limit, drawn, copies) in polls {
+                now += gap;
+                for link in left.by_ref().take(drawn) {
+                    tail.append(link.clone());
+                    tail = link.clone();
+                }
+                dropped += late.place(now + 1, 0).dropped;
+                if copies {
+                    late.compact();
+                }
+                seen.push((now, taken(&mut late, limit, now, &mut pool)));
+            }
+            for link in left {
+                tail.append(link.clone());
+                tail = link.clone();
+            }
+            dropped += late.place(ALL, 0).dropped;
+
+            let first = start();
+            let whole = chunks(&gaps, gaps.len(), &held);
+            first.append(whole[0].clone());
+            let mut in_time = new(&first);
+            let mut dropped_in_time = 0;
+            for (now, stamps) in seen {
+                dropped_in_time += in_time.place(now + 1, 0).dropped;
+                prop_assert_eq!(taken(&mut in_time, stamps.len(), now, &mut pool), stamps);
+            }
+            dropped_in_time += in_time.place(ALL, 0).dropped;
+            prop_assert_eq!(dropped, dropped_in_time);
+            prop_assert_eq!(taken(&mut late, 9, ALL, &mut pool), taken(&mut in_time, 9, ALL, &mut pool));
+            drop((late, in_time, links, whole, tail, first));
+            prop_assert_eq!(held.load(std::sync::atomic::Ordering::Relaxed), 0);
+        }
+    }
+}
