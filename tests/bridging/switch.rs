@@ -12,8 +12,8 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    Figures, LaneSample, LoadReporting, Polling, QueueMap, Routes, RuntimeConfig, TimeSource, Unusual,
-    Violation,
+    Figures, LaneSample, LoadReporting, Polling, QueueMap, Routes, RuntimeConfig, TimeSource,
+    Unusual, Violation,
 };
 use rheostat_state::txn::Objects;
 use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};

@@ -166,6 +166,8 @@ impl Spec {
         };
         let size = match size {
             FrameSize::Smallest => "64",
+            FrameSize::Tagged => "vlan",
+            FrameSize::Ipv6 => "ipv6",
             FrameSize::Mix => "mix",
         };
         let options = [

@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_sleep_and_a_spin_take_at_least_what_was_asked() {
         let clock = Clock::new();
-        let sleeper = Sleeper::new(clock.clone());
+        let sleeper = Sleeper::new(clock);
         assert_eq!(sleeper.slack(), Ok(()));
         for time in [Duration::ZERO, Duration::from_micros(1), Duration::from_micros(300)] {
             for wait in [Sleeper::sleep, Sleeper::spin] {
