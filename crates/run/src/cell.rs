@@ -16,13 +16,17 @@ pub(crate) type LaneCells = Vec<TryLock<LaneCell>>;
 /// A lane behind its lock.
 pub(crate) struct LaneCell {
     pub(crate) lane: Lane,
-    /// When the lock was last released, and what decides about vacations; none before the first visit.
+    /// None before the first visit.
     shared: Option<Shared>,
 }
 
-struct Shared {
-    released: Time,
-    policy: LanePolicy,
+/// What workers that share a lane agree on.
+pub(crate) struct Shared {
+    /// When the lock was last released.
+    pub(crate) released: Time,
+    /// Whether the lane was left alone since, with nothing in it.
+    pub(crate) is_vacation: bool,
+    pub(crate) policy: LanePolicy,
 }
 
 impl LaneCell {
@@ -31,18 +35,19 @@ impl LaneCell {
         LaneCell { lane, shared: None }
     }
 
-    /// What decides about vacations, and when the last visit ended: now, when this is the first, of `workers` workers
-    /// for `lanes` lanes that go by `settings`.
-    pub(crate) fn policy(
+    /// What workers that share the lane agree on. At the first visit, which is at `now`: of `workers` workers for `lanes`
+    /// lanes that go by `settings`.
+    pub(crate) fn shared(
         &mut self,
         settings: &MetronomeSettings,
         (workers, lanes): (usize, usize),
         profile: &Arc<SleepProfile>,
         now: Time,
-    ) -> (&mut LanePolicy, &mut Time) {
-        let first =
-            || Shared { released: now, policy: settings.lane(workers, lanes, profile, now) };
-        let Shared { released, policy } = self.shared.get_or_insert_with(first);
-        (policy, released)
+    ) -> &mut Shared {
+        self.shared.get_or_insert_with(|| Shared {
+            released: now,
+            is_vacation: false,
+            policy: settings.lane(workers, lanes, profile, now),
+        })
     }
 }

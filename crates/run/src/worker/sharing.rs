@@ -40,6 +40,9 @@ const SEED: u64 = 0x6d65_7472_6f6e_6f6d;
 /// Pieces of the calibration: lanes are polled about once in a millisecond meanwhile.
 const PIECES: usize = 20;
 
+/// How long the calibration takes at most, but for its first piece: beside other programs each sleep may take milliseconds.
+const CALIBRATION: Duration = Duration::from_millis(100);
+
 /// Sleeps of one duration that were measured in two pieces.
 fn joined((first, second): (&SleepPoint, &SleepPoint)) -> Option<SleepPoint> {
     let taken = first.taken().iter().chain(second.taken()).copied().collect();
@@ -108,10 +111,12 @@ impl<'a> SharingWorker<'a> {
         Metronome::new(settings, profile, worker.index, worker.crew.len(), SEED)
     }
 
-    /// Finds out how long sleeps of this thread take: some 25 ms, in pieces, between which its lanes are polled.
+    /// Finds out how long sleeps of this thread take: some 30 ms where nothing disturbs, in pieces, between which its lanes
+    /// are polled.
     fn calibrate(&mut self) {
         let (lanes, workers) = (self.worker.lanes.len(), self.worker.crew.len());
         let mut points: Vec<SleepPoint> = Vec::new();
+        let end = self.worker.clock.now() + CALIBRATION;
         for _ in 0..PIECES {
             let piece = calibrate(&self.sleeper, &self.worker.clock, SAMPLES_AT_START / PIECES);
             points = match points.is_empty() {
@@ -124,7 +129,7 @@ impl<'a> SharingWorker<'a> {
                     self.drain(&mut cell, start, MOST);
                 }
             }
-            if self.stops() {
+            if self.stops() || self.worker.clock.now() > end {
                 break;
             }
         }
@@ -226,13 +231,14 @@ impl<'a> SharingWorker<'a> {
         let budget = self.metronome.budget().unwrap_or(MOST).min(MOST);
         let (packets, drained, now) = self.drain(cell, start, budget);
         let crew = (self.worker.crew.len(), self.active.max(1));
-        let (policy, released) = cell.policy(&self.settings, crew, &self.profile, start);
-        let vacation = start.since(*released);
-        let is_timed = policy.mode() == Mode::Metronome && *released < start;
+        let shared = cell.shared(&self.settings, crew, &self.profile, start);
+        let (policy, vacation) = (&mut shared.policy, start.since(shared.released));
+        // Of a lane that was given back with packets in it, it was no vacation.
+        let is_timed = policy.mode() == Mode::Metronome && shared.is_vacation;
         let busy = now.since(start);
         let visit = Visit { now, vacation, busy, packets: packets as u64, drained };
         let nap = self.metronome.won(policy, visit);
-        *released = now;
+        (shared.released, shared.is_vacation) = (now, drained);
         self.board.note_visit(lane, policy, is_timed.then_some(vacation), now);
         self.board.set_parked(lane, cell.lane.is_parked());
         self.won = true;
