@@ -6,7 +6,7 @@ use loom::thread;
 use rheostat_base::ShardId;
 use rheostat_base::sync::Arc;
 
-use super::line::{LaneWaker, Lost, MemberState, line};
+use super::line::{Lost, MemberState, WakerSlot, line};
 use super::order::Order;
 
 const SHARD: ShardId = ShardId(0);
@@ -19,7 +19,7 @@ fn tasks_are_answered_once_though_the_member_ends() {
     loom::model(|| {
         let state = Arc::new(MemberState::new(None));
         let (mut front, mut back) =
-            line::<Box<u32>, Box<u32>>(2, state.clone(), LaneWaker::default());
+            line::<Box<u32>, Box<u32>>(2, state.clone(), WakerSlot::default());
         let member = thread::spawn(move || {
             let mut done = 0;
             while done < 2 {
