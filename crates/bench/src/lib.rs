@@ -30,6 +30,7 @@ pub mod sharing;
 pub mod sim;
 pub mod throughput;
 pub mod txn;
+pub mod vacation;
 mod witness;
 
 pub use error::BenchError;

@@ -262,6 +262,7 @@ fn polling(config: &Config) -> Polling {
         _ if config.devices.iter().all(waits_for_lanes) => Polling::Interrupt(Duration::ZERO),
         PollingConfig::Busy => Polling::Busy,
         PollingConfig::Interrupt { spin } => Polling::Interrupt(spin),
+        PollingConfig::StepSleep { max } => Polling::StepSleep(max),
         PollingConfig::Metronome(settings) => Polling::Metronome(settings),
     }
 }

@@ -16,10 +16,12 @@ use machine::ThisMachine;
   rheo doctor eth1 eth2
   rheo doctor --probe veth1
   rheo doctor --json | jq '.findings[] | select(.level != \"ok\")'
+  rheo doctor --json | jq '.sleep[] | {priority, shortest_us, targets}'
 
 Each line is ok, a warning (something works less well than it could) or a LACK (something does not work), with
 what it means for rheostat and the command that mends it. Without interfaces, all but the loopback are looked
-at. Nothing is changed, unless --probe is given: then a program that lets every packet pass is attached to each
+at. Sleeps of microseconds, which polling by `metronome` needs, are measured for a second: what they take and cost, with
+the priority that the process has and under SCHED_FIFO where it may. Nothing is changed, unless --probe is given: then a program that lets every packet pass is attached to each
 interface for a moment, which some drivers answer by resetting the link. The exit status is 0 if nothing
 lacks, 1 if something does.")]
 pub(crate) struct Args {

@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::privileges::{self, Identity};
 use rheostat_control::config::FunctionConfig;
 use rheostat_control::{Balance, Balancer, Balancing, Config, DeviceOverride, Overrides};
+use rheostat_io::scheduling::{Priority, RaisedPriority};
 use rheostat_observe::{
     HealthLines, IncompleteFile, LinkLine, LiveLine, LogError, LogWriter, OutputFiles, PortLine,
     Summary,
@@ -41,6 +42,7 @@ const LINK_LOST: u8 = 3;
   rheo run configs/demo.toml
   rheo run configs/firewall.toml --input in.pcap --output out.pcap
   rheo run configs/firewall-two-ports.toml --device lan=pcap:lan.pcap --device wan=pcap:wan.pcap
+  rheo run configs/demo.toml --polling metronome
   rheo run configs/demo.toml --control /run/rheo/demo.sock
   rheo run configs/demo.toml --polling metronome --workers 3 --lanes 2
 
@@ -84,8 +86,8 @@ pub(crate) struct OverrideArgs {
     /// traffic-class.
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
-    /// What workers do that find no packets: busy, interrupt or metronome (sleep between polls, for a CPU time in
-    /// proportion to the load).
+    /// What workers without packets do: busy (poll on), metronome (sleep between polls, for a target), interrupt
+    /// (block until a packet comes) or step-sleep (sleep longer and longer, to compare with).
     #[arg(long, value_name = "NAME")]
     pub(crate) polling: Option<String>,
     /// How many workers; more than cores share these in turn.
@@ -192,6 +194,17 @@ pub(crate) fn carry_out(
     Run { config, watch, identity, sample, files }.carry_out(chain)
 }
 
+/// Raises the priority of this thread, which workers inherit. Where the process may not, they work all the same.
+fn raise(priority: Priority) -> Option<RaisedPriority> {
+    match RaisedPriority::new(priority) {
+        Ok(raised) => Some(raised),
+        Err(refused) => {
+            err!("warning: {refused}; workers keep the priority of the process");
+            None
+        }
+    }
+}
+
 /// A run before its devices are open.
 struct Run {
     config: Config,
@@ -226,6 +239,7 @@ impl Run {
         }
         let mtus = mtu::Devices::of(&self.config);
         let named = named_files(&self.config);
+        let priority = self.config.workers.priority;
         let mut assembly = Assembly::new(self.config, &chain)?;
         let network = assembly.network();
         let writers = assembly.writers();
@@ -240,9 +254,12 @@ impl Run {
         let links = Links::start(assembly.take_watched(), assembly.network())?;
         let board = links.board();
         // Devices are open; whatever is started from here on inherits what is left: nothing.
+        let raised = priority.and_then(raise);
         privileges::give_up()?;
         privileges::check_all_threads(links.keeper())?;
         let run = assembly.start(&chain)?;
+        // Workers have inherited it.
+        drop(raised);
         let instance = Instance {
             view: run.view(),
             interrupted: self.watch.interrupted.clone(),

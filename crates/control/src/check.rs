@@ -9,9 +9,10 @@ mod shadow;
 
 use std::path::Path;
 
+use rheostat_io::scheduling::Priority;
 use rheostat_steer::Orientation;
 
-use crate::config::{Config, DeviceConfig, FunctionConfig};
+use crate::config::{Config, DeviceConfig, FunctionConfig, PollingConfig};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::machine::Machine;
@@ -39,6 +40,7 @@ pub(crate) fn across_tables(
         network::check(config, findings);
     }
     shards(config, findings);
+    priority(config, findings);
     shadow::check(config, findings);
     machine::check(config, machine, findings);
 }
@@ -90,6 +92,23 @@ fn sides(devices: &[DeviceConfig], findings: &mut Findings) {
         "have one device with `side = \"inside\"` and one with `side = \"outside\"`, or one alone \
          with `inside = [prefixes]`",
     ));
+}
+
+/// Real-time threads that never sleep: the kernel stops them now and then, for everybody else's sake.
+fn priority(config: &Config, findings: &mut Findings) {
+    if !matches!(config.workers.priority, Some(Priority::Fifo(_)))
+        || config.polling != PollingConfig::Busy
+        || !findings.clean("polling")
+    {
+        return;
+    }
+    const KEY: &str = "workers.priority";
+    let message =
+        "workers under SCHED_FIFO that poll without sleep are stopped for 50 ms of each second";
+    let finding = Finding::warning(KEY, message)
+        .at(findings.place(KEY), "by the kernel (sysctl kernel.sched_rt_runtime_us)")
+        .help("write `[polling] policy = \"metronome\"` or \"interrupt\", or `priority = \"nice:-20\"`");
+    findings.push(finding);
 }
 
 fn shards(config: &Config, findings: &mut Findings) {

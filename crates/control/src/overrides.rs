@@ -30,7 +30,8 @@ pub struct Overrides {
     pub output: Option<PathBuf>,
     /// `--policy NAME`: this policy moves shards.
     pub policy: Option<String>,
-    /// `--polling NAME`: this policy says what idle workers do.
+    /// `--polling NAME`: workers poll by this policy, with the settings of the file if it names the same one, and
+    /// otherwise with those it has by default.
     pub polling: Option<String>,
     /// `--workers N`.
     pub workers: Option<u16>,
@@ -184,12 +185,18 @@ impl Overrides {
         }
         if let Some(name) = &self.polling {
             findings.forget_place("polling.policy");
-            if !config.polling.switch_to(name) {
-                let message = format!("--polling `{name}` is no policy of polling");
-                let meant = nearest(name, PollingConfig::names())
-                    .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
-                let help = format!("{meant}write {}", one_of(PollingConfig::names()));
-                findings.push(Finding::mistake("--polling", message).help(help));
+            match PollingConfig::named(name) {
+                Some(polling) if polling.name() != config.polling.name() => {
+                    config.polling = polling;
+                }
+                Some(_) => {}
+                None => {
+                    let message = format!("--polling `{name}` is no polling policy");
+                    let meant = nearest(name, PollingConfig::names())
+                        .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
+                    let help = format!("{meant}write {}", one_of(PollingConfig::names()));
+                    findings.push(Finding::mistake("--polling", message).help(help));
+                }
             }
         }
         if let Some(workers) = self.workers {

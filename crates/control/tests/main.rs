@@ -7,4 +7,5 @@ mod kernel_routes;
 mod machine;
 mod mistakes;
 mod overrides;
+mod polling;
 mod warnings;

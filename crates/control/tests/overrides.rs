@@ -219,18 +219,34 @@ fn a_policy_on_the_command_line_takes_the_place_of_the_files() {
 }
 
 #[test]
-fn a_policy_of_polling_on_the_command_line_keeps_the_settings_of_the_same_one() {
-    let text = format!("{ONE}\n[polling]\npolicy = \"metronome\"\ntarget_vacation = \"50us\"\n");
-    let with = |polling: &str, workers| {
-        let flags = Overrides { polling: Some(polling.into()), workers, ..Overrides::default() };
-        Config::parse_with(&text, "one.toml", &flags)
+fn a_polling_policy_on_the_command_line_takes_the_place_of_the_files() {
+    let text = format!("{ONE}\n[polling]\npolicy = \"interrupt\"\nspin = \"7us\"\n");
+    let polling = |name: &str| {
+        let flags = Overrides { polling: Some(name.into()), ..Overrides::default() };
+        Config::parse_with(&text, "one.toml", &flags).map(|(config, _)| config.polling)
     };
-    let (same, _) = with("metronome", Some(3)).unwrap();
-    let words = same.to_string();
-    assert!(words.contains("3 workers, polling metronome, vacations of 50us"), "{words}");
-    let (other, _) = with("busy", None).unwrap();
-    assert_eq!(other.polling, PollingConfig::Busy);
-    let refused = with("metronom", Some(129)).unwrap_err().render(false);
-    assert!(refused.contains("--polling") && refused.contains("`metronome`"), "{refused}");
+    let metronome = polling("metronome").unwrap();
+    assert_eq!(metronome, PollingConfig::named("metronome").unwrap());
+    assert_eq!(polling("step-sleep").unwrap().name(), "step-sleep");
+    assert_eq!(polling("busy").unwrap(), PollingConfig::Busy);
+    // The same policy keeps the file's settings.
+    let spin = Duration::from_micros(7);
+    assert_eq!(polling("interrupt").unwrap(), PollingConfig::Interrupt { spin });
+    let refused = polling("metronom").unwrap_err().render(false);
+    assert!(
+        refused.contains("--polling") && refused.contains("did you mean `metronome`"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn so_many_workers_on_the_command_line_take_the_place_of_the_files() {
+    let with = |workers| {
+        let flags = Overrides { workers: Some(workers), ..Overrides::default() };
+        Config::parse_with(ONE, "one.toml", &flags)
+    };
+    let (config, _) = with(3).unwrap();
+    assert!(config.to_string().contains("3 workers"), "{config}");
+    let refused = with(129).unwrap_err().render(false);
     assert!(refused.contains("--workers 129 is out of range"), "{refused}");
 }

@@ -123,3 +123,18 @@ fn a_burst_that_usual_packets_do_not_fit_is_mentioned() {
         ]
     );
 }
+
+#[test]
+fn workers_of_a_real_time_class_that_never_sleep_are_stopped_by_the_kernel() {
+    let of = |text: &str| {
+        let report = warnings(text);
+        report.findings().iter().map(|finding| finding.message().to_owned()).collect::<Vec<_>>()
+    };
+    let busy = of("[workers]\npriority = \"fifo:10\"\n");
+    assert_eq!(busy.len(), 1);
+    assert!(busy[0].contains("stopped for 50 ms of each second"), "{busy:?}");
+    assert!(of("[workers]\npriority = \"nice:-20\"\n").is_empty());
+    assert!(
+        of("[workers]\npriority = \"fifo:10\"\n[polling]\npolicy = \"interrupt\"\n").is_empty()
+    );
+}

@@ -9,6 +9,7 @@ pub mod interface_link;
 pub mod layer;
 #[cfg(not(any(loom, shuttle)))]
 pub mod link_events;
+pub mod scheduling;
 pub mod segmentation;
 pub mod settlement;
 pub mod sink;

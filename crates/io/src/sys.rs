@@ -18,6 +18,8 @@ pub(crate) mod packet_socket;
 pub(crate) mod pause;
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) mod ring_mapping;
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) mod scheduling;
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) mod seccomp;
 #[cfg(not(any(loom, shuttle)))]

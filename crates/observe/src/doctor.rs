@@ -8,11 +8,14 @@ mod machine;
 mod memory;
 mod privileges;
 mod processors;
+mod sleeps;
 
 use std::fmt;
 
 use rheostat_io::{Channels, Rings, Spreading, XdpFeatures};
 use serde::Serialize;
+
+pub use sleeps::{SleepFacts, SleepReport, SleepRow, TargetRow};
 
 /// A machine, as far as it is looked at.
 pub trait Machine {
@@ -28,6 +31,9 @@ pub trait Machine {
 
     /// What the driver of an interface says of it.
     fn interface(&self, name: &str) -> InterfaceFacts;
+
+    /// What sleeps of microseconds take, if that can be measured.
+    fn sleeps(&self) -> Option<SleepFacts>;
 }
 
 /// What the driver of an interface, and the kernel, say of it. `None` where they do not say.
@@ -82,10 +88,13 @@ pub struct Finding {
 }
 
 /// All that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// In the order of the checks.
     pub findings: Vec<Finding>,
+    /// Sleeps by priority, where they were measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sleep: Vec<SleepReport>,
 }
 
 impl Diagnosis {
@@ -102,6 +111,8 @@ pub fn examine(machine: &dyn Machine, interfaces: &[String]) -> Diagnosis {
     privileges::examine(machine, &mut findings);
     memory::examine(machine, &mut findings);
     processors::examine(machine, &mut findings);
+    let facts = machine.sleeps();
+    sleeps::examine(machine, facts.as_ref(), &mut findings);
     let mut interfaces = interfaces.to_vec();
     if interfaces.is_empty() {
         interfaces = machine.list("/sys/class/net");
@@ -112,7 +123,8 @@ pub fn examine(machine: &dyn Machine, interfaces: &[String]) -> Diagnosis {
     for name in interfaces {
         interface::examine(machine, &name, &mut findings);
     }
-    Diagnosis { findings }
+    let sleep = facts.as_ref().map_or_else(Vec::new, sleeps::report);
+    Diagnosis { findings, sleep }
 }
 
 /// The offloads of an interface, or of the other end of its veth pair, by which packets of TCP are lost.

@@ -3,9 +3,11 @@
 mod busy;
 mod interrupt;
 pub mod metronome;
+mod step_sleep;
 
 pub use busy::Busy;
 pub use interrupt::Interrupt;
+pub use step_sleep::StepSleep;
 
 use std::time::Duration;
 

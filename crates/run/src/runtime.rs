@@ -32,7 +32,7 @@ use crate::lane::{Lane, LaneConfig, LaneTimes, TimeSource, Unusual};
 use crate::load::LoadReporting;
 use crate::migrate::{Move, MoveError, Mover};
 use crate::poll::metronome::{Binding, MetronomeSettings, Mode};
-use crate::poll::{Busy, Interrupt, PollPolicy};
+use crate::poll::{Busy, Interrupt, PollPolicy, StepSleep};
 use crate::polling::PollingBoard;
 use crate::queue_map::QueueMap;
 use crate::service::Service;
@@ -81,6 +81,8 @@ pub enum Polling {
     /// Sleeps between polls, for a CPU time in proportion to the load; any worker may run any lane, and all workers work
     /// whether they are more or fewer than the lanes.
     Metronome(MetronomeSettings),
+    /// Sleeps a microsecond longer after each round of few packets, up to this ([`StepSleep`]).
+    StepSleep(Duration),
 }
 
 impl Polling {
@@ -90,13 +92,14 @@ impl Polling {
             Polling::Busy => "busy",
             Polling::Interrupt(_) => "interrupt",
             Polling::Metronome(_) => "metronome",
+            Polling::StepSleep(_) => "step-sleep",
         }
     }
 
     /// The mode that lanes are in at the start.
     fn mode(self) -> Mode {
         match self {
-            Polling::Busy => Mode::Busy,
+            Polling::Busy | Polling::StepSleep(_) => Mode::Busy,
             Polling::Interrupt(_) => Mode::Interrupt,
             Polling::Metronome(_) => Mode::Metronome,
         }
@@ -109,6 +112,7 @@ impl Polling {
             _ if bound.is_empty() => return None,
             Polling::Busy => Box::new(Busy::new(bound.len())),
             Polling::Interrupt(spin) => Box::new(Interrupt::new(bound.len(), spin)),
+            Polling::StepSleep(most) => Box::new(StepSleep::new(bound.len(), most)),
         };
         Some(Shift::Bound(bound, policy))
     }
@@ -116,7 +120,7 @@ impl Polling {
     /// The workers of a run by this policy, as others see them.
     fn crew(self, workers: usize, lanes: usize) -> io::Result<Arc<Crew>> {
         match self {
-            Polling::Busy | Polling::Interrupt(_) => Crew::bound(workers),
+            Polling::Busy | Polling::Interrupt(_) | Polling::StepSleep(_) => Crew::bound(workers),
             Polling::Metronome(settings) => {
                 Crew::shared(workers, lanes, settings.binding == Binding::Random)
             }

@@ -144,7 +144,11 @@ impl Config {
         if let Some(count) = self.workers.count {
             write!(f, ", {count} workers")?;
         }
-        writeln!(f, ", polling {}", self.polling)?;
+        write!(f, ", polling {}", self.polling)?;
+        if let Some(priority) = self.workers.priority {
+            write!(f, ", priority {priority}")?;
+        }
+        writeln!(f)?;
         match self.workers.lanes {
             Some(lanes) => write!(f, "lanes     {lanes}")?,
             None => write!(f, "lanes     one per worker")?,

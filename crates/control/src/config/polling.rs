@@ -1,17 +1,19 @@
 //! `[polling]`: what a worker does when its lanes have no packets.
 
-mod metronome;
-
 use std::fmt;
 use std::time::Duration;
 
-use rheostat_run::poll::metronome::MetronomeSettings;
+use rheostat_base::unit;
+use rheostat_run::poll::metronome::{
+    Binding, Goal, LatencyGoal, LatencyOf, MetronomeSettings, ModeRules, Timeouts,
+};
 
+use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::quantity::Span;
-use crate::reader::Table;
-use crate::reader::convert::choice;
-use crate::reader::convert::number::duration;
+use crate::reader::convert::number::{duration, integer, number};
+use crate::reader::convert::{boolean, choice};
+use crate::reader::{Table, Value};
 
 /// What an idle worker does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -24,8 +26,13 @@ pub enum PollingConfig {
         /// How long it polls on before it does.
         spin: Duration,
     },
-    /// Sleeps between polls, for a CPU time in proportion to the load; workers share lanes.
+    /// Sleeps between polls, for a target: CPU time in proportion to the load.
     Metronome(MetronomeSettings),
+    /// Sleeps a microsecond longer after each poll of few packets: without a target, to compare with.
+    StepSleep {
+        /// The longest sleep.
+        max: Duration,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,58 +40,123 @@ enum PolicyName {
     Busy,
     Interrupt,
     Metronome,
+    StepSleep,
 }
 
-/// The policies by their names.
-const POLICIES: [(&str, PolicyName); 3] = [
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TimeoutsName {
+    Adaptive,
+    Formula,
+    Equal,
+}
+
+/// The policies by name.
+const POLICIES: [(&str, PolicyName); 4] = [
     ("busy", PolicyName::Busy),
     ("interrupt", PolicyName::Interrupt),
     ("metronome", PolicyName::Metronome),
+    ("step-sleep", PolicyName::StepSleep),
 ];
 
 /// A few times what it takes to wake a worker.
 const SPIN: Duration = Duration::from_micros(20);
+/// The longest sleep of `step-sleep`, as its users set it.
+const MAX_SLEEP: Duration = Duration::from_micros(100);
+
+/// The keys of each policy alone.
+const INTERRUPT_KEYS: [&str; 1] = ["spin"];
+const STEP_KEYS: [&str; 1] = ["max_sleep"];
+const METRONOME_KEYS: [&str; 9] = [
+    "target_vacation",
+    "target_latency",
+    "percentile",
+    "binding",
+    "timeouts",
+    "long_timeout",
+    "idle_after",
+    "busy_when_late",
+    "budget",
+];
+
+const US: fn(u64) -> Duration = Duration::from_micros;
 
 impl fmt::Display for PollingConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PollingConfig::Busy => f.write_str("busy"),
             PollingConfig::Interrupt { spin } => write!(f, "interrupt after {}", Span(*spin)),
-            PollingConfig::Metronome(settings) => metronome::describe(settings, f),
+            PollingConfig::StepSleep { max } => write!(f, "step-sleep up to {}", Span(*max)),
+            PollingConfig::Metronome(settings) => {
+                match settings.goal {
+                    Goal::Vacation(target) => {
+                        write!(f, "metronome for a vacation of {}", Span(target))?;
+                    }
+                    Goal::Latency(LatencyGoal { limit, of: LatencyOf::Mean }) => {
+                        write!(f, "metronome for a mean latency of {}", Span(limit))?;
+                    }
+                    Goal::Latency(LatencyGoal { limit, of: LatencyOf::Share(share) }) => {
+                        // The percentile was written with few digits.
+                        let percentile = (share * 1e6).round() / 1e4;
+                        write!(f, "metronome for {percentile} % within {}", Span(limit))?;
+                    }
+                }
+                if settings.binding == Binding::Static {
+                    f.write_str(", workers bound to lanes")?;
+                }
+                match settings.rules.idle_after {
+                    Some(after) => write!(f, ", interrupt when idle for {}", Span(after)),
+                    None => Ok(()),
+                }
+            }
         }
     }
 }
 
 impl PollingConfig {
-    /// The names of the policies.
+    /// The names of the policies, as `[polling] policy` and `--polling` take them.
     pub fn names() -> impl Iterator<Item = &'static str> + Clone {
         POLICIES.iter().map(|(name, _)| *name)
     }
 
-    /// This policy with its default settings, if the present one is another.
-    pub(crate) fn switch_to(&mut self, name: &str) -> bool {
-        let Some((_, policy)) = POLICIES.iter().find(|(known, _)| *known == name) else {
-            return false;
-        };
-        *self = match (*self, policy) {
-            (same @ PollingConfig::Busy, PolicyName::Busy)
-            | (same @ PollingConfig::Interrupt { .. }, PolicyName::Interrupt)
-            | (same @ PollingConfig::Metronome(_), PolicyName::Metronome) => same,
-            (_, PolicyName::Busy) => PollingConfig::Busy,
-            (_, PolicyName::Interrupt) => PollingConfig::Interrupt { spin: SPIN },
-            (_, PolicyName::Metronome) => PollingConfig::Metronome(MetronomeSettings::default()),
-        };
-        true
+    /// The policy's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            PollingConfig::Busy => "busy",
+            PollingConfig::Interrupt { .. } => "interrupt",
+            PollingConfig::Metronome(_) => "metronome",
+            PollingConfig::StepSleep { .. } => "step-sleep",
+        }
+    }
+
+    /// The policy of this name with its defaults.
+    pub fn named(name: &str) -> Option<PollingConfig> {
+        let (_, policy) = POLICIES.iter().find(|(known, _)| *known == name)?;
+        Some(match policy {
+            PolicyName::Busy => PollingConfig::Busy,
+            PolicyName::Interrupt => PollingConfig::Interrupt { spin: SPIN },
+            PolicyName::Metronome => PollingConfig::Metronome(MetronomeSettings::default()),
+            PolicyName::StepSleep => PollingConfig::StepSleep { max: MAX_SLEEP },
+        })
     }
 
     pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> PollingConfig {
         let policy = table.read("policy", findings, choice(&POLICIES));
+        if policy.is_none() && table.has("policy") {
+            // Whose keys they are is not known.
+            for keys in [&INTERRUPT_KEYS[..], &METRONOME_KEYS, &STEP_KEYS] {
+                table.ignore(keys);
+            }
+            return PollingConfig::Busy;
+        }
         let policy = policy.unwrap_or(PolicyName::Busy);
         if !matches!(policy, PolicyName::Interrupt) {
-            table.refuse(&["spin"], "policy = \"interrupt\"", findings);
+            table.refuse(&INTERRUPT_KEYS, "policy = \"interrupt\"", findings);
         }
         if !matches!(policy, PolicyName::Metronome) {
-            table.refuse(&metronome::KEYS, "policy = \"metronome\"", findings);
+            table.refuse(&METRONOME_KEYS, "policy = \"metronome\"", findings);
+        }
+        if !matches!(policy, PolicyName::StepSleep) {
+            table.refuse(&STEP_KEYS, "policy = \"step-sleep\"", findings);
         }
         match policy {
             PolicyName::Busy => PollingConfig::Busy,
@@ -93,7 +165,118 @@ impl PollingConfig {
                 let spin = table.read("spin", findings, duration(span));
                 PollingConfig::Interrupt { spin: spin.unwrap_or(SPIN) }
             }
-            PolicyName::Metronome => PollingConfig::Metronome(metronome::read(table, findings)),
+            PolicyName::Metronome => PollingConfig::Metronome(metronome(table, findings)),
+            PolicyName::StepSleep => {
+                let span = US(1)..=Duration::from_millis(10);
+                let max = table.read("max_sleep", findings, duration(span));
+                PollingConfig::StepSleep { max: max.unwrap_or(MAX_SLEEP) }
+            }
+        }
+    }
+}
+
+fn metronome(table: &mut Table<'_>, findings: &mut Findings) -> MetronomeSettings {
+    let default = MetronomeSettings::default();
+    let bindings = [("random", Binding::Random), ("static", Binding::Static)];
+    let binding = table.read("binding", findings, choice(&bindings));
+    let budget = table.read("budget", findings, integer(1..=65_536));
+    let idle_after = table.read("idle_after", findings, idle_after);
+    let busy_on_miss = table.read("busy_when_late", findings, boolean);
+    let rules = ModeRules {
+        idle_after: idle_after.unwrap_or(default.rules.idle_after),
+        busy_on_miss: busy_on_miss.unwrap_or(default.rules.busy_on_miss),
+    };
+    let goal = goal(table, findings).unwrap_or(default.goal);
+    MetronomeSettings {
+        goal,
+        timeouts: timeouts(goal, table, findings),
+        binding: binding.unwrap_or(default.binding),
+        rules,
+        budget: budget.map_or(default.budget, |budget| budget as usize),
+    }
+}
+
+/// A target vacation, or a target latency with a percentile.
+fn goal(table: &mut Table<'_>, findings: &mut Findings) -> Option<Goal> {
+    let vacation =
+        table.read("target_vacation", findings, duration(US(1)..=Duration::from_millis(10)));
+    let limit =
+        table.read("target_latency", findings, duration(US(2)..=Duration::from_millis(100)));
+    if table.has("target_vacation") && table.has("target_latency") {
+        let key = table.key_of("target_latency");
+        let mistake = Finding::mistake(&key, "a target is a vacation or a latency, not both")
+            .at(findings.place(&table.key_of("target_vacation")), "a vacation")
+            .at(findings.place(&key), "a latency")
+            .help("keep `target_latency`: the vacation follows from it");
+        findings.push(mistake);
+    }
+    if !table.has("target_latency") {
+        table.refuse(&["percentile"], "target_latency = \"100us\"", findings);
+        return vacation.map(Goal::Vacation);
+    }
+    let of = table.read("percentile", findings, percentile).unwrap_or(LatencyOf::Share(0.99));
+    limit.map(|limit| Goal::Latency(LatencyGoal { limit, of }))
+}
+
+fn timeouts(goal: Goal, table: &mut Table<'_>, findings: &mut Findings) -> Timeouts {
+    let names = [
+        ("adaptive", TimeoutsName::Adaptive),
+        ("formula", TimeoutsName::Formula),
+        ("equal", TimeoutsName::Equal),
+    ];
+    let name = table.read("timeouts", findings, choice(&names)).unwrap_or(TimeoutsName::Adaptive);
+    if name == TimeoutsName::Equal {
+        table.refuse(&["long_timeout"], "timeouts = \"adaptive\"", findings);
+        return Timeouts::Equal;
+    }
+    let span = US(10)..=Duration::from_millis(100);
+    let long = table.read("long_timeout", findings, duration(span));
+    if let (Some(long), Goal::Vacation(target)) = (long, goal)
+        && long < target
+    {
+        let key = table.key_of("long_timeout");
+        let target_key = table.key_of("target_vacation");
+        let message = "a worker that lost a lane would come back before the one that has it";
+        let mistake = Finding::mistake(&key, message)
+            .at(findings.place(&target_key), format!("vacations of {}", Span(target)))
+            .at(findings.place(&key), format!("{} after a lost try", Span(long)))
+            .help(format!("write a `long_timeout` of at least {}", Span(10 * target)));
+        findings.push(mistake);
+    }
+    let long = long.unwrap_or(match goal {
+        Goal::Vacation(target) => Timeouts::LONG.max(10 * target),
+        Goal::Latency(_) => Timeouts::LONG,
+    });
+    Timeouts::Adaptive { long, follows: name == TimeoutsName::Adaptive }
+}
+
+/// A duration, or `"never"`.
+fn idle_after(value: &Value<'_>, findings: &mut Findings) -> Option<Option<Duration>> {
+    if value.text() == Some("never") {
+        return Some(None);
+    }
+    if value.text().is_some_and(|text| unit::parse_duration(text).is_err()) {
+        let message = "`idle_after` must be a duration, or \"never\"";
+        findings.push(value.mistake(message).help("write, for example, \"100ms\" or \"never\""));
+        return None;
+    }
+    let span = Duration::from_millis(1)..=Duration::from_secs(3_600);
+    duration(span)(value, findings).map(Some)
+}
+
+/// A number of percent, or `"mean"`.
+fn percentile(value: &Value<'_>, findings: &mut Findings) -> Option<LatencyOf> {
+    match value.text() {
+        Some("mean") => Some(LatencyOf::Mean),
+        Some(_) => {
+            let message = "`percentile` must be a number, or \"mean\"";
+            findings.push(value.mistake(message).help("write, for example, 99 or 99.9"));
+            None
+        }
+        None => {
+            let percent = number(50.0..=99.99)(value, findings)?;
+            // 99.9 is 0.999 to the last bit.
+            Some(LatencyOf::Share((percent * 1e4).round() / 1e6))
         }
     }
 }

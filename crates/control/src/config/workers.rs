@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use rheostat_base::CoreId;
+use rheostat_io::scheduling::Priority;
 use thiserror::Error;
 
 use crate::findings::Findings;
@@ -27,11 +28,13 @@ pub struct WorkersConfig {
     pub lanes: Option<u16>,
     /// Packets that the ring from one lane to another holds; rounded up to a power of two.
     pub handoff: usize,
+    /// The priority of the workers' threads; that of the process without it.
+    pub priority: Option<Priority>,
 }
 
 impl Default for WorkersConfig {
     fn default() -> WorkersConfig {
-        WorkersConfig { cores: None, count: None, lanes: None, handoff: 1_024 }
+        WorkersConfig { cores: None, count: None, lanes: None, handoff: 1_024, priority: None }
     }
 }
 
@@ -42,9 +45,12 @@ impl WorkersConfig {
         let count_of_workers = table.read("count", findings, integer(1..=u64::from(MAX_WORKERS)));
         let lanes = table.read("lanes", findings, integer(1..=u64::from(MAX_LANES)));
         let handoff = table.read("handoff", findings, count(64..=65_536));
+        let example = "\"fifo:10\" (SCHED_FIFO, 1 to 99) or \"nice:-20\" (-20 to 19)";
+        let priority = table.read("priority", findings, parsed(example));
         WorkersConfig {
             cores,
             count: count_of_workers.map(|workers| workers as u16),
+            priority,
             lanes: lanes.map(|lanes| lanes as u16),
             handoff: handoff.map_or(default.handoff, |capacity| capacity as usize),
         }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{InterfaceFacts, Machine};
+use super::{InterfaceFacts, Machine, SleepFacts};
 
 /// A machine without fault, unless something is changed.
 #[derive(Clone, Default)]
 pub(super) struct MadeUp {
     pub(super) files: BTreeMap<String, String>,
     pub(super) interfaces: BTreeMap<String, InterfaceFacts>,
+    pub(super) sleeps: Option<SleepFacts>,
 }
 
 impl MadeUp {
@@ -82,5 +83,8 @@ impl Machine for MadeUp {
 
     fn interface(&self, name: &str) -> InterfaceFacts {
         self.interfaces.get(name).cloned().unwrap_or_default()
+    }
+    fn sleeps(&self) -> Option<SleepFacts> {
+        self.sleeps.clone()
     }
 }

@@ -1,9 +1,13 @@
+use std::time::Duration;
+
+use rheostat_io::sleep::{SleepPoint, SleepProfile};
+
 use super::machine::MadeUp;
 use super::*;
 
 /// What is found amiss on a machine: check, level and command.
 fn amiss(machine: &MadeUp) -> Vec<(&'static str, Level, String)> {
-    let Diagnosis { findings } = examine(machine, &[]);
+    let Diagnosis { findings, .. } = examine(machine, &[]);
     let amiss = findings.into_iter().filter(|finding| finding.level != Level::Ok);
     amiss
         .map(|finding| {
@@ -214,7 +218,7 @@ fn each_fault_of_an_interface_is_found() {
 
 #[test]
 fn an_interface_that_is_not_there_is_a_lack() {
-    let Diagnosis { findings } = examine(&MadeUp::sound(), &["eth9".to_owned()]);
+    let Diagnosis { findings, .. } = examine(&MadeUp::sound(), &["eth9".to_owned()]);
     let last = findings.last().unwrap();
     assert_eq!((last.level, last.interface.as_deref()), (Level::Lack, Some("eth9")));
 }
@@ -253,4 +257,82 @@ fn the_offloads_of_the_far_end_of_a_pair_count() {
     let far = pair(on(), None).with("/sys/class/net/va/iflink", "9");
     let found = lossy_offloads(&far, "va");
     assert!(found[0].mend.as_deref().is_some_and(|mend| mend.contains("PEER")), "{found:?}");
+}
+
+/// Sleeps that take `late` microseconds more than asked, one of 500 of them `tail` microseconds.
+fn sleeps(late: u64, tail: u64) -> SleepProfile {
+    let us = Duration::from_micros;
+    let point = |asked| {
+        let taken = (0..500).map(|n| us(if n == 0 { tail } else { asked + late })).collect();
+        SleepPoint::new(us(asked), taken, us(4)).unwrap()
+    };
+    SleepProfile::new([1, 10, 100].map(point).into())
+}
+
+fn sleeping(usual: SleepProfile, fifo: Option<SleepProfile>) -> MadeUp {
+    MadeUp { sleeps: Some(SleepFacts { usual, slack: Ok(()), fifo }), ..MadeUp::sound() }
+}
+
+#[test]
+fn sleeps_are_shown_with_their_cost_and_the_vacations_they_allow() {
+    let machine = sleeping(sleeps(4, 150), None);
+    assert_eq!(amiss(&machine), []);
+    let diagnosis = examine(&machine, &[]);
+    let text = diagnosis.to_string();
+    assert!(text.contains("asked 1.0/10/100 us: p50 5.0/14/104, p99 5.0/14/104"), "{text}");
+    assert!(text.contains("from 5.0 us on; 10 us: 41 % of a core while idle"), "{text}");
+    let json = serde_json::to_value(&diagnosis).unwrap();
+    let usual = &json["sleep"][0];
+    assert_eq!((&usual["priority"], &usual["shortest_us"]), (&"usual".into(), &5.0.into()));
+    assert_eq!(usual["sleeps"][1]["p50_us"], 14.0);
+    assert_eq!(usual["sleeps"][1]["cpu_us"], 4.0);
+    assert_eq!(usual["targets"][3]["cpu_share"], 0.041);
+    let wait = usual["targets"][3]["wait_p99_us"].as_f64().unwrap();
+    assert!(wait > 98.0 && wait < 103.0, "{wait}");
+    assert!(json["sleep"][1].is_null());
+    assert!(serde_json::to_value(examine(&MadeUp::sound(), &[])).unwrap()["sleep"].is_null());
+}
+
+#[test]
+fn late_sleeps_have_the_fix_of_their_cause() {
+    let (check, level, mend) = only(&sleeping(sleeps(60, 160), None));
+    assert_eq!((check, level), ("sleep", Level::Warning));
+    assert!(mend.starts_with("cpupower idle-set"), "{mend}");
+    let (_, _, mend) = only(&sleeping(sleeps(4, 9_000), Some(sleeps(4, 150))));
+    assert!(mend.contains("priority = \"fifo:10\""), "{mend}");
+    let (_, _, mend) = only(&sleeping(sleeps(4, 9_000), Some(sleeps(4, 8_000))));
+    assert!(mend.contains("isolcpus"), "real time does not help: {mend}");
+}
+
+#[test]
+fn what_keeps_workers_from_a_priority_is_named() {
+    let sound = MadeUp::sound;
+    // All but CAP_SYS_NICE.
+    let unprivileged = sound().with("/proc/self/status", "CapEff:\t000001ffff7fffff");
+    let (check, level, mend) = only(&unprivileged);
+    assert_eq!((check, level), ("priority", Level::Warning));
+    assert!(mend.contains("ulimit -r 10"), "{mend}");
+    let limits = "Max open files 20000 20000 files\nMax realtime priority 10 10\n";
+    assert_eq!(amiss(&unprivileged.with("/proc/self/limits", limits)), []);
+    let unit = "/etc/systemd/system/rheo@.service";
+    let (check, _, mend) = only(&sound().with(unit, "[Service]\nRestrictRealtime=yes\n"));
+    assert_eq!(check, "unit");
+    assert!(mend.starts_with("systemctl edit"), "{mend}");
+    assert_eq!(amiss(&sound().with(unit, "[Service]\n#RestrictRealtime=yes\n")), []);
+}
+
+#[test]
+fn slow_idle_states_are_found_unless_they_are_disabled() {
+    let folder = "/sys/devices/system/cpu/cpu0/cpuidle";
+    let machine = |latency: &str| {
+        MadeUp::sound()
+            .with(&format!("{folder}/state0/name"), "POLL")
+            .with(&format!("{folder}/state0/latency"), "0")
+            .with(&format!("{folder}/state2/name"), "C6")
+            .with(&format!("{folder}/state2/latency"), latency)
+    };
+    assert_eq!(amiss(&machine("20")), []);
+    let (check, _, mend) = only(&machine("133"));
+    assert_eq!((check, mend.as_str()), ("idle states", "cpupower idle-set -D 20"));
+    assert_eq!(amiss(&machine("133").with(&format!("{folder}/state2/disable"), "1")), []);
 }

@@ -1,0 +1,13 @@
+//! Vacations: what the model of Metronome says of them, and a simulation of workers, lanes and sleeps to hold it
+//! against where a machine has too few cores.
+
+mod model;
+mod row;
+mod simulation;
+
+pub use model::{EqualTimeouts, backup_wins, kolmogorov_smirnov, mean_at_high_load};
+pub use row::VacationRow;
+pub use simulation::{LaneResult, MOST_SAMPLES, Policy, Simulation, SimulationResult, Spacing};
+
+#[cfg(test)]
+mod tests;
