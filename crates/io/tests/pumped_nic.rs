@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use rheostat_base::{ClockSource, QueueId, Time, VirtualClock};
 use rheostat_io::{
     Device, DeviceCounters, DeviceMonitor, Drawing, DrawnArrivals, Driver, NullSink, OpenError,
-    Pacing, QueuePair, SimConfig, SimNic, Source, Stepper,
+    Pacing, QueuePair, Rest, SimConfig, SimNic, Source, Stepper,
 };
 use rheostat_packet::{Mempool, PoolCache};
 
@@ -222,6 +222,40 @@ fn a_lane_that_was_away_finds_a_full_ring_and_the_rest_dropped() {
         assert_eq!(number(next[0].data()), away_us as u32 + 1);
         next.into_iter().for_each(|packet| cache.free(packet));
     }
+}
+
+/// A lane that finds nothing sleeps until its next packet is due, and no longer.
+#[test]
+fn a_lane_that_rests_is_told_when_its_next_packet_is_due() {
+    let pool = pool(64);
+    let mut cache = PoolCache::new(pool.clone());
+    let frames: Vec<_> =
+        (1..=3_u32).map(|i| (Time::from_millis(u64::from(i)), udp(0, i))).collect();
+    let source = Box::new(Frames(frames.into_iter()));
+    let mut nic = open(SimConfig { pacing: START, ..config(1, 16) }, source, &pool);
+    let mut rx = nic.queues().remove(0).rx;
+    let (mut now, mut found) = (Time::ZERO, Vec::new());
+    for _ in 0..100 {
+        match rx.rest(&mut cache, now) {
+            Rest::Awake => {
+                for packet in poll(&mut *rx, 32, &mut cache, now) {
+                    found.push((number(packet.data()), now));
+                    cache.free(packet);
+                }
+            }
+            Rest::Until(due) => {
+                assert!(due > now, "{due:?}");
+                now = due;
+            }
+            Rest::Nap => now += Duration::from_micros(100),
+            Rest::Sleep => unreachable!("nobody announces packets"),
+        }
+        if found.len() == 3 {
+            break;
+        }
+    }
+    let due = (1..=3).map(|i| (i, Time::from_millis(u64::from(i))));
+    assert_eq!(found, due.collect::<Vec<_>>());
 }
 
 /// Nobody polls the second queue, whose packets fill its ring; what is drawn for it must not be kept for ever.

@@ -13,6 +13,9 @@ use rheostat_packet::{AllocError, Mbuf, PoolCache};
 use super::arrivals::Chunk;
 use super::chunk_list::{ALL, Link};
 
+/// Arrivals that are looked through for the next one of a queue.
+const NEAR: usize = 64;
+
 /// Times are in nanoseconds, on the clock of the run.
 #[derive(Debug)]
 pub(super) struct Placement {
@@ -117,6 +120,19 @@ impl Placement {
     /// Whether nothing more arrives.
     pub(super) fn has_ended(&self) -> bool {
         self.placed >= self.end || self.is_through()
+    }
+
+    /// Before when nothing arrives at this queue, from the start of the source; unless its table is rewritten meanwhile,
+    /// which makes the lane look in vain, or a little later. `None` if the arrivals that come next are not drawn.
+    pub(super) fn next_due(&self) -> Option<u64> {
+        let last = self.last();
+        let records = &last.chunk.records()[self.at..];
+        let near = &records[..records.len().min(NEAR)];
+        let own = near.iter().find(|record| self.mine[usize::from(record.bucket)]);
+        match own.or(near.last()) {
+            Some(record) => Some(record.due),
+            None => last.next().is_none().then(|| last.complete()),
+        }
     }
 
     /// Whether every arrival of a source that has ended is placed.

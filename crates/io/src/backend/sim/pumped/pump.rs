@@ -14,7 +14,7 @@ use super::placement::{Placed, Placement};
 use crate::Source;
 use crate::backend::sim::nic::Settled;
 use crate::backend::sim::{Pacing, SimConfig};
-use crate::device::{DeviceCounters, SourceWork};
+use crate::device::{DeviceCounters, Rest, SourceWork};
 
 /// Arrivals drawn at once, with the drawer's lock held, where lanes may want it.
 const AT_ONCE: usize = 256;
@@ -165,11 +165,17 @@ impl Pump {
         count
     }
 
-    /// Places what has arrived at a queue, for a lane that wants to know whether to sleep; packets that wait.
-    pub(super) fn look(&self, queue: usize, now: Time) -> usize {
+    /// Places what has arrived at a queue, and says what a lane that has found nothing may do: nobody announces the next
+    /// packet, so it sleeps until that is due.
+    pub(super) fn look(&self, queue: usize, now: Time) -> Rest {
         let mut polled = lock(&self.queues[queue].state);
-        self.bring(queue, &mut polled, now);
-        polled.placement.backlog()
+        let (now, origin) = self.bring(queue, &mut polled, now);
+        if polled.placement.backlog() > 0 {
+            return Rest::Awake;
+        }
+        let due = polled.placement.next_due().map(|due| origin.saturating_add(due));
+        // What is due and not drawn is drawn by somebody else just now.
+        due.filter(|due| *due > now).map_or(Rest::Nap, |due| Rest::Until(Time::from_nanos(due)))
     }
 
     /// Packets that wait in a queue, as of its latest poll or the latest rewriting of the table, if that was later.

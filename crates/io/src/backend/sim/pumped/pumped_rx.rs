@@ -35,6 +35,6 @@ impl RxQueue for PumpedRx {
     }
 
     fn rest(&mut self, _pool: &mut PoolCache, now: Time) -> Rest {
-        if self.pump.look(self.queue, now) > 0 { Rest::Awake } else { Rest::Nap }
+        self.pump.look(self.queue, now)
     }
 }
