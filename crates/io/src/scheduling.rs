@@ -113,7 +113,7 @@ impl Drop for RaisedPriority {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     //! Timed: threads.
 
