@@ -41,8 +41,8 @@ fn two_cores() -> bool {
 fn run(scenario: &Scenario, trial: &Trial, is_measured: impl Fn(&Run) -> bool) -> Run {
     let attempt = |_| match Real::new(scenario).unwrap().run(trial) {
         Ok(run) => Some(run).filter(&is_measured),
-        // Lanes that did nothing seem to be able to do nothing.
-        Err(BenchError::Mix(_) | BenchError::Traffic(_)) => None,
+        // Lanes that did nothing seem to be able to do nothing, and what was drawn for a run is used up before its end.
+        Err(BenchError::Mix(_) | BenchError::Traffic(_) | BenchError::LateWindow) => None,
         Err(error) => panic!("{error}"),
     };
     (0..50).find_map(attempt).expect("lanes run")

@@ -100,7 +100,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// How long a window may be drawn out until a packet has passed.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// Waits until all flows are open.
+/// Waits until all flows are open, and the lanes have drawn up what they send next.
 pub(super) fn await_opening(opening: &Opening, flows: u64) -> Result<(), BenchError> {
     let (mut last, mut since) = (0, Instant::now());
     while !opening.is_complete() {
@@ -108,7 +108,7 @@ pub(super) fn await_opening(opening: &Opening, flows: u64) -> Result<(), BenchEr
         let opened = opening.opened();
         if opened != last {
             (last, since) = (opened, Instant::now());
-        } else if since.elapsed() > PATIENCE {
+        } else if since.elapsed() > if opened < flows { PATIENCE } else { STALLED } {
             return Err(BenchError::Opening { opened, flows, reasons: String::new() });
         }
     }
