@@ -113,7 +113,7 @@ impl Drop for RaisedPriority {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     //! Timed: threads.
 
@@ -134,6 +134,7 @@ mod tests {
         assert_eq!(error("nice:high"), PriorityError::Nice("high".into()));
     }
 
+    #[cfg(not(any(loom, shuttle)))]
     #[test]
     fn a_thread_inherits_a_priority_and_keeps_it_when_the_other_is_back() {
         use crate::sys::scheduling::Scheduling;
