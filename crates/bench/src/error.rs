@@ -23,7 +23,7 @@ pub enum BenchError {
     },
     /// More packets were wanted than had been drawn before the run.
     #[error(
-        "the packets drawn before the run were used up before its end: something kept the process from its cores; leave the machine alone"
+        "the packets drawn before the run were used up before its end: they arrive faster than they can be drawn, or something kept the process from its cores; leave the machine alone, or ask for a lower rate"
     )]
     LateWindow,
     /// The pumped device did not do what a stepped one does; the program is at fault.

@@ -3,6 +3,8 @@
 //!
 //! Timed: threads, sleep, clock.
 
+use std::time::Duration;
+
 use rheostat_base::CoreSet;
 use rheostat_bench::BenchError;
 use rheostat_bench::real::{Real, Trial, trials};
@@ -91,7 +93,9 @@ fn every_packet_of_a_run_is_accounted_for() {
 
 #[test]
 fn what_does_not_fit_the_queues_is_dropped_and_counted() {
-    let scenario = Scenario { queue: 64, ..scenario() };
+    // Work enough that twenty times what a lane can do is drawn before the run, in the memory there is for that.
+    let work = Some(Duration::from_micros(50));
+    let scenario = Scenario { queue: 64, work, ..scenario() };
     // So much more than a lane can take that it is too much even if it could do little when that was found out.
     let trial = Trial { policy: "rss".into(), lanes: 1, load: 20.0, seed: 1 };
     let Some(run) = run(&scenario, &trial, |run| run.packets > 0) else { return };

@@ -33,8 +33,8 @@ const FLOWS: usize = 1 << 13;
 const HANDOFF: usize = 1 << 12;
 /// Packets that can be told apart.
 const MOST_PACKETS: u64 = 1 << 27;
-/// What is drawn beyond the end of a run, which may come late: so much where memory permits, or the least.
-const BEYOND: [Duration; 2] = [Duration::from_secs(8), Duration::from_millis(500)];
+/// What is drawn beyond the end of a run, which may come late.
+const BEYOND: Duration = Duration::from_secs(1);
 /// How long packets that are under way at the end may take.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -152,16 +152,13 @@ impl Bed<'_> {
         let &Bed { scenario, trial, arriving, .. } = self;
         let Arriving::OpenLoop(rate) = arriving else { return Ok(None) };
         let config = self.config(&Arc::new(scenario.steering()?));
+        let source = scenario.source(trial.lanes, rate, trial.seed)?;
         let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() })?;
-        for beyond in BEYOND {
-            let source = scenario.source(trial.lanes, rate, trial.seed)?;
-            match DrawnArrivals::draw(&config, source, &pool, length + beyond) {
-                Ok(drawn) => return Ok(Some(drawn)),
-                Err(OpenError::Window { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+        match DrawnArrivals::draw(&config, source, &pool, length + BEYOND) {
+            Ok(drawn) => Ok(Some(drawn)),
+            Err(OpenError::Window { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
         }
-        Ok(None)
     }
 
     fn config(&self, steering: &Arc<Steering>) -> SimConfig {
