@@ -3,8 +3,8 @@
 //!     cargo run --release --example counter
 
 use rheostat::{
-    Admission, Cx, FlowKey, Mix, MixConfig, NetworkFunction, Outcome, Packet, PacketSet, ShardInfo,
-    Stage, StateLayout, Trial, Verdict,
+    Admission, Cx, FlowKey, Harness, Mix, MixConfig, NetworkFunction, Outcome, Packet, PacketSet,
+    ShardInfo, Stage, StateLayout, Verdict,
 };
 
 /// Counts packets and bytes.
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let chain = Stage::new(Counter, &mut layout)?;
     let mix = Mix::new(MixConfig { packets: Some(200_000), flows: 5_000, ..Default::default() })?;
     let (mut flows, mut records) = (0, Vec::new());
-    let report = Trial::new(chain, layout).run(mix, |_, local| {
+    let report = Harness::new(chain, layout).run(mix, |_, local| {
         flows += local.flows;
         records.extend(local.record);
     })?;

@@ -4,8 +4,9 @@
 //!     cargo run --release --example custom_rule
 
 use rheostat::{
-    Admission, Chain2, Cx, DropReason, Firewall, FirewallConfig, Mix, MixConfig, NetworkFunction,
-    Outcome, Packet, PacketSet, ShardInfo, Side, Stage, StateLayout, Time, Trial, Verdict,
+    Admission, Chain2, Cx, DropReason, Firewall, FirewallConfig, Harness, Mix, MixConfig,
+    NetworkFunction, Outcome, Packet, PacketSet, ShardInfo, Side, Stage, StateLayout, Time,
+    Verdict,
 };
 
 /// Refuses flows from inside to TCP port 80.
@@ -64,7 +65,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let firewall = Stage::new(Firewall::new(FirewallConfig::default()), &mut layout)?;
         let mix = Mix::new(MixConfig { packets: Some(100_000), ..Default::default() })?;
         let mut refused = 0;
-        let report = Trial::new(Chain2(rule, firewall), layout)
+        let report = Harness::new(Chain2(rule, firewall), layout)
             .run(mix, |_, (grace, _)| refused += grace.refused)?;
         let (passed, all) = (report.counters.sent, report.counters.received);
         println!("grace {grace_per_second}: {refused} refused, {passed} of {all} packets passed");

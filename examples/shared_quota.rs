@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rheostat::{
-    Admission, Cx, DropReason, Map, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet,
-    PacketSet, ShardInfo, Shared, StateLayout, Trial, Verdict,
+    Admission, Cx, DropReason, Harness, Map, Mix, MixConfig, NetworkFunction, Objects, Outcome,
+    Packet, PacketSet, ShardInfo, Shared, StateLayout, Verdict,
 };
 
 /// Lets each host inside send so many packets.
@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut layout = StateLayout::new();
     let chain = Shared::new(quota, &objects, &mut layout)?;
     let mix = Mix::new(MixConfig { packets: Some(200_000), flows: 5_000, ..Default::default() })?;
-    let report = Trial { lanes: 2, ..Trial::new(chain, layout) }.run(mix, |_, ()| {})?;
+    let report = Harness { lanes: 2, ..Harness::new(chain, layout) }.run(mix, |_, ()| {})?;
     let dropped = report.counters.dropped[DropReason::QuotaExceeded as usize];
     println!("{} hosts, {dropped} packets beyond their quotas", sent.count());
     println!("{:?}", objects.profile().total());

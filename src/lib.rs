@@ -44,7 +44,7 @@
 //! let chain = rheostat::Stage::new(Quota, &mut layout)?;
 //! let mix = rheostat::MixConfig { packets: Some(100_000), flows: 100, ..Default::default() };
 //! let mut flows = 0;
-//! let report = rheostat::Trial::new(chain, layout)
+//! let report = rheostat::Harness::new(chain, layout)
 //!     .run(rheostat::Mix::new(mix)?, |_, seen| flows += seen)?;
 //! let dropped = report.counters.dropped[DropReason::QuotaExceeded as usize];
 //! assert!(dropped > 0, "some flow had more than a thousand packets");
@@ -54,8 +54,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod harness;
 pub mod service;
-pub mod trial;
 
 /// The guide's code, compiled and run with the tests of the documentation.
 #[cfg(doctest)]
@@ -67,6 +67,7 @@ struct Guide;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub use harness::Harness;
 pub use rheostat_base::{Counter, DeviceId, DropReason, ShardId, Time};
 pub use rheostat_nf::function::Firewall;
 pub use rheostat_nf::function::firewall::FirewallConfig;
@@ -81,4 +82,3 @@ pub use rheostat_state::object::{Allocator, Distributed, Full, Lease, Map, Vecto
 pub use rheostat_state::txn::{Objects, Plain, Transactional};
 pub use rheostat_steer::{Fields, PacketSet, Protocols, Side};
 pub use rheostat_traffic::{Mix, MixConfig};
-pub use trial::Trial;

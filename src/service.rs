@@ -4,8 +4,8 @@ pub use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 pub use rheostat_packet::checksum::{Validity, judge_packet};
 pub use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig};
 pub use rheostat_run::{
-    AnyDesk, Batch, Desk, HandoffPacket, Lost, Output, PacketInfo, PacketKind, Pool, PoolConfig,
-    PoolError, PoolReport, Reply, Service, ShardSet, Stepped,
+    AnyPoolClient, Batch, HandoffPacket, Lost, Output, PacketInfo, PacketKind, Pool, PoolClient,
+    PoolConfig, PoolError, PoolReport, Reply, Service, ShardSet, Stepped,
 };
 pub use rheostat_run::{
     LaneSample, LoadReporting, Move, Polling, QueueMap, RunReport, Runtime, RuntimeConfig,

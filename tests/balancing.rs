@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use rheostat::trial::TrialReport;
-use rheostat::{DropReason, Side, Stage, StateLayout, Time, Trial};
+use rheostat::harness::HarnessReport;
+use rheostat::{DropReason, Harness, Side, Stage, StateLayout, Time};
 use rheostat_nf::function::Lb;
 use rheostat_nf::function::firewall::PortRange;
 use rheostat_nf::function::lb::{
@@ -100,12 +100,12 @@ fn of_clients() -> Vec<Vec<u8>> {
     frames
 }
 
-fn run(frames: Vec<Vec<u8>>, lanes: usize) -> TrialReport {
+fn run(frames: Vec<Vec<u8>>, lanes: usize) -> HarnessReport {
     let mut layout = StateLayout::new();
     let chain = Stage::new(Lb::new(config()), &mut layout).unwrap();
-    let mut trial = Trial::new(chain, layout);
-    trial.lanes = lanes;
-    let report = trial.run(Frames(frames.into_iter(), 0), |_, _| {}).unwrap();
+    let mut harness = Harness::new(chain, layout);
+    harness.lanes = lanes;
+    let report = harness.run(Frames(frames.into_iter(), 0), |_, _| {}).unwrap();
     assert_eq!(report.violations, [], "{lanes} lanes");
     assert_eq!(report.counters.dropped_total(), 0, "{lanes} lanes");
     report
@@ -118,7 +118,7 @@ struct Left {
     bytes: Vec<u8>,
 }
 
-fn left(report: &TrialReport) -> Vec<Left> {
+fn left(report: &HarnessReport) -> Vec<Left> {
     let inside: PrefixList =
         ["10.0.0.0/8", "fd00::/8"].into_iter().map(|prefix| prefix.parse().unwrap()).collect();
     let read = |bytes: &[u8], link| {
@@ -184,7 +184,7 @@ fn any_number_of_lanes_balances_the_same() {
     });
     let mut frames = of_clients();
     frames.extend(answers.take(FLOWS as usize));
-    let by_client = |report: &TrialReport| {
+    let by_client = |report: &HarnessReport| {
         let mut packets: BTreeMap<_, Vec<Vec<u8>>> = BTreeMap::new();
         for packet in left(report) {
             packets.entry(packet.client).or_default().push(packet.bytes);
@@ -248,15 +248,15 @@ fn captures_are_balanced_the_same_on_any_number_of_lanes() {
         let run = |lanes| {
             let mut layout = StateLayout::new();
             let chain = Stage::new(Lb::new(config.clone()), &mut layout).unwrap();
-            let trial = Trial { lanes, ..Trial::new(chain, layout) };
+            let harness = Harness { lanes, ..Harness::new(chain, layout) };
             let source = ToService(capture.open());
-            let report = trial.run(source, |_, _| {}).unwrap();
+            let report = harness.run(source, |_, _| {}).unwrap();
             assert_eq!(report.violations, [], "{name}, {lanes} lanes");
             let counters = report.counters;
             let dropped = DropReason::ALL.iter().map(|reason| counters.dropped[*reason as usize]);
-            let figures = [counters.sent, counters.flows_created, counters.flows_ended];
-            let figures: Vec<u64> = figures.into_iter().chain(dropped).collect();
-            (figures, Flows::of(&report.sent, capture.link))
+            let metrics = [counters.sent, counters.flows_created, counters.flows_ended];
+            let metrics: Vec<u64> = metrics.into_iter().chain(dropped).collect();
+            (metrics, Flows::of(&report.sent, capture.link))
         };
         let one = run(1);
         for lanes in [2, 8] {

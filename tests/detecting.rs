@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use rheostat::trial::TrialReport;
-use rheostat::{DropReason, NetworkFunction, StateLayout, Time, Trial};
+use rheostat::harness::HarnessReport;
+use rheostat::{DropReason, Harness, NetworkFunction, StateLayout, Time};
 use rheostat_nf::Shared;
 use rheostat_nf::function::antiddos::{self, Alarm, AntiDdosConfig, Census};
 use rheostat_nf::function::portscan::PortscanConfig;
@@ -30,7 +30,7 @@ fn run<F>(
     lanes: usize,
     source: impl Source + 'static,
     make: impl FnOnce(&Objects) -> F,
-) -> TrialReport
+) -> HarnessReport
 where
     F: NetworkFunction<Shard = ()>,
     F::Flow: Clone,
@@ -38,8 +38,8 @@ where
     let objects = Objects::new(lanes);
     let mut layout = StateLayout::new();
     let chain = Shared::new(make(&objects), &objects, &mut layout).expect("room for one state");
-    let trial = Trial { lanes, ..Trial::new(chain, layout) };
-    trial.run(source, |_, ()| ()).expect("memory and lanes")
+    let harness = Harness { lanes, ..Harness::new(chain, layout) };
+    harness.run(source, |_, ()| ()).expect("memory and lanes")
 }
 
 fn antiddos(staleness: Duration, action: antiddos::Action) -> AntiDdosConfig {
@@ -111,7 +111,7 @@ fn flows_are_counted_as_by_one_thread() {
             let report = run(lanes, flood(), |objects| AntiDdos::new(config, objects));
             assert!(report.violations.is_empty(), "{name}: {:?}", report.violations);
             assert_eq!(report.sent.len(), keys.len(), "{name}: everything passes");
-            let total = |figure| report.figures.get(figure);
+            let total = |figure| report.metrics.get(figure);
             assert_eq!(total("antiddos_flows"), census.flows as u64, "{name}");
             assert_eq!(total("antiddos_opened"), census.flows as u64, "{name}");
             assert_eq!(total("antiddos_one_packet_flows"), census.one_packet as u64, "{name}");
@@ -134,7 +134,7 @@ fn flows_that_were_let_in_go_on_during_an_attack() {
         assert!(report.violations.is_empty(), "{lanes} lanes: {:?}", report.violations);
         let dropped = report.counters.dropped[DropReason::UnderAttack as usize];
         assert_eq!(report.counters.dropped_total(), dropped);
-        assert_eq!(report.figures.get("antiddos_dropped"), dropped);
+        assert_eq!(report.metrics.get("antiddos_dropped"), dropped);
         assert!(dropped > 1_000, "{lanes} lanes: {dropped} dropped");
         let sent: HashSet<u32> = report.sent.iter().map(|packet| packet.stamp).collect();
         let mut let_in = HashSet::new();
@@ -147,7 +147,7 @@ fn flows_that_were_let_in_go_on_during_an_attack() {
                 None => assert!(sent.contains(&number), "only flows of TCP are kept out"),
             }
         }
-        assert_eq!(let_in.len() as u64, report.figures.get("antiddos_opened"));
+        assert_eq!(let_in.len() as u64, report.metrics.get("antiddos_opened"));
     }
 }
 
@@ -240,7 +240,7 @@ fn who_scans_does_not_depend_on_the_number_of_lanes() {
             let config = portscan(action);
             let report = run(lanes, Connections::new(), |objects| Portscan::new(config, objects));
             assert!(report.violations.is_empty(), "{name}: {:?}", report.violations);
-            let total = |figure| report.figures.get(figure);
+            let total = |figure| report.metrics.get(figure);
             assert_eq!(total("portscan_scanners"), u64::from(SCANNERS), "{name}");
             assert_eq!(total("portscan_succeeded"), good, "{name}");
             assert_eq!(total("portscan_unwatched"), 0, "{name}");
@@ -275,10 +275,10 @@ fn captures_leave_the_same_from_any_number_of_lanes() {
             let ddos = run(lanes, capture.open(), |o| AntiDdos::new(watching.clone(), o));
             let count = portscan(portscan::Action::Count);
             let scan = run(lanes, capture.open(), |o| Portscan::new(count, o));
-            let figures =
-                ["antiddos_flows", "antiddos_one_packet_flows"].map(|f| ddos.figures.get(f));
-            counted += figures[0];
-            let results = [(ddos, figures), (scan, [0; 2])];
+            let metrics =
+                ["antiddos_flows", "antiddos_one_packet_flows"].map(|f| ddos.metrics.get(f));
+            counted += metrics[0];
+            let results = [(ddos, metrics), (scan, [0; 2])];
             for ((report, [a, b]), known) in results.into_iter().zip(&mut known) {
                 let name = format!("{}, {lanes} lanes", capture.name());
                 assert!(report.violations.is_empty(), "{name}: {:?}", report.violations);

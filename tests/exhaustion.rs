@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use rheostat::{DropReason, Stage, StateLayout, Time, Trial};
+use rheostat::{DropReason, Harness, Stage, StateLayout, Time};
 use rheostat_nf::function::Nat;
 use rheostat_nf::function::nat::{Filtering, Mapping, NatConfig};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
@@ -71,8 +71,8 @@ fn run_on(lanes: usize, config: NatConfig, flows: usize, script: Script) -> Outc
     let mut layout = StateLayout::new();
     let nat = Nat::new(config, None).expect("no blocks to divide");
     let chain = Stage::new(nat, &mut layout).expect("room for one state");
-    let trial = Trial { lanes, flows, ..Trial::new(chain, layout) };
-    let report = trial.run(script, |_, _| {}).expect("a trial");
+    let harness = Harness { lanes, flows, ..Harness::new(chain, layout) };
+    let report = harness.run(script, |_, _| {}).expect("a trial");
     assert_eq!(report.violations, []);
     let ends = |bytes: &Vec<u8>| {
         let headers = Headers::parse_bytes(bytes, bytes.len(), LinkType::Ethernet).ok()?;

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rheostat::trial::TrialReport;
-use rheostat::{DropReason, Mix, MixConfig, NetworkFunction, Stage, StateLayout, Trial};
+use rheostat::harness::HarnessReport;
+use rheostat::{DropReason, Harness, Mix, MixConfig, NetworkFunction, Stage, StateLayout};
 use rheostat_nf::function::Monitor;
 use rheostat_nf::function::monitor::{
     EndReason, FlowRecord, MonitorConfig, MonitorLog, TopConfig, TopReport,
 };
 use rheostat_packet::{FlowKey, Headers};
-use rheostat_run::{Figures, Ranking};
+use rheostat_run::{Metrics, Ranking};
 use rheostat_testkit::captures;
 use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::{Arrival, Source};
@@ -48,8 +48,8 @@ fn drain(log: &MonitorLog, told: &Mutex<Told>) {
 
 /// A run with everything that was told.
 struct Run {
-    report: TrialReport,
-    figures: Figures,
+    report: HarnessReport,
+    metrics: Metrics,
     told: Told,
 }
 
@@ -60,15 +60,15 @@ fn run(config: &MonitorConfig, lanes: usize, source: impl Source + 'static) -> R
     let reader = Monitor::new(config.clone(), None);
     let mut layout = StateLayout::new();
     let chain = Stage::new(monitor, &mut layout).expect("room for one state");
-    let trial = Trial { lanes, ..Trial::new(chain, layout) };
-    let mut figures = Figures::default();
+    let harness = Harness { lanes, ..Harness::new(chain, layout) };
+    let mut metrics = Metrics::default();
     let told = Arc::default();
     let followed = Followed { source, log: log.clone(), told: Arc::clone(&told) };
-    let report = trial.run(followed, |_, local| reader.figures(local, &mut figures));
+    let report = harness.run(followed, |_, local| reader.metrics(local, &mut metrics));
     let report = report.expect("memory and lanes");
     drain(&log, &told);
     let told = std::mem::take(&mut *told.lock().expect("nobody panics with it"));
-    Run { report, figures, told }
+    Run { report, metrics, told }
 }
 
 /// Bytes above the link layer of each packet, in order; `None` for what cannot be read.
@@ -83,10 +83,10 @@ fn sizes(mut source: impl Source) -> Vec<Option<u64>> {
 
 /// Holds the records of a run against the packets that passed. Returns how many records there are.
 fn check(name: &str, sizes: &[Option<u64>], run: &Run) -> usize {
-    let Run { report, figures, told } = run;
+    let Run { report, metrics, told } = run;
     assert!(report.violations.is_empty(), "{name}: {:?}", report.violations);
-    assert_eq!(figures.get("monitor_records_lost"), 0, "{name}");
-    assert_eq!(figures.get("monitor_records"), told.records.len() as u64, "{name}");
+    assert_eq!(metrics.get("monitor_records_lost"), 0, "{name}");
+    assert_eq!(metrics.get("monitor_records"), told.records.len() as u64, "{name}");
     // Lanes drop what cannot be read, and fragments that make no datagram; the monitor drops nothing.
     let lane_drops = [
         DropReason::Malformed,
@@ -107,10 +107,10 @@ fn check(name: &str, sizes: &[Option<u64>], run: &Run) -> usize {
     let ways = || told.records.iter().flat_map(|record| &record.ways);
     let packets: u64 = ways().map(|way| u64::from(way.packets)).sum();
     let bytes: u64 = ways().map(|way| way.bytes).sum();
-    assert_eq!(packets, figures.get("monitor_packets"), "{name}");
-    assert_eq!(bytes, figures.get("monitor_bytes"), "{name}");
-    assert_eq!(packets + figures.get("monitor_other_packets"), sent, "{name}: packets in records");
-    assert_eq!(bytes + figures.get("monitor_other_bytes"), sent_bytes, "{name}: bytes in records");
+    assert_eq!(packets, metrics.get("monitor_packets"), "{name}");
+    assert_eq!(bytes, metrics.get("monitor_bytes"), "{name}");
+    assert_eq!(packets + metrics.get("monitor_other_packets"), sent, "{name}: packets in records");
+    assert_eq!(bytes + metrics.get("monitor_other_bytes"), sent_bytes, "{name}: bytes in records");
     told.records.len()
 }
 
@@ -197,7 +197,7 @@ fn exact(records: &[FlowRecord]) -> HashMap<&'static str, HashMap<String, u64>> 
 }
 
 fn rankings(run: &Run) -> Vec<(&'static str, Ranking)> {
-    run.figures.rankings().map(|(name, ranking)| (name, ranking.clone())).collect()
+    run.metrics.rankings().map(|(name, ranking)| (name, ranking.clone())).collect()
 }
 
 #[test]

@@ -4,8 +4,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
-use rheostat::trial::TrialReport;
-use rheostat::{DropReason, Mix, MixConfig, Stage, StateLayout, Time, Trial};
+use rheostat::harness::HarnessReport;
+use rheostat::{DropReason, Harness, Mix, MixConfig, Stage, StateLayout, Time};
 use rheostat_nf::function::Policer;
 use rheostat_nf::function::policer::{
     Action, Actions, Bucket, Burst, Classes, Colour, Count, Meter, PolicerConfig, Rate, Subject,
@@ -58,7 +58,7 @@ fn config(whose: Whose, meter: Meter) -> PolicerConfig {
     }
 }
 
-/// Whether an address is inside, as a trial has it.
+/// Whether an address is inside, as a harness has it.
 fn is_inside(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => v4.octets()[0] == 10,
@@ -106,14 +106,14 @@ fn expected(whose: Whose, meter: Meter, mut source: impl Source) -> (Vec<(u32, C
 }
 
 /// Sends packets through the policer.
-fn run(whose: Whose, meter: Meter, lanes: usize, source: impl Source + 'static) -> TrialReport {
+fn run(whose: Whose, meter: Meter, lanes: usize, source: impl Source + 'static) -> HarnessReport {
     let policer = Policer::new(config(whose, meter));
     let mut layout = StateLayout::new();
     let chain = Stage::new(policer, &mut layout).expect("room for one state");
     // Most packets on the fast path, some of them, none.
     let unusual = Unusual::percent([0, 50, 100][lanes % 3], 1);
-    let trial = Trial { lanes, unusual, ..Trial::new(chain, layout) };
-    trial.run(source, |_, _| {}).expect("memory and lanes")
+    let harness = Harness { lanes, unusual, ..Harness::new(chain, layout) };
+    harness.run(source, |_, _| {}).expect("memory and lanes")
 }
 
 /// The colour that a frame was marked with.
@@ -140,7 +140,7 @@ fn packets_fare_as_with_buckets_that_are_never_forgotten() {
                 assert_eq!(differs, None, "{name}: first what left, then what was to");
                 assert_eq!(sent.len(), passed.len(), "{name}");
                 let counted = ["policer_green", "policer_yellow", "policer_red"]
-                    .map(|figure| report.figures.get(figure));
+                    .map(|figure| report.metrics.get(figure));
                 assert_eq!(counted, counts, "{name}");
                 assert_eq!(report.counters.handoff_out, 0, "{name}");
                 assert!(report.counters.flows_ended > 100, "{name}: nothing was forgotten");
@@ -233,8 +233,8 @@ fn made_up_addresses_change_nothing_for_others() {
         let policer = Policer::new(PolicerConfig { subject, ..config(Whose::Source, meters()[0]) });
         let mut layout = StateLayout::new();
         let chain = Stage::new(policer, &mut layout).expect("room for one state");
-        let trial = Trial { flows: 2_048, ..Trial::new(chain, layout) };
-        let report = trial.run(Attack::new(made_up_per_second), |_, _| ()).expect("a trial");
+        let harness = Harness { flows: 2_048, ..Harness::new(chain, layout) };
+        let report = harness.run(Attack::new(made_up_per_second), |_, _| ()).expect("a trial");
         let sources = report.sent.iter().map(|packet| {
             let ip: [u8; 4] = packet.bytes[26..30].try_into().expect("four bytes");
             (packet.time, Ipv4Addr::from(ip))

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat::trial::TrialReport;
-use rheostat::{DropReason, Mix, MixConfig, Objects, Passthrough, Shared, StateLayout, Trial};
+use rheostat::harness::HarnessReport;
+use rheostat::{DropReason, Harness, Mix, MixConfig, Objects, Passthrough, Shared, StateLayout};
 use rheostat_base::DeviceId;
 use rheostat_ip::{Interface, Network, Policy, Route};
 use rheostat_nf::Chain;
@@ -51,24 +51,25 @@ fn run<C: Chain>(
     source: impl Source + 'static,
     chain: C,
     layout: StateLayout,
-) -> TrialReport {
+) -> HarnessReport {
     // On one lane, all packets take the general code, on two the fast path if they can.
     let unusual = match lanes {
         1 => Unusual::ALL,
         2 => Unusual::default(),
         _ => Unusual::percent(10, 1),
     };
-    let trial = Trial { lanes, unusual, network: Some(network()), ..Trial::new(chain, layout) };
-    let report = trial.run(source, |_, _| {}).unwrap();
+    let harness =
+        Harness { lanes, unusual, network: Some(network()), ..Harness::new(chain, layout) };
+    let report = harness.run(source, |_, _| {}).unwrap();
     assert_eq!(report.violations, [], "{lanes} lanes");
     report
 }
 
-fn routed(lanes: usize, source: impl Source + 'static) -> TrialReport {
+fn routed(lanes: usize, source: impl Source + 'static) -> HarnessReport {
     run(lanes, source, Passthrough, StateLayout::new())
 }
 
-fn watched(lanes: usize, source: impl Source + 'static) -> TrialReport {
+fn watched(lanes: usize, source: impl Source + 'static) -> HarnessReport {
     let (objects, mut layout) = (Objects::new(lanes), StateLayout::new());
     let config = AntiDdosConfig {
         action: Action::Count,
@@ -80,19 +81,19 @@ fn watched(lanes: usize, source: impl Source + 'static) -> TrialReport {
 }
 
 /// What there is to compare of a run.
-fn outcome(report: &TrialReport, link: LinkType) -> ([u64; 2], Vec<u64>, Flows) {
+fn outcome(report: &HarnessReport, link: LinkType) -> ([u64; 2], Vec<u64>, Flows) {
     let dropped = DropReason::ALL.iter().map(|r| report.counters.dropped[*r as usize]).collect();
-    let figures = ["antiddos_flows", "antiddos_one_packet_flows"].map(|f| report.figures.get(f));
-    (figures, dropped, Flows::of(&report.sent, link))
+    let metrics = ["antiddos_flows", "antiddos_one_packet_flows"].map(|f| report.metrics.get(f));
+    (metrics, dropped, Flows::of(&report.sent, link))
 }
 
 /// Holds runs on several lanes against one, and returns that.
 fn compare<S: Source + 'static>(
     name: &str,
     link: LinkType,
-    run: fn(usize, S) -> TrialReport,
+    run: fn(usize, S) -> HarnessReport,
     source: impl Fn() -> S,
-) -> TrialReport {
+) -> HarnessReport {
     let one = run(1, source());
     let expected = outcome(&one, link);
     for lanes in &LANES[1..] {
@@ -114,9 +115,9 @@ fn a_mix_leaves_the_same_from_any_number_of_lanes() {
     let [one, watched] =
         [compare("mix", ethernet, routed, mix), compare("mix", ethernet, watched, mix)];
     assert!(one.counters.sent > 10_000, "{:?}", one.counters);
-    assert!(watched.figures.get("antiddos_flows") >= 300, "{:?}", watched.figures);
+    assert!(watched.metrics.get("antiddos_flows") >= 300, "{:?}", watched.metrics);
     // Behind addresses, too, a transaction is of many packets.
-    let (transactions, received) = (watched.figures.get("transactions"), watched.counters.received);
+    let (transactions, received) = (watched.metrics.get("transactions"), watched.counters.received);
     assert!(transactions * 4 < received, "{transactions} transactions for {received} packets");
     // Towards the gateway, from the interface.
     for packet in &one.sent {

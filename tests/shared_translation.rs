@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rheostat::{DropReason, Mix, MixConfig, Objects, Shared, StateLayout, Time, Trial};
+use rheostat::{DropReason, Harness, Mix, MixConfig, Objects, Shared, StateLayout, Time};
 use rheostat_io::Collected;
 use rheostat_nf::function::nat::{NatConfig, NatTimeouts, SharedNat, Sharing};
 use rheostat_packet::wire::Rewrite;
@@ -131,8 +131,8 @@ fn run(lanes: usize, inner: impl Source + 'static, link: LinkType) -> Run {
     let chain = Shared::new(nat, &objects, &mut layout).expect("room for one state");
     let frames = Arc::default();
     let kept = Kept { inner, frames: Arc::clone(&frames) };
-    let trial = Trial { lanes, flows: 4_096, ..Trial::new(chain, layout) };
-    let report = trial.run(kept, |_, ()| {}).expect("a trial");
+    let harness = Harness { lanes, flows: 4_096, ..Harness::new(chain, layout) };
+    let report = harness.run(kept, |_, ()| {}).expect("a trial");
     assert_eq!(report.violations, [], "{lanes} lanes");
     let dropped = DropReason::ALL.iter();
     let mut run = Run {

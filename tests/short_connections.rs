@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use rheostat::{Chain2, DropReason, Stage, StateLayout, Time, Trial};
+use rheostat::{Chain2, DropReason, Harness, Stage, StateLayout, Time};
 use rheostat_io::Collector;
 use rheostat_nf::function::nat::{Mapping, NatConfig};
 use rheostat_nf::function::{Firewall, Nat};
@@ -249,8 +249,8 @@ fn run<C: Chain>(
 ) -> (Numbers, u64) {
     let (collector, results) = (Collector::new(), Shared::default());
     let world = World::new(connections, collector.clone(), results.clone());
-    let trial = Trial { lanes, flows: 1 << 20, ..Trial::new(chain, layout) };
-    let report = trial.run_into(collector, world, |_, _| {}).expect("a trial");
+    let harness = Harness { lanes, flows: 1 << 20, ..Harness::new(chain, layout) };
+    let report = harness.run_into(collector, world, |_, _| {}).expect("a trial");
     assert_eq!(report.violations, []);
     let numbers = results.0.lock().expect("nobody panics with it").clone();
     (numbers, report.counters.dropped[DropReason::PortsExhausted as usize])

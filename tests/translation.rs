@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use rheostat::{Chain2, FirewallConfig, Mix, MixConfig, Stage, StateLayout, Trial};
+use rheostat::{Chain2, FirewallConfig, Harness, Mix, MixConfig, Stage, StateLayout};
 use rheostat_nf::Chain;
 use rheostat_nf::function::firewall::TcpOptions;
 use rheostat_nf::function::nat::{Mapping, MappingChange, MappingLog, NatConfig};
@@ -86,7 +86,7 @@ fn behind_firewall(
 
 struct Outcome {
     flows: Flows,
-    figures: Vec<(&'static str, u64)>,
+    metrics: Vec<(&'static str, u64)>,
     handoff: u64,
     translated: usize,
 }
@@ -98,13 +98,13 @@ fn run<C: Chain>(
     link: LinkType,
 ) -> Outcome {
     let unusual = rheostat::Unusual::percent(percent, 3);
-    let trial = Trial { lanes, flows: 262_144, unusual, ..Trial::new(chain, layout) };
-    let report = trial.run(source, |_, _| {}).expect("a trial");
+    let harness = Harness { lanes, flows: 262_144, unusual, ..Harness::new(chain, layout) };
+    let report = harness.run(source, |_, _| {}).expect("a trial");
     assert_eq!(report.violations, [], "{lanes} lanes");
     let counters = &report.counters;
-    let mut figures = vec![("sent", counters.sent), ("created", counters.flows_created)];
+    let mut metrics = vec![("sent", counters.sent), ("created", counters.flows_created)];
     let dropped = rheostat::DropReason::ALL.iter();
-    figures.extend(dropped.map(|reason| (reason.name(), counters.dropped[*reason as usize])));
+    metrics.extend(dropped.map(|reason| (reason.name(), counters.dropped[*reason as usize])));
     let external = |packet: &&rheostat_io::Collected| {
         let bytes = &packet.bytes;
         Headers::parse_bytes(bytes, bytes.len(), link)
@@ -114,7 +114,7 @@ fn run<C: Chain>(
     };
     Outcome {
         flows: Flows::of(&report.sent, link),
-        figures,
+        metrics,
         handoff: counters.handoff_out,
         translated: report.sent.iter().filter(external).count(),
     }
@@ -144,7 +144,7 @@ fn compare<C: Chain, S: Source + 'static>(
     let mut last = None;
     for way in WAYS {
         let many = run(way, chain(config(mapping), None), both_ways(), link);
-        assert_eq!(one.figures, many.figures, "{name}, {way:?}");
+        assert_eq!(one.metrics, many.metrics, "{name}, {way:?}");
         if let Some(difference) = one.flows.differs_from(&many.flows) {
             let difference: Difference = difference;
             panic!("{name}, {way:?}: {difference}");
@@ -188,9 +188,9 @@ impl<S: Source> Source for Plain<S> {
 fn plain_packets_stay_where_they_arrive() {
     for mapping in MAPPINGS {
         let (one, many) = compare("mix", LinkType::Ethernet, mapping, nat_alone, || Plain(mix(3)));
-        let sent = one.figures[0].1;
+        let sent = one.metrics[0].1;
         assert!(one.translated as u64 > sent / 4, "{} of {sent} translated", one.translated);
-        let no_mapping = one.figures.iter().find(|(name, _)| *name == "no_mapping");
+        let no_mapping = one.metrics.iter().find(|(name, _)| *name == "no_mapping");
         assert!(no_mapping.is_some_and(|(_, count)| count * 3 < sent), "answers come in");
         assert_eq!(many.handoff, 0, "{mapping:?}");
     }

@@ -57,10 +57,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Room for every packet there may be: nothing is refused.
     let depth = pool.capacity();
     let config = PoolConfig { members: vec![None; MEMBERS], lanes: LANES, shards: SHARDS, depth };
-    let (members, desks) = Pool::start(&config, work)?;
-    let mut desks = desks.into_iter();
-    let service =
-        |_| Box::new(KeyValue { desk: desks.next().expect("a desk per lane") }) as Box<dyn Service>;
+    let (members, clients) = Pool::start(&config, work)?;
+    let mut clients = clients.into_iter();
+    let service = |_| {
+        Box::new(KeyValue { client: clients.next().expect("a client per lane") })
+            as Box<dyn Service>
+    };
     let hasher = FlowHasher::new(rng.random());
     let config = RuntimeConfig {
         lanes: LANES,
@@ -83,13 +85,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let shard = ShardId(rng.random_range(0..SHARDS as u16));
         let to = LaneId(rng.random_range(0..LANES as u16));
         let (from, is_moving) = {
-            let mover = runtime.mover();
-            (mover.owners()[shard.index()], mover.is_moving(shard))
+            let migrator = runtime.migrator();
+            (migrator.owners()[shard.index()], migrator.is_moving(shard))
         };
         if from != to && !is_moving {
             runtime.migrate(&[Move { shard, from, to }])?;
         }
-        runtime.step_mover();
+        runtime.step_migrator();
         std::thread::sleep(Duration::from_micros(200));
     }
     let report = runtime.join()?;

@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 
 use rheostat::service::{
-    AnyDesk, Batch, Desk, HandoffPacket, Output, PacketInfo, PacketKind, Reply, Service, ShardSet,
+    AnyPoolClient, Batch, HandoffPacket, Output, PacketInfo, PacketKind, PoolClient, Reply,
+    Service, ShardSet,
 };
 use rheostat::service::{
     Ethernet, FrameBuilder, LinkType, Payload, Transport, Validity, judge_packet,
@@ -25,7 +26,7 @@ const MOST_KEYS: usize = 10_000;
 /// What a shard remembers: by client and key, the digest and the value.
 pub(crate) type Store = HashMap<(FlowKey, String), (u64, String)>;
 
-/// What the desk gives back: a request with the digest of its value, or why it is none.
+/// What the client gives back: a request with the digest of its value, or why it is none.
 pub(crate) type Work = Result<(Request, u64), Refusal>;
 
 /// What a member of the pool does.
@@ -71,7 +72,7 @@ fn carry_out(store: &mut Store, client: FlowKey, request: Request, digest: u64) 
 
 /// The service of one lane.
 pub(crate) struct KeyValue {
-    pub(crate) desk: Desk<Request, Work>,
+    pub(crate) client: PoolClient<Request, Work>,
 }
 
 impl Service for KeyValue {
@@ -82,11 +83,11 @@ impl Service for KeyValue {
             let (refused, reason) = match request {
                 Err(reason) => (Some(placed), reason),
                 Ok(Ok(request @ Request { command: Command::Set(_), .. })) => {
-                    (self.desk.give(placed, request), DropReason::PoolFull)
+                    (self.client.submit(placed, request), DropReason::PoolFull)
                 }
                 Ok(other) => {
                     let reply = other.map(|request| (request, 0));
-                    (self.desk.pass(placed, reply), DropReason::PoolFull)
+                    (self.client.complete(placed, reply), DropReason::PoolFull)
                 }
             };
             if let Some(HandoffPacket { packet, .. }) = refused {
@@ -95,12 +96,12 @@ impl Service for KeyValue {
         }
     }
 
-    fn desk(&mut self) -> Option<&mut dyn AnyDesk> {
-        Some(&mut self.desk)
+    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
+        Some(&mut self.client)
     }
 
     fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, _: Time) {
-        while let Some(Reply { placed, outcome }) = self.desk.next_reply() {
+        while let Some(Reply { placed, outcome }) = self.client.next_reply() {
             let HandoffPacket { packet, info } = &placed;
             let text = match outcome {
                 Ok(Ok((request, digest))) => {

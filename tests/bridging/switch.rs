@@ -12,7 +12,7 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    Figures, LaneSample, LoadReporting, Polling, QueueMap, Routes, RuntimeConfig, TimeSource,
+    LaneSample, LoadReporting, Metrics, Polling, QueueMap, Routes, RuntimeConfig, TimeSource,
     Unusual, Violation,
 };
 use rheostat_state::txn::Objects;
@@ -27,7 +27,7 @@ pub(crate) struct Outcome {
     /// What left on each port, in order.
     pub(crate) sent: Vec<Vec<Collected>>,
     pub(crate) counters: LaneSample,
-    pub(crate) totals: Figures,
+    pub(crate) totals: Metrics,
     pub(crate) violations: Vec<Violation>,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn run_with(
         }
     }
     run_dry(&mut lanes, now);
-    let mut totals = Figures::default();
+    let mut totals = Metrics::default();
     lanes[0].add_totals(&mut totals);
     let counters: Vec<_> = devices.iter().map(|device| device.monitor().counters()).collect();
     let found = remains(&lanes, &counters, SHARDS);

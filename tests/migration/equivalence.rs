@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{DeviceId, LaneId, ShardId};
 use rheostat_packet::LinkType;
-use rheostat_run::{Batch, Move, Mover, Output, Service, ShardSet, Unusual};
+use rheostat_run::{Batch, Migrator, Move, Output, Service, ShardSet, Unusual};
 use rheostat_traffic::{Mix, MixConfig, Source};
 
 use crate::migration::schedule::poll_all;
@@ -30,7 +30,7 @@ fn setup(lanes: u16) -> Setup {
 fn moving(mut world: World, seed: u64) -> (Outcome, u64) {
     let lanes = world.lanes.len() as u16;
     let table = world.table();
-    let mut mover = Mover::new(&mut world.lanes, vec![table]);
+    let mut migrator = Migrator::new(&mut world.lanes, vec![table]);
     let mut rng = StdRng::seed_from_u64(seed);
     loop {
         let delivered = world.deliver();
@@ -39,23 +39,23 @@ fn moving(mut world: World, seed: u64) -> (Outcome, u64) {
                 world.poll(lane.into());
             }
         }
-        mover.step(world.now);
-        let shard = ShardId(rng.random_range(0..mover.owners().len() as u16));
+        migrator.step(world.now);
+        let shard = ShardId(rng.random_range(0..migrator.owners().len() as u16));
         let to = LaneId(rng.random_range(0..lanes));
-        let from = mover.owners()[shard.index()];
-        if !mover.is_moving(shard) && from != to {
-            mover.start(&[Move { shard, from, to }], world.now).expect("a plan with the owners");
+        let from = migrator.owners()[shard.index()];
+        if !migrator.is_moving(shard) && from != to {
+            migrator.start(&[Move { shard, from, to }], world.now).expect("a plan with the owners");
         }
         if delivered == 0 && world.next_arrival().is_none() {
             break;
         }
     }
-    while !mover.is_idle() {
+    while !migrator.is_idle() {
         world.deliver();
-        mover.step(world.now);
+        migrator.step(world.now);
         poll_all(&mut world.lanes, world.now);
     }
-    (world.finish(), mover.moved())
+    (world.finish(), migrator.moved())
 }
 
 #[test]

@@ -8,7 +8,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
 use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_io::Pacing;
-use rheostat_run::{Lane, Move, Mover, TimeSource, Unusual};
+use rheostat_run::{Lane, Migrator, Move, TimeSource, Unusual};
 use rheostat_traffic::{Mix, MixConfig};
 
 use crate::migration::journal::Journal;
@@ -32,7 +32,7 @@ pub(crate) struct Moved {
 /// Everything in motion.
 pub(crate) struct Schedule {
     pub(crate) world: World,
-    pub(crate) mover: Mover,
+    pub(crate) migrator: Migrator,
     pub(crate) table: Arc<LateTable>,
     pub(crate) rng: StdRng,
     stalled: Vec<u32>,
@@ -81,16 +81,25 @@ impl Schedule {
         let source = Spliced::new(source);
         let mut world = World::open(&setup, Box::new(source));
         let table = LateTable::new(world.table(), fences);
-        let mover = Mover::new(&mut world.lanes, vec![table.clone()]);
+        let migrator = Migrator::new(&mut world.lanes, vec![table.clone()]);
         let latest_table = *[0, 2, 20].choose(&mut rng).expect("one");
         let stalled = vec![0; setup.lanes];
-        Schedule { world, mover, table, rng, stalled, latest_table, pause, seen: Seen::default() }
+        Schedule {
+            world,
+            migrator,
+            table,
+            rng,
+            stalled,
+            latest_table,
+            pause,
+            seen: Seen::default(),
+        }
     }
 
     /// Runs until so many shards have moved, and to the end.
     pub(crate) fn run(mut self, migrations: u64) -> Moved {
         let mut steps = 0_u64;
-        while self.mover.moved() < migrations {
+        while self.migrator.moved() < migrations {
             self.step();
             steps += 1;
             if steps.is_multiple_of(256) {
@@ -133,9 +142,9 @@ impl Schedule {
         let lateness = rng.random_range(0..=self.latest_table);
         self.table.step(lateness);
         if rng.random_ratio(2, 3) {
-            self.mover.step(self.world.now);
+            self.migrator.step(self.world.now);
         }
-        let begins = if self.mover.is_idle() { 0.8 } else { 0.1 };
+        let begins = if self.migrator.is_idle() { 0.8 } else { 0.1 };
         if rng.random_bool(begins) {
             self.begin_moves();
         }
@@ -143,41 +152,41 @@ impl Schedule {
 
     /// Sets shards moving that are not: a few or many, to anywhere, off one lane, or to one lane.
     fn begin_moves(&mut self) {
-        let (rng, mover) = (&mut self.rng, &self.mover);
+        let (rng, migrator) = (&mut self.rng, &self.migrator);
         let lanes = self.stalled.len() as u16;
-        let mut free: Vec<_> = (0..mover.owners().len() as u16)
+        let mut free: Vec<_> = (0..migrator.owners().len() as u16)
             .map(ShardId)
-            .filter(|shard| !mover.is_moving(*shard))
+            .filter(|shard| !migrator.is_moving(*shard))
             .collect();
         free.shuffle(rng);
         let emptied = rng.random_bool(0.2).then(|| LaneId(rng.random_range(0..lanes)));
         let filled = rng.random_bool(0.1).then(|| LaneId(rng.random_range(0..lanes)));
         match emptied {
-            Some(lane) => free.retain(|shard| mover.owners()[shard.index()] == lane),
-            None => free.truncate(rng.random_range(1..=mover.owners().len() / 2)),
+            Some(lane) => free.retain(|shard| migrator.owners()[shard.index()] == lane),
+            None => free.truncate(rng.random_range(1..=migrator.owners().len() / 2)),
         }
         let moves: Vec<_> = free
             .into_iter()
             .map(|shard| {
                 let to = filled.unwrap_or_else(|| LaneId(rng.random_range(0..lanes)));
-                Move { shard, from: mover.owners()[shard.index()], to }
+                Move { shard, from: migrator.owners()[shard.index()], to }
             })
             .filter(|one| one.from != one.to)
             .collect();
         self.seen.widest = self.seen.widest.max(moves.len());
-        self.mover.start(&moves, self.world.now).expect("a plan with the present owners");
+        self.migrator.start(&moves, self.world.now).expect("a plan with the present owners");
     }
 
     /// Notes what has left, and looks whether a shard is in two places.
     fn look(&mut self) {
         self.seen.journal.note(&self.world.take_sent());
-        let mut seen = vec![0; self.mover.owners().len()];
+        let mut seen = vec![0; self.migrator.owners().len()];
         for lane in &self.world.lanes {
             self.seen.parked += u64::from(lane.shards().owned().next().is_none());
             lane.shards().owned().for_each(|shard| seen[shard.index()] += 1);
         }
         for (shard, seen) in seen.into_iter().enumerate() {
-            let moves = self.mover.is_moving(ShardId(shard as u16));
+            let moves = self.migrator.is_moving(ShardId(shard as u16));
             assert!(seen == 1 || seen == 0 && moves, "shard {shard} has {seen} owners");
         }
     }
@@ -186,22 +195,22 @@ impl Schedule {
     pub(crate) fn finish(mut self) -> Moved {
         settle(&mut self);
         self.look();
-        let Schedule { world, mover, seen: Seen { mut journal, parked, widest }, .. } = self;
+        let Schedule { world, migrator, seen: Seen { mut journal, parked, widest }, .. } = self;
         let outcome = world.finish();
         journal.note(&outcome.packets);
-        Moved { outcome, journal, moved: mover.moved(), parked, widest }
+        Moved { outcome, journal, moved: migrator.moved(), parked, widest }
     }
 }
 
 /// Goes on until no shard is moving, or none gets on.
 fn settle(schedule: &mut Schedule) {
     for _ in 0..10_000 {
-        if schedule.mover.is_idle() {
+        if schedule.migrator.is_idle() {
             return;
         }
         schedule.table.step(0);
         schedule.world.deliver();
-        schedule.mover.step(schedule.world.now);
+        schedule.migrator.step(schedule.world.now);
         poll_all(&mut schedule.world.lanes, schedule.world.now);
     }
 }

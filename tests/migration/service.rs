@@ -16,7 +16,7 @@ use rheostat_io::{Device, DeviceCounters, Driver, Pacing, SimConfig, SimNic, Ste
 use rheostat_packet::PoolCache;
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{Lane, Mover, Violation};
+use rheostat_run::{Lane, Migrator, Violation};
 use rheostat_state::{FlowTable, FragmentConfig, FragmentTracker, StateLayout, TableConfig};
 
 use crate::migration::key_value::client::{Book, Load, Tally};
@@ -54,7 +54,7 @@ struct Served {
 struct Rig {
     lanes: Vec<Lane>,
     members: Stepped<Request, Work, fn(Request) -> Work>,
-    mover: Mover,
+    migrator: Migrator,
     table: Arc<LateTable>,
     stepper: Stepper,
     device: Box<dyn Device>,
@@ -94,10 +94,11 @@ impl Rig {
         let mut devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
 
         let config = PoolConfig { members: vec![None; members], lanes, shards, depth };
-        let (members, desks) = Stepped::new(&config, work as fn(Request) -> Work).expect("a pool");
-        let mut desks = desks.into_iter();
+        let (members, clients) =
+            Stepped::new(&config, work as fn(Request) -> Work).expect("a pool");
+        let mut clients = clients.into_iter();
         let service = |_| {
-            let service = wrap(KeyValue { desk: desks.next().expect("one per lane") });
+            let service = wrap(KeyValue { client: clients.next().expect("one per lane") });
             Box::new(service) as Box<dyn Service>
         };
         let config = RuntimeConfig {
@@ -117,13 +118,13 @@ impl Rig {
         let mut lanes = build_lanes(&config, &mut devices, service, made).expect("lanes fit");
         let device = devices.pop().expect("one device");
         let table = LateTable::new(device.table().expect("the NIC has one"), Fences::Strict);
-        let mover = Mover::new(&mut lanes, vec![table.clone()]);
+        let migrator = Migrator::new(&mut lanes, vec![table.clone()]);
         let (cache, now) = (PoolCache::new(pool.clone()), Time::ZERO);
         let worked_while_moving = 0;
         Rig {
             lanes,
             members,
-            mover,
+            migrator,
             table,
             stepper,
             device,
@@ -139,7 +140,7 @@ impl Rig {
     /// Runs until so many shards have moved, and to the end.
     fn run(mut self, migrations: u64) -> Served {
         let mut steps = 0_u64;
-        while self.mover.moved() < migrations {
+        while self.migrator.moved() < migrations {
             self.step();
             steps += 1;
             assert!(steps < 1_000 * migrations, "shards do not arrive");
@@ -164,26 +165,26 @@ impl Rig {
         }
         self.table.step(rng.random_range(0..4));
         if rng.random_ratio(2, 3) {
-            self.mover.step(self.now);
+            self.migrator.step(self.now);
         }
         if rng.random_ratio(1, 4) {
             self.begin_moves();
         }
-        self.worked_while_moving += u64::from(!self.mover.is_idle() && self.at_pool() > 0);
+        self.worked_while_moving += u64::from(!self.migrator.is_idle() && self.at_pool() > 0);
     }
 
     /// Sets some shards moving that are not, to anywhere.
     fn begin_moves(&mut self) {
-        let Rig { rng, mover, lanes, .. } = self;
+        let Rig { rng, migrator, lanes, .. } = self;
         let share = rng.random_range(0.0..0.5);
         let mut moves = Vec::new();
-        for (shard, from) in (0..).map(ShardId).zip(mover.owners().to_vec()) {
+        for (shard, from) in (0..).map(ShardId).zip(migrator.owners().to_vec()) {
             let to = LaneId(rng.random_range(0..lanes.len() as u16));
-            if rng.random_bool(share) && !mover.is_moving(shard) && from != to {
+            if rng.random_bool(share) && !migrator.is_moving(shard) && from != to {
                 moves.push(Move { shard, from, to });
             }
         }
-        mover.start(&moves, self.now).expect("a plan with the present owners");
+        migrator.start(&moves, self.now).expect("a plan with the present owners");
     }
 
     fn at_pool(&self) -> u64 {
@@ -195,27 +196,28 @@ impl Rig {
         for _ in 0..10_000 {
             self.table.step(0);
             self.stepper.deliver_until(self.now, &mut self.cache);
-            self.mover.step(self.now);
+            self.migrator.step(self.now);
             poll_all(&mut self.lanes, self.now);
             self.members.step(self.rng.random());
-            if self.mover.is_idle() && self.at_pool() == 0 {
+            if self.migrator.is_idle() && self.at_pool() == 0 {
                 break;
             }
         }
-        assert!(self.mover.is_idle(), "shards do not arrive");
+        assert!(self.migrator.is_idle(), "shards do not arrive");
         while self.members.step(self.rng.random()) || self.at_pool() > 0 {
             poll_all(&mut self.lanes, self.now);
         }
         run_dry(&mut self.lanes, self.now);
-        let Rig { lanes, mover, device, stepper, pool, cache, book, worked_while_moving, .. } =
-            self;
+        let Rig {
+            lanes, migrator, device, stepper, pool, cache, book, worked_while_moving, ..
+        } = self;
         let counters = device.monitor().counters();
-        let found = remains(&lanes, std::slice::from_ref(&counters), mover.owners().len());
+        let found = remains(&lanes, std::slice::from_ref(&counters), migrator.owners().len());
         let sum = LaneSample::sum(&found.lanes);
         drop((lanes, device, stepper, cache));
         let (buffers, buffers_home) = (pool.capacity(), pool.available());
         let violations = Remains { buffers, buffers_home, ..found }.check();
-        let (tally, moved) = (book.tally(), mover.moved());
+        let (tally, moved) = (book.tally(), migrator.moved());
         Served { sum, device: counters, violations, tally, moved, worked_while_moving }
     }
 }
@@ -270,8 +272,8 @@ impl Service for Backwards {
         self.0.process(batch, shards, out);
     }
 
-    fn desk(&mut self) -> Option<&mut dyn AnyDesk> {
-        self.0.desk()
+    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
+        self.0.pool_client()
     }
 
     fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {

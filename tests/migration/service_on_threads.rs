@@ -1,4 +1,4 @@
-//! The same service on threads: workers that sleep, members of a pool that sleep, and a mover that does
+//! The same service on threads: workers that sleep, members of a pool that sleep, and a migrator that does
 //! not wait for either.
 //!
 //! Timed: threads, sleep, clock.
@@ -35,9 +35,9 @@ fn serve(polling: Polling, depth: usize) -> u64 {
     let nic = SimNic::open(nic, Box::new(book.clients(load)), |_| book.sink(), &pool).unwrap();
     let device: Box<dyn Device> = Box::new(nic);
     let config = PoolConfig { members: vec![None; MEMBERS], lanes: LANES, shards: SHARDS, depth };
-    let (members, desks) = Pool::start(&config, work).unwrap();
-    let mut desks = desks.into_iter();
-    let service = |_| Box::new(KeyValue { desk: desks.next().unwrap() }) as Box<dyn Service>;
+    let (members, clients) = Pool::start(&config, work).unwrap();
+    let mut clients = clients.into_iter();
+    let service = |_| Box::new(KeyValue { client: clients.next().unwrap() }) as Box<dyn Service>;
     let config = RuntimeConfig {
         polling,
         lanes: LANES,
@@ -58,18 +58,18 @@ fn serve(polling: Polling, depth: usize) -> u64 {
     let last = Instant::now() + Duration::from_secs(300);
     // The end comes upon more of them, and upon tasks. Shards without tasks move also while no member of the pool runs.
     let mut begun = 0;
-    while runtime.mover().moved() < MIGRATIONS || book.tally().answered <= 100 {
+    while runtime.migrator().moved() < MIGRATIONS || book.tally().answered <= 100 {
         let moves: Vec<_> = {
-            let mover = runtime.mover();
-            let owners = (0..).map(ShardId).zip(mover.owners().to_vec());
+            let migrator = runtime.migrator();
+            let owners = (0..).map(ShardId).zip(migrator.owners().to_vec());
             let to =
                 |(shard, from)| Move { shard, from, to: LaneId(rng.random_range(0..LANES as u16)) };
-            let moves = owners.filter(|(shard, _)| !mover.is_moving(*shard)).map(to);
+            let moves = owners.filter(|(shard, _)| !migrator.is_moving(*shard)).map(to);
             moves.filter(|one| one.from != one.to).take(8).collect()
         };
         begun += moves.len() as u64;
         runtime.migrate(&moves).unwrap();
-        runtime.step_mover();
+        runtime.step_migrator();
         assert!(!runtime.is_finished(), "a worker has ended");
         assert!(Instant::now() < last, "shards do not arrive");
         std::thread::sleep(Duration::from_micros(200));

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use rheostat::{
-    Admission, Cx, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet, PacketSet, ShardInfo,
-    Shared, StateLayout, Trial, Vector, Verdict,
+    Admission, Cx, Harness, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet, PacketSet,
+    ShardInfo, Shared, StateLayout, Vector, Verdict,
 };
 use rheostat_base::LaneId;
 use rheostat_state::txn::Txn;
@@ -66,8 +66,8 @@ fn a_transaction_that_always_conflicts_runs_alone() {
     let mut layout = StateLayout::new();
     let chain = Shared::new(starved, &objects, &mut layout).unwrap();
     let mix = MixConfig { flows: 20, packets: Some(500), ..MixConfig::default() };
-    let trial = Trial { lanes: 1, ..Trial::new(chain, layout) };
-    let report = trial.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
+    let harness = Harness { lanes: 1, ..Harness::new(chain, layout) };
+    let report = harness.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
     assert_eq!(report.violations, []);
     assert_eq!(report.counters.sent, 500);
     let total = objects.profile().total();
@@ -116,8 +116,8 @@ fn giving_up_costs_one_packet_and_nothing_else() {
     let mut layout = StateLayout::new();
     let chain = Shared::new(Fickle { counts: counts.clone() }, &objects, &mut layout).unwrap();
     let mix = MixConfig { flows: 5, packets: Some(2_000), ..MixConfig::default() };
-    let trial = Trial { lanes: 1, ..Trial::new(chain, layout) };
-    let report = trial.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
+    let harness = Harness { lanes: 1, ..Harness::new(chain, layout) };
+    let report = harness.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
     assert_eq!(report.violations, []);
     let dropped = report.counters.dropped[rheostat::DropReason::HandlerAbort as usize];
     assert!(dropped > 300 && report.counters.sent > 300, "{:?}", report.counters);

@@ -4,8 +4,8 @@ use std::panic;
 use std::sync::Once;
 
 use rheostat::{
-    Admission, Cx, DropReason, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet,
-    PacketSet, ShardInfo, Shared, StateLayout, Trial, Vector, Verdict,
+    Admission, Cx, DropReason, Harness, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet,
+    PacketSet, ShardInfo, Shared, StateLayout, Vector, Verdict,
 };
 
 use crate::transactions::undone::{Plan, compare};
@@ -83,8 +83,8 @@ fn a_flow_ends_with_the_packet_that_a_handler_panics_on() {
     let mut layout = StateLayout::new();
     let chain = Shared::new(touchy, &objects, &mut layout).unwrap();
     let mix = MixConfig { flows: 10, packets: Some(900), ..MixConfig::default() };
-    let trial = Trial { lanes: 1, ..Trial::new(chain, layout) };
-    let report = trial.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
+    let harness = Harness { lanes: 1, ..Harness::new(chain, layout) };
+    let report = harness.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
     assert_eq!(report.violations, []);
     let counters = report.counters;
     let dropped = counters.dropped[DropReason::HandlerPanic as usize];

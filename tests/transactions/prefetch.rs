@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rheostat::trial::TrialReport;
+use rheostat::harness::HarnessReport;
 use rheostat::{
-    Admission, Ahead, Cx, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet, PacketSet,
-    ShardInfo, Shared, StateLayout, Trial, Verdict,
+    Admission, Ahead, Cx, Harness, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet,
+    PacketSet, ShardInfo, Shared, StateLayout, Verdict,
 };
 
 use crate::transactions::panics::expect_panics;
@@ -60,13 +60,13 @@ impl NetworkFunction for Witness {
 
 const PACKETS: u64 = 500;
 
-fn run(panics: bool) -> (Vec<Seen>, TrialReport) {
+fn run(panics: bool) -> (Vec<Seen>, HarnessReport) {
     let (objects, mut layout) = (Objects::new(1), StateLayout::new());
     let seen = Arc::new(Mutex::new(Vec::new()));
     let chain = Shared::new(Witness { seen: seen.clone(), panics }, &objects, &mut layout).unwrap();
     let mix = MixConfig { flows: 10, packets: Some(PACKETS), ..MixConfig::default() };
-    let trial = Trial { lanes: 1, ..Trial::new(chain, layout) };
-    let report = trial.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
+    let harness = Harness { lanes: 1, ..Harness::new(chain, layout) };
+    let report = harness.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
     assert_eq!(report.violations, []);
     let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
     (seen, report)

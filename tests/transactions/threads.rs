@@ -16,7 +16,7 @@ use rheostat_io::{Collector, Pacing, SimConfig, SimNic};
 use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
-    Figures, LaneSample, LoadReporting, Polling, QueueMap, Routes, RunReport, Runtime,
+    LaneSample, LoadReporting, Metrics, Polling, QueueMap, Routes, RunReport, Runtime,
     RuntimeConfig, TimeSource,
 };
 use rheostat_state::txn::Txn;
@@ -120,8 +120,8 @@ impl NetworkFunction for Census {
         true
     }
 
-    fn totals(&self, figures: &mut Figures) {
-        figures.add("census", self.packets.total());
+    fn totals(&self, metrics: &mut Metrics) {
+        metrics.add("census", self.packets.total());
     }
 }
 
@@ -198,8 +198,8 @@ fn totals_are_exact_on_any_number_of_lanes() {
         let by_host = |host| hosts.get(txn, &host).unwrap().unwrap_or(0);
         assert_eq!((0..HOSTS as u64).map(by_host).sum::<u64>(), PACKETS, "{lanes} lanes");
         assert_eq!(packets.read(txn).unwrap(), PACKETS);
-        assert_eq!(report.figures.get("census"), PACKETS);
-        let figure = |name| report.figures.get(name);
+        assert_eq!(report.metrics.get("census"), PACKETS);
+        let figure = |name| report.metrics.get(name);
         let (done, aborted) = (figure("transactions"), figure("transactions_aborted"));
         assert!(done > PACKETS / 32, "{done}");
         assert_eq!(aborted > 0, lanes > 1, "{lanes} lanes: {aborted} aborted, {done} not");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rheostat::{Chain, Chain2, Mix, MixConfig, Objects, Shared, StateLayout, Trial};
+use rheostat::{Chain, Chain2, Harness, Mix, MixConfig, Objects, Shared, StateLayout};
 use rheostat_base::{LaneId, Time};
 use rheostat_io::Collected;
 use rheostat_run::LaneSample;
@@ -65,8 +65,8 @@ fn try_out<C: Chain>(plan: Plan, chain: C, layout: StateLayout) -> Outcome {
         ..MixConfig::default()
     };
     let source = Spliced::new(Mix::new(mix).expect("a mix"));
-    let trial = Trial { lanes: plan.lanes, flows: plan.flows, ..Trial::new(chain, layout) };
-    let report = trial.run(source, |_, _| {}).expect("a trial");
+    let harness = Harness { lanes: plan.lanes, flows: plan.flows, ..Harness::new(chain, layout) };
+    let report = harness.run(source, |_, _| {}).expect("a trial");
     assert_eq!(report.violations, [], "{plan:?}");
     Outcome { counters: report.counters, sent: report.sent, seen: Vec::new() }
 }

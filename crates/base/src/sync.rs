@@ -4,7 +4,7 @@
 //! every ordering for the strongest.
 
 pub mod attendance;
-pub mod doorbell;
+pub mod parker;
 pub mod spsc;
 pub mod try_lock;
 

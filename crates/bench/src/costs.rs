@@ -11,9 +11,9 @@ use crate::noise::Noise;
 use crate::record::unknown_profile;
 
 mod distribution;
+mod fixture;
 mod measurement;
 mod meter;
-mod stand;
 
 pub use distribution::Distribution;
 pub use measurement::measure;

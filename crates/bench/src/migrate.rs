@@ -29,7 +29,7 @@ const SHARDS: usize = 128;
 /// Shards that move together, and at once.
 const TOGETHER: usize = 32;
 const AT_ONCE: usize = 2 * TOGETHER;
-/// How often the mover looks after shards that are moving.
+/// How often the migrator looks after shards that are moving.
 const STEP: Duration = Duration::from_micros(50);
 /// Descriptors of each receive queue, unless a bench is told otherwise: with these, a worker which the operating system
 /// suspends for a while loses nothing.
@@ -116,16 +116,16 @@ impl MigrateBench {
         let runtime = self.start(&witness)?;
         let last = Instant::now() + self.limit;
         let mut rng = StdRng::seed_from_u64(self.seed);
-        while runtime.mover().moved() < self.migrations {
+        while runtime.migrator().moved() < self.migrations {
             if Instant::now() > last {
-                let (done, asked) = (runtime.mover().moved(), self.migrations);
+                let (done, asked) = (runtime.migrator().moved(), self.migrations);
                 return Err(BenchError::Slow { done, asked, limit: self.limit });
             }
-            if runtime.mover().moving() + TOGETHER <= AT_ONCE {
-                let moves = self.choose(&runtime.mover(), &mut rng);
+            if runtime.migrator().moving() + TOGETHER <= AT_ONCE {
+                let moves = self.choose(&runtime.migrator(), &mut rng);
                 runtime.migrate(&moves).expect("a plan with the present owners");
             }
-            runtime.step_mover();
+            runtime.step_migrator();
             std::thread::sleep(STEP);
         }
         let report = runtime.join()?;
@@ -136,13 +136,13 @@ impl MigrateBench {
         }
     }
 
-    fn choose(&self, mover: &rheostat_run::Mover, rng: &mut StdRng) -> Vec<Move> {
+    fn choose(&self, migrator: &rheostat_run::Migrator, rng: &mut StdRng) -> Vec<Move> {
         let mut shards: Vec<_> =
-            (0..SHARDS as u16).map(ShardId).filter(|shard| !mover.is_moving(*shard)).collect();
+            (0..SHARDS as u16).map(ShardId).filter(|shard| !migrator.is_moving(*shard)).collect();
         shards.shuffle(rng);
         shards.truncate(TOGETHER);
         let away = |shard: ShardId| {
-            let from = mover.owners()[shard.index()];
+            let from = migrator.owners()[shard.index()];
             let to = LaneId((from.0 + rng.random_range(1..self.lanes)) % self.lanes);
             Move { shard, from, to }
         };

@@ -5,7 +5,6 @@
 //! sink, polled in the same bursts, with nothing between them. Every invariant of a run is checked
 //! after every row, and a row whose chain dropped packets gives no figure.
 
-mod bed;
 mod callgrind;
 mod control;
 mod harness;
@@ -17,6 +16,7 @@ mod runtime;
 mod shared;
 mod spec;
 mod stages;
+mod testbed;
 
 pub use callgrind::Callgrind;
 pub use control::Control;

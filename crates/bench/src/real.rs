@@ -5,10 +5,10 @@
 //! loop. Latency counts from the moment a packet was due to arrive, not from when a lane came round to it,
 //! so nothing is left out where a lane falls behind.
 
-mod bed;
+mod busy_work;
 mod intervals;
-mod labour;
 mod observer;
+mod testbed;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use std::time::Duration;
 use rheostat_base::CoreSet;
 use rheostat_io::DrawnArrivals;
 
-use self::bed::{Arriving, Bed};
-use self::labour::RoundTime;
+use self::busy_work::RoundTime;
+use self::testbed::{Arriving, Testbed};
 use crate::error::BenchError;
 use crate::record::Run;
 use crate::scenario::{Scenario, policy_of};
@@ -140,9 +140,9 @@ impl<'a> Real<'a> {
     ) -> Result<Run, BenchError> {
         let Scenario { warm_up, duration, .. } = *self.scenario;
         let arriving = Arriving::OpenLoop(rate.round() as u64);
-        let bed = Bed { scenario: self.scenario, trial, rounds, arriving, drawn: None };
-        let bed = Bed { drawn: self.drawn(&bed, warm_up + duration)?, ..bed };
-        let mut run = bed.run(warm_up, duration)?;
+        let testbed = Testbed { scenario: self.scenario, trial, rounds, arriving, drawn: None };
+        let testbed = Testbed { drawn: self.drawn(&testbed, warm_up + duration)?, ..testbed };
+        let mut run = testbed.run(warm_up, duration)?;
         run.capacity = capacity;
         Ok(run)
     }
@@ -179,21 +179,21 @@ impl<'a> Real<'a> {
         Ok(capacity)
     }
 
-    /// What arrives at a bed in a run of this length; drawn before unless it did last time.
+    /// What arrives at a testbed in a run of this length; drawn before unless it did last time.
     fn drawn(
         &mut self,
-        bed: &Bed<'_>,
+        testbed: &Testbed<'_>,
         length: Duration,
     ) -> Result<Option<DrawnArrivals>, BenchError> {
-        let Arriving::OpenLoop(rate) = bed.arriving else { return Ok(None) };
-        let Trial { lanes, seed, .. } = *bed.trial;
+        let Arriving::OpenLoop(rate) = testbed.arriving else { return Ok(None) };
+        let Trial { lanes, seed, .. } = *testbed.trial;
         let arrivals = Arrivals { lanes, rate, seed, length };
         match &self.drawn {
             Some((of, drawn)) if *of == arrivals => Ok(drawn.clone()),
             _ => {
                 // Not two of them in memory.
                 self.drawn = None;
-                let drawn = bed.draw(length)?;
+                let drawn = testbed.draw(length)?;
                 self.drawn = Some((arrivals, drawn.clone()));
                 Ok(drawn)
             }
@@ -204,9 +204,11 @@ impl<'a> Real<'a> {
     fn pace(&mut self, lanes: u16, rounds: u32, arriving: Arriving) -> Result<f64, BenchError> {
         let seed = self.scenario.seeds[0];
         let trial = Trial { policy: "rss".into(), lanes, load: 1.0, seed };
-        let bed = Bed { scenario: self.scenario, trial: &trial, rounds, arriving, drawn: None };
-        let bed = Bed { drawn: self.drawn(&bed, CALIBRATION / 2 + CALIBRATION)?, ..bed };
-        let run = bed.run(CALIBRATION / 2, CALIBRATION)?;
+        let testbed =
+            Testbed { scenario: self.scenario, trial: &trial, rounds, arriving, drawn: None };
+        let testbed =
+            Testbed { drawn: self.drawn(&testbed, CALIBRATION / 2 + CALIBRATION)?, ..testbed };
+        let run = testbed.run(CALIBRATION / 2, CALIBRATION)?;
         let busy: f64 = run.series.load.iter().flatten().map(|&share| f64::from(share)).sum();
         let processed: u64 = run.series.delivered.iter().sum();
         Ok(processed as f64 / (busy * run.series.interval))

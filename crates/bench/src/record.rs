@@ -1,17 +1,17 @@
 //! What was measured, as it is kept: one file per command, a line of JSON per run, written as they come.
 
 mod file;
+mod file_header;
 mod header;
-mod preface;
 mod row;
 mod run;
 mod series;
 mod table;
 
 pub use file::{RecordError, Recorder, Results, read};
+pub use file_header::FileHeader;
 pub(crate) use header::unknown_profile;
 pub use header::{Build, Header};
-pub use preface::Preface;
 pub use row::{Row, Span, rows};
 pub use run::{Plans, Run};
 pub use series::Series;

@@ -30,7 +30,7 @@ use figures::both::Both;
 /// The page about these results, profiles and files of rows, a section for each.
 pub fn page(results: &[Results], profiled: &[ScalingProfile], tables: &[RowFile]) -> String {
     let title = match (results, profiled, tables) {
-        ([only], [], []) => format!("{} – rheostat", only.preface.title),
+        ([only], [], []) => format!("{} – rheostat", only.file_header.title),
         ([], [only], []) => format!("{} – rheostat", profiles::title(only)),
         ([], [], [only]) => format!("{} – rheostat", rows::title(only)),
         _ => "rheostat: what was measured and simulated".to_owned(),

@@ -165,7 +165,7 @@ impl SharingBench {
         action: Action,
         clock: &Clock,
     ) -> Result<Vec<Row>, BenchError> {
-        let beds = systems.into_iter().map(|system| Bed::new(system, arrivals, action));
+        let beds = systems.into_iter().map(|system| Testbed::new(system, arrivals, action));
         let mut beds = beds.collect::<Result<Vec<_>, _>>()?;
         let mut windows = vec![Vec::new(); beds.len()];
         for round in 0..=self.windows {
@@ -180,12 +180,12 @@ impl SharingBench {
         }
         if action.writes() {
             let passed = arrivals.packets() * (self.windows as u64 + 1);
-            beds.iter_mut().try_for_each(|bed| bed.check(arrivals, passed))?;
+            beds.iter_mut().try_for_each(|testbed| testbed.check(arrivals, passed))?;
         }
-        let own = beds.iter().position(|bed| bed.system == System::PerShard);
-        let row = |(index, bed): (usize, &Bed)| {
+        let own = beds.iter().position(|testbed| testbed.system == System::PerShard);
+        let row = |(index, testbed): (usize, &Testbed)| {
             let own = own.filter(|own| *own != index).map(|own| windows[own].as_slice());
-            Row::new(bed.system, action, arrivals, &windows[index], own)
+            Row::new(testbed.system, action, arrivals, &windows[index], own)
         };
         Ok(beds.iter().enumerate().map(row).collect())
     }
@@ -204,7 +204,7 @@ struct Window {
 }
 
 /// A system with its tables.
-struct Bed {
+struct Testbed {
     system: System,
     tables: Kind,
 }
@@ -215,13 +215,13 @@ enum Kind {
     Shared(SharedTables),
 }
 
-impl Bed {
-    fn new(system: System, arrivals: &Arrivals, action: Action) -> Result<Bed, BenchError> {
+impl Testbed {
+    fn new(system: System, arrivals: &Arrivals, action: Action) -> Result<Testbed, BenchError> {
         let tables = match system {
             System::PerShard => Kind::Own(OwnTables::for_lanes(arrivals)?),
             System::Shared | System::Spray => Kind::Shared(SharedTables::new(arrivals, action)?),
         };
-        Ok(Bed { system, tables })
+        Ok(Testbed { system, tables })
     }
 
     /// Makes sure that the flows have counted each of the packets that passed, once.

@@ -135,21 +135,21 @@ impl TxnBench {
         batch: usize,
         clock: &Clock,
     ) -> Result<Vec<Row>, BenchError> {
-        let beds = engines.iter().map(|engine| Bed::new(*engine, packets.lanes()));
+        let beds = engines.iter().map(|engine| Testbed::new(*engine, packets.lanes()));
         let mut beds = beds.collect::<Result<Vec<_>, _>>()?;
         let mut windows = vec![Vec::new(); beds.len()];
         for round in 0..=self.windows {
             for turn in 0..beds.len() {
                 // Each engine begins in its turn.
-                let bed = (round + turn) % beds.len();
-                let window = beds[bed].window(packets, batch, clock)?;
+                let testbed = (round + turn) % beds.len();
+                let window = beds[testbed].window(packets, batch, clock)?;
                 if round > 0 {
-                    windows[bed].push(window);
+                    windows[testbed].push(window);
                 }
             }
         }
         let written = packets.writes() * (self.windows as u64 + 1);
-        beds.iter().try_for_each(|bed| bed.check(written))?;
+        beds.iter().try_for_each(|testbed| testbed.check(written))?;
         let own = engines.iter().position(|engine| *engine == EngineKind::Txn);
         let row = |(index, engine): (usize, &EngineKind)| {
             let own = own.filter(|own| *own != index).map(|own| windows[own].as_slice());
@@ -160,7 +160,7 @@ impl TxnBench {
 }
 
 /// An engine with its lanes.
-struct Bed {
+struct Testbed {
     kind: EngineKind,
     lanes: Lanes,
 }
@@ -174,8 +174,8 @@ enum Lanes {
     None(Vec<Unshared>),
 }
 
-impl Bed {
-    fn new(kind: EngineKind, lanes: usize) -> Result<Bed, BenchError> {
+impl Testbed {
+    fn new(kind: EngineKind, lanes: usize) -> Result<Testbed, BenchError> {
         let lanes = match kind {
             EngineKind::Txn => Lanes::Txn(Engine::lanes(lanes)?),
             EngineKind::GlobalLock => Lanes::GlobalLock(Engine::lanes(lanes)?),
@@ -183,7 +183,7 @@ impl Bed {
             EngineKind::SharedTable => Lanes::SharedTable(Engine::lanes(lanes)?),
             EngineKind::None => Lanes::None(Engine::lanes(lanes)?),
         };
-        Ok(Bed { kind, lanes })
+        Ok(Testbed { kind, lanes })
     }
 
     /// Lets all packets pass once.

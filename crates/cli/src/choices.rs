@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rheostat_base::unit::parse_duration;
-use rheostat_bench::record::{Preface, RecordError, Recorder};
+use rheostat_bench::record::{FileHeader, RecordError, Recorder};
 use rheostat_bench::scenario::{Scenario, ScenarioError};
 
 #[derive(Debug, clap::Args)]
@@ -66,7 +66,10 @@ impl Choices {
     }
 
     /// Keeps the runs, unless nothing is to be kept.
-    pub(crate) fn recorder(&self, preface: &Preface) -> Result<Option<Recorder>, RecordError> {
-        (!self.no_results).then(|| Recorder::create(&self.results, preface)).transpose()
+    pub(crate) fn recorder(
+        &self,
+        file_header: &FileHeader,
+    ) -> Result<Option<Recorder>, RecordError> {
+        (!self.no_results).then(|| Recorder::create(&self.results, file_header)).transpose()
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => ask(args)?,
     };
     if args.json {
-        out!("{}", serde_json::to_string(&explanation).expect("figures are always JSON"));
+        out!("{}", serde_json::to_string(&explanation).expect("metrics are always JSON"));
     } else {
         out!("{explanation}");
         if args.buckets {

@@ -26,7 +26,7 @@ pub(crate) struct Wiring {
 }
 
 /// The network that a configuration describes; `None` where devices have no addresses. Its devices must be
-/// open: taps are made by that. `seed` spreads health checks.
+/// open: mirrors are made by that. `seed` spreads health checks.
 ///
 /// # Errors
 /// [`Failure`] when an interface has no link address, addresses and routes contradict each other, or there

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => (ask(args)?, true),
     };
     if args.json {
-        out!("{}", serde_json::to_string(&profile).expect("figures are always JSON"));
+        out!("{}", serde_json::to_string(&profile).expect("metrics are always JSON"));
     } else {
         out!("{profile}");
     }

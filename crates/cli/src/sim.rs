@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::{Clock, CoreSet};
 use rheostat_bench::costs::Costs;
-use rheostat_bench::record::{Preface, Row, Table, rows};
+use rheostat_bench::record::{FileHeader, Row, Table, rows};
 use rheostat_bench::sim::Simulator;
 
 use crate::choices::Choices;
@@ -48,11 +48,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => (Costs::built_in(), Costs::built_in_name().to_owned()),
     };
     let about = format!("{file}: {}", costs.about);
-    let preface = Preface::simulated(&scenario, &crate::BUILD, about.clone());
-    let mut recorder = choices.recorder(&preface)?;
+    let file_header = FileHeader::simulated(&scenario, &crate::BUILD, about.clone());
+    let mut recorder = choices.recorder(&file_header)?;
     if !choices.json {
         out!("{}: {}", scenario.title, scenario.question);
-        out!("simulated by rheo {}; costs: {about}", preface.commit);
+        out!("simulated by rheo {}; costs: {about}", file_header.commit);
     }
     let noisy = !args.quiet_machine && costs.was_left_alone();
     if !args.quiet_machine && !noisy {

@@ -141,8 +141,8 @@ fn lanes_of_a_capture_wait_instead_of_polling() {
         let run = ["run", config, "--input", "in.pcap", "--lanes", lanes, "--seed", "5", "--json"];
         let run = rheo(folder.path(), &run);
         let summary: Value = serde_json::from_slice(&run.stdout).unwrap();
-        let figures = summary["lanes"].as_array().unwrap().iter();
-        let idle: u64 = figures.map(|lane| lane["idle_polls"].as_u64().unwrap()).sum();
+        let metrics = summary["lanes"].as_array().unwrap().iter();
+        let idle: u64 = metrics.map(|lane| lane["idle_polls"].as_u64().unwrap()).sum();
         let work = summary["received"].as_u64().unwrap() + summary["handoff"].as_u64().unwrap();
         // A lane looks once more after its work, and twice before it sleeps; a worker has several lanes.
         let looks = 4 * lanes.parse::<u64>().unwrap();

@@ -3,7 +3,7 @@
 
 mod balancing;
 mod imbalance;
-mod shard_mover;
+mod shard_migrator;
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use rheostat_steer::policy::{
 };
 
 pub use self::balancing::Balancing;
-pub use self::shard_mover::ShardMover;
+pub use self::shard_migrator::ShardMigrator;
 
 use self::imbalance::ImbalanceMeter;
 
@@ -114,20 +114,20 @@ impl Balancer {
     pub fn step(
         &mut self,
         now: Time,
-        mover: &mut impl ShardMover,
+        migrator: &mut impl ShardMigrator,
         counts: impl FnOnce() -> Vec<LaneCounts>,
     ) -> Time {
-        mover.step(now);
-        if mover.is_idle() {
+        migrator.step(now);
+        if migrator.is_idle() {
             for lane in self.receiving.drain(..) {
                 self.lanes[lane.index()].given = Some(now);
             }
             if now >= self.due {
-                self.plan(now, mover, counts());
+                self.plan(now, migrator, counts());
                 self.due = now + self.interval.unwrap_or_else(|| self.policy.period());
             }
         }
-        if mover.is_idle() { self.due } else { now + GLANCE }
+        if migrator.is_idle() { self.due } else { now + GLANCE }
     }
 
     /// The end: takes in what lanes have done since the last plan.
@@ -140,12 +140,12 @@ impl Balancer {
         }
     }
 
-    fn plan(&mut self, now: Time, mover: &mut impl ShardMover, counts: Vec<LaneCounts>) {
+    fn plan(&mut self, now: Time, migrator: &mut impl ShardMigrator, counts: Vec<LaneCounts>) {
         self.note_imbalance(&counts);
         self.estimator.update(now, counts).expect("a run's lanes and shards stay the same");
-        let plan = self.policy.plan(now, &self.snapshot(mover));
+        let plan = self.policy.plan(now, &self.snapshot(migrator));
         self.plans += 1;
-        self.apply(now, plan, mover);
+        self.apply(now, plan, migrator);
     }
 
     fn note_imbalance(&mut self, counts: &[LaneCounts]) {
@@ -153,13 +153,13 @@ impl Balancer {
         self.imbalance.note(lanes.map(|(lane, known)| (lane.busy_ns, known.state)));
     }
 
-    fn snapshot(&self, mover: &impl ShardMover) -> LoadSnapshot {
+    fn snapshot(&self, migrator: &impl ShardMigrator) -> LoadSnapshot {
         let lanes: Vec<_> = self.lanes.iter().map(|lane| (lane.state, lane.given)).collect();
-        let load = self.estimator.snapshot(mover.owners(), &lanes, self.bounds);
+        let load = self.estimator.snapshot(migrator.owners(), &lanes, self.bounds);
         load.expect("parked lanes own nothing, and one lane is active")
     }
 
-    fn apply(&mut self, now: Time, plan: Plan, mover: &mut impl ShardMover) {
+    fn apply(&mut self, now: Time, plan: Plan, migrator: &mut impl ShardMigrator) {
         for lane in plan.wake {
             self.lanes[lane.index()].state = LaneState::Active;
         }
@@ -169,7 +169,7 @@ impl Balancer {
         let moves =
             plan.moves.iter().map(|one| Move { shard: one.shard, from: one.from, to: one.to });
         let moves: Vec<_> = moves.collect();
-        mover.start(&moves, now).expect("a plan fits the owners it was made for");
+        migrator.start(&moves, now).expect("a plan fits the owners it was made for");
         self.receiving = moves.iter().map(|one| one.to).collect();
     }
 }

@@ -8,7 +8,7 @@ use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_control::config::BalanceConfig;
 use rheostat_control::{Balance, Balancer};
 use rheostat_run::runtime::build_lanes;
-use rheostat_run::{Lane, Mover};
+use rheostat_run::{Lane, Migrator};
 use rheostat_steer::policy::{LaneBounds, LaneCounts, Load, LoadSnapshot, Plan, Policy, by_name};
 use rheostat_testkit::runtime::{config, pool, shards};
 use rheostat_testkit::service::bounce;
@@ -25,7 +25,7 @@ fn lanes(count: usize) -> Vec<Lane> {
 /// A run in virtual time. Each shard makes its owner busy for a part of each second.
 struct World {
     lanes: Vec<Lane>,
-    mover: Mover,
+    migrator: Migrator,
     balancer: Balancer,
     /// Of each shard, the part of a lane's time that it takes, in percent.
     weights: Vec<f64>,
@@ -36,10 +36,10 @@ struct World {
 impl World {
     fn new(count: usize, policy: Box<dyn Policy>, weights: Vec<f64>) -> World {
         let mut lanes = lanes(count);
-        let mover = Mover::new(&mut lanes, Vec::new());
+        let migrator = Migrator::new(&mut lanes, Vec::new());
         let balancer = Balancer::new(policy, Some(PERIOD), (count, SHARDS), Time::ZERO);
         let counts = LaneCounts { shards: vec![0; SHARDS], ..LaneCounts::default() };
-        World { lanes, mover, balancer, weights, counts: vec![counts; count], now: Time::ZERO }
+        World { lanes, migrator, balancer, weights, counts: vec![counts; count], now: Time::ZERO }
     }
 
     fn named(count: usize, policy: &str, weights: Vec<f64>) -> World {
@@ -50,8 +50,8 @@ impl World {
     fn run(&mut self, time: Duration, polled: bool) {
         let end = self.now + time;
         while self.now < end {
-            let World { balancer, mover, counts, .. } = self;
-            let next = balancer.step(self.now, mover, || counts.clone());
+            let World { balancer, migrator, counts, .. } = self;
+            let next = balancer.step(self.now, migrator, || counts.clone());
             assert!(next > self.now, "the controller gets on");
             if polled {
                 self.lanes.iter_mut().for_each(|lane| {
@@ -66,7 +66,7 @@ impl World {
 
     fn work(&mut self, time: Duration) {
         for (shard, weight) in self.weights.iter().enumerate() {
-            let owner = &mut self.counts[self.mover.owners()[shard].index()];
+            let owner = &mut self.counts[self.migrator.owners()[shard].index()];
             let nanos = (time.as_nanos() as f64 * weight / 100.0) as u64;
             owner.busy_ns += nanos;
             owner.shards[shard] += nanos;
@@ -76,7 +76,7 @@ impl World {
     /// How much of its time each lane is busy at present, in percent.
     fn loads(&self) -> Vec<f64> {
         let mut loads = vec![0.0; self.lanes.len()];
-        for (owner, weight) in self.mover.owners().iter().zip(&self.weights) {
+        for (owner, weight) in self.migrator.owners().iter().zip(&self.weights) {
             loads[owner.index()] += weight;
         }
         loads
@@ -105,10 +105,10 @@ fn shards_move_until_lanes_work_alike() {
         world.run(Duration::from_secs(2), true);
         let loads = world.loads();
         assert!((loads[0] - loads[1]).abs() < 3.0, "{policy}: {loads:?}");
-        assert!(world.mover.is_idle() && world.mover.moved() > 0);
-        // Every lane has the shards that the mover says, and each is there once.
+        assert!(world.migrator.is_idle() && world.migrator.moved() > 0);
+        // Every lane has the shards that the migrator says, and each is there once.
         for (lane, shards) in world.lanes.iter().map(|lane| (lane.id(), lane.shards())) {
-            let owned = world.mover.owners().iter().filter(|owner| **owner == lane).count();
+            let owned = world.migrator.owners().iter().filter(|owner| **owner == lane).count();
             assert_eq!(shards.iter().count(), owned);
         }
         let balance = world.finish();
@@ -123,7 +123,7 @@ fn shards_move_until_lanes_work_alike() {
 fn nothing_moves_without_a_policy_that_says_so() {
     let mut world = World::named(2, "rss", uneven());
     world.run(Duration::from_secs(2), true);
-    assert_eq!(world.mover.moved(), 0);
+    assert_eq!(world.migrator.moved(), 0);
     let imbalance = world.finish().imbalance.unwrap();
     assert!((imbalance - 1.8).abs() < 1e-3, "{imbalance}");
 }
@@ -169,13 +169,13 @@ fn nothing_is_planned_while_shards_are_moving() {
     let asked = || plans.load(Ordering::Relaxed);
     let mut world = World::new(2, Box::new(ToAndFro(plans.clone())), uneven());
     world.run(10 * PERIOD, false);
-    assert_eq!((asked(), world.mover.moving()), (1, 1), "the lanes do not get on");
+    assert_eq!((asked(), world.migrator.moving()), (1, 1), "the lanes do not get on");
     // Once they do, the next plan is made at once, and then one in each interval.
     world.run(PERIOD / 2, true);
     assert_eq!(asked(), 2);
     world.run(10 * PERIOD, true);
     assert_eq!(asked(), 12);
-    assert!(world.mover.moved() >= 11);
+    assert!(world.migrator.moved() >= 11);
 }
 
 #[test]

@@ -185,7 +185,7 @@ steering  128 buckets, random key
 balance   rss
 state     1M flows in 128 shards of 7813, up to 137 MiB
 pool      32768 buffers, 70.0 MiB
-run       for 10s, random seed, figures every 1s"
+run       for 10s, random seed, metrics every 1s"
     );
 }
 

@@ -8,7 +8,7 @@ use rheostat_base::{DeviceId, DropReason, Time};
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 use rheostat_steer::IndirectionTable;
 
-use crate::settlement::Settlement;
+use crate::replay_barrier::ReplayBarrier;
 
 /// A network interface, or what stands for one.
 pub trait Device: Send {
@@ -31,8 +31,8 @@ pub trait Device: Send {
     }
 
     /// Gives the device what it needs to keep packets in order that take a detour, or that come from
-    /// several captures, where it can hold packets back (see [`Settlement`]). Others ignore it.
-    fn settle_by(&mut self, _settlement: Arc<Settlement>) {}
+    /// several captures, where it can hold packets back (see [`ReplayBarrier`]). Others ignore it.
+    fn replay_by(&mut self, _barrier: Arc<ReplayBarrier>) {}
 
     /// A view of the device that stays valid while its queues run on other threads.
     fn monitor(&self) -> Arc<dyn DeviceMonitor>;

@@ -9,9 +9,9 @@ pub mod interface_link;
 pub mod layer;
 #[cfg(not(any(loom, shuttle)))]
 pub mod link_events;
+pub mod replay_barrier;
 pub mod scheduling;
 pub mod segmentation;
-pub mod settlement;
 pub mod sink;
 pub mod sleep;
 mod source;
@@ -41,7 +41,7 @@ pub use interface_link::InterfaceLink;
 pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
 #[cfg(not(any(loom, shuttle)))]
 pub use link_events::{LinkEvent, LinkState, LinkWatch};
-pub use settlement::Settlement;
+pub use replay_barrier::ReplayBarrier;
 pub use sink::{Collected, Collector, NullSink, Sink};
 pub use source::{Arrival, Source};
 #[cfg(not(any(loom, shuttle)))]

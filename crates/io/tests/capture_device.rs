@@ -11,7 +11,7 @@ use crate::support::{config, flow, poll, pool, udp};
 use rheostat_base::Time;
 use rheostat_io::backend::pcap::{RecordBuf, read_all};
 use rheostat_io::{
-    CaptureWriter, Device, OpenError, Pacing, PcapConfig, PcapDevice, Settlement, SimConfig,
+    CaptureWriter, Device, OpenError, Pacing, PcapConfig, PcapDevice, ReplayBarrier, SimConfig,
     WriteError, WriteSummary,
 };
 use rheostat_packet::{Burst, LinkType, Mempool, PoolCache};
@@ -270,7 +270,7 @@ fn captures_of_two_devices_are_read_in_the_order_of_their_stamps() {
     let dir = TempDir::new().unwrap();
     let pool = pool(256);
     let received = Arc::new(AtomicU64::new(0));
-    let settlement = Arc::new(Settlement::new({
+    let barrier = Arc::new(ReplayBarrier::new({
         let received = received.clone();
         move || Some(received.load(Ordering::Relaxed))
     }));
@@ -289,7 +289,7 @@ fn captures_of_two_devices_are_read_in_the_order_of_their_stamps() {
         })
         .collect();
     for device in &mut devices {
-        device.settle_by(settlement.clone());
+        device.replay_by(barrier.clone());
     }
 
     let mut cache = PoolCache::new(pool);

@@ -11,8 +11,8 @@ use rheostat_packet::wire::MacAddress;
 use thiserror::Error;
 
 use crate::interface::Interface;
+use crate::local_service::{LocalPacket, LocalService, Outbox};
 use crate::neighbour::{NeighbourKey, NeighbourLimits, NeighbourState, Neighbours, Solicitation};
-use crate::resident::{LocalPacket, Outbox, Resident};
 use crate::route::{Hop, Route, RouteError, Routes};
 
 /// The least MTU of a link for IPv4 (RFC 791, section 3.2) and for IPv6 (RFC 8200, section 5).
@@ -113,7 +113,7 @@ pub struct Network {
     mtus: Mutex<Box<[u16]>>,
     routes: Mutex<Arc<Routes>>,
     neighbours: Mutex<Neighbours>,
-    residents: Vec<Arc<dyn Resident>>,
+    residents: Vec<Arc<dyn LocalService>>,
     /// Held by the lane that gives residents their turn.
     residents_turn: Mutex<()>,
     /// How many announcements are left.
@@ -163,7 +163,7 @@ impl Network {
 
     /// The same with someone at home, who is asked after those before.
     #[must_use]
-    pub fn with_resident(mut self, resident: Arc<dyn Resident>) -> Network {
+    pub fn with_resident(mut self, resident: Arc<dyn LocalService>) -> Network {
         self.residents.push(resident);
         self.residents_due = AtomicU64::new(0);
         self

@@ -25,10 +25,10 @@ use rheostat_base::{DeviceId, DropReason, Time};
 use rheostat_packet::Mbuf;
 use rheostat_run::Output;
 
+use crate::local_service::Outbox;
 use crate::neighbour::{NeighbourKey, Seen, View};
 use crate::network::Network;
 use crate::rate_limit::RateLimit;
-use crate::resident::Outbox;
 use crate::route::{Hop, HopId, Routes};
 use forward::Forwarding;
 use port::Port;

@@ -4,7 +4,7 @@
 //! compete for the same ports; all are answered, so no port is taken from a host.
 //!
 //! Before each window, flows end at random, untimed, until as many ports are free as the window takes; then the window's
-//! flows are opened. So occupancy reaches the row's share with the last of them. Figures are nanoseconds per new flow,
+//! flows are opened. So occupancy reaches the row's share with the last of them. Metrics are nanoseconds per new flow,
 //! over windows; the rows at 0 % are to be read beside the others. With 128 shards a shard has about 504 ports.
 //!
 //! `cargo bench -p rheostat-nf --bench ports [-- WINDOWS]`

@@ -13,7 +13,7 @@ pub use shared::Shared;
 pub use stage::Stage;
 
 use rheostat_base::Counter;
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_state::FlowMut;
 use rheostat_state::txn::Objects;
 use rheostat_steer::{PacketSet, Steering, SteeringError, Translation};
@@ -57,7 +57,7 @@ pub trait Chain: Send + Sync + 'static {
     }
 
     /// Adds what a lane's fast path has counted to the figures of a run.
-    fn counted(_counts: &[Counter], _figures: &mut Figures) {}
+    fn counted(_counts: &[Counter], _metrics: &mut Metrics) {}
 
     /// The fast path of a chain on shared objects, if its function has one.
     fn reading(&self) -> impl Reading {
@@ -153,10 +153,10 @@ pub trait Chain: Send + Sync + 'static {
     fn periodic(&self, local: &mut Self::Shard, scope: &mut Scope<'_>) -> Outcome<()>;
 
     /// Adds what the functions have counted in one shard to the figures of a run.
-    fn figures(&self, local: &Self::Shard, figures: &mut Figures);
+    fn metrics(&self, local: &Self::Shard, metrics: &mut Metrics);
 
     /// Adds what the functions have counted in shared objects to the figures of a run.
-    fn totals(&self, _figures: &mut Figures) {}
+    fn totals(&self, _metrics: &mut Metrics) {}
 }
 
 /// Adapts `steering` to a chain: its sets and its translation.

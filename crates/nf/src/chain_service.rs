@@ -22,7 +22,7 @@ use rheostat_base::{Counter, DropReason, ShardId, Time};
 use rheostat_ip::{Admission, Stack};
 use rheostat_packet::Mbuf;
 use rheostat_run::{
-    Batch, BurstStage, Figures, Output, PacketInfo, PacketKind, Routes, Service, ShardSet,
+    Batch, BurstStage, Metrics, Output, PacketInfo, PacketKind, Routes, Service, ShardSet,
 };
 use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTracker};
 use rheostat_state::{FlowId, Probe, Shard, StateLayout, TableConfig};
@@ -203,10 +203,10 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Outcome<Verdict> {
-        let followed = packet.mark() != 0;
-        let known = followed && self.note_lookup(packet, info, shards, out);
+        let traced = packet.mark() != 0;
+        let known = traced && self.note_lookup(packet, info, shards, out);
         let verdict = self.evaluate_owned(packet, info, probe, shards, out);
-        if followed {
+        if traced {
             let made = self.outbox.len();
             self.note_decisions(packet, info, known, made, shards, out);
         }
@@ -373,20 +373,20 @@ impl<C: Chain> Service for ChainService<C> {
         }
     }
 
-    fn figures(&self, shards: &ShardSet, figures: &mut Figures) {
-        C::counted(&self.counts, figures);
+    fn metrics(&self, shards: &ShardSet, metrics: &mut Metrics) {
+        C::counted(&self.counts, metrics);
         for shard in shards.iter() {
-            self.chain.figures(shard.local(), figures);
+            self.chain.metrics(shard.local(), metrics);
         }
     }
 
-    fn totals(&self, figures: &mut Figures) {
-        self.chain.totals(figures);
+    fn totals(&self, metrics: &mut Metrics) {
+        self.chain.totals(metrics);
         if let Some(objects) = self.chain.objects() {
             let total = objects.profile().total();
-            figures.add("transactions", total.commits);
-            figures.add("transactions_aborted", total.aborts);
-            figures.add("transactions_alone", total.alone);
+            metrics.add("transactions", total.commits);
+            metrics.add("transactions_aborted", total.aborts);
+            metrics.add("transactions_alone", total.alone);
         }
     }
 }

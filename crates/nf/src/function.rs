@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use rheostat_base::{Counter, ShardId};
 use rheostat_packet::FlowKey;
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_state::Handle;
 use rheostat_steer::{PacketSet, Steering, Translation};
 
@@ -207,9 +207,9 @@ pub trait NetworkFunction: Send + Sync + 'static {
     }
 
     /// Adds what the function has counted in one shard to the figures of a run that is over.
-    fn figures(&self, _local: &Self::Shard, _figures: &mut Figures) {}
+    fn metrics(&self, _local: &Self::Shard, _metrics: &mut Metrics) {}
 
     /// Adds what the function has counted in shared objects to the figures of a run that is over. Asked
     /// once per run.
-    fn totals(&self, _figures: &mut Figures) {}
+    fn totals(&self, _metrics: &mut Metrics) {}
 }

@@ -249,7 +249,7 @@ impl<'a> Packet<'a> {
 
     /// Whether the packet is followed through the run (see [`rheostat_run::Step`]).
     #[inline]
-    pub(crate) fn is_followed(&self) -> bool {
+    pub(crate) fn is_traced(&self) -> bool {
         self.mbuf.mark() != 0
     }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::link_board::LinkLine;
 use crate::output_files::IncompleteFile;
-use crate::polling_figures::PollingFigures;
+use crate::polling_metrics::PollingMetrics;
 use crate::port_board::{self, PortLine};
 
 /// What a run came to. The fields are those of the JSON summary.
@@ -36,7 +36,7 @@ pub struct Summary {
     pub migrations: u64,
     /// How long moving them took; left out while nothing has moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub migration: Option<MigrationFigures>,
+    pub migration: Option<MigrationMetrics>,
     /// How much more the busiest lane worked than a fair share: 1 when all worked alike; `null` when there
     /// was no work. Over the whole run, unless the controller has measured it interval by interval.
     pub imbalance: Option<f64>,
@@ -56,10 +56,10 @@ pub struct Summary {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub top: BTreeMap<Cow<'static, str>, Vec<TopLine>>,
     /// The lanes, in order.
-    pub lanes: Vec<LaneFigures>,
+    pub lanes: Vec<LaneMetrics>,
     /// How lanes were polled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub polling: Option<PollingFigures>,
+    pub polling: Option<PollingMetrics>,
     /// How long the run took.
     pub seconds: f64,
     /// Million packets received per second.
@@ -80,7 +80,7 @@ pub struct Summary {
 /// How long moving shards took, in microseconds: of half of them, and of all but one in a hundred. `null`
 /// where nothing was to be measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MigrationFigures {
+pub struct MigrationMetrics {
     /// From the start of a move to the shard's arrival.
     pub moved_us_p50: Option<f64>,
     /// The same.
@@ -95,11 +95,11 @@ pub struct MigrationFigures {
     pub woken_us_p99: Option<f64>,
 }
 
-impl MigrationFigures {
+impl MigrationMetrics {
     /// The figures of a run, if any shard moved.
-    fn of(times: &MigrationTimes) -> Option<MigrationFigures> {
+    fn of(times: &MigrationTimes) -> Option<MigrationMetrics> {
         let us = |times: &Histogram, share| times.quantile(share).map(|nanos| nanos as f64 / 1e3);
-        (times.moved.count() > 0).then(|| MigrationFigures {
+        (times.moved.count() > 0).then(|| MigrationMetrics {
             moved_us_p50: us(&times.moved, 0.5),
             moved_us_p99: us(&times.moved, 0.99),
             held_us_p50: us(&times.held, 0.5),
@@ -148,7 +148,7 @@ impl TopLine {
 
 /// What one lane did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LaneFigures {
+pub struct LaneMetrics {
     /// Packets the lane received from its queues.
     pub packets: u64,
     /// Busy time ÷ time.
@@ -164,10 +164,10 @@ impl Summary {
         let violations: Vec<_> = report.violations.iter().map(ToString::to_string).collect();
         let invariants =
             if violations.is_empty() { "ok".to_owned() } else { violations.join("; ") };
-        let functions = report.figures.iter().map(|(name, count)| (name.into(), count)).collect();
-        let rankings = report.figures.rankings();
+        let functions = report.metrics.iter().map(|(name, count)| (name.into(), count)).collect();
+        let rankings = report.metrics.rankings();
         let top = rankings.map(|(name, ranking)| (name.into(), TopLine::of(ranking))).collect();
-        let migration = MigrationFigures::of(&report.migration);
+        let migration = MigrationMetrics::of(&report.migration);
         Summary { functions, top, invariants, migration, ..Summary::so_far(&report.last) }
     }
 
@@ -213,13 +213,13 @@ impl Summary {
             functions: BTreeMap::new(),
             top: BTreeMap::new(),
             lanes: lanes
-                .map(|lane| LaneFigures {
+                .map(|lane| LaneMetrics {
                     packets: lane.received,
                     load: lane.load(),
                     idle_polls: lane.idle_polls,
                 })
                 .collect(),
-            polling: PollingFigures::of(&sample.polling),
+            polling: PollingMetrics::of(&sample.polling),
             seconds: sample.seconds,
             mpps: if sample.seconds > 0.0 { received as f64 / sample.seconds / 1e6 } else { 0.0 },
             incomplete: Vec::new(),
@@ -331,7 +331,7 @@ impl fmt::Display for Summary {
 mod tests {
     use super::*;
     use rheostat_io::DeviceCounters;
-    use rheostat_run::{Figures, Sample};
+    use rheostat_run::{Metrics, Sample};
 
     fn report() -> RunReport {
         let mut lane = LaneSample {
@@ -351,14 +351,14 @@ mod tests {
         };
         let last =
             Sample { seconds: 2.0, lanes: vec![lane], devices: vec![device], ..Sample::default() };
-        let mut figures = Figures::default();
-        figures.add("ports_preserved", 3);
+        let mut metrics = Metrics::default();
+        metrics.add("ports_preserved", 3);
         RunReport {
             last,
             device_names: vec!["wire".into()],
             warnings: vec![],
             violations: vec![],
-            figures,
+            metrics,
             ..RunReport::default()
         }
     }

@@ -1,10 +1,10 @@
 //! The way of single packets through a run, put together from what the lanes noted.
 
 mod journey;
-mod station;
+mod point;
 
 pub use journey::Journey;
-pub use station::{Station, What};
+pub use point::{TracePoint, What};
 
 use rheostat_io::layer::trace::Event;
 

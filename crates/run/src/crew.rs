@@ -6,13 +6,13 @@ use std::sync::Arc;
 use rheostat_base::LaneId;
 use rheostat_base::sync::attendance::Attendance;
 
-use crate::waker::Waker;
+use crate::notifier::EventNotifier;
 
 /// The workers of a run as those see them who bring work.
 #[derive(Debug)]
 pub(crate) struct Crew {
     /// One per worker.
-    wakers: Vec<Waker>,
+    notifiers: Vec<EventNotifier>,
     division: Division,
 }
 
@@ -48,18 +48,18 @@ impl Crew {
     }
 
     fn new(workers: usize, division: Division) -> io::Result<Arc<Crew>> {
-        let wakers = (0..workers).map(|_| Waker::new()).collect::<io::Result<_>>()?;
-        Ok(Arc::new(Crew { wakers, division }))
+        let notifiers = (0..workers).map(|_| EventNotifier::new()).collect::<io::Result<_>>()?;
+        Ok(Arc::new(Crew { notifiers, division }))
     }
 
     /// How many workers there are.
     pub(crate) fn len(&self) -> usize {
-        self.wakers.len()
+        self.notifiers.len()
     }
 
     /// What worker `worker` sleeps on.
-    pub(crate) fn waker(&self, worker: usize) -> &Waker {
-        &self.wakers[worker]
+    pub(crate) fn notifier(&self, worker: usize) -> &EventNotifier {
+        &self.notifiers[worker]
     }
 
     /// Who attends which lane, where workers share them.
@@ -72,38 +72,40 @@ impl Crew {
 
     /// Wakes all workers that sleep.
     pub(crate) fn wake_all(&self) {
-        self.wakers.iter().for_each(|waker| {
-            waker.wake();
+        self.notifiers.iter().for_each(|notifier| {
+            notifier.wake();
         });
     }
 
     /// What brings of work for each of `lanes` lanes wake a worker by.
-    pub(crate) fn lane_wakers(self: &Arc<Crew>, lanes: usize) -> Vec<LaneWaker> {
-        (0..lanes).map(|lane| LaneWaker { lane: LaneId(lane as u16), crew: self.clone() }).collect()
+    pub(crate) fn lane_notifiers(self: &Arc<Crew>, lanes: usize) -> Vec<LaneNotifier> {
+        (0..lanes)
+            .map(|lane| LaneNotifier { lane: LaneId(lane as u16), crew: self.clone() })
+            .collect()
     }
 }
 
 /// Wakes a worker that may run a lane. Belongs to the lane: whoever brings work for it need not know who runs it.
 #[derive(Clone, Debug)]
-pub struct LaneWaker {
+pub struct LaneNotifier {
     lane: LaneId,
     crew: Arc<Crew>,
 }
 
-impl LaneWaker {
+impl LaneNotifier {
     /// Wakes one worker that may run the lane, unless one has it, comes back to it by itself within its short timeout, or
     /// is awake and looks. Call it after the work is where the lane's poll will look.
     #[inline]
     pub(crate) fn wake(&self) {
-        let Crew { wakers, division } = &*self.crew;
+        let Crew { notifiers, division } = &*self.crew;
         let lane = self.lane.index();
         match division {
             Division::Bound => {
-                wakers[lane % wakers.len()].wake();
+                notifiers[lane % notifiers.len()].wake();
             }
             // Where it is not known who may run the lane, all are woken.
             Division::Shared { attendance, any } => {
-                attendance.call(lane, |worker| wakers[worker].wake() && *any);
+                attendance.call(lane, |worker| notifiers[worker].wake() && *any);
             }
         }
     }
@@ -115,9 +117,9 @@ mod tests {
 
     /// Of the workers that say they sleep, those that do not any more once lane 1 has work.
     fn woken(crew: &Arc<Crew>, asleep: &[usize]) -> Vec<usize> {
-        asleep.iter().for_each(|worker| crew.waker(*worker).lie_down());
-        crew.lane_wakers(3)[1].wake();
-        asleep.iter().copied().filter(|worker| !crew.waker(*worker).wake()).collect()
+        asleep.iter().for_each(|worker| crew.notifier(*worker).prepare_park());
+        crew.lane_notifiers(3)[1].wake();
+        asleep.iter().copied().filter(|worker| !crew.notifier(*worker).wake()).collect()
     }
 
     #[test]

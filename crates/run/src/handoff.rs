@@ -8,7 +8,7 @@ use rheostat_base::{LaneId, ShardId};
 use rheostat_state::Shard;
 
 use self::link::{Delivery, Receiver, Sender};
-use crate::crew::LaneWaker;
+use crate::crew::LaneNotifier;
 use crate::lane::HandoffPacket;
 
 /// What passes between lanes beside packets.
@@ -51,7 +51,7 @@ pub struct Handoff {
     /// From every other lane; none from itself.
     inbound: Vec<Option<Receiver<HandoffPacket, Control>>>,
     /// One per lane; none before the workers are known.
-    wakers: Vec<LaneWaker>,
+    notifiers: Vec<LaneNotifier>,
     /// Where the next round of taking starts, so that no sender is always last.
     start: usize,
 }
@@ -75,7 +75,7 @@ impl Handoff {
             .map(|_| Handoff {
                 outbound: Vec::new(),
                 inbound: Vec::new(),
-                wakers: Vec::new(),
+                notifiers: Vec::new(),
                 start: 0,
             })
             .collect();
@@ -99,9 +99,9 @@ impl Handoff {
         self.outbound.len()
     }
 
-    /// Lets the lane wake workers for other lanes; `wakers` has one per lane.
-    pub(crate) fn wake_by(&mut self, wakers: Vec<LaneWaker>) {
-        self.wakers = wakers;
+    /// Lets the lane wake workers for other lanes; `notifiers` has one per lane.
+    pub(crate) fn wake_by(&mut self, notifiers: Vec<LaneNotifier>) {
+        self.notifiers = notifiers;
     }
 
     /// Lays a packet aside for lane `to`; [`Handoff::publish`] sends it.
@@ -125,8 +125,8 @@ impl Handoff {
             let mut packets = staged.drain(..);
             sent += link.push_all(&mut packets);
             packets.for_each(&mut refused);
-            if let Some(waker) = self.wakers.get(to) {
-                waker.wake();
+            if let Some(notifier) = self.notifiers.get(to) {
+                notifier.wake();
             }
         }
         sent
@@ -138,8 +138,8 @@ impl Handoff {
         let outbound = self.outbound[to.index()].as_mut().expect("a message is for another lane");
         debug_assert!(outbound.staged.is_empty(), "a message overtakes no packet");
         outbound.link.send_control(message);
-        if let Some(waker) = self.wakers.get(to.index()) {
-            waker.wake();
+        if let Some(notifier) = self.notifiers.get(to.index()) {
+            notifier.wake();
         }
     }
 

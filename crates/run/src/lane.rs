@@ -37,10 +37,10 @@ mod config;
 mod fragments;
 mod hairpin;
 mod migration;
+mod mirror;
 mod output;
 mod packet_info;
 mod reception;
-mod tap;
 mod unusual;
 
 pub use config::{LaneConfig, Routes, TimeSource};
@@ -53,7 +53,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rheostat_base::{DropReason, LaneId, ShardId, Time};
-use rheostat_io::layer::capture::LaneTap;
+use rheostat_io::layer::capture::LaneMirror;
 use rheostat_io::layer::trace::Step;
 use rheostat_io::{Rest, RxQueue};
 use rheostat_packet::{BURST, Burst, Mbuf};
@@ -63,11 +63,11 @@ use rheostat_steer::Steering;
 use self::busy_time::BusyTime;
 use self::reception::SortBy;
 use crate::account::LaneCounters;
-use crate::crew::LaneWaker;
-use crate::figures::Figures;
+use crate::crew::LaneNotifier;
 use crate::handoff::link::Delivery;
 use crate::handoff::{Control, Handoff};
 use crate::load::ShardLoads;
+use crate::metrics::Metrics;
 use crate::migrate::{Hold, LaneMailbox, Ownership, Place, ReleaseStamps};
 use crate::poll::PollOutcome;
 use crate::service::Service;
@@ -83,7 +83,7 @@ pub struct Lane {
     received_by: Vec<u64>,
     shards: ShardSet,
     ownership: Ownership,
-    /// Where the mover's commands come from, if shards move in this run.
+    /// Where the migrator's commands come from, if shards move in this run.
     mailbox: Option<LaneMailbox>,
     /// Shards that have come, each with the shards that its former owner had redirected, and wait until they may be put
     /// in their place.
@@ -190,22 +190,22 @@ impl Lane {
         self.out.treat_as_unusual(unusual);
     }
 
-    /// Lets the lane wake workers for other lanes, and its pool for this one; `wakers` has one per lane.
-    pub(crate) fn wake_by(&mut self, wakers: Vec<LaneWaker>) {
-        if let Some(desk) = self.service.desk() {
-            desk.wake_by(wakers[self.id.index()].clone());
+    /// Lets the lane wake workers for other lanes, and its pool for this one; `notifiers` has one per lane.
+    pub(crate) fn wake_by(&mut self, notifiers: Vec<LaneNotifier>) {
+        if let Some(client) = self.service.pool_client() {
+            client.wake_by(notifiers[self.id.index()].clone());
         }
-        self.handoff.wake_by(wakers);
+        self.handoff.wake_by(notifiers);
     }
 
     /// Lets others look at what passes through the lane.
-    pub(crate) fn tap_by(&mut self, tap: LaneTap) {
-        self.out.tap_by(tap);
+    pub(crate) fn tap_by(&mut self, mirror: LaneMirror) {
+        self.out.tap_by(mirror);
     }
 
     /// Whether neither packets nor commands wait for the lane, as far as can be told without polling.
     pub(crate) fn is_quiet(&mut self) -> bool {
-        self.service.desk().is_none_or(|desk| !desk.has_replies())
+        self.service.pool_client().is_none_or(|client| !client.has_replies())
             && self.handoff.waiting() == 0
             && self.mailbox.as_ref().is_none_or(LaneMailbox::is_empty)
             && self.receivers.iter().all(|queue| queue.backlog() == 0)
@@ -223,7 +223,7 @@ impl Lane {
         match queues.min().unwrap_or(Rest::Sleep) {
             // Packets that a device has taken and not sent wait for the next poll to ask it again.
             rest if self.unsent() > 0 => rest.min(Rest::Nap),
-            // No table leads packets there, and a mover that is about to change this wakes the worker.
+            // No table leads packets there, and a migrator that is about to change this wakes the worker.
             Rest::Nap | Rest::Until(_) if self.is_parked() => Rest::Sleep,
             rest => rest,
         }
@@ -260,13 +260,13 @@ impl Lane {
     }
 
     /// Adds what the service has counted in the lane and its shards.
-    pub fn add_figures(&self, figures: &mut Figures) {
-        self.service.figures(&self.shards, figures);
+    pub fn add_metrics(&self, metrics: &mut Metrics) {
+        self.service.metrics(&self.shards, metrics);
     }
 
     /// Adds what the services of all lanes have counted together.
-    pub fn add_totals(&self, figures: &mut Figures) {
-        self.service.totals(figures);
+    pub fn add_totals(&self, metrics: &mut Metrics) {
+        self.service.totals(metrics);
     }
 
     /// The latest time the lane has seen.
@@ -288,7 +288,7 @@ impl Lane {
         let now = now.max(self.polled);
         self.polled = now;
         self.out.start_poll(now);
-        self.out.tap().refresh();
+        self.out.mirror().refresh();
         if self.time == TimeSource::Poll {
             self.latest = now;
         }
@@ -373,7 +373,7 @@ impl Lane {
                 taken += 1;
                 *latest = (*latest).max(placed.info.now);
                 if placed.packet.mark() != 0 {
-                    out.tap().note(&placed.packet, Step::Taken);
+                    out.mirror().note(&placed.packet, Step::Taken);
                 }
                 if ownership.place(placed.info.shard) != Place::Local {
                     return others.push(Other::Packet(placed));

@@ -4,12 +4,13 @@
 pub mod account;
 mod cell;
 mod crew;
-pub mod figures;
 pub mod handoff;
 pub mod invariant;
 pub mod lane;
 pub mod load;
+pub mod metrics;
 pub mod migrate;
+mod notifier;
 pub mod poll;
 pub mod polling;
 pub mod pool;
@@ -20,12 +21,10 @@ pub mod shard_set;
 mod sleep;
 mod stages;
 pub mod view;
-mod waker;
 mod worker;
 
 pub use account::{LaneCounters, LaneSample};
-pub use crew::LaneWaker;
-pub use figures::{Estimate, Figures, Ranking};
+pub use crew::LaneNotifier;
 pub use handoff::handoff_bytes;
 pub use invariant::Violation;
 pub use lane::{
@@ -33,10 +32,13 @@ pub use lane::{
     Sender, TimeSource, Unusual, UnusualError,
 };
 pub use load::{LoadReporting, ShardLoads};
-pub use migrate::{Move, MoveError, Mover};
+pub use metrics::{Estimate, Metrics, Ranking};
+pub use migrate::{Migrator, Move, MoveError};
 pub use poll::{Next, PollOutcome, PollPolicy};
 pub use polling::{LanePolling, PollingSample, Vacations, WorkerPolling};
-pub use pool::{AnyDesk, Desk, Lost, Pool, PoolConfig, PoolError, PoolReport, Reply, Stepped};
+pub use pool::{
+    AnyPoolClient, Lost, Pool, PoolClient, PoolConfig, PoolError, PoolReport, Reply, Stepped,
+};
 pub use queue_map::{QueueMap, QueueMapError};
 pub use rheostat_io::layer::trace::Step;
 pub use runtime::{MigrationTimes, Polling, RunReport, Runtime, RuntimeConfig, StartError};

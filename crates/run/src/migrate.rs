@@ -6,7 +6,7 @@
 //! | step | who | what |
 //! |---|---|---|
 //! | 1 | B | on [`Command::Expect`], holds from now on what devices place by the buckets of s |
-//! | 2 | mover | rewrites the devices' tables and waits until no packet is placed by the old ones |
+//! | 2 | migrator | rewrites the devices' tables and waits until no packet is placed by the old ones |
 //! | 3 | B and every other lane C | on [`Command::Redirect`], holds all packets of s from now on, or hands them to B, and tells A so by a `Redirected` message |
 //! | 4 | A | on [`Command::Release`], goes on until all of these messages have come and all that waited in its queues is processed, then sends B the box, and every C a `Released` message |
 //! | 5 | C | on this message, tells B by a `Drained` message that it has what A had handed to it |
@@ -18,22 +18,22 @@
 //! | `release_stamps` | when shards left, in the stamps of devices |
 //! | `hold` | packets that wait for their shard |
 //! | `watermark` | whether everything has been received that waited at some moment |
-//! | `mailbox` | commands from the mover to a lane, and what the lane reports |
-//! | `mover` | the steps above, for many shards at once |
+//! | `mailbox` | commands from the migrator to a lane, and what the lane reports |
+//! | `migrator` | the steps above, for many shards at once |
 
 mod hold;
 mod mailbox;
+mod migrator;
 #[cfg(all(test, loom))]
 mod models;
-mod mover;
 mod ownership;
 mod release_stamps;
 mod watermark;
 
 pub(crate) use hold::Hold;
 pub use mailbox::{Command, Report};
-pub(crate) use mailbox::{LaneMailbox, MoverMailbox, mailbox};
-pub use mover::{Move, MoveError, Mover};
+pub(crate) use mailbox::{LaneMailbox, MigratorMailbox, mailbox};
+pub use migrator::{Migrator, Move, MoveError};
 pub(crate) use ownership::{Ownership, Place};
 pub(crate) use release_stamps::ReleaseStamps;
 pub(crate) use watermark::Watermark;

@@ -1,28 +1,28 @@
 //! A pool: threads that do work for lanes which would take a lane too long. They have no queue of a device
-//! and no shard. A lane gives a packet's task away at its [`Desk`] and goes on; when the reply is there, it
+//! and no shard. A lane gives a packet's task away at its [`PoolClient`] and goes on; when the reply is there, it
 //! goes on with the packet in [`crate::Service::complete`]. Nobody waits for anybody: a pool that has too
 //! much to do refuses tasks.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `desk` | the lane's end: hands tasks to members, and holds the packets meanwhile |
+//! | `client` | the lane's end: hands tasks to members, and holds the packets meanwhile |
 //! | `order` | lets replies out in the order of their packets, per shard |
-//! | `line` | the rings between one lane and one member |
+//! | `channel` | the rings between one lane and one member |
 //! | `member` | the other end: does tasks, and sleeps |
 //! | `stepped` | a pool that a test drives |
 //!
 //! `docs/adr/0015-replies-in-order.md` tells why it is so.
 
-mod desk;
-mod line;
+mod channel;
+mod client;
 mod member;
 #[cfg(all(test, loom))]
 mod models;
 mod order;
 mod stepped;
 
-pub use desk::{AnyDesk, Desk, Reply};
-pub use line::Lost;
+pub use channel::Lost;
+pub use client::{AnyPoolClient, PoolClient, Reply};
 pub use stepped::Stepped;
 
 use std::io;
@@ -34,9 +34,9 @@ use rheostat_base::core_set::{CoreError, pin_current_thread};
 use rheostat_base::{CoreId, sync};
 use thiserror::Error;
 
-use self::line::{MemberState, WakerSlot, line};
+use self::channel::{MemberState, NotifierSlot, channel};
 use self::member::Member;
-use crate::waker::Waker;
+use crate::notifier::EventNotifier;
 
 /// How large a pool is, and whom it works for.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Starts a pool that does tasks by `work`, of which each member has a clone. Returns it with one desk
+    /// Starts a pool that does tasks by `work`, of which each member has a clone. Returns it with one client
     /// per lane, in their order. A task must end by itself: at the end of a run its lane waits for it.
     ///
     /// # Errors
@@ -93,13 +93,13 @@ impl Pool {
     pub fn start<T, R, F>(
         config: &PoolConfig,
         work: F,
-    ) -> Result<(Pool, Vec<Desk<T, R>>), PoolError>
+    ) -> Result<(Pool, Vec<PoolClient<T, R>>), PoolError>
     where
         T: Send + 'static,
         R: Send + 'static,
         F: Fn(T) -> R + Clone + Send + 'static,
     {
-        let (members, desks) = connect(config, &work, || Waker::new().map(Some))?;
+        let (members, clients) = connect(config, &work, || EventNotifier::new().map(Some))?;
         let mut pool = Pool { members: Vec::new(), states: Vec::new(), stop: Arc::default() };
         for ((index, member), core) in members.into_iter().enumerate().zip(&config.members) {
             let (stop, core) = (pool.stop.clone(), *core);
@@ -113,7 +113,7 @@ impl Pool {
                 Ok(member.run(&stop))
             })?);
         }
-        Ok((pool, desks))
+        Ok((pool, clients))
     }
 
     /// Lets the members do what they were given, and ends them.
@@ -137,8 +137,8 @@ impl Pool {
     fn tell(&self) {
         // Release: pairs with the Acquire load in `Member::run`.
         self.stop.store(true, Ordering::Release);
-        for waker in self.states.iter().filter_map(|state| state.waker()) {
-            waker.wake();
+        for notifier in self.states.iter().filter_map(|state| state.notifier()) {
+            notifier.wake();
         }
     }
 }
@@ -153,33 +153,33 @@ impl Drop for Pool {
     }
 }
 
-type Connected<T, R, F> = (Vec<Member<T, R, F>>, Vec<Desk<T, R>>);
+type Connected<T, R, F> = (Vec<Member<T, R, F>>, Vec<PoolClient<T, R>>);
 
-/// Members and desks with a line between each two.
+/// Members and clients with a channel between each two.
 fn connect<T, R, F: Fn(T) -> R + Clone>(
     config: &PoolConfig,
     work: &F,
-    mut waker: impl FnMut() -> io::Result<Option<Waker>>,
+    mut notifier: impl FnMut() -> io::Result<Option<EventNotifier>>,
 ) -> Result<Connected<T, R, F>, PoolError> {
     let PoolConfig { ref members, lanes, shards, depth } = *config;
     if members.is_empty() || lanes == 0 || depth == 0 {
         return Err(PoolError::Empty);
     }
-    let wakers: Vec<_> = (0..lanes).map(|_| WakerSlot::default()).collect();
+    let notifiers: Vec<_> = (0..lanes).map(|_| NotifierSlot::default()).collect();
     let mut fronts: Vec<_> = (0..lanes).map(|_| Vec::new()).collect();
     let mut connected = Vec::new();
     for _ in members {
-        let state = sync::Arc::new(MemberState::new(waker()?));
+        let state = sync::Arc::new(MemberState::new(notifier()?));
         let mut backs = Vec::new();
-        for (fronts, waker) in fronts.iter_mut().zip(&wakers) {
-            let (front, back) = line(depth, state.clone(), waker.clone());
+        for (fronts, notifier) in fronts.iter_mut().zip(&notifiers) {
+            let (front, back) = channel(depth, state.clone(), notifier.clone());
             fronts.push(front);
             backs.push(back);
         }
         connected.push(Member::new(backs, state, work.clone()));
     }
-    let desk = |(fronts, waker)| Desk::new(fronts, depth, shards, waker);
-    Ok((connected, fronts.into_iter().zip(wakers).map(desk).collect()))
+    let client = |(fronts, notifier)| PoolClient::new(fronts, depth, shards, notifier);
+    Ok((connected, fronts.into_iter().zip(notifiers).map(client).collect()))
 }
 
 #[cfg(all(test, not(loom)))]

@@ -15,8 +15,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rheostat_base::core_set::{CoreError, pin_current_thread};
 use rheostat_base::sync::try_lock::TryLock;
 use rheostat_base::{Clock, ClockSource, CoreId, Histogram, LaneId, QueueId};
-use rheostat_io::layer::capture::{Epoch, Taps};
-use rheostat_io::{Device, Settlement};
+use rheostat_io::layer::capture::{Epoch, Mirrors};
+use rheostat_io::{Device, ReplayBarrier};
 use rheostat_packet::{Mempool, PoolCache};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
@@ -25,12 +25,12 @@ use self::ending::settle;
 use crate::account::{LaneSample, received_and_done};
 use crate::cell::{LaneCell, LaneCells};
 use crate::crew::Crew;
-use crate::figures::Figures;
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation, check_monotone};
 use crate::lane::{Lane, LaneConfig, LaneTimes, TimeSource, Unusual};
 use crate::load::LoadReporting;
-use crate::migrate::{Move, MoveError, Mover};
+use crate::metrics::Metrics;
+use crate::migrate::{Migrator, Move, MoveError};
 use crate::poll::metronome::{Binding, MetronomeSettings, Mode};
 use crate::poll::{Busy, Interrupt, PollPolicy, StepSleep};
 use crate::polling::PollingBoard;
@@ -38,7 +38,7 @@ use crate::queue_map::QueueMap;
 use crate::service::Service;
 use crate::shard_set::ShardSet;
 use crate::stages::StageTimes;
-use crate::view::{LaneFigures, RunView, Sample};
+use crate::view::{LaneMetrics, RunView, Sample};
 use crate::worker::{Shift, Worker};
 
 /// How lanes are laid over devices and threads.
@@ -166,7 +166,7 @@ pub struct RunReport {
     /// What did not hold; empty for a sound run.
     pub violations: Vec<Violation>,
     /// What the service has counted.
-    pub figures: Figures,
+    pub metrics: Metrics,
     /// How long moving shards took.
     pub migration: MigrationTimes,
     /// How long each stage took, if lanes were asked to note it.
@@ -184,17 +184,17 @@ pub fn build_lanes(
     mut service: impl FnMut(LaneId) -> Box<dyn Service>,
     shards: impl IntoIterator<Item = Box<Shard>>,
 ) -> Result<Vec<Lane>, StartError> {
-    build_settled(config, devices, &mut service, shards.into_iter().collect())
+    build_replaying(config, devices, &mut service, shards.into_iter().collect())
         .map(|(lanes, _)| lanes)
 }
 
 /// As [`build_lanes`], with what the devices keep packets in order by.
-fn build_settled(
+fn build_replaying(
     config: &RuntimeConfig,
     devices: &mut [Box<dyn Device>],
     service: &mut dyn FnMut(LaneId) -> Box<dyn Service>,
     made: Vec<Box<Shard>>,
-) -> Result<(Vec<Lane>, Arc<Settlement>), StartError> {
+) -> Result<(Vec<Lane>, Arc<ReplayBarrier>), StartError> {
     if config.lanes == 0 || config.workers.is_empty() {
         return Err(StartError::Empty);
     }
@@ -258,11 +258,11 @@ fn build_settled(
         })
         .collect();
     let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();
-    let settlement = Arc::new(Settlement::new(move || received_and_done(&counters)));
+    let barrier = Arc::new(ReplayBarrier::new(move || received_and_done(&counters)));
     for device in devices {
-        device.settle_by(settlement.clone());
+        device.replay_by(barrier.clone());
     }
-    Ok((lanes, settlement))
+    Ok((lanes, barrier))
 }
 
 /// Each device has the number of its place.
@@ -303,29 +303,29 @@ impl Runtime {
         service: &mut dyn FnMut(LaneId) -> Box<dyn Service>,
         shards: Vec<Box<Shard>>,
     ) -> Result<Runtime, StartError> {
-        let (mut lanes, settlement) = build_settled(&config, &mut devices, service, shards)?;
+        let (mut lanes, barrier) = build_replaying(&config, &mut devices, service, shards)?;
         let tables = devices.iter().filter_map(|device| device.table()).collect();
-        let mut mover = Mover::new(&mut lanes, tables);
-        mover.route_by(config.queues.clone());
+        let mut migrator = Migrator::new(&mut lanes, tables);
+        migrator.route_by(config.queues.clone());
         let crew = config.polling.crew(config.workers.len(), lanes.len())?;
-        let wakers = crew.lane_wakers(lanes.len());
+        let notifiers = crew.lane_notifiers(lanes.len());
         let epoch = match config.time {
             TimeSource::Packet => Epoch::Unix,
             TimeSource::Poll => Epoch::Clock(unix_start(&clock)),
         };
-        let taps = Taps::new(lanes.len(), Arc::new(clock.clone()), epoch);
+        let mirrors = Mirrors::new(lanes.len(), Arc::new(clock.clone()), epoch);
         for lane in &mut lanes {
-            lane.tap_by(Taps::of_lane(&taps, lane.id()));
-            lane.wake_by(wakers.clone());
+            lane.tap_by(Mirrors::of_lane(&mirrors, lane.id()));
+            lane.wake_by(notifiers.clone());
         }
-        mover.wake_by(wakers.clone());
+        migrator.wake_by(notifiers.clone());
         let queues = config.queues.clone();
-        settlement.announce_by(move |queue| wakers[queues.lane_of(queue).index()].wake());
+        barrier.announce_by(move |queue| notifiers[queues.lane_of(queue).index()].wake());
         let (name, mode) = (config.polling.name(), config.polling.mode());
         let board = PollingBoard::new(name, mode, lanes.len(), config.workers.len());
         lanes.iter().enumerate().for_each(|(n, lane)| board.set_parked(n, lane.is_parked()));
         let board = Arc::new(board);
-        let figures = LaneFigures {
+        let metrics = LaneMetrics {
             counters: lanes.iter().map(Lane::counters).collect(),
             loads: lanes.iter().map(Lane::loads).collect(),
             board: board.clone(),
@@ -344,12 +344,12 @@ impl Runtime {
             lanes: cells.clone(),
             stop: stop.clone(),
             crew: crew.clone(),
-            last_sample: vec![LaneSample::default(); figures.counters.len()],
+            last_sample: vec![LaneSample::default(); metrics.counters.len()],
             view: Arc::new(RunView::new(
-                figures,
-                mover,
+                metrics,
+                migrator,
                 &devices,
-                taps,
+                mirrors,
                 config.steering.clone(),
                 clock.clone(),
             )),
@@ -407,20 +407,20 @@ impl Runtime {
     /// # Errors
     /// [`MoveError`], and nothing is moved.
     pub fn migrate(&self, moves: &[Move]) -> Result<(), MoveError> {
-        self.mover().start(moves, self.view.now())
+        self.migrator().start(moves, self.view.now())
     }
 
     /// Does what can be done now for shards that are moving, and says whether all have arrived; to be
     /// called again and again until then.
-    pub fn step_mover(&self) -> bool {
-        let mut mover = self.mover();
-        mover.step(self.view.now());
-        mover.is_idle()
+    pub fn step_migrator(&self) -> bool {
+        let mut migrator = self.migrator();
+        migrator.step(self.view.now());
+        migrator.is_idle()
     }
 
     /// Who moves shards, to ask where they are.
-    pub fn mover(&self) -> MutexGuard<'_, Mover> {
-        self.view.mover()
+    pub fn migrator(&self) -> MutexGuard<'_, Migrator> {
+        self.view.migrator()
     }
 
     /// How much of the input has been read, where it has a known size: that of the slowest device.
@@ -438,7 +438,7 @@ impl Runtime {
     /// How long moving shards took so far.
     pub fn migration_times(&self) -> MigrationTimes {
         let times = MigrationTimes::default();
-        times.moved.add(self.mover().durations());
+        times.moved.add(self.migrator().durations());
         for lane in &self.times {
             times.held.add(&lane.held);
             times.woken.add(&lane.woken);
@@ -493,16 +493,16 @@ impl Runtime {
         lanes.iter_mut().for_each(|lane| lane.close_time(stopped));
         self.view.board.end(stopped);
         if lanes.len() == self.view.lanes() {
-            settle(&mut lanes, &mut self.view.mover(), &self.view.clock);
+            settle(&mut lanes, &mut self.view.migrator(), &self.view.clock);
         }
         run_dry(&mut lanes, self.view.clock.now());
         let mut last = self.sample();
         let remains = remains(&lanes, &last.devices, self.shards);
         last.lanes = self.view.counters.iter().map(|counters| counters.sample()).collect();
-        let mut figures = Figures::default();
-        lanes.iter().for_each(|lane| lane.add_figures(&mut figures));
+        let mut metrics = Metrics::default();
+        lanes.iter().for_each(|lane| lane.add_metrics(&mut metrics));
         if let Some(lane) = lanes.first() {
-            lane.add_totals(&mut figures);
+            lane.add_totals(&mut metrics);
         }
         let migration = self.migration_times();
         let stages = Arc::new(StageTimes::default());
@@ -524,7 +524,7 @@ impl Runtime {
         };
         let mut violations = std::mem::take(&mut self.violations);
         violations.extend(remains.check());
-        Ok(RunReport { last, device_names, warnings, violations, figures, migration, stages })
+        Ok(RunReport { last, device_names, warnings, violations, metrics, migration, stages })
     }
 }
 

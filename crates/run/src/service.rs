@@ -2,9 +2,9 @@
 
 use rheostat_base::Time;
 
-use crate::figures::Figures;
 use crate::lane::{Batch, Output};
-use crate::pool::AnyDesk;
+use crate::metrics::Metrics;
+use crate::pool::AnyPoolClient;
 use crate::shard_set::ShardSet;
 
 /// The work a lane does on packets. Called once per burst, never per packet: lanes know no more of a service than this, and
@@ -21,16 +21,16 @@ pub trait Service: Send + 'static {
     }
 
     /// Processes packets of shards that the lane owns, in order, and leaves `batch` empty: each
-    /// packet goes to `out`, or to the service's desk, or is freed and counted as consumed or dropped.
+    /// packet goes to `out`, or to the service's client, or is freed and counted as consumed or dropped.
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output);
 
-    /// The service's desk at a [`crate::Pool`], if it has one.
+    /// The service's client at a [`crate::Pool`], if it has one.
     #[inline(always)]
-    fn desk(&mut self) -> Option<&mut dyn AnyDesk> {
+    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
         None
     }
 
-    /// Goes on with the packets whose replies have come, in the order in which the desk gives them, and
+    /// Goes on with the packets whose replies have come, in the order in which the client gives them, and
     /// leaves none of those there. Called once per poll, when there are any.
     fn complete(&mut self, _shards: &mut ShardSet, _out: &mut Output, _now: Time) {}
 
@@ -47,9 +47,9 @@ pub trait Service: Send + 'static {
     }
 
     /// Adds what was counted in the lane and in its shards to the figures of a run that is over.
-    fn figures(&self, _shards: &ShardSet, _figures: &mut Figures) {}
+    fn metrics(&self, _shards: &ShardSet, _metrics: &mut Metrics) {}
 
     /// Adds what was counted for all shards together, and not by lane: asked of one lane of a run that is
     /// over.
-    fn totals(&self, _figures: &mut Figures) {}
+    fn totals(&self, _metrics: &mut Metrics) {}
 }

@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rheostat_base::{Clock, ClockSource, DeviceId, QueueId, Time, sync};
-use rheostat_io::layer::capture::{Epoch, Taps};
+use rheostat_io::layer::capture::{Epoch, Mirrors};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor};
 use rheostat_steer::{Fence, HashKey, IndirectionTable, RewriteError, Steering};
 use thiserror::Error;
 
 use crate::account::{LaneCounters, LaneSample};
 use crate::load::ShardLoads;
-use crate::migrate::Mover;
+use crate::migrate::Migrator;
 use crate::poll::metronome::Mode;
 use crate::polling::{PollingBoard, PollingSample};
 
@@ -35,10 +35,10 @@ pub struct RunView {
     pub(crate) clock: Clock,
     loads: Vec<ShardLoads>,
     pub(crate) board: Arc<PollingBoard>,
-    mover: Mutex<Mover>,
+    migrator: Mutex<Migrator>,
     names: Vec<String>,
     tables: Vec<Option<Arc<dyn IndirectionTable>>>,
-    taps: sync::Arc<Taps>,
+    mirrors: sync::Arc<Mirrors>,
     steering: Arc<Steering>,
     started: Time,
     rewrites: AtomicU64,
@@ -46,7 +46,7 @@ pub struct RunView {
 
 /// What lanes count, in their order.
 #[derive(Debug)]
-pub(crate) struct LaneFigures {
+pub(crate) struct LaneMetrics {
     pub(crate) counters: Vec<Arc<LaneCounters>>,
     pub(crate) loads: Vec<ShardLoads>,
     pub(crate) board: Arc<PollingBoard>,
@@ -73,10 +73,10 @@ pub enum TableError {
 
 impl RunView {
     pub(crate) fn new(
-        lanes: LaneFigures,
-        mover: Mover,
+        lanes: LaneMetrics,
+        migrator: Migrator,
         devices: &[Box<dyn Device>],
-        taps: sync::Arc<Taps>,
+        mirrors: sync::Arc<Mirrors>,
         steering: Arc<Steering>,
         clock: Clock,
     ) -> RunView {
@@ -84,11 +84,11 @@ impl RunView {
             counters: lanes.counters,
             loads: lanes.loads,
             board: lanes.board,
-            mover: Mutex::new(mover),
+            migrator: Mutex::new(migrator),
             monitors: devices.iter().map(|device| device.monitor()).collect(),
             names: devices.iter().map(|device| device.name().to_owned()).collect(),
             tables: devices.iter().map(|device| device.table()).collect(),
-            taps,
+            mirrors,
             steering,
             started: clock.now(),
             clock,
@@ -99,12 +99,12 @@ impl RunView {
     /// A view of a run without lanes and devices, for tests of those who look.
     pub fn empty() -> RunView {
         let clock = Clock::new();
-        let taps = Taps::new(0, Arc::new(clock.clone()), Epoch::Clock(0));
+        let mirrors = Mirrors::new(0, Arc::new(clock.clone()), Epoch::Clock(0));
         let steering = Steering::new(&HashKey::symmetric(), 1, 1, Vec::new());
         let steering = Arc::new(steering.expect("one bucket and one shard"));
         let board = Arc::new(PollingBoard::new("busy", Mode::Busy, 0, 0));
-        let lanes = LaneFigures { counters: Vec::new(), loads: Vec::new(), board };
-        RunView::new(lanes, Mover::default(), &[], taps, steering, clock)
+        let lanes = LaneMetrics { counters: Vec::new(), loads: Vec::new(), board };
+        RunView::new(lanes, Migrator::default(), &[], mirrors, steering, clock)
     }
 
     /// The time of the run's clock.
@@ -114,9 +114,9 @@ impl RunView {
 
     /// Who moves shards, to be stepped while some are moving. Whoever else wants it waits meanwhile, so
     /// it is to be kept for moments only.
-    pub fn mover(&self) -> MutexGuard<'_, Mover> {
+    pub fn migrator(&self) -> MutexGuard<'_, Migrator> {
         // Its own bugs apart, nothing in it panics; and whatever is wrong then, the account tells.
-        self.mover.lock().unwrap_or_else(PoisonError::into_inner)
+        self.migrator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What each shard has cost each lane since the start, in the order of lanes.
@@ -135,8 +135,8 @@ impl RunView {
     }
 
     /// Where to look at the packets of the run.
-    pub fn taps(&self) -> &sync::Arc<Taps> {
-        &self.taps
+    pub fn mirrors(&self) -> &sync::Arc<Mirrors> {
+        &self.mirrors
     }
 
     /// How packets are placed.

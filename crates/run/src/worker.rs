@@ -17,11 +17,11 @@ use crate::cell::{LaneCell, LaneCells};
 use crate::crew::Crew;
 use crate::lane::Lane;
 use crate::load::LoadReporting;
+use crate::notifier::EventNotifier;
 use crate::poll::metronome::MetronomeSettings;
 use crate::poll::{Next, PollOutcome, PollPolicy};
 use crate::polling::{PollingBoard, WorkerPolling};
 use crate::sleep::Sleeper;
-use crate::waker::Waker;
 
 /// How long a worker sleeps that has a device which announces nothing, or packets that a device does not send.
 const NAP: Duration = Duration::from_micros(100);
@@ -111,17 +111,17 @@ impl Worker {
         }
     }
 
-    /// Blocks until a device has packets, another lane has handed some over, a pool has replied, the mover
+    /// Blocks until a device has packets, another lane has handed some over, a pool has replied, the migrator
     /// has a command, or a timer is due.
     fn wait(&self, lanes: &mut [Held<'_>], sleeper: &Sleeper) {
-        let waker = self.crew.waker(self.index);
-        waker.lie_down();
+        let notifier = self.crew.notifier(self.index);
+        notifier.prepare_park();
         match self.rest(lanes) {
             Rest::Awake => {}
             Rest::Nap => sleeper.sleep(NAP),
-            rest => block(|| lanes.iter().map(|cell| &cell.lane), waker, rest, &self.clock),
+            rest => block(|| lanes.iter().map(|cell| &cell.lane), notifier, rest, &self.clock),
         }
-        waker.get_up();
+        notifier.unpark();
     }
 
     /// What all lanes permit. They are asked twice: of several captures that are read in the order of their stamps,
@@ -144,7 +144,7 @@ impl Worker {
 /// Blocks until somebody wakes the worker, a device of `lanes` has packets, a timer of one of them is due, or `rest` ends.
 fn block<'a, L: Iterator<Item = &'a Lane>>(
     lanes: impl Fn() -> L,
-    waker: &Waker,
+    notifier: &EventNotifier,
     rest: Rest,
     clock: &Clock,
 ) {
@@ -153,8 +153,8 @@ fn block<'a, L: Iterator<Item = &'a Lane>>(
     let now = clock.now();
     let longest = due.map_or(LONGEST, |due| due.since(now).min(LONGEST));
     let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
-    let waker = waker.as_fd();
-    let descriptors = descriptors.iter().chain([&waker]);
+    let notifier = notifier.as_fd();
+    let descriptors = descriptors.iter().chain([&notifier]);
     let mut polled: Vec<_> =
         descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
     // A device that only has an error to tell would wake the worker again at once.

@@ -182,11 +182,11 @@ fn move_about(runtime: &Runtime, witness: &Witness, sender: &Sender) {
     let has_waited = || runtime.migration_times().held.count() > 0;
     let is_enough = || {
         witness.seen.load(Ordering::Relaxed) >= PACKETS
-            && runtime.mover().moved() >= MOVES
-            && (has_waited() || runtime.mover().moved() >= 10 * MOVES)
+            && runtime.migrator().moved() >= MOVES
+            && (has_waited() || runtime.migrator().moved() >= 10 * MOVES)
     };
     while !is_enough() {
-        let owners = runtime.mover().owners().to_vec();
+        let owners = runtime.migrator().owners().to_vec();
         let anywhere = owners.into_iter().enumerate().map(|(shard, from)| Move {
             shard: ShardId(shard as u16),
             from,
@@ -194,14 +194,14 @@ fn move_about(runtime: &Runtime, witness: &Witness, sender: &Sender) {
         });
         let moves: Vec<_> = anywhere.filter(|one| one.from != one.to).collect();
         runtime.migrate(&moves).unwrap();
-        while !runtime.step_mover() {
+        while !runtime.step_migrator() {
             sender.note_arrived(arrived(runtime, witness));
             assert!(last.elapsed() < LIMIT, "shards do not arrive");
             thread::sleep(Duration::from_micros(100));
         }
         sender.note_arrived(arrived(runtime, witness));
-        if runtime.mover().moved() > moved {
-            (moved, last) = (runtime.mover().moved(), Instant::now());
+        if runtime.migrator().moved() > moved {
+            (moved, last) = (runtime.migrator().moved(), Instant::now());
         }
     }
 }

@@ -100,7 +100,7 @@ fn start_as(change: impl FnOnce(RuntimeConfig) -> RuntimeConfig) -> (Runtime, Ve
 
 /// Moves every shard that `to` gives another lane to that lane.
 fn plan(runtime: &Runtime, mut to: impl FnMut(ShardId) -> LaneId) -> Vec<Move> {
-    let owners = runtime.mover().owners().to_vec();
+    let owners = runtime.migrator().owners().to_vec();
     let owners = owners.into_iter().enumerate();
     owners
         .map(|(shard, from)| (ShardId(shard as u16), from))
@@ -112,7 +112,7 @@ fn plan(runtime: &Runtime, mut to: impl FnMut(ShardId) -> LaneId) -> Vec<Move> {
 /// Waits until no shard is moving.
 fn arrive(runtime: &Runtime) {
     let start = Instant::now();
-    while !runtime.step_mover() {
+    while !runtime.step_migrator() {
         assert!(start.elapsed() < LIMIT, "shards do not arrive");
         std::thread::sleep(Duration::from_micros(100));
     }
@@ -123,14 +123,14 @@ fn move_until_the_end(runtime: Runtime) -> RunReport {
     let mut rng = StdRng::seed_from_u64(7);
     let mut anywhere = move |_| LaneId(rng.random_range(0..LANES as u16));
     let received = || LaneSample::sum(&runtime.view().sample().lanes).received;
-    while runtime.mover().moved() < 1_000 || received() <= 10_000 {
+    while runtime.migrator().moved() < 1_000 || received() <= 10_000 {
         let moves = plan(&runtime, &mut anywhere);
         runtime.migrate(&moves).unwrap();
         arrive(&runtime);
     }
     // The end comes upon more of them.
     let moves = plan(&runtime, &mut anywhere);
-    let moved = runtime.mover().moved() + moves.len() as u64;
+    let moved = runtime.migrator().moved() + moves.len() as u64;
     runtime.migrate(&moves).unwrap();
     let report = runtime.join().unwrap();
     assert_eq!(report.violations, []);

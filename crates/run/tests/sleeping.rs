@@ -14,8 +14,8 @@ use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQ
 use rheostat_packet::{Burst, LinkType, Mbuf, PoolCache};
 use rheostat_run::poll::metronome::{MetronomeSettings, ModeRules};
 use rheostat_run::{
-    AnyDesk, Batch, Desk, HandoffPacket, Output, Polling, Pool, PoolConfig, Runtime, RuntimeConfig,
-    Service, ShardSet,
+    AnyPoolClient, Batch, HandoffPacket, Output, Polling, Pool, PoolClient, PoolConfig, Runtime,
+    RuntimeConfig, Service, ShardSet,
 };
 use rheostat_steer::IndirectionTable;
 use rheostat_testkit::datagrams::Datagrams;
@@ -135,7 +135,7 @@ impl DeviceMonitor for Wires {
 struct Echo {
     lane: LaneId,
     processed: Arc<[AtomicU64; LANES]>,
-    desk: Option<Desk<(), ()>>,
+    client: Option<PoolClient<(), ()>>,
 }
 
 impl Echo {
@@ -148,22 +148,22 @@ impl Echo {
 impl Service for Echo {
     fn process(&mut self, batch: &mut Batch, _: &mut ShardSet, out: &mut Output) {
         for (packet, &info) in batch.drain() {
-            match &mut self.desk {
+            match &mut self.client {
                 None => self.send(packet, out),
-                Some(desk) => {
+                Some(client) => {
                     let placed = HandoffPacket { packet, info };
-                    assert!(desk.give(placed, ()).is_none(), "one packet at a time");
+                    assert!(client.submit(placed, ()).is_none(), "one packet at a time");
                 }
             }
         }
     }
 
-    fn desk(&mut self) -> Option<&mut dyn AnyDesk> {
-        self.desk.as_mut().map(|desk| desk as &mut dyn AnyDesk)
+    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
+        self.client.as_mut().map(|client| client as &mut dyn AnyPoolClient)
     }
 
     fn complete(&mut self, _: &mut ShardSet, out: &mut Output, _: Time) {
-        while let Some(reply) = self.desk.as_mut().and_then(Desk::next_reply) {
+        while let Some(reply) = self.client.as_mut().and_then(PoolClient::next_reply) {
             self.send(reply.placed.packet, out);
         }
     }
@@ -172,13 +172,13 @@ impl Service for Echo {
 /// Frames one by one on the first lane's wire, each sent once the one before is through. A worker that is not woken sees
 /// each of its own half a second later; one that is, in most cases, in less than half of that, whatever else the machine
 /// does. So the median of each lane tells the two apart.
-fn one_by_one(polling: Polling, mut desks: impl Iterator<Item = Desk<(), ()>>) {
+fn one_by_one(polling: Polling, mut clients: impl Iterator<Item = PoolClient<(), ()>>) {
     const FRAMES: u64 = 100;
     let config = RuntimeConfig { polling, ..config(LANES, LANES, pool(512)) };
     let shards = shards(LANES, 8, ());
     let processed: Arc<[AtomicU64; LANES]> = Arc::default();
     let service = |lane| {
-        Box::new(Echo { lane, processed: processed.clone(), desk: desks.next() })
+        Box::new(Echo { lane, processed: processed.clone(), client: clients.next() })
             as Box<dyn Service>
     };
     let wires: Vec<_> = (0..LANES).map(|_| Wire::new()).collect();
@@ -226,15 +226,15 @@ fn packets_and_hand_offs_wake_a_worker_that_may_run_their_lane() {
 #[test]
 fn replies_wake_a_worker_that_may_run_their_lane() {
     let config = PoolConfig { members: vec![None; 2], lanes: LANES, shards: 2, depth: 1 };
-    let (pool, desks) = Pool::start(&config, |()| ()).unwrap();
-    one_by_one(idle_at_once(), desks.into_iter());
+    let (pool, clients) = Pool::start(&config, |()| ()).unwrap();
+    one_by_one(idle_at_once(), clients.into_iter());
     assert_eq!(pool.stop().unwrap().tasks, 100);
 }
 
 #[test]
 fn tasks_wake_members_of_a_pool_and_replies_wake_lanes() {
     let config = PoolConfig { members: vec![None; 2], lanes: LANES, shards: 2, depth: 1 };
-    let (pool, desks) = Pool::start(&config, |()| ()).unwrap();
-    one_by_one(Polling::Interrupt(Duration::ZERO), desks.into_iter());
+    let (pool, clients) = Pool::start(&config, |()| ()).unwrap();
+    one_by_one(Polling::Interrupt(Duration::ZERO), clients.into_iter());
     assert_eq!(pool.stop().unwrap().tasks, 100);
 }

@@ -4,13 +4,13 @@
 //! to it by itself: such a worker *attends* it. Of the workers that block, one *watches* a lane: it is the one to wake. A
 //! lane that is neither attended nor watched is *called*: any worker that looks for calls takes it.
 //!
-//! A worker that stops attending then says that it sleeps ([`Doorbell::lie_down`]), and after that looks once more at its
+//! A worker that stops attending then says that it sleeps ([`Parker::prepare_park`]), and after that looks once more at its
 //! lanes and for calls. A bringer of work looks, after bringing it, whether the lane is attended, and if not, whether
 //! workers sleep. Each writes before it reads what the other writes, with a sequentially consistent fence between, so
-//! that one of them notices the other (Dekker's argument, as in [`doorbell`]): work never waits for a sleeper.
+//! that one of them notices the other (Dekker's argument, as in [`parker`]): work never waits for a sleeper.
 //!
-//! [`doorbell`]: super::doorbell
-//! [`Doorbell::lie_down`]: super::doorbell::Doorbell::lie_down
+//! [`parker`]: super::parker
+//! [`Parker::prepare_park`]: super::parker::Parker::prepare_park
 
 use super::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 
@@ -83,7 +83,7 @@ impl Attendance {
     /// wake its watcher, or else one worker after the other, until it reports that one slept.
     #[inline]
     pub fn call(&self, lane: usize, ring: impl FnMut(usize) -> bool) {
-        // Pairs with the fence in `Doorbell::lie_down`: either the load below sees that the last worker has left, or that
+        // Pairs with the fence in `Parker::prepare_park`: either the load below sees that the last worker has left, or that
         // worker's last look sees the work.
         fence(Ordering::SeqCst);
         // Acquire: pairs with the Release in `leave`.
@@ -198,7 +198,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::sync::doorbell::Doorbell;
+    use crate::sync::parker::Parker;
     use crate::sync::spsc;
     use loom::sync::Arc;
     use loom::sync::atomic::AtomicUsize;
@@ -206,20 +206,20 @@ mod models {
 
     struct Run {
         lanes: Attendance,
-        bells: [Doorbell; 2],
+        bells: [Parker; 2],
         rung: AtomicUsize,
     }
 
     impl Run {
         fn new() -> Arc<Run> {
-            let bells = [Doorbell::new(), Doorbell::new()];
+            let bells = [Parker::new(), Parker::new()];
             Arc::new(Run { lanes: Attendance::new(1, 2), bells, rung: AtomicUsize::new(0) })
         }
 
         fn bring(&self, producer: &mut spsc::Producer<u32>) {
             producer.push(7).unwrap();
             self.lanes.call(0, |worker| {
-                let rings = self.bells[worker].must_ring();
+                let rings = self.bells[worker].should_notify();
                 if rings {
                     self.rung.fetch_add(1, Ordering::Relaxed);
                 }
@@ -246,7 +246,7 @@ mod models {
             };
             run.lanes.watch(0, 0);
             run.lanes.leave(0);
-            run.bells[0].lie_down();
+            run.bells[0].prepare_park();
             let seen = consumer.pop().is_some() || run.lanes.has_calls();
             let _ring_stays = bringer.join().unwrap();
             assert!(seen || run.rung.load(Ordering::Relaxed) == 1);
@@ -268,7 +268,7 @@ mod models {
                     producer
                 })
             };
-            run.bells[0].lie_down();
+            run.bells[0].prepare_park();
             let seen = run.lanes.has_calls();
             let _ring_stays = bringer.join().unwrap();
             assert!(seen || run.rung.load(Ordering::Relaxed) == 1);

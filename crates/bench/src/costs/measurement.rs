@@ -8,7 +8,7 @@ use rheostat_base::{CoreSet, LaneId, QueueId, ShardId};
 use rheostat_packet::BURST;
 use rheostat_run::Move;
 
-use super::stand::{BUCKETS, Running, SHARDS, Stand};
+use super::fixture::{BUCKETS, Fixture, Running, SHARDS};
 use super::{ChainCosts, Costs, Distribution, SetCosts};
 use crate::error::BenchError;
 use crate::noise::Noise;
@@ -31,7 +31,7 @@ const FENCES: usize = 500;
 const WAKES: usize = 200;
 /// A round of moves that takes longer than this never ends.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The mover is looked after this often.
+/// The migrator is looked after this often.
 const STEP: Duration = Duration::from_micros(50);
 
 /// Measures costs, in some 30 seconds; `say` is told what comes next.
@@ -53,10 +53,10 @@ pub fn measure(build: &Build, mut say: impl FnMut(&str)) -> Result<Costs, BenchE
         let mut sets = Vec::new();
         for flows in SETS {
             say(&format!("{chain}, {flows} flows"));
-            let stand = Stand { lanes: 1, flows, busy: true, crossed: false };
+            let fixture = Fixture { lanes: 1, flows, busy: true, crossed: false };
             sets.push(match chain {
-                "firewall" => polls(stand.firewall()?, flows)?,
-                _ => polls(stand.bounce()?, flows)?,
+                "firewall" => polls(fixture.firewall()?, flows)?,
+                _ => polls(fixture.bounce()?, flows)?,
             });
         }
         chains.push(chain_costs(chain, sets));
@@ -124,8 +124,8 @@ fn per(times: &[f64], of: impl Fn(f64) -> f64, packets: f64) -> Vec<(f64, f64)> 
 /// many as it takes.
 fn handoff() -> Result<Distribution, BenchError> {
     let measure = |crossed| {
-        let stand = Stand { lanes: 2, flows: 1 << 14, busy: true, crossed };
-        let running = stand.bounce()?;
+        let fixture = Fixture { lanes: 2, flows: 1 << 14, busy: true, crossed };
+        let running = fixture.bounce()?;
         thread::sleep(WARM_UP);
         running.meters.iter().for_each(|meter| meter.start(BURST));
         thread::sleep(WINDOW);
@@ -144,14 +144,14 @@ fn handoff() -> Result<Distribution, BenchError> {
 
 /// What it costs to give a shard away and to take it in, and how long a table takes to be in force.
 fn moves() -> Result<(Distribution, Distribution, Distribution), BenchError> {
-    let running = Stand { lanes: 2, flows: 1 << 10, busy: false, crossed: false }.firewall()?;
+    let running = Fixture { lanes: 2, flows: 1 << 10, busy: false, crossed: false }.firewall()?;
     thread::sleep(WARM_UP);
     let idle: Vec<f64> =
         running.meters.iter().map(|meter| median(&meter.measure(0, WARM_UP))).collect();
     let (mut releases, mut installs) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let (from, to) = (round % 2, 1 - round % 2);
-        let owners = running.runtime.mover().owners().to_vec();
+        let owners = running.runtime.migrator().owners().to_vec();
         let shards = (0..).map(ShardId).zip(owners);
         let there = shards.filter(|(_, owner)| owner.index() == from).take(SHARDS / 2);
         let shift = |(shard, from)| Move { shard, from, to: LaneId(to as u16) };
@@ -159,12 +159,12 @@ fn moves() -> Result<(Distribution, Distribution, Distribution), BenchError> {
         running.meters.iter().for_each(|meter| meter.start(0));
         running.runtime.migrate(&moves).expect("a plan with the present owners");
         let last = Instant::now() + PATIENCE;
-        while !running.runtime.mover().is_idle() {
+        while !running.runtime.migrator().is_idle() {
             if Instant::now() > last {
-                let (done, asked) = (running.runtime.mover().moved(), moves.len() as u64);
+                let (done, asked) = (running.runtime.migrator().moved(), moves.len() as u64);
                 return Err(BenchError::Slow { done, asked, limit: PATIENCE });
             }
-            running.runtime.step_mover();
+            running.runtime.step_migrator();
             thread::sleep(STEP);
         }
         for (lane, meter) in running.meters.iter().enumerate() {
@@ -182,7 +182,7 @@ fn moves() -> Result<(Distribution, Distribution, Distribution), BenchError> {
 
 /// Nanoseconds from the rewriting of the table until no packet is placed by the old one.
 fn fence(running: &Running, round: usize) -> f64 {
-    let owners = running.runtime.mover().owners().to_vec();
+    let owners = running.runtime.migrator().owners().to_vec();
     // The same lanes' queues: nothing is led astray.
     let entries: Vec<QueueId> = (0..BUCKETS).map(|b| QueueId(owners[b % SHARDS].0)).collect();
     // Not in step with the lanes' polls.

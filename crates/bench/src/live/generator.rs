@@ -114,8 +114,7 @@ impl<'a> Generator<'a> {
                 }
                 let under_way = sent.saturating_sub(*lost + arrived);
                 if under_way + u64::from(CHUNK) <= *most_under_way {
-                    source.send(CHUNK)?;
-                    *sent += u64::from(CHUNK);
+                    *sent += source.send(CHUNK)?;
                 } else if last.1.elapsed() > LOST_AFTER {
                     *lost += under_way;
                 } else {

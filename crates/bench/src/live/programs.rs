@@ -1,11 +1,13 @@
 //! The BPF programs of `traffic.bpf.c`, one object for each use, so that counts are apart.
 
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use aya::maps::PerCpuArray;
 use aya::maps::xdp::{DevMap, XskMap};
+use aya::maps::{Array, PerCpuArray};
 use aya::programs::{
-    SchedClassifier, TcAttachType, TestRun, TestRunAttrs, TestRunOptions, Xdp, XdpMode,
+    ProgramError, SchedClassifier, TcAttachType, TestRun, TestRunAttrs, TestRunOptions, Xdp,
+    XdpMode,
 };
 use aya::{Ebpf, EbpfLoader};
 
@@ -107,6 +109,8 @@ pub(super) struct Source {
     object: Ebpf,
     context: [u8; 24],
     frame: Vec<u8>,
+    /// Frames sent so far, as `made` in `traffic.bpf.c` counts them.
+    sent: u64,
 }
 
 impl Source {
@@ -133,11 +137,12 @@ impl Source {
         for (place, word) in context.chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_ne_bytes());
         }
-        Ok(Source { object, context, frame })
+        Ok(Source { object, context, frame, sent: 0 })
     }
 
-    /// Sends this many frames. The calling thread must be in the interface's namespace.
-    pub(super) fn send(&mut self, frames: u32) -> Result<(), LiveError> {
+    /// Sends this many frames, or fewer if a signal comes meanwhile, and returns how many. The calling thread must be in the
+    /// interface's namespace.
+    pub(super) fn send(&mut self, frames: u32) -> Result<u64, LiveError> {
         let options = TestRunOptions {
             data_in: Some(&self.frame),
             ctx_in: Some(&self.context),
@@ -145,9 +150,25 @@ impl Source {
             attrs: TestRunAttrs::new().xdp_live_frames(Self::BATCH),
             ..TestRunOptions::default()
         };
-        let sent = program(&mut self.object, "generate").test_run(options);
-        sent.map_err(|error| LiveError::program(Self::TASK, error))?;
-        Ok(())
+        let before = self.sent;
+        match program(&mut self.object, "generate").test_run(options) {
+            Ok(_) => self.sent += u64::from(frames),
+            Err(ProgramError::SyscallError(error))
+                if error.io_error.kind() == io::ErrorKind::Interrupted =>
+            {
+                self.sent = self.made()?;
+            }
+            Err(error) => return Err(LiveError::program(Self::TASK, error)),
+        }
+        Ok(self.sent - before)
+    }
+
+    /// Frames that the program has made since it was loaded.
+    fn made(&self) -> Result<u64, LiveError> {
+        let failed = |error| LiveError::program(Self::TASK, error);
+        let map = self.object.map(".bss").expect("the object has variables");
+        let variables: Array<_, u64> = map.try_into().map_err(failed)?;
+        variables.get(&0, 0).map_err(failed)
     }
 }
 
@@ -237,5 +258,6 @@ mod tests {
             flows.insert(ip[12..24].to_vec());
         }
         assert_eq!(flows.len(), FLOWS as usize, "flows");
+        assert_eq!(source.made().unwrap(), u64::from(FLOWS), "what is left to say after a signal");
     }
 }

@@ -8,16 +8,16 @@ use rheostat_base::{Clock, ClockSource, CoreId, Counter};
 use rheostat_io::QueuePair;
 use rheostat_packet::{Burst, Mempool, PoolCache};
 
-use super::bed::Bed;
 use super::measurement::{Figure, Sample, await_opening, measure as take};
+use super::testbed::Testbed;
 use super::{NfBench, Spec};
 use crate::error::BenchError;
 
 /// Measures the source and the sink of a load.
 pub(super) fn measure(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
-    let mut bed = Bed::new(spec, Ok)?;
+    let mut testbed = Testbed::new(spec, Ok)?;
     let mut lanes: Vec<Vec<QueuePair>> = (0..spec.lanes).map(|_| Vec::new()).collect();
-    for device in &mut bed.devices {
+    for device in &mut testbed.devices {
         for (lane, pair) in lanes.iter_mut().zip(device.queues()) {
             lane.push(pair);
         }
@@ -28,18 +28,18 @@ pub(super) fn measure(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError
     thread::scope(|scope| {
         let workers: Vec<_> = lanes
             .into_iter()
-            .zip(&bed.cores)
+            .zip(&testbed.cores)
             .zip(&received)
             .map(|((queues, core), received)| {
-                let (pool, clock, stop) = (&bed.pool, &clock, &stop);
+                let (pool, clock, stop) = (&testbed.pool, &clock, &stop);
                 scope.spawn(move || forward(queues, *core, pool, clock, stop, received))
             })
             .collect();
-        let figure = await_opening(&bed.opening, spec.load.flows.into()).map(|()| {
-            take(bench, bed.warm_up, || {
+        let figure = await_opening(&testbed.opening, spec.load.flows.into()).map(|()| {
+            take(bench, testbed.warm_up, || {
                 let packets = received.iter().map(|counter| counter.get()).sum();
                 let seconds = clock.now().as_nanos() as f64 * 1e-9;
-                Sample { packets, seconds, timings: bed.opening.timings() }
+                Sample { packets, seconds, timings: testbed.opening.timings() }
             })
         });
         stop.store(true, Ordering::Relaxed);

@@ -20,10 +20,10 @@ use rheostat_run::Routes;
 use rheostat_state::{FragmentConfig, Shard, TableConfig};
 use rheostat_steer::Whose;
 
-use super::bed::{Bed, RECLAIMED_AFTER, SHARDS};
 use super::measurement::Figure;
 use super::network::network;
 use super::placed::Placed;
+use super::testbed::{RECLAIMED_AFTER, SHARDS, Testbed};
 use super::{NfBench, Spec};
 use crate::error::BenchError;
 use crate::memory::{self, LAN, WAN};
@@ -39,9 +39,9 @@ pub(super) fn measure_empty(spec: &Spec, bench: &NfBench) -> Result<Figure, Benc
 /// Measures what every stateful chain pays before its first function.
 pub(super) fn measure_placed(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
     let chain = shipped::empty();
-    let bed = Bed::new(spec, |steering| chain.steering_for(steering))?;
-    let shards = shards(spec, &bed, &chain)?;
-    bed.drive(spec, bench, |_| Box::new(Placed), shards)
+    let testbed = Testbed::new(spec, |steering| chain.steering_for(steering))?;
+    let shards = shards(spec, &testbed, &chain)?;
+    testbed.drive(spec, bench, |_| Box::new(Placed), shards)
 }
 
 /// Measures the router, with `more` routes than a router needs here.
@@ -178,19 +178,19 @@ fn run_on(
     chain: &AnyChain,
     network: Option<Arc<Network>>,
 ) -> Result<Figure, BenchError> {
-    let bed = Bed::new(spec, |steering| chain.steering_for(steering))?;
-    let shards = shards(spec, &bed, chain)?;
+    let testbed = Testbed::new(spec, |steering| chain.steering_for(steering))?;
+    let shards = shards(spec, &testbed, chain)?;
     let routes = Routes(vec![WAN, LAN]);
     let service = |_| chain.service(&routes, network.as_ref(), spec.lanes);
-    bed.drive(spec, bench, service, shards)
+    testbed.drive(spec, bench, service, shards)
 }
 
 /// Shards with room for the row's flows.
-fn shards(spec: &Spec, bed: &Bed, chain: &AnyChain) -> Result<Vec<Box<Shard>>, BenchError> {
+fn shards(spec: &Spec, testbed: &Testbed, chain: &AnyChain) -> Result<Vec<Box<Shard>>, BenchError> {
     // Flows fall into shards by chance: six standard deviations above the mean.
     let mean = flows(spec) / SHARDS as f64;
     let capacity = mean + 6.0 * mean.sqrt() + 64.0;
     let table = TableConfig { capacity: capacity as usize, aliases: false };
     let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: spec.load.seed });
-    Ok(chain.make_shards(&bed.steering, table, bed.hasher, fragments, seeds)?)
+    Ok(chain.make_shards(&testbed.steering, table, testbed.hasher, fragments, seeds)?)
 }

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Preface, Row, Run, rows};
+use super::{FileHeader, Row, Run, rows};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Line {
-    Preface(Box<Preface>),
+    #[serde(rename = "preface")]
+    FileHeader(Box<FileHeader>),
     Run(Box<Run>),
 }
 
@@ -27,7 +28,7 @@ pub struct Recorder {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
     /// What it begins with.
-    pub preface: Preface,
+    pub file_header: FileHeader,
     /// Its runs, in the order they were made.
     pub runs: Vec<Run>,
 }
@@ -61,15 +62,15 @@ impl Recorder {
     ///
     /// # Errors
     /// [`RecordError::Io`].
-    pub fn create(folder: &Path, preface: &Preface) -> Result<Recorder, RecordError> {
-        let kind = if preface.simulated { "sim" } else { "bench" };
-        let time = preface.started.replace([':', '-'], "");
-        let path = folder.join(format!("{kind}-{}-{time}.jsonl", preface.scenario));
+    pub fn create(folder: &Path, file_header: &FileHeader) -> Result<Recorder, RecordError> {
+        let kind = if file_header.simulated { "sim" } else { "bench" };
+        let time = file_header.started.replace([':', '-'], "");
+        let path = folder.join(format!("{kind}-{}-{time}.jsonl", file_header.scenario));
         let failed = |source| RecordError::Io { path: path.clone(), source };
         fs::create_dir_all(folder).map_err(failed)?;
         let file = File::create(&path).map_err(failed)?;
         let mut recorder = Recorder { path, file };
-        recorder.write(&Line::Preface(Box::new(preface.clone())))?;
+        recorder.write(&Line::FileHeader(Box::new(file_header.clone())))?;
         Ok(recorder)
     }
 
@@ -104,18 +105,18 @@ pub fn read(path: &Path) -> Result<Results, RecordError> {
     let text = fs::read_to_string(path).map_err(failed)?;
     // Whoever was interrupted while he wrote has left a line without an end.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let (mut preface, mut runs) = (None, Vec::new());
+    let (mut file_header, mut runs) = (None, Vec::new());
     for (number, line) in (1..).zip(whole.lines()) {
         let wrong =
             |problem: String| RecordError::Line { path: path.to_owned(), line: number, problem };
         match serde_json::from_str(line).map_err(|error| wrong(error.to_string()))? {
-            Line::Preface(first) if number == 1 => preface = Some(*first),
+            Line::FileHeader(first) if number == 1 => file_header = Some(*first),
             Line::Run(run) if number > 1 => runs.push(*run),
-            _ => return Err(wrong("one preface comes first, and then runs".into())),
+            _ => return Err(wrong("one header comes first, and then runs".into())),
         }
     }
-    match preface {
-        Some(preface) => Ok(Results { preface, runs }),
+    match file_header {
+        Some(file_header) => Ok(Results { file_header, runs }),
         None => {
             let problem = "the file is empty".to_owned();
             Err(RecordError::Line { path: path.to_owned(), line: 1, problem })
@@ -126,7 +127,7 @@ pub fn read(path: &Path) -> Result<Results, RecordError> {
 impl Results {
     /// What they come to.
     pub fn rows(&self) -> Vec<Row> {
-        rows(&self.runs, self.preface.noise.as_ref())
+        rows(&self.runs, self.file_header.noise.as_ref())
     }
 }
 
@@ -135,8 +136,8 @@ mod tests {
     use super::*;
     use crate::machine::Machine;
 
-    fn preface() -> Preface {
-        Preface {
+    fn file_header() -> FileHeader {
+        FileHeader {
             command: "rheo bench balance".into(),
             commit: "0123456789ab".into(),
             profile: "dist".into(),
@@ -155,12 +156,12 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
-        let mut recorder = Recorder::create(&folder.path().join("new"), &preface()).unwrap();
+        let mut recorder = Recorder::create(&folder.path().join("new"), &file_header()).unwrap();
         let run = Run { policy: "rss".into(), latency_us: vec![(0.5, 1.25)], ..Run::default() };
         recorder.add(&run).unwrap();
         assert!(recorder.path().ends_with("bench-balance-20261121T203000Z.jsonl"));
         let results = read(recorder.path()).unwrap();
-        assert_eq!(results, Results { preface: preface(), runs: vec![run] });
+        assert_eq!(results, Results { file_header: file_header(), runs: vec![run] });
 
         let torn = fs::read_to_string(recorder.path()).unwrap() + "{\"run\":{\"scen";
         fs::write(recorder.path(), torn).unwrap();
@@ -171,7 +172,7 @@ mod tests {
     fn what_is_no_file_of_results_is_refused_with_the_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.jsonl");
-        let line = serde_json::to_string(&Line::Preface(Box::new(preface()))).unwrap();
+        let line = serde_json::to_string(&Line::FileHeader(Box::new(file_header()))).unwrap();
         for (text, place) in [
             (String::new(), "line 1"),
             ("{\"chain\":\"nat\"}\n".into(), "line 1"),

@@ -119,8 +119,8 @@ fn row(cell: &Cell<'_>, missing: Option<Side>, ratios: Vec<Ratio>) -> RowPair {
 
 fn ratios((a, of_a): (&Results, &Cell<'_>), (b, of_b): (&Results, &Cell<'_>)) -> Vec<Ratio> {
     let ratio = |metric: &'static Metric| {
-        let is_limited = of_a.is_limited(metric, a.preface.noise.as_ref())
-            && of_b.is_limited(metric, b.preface.noise.as_ref());
+        let is_limited = of_a.is_limited(metric, a.file_header.noise.as_ref())
+            && of_b.is_limited(metric, b.file_header.noise.as_ref());
         ratio::ratio(metric, of_a, of_b, is_limited)
     };
     METRICS.iter().filter_map(ratio).collect()

@@ -24,7 +24,7 @@ pub(super) struct Figure {
 /// All figures of these results, those that answer most first.
 pub(super) fn figures(results: &Results) -> Vec<Figure> {
     let cells = super::cells::cells(&results.runs);
-    let noise = results.preface.noise.as_ref();
+    let noise = results.file_header.noise.as_ref();
     let mut figures = against::load(&cells, noise);
     figures.extend(against::lanes(&cells, noise));
     // With one load on one number of lanes, time is what there is to look at.

@@ -77,8 +77,8 @@ pub fn find(places: &[PathBuf]) -> Result<Found, ReportError> {
         return Err(ReportError::Nothing { places: places.to_vec() });
     }
     let key = |results: &Results| {
-        let preface = &results.preface;
-        (preface.scenario.clone(), preface.simulated, preface.started.clone())
+        let file_header = &results.file_header;
+        (file_header.scenario.clone(), file_header.simulated, file_header.started.clone())
     };
     found.results.sort_by_key(|(_, results)| key(results));
     Ok(found)
@@ -93,7 +93,7 @@ pub fn one(place: &Path) -> Result<(PathBuf, Results), ReportError> {
     let newest = found
         .results
         .into_iter()
-        .max_by(|(_, a), (_, b)| a.preface.started.cmp(&b.preface.started));
+        .max_by(|(_, a), (_, b)| a.file_header.started.cmp(&b.file_header.started));
     newest.ok_or_else(|| ReportError::Nothing { places: vec![place.to_owned()] })
 }
 
@@ -155,8 +155,8 @@ mod tests {
 
     fn record(folder: &Path, name: &str, started: &str) -> PathBuf {
         let mut results = sample(name);
-        started.clone_into(&mut results.preface.started);
-        let mut recorder = Recorder::create(folder, &results.preface).unwrap();
+        started.clone_into(&mut results.file_header.started);
+        let mut recorder = Recorder::create(folder, &results.file_header).unwrap();
         recorder.add(&results.runs[0]).unwrap();
         recorder.path().to_owned()
     }

@@ -6,7 +6,7 @@ use super::figures::figures;
 use super::page::Page;
 use super::plot::{Table, Unit};
 use super::sentence::{lanes, list};
-use crate::record::{Preface, Results, Row, Run, Span};
+use crate::record::{FileHeader, Results, Row, Run, Span};
 
 /// What marks a percentile that lies within the machine's noise.
 const LIMITED: &str = "†";
@@ -14,8 +14,8 @@ const LIMITED: &str = "†";
 /// The identifiers and names of the sections, for links to them.
 pub(super) fn links(results: &[Results]) -> Vec<(String, String)> {
     let name = |(number, results): (usize, &Results)| {
-        let Preface { title, scenario, started, .. } = &results.preface;
-        let origin = origin(&results.preface);
+        let FileHeader { title, scenario, started, .. } = &results.file_header;
+        let origin = origin(&results.file_header);
         (id(number), format!("{title} ({scenario}, {origin}, {started})"))
     };
     let both = Both::all(results).into_iter().enumerate();
@@ -25,12 +25,12 @@ pub(super) fn links(results: &[Results]) -> Vec<(String, String)> {
 
 /// Writes the section.
 pub(super) fn write(page: &mut Page, number: usize, results: &Results) {
-    let preface = &results.preface;
-    page.section(&id(number), &preface.title, origin(preface), preface.simulated);
-    page.text("question", &preface.question);
+    let file_header = &results.file_header;
+    page.section(&id(number), &file_header.title, origin(file_header), file_header.simulated);
+    page.text("question", &file_header.question);
     page.facts(facts(results));
     page.text("", "Made by, and to be made again by:");
-    page.code(&preface.command);
+    page.code(&file_header.command);
     if results.runs.is_empty() {
         page.text("warning", "No run was finished: there is nothing to show.");
         return;
@@ -52,8 +52,8 @@ pub(super) fn write(page: &mut Page, number: usize, results: &Results) {
             ),
         );
     }
-    if !preface.text.is_empty() {
-        page.source("The scenario", &preface.text);
+    if !file_header.text.is_empty() {
+        page.source("The scenario", &file_header.text);
     }
 }
 
@@ -80,13 +80,13 @@ fn id(number: usize) -> String {
     format!("results-{}", number + 1)
 }
 
-fn origin(preface: &Preface) -> &'static str {
-    if preface.simulated { "simulated" } else { "measured" }
+fn origin(file_header: &FileHeader) -> &'static str {
+    if file_header.simulated { "simulated" } else { "measured" }
 }
 
 fn facts(results: &Results) -> Vec<(&'static str, String)> {
-    let Preface { scenario, commit, profile, machine, started, noise, costs, simulated, .. } =
-        &results.preface;
+    let FileHeader { scenario, commit, profile, machine, started, noise, costs, simulated, .. } =
+        &results.file_header;
     let what = if *simulated { "simulated on" } else { "machine" };
     let mut facts = vec![
         ("scenario", scenario.clone()),

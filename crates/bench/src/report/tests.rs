@@ -7,7 +7,7 @@ use super::figures::both::Both;
 use super::figures::figures;
 use crate::machine::Machine;
 use crate::noise::Noise;
-use crate::record::{Plans, Preface, Results, Run, Series};
+use crate::record::{FileHeader, Plans, Results, Run, Series};
 
 /// The shape of made-up results.
 pub(super) struct Sample {
@@ -58,7 +58,7 @@ impl Sample {
         }
         let gaps = [vec![40_000; 60], vec![900_000; 8]].concat();
         let noise = (!self.simulated).then(|| Noise::of_gaps(&gaps, 400_000_000, 1));
-        let preface = Preface {
+        let file_header = FileHeader {
             command: format!("made up for a test <of \"{scenario}\" & its report>"),
             commit: "0123456789ab".into(),
             profile: "dist".into(),
@@ -77,7 +77,7 @@ impl Sample {
             costs: self.simulated.then(|| "made-up.json: made up".into()),
             simulated: self.simulated,
         };
-        Results { preface, runs }
+        Results { file_header, runs }
     }
 
     fn run(
@@ -273,11 +273,11 @@ fn sentences_go_by_the_numbers() {
 #[test]
 fn what_lies_within_the_noise_is_marked_and_the_floor_is_drawn() {
     let mut results = sample("balance");
-    let floor = results.preface.noise.as_ref().unwrap().floor_us(0.99);
+    let floor = results.file_header.noise.as_ref().unwrap().floor_us(0.99);
     assert!(floor > 100.0, "{floor}");
     let page = super::page(std::slice::from_ref(&results), &[], &[]);
     assert!(page.contains("class=\"floor\"") && page.contains('†'));
-    results.preface.noise = None;
+    results.file_header.noise = None;
     let page = super::page(&[results], &[], &[]);
     assert!(!page.contains("class=\"floor\"") && !page.contains('†'));
 }
@@ -338,7 +338,7 @@ fn lost_and_doubled_packets_are_told_first() {
 /// Traffic for 4.5 lanes on more and more of them.
 fn cores() -> Results {
     let mut results = sample("cores");
-    results.preface.simulated = true;
+    results.file_header.simulated = true;
     let lanes = [4_u16, 5, 6, 8];
     let sample = Sample { lanes: &[4, 5, 6, 8], loads: &[0.9], simulated: true, ..Sample::BALANCE };
     results.runs = sample.results("cores").runs;
@@ -387,7 +387,7 @@ fn what_was_measured_and_simulated_is_drawn_in_one() {
     let warning = "one name and are not the same";
     assert!(!super::page(&all, &[], &[]).contains(warning));
     let mut other = all;
-    other[1].preface.text.push('#');
+    other[1].file_header.text.push('#');
     let page = super::page(&other, &[], &[]);
     assert!(page.contains(warning));
     parsed(&page);

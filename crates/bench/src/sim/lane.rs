@@ -71,7 +71,7 @@ pub(super) struct Lane {
     lanes: u16,
     /// The receive queue.
     pub(super) queue: VecDeque<Job>,
-    /// What other lanes have sent, and the mover.
+    /// What other lanes have sent, and the migrator.
     pub(super) inbox: VecDeque<Message>,
     /// How many packets are in there.
     pub(super) handed_in: usize,
@@ -141,7 +141,7 @@ impl Lane {
         self.owned == 0 && self.arriving == 0
     }
 
-    /// Carries out what the mover has commanded.
+    /// Carries out what the migrator has commanded.
     pub(super) fn apply_commands(&mut self) {
         while let Some(command) = self.commands.pop_front() {
             match command {

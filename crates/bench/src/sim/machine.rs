@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use rheostat_base::{LaneId, ShardId, Time};
-use rheostat_control::{Balancer, ShardMover};
+use rheostat_control::{Balancer, ShardMigrator};
 use rheostat_packet::BURST;
 use rheostat_steer::dispatch::{Arrival, Choice, Dispatch};
 
@@ -67,7 +67,7 @@ pub(super) struct Machine<W> {
     flows: Vec<usize>,
     /// When polls end, and of which lanes.
     ends: BinaryHeap<Reverse<(u64, LaneId)>>,
-    pub(super) mover: ShardMoves,
+    pub(super) migrator: ShardMoves,
     pub(super) ledger: Ledger,
 }
 
@@ -100,7 +100,7 @@ impl<W: Work> Machine<W> {
             backlogs: vec![0; size.lanes.into()],
             flows: vec![0; all.into()],
             ends: BinaryHeap::new(),
-            mover: ShardMoves::new(size.lanes, owners, overhead.fence),
+            migrator: ShardMoves::new(size.lanes, owners, overhead.fence),
             ledger,
         };
         (0..size.lanes).map(LaneId).for_each(|lane| machine.note_flows(lane));
@@ -109,10 +109,10 @@ impl<W: Work> Machine<W> {
 
     /// Lets the controller look, and tells lanes what it wants. Returns when it wants to look again.
     pub(super) fn control(&mut self, balancer: &mut Balancer, now: u64) -> u64 {
-        let Machine { lanes, mover, size, .. } = self;
+        let Machine { lanes, migrator, size, .. } = self;
         let lanes = lanes.iter().take(size.lanes.into());
         let counts = || lanes.map(|lane| lane.counts.clone()).collect();
-        let next = balancer.step(Time::from_nanos(now), mover, counts);
+        let next = balancer.step(Time::from_nanos(now), migrator, counts);
         self.tell(now);
         next.as_nanos()
     }
@@ -122,7 +122,7 @@ impl<W: Work> Machine<W> {
         let everybody = matches!(self.placement, Placement::Dispatch(_));
         let mut active = vec![everybody; self.size.lanes.into()];
         for shard in 0..self.size.shards as u16 {
-            active[self.mover.lane_of(ShardId(shard)).index()] = true;
+            active[self.migrator.lane_of(ShardId(shard)).index()] = true;
         }
         active
     }
@@ -139,7 +139,7 @@ impl<W: Work> Machine<W> {
         let (flow, luck) = (packet.flow, packet.luck);
         let mut job = Job { at: now, number, flow, luck, shard, lane: None };
         match &mut self.placement {
-            Placement::Table => self.enqueue(self.mover.lane_of(shard), job, now),
+            Placement::Table => self.enqueue(self.migrator.lane_of(shard), job, now),
             Placement::Dispatch(dispatch) => {
                 let Packet { hash, checksum, connection, .. } = *packet;
                 let arrival = Arrival { now: Time::from_nanos(now), hash, checksum, connection };
@@ -209,9 +209,9 @@ impl<W: Work> Machine<W> {
         }
     }
 
-    /// Tells lanes what the mover wants.
+    /// Tells lanes what the migrator wants.
     pub(super) fn tell(&mut self, now: u64) {
-        for (id, command) in std::mem::take(&mut self.mover.commands) {
+        for (id, command) in std::mem::take(&mut self.migrator.commands) {
             let lane = &mut self.lanes[id.index()];
             let wake = if lane.is_parked() { self.overhead.wake } else { 0 };
             lane.commands.push_back(command);
@@ -236,10 +236,10 @@ impl<W: Work> Machine<W> {
     /// up after `patience`.
     pub(super) fn run_dry(&mut self, mut now: u64, glance: u64, patience: u64) {
         let last = now + patience;
-        while now < last && !(self.ends.is_empty() && self.mover.is_idle()) {
+        while now < last && !(self.ends.is_empty() && self.migrator.is_idle()) {
             now += glance;
             self.advance(now);
-            self.mover.step(Time::from_nanos(now));
+            self.migrator.step(Time::from_nanos(now));
             self.tell(now);
         }
     }
@@ -321,7 +321,7 @@ impl<W: Work> Machine<W> {
         if changed {
             self.note_flows(id);
         }
-        self.mover.reports.extend(outbox.reports);
+        self.migrator.reports.extend(outbox.reports);
         for (to, message) in outbox.messages {
             self.send(to, message, now);
         }

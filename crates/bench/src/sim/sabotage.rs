@@ -1,7 +1,7 @@
 //! What the ledger notices when a simulated machine loses, doubles or overtakes packets.
 
 use rheostat_base::{LaneId, ShardId, Time};
-use rheostat_control::ShardMover;
+use rheostat_control::ShardMigrator;
 use rheostat_run::Move;
 
 use super::ledger::Ledger;
@@ -57,11 +57,11 @@ fn run(lanes: u16, mut meddle: impl FnMut(u32, &mut Machine<Even>)) -> Machine<E
         }
         let soon = now + 1_500;
         machine.advance(soon);
-        machine.mover.step(Time::from_nanos(soon));
-        if machine.mover.is_idle() {
-            let from = machine.mover.owners()[0];
+        machine.migrator.step(Time::from_nanos(soon));
+        if machine.migrator.is_idle() {
+            let from = machine.migrator.owners()[0];
             let one = Move { shard: ShardId(0), from, to: LaneId(1 - from.0) };
-            machine.mover.start(&[one], Time::from_nanos(soon)).unwrap();
+            machine.migrator.start(&[one], Time::from_nanos(soon)).unwrap();
         }
         machine.tell(soon);
         now += 12_000;
@@ -83,7 +83,7 @@ fn faults(machine: &Machine<Even>) -> (u64, u64, bool) {
 fn shards_move_and_no_packet_is_lost_doubled_or_overtaken() {
     for lanes in [2, 3, 5] {
         let machine = run(lanes, |_, _| {});
-        assert!(machine.mover.arrived > 50, "{} shards moved", machine.mover.arrived);
+        assert!(machine.migrator.arrived > 50, "{} shards moved", machine.migrator.arrived);
         assert_eq!(faults(&machine), (0, 0, false), "{lanes} lanes");
         let owned: usize = machine.workers().map(|lane| lane.owned).sum();
         assert_eq!(owned, SHARDS, "every shard has one owner");
@@ -127,7 +127,7 @@ fn a_shard_that_leaves_before_its_packets_were_processed_is_noticed() {
             release.watermark = 0;
         }
     });
-    assert!(machine.mover.arrived > 50);
+    assert!(machine.migrator.arrived > 50);
     let (lost, duplicated, reordered) = faults(&machine);
     assert!(reordered, "late packets are overtaken by those that were held");
     assert_eq!((lost, duplicated), (0, 0));

@@ -75,7 +75,7 @@ impl SeriesMeter {
                 self.spreads.push((most_packets - fewest_packets) as f64 / fewest_packets as f64);
             }
         }
-        let (counts, moved) = (machine.ledger.all, machine.mover.arrived);
+        let (counts, moved) = (machine.ledger.all, machine.migrator.arrived);
         let arrived = counts.arrived - self.counts.arrived;
         self.series.offered.push(arrived as f64 / self.series.interval);
         self.series.delivered.push(counts.left - self.counts.left);

@@ -1,7 +1,7 @@
 //! Moves the shards of a simulation, step by step as those of a run are moved: see `docs/migration.md`.
 
 use rheostat_base::{LaneId, ShardId, Time};
-use rheostat_control::ShardMover;
+use rheostat_control::ShardMigrator;
 use rheostat_run::{Move, MoveError};
 
 /// What a lane is told.
@@ -22,7 +22,7 @@ pub(super) enum Report {
     Arrived(ShardId),
 }
 
-/// The mover of a simulation.
+/// The migrator of a simulation.
 #[derive(Debug)]
 pub(super) struct ShardMoves {
     lanes: u16,
@@ -95,7 +95,7 @@ impl ShardMoves {
     }
 }
 
-impl ShardMover for ShardMoves {
+impl ShardMigrator for ShardMoves {
     fn step(&mut self, now: Time) {
         for report in std::mem::take(&mut self.reports) {
             self.hear(report);

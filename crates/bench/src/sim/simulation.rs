@@ -11,7 +11,7 @@ use crate::plans::PlanLog;
 use crate::record::Run;
 use crate::scenario::policy_of;
 
-/// How often the mover is looked after at the end, and how long: in nanoseconds.
+/// How often the migrator is looked after at the end, and how long: in nanoseconds.
 const GLANCE: u64 = 100_000;
 const PATIENCE: u64 = 60_000_000_000;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use rheostat_bench::record::{Preface, Results};
+use rheostat_bench::record::{FileHeader, Results};
 use rheostat_bench::report::{self, Found, ReportError, compare::compare};
 
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ read is named, and the exit status is 1.
 
 Ratios are B's figure as a multiple of A's, each with an interval of 95 %: over pairs of runs with the same
 seed, which had the same packets, or by resampling where there are no such pairs. A difference is told
-where the interval does not hold 1; of equal figures, up to one in twenty is told so by chance. Of folders,
+where the interval does not hold 1; of equal metrics, up to one in twenty is told so by chance. Of folders,
 --compare takes the newest results.")]
 pub(super) struct Args {
     /// Files of results, or folders with such files.
@@ -77,17 +77,17 @@ fn print_ratios(a: &Path, b: &Path, json: bool) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     for (side, path, results) in [("A", path_a, &a), ("B", path_b, &b)] {
-        let Preface { scenario, commit, profile, started, simulated, .. } = &results.preface;
+        let FileHeader { scenario, commit, profile, started, simulated, .. } = &results.file_header;
         let origin = if *simulated { "simulated" } else { "measured" };
         out!(
             "{side}: {} ({scenario}, {origin}, commit {commit}, profile {profile}, {started})",
             path.display()
         );
     }
-    if a.preface.text != b.preface.text {
+    if a.file_header.text != b.file_header.text {
         out!("note: their scenarios are not the same");
     }
-    if a.preface.machine != b.preface.machine {
+    if a.file_header.machine != b.file_header.machine {
         out!("note: their machines are not the same");
     }
     out!("\n{comparison}");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_bench::noise::Noise;
 use rheostat_bench::real::{Real, Trial, trials};
-use rheostat_bench::record::{Preface, Table, rows};
+use rheostat_bench::record::{FileHeader, Table, rows};
 
 use crate::choices::Choices;
 use crate::failure::Failure;
@@ -57,14 +57,14 @@ pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, Failure> {
     let scenario = choices.scenario(name, lanes)?;
     let mut real = Real::new(&scenario)?;
     let noise = Noise::measure(LISTENED)?;
-    let preface = Preface::real(&scenario, &crate::BUILD, noise.clone());
-    let mut recorder = choices.recorder(&preface)?;
+    let file_header = FileHeader::real(&scenario, &crate::BUILD, noise.clone());
+    let mut recorder = choices.recorder(&file_header)?;
     if !choices.json {
         out!("{}: {}", scenario.title, scenario.question);
-        out!("{}, rheo {}", preface.machine, preface.commit);
+        out!("{}, rheo {}", file_header.machine, file_header.commit);
         out!("{noise}");
         if noise.share > DISTURBED {
-            out!("something else runs on this machine: figures are not worth much");
+            out!("something else runs on this machine: metrics are not worth much");
         }
     }
     let interrupted = Arc::new(AtomicBool::new(false));

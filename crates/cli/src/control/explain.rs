@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rheostat_base::LaneId;
 use rheostat_control::balance::counts;
-use rheostat_io::layer::capture::{Taps, Wanted};
+use rheostat_io::layer::capture::{Mirrors, Wanted};
 use rheostat_observe::control::{ExplainRequest, Reply};
-use rheostat_observe::explain::{Census, Explanation};
+use rheostat_observe::explain::{Breakdown, Explanation};
 use rheostat_steer::policy::{LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Policy, Rss};
 
 use super::instance::Instance;
@@ -35,8 +35,8 @@ impl Instance {
         let mut policy = self.policy_to_ask(request.policy.as_deref())?;
         let start = self.view.now();
         let before = counts(&self.view);
-        let mut census = Census::new(self.view.steering().clone());
-        self.sample(&mut census, over, request.sample.unwrap_or(SAMPLE).min(MOST), peer)?;
+        let mut breakdown = Breakdown::new(self.view.steering().clone());
+        self.sample(&mut breakdown, over, request.sample.unwrap_or(SAMPLE).min(MOST), peer)?;
         let now = self.view.now();
         let since: Vec<_> = counts(&self.view).iter().zip(&before).map(difference).collect();
         let shards = self.view.steering().shards();
@@ -45,7 +45,7 @@ impl Instance {
         estimator.update(now, since).expect("a run's lanes and shards stay the same");
         let load = self.snapshot(&estimator);
         let plan = policy.plan(now, &load);
-        let explanation = Explanation::of(policy.name(), &load, &plan, &census);
+        let explanation = Explanation::of(policy.name(), &load, &plan, &breakdown);
         Ok(Reply::Explanation(Box::new(explanation.expect("a plan fits the load it is made for"))))
     }
 
@@ -59,7 +59,7 @@ impl Instance {
     /// Counts up to `most` packets, spread over the time.
     fn sample(
         &self,
-        census: &mut Census,
+        breakdown: &mut Breakdown,
         over: Duration,
         most: u64,
         peer: &Peer,
@@ -68,14 +68,14 @@ impl Instance {
         for part in 1..=PARTS {
             let end = start + over * part / PARTS;
             let wanted = Wanted { after: false, snaplen: HEADERS, ..Wanted::default() };
-            let capture = Taps::capture(self.view.taps(), wanted);
+            let capture = Mirrors::capture(self.view.mirrors(), wanted);
             let mut capture = capture.map_err(|error| error.to_string())?;
             let enough = most * u64::from(part) / u64::from(PARTS);
-            while self.view.now() < end && census.packets() < enough {
+            while self.view.now() < end && breakdown.packets() < enough {
                 let taken = capture.take(usize::MAX, |copied| {
-                    if census.packets() < enough {
+                    if breakdown.packets() < enough {
                         let wire_len = copied.wire_len as usize;
-                        census.count(copied.device, copied.link, wire_len, &copied.bytes);
+                        breakdown.count(copied.device, copied.link, wire_len, &copied.bytes);
                     }
                 });
                 if taken == 0 {
@@ -98,7 +98,7 @@ impl Instance {
 
     /// The load as a policy wants it. Lanes without a shard are taken to be parked.
     fn snapshot(&self, estimator: &LoadEstimator) -> LoadSnapshot {
-        let owners = self.view.mover().owners().to_vec();
+        let owners = self.view.migrator().owners().to_vec();
         let state = |lane: LaneId| match owners.contains(&lane) {
             true => (LaneState::Active, None),
             false => (LaneState::Parked, None),

@@ -150,7 +150,7 @@ impl Instance {
 
     /// The lanes that own these shards, for messages.
     fn lanes_of(&self, shards: &[ShardId]) -> String {
-        let owners = self.view.mover().owners().to_vec();
+        let owners = self.view.migrator().owners().to_vec();
         let lanes = shards.iter().filter_map(|shard| owners.get(shard.index()));
         let lanes: BTreeSet<_> = lanes.map(|lane| lane.0).collect();
         let names: Vec<_> = lanes.iter().map(|lane| format!("lane {lane}")).collect();

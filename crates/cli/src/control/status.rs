@@ -13,7 +13,7 @@ use crate::failure::Failure;
   rheo status --control /run/rheo/nat.sock
   rheo status --json | jq .mpps
 
-The figures are those of the summary at the end of a run, as far as they are known by now, with what each
+The metrics are those of the summary at the end of a run, as far as they are known by now, with what each
 device has received and sent and, of a load balancer, the health of each backend.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Reply::Status(status) = args.target.ask(&Request::Status)? {
         if args.json {
-            out!("{}", serde_json::to_string(&status).expect("figures are always JSON"));
+            out!("{}", serde_json::to_string(&status).expect("metrics are always JSON"));
         } else {
             out!("{status}");
         }

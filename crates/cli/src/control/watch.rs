@@ -4,7 +4,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use rheostat_io::layer::capture::Taps;
+use rheostat_io::layer::capture::Mirrors;
 use rheostat_observe::capture::PacketCopy;
 use rheostat_observe::control::{self, CaptureRequest, Reply, TraceRequest};
 use rheostat_observe::trace::Journal;
@@ -22,7 +22,7 @@ impl Instance {
     pub(super) fn capture(&self, request: &CaptureRequest, peer: &mut Peer) -> io::Result<()> {
         let devices = self.view.devices();
         let begun = request.wanted(devices).and_then(|wanted| {
-            Taps::capture(self.view.taps(), wanted).map_err(|error| error.to_string())
+            Mirrors::capture(self.view.mirrors(), wanted).map_err(|error| error.to_string())
         });
         let mut capture = match begun {
             Ok(capture) => capture,
@@ -59,7 +59,7 @@ impl Instance {
     pub(super) fn trace(&self, request: &TraceRequest, peer: &mut Peer) -> io::Result<()> {
         let count = request.count();
         let begun = request.expression().and_then(|filter| {
-            Taps::trace(self.view.taps(), filter, count).map_err(|error| error.to_string())
+            Mirrors::trace(self.view.mirrors(), filter, count).map_err(|error| error.to_string())
         });
         let mut trace = match begun {
             Ok(trace) => trace,

@@ -9,7 +9,7 @@ use rheostat_control::Config;
 use rheostat_control::config::BalanceConfig;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
 use rheostat_io::{CaptureReader, OpenError, ReadError};
-use rheostat_observe::explain::{Census, Explanation};
+use rheostat_observe::explain::{Breakdown, Explanation};
 use rheostat_steer::policy::{LaneLoad, Load, LoadSnapshot, Policy, Rss, ShardLoad};
 
 use crate::assemble::{self, Layout};
@@ -29,13 +29,13 @@ pub(super) fn explain(
     let inputs = config.devices.iter().map(input).collect::<Result<Vec<_>, _>>()?;
     let chain = chains::build(&config.chain, 1, config.run.seed, Logs::LeftAlone)?.chain;
     let Layout { steering, lanes } = assemble::lay_out(&config, &chain)?;
-    let mut census = Census::new(Arc::new(steering));
+    let mut breakdown = Breakdown::new(Arc::new(steering));
     let mut span = Span::default();
     for (device, input) in (0..).map(DeviceId).zip(inputs) {
         let Some(input) = input else { continue };
-        count(device, input, &mut census, &mut span)?;
+        count(device, input, &mut breakdown, &mut span)?;
     }
-    let snapshot = snapshot(&census, lanes, load, span.length(), &config.balance);
+    let snapshot = snapshot(&breakdown, lanes, load, span.length(), &config.balance);
     let mut policy = match config.balance.policy {
         // Nothing would be explained.
         name if name == Rss.name() && overrides.policy.is_none() => {
@@ -44,7 +44,7 @@ pub(super) fn explain(
         _ => config.balance.policy(),
     };
     let plan = policy.plan(Time::ZERO, &snapshot);
-    let explanation = Explanation::of(policy.name(), &snapshot, &plan, &census);
+    let explanation = Explanation::of(policy.name(), &snapshot, &plan, &breakdown);
     Ok(explanation.expect("a plan fits the load it is made for").assuming(load))
 }
 
@@ -79,7 +79,7 @@ impl Span {
 fn count(
     device: DeviceId,
     input: &Path,
-    census: &mut Census,
+    breakdown: &mut Breakdown,
     span: &mut Span,
 ) -> Result<(), Failure> {
     let file = std::fs::File::open(input)
@@ -90,7 +90,7 @@ fn count(
         match reader.next_record() {
             Ok(Some(record)) => {
                 span.include(record.time);
-                census.count(device, record.link, record.wire_len as usize, record.bytes);
+                breakdown.count(device, record.link, record.wire_len as usize, record.bytes);
             }
             Ok(None) => return Ok(()),
             Err(error @ ReadError::UnsupportedLink { .. }) => {
@@ -106,15 +106,15 @@ fn count(
 
 /// The load if every packet costs the same, all lanes work, and each begins with its share of shards.
 fn snapshot(
-    census: &Census,
+    breakdown: &Breakdown,
     lanes: usize,
     mean: Load,
     length: Duration,
     balance: &BalanceConfig,
 ) -> LoadSnapshot {
     let whole = mean.part(lanes as u64, 1);
-    let all = census.packets().max(1);
-    let shards = census.shards().into_iter().enumerate().map(|(shard, packets)| ShardLoad {
+    let all = breakdown.packets().max(1);
+    let shards = breakdown.shards().into_iter().enumerate().map(|(shard, packets)| ShardLoad {
         owner: LaneId((shard % lanes) as u16),
         load: whole.part(packets, all),
     });

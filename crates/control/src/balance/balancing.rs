@@ -44,7 +44,7 @@ impl Balancing {
                     balancer.set_bounds(within_quota(config.bounds(view.lanes()), quota()));
                     look = now + QUOTA;
                 }
-                let next = balancer.step(now, &mut *view.mover(), || counts(&view));
+                let next = balancer.step(now, &mut *view.migrator(), || counts(&view));
                 park_timeout(next.min(look).since(view.now()));
             }
             balancer.finish(&counts(&view))

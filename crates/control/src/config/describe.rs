@@ -187,7 +187,7 @@ impl Config {
         if let Some(user) = &self.run.user {
             write!(f, ", as {user} once devices are open")?;
         }
-        write!(f, ", figures every {}", Span(self.observe.interval))
+        write!(f, ", metrics every {}", Span(self.observe.interval))
     }
 }
 

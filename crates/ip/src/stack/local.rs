@@ -14,7 +14,7 @@ use super::{Admission, Origin, Path, Stack};
 
 use crate::icmp_error::Problem;
 use crate::link::Received;
-use crate::resident::LocalPacket;
+use crate::local_service::LocalPacket;
 
 /// The time to live of what this machine sends (RFC 1700).
 const TTL: u8 = 64;

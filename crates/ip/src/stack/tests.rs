@@ -10,8 +10,8 @@ use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transpo
 
 use super::*;
 use crate::interface::Interface;
+use crate::local_service::{LocalPacket, LocalService};
 use crate::network::Policy;
-use crate::resident::{LocalPacket, Resident};
 use crate::route::Route;
 use bench::*;
 
@@ -266,7 +266,7 @@ fn parroted(packet: &LocalPacket<'_>) -> Vec<u8> {
     FrameBuilder::new(packet.destination, packet.source, udp, payload).to_vec()
 }
 
-impl Resident for Parrot {
+impl LocalService for Parrot {
     fn receive(&self, packet: &LocalPacket<'_>, _: Time, outbox: &mut Outbox) -> bool {
         let is_ours = packet.protocol == 17 && packet.payload[2..4] == [0, 53];
         if is_ours {

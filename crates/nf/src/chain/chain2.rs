@@ -1,7 +1,7 @@
 //! Two chains, one behind the other.
 
 use rheostat_base::Counter;
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_state::FlowMut;
 use rheostat_state::txn::Objects;
 use rheostat_steer::{PacketSet, Side, Translation};
@@ -57,10 +57,10 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
         (self.0.steady(a), self.1.steady(b))
     }
 
-    fn counted(counts: &[Counter], figures: &mut Figures) {
+    fn counted(counts: &[Counter], metrics: &mut Metrics) {
         let (a, b) = counts.split_at(A::COUNTS);
-        A::counted(a, figures);
-        B::counted(b, figures);
+        A::counted(a, metrics);
+        B::counted(b, metrics);
     }
 
     #[inline]
@@ -244,13 +244,13 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
         self.1.periodic(b, scope)
     }
 
-    fn figures(&self, (a, b): &Self::Shard, figures: &mut Figures) {
-        self.0.figures(a, figures);
-        self.1.figures(b, figures);
+    fn metrics(&self, (a, b): &Self::Shard, metrics: &mut Metrics) {
+        self.0.metrics(a, metrics);
+        self.1.metrics(b, metrics);
     }
 
-    fn totals(&self, figures: &mut Figures) {
-        self.0.totals(figures);
-        self.1.totals(figures);
+    fn totals(&self, metrics: &mut Metrics) {
+        self.0.totals(metrics);
+        self.1.totals(metrics);
     }
 }

@@ -1,6 +1,6 @@
 //! The chain without functions.
 
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_state::FlowMut;
 use rheostat_steer::{PacketSet, Translation};
 
@@ -89,5 +89,5 @@ impl Chain for Passthrough {
         Ok(())
     }
 
-    fn figures(&self, (): &(), _: &mut Figures) {}
+    fn metrics(&self, (): &(), _: &mut Metrics) {}
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_state::txn::Objects;
 use rheostat_state::{FlowMut, LayoutError, StateLayout};
 use rheostat_steer::{PacketSet, Translation};
@@ -195,12 +195,12 @@ where
         self.stage.periodic(local, scope)
     }
 
-    fn figures(&self, local: &(), figures: &mut Figures) {
-        self.stage.figures(local, figures);
+    fn metrics(&self, local: &(), metrics: &mut Metrics) {
+        self.stage.metrics(local, metrics);
     }
 
-    fn totals(&self, figures: &mut Figures) {
-        self.stage.totals(figures);
+    fn totals(&self, metrics: &mut Metrics) {
+        self.stage.totals(metrics);
     }
 }
 

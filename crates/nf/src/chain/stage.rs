@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use rheostat_base::Counter;
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_run::Step;
 use rheostat_state::{FlowMut, Handle, LayoutError, StateLayout};
 use rheostat_steer::{PacketSet, Translation};
@@ -72,9 +72,9 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         SteadyStage { function: self.function.steady(counts), handle: self.handle }
     }
 
-    fn counted(counts: &[Counter], figures: &mut Figures) {
+    fn counted(counts: &[Counter], metrics: &mut Metrics) {
         for (name, count) in F::COUNTS.iter().zip(counts) {
-            figures.add(name, count.get());
+            metrics.add(name, count.get());
         }
     }
 
@@ -117,7 +117,7 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<(Option<F::Flow>, Verdict)> {
-        let admission = match packet.is_followed() {
+        let admission = match packet.is_traced() {
             false => self.function.first(&mut scope.cx(local), packet)?,
             true => {
                 self.follow(local, scope, packet, |cx, packet| self.function.first(cx, packet))?
@@ -154,7 +154,7 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         flow: &mut FlowMut<'_>,
     ) -> Outcome<Verdict> {
         if let Some(state) = flow.state(self.handle) {
-            if packet.is_followed() {
+            if packet.is_traced() {
                 let run = |cx: &mut Cx<'_, F::Shard>, packet: &mut Packet<'_>| {
                     self.function.packet(cx, packet, state)
                 };
@@ -202,7 +202,7 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Verdict> {
-        match packet.is_followed() {
+        match packet.is_traced() {
             false => self.function.non_flow(&mut scope.cx(local), packet),
             true => {
                 self.follow(local, scope, packet, |cx, packet| self.function.non_flow(cx, packet))
@@ -214,11 +214,11 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         self.function.periodic(&mut scope.cx(local))
     }
 
-    fn figures(&self, local: &F::Shard, figures: &mut Figures) {
-        self.function.figures(local, figures);
+    fn metrics(&self, local: &F::Shard, metrics: &mut Metrics) {
+        self.function.metrics(local, metrics);
     }
 
-    fn totals(&self, figures: &mut Figures) {
-        self.function.totals(figures);
+    fn totals(&self, metrics: &mut Metrics) {
+        self.function.totals(metrics);
     }
 }

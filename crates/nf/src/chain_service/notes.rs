@@ -23,7 +23,7 @@ impl<C: Chain> ChainService<C> {
         self.outbox.decisions.clear();
         let known = has_key(info) && is_known(info, shards);
         if has_key(info) {
-            out.tap().note(packet, Step::Looked { known });
+            out.mirror().note(packet, Step::Looked { known });
         }
         known
     }
@@ -41,13 +41,13 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
     ) {
         for decision in self.outbox.decisions.drain(..) {
-            out.tap().note(packet, decision);
+            out.mirror().note(packet, decision);
         }
         if !known && has_key(info) && is_known(info, shards) {
-            out.tap().note(packet, Step::FlowMade);
+            out.mirror().note(packet, Step::FlowMade);
         }
         if made.total() > 0 {
-            out.tap().note(packet, Step::Originated(made.total()));
+            out.mirror().note(packet, Step::Originated(made.total()));
         }
     }
 }
@@ -68,7 +68,7 @@ pub(super) fn note_admission(packet: &Mbuf, admission: Admission, out: &mut Outp
         // The reason is noted with the drop.
         Admission::Drop(_) => return,
     };
-    out.tap().note(packet, Step::Routed(decision.to_owned()));
+    out.mirror().note(packet, Step::Routed(decision.to_owned()));
 }
 
 /// Notes where the network layer sends a packet.
@@ -97,5 +97,5 @@ pub(super) fn note_departure(
         Departure::Consume => "network: other packets take its place".to_owned(),
         Departure::Drop(_) => return,
     };
-    out.tap().note(packet, Step::Routed(decision));
+    out.mirror().note(packet, Step::Routed(decision));
 }

@@ -165,13 +165,13 @@ impl<C: Chain> ChainService<C> {
             missed = if passed > 0 { 1 } else { 2 * missed + 1 };
             let most = if is_read { read.general(from).max(missed) } else { packets.len() };
             // A packet that is followed has a transaction of its own, so that what is noted is about it.
-            let followed = packets[from].mark() != 0;
+            let traced = packets[from].mark() != 0;
             let is_apart = |&at: &usize| {
-                followed || packets[at].mark() != 0 || !goes_to_chain(self.admissions.get(at))
+                traced || packets[at].mark() != 0 || !goes_to_chain(self.admissions.get(at))
             };
             let end = packets.len().min(from + most);
             let to = (from + 1..end).find(is_apart).unwrap_or(end);
-            let known = followed && self.note_lookup(&packets[from], &found[from], shards, out);
+            let known = traced && self.note_lookup(&packets[from], &found[from], shards, out);
             let before = self.outbox.len();
             self.transact(
                 SubBurst {
@@ -182,7 +182,7 @@ impl<C: Chain> ChainService<C> {
                 shards,
                 out,
             );
-            if followed {
+            if traced {
                 let made = self.outbox.len().since(before);
                 self.note_decisions(&packets[from], &found[from], known, made, shards, out);
             }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytemuck::{AnyBitPattern, NoUninit};
 use rheostat_base::DropReason;
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_state::object::{Distributed, Recipe};
 use rheostat_state::txn::Objects;
 use rheostat_steer::{PacketSet, Protocols, Side};
@@ -203,7 +203,7 @@ impl NetworkFunction for AntiDdos {
         true
     }
 
-    fn totals(&self, figures: &mut Figures) {
+    fn totals(&self, metrics: &mut Metrics) {
         let (census, tally) = (self.census.total(), self.tally.total());
         for (name, count) in [
             ("antiddos_flows", census.flows.max(0) as u64),
@@ -212,7 +212,7 @@ impl NetworkFunction for AntiDdos {
             ("antiddos_alarms", tally.alarmed),
             ("antiddos_dropped", tally.dropped),
         ] {
-            figures.add(name, count);
+            metrics.add(name, count);
         }
     }
 }

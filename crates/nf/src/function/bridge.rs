@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytemuck::{AnyBitPattern, NoUninit};
 use rheostat_base::{DeviceId, DropReason};
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_state::object::{Distributed, Hashed};
 use rheostat_state::txn::{Objects, Txn};
 use rheostat_steer::PacketSet;
@@ -240,7 +240,7 @@ impl NetworkFunction for Bridge {
         self.stations.reclaim(cx)
     }
 
-    fn totals(&self, figures: &mut Figures) {
+    fn totals(&self, metrics: &mut Metrics) {
         let tally = self.tally.total();
         for (name, count) in [
             ("bridge_learned", tally.learned),
@@ -248,7 +248,7 @@ impl NetworkFunction for Bridge {
             ("bridge_unlearned", tally.unlearned),
             ("bridge_flooded", tally.flooded),
         ] {
-            figures.add(name, count);
+            metrics.add(name, count);
         }
     }
 }

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use rheostat_base::{Counter, DropReason};
 use rheostat_packet::wire::{TcpFlags, protocol, udp};
 use rheostat_packet::{Family, FlowKey, Network};
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_steer::{PacketSet, Side};
 
 use crate::cx::Cx;
@@ -371,8 +371,8 @@ impl NetworkFunction for Lb {
         Ok(())
     }
 
-    fn figures(&self, local: &LbShard, figures: &mut Figures) {
-        local.counts.add_to(figures);
+    fn metrics(&self, local: &LbShard, metrics: &mut Metrics) {
+        local.counts.add_to(metrics);
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use rheostat_base::ShardId;
 use rheostat_packet::FlowKey;
 use rheostat_packet::wire::tcp::TcpFlags;
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_steer::PacketSet;
 
 use crate::cx::Cx;
@@ -272,7 +272,7 @@ impl NetworkFunction for Monitor {
         Ok(())
     }
 
-    fn figures(&self, local: &MonitorShard, figures: &mut Figures) {
+    fn metrics(&self, local: &MonitorShard, metrics: &mut Metrics) {
         let counts = &local.counts;
         for (name, count) in [
             ("monitor_records", counts.records),
@@ -282,11 +282,11 @@ impl NetworkFunction for Monitor {
             ("monitor_other_packets", counts.other_packets),
             ("monitor_other_bytes", counts.other_bytes),
         ] {
-            figures.add(name, count);
+            metrics.add(name, count);
         }
         if let (Some(talkers), Some(top)) = (&local.whole, &self.config.top) {
             for ranked in talkers.ranked() {
-                ranked.merge_into(figures.ranking(ranked.name(), top.listed));
+                ranked.merge_into(metrics.ranking(ranked.name(), top.listed));
             }
         }
     }

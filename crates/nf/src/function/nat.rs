@@ -57,7 +57,7 @@ use std::time::Duration;
 use rheostat_base::{Counter, DropReason};
 use rheostat_ip::RateLimit;
 use rheostat_packet::FlowKey;
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_state::{Handle, Quota};
 use rheostat_steer::{PacketSet, Side, Translation};
 
@@ -436,20 +436,20 @@ impl NetworkFunction for Nat {
         silence::answer_unsolicited(cx)
     }
 
-    fn figures(&self, shard: &NatShard, figures: &mut Figures) {
+    fn metrics(&self, shard: &NatShard, metrics: &mut Metrics) {
         let Counts { created, ended, preserved, reused, taken, hairpinned, log_lost } =
             shard.counts;
         if let Some(usage) = &shard.usage {
             // The last word: the shard has had its last regular turn.
             usage.clone().publish(&shard.sets, &shard.crowds);
         }
-        figures.add("endpoints_created", created);
-        figures.add("endpoints_ended", ended);
-        figures.add("ports_preserved", preserved);
-        figures.add("ports_in_use", shard.sets.in_use().map(|(_, in_use)| in_use as u64).sum());
-        figures.add("ports_reused", reused);
-        figures.add("ports_taken", taken);
-        figures.add("flows_hairpinned", hairpinned);
-        figures.add("log_lost", log_lost);
+        metrics.add("endpoints_created", created);
+        metrics.add("endpoints_ended", ended);
+        metrics.add("ports_preserved", preserved);
+        metrics.add("ports_in_use", shard.sets.in_use().map(|(_, in_use)| in_use as u64).sum());
+        metrics.add("ports_reused", reused);
+        metrics.add("ports_taken", taken);
+        metrics.add("flows_hairpinned", hairpinned);
+        metrics.add("log_lost", log_lost);
     }
 }

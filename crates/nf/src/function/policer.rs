@@ -20,7 +20,7 @@ pub use quantity::{Burst, QuantityError, Rate};
 use std::time::Duration;
 
 use rheostat_base::{Counter, DropReason, Time};
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_steer::{PacketSet, Side, Whose};
 
 use crate::cx::Cx;
@@ -274,9 +274,9 @@ impl NetworkFunction for Policer {
         self.config.pass_when_full
     }
 
-    fn figures(&self, local: &Tally, figures: &mut Figures) {
+    fn metrics(&self, local: &Tally, metrics: &mut Metrics) {
         for (name, packets) in COLOURS.into_iter().zip(local.packets) {
-            figures.add(name, packets);
+            metrics.add(name, packets);
         }
     }
 }

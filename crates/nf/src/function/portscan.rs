@@ -16,7 +16,7 @@ use bytemuck::{AnyBitPattern, NoUninit};
 use rheostat_base::DropReason;
 use rheostat_packet::FlowKey;
 use rheostat_packet::wire::tcp::TcpFlags;
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_state::object::Distributed;
 use rheostat_state::txn::Objects;
 use rheostat_steer::{PacketSet, Protocols, Side};
@@ -312,7 +312,7 @@ impl NetworkFunction for Portscan {
         self.pairs.reclaim(cx)
     }
 
-    fn totals(&self, figures: &mut Figures) {
+    fn totals(&self, metrics: &mut Metrics) {
         let tally = self.tally.total();
         for (name, count) in [
             ("portscan_contacts", tally.contacts),
@@ -323,7 +323,7 @@ impl NetworkFunction for Portscan {
             ("portscan_dropped", tally.dropped),
             ("portscan_unwatched", tally.unwatched),
         ] {
-            figures.add(name, count);
+            metrics.add(name, count);
         }
     }
 }

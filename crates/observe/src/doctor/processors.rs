@@ -89,7 +89,7 @@ fn governor(machine: &dyn Machine, findings: &mut Vec<Finding>) {
         Finding::warning(
             "frequency",
             format!("governor `{slow}`"),
-            "cores slow down between bursts, and figures are not comparable",
+            "cores slow down between bursts, and metrics are not comparable",
         )
         .mended_by("cpupower frequency-set -g performance"),
     );

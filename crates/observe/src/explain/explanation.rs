@@ -4,7 +4,7 @@ use rheostat_base::LaneId;
 use rheostat_steer::policy::{Imbalance, LaneState, Load, LoadSnapshot, Plan, PlanError};
 use serde::{Deserialize, Serialize};
 
-use super::{Census, Limit};
+use super::{Breakdown, Limit};
 
 /// Flows that are listed.
 const FLOWS: usize = 10;
@@ -21,17 +21,17 @@ pub struct Explanation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumed: Option<f64>,
     /// The lanes, by number.
-    pub lanes: Vec<LaneFigures>,
+    pub lanes: Vec<LaneMetrics>,
     /// The shards, by number.
-    pub shards: Vec<ShardFigures>,
+    pub shards: Vec<ShardMetrics>,
     /// Packets that `buckets` and `flows` count: of a capture all, of a running instance a sample.
     pub sampled: u64,
     /// Packets by bucket.
     pub buckets: Vec<u64>,
     /// The heaviest flows.
-    pub flows: Vec<FlowFigures>,
+    pub flows: Vec<FlowMetrics>,
     /// What would move.
-    pub moves: Vec<MoveFigures>,
+    pub moves: Vec<MoveMetrics>,
     /// Lanes that would be woken.
     pub wake: Vec<u16>,
     /// Lanes that would be parked.
@@ -46,7 +46,7 @@ pub struct Explanation {
 
 /// A lane now and after the plan; `None` where it is parked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LaneFigures {
+pub struct LaneMetrics {
     /// Its number.
     pub lane: u16,
     /// Its load now.
@@ -59,7 +59,7 @@ pub struct LaneFigures {
 
 /// A shard now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ShardFigures {
+pub struct ShardMetrics {
     /// Its number.
     pub shard: u16,
     /// Its owner.
@@ -74,7 +74,7 @@ pub struct ShardFigures {
 
 /// A flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FlowFigures {
+pub struct FlowMetrics {
     /// Protocol and endpoints, the inner one first.
     pub flow: String,
     /// The shard it belongs to.
@@ -85,7 +85,7 @@ pub struct FlowFigures {
 
 /// A shard that would change lanes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MoveFigures {
+pub struct MoveMetrics {
     /// The shard.
     pub shard: u16,
     /// Its owner.
@@ -125,29 +125,29 @@ impl Explanation {
         policy: &str,
         load: &LoadSnapshot,
         plan: &Plan,
-        census: &Census,
+        breakdown: &Breakdown,
     ) -> Result<Explanation, PlanError> {
         let after = load.after(plan)?;
         let share = |of: &LoadSnapshot, lane: LaneId| match of.lanes()[lane.index()].state {
             LaneState::Active => Some(of.load(lane).share()),
             LaneState::Parked => None,
         };
-        let lanes = (0..).map(LaneId).zip(load.lanes()).map(|(id, lane)| LaneFigures {
+        let lanes = (0..).map(LaneId).zip(load.lanes()).map(|(id, lane)| LaneMetrics {
             lane: id.0,
             load: share(load, id),
             other: lane.other.share(),
             after: share(&after, id),
         });
-        let (sampled, flows) = (census.shards(), census.flows_by_shard());
-        let shards = load.shards().iter().enumerate().map(|(number, shard)| ShardFigures {
+        let (sampled, flows) = (breakdown.shards(), breakdown.flows_by_shard());
+        let shards = load.shards().iter().enumerate().map(|(number, shard)| ShardMetrics {
             shard: number as u16,
             lane: shard.owner.0,
             load: shard.load.share(),
             sampled: sampled[number],
             flows: flows[number],
         });
-        let heaviest = census.heaviest(FLOWS).into_iter();
-        let moves = plan.moves.iter().map(|each| MoveFigures {
+        let heaviest = breakdown.heaviest(FLOWS).into_iter();
+        let moves = plan.moves.iter().map(|each| MoveMetrics {
             shard: each.shard.0,
             from: each.from.0,
             to: each.to.0,
@@ -162,10 +162,10 @@ impl Explanation {
             assumed: None,
             lanes: lanes.collect(),
             shards: shards.collect(),
-            sampled: census.packets(),
-            buckets: census.buckets().to_vec(),
+            sampled: breakdown.packets(),
+            buckets: breakdown.buckets().to_vec(),
             flows: heaviest
-                .map(|(key, shard, packets)| FlowFigures {
+                .map(|(key, shard, packets)| FlowMetrics {
                     flow: key.to_string(),
                     shard: shard.0,
                     packets,
@@ -180,7 +180,7 @@ impl Explanation {
                 after: expected.max_over_mean,
                 squared: Squared { before: squared(&before), after: squared(&expected) },
             },
-            limit: if load.lanes().len() > 1 { Limit::of(&after, census) } else { None },
+            limit: if load.lanes().len() > 1 { Limit::of(&after, breakdown) } else { None },
         })
     }
 

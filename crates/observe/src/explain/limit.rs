@@ -4,7 +4,7 @@ use rheostat_base::ShardId;
 use rheostat_steer::policy::{Load, LoadSnapshot};
 use serde::{Deserialize, Serialize};
 
-use super::Census;
+use super::Breakdown;
 
 /// How far a shard may lie above the mean, as a share of it, before it counts as a limit: as much as
 /// nobody would call uneven.
@@ -40,7 +40,7 @@ pub enum LimitKind {
 
 impl Limit {
     /// What limits the load `after` a plan, if anything does.
-    pub(super) fn of(after: &LoadSnapshot, census: &Census) -> Option<Limit> {
+    pub(super) fn of(after: &LoadSnapshot, breakdown: &Breakdown) -> Option<Limit> {
         let mean = after.mean();
         let fair = mean.times(TOLERANCE);
         let loads = (0..).map(ShardId).zip(after.shards());
@@ -52,8 +52,8 @@ impl Limit {
             let (load, mean) = (load.share(), mean.share());
             Some(Limit { kind, shard: shard.0, flow, load, mean })
         };
-        let seen = census.shards()[shard.index()];
-        if let Some((key, packets)) = census.heaviest_of(shard).filter(|_| seen >= ENOUGH) {
+        let seen = breakdown.shards()[shard.index()];
+        if let Some((key, packets)) = breakdown.heaviest_of(shard).filter(|_| seen >= ENOUGH) {
             let load = weight.part(packets, seen);
             if load > fair {
                 return limit(LimitKind::Flow, Some(key.to_string()), load);

@@ -13,9 +13,9 @@ use crate::control::Reply;
 
 const LANES: usize = 4;
 
-fn census(shards: usize) -> Census {
+fn breakdown(shards: usize) -> Breakdown {
     let inside = vec![Orientation::Inside, Orientation::Outside];
-    Census::new(Arc::new(Steering::new(&HashKey::symmetric(), 512, shards, inside).unwrap()))
+    Breakdown::new(Arc::new(Steering::new(&HashKey::symmetric(), 512, shards, inside).unwrap()))
 }
 
 type End = ([u8; 4], u16);
@@ -28,7 +28,7 @@ fn datagram((source, from): End, (destination, to): End) -> Vec<u8> {
 }
 
 /// Counts `packets` packets of client `client`, every second of them an answer.
-fn talk(census: &mut Census, client: u16, packets: usize) {
+fn talk(breakdown: &mut Breakdown, client: u16, packets: usize) {
     let inner = ([10, 0, 0, 1 + (client % 90) as u8], 1_000 + client);
     let outer = ([198, 51, 100, 200], 53);
     for number in 0..packets {
@@ -36,50 +36,50 @@ fn talk(census: &mut Census, client: u16, packets: usize) {
             0 => (DeviceId(0), datagram(inner, outer)),
             _ => (DeviceId(1), datagram(outer, inner)),
         };
-        census.count(device, LinkType::Raw, bytes.len(), &bytes);
+        breakdown.count(device, LinkType::Raw, bytes.len(), &bytes);
     }
 }
 
-fn explain(policy: &mut dyn Policy, census: &Census) -> Explanation {
+fn explain(policy: &mut dyn Policy, breakdown: &Breakdown) -> Explanation {
     let whole = Load::from_percent(60 * LANES as u64);
-    let shards = census.shards().into_iter().enumerate().map(|(shard, packets)| ShardLoad {
+    let shards = breakdown.shards().into_iter().enumerate().map(|(shard, packets)| ShardLoad {
         owner: LaneId((shard % LANES) as u16),
-        load: whole.part(packets, census.packets()),
+        load: whole.part(packets, breakdown.packets()),
     });
     let bounds = LaneBounds { min: 1, max: LANES };
     let lanes = vec![LaneLoad::ACTIVE; LANES];
     let load = LoadSnapshot::new(lanes, shards.collect(), bounds, Duration::from_secs(1)).unwrap();
     let plan = policy.plan(Time::from_secs(5), &load);
-    Explanation::of(policy.name(), &load, &plan, census).unwrap()
+    Explanation::of(policy.name(), &load, &plan, breakdown).unwrap()
 }
 
 #[test]
 fn both_directions_of_a_flow_are_one_and_lie_in_one_bucket() {
-    let mut census = census(128);
-    talk(&mut census, 7, 100);
-    talk(&mut census, 8, 30);
-    census.count(DeviceId(0), LinkType::Raw, 3, &[0x45, 0, 0]);
-    assert_eq!(census.packets(), 131);
-    assert_eq!(census.buckets().iter().sum::<u64>(), 131);
-    let heaviest = census.heaviest(5);
+    let mut breakdown = breakdown(128);
+    talk(&mut breakdown, 7, 100);
+    talk(&mut breakdown, 8, 30);
+    breakdown.count(DeviceId(0), LinkType::Raw, 3, &[0x45, 0, 0]);
+    assert_eq!(breakdown.packets(), 131);
+    assert_eq!(breakdown.buckets().iter().sum::<u64>(), 131);
+    let heaviest = breakdown.heaviest(5);
     assert_eq!(heaviest.iter().map(|(.., packets)| *packets).collect::<Vec<_>>(), [100, 30]);
     assert_eq!(heaviest[0].0.to_string(), "17 10.0.0.8:1007 198.51.100.200:53");
     let (key, shard, _) = heaviest[0];
-    assert_eq!(census.heaviest_of(shard), Some((key, 100)));
-    assert_eq!(census.steering().shard_of_key(&key), shard);
+    assert_eq!(breakdown.heaviest_of(shard), Some((key, 100)));
+    assert_eq!(breakdown.steering().shard_of_key(&key), shard);
     assert_eq!(
-        census.shards()[shard.index()],
-        census.buckets().iter().skip(shard.index()).step_by(128).sum::<u64>()
+        breakdown.shards()[shard.index()],
+        breakdown.buckets().iter().skip(shard.index()).step_by(128).sum::<u64>()
     );
-    assert_eq!(census.heaviest(1).len(), 1);
+    assert_eq!(breakdown.heaviest(1).len(), 1);
 }
 
 #[test]
 fn an_elephant_is_named() {
-    let mut census = census(128);
-    talk(&mut census, 0, 4_000);
-    (1..600).for_each(|client| talk(&mut census, client, 10));
-    let explanation = explain(&mut Rsspp::default(), &census);
+    let mut breakdown = breakdown(128);
+    talk(&mut breakdown, 0, 4_000);
+    (1..600).for_each(|client| talk(&mut breakdown, client, 10));
+    let explanation = explain(&mut Rsspp::default(), &breakdown);
     let limit = explanation.limit.clone().unwrap();
     assert_eq!(
         (limit.kind, limit.flow.as_deref()),
@@ -96,9 +96,9 @@ fn an_elephant_is_named() {
 
 #[test]
 fn a_shard_of_many_flows_is_told_from_an_elephant() {
-    let mut census = census(2);
-    (0..300).for_each(|client| talk(&mut census, client, 10));
-    let explanation = explain(&mut Rsspp::default(), &census);
+    let mut breakdown = breakdown(2);
+    (0..300).for_each(|client| talk(&mut breakdown, client, 10));
+    let explanation = explain(&mut Rsspp::default(), &breakdown);
     let limit = explanation.limit.clone().unwrap();
     assert_eq!((limit.kind, limit.flow), (LimitKind::Shard, None));
     assert!(explanation.to_string().contains("limited by one shard"), "{explanation}");
@@ -106,12 +106,12 @@ fn a_shard_of_many_flows_is_told_from_an_elephant() {
 
 #[test]
 fn mice_limit_nothing_and_what_moves_evens_them_out() {
-    let mut census = census(128);
-    (0..2_000).for_each(|client| talk(&mut census, client, 4));
-    let explanation = explain(&mut Rsspp::default(), &census);
+    let mut breakdown = breakdown(128);
+    (0..2_000).for_each(|client| talk(&mut breakdown, client, 4));
+    let explanation = explain(&mut Rsspp::default(), &breakdown);
     assert_eq!(explanation.limit, None);
     let loads =
-        |of: fn(&LaneFigures) -> Option<f64>| explanation.lanes.iter().filter_map(of).sum::<f64>();
+        |of: fn(&LaneMetrics) -> Option<f64>| explanation.lanes.iter().filter_map(of).sum::<f64>();
     assert!(
         (loads(|lane| lane.load) - 2.4).abs() < 1e-3
             && (loads(|lane| lane.after) - 2.4).abs() < 1e-3
@@ -126,21 +126,21 @@ fn mice_limit_nothing_and_what_moves_evens_them_out() {
 
 #[test]
 fn a_policy_that_moves_nothing_says_so_and_predicts_no_change() {
-    let mut census = census(128);
-    (0..50).for_each(|client| talk(&mut census, client, 10));
-    let explanation = explain(&mut *by_name("rss").unwrap(), &census);
+    let mut breakdown = breakdown(128);
+    (0..50).for_each(|client| talk(&mut breakdown, client, 10));
+    let explanation = explain(&mut *by_name("rss").unwrap(), &breakdown);
     assert_eq!(explanation.why, ["the table never changes"]);
     assert_eq!(explanation.imbalance.before, explanation.imbalance.after);
     assert!(explanation.moves.is_empty());
-    let owner = |shard: &ShardFigures| usize::from(shard.lane) == usize::from(shard.shard) % LANES;
+    let owner = |shard: &ShardMetrics| usize::from(shard.lane) == usize::from(shard.shard) % LANES;
     assert!(explanation.shards.iter().all(owner));
 }
 
 #[test]
 fn what_goes_over_the_socket_comes_back() {
-    let mut census = census(2);
-    (0..300).for_each(|client| talk(&mut census, client, 10));
-    let reply = Reply::Explanation(Box::new(explain(&mut Rsspp::default(), &census)));
+    let mut breakdown = breakdown(2);
+    (0..300).for_each(|client| talk(&mut breakdown, client, 10));
+    let reply = Reply::Explanation(Box::new(explain(&mut Rsspp::default(), &breakdown)));
     let line = serde_json::to_string(&reply).unwrap();
     assert_eq!(serde_json::from_str::<Reply>(&line).unwrap(), reply);
     let Reply::Explanation(explanation) = reply else { panic!("another reply: {reply:?}") };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Explanation, FlowFigures, LaneFigures, Limit, LimitKind, ShardFigures};
+use super::{Explanation, FlowMetrics, LaneMetrics, Limit, LimitKind, ShardMetrics};
 
 /// Moves that are written out.
 const MOVES: usize = 12;
@@ -41,7 +41,7 @@ impl fmt::Display for Explanation {
         if let Some(more) = self.moves.len().checked_sub(MOVES).filter(|more| *more > 0) {
             write!(f, "\nmove      {more} more; all of them with --json")?;
         }
-        for FlowFigures { flow, shard, packets } in self.flows.iter().take(FLOWS) {
+        for FlowMetrics { flow, shard, packets } in self.flows.iter().take(FLOWS) {
             let share = Percent(*packets as f64 / (*sampled).max(1) as f64);
             write!(f, "\nflow      {share:>7} of the packets: {flow}, in shard {shard}")?;
         }
@@ -51,7 +51,7 @@ impl fmt::Display for Explanation {
 
 impl Explanation {
     fn lanes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for LaneFigures { lane, load, other, after } in &self.lanes {
+        for LaneMetrics { lane, load, other, after } in &self.lanes {
             let own = || self.shards.iter().filter(|shard| shard.lane == *lane);
             write!(f, "\nlane {lane:<4} ")?;
             match (load, after) {
@@ -65,7 +65,7 @@ impl Explanation {
             if load.is_some() {
                 write!(f, "; {} shards", own().count())?;
             }
-            if let Some(ShardFigures { shard, load, flows, .. }) =
+            if let Some(ShardMetrics { shard, load, flows, .. }) =
                 own().max_by(|a, b| a.load.total_cmp(&b.load)).filter(|shard| shard.load > 0.0)
             {
                 let (load, plural) = (Percent(*load), if *flows == 1 { "" } else { "s" });

@@ -5,7 +5,7 @@ use std::fmt;
 use rheostat_io::layer::trace::{Event, Step};
 use serde::{Deserialize, Serialize};
 
-use super::station::{Station, What};
+use super::point::{TracePoint, What};
 
 /// A packet's way through a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Journey {
     /// Whether it is over: sent, dropped or consumed.
     pub finished: bool,
     /// The stations, in order.
-    pub stations: Vec<Station>,
+    pub stations: Vec<TracePoint>,
 }
 
 impl Journey {
@@ -26,7 +26,7 @@ impl Journey {
         events.sort_by_key(|event| event.at);
         let start = events.iter().find(|event| matches!(event.step, Step::Received { .. }))?.at;
         let finished = events.iter().any(|event| event.step.is_last());
-        let station = |event: Event| Station {
+        let station = |event: Event| TracePoint {
             us: event.at.since(start).as_nanos() as f64 / 1e3,
             lane: event.lane.0,
             what: What::of(event.step, devices),
@@ -38,7 +38,7 @@ impl Journey {
 impl fmt::Display for Journey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "packet {}", self.packet)?;
-        for Station { us, lane, what } in &self.stations {
+        for TracePoint { us, lane, what } in &self.stations {
             write!(f, "\n  {us:>9.1} us  lane {lane:<2}  {what}")?;
         }
         if !self.finished {

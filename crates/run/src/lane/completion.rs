@@ -11,8 +11,8 @@ impl Lane {
     /// Lets the service go on with the packets whose replies have come. Returns how many.
     #[inline]
     pub(super) fn complete(&mut self) -> usize {
-        let Some(desk) = self.service.desk() else { return 0 };
-        let ready = desk.collect();
+        let Some(client) = self.service.pool_client() else { return 0 };
+        let ready = client.collect();
         if ready == 0 {
             return 0;
         }
@@ -30,9 +30,9 @@ impl Lane {
     /// Lets the pool know of the tasks that this poll gave it.
     #[inline]
     pub(super) fn ring_desk(&mut self) {
-        if let Some(desk) = self.service.desk() {
-            desk.ring();
-            self.counters.at_pool.set(desk.len() as u64);
+        if let Some(client) = self.service.pool_client() {
+            client.ring();
+            self.counters.at_pool.set(client.len() as u64);
         }
     }
 }

@@ -6,7 +6,7 @@ use rheostat_io::layer::trace::Step;
 use rheostat_packet::{FlowKey, Headers, Mbuf, Tuple};
 use rheostat_state::{DatagramId, Tracked};
 
-use super::tap::note_place;
+use super::mirror::note_place;
 use super::{HandoffPacket, Lane, PacketInfo};
 
 impl Lane {
@@ -46,7 +46,7 @@ impl Lane {
             unreachable!("only fragments are tracked");
         };
         if packet.mark() != 0 {
-            self.out.tap().note(&packet, Step::Held);
+            self.out.mirror().note(&packet, Step::Held);
         }
         let first = if fragment.offset == 0 { key_of_first(&packet, &headers) } else { None };
         let tracker = &mut self.shards.get_mut(shard).expect("owned, as steering saw").fragments;
@@ -78,7 +78,7 @@ impl Lane {
         let info = PacketInfo::of_known_fragment(&packet, headers, key, steering, hasher, now);
         if packet.mark() != 0 {
             let owner = self.ownership.destination(info.shard);
-            note_place(self.out.tap(), &packet, &info, (self.id, owner));
+            note_place(self.out.mirror(), &packet, &info, (self.id, owner));
         }
         self.route_to_owner(HandoffPacket { packet, info });
     }

@@ -4,7 +4,7 @@
 use rheostat_packet::HashKind;
 
 use super::classify::Classifier;
-use super::tap::note_place;
+use super::mirror::note_place;
 use super::{HandoffPacket, Lane};
 
 impl Lane {
@@ -25,7 +25,7 @@ impl Lane {
             };
             if packet.mark() != 0 {
                 let owner = self.ownership.destination(info.shard);
-                note_place(self.out.tap(), &packet, &info, (self.id, owner));
+                note_place(self.out.mirror(), &packet, &info, (self.id, owner));
             }
             self.route_to_owner(HandoffPacket { packet, info });
         }

@@ -19,7 +19,7 @@ pub struct LaneTimes {
 }
 
 impl Lane {
-    /// Connects the lane to a mover.
+    /// Connects the lane to a migrator.
     pub(crate) fn take_orders_from(&mut self, mailbox: LaneMailbox) {
         self.mailbox = Some(mailbox);
     }
@@ -35,7 +35,7 @@ impl Lane {
         self.ownership.is_parked()
     }
 
-    /// Carries out what the mover has commanded. At the start of a poll: everything of earlier polls
+    /// Carries out what the migrator has commanded. At the start of a poll: everything of earlier polls
     /// is on its way, so what is told to other lanes comes behind it.
     #[inline]
     pub(super) fn apply_commands(&mut self) {
@@ -133,7 +133,7 @@ impl Lane {
             let due = ownership.next_due(|shard, mark| {
                 // What a pool does for the shard comes back to this lane, and nothing is added to it.
                 mark.has_passed(receivers, received_by)
-                    && service.desk().is_none_or(|desk| desk.outstanding(shard) == 0)
+                    && service.pool_client().is_none_or(|client| client.outstanding(shard) == 0)
             });
             let Some((id, to)) = due else { return };
             let shard = self.shards.remove(id).expect("its owner has it");
@@ -211,7 +211,7 @@ impl Lane {
     }
 
     fn report(&mut self, report: Report) {
-        let mailbox = self.mailbox.as_mut().expect("only a mover makes shards move");
+        let mailbox = self.mailbox.as_mut().expect("only a migrator makes shards move");
         mailbox.report(report);
     }
 }
@@ -225,9 +225,9 @@ fn bucket_shard(steering: &Steering, packet: &Mbuf) -> Option<ShardId> {
 
 #[cfg(all(test, shuttle))]
 mod exploration;
+#[cfg(all(test, not(loom)))]
+mod fixture;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod pooled;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod sabotage;
-#[cfg(all(test, not(loom)))]
-mod scene;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rheostat_base::{DeviceId, DropReason, LaneId, Time};
-use rheostat_io::layer::capture::LaneTap;
+use rheostat_io::layer::capture::LaneMirror;
 use rheostat_io::layer::trace::Step;
 use rheostat_io::{TxQueue, Unsent};
 use rheostat_packet::{AllocError, Burst, Mbuf, PoolCache};
@@ -14,7 +14,7 @@ use crate::stages::{BurstStage, StageMeter, StageTimes};
 
 /// The context of all packets of a lane, and the only place where one leaves, is dropped or ends otherwise, and is
 /// counted as such: the lane's transmit queues, each with the packets collected for it during a poll, its stock of
-/// buffers, its counters and its tap.
+/// buffers, its counters and its mirror.
 pub struct Output {
     lane: LaneId,
     ports: Vec<Port>,
@@ -26,7 +26,7 @@ pub struct Output {
     polled: Time,
     now: Time,
     /// Shows what passes to those who look.
-    tap: LaneTap,
+    mirror: LaneMirror,
     /// Where it is noted how long each stage takes.
     meter: Meter,
     unusual: Unusual,
@@ -56,7 +56,7 @@ pub struct Sender<'a> {
     pool: &'a mut PoolCache,
     counters: &'a LaneCounters,
     polled: Time,
-    tap: &'a mut LaneTap,
+    mirror: &'a mut LaneMirror,
     meter: &'a mut Meter,
 }
 
@@ -76,7 +76,7 @@ impl Output {
             counters: Arc::default(),
             polled: Time::ZERO,
             now: Time::ZERO,
-            tap: LaneTap::default(),
+            mirror: LaneMirror::default(),
             meter: None,
             unusual: Unusual::default(),
         }
@@ -161,15 +161,15 @@ impl Output {
     /// When the run has no such device.
     #[inline(always)]
     pub fn sender(&mut self, device: DeviceId) -> Sender<'_> {
-        let Output { ports, pool, counters, polled, tap, meter, .. } = self;
-        Sender { port: &mut ports[device.index()], pool, counters, polled: *polled, tap, meter }
+        let Output { ports, pool, counters, polled, mirror, meter, .. } = self;
+        Sender { port: &mut ports[device.index()], pool, counters, polled: *polled, mirror, meter }
     }
 
     /// Ends a packet and counts why.
     #[inline]
     pub fn drop(&mut self, packet: Mbuf, reason: DropReason) {
         self.counters.dropped.add(reason, 1);
-        self.tap.dropping(&packet, reason);
+        self.mirror.dropping(&packet, reason);
         self.pool.free(packet);
     }
 
@@ -177,7 +177,7 @@ impl Output {
     #[inline]
     pub fn consume(&mut self, packet: Mbuf) {
         self.counters.consumed.increment();
-        self.tap.consuming(&packet);
+        self.mirror.consuming(&packet);
         self.pool.free(packet);
     }
 
@@ -207,12 +207,12 @@ impl Output {
 
     /// Shows what happens to packets to those who look.
     #[inline]
-    pub fn tap(&mut self) -> &mut LaneTap {
-        &mut self.tap
+    pub fn mirror(&mut self) -> &mut LaneMirror {
+        &mut self.mirror
     }
 
-    pub(super) fn tap_by(&mut self, tap: LaneTap) {
-        self.tap = tap;
+    pub(super) fn tap_by(&mut self, mirror: LaneMirror) {
+        self.mirror = mirror;
     }
 
     /// What others read while the lane runs.
@@ -224,7 +224,7 @@ impl Output {
     /// in the lane's account until it leaves for good.
     #[cold]
     pub fn reinject(&mut self, mut packet: Mbuf) {
-        self.tap.note(&packet, Step::Hairpin);
+        self.mirror.note(&packet, Step::Hairpin);
         packet.set_reinjected();
         self.reinjected.push(packet);
     }
@@ -247,10 +247,10 @@ impl Output {
 
     /// Sends everything collected, so that nothing lingers until the next poll.
     pub fn flush(&mut self) {
-        let Output { ports, pool, counters, polled, tap, meter, .. } = self;
+        let Output { ports, pool, counters, polled, mirror, meter, .. } = self;
         for port in ports {
             if !port.burst.is_empty() {
-                port.flush(pool, counters, *polled, (tap, meter));
+                port.flush(pool, counters, *polled, (mirror, meter));
             } else if port.unsent.waiting > 0 {
                 port.account((0, 0), counters);
             }
@@ -273,11 +273,11 @@ impl Sender<'_> {
     /// As [`Output::send`] on its device.
     #[inline(always)]
     pub fn send(&mut self, packet: Mbuf) {
-        let Sender { port, pool, counters, polled, tap, meter } = self;
+        let Sender { port, pool, counters, polled, mirror, meter } = self;
         port.burst.push(packet);
         if port.burst.is_full() {
             end_stage(meter, BurstStage::Run);
-            port.flush(pool, counters, *polled, (tap, meter));
+            port.flush(pool, counters, *polled, (mirror, meter));
         }
     }
 }
@@ -288,25 +288,25 @@ impl Port {
         pool: &mut PoolCache,
         counters: &LaneCounters,
         now: Time,
-        (tap, meter): (&mut LaneTap, &mut Meter),
+        (mirror, meter): (&mut LaneMirror, &mut Meter),
     ) {
-        if tap.is_armed() {
-            tap.offer(self.device, &self.burst);
+        if mirror.is_armed() {
+            mirror.offer(self.device, &self.burst);
         }
         let offered: u64 = self.burst.iter().map(|packet| packet.len() as u64).sum();
         end_stage(meter, BurstStage::Emit);
         let taken = self.queue.send(&mut self.burst, pool, now);
         end_stage(meter, BurstStage::Transmit);
-        if tap.is_armed() {
-            tap.took(self.device, taken);
+        if mirror.is_armed() {
+            mirror.took(self.device, taken);
         }
         let left: u64 = self.burst.iter().map(|packet| packet.len() as u64).sum();
         self.account((taken as u64, offered - left), counters);
         for (place, packet) in self.burst.drain(..).enumerate() {
             let reason = self.queue.why_left(place, &packet);
             counters.dropped.add(reason, 1);
-            if tap.is_armed() {
-                tap.dropped(self.device, &packet, reason);
+            if mirror.is_armed() {
+                mirror.dropped(self.device, &packet, reason);
             }
             pool.free(packet);
         }

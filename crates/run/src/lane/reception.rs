@@ -3,7 +3,7 @@
 use rheostat_base::{DeviceId, DropReason, Time};
 
 use super::classify::{Classifier, Owned, Places};
-use super::tap::note_place;
+use super::mirror::note_place;
 use super::{HandoffPacket, Lane, PacketKind, Place};
 use crate::load::LoadReporting;
 use crate::service::Service;
@@ -46,8 +46,8 @@ impl Lane {
             self.received_by[device] += count as u64;
             self.counters.received.add(count as u64);
             let device = DeviceId(device as u8);
-            if self.out.tap().is_armed() {
-                self.out.tap().received(device, &mut self.burst, &self.steering);
+            if self.out.mirror().is_armed() {
+                self.out.mirror().received(device, &mut self.burst, &self.steering);
             }
             self.fetch();
             match self.sort_by {
@@ -140,7 +140,7 @@ impl Lane {
             self.latest = self.latest.max(info.now);
             if packet.mark() != 0 {
                 let owner = self.ownership.destination(shard);
-                note_place(self.out.tap(), &packet, info, (self.id, owner));
+                note_place(self.out.mirror(), &packet, info, (self.id, owner));
             }
             if self.ownership.place(shard) != Place::Local || self.is_misdirected(&packet, shard) {
                 let info = *info;

@@ -1,9 +1,9 @@
-//! What passes between the mover and a lane: commands one way, reports the other.
+//! What passes between the migrator and a lane: commands one way, reports the other.
 
 use rheostat_base::sync::spsc::{self, Consumer, Producer};
 use rheostat_base::{LaneId, ShardId, Time};
 
-/// What the mover tells a lane to do. It takes effect at the start of the lane's next poll.
+/// What the migrator tells a lane to do. It takes effect at the start of the lane's next poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// The lane will own the shard: it holds what devices place here by the shard's buckets, and reports that it is
@@ -37,7 +37,7 @@ pub enum Command {
     },
 }
 
-/// What a lane tells the mover.
+/// What a lane tells the migrator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// The lane holds packets of this shard.
@@ -53,20 +53,20 @@ pub(crate) struct LaneMailbox {
     reports: Producer<Report>,
 }
 
-/// The mover's end.
+/// The migrator's end.
 #[derive(Debug)]
-pub(crate) struct MoverMailbox {
+pub(crate) struct MigratorMailbox {
     commands: Producer<Command>,
     reports: Consumer<Report>,
 }
 
-/// Connects the mover and a lane of a run with `shards` shards. Neither ring can be full: a shard that
+/// Connects the migrator and a lane of a run with `shards` shards. Neither ring can be full: a shard that
 /// moves means one command to each lane, and a shard moves again only after its last report was read.
-pub(crate) fn mailbox(shards: usize) -> (MoverMailbox, LaneMailbox) {
+pub(crate) fn mailbox(shards: usize) -> (MigratorMailbox, LaneMailbox) {
     let (commands_in, commands_out) = spsc::ring(shards);
     let (reports_in, reports_out) = spsc::ring(shards);
     (
-        MoverMailbox { commands: commands_in, reports: reports_out },
+        MigratorMailbox { commands: commands_in, reports: reports_out },
         LaneMailbox { commands: commands_out, reports: reports_in },
     )
 }
@@ -83,16 +83,16 @@ impl LaneMailbox {
         self.commands.is_empty()
     }
 
-    /// Tells the mover.
+    /// Tells the migrator.
     pub(crate) fn report(&mut self, report: Report) {
         assert!(
             self.reports.push(report).is_ok(),
-            "the mover reads a shard's reports before it moves on"
+            "the migrator reads a shard's reports before it moves on"
         );
     }
 }
 
-impl MoverMailbox {
+impl MigratorMailbox {
     /// Gives a command.
     pub(crate) fn send(&mut self, command: Command) {
         assert!(self.commands.push(command).is_ok(), "a shard moves once at a time");

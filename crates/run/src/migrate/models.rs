@@ -1,11 +1,11 @@
 //! The protocol under every interleaving: one lane gives a shard away on a thread of its own; the lane
-//! that gets it and the mover take turns on another. Packets are numbers, and a shard is the list of those
+//! that gets it and the migrator take turns on another. Packets are numbers, and a shard is the list of those
 //! that were processed.
 
 use loom::thread;
 use rheostat_base::{LaneId, ShardId, Time};
 
-use super::{Command, LaneMailbox, MoverMailbox, Ownership, Place, Report, Watermark, mailbox};
+use super::{Command, LaneMailbox, MigratorMailbox, Ownership, Place, Report, Watermark, mailbox};
 use crate::handoff::link::{Delivery, Receiver, Sender, link};
 
 const SHARD: ShardId = ShardId(0);
@@ -49,13 +49,13 @@ impl Owner {
     }
 }
 
-/// The lane that gets the shard, and the mover beside it.
+/// The lane that gets the shard, and the migrator beside it.
 struct Heir {
     ownership: Ownership,
     held: Vec<u32>,
     shard: Option<Processed>,
     mailbox: LaneMailbox,
-    mover: MoverMailbox,
+    migrator: MigratorMailbox,
     inbound: Receiver<u32, Control>,
     outbound: Sender<u32, Control>,
 }
@@ -100,7 +100,7 @@ impl Heir {
     }
 }
 
-fn lanes() -> (Owner, Heir, MoverMailbox) {
+fn lanes() -> (Owner, Heir, MigratorMailbox) {
     let (outbound, to_heir) = link(2, 1);
     let (to_owner, inbound) = link(2, 1);
     let (owner_orders, owner_mailbox) = mailbox(1);
@@ -117,7 +117,7 @@ fn lanes() -> (Owner, Heir, MoverMailbox) {
         held: Vec::new(),
         shard: None,
         mailbox: heir_mailbox,
-        mover: heir_orders,
+        migrator: heir_orders,
         inbound: to_heir,
         outbound: to_owner,
     };
@@ -141,11 +141,11 @@ fn a_shard_moves_between_two_packets() {
             owner
         });
         heir.receive(1);
-        heir.mover.send(Command::Expect { shard: SHARD, pending_acks: 0, sent: Time::ZERO });
+        heir.migrator.send(Command::Expect { shard: SHARD, pending_acks: 0, sent: Time::ZERO });
         heir.poll();
         heir.receive(2);
-        assert_eq!(heir.mover.next(), Some(Report::Ready(SHARD)));
-        heir.mover.send(Command::Redirect { shard: SHARD, from: A, to: B });
+        assert_eq!(heir.migrator.next(), Some(Report::Ready(SHARD)));
+        heir.migrator.send(Command::Redirect { shard: SHARD, from: A, to: B });
         owner_orders.send(Command::Release { shard: SHARD, to: B, redirects: 1 });
         heir.poll();
         heir.receive(3);

@@ -36,7 +36,7 @@ pub(crate) struct Ownership {
     releases: Vec<Release>,
     here: usize,
     arriving: usize,
-    /// Shards redirected so far, this lane's own included. All lanes redirect them in the mover's order, so that lanes that
+    /// Shards redirected so far, this lane's own included. All lanes redirect them in the migrator's order, so that lanes that
     /// have redirected equally many know the same owners.
     ownership_epoch: u64,
 }
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_shard_waits_for_every_lane_and_for_the_queues() {
         let mut a = lane(A);
-        // One lane is faster than the mover.
+        // One lane is faster than the migrator.
         a.note_redirected(S);
         a.release(S, B, 2, Watermark::default());
         assert_eq!(a.next_due(|_, _| true), None);

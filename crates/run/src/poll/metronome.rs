@@ -27,7 +27,7 @@
 //!         Nap::Spin(time) => sleeper.spin(time),       too short for a sleep
 //!         Nap::Sleep(ask) => sleeper.sleep(ask),       calibrated: ask for exactly this
 //!         Nap::Idle(ask) =>                            every lane of this wake-up is in Mode::Interrupt:
-//!             if all lanes that the worker may run are, block until a waker or a device wakes it
+//!             if all lanes that the worker may run are, block until a notifier or a device wakes it
 //!             else sleeper.sleep(ask),
 //!     }
 //! }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rheostat_base::sync::Arc;
 
 use super::PoolReport;
-use super::line::{Back, Lost, MemberState};
+use super::channel::{Back, Lost, MemberState};
 
 /// Tasks of one lane that a member does before it looks at the next.
 const TURN: usize = 32;
@@ -17,15 +17,19 @@ const LONGEST: Duration = Duration::from_millis(500);
 /// One member, for whoever lets it work: a thread, or a test.
 pub(super) struct Member<T, R, F> {
     /// One per lane.
-    lines: Vec<Back<T, R>>,
+    channels: Vec<Back<T, R>>,
     state: Arc<MemberState>,
     work: F,
     report: PoolReport,
 }
 
 impl<T, R, F: Fn(T) -> R> Member<T, R, F> {
-    pub(super) fn new(lines: Vec<Back<T, R>>, state: Arc<MemberState>, work: F) -> Member<T, R, F> {
-        Member { lines, state, work, report: PoolReport::default() }
+    pub(super) fn new(
+        channels: Vec<Back<T, R>>,
+        state: Arc<MemberState>,
+        work: F,
+    ) -> Member<T, R, F> {
+        Member { channels, state, work, report: PoolReport::default() }
     }
 
     /// What lanes know of it.
@@ -51,33 +55,33 @@ impl<T, R, F: Fn(T) -> R> Member<T, R, F> {
 
     /// Some tasks of each lane. Returns how many were done.
     fn round(&mut self) -> usize {
-        let lanes = self.lines.len();
+        let lanes = self.channels.len();
         (0..lanes).map(|lane| (0..TURN).take_while(|_| self.work_for(lane)).count()).sum()
     }
 
     /// Does the oldest task of a lane, if there is one. A task that panics takes nobody with it.
     pub(super) fn work_for(&mut self, lane: usize) -> bool {
-        let Some(task) = self.lines[lane].next() else { return false };
+        let Some(task) = self.channels[lane].next() else { return false };
         // What a task leaves half done is its own, or behind the shared reference that `work` is.
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.work)(task)));
         self.report.tasks += 1;
         self.report.panicked += u64::from(outcome.is_err());
-        self.lines[lane].reply(outcome.map_err(|_| Lost::Panicked));
+        self.channels[lane].reply(outcome.map_err(|_| Lost::Panicked));
         true
     }
 
     /// The lanes that have tasks for this member.
     pub(super) fn lanes_with_tasks(&self) -> impl Iterator<Item = usize> {
-        (0..self.lines.len()).filter(|lane| self.lines[*lane].has_tasks())
+        (0..self.channels.len()).filter(|lane| self.channels[*lane].has_tasks())
     }
 
     fn sleep(&self, stop: &AtomicBool) {
-        let waker = self.state.waker().expect("a member with a thread can be woken");
-        waker.lie_down();
+        let notifier = self.state.notifier().expect("a member with a thread can be woken");
+        notifier.prepare_park();
         if self.lanes_with_tasks().next().is_none() && !stop.load(Ordering::Relaxed) {
-            waker.block(LONGEST);
+            notifier.block(LONGEST);
         }
-        waker.get_up();
+        notifier.unpark();
     }
 }
 
@@ -85,6 +89,6 @@ impl<T, R, F> Drop for Member<T, R, F> {
     /// Says so to the lanes: what they have given since will not be done.
     fn drop(&mut self) {
         self.state.end();
-        self.lines.iter().for_each(Back::wake_lane);
+        self.channels.iter().for_each(Back::wake_lane);
     }
 }

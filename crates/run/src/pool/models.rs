@@ -6,7 +6,7 @@ use loom::thread;
 use rheostat_base::ShardId;
 use rheostat_base::sync::Arc;
 
-use super::line::{Lost, MemberState, WakerSlot, line};
+use super::channel::{Lost, MemberState, NotifierSlot, channel};
 use super::order::Order;
 
 const SHARD: ShardId = ShardId(0);
@@ -19,7 +19,7 @@ fn tasks_are_answered_once_though_the_member_ends() {
     loom::model(|| {
         let state = Arc::new(MemberState::new(None));
         let (mut front, mut back) =
-            line::<Box<u32>, Box<u32>>(2, state.clone(), WakerSlot::default());
+            channel::<Box<u32>, Box<u32>>(2, state.clone(), NotifierSlot::default());
         let member = thread::spawn(move || {
             let mut done = 0;
             while done < 2 {
@@ -40,7 +40,7 @@ fn tasks_are_answered_once_though_the_member_ends() {
         while outcomes.len() < 3 {
             while let (Some(number), Some(_)) = (numbers.front(), front.load()) {
                 let ticket = order.enter(SHARD, *number).expect("room for four");
-                front.give(ticket, Box::new(*number));
+                front.submit(ticket, Box::new(*number));
                 numbers.pop_front();
             }
             front.collect(|ticket, outcome| order.answer(ticket, outcome));

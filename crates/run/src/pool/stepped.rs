@@ -1,7 +1,7 @@
 //! A pool without threads, for tests: tasks are done when the caller says so.
 
 use super::member::Member;
-use super::{Desk, PoolConfig, PoolError, connect};
+use super::{PoolClient, PoolConfig, PoolError, connect};
 
 /// A pool whose members work a task at a time. Which of them does, and for which lane, the caller chooses:
 /// with seeded choices a run repeats itself.
@@ -10,13 +10,13 @@ pub struct Stepped<T, R, F> {
 }
 
 impl<T, R, F: Fn(T) -> R + Clone> Stepped<T, R, F> {
-    /// A pool and one desk per lane. Members are pinned nowhere and never sleep.
+    /// A pool and one client per lane. Members are pinned nowhere and never sleep.
     ///
     /// # Errors
     /// [`PoolError::Empty`].
-    pub fn new(config: &PoolConfig, work: F) -> Result<(Self, Vec<Desk<T, R>>), PoolError> {
-        let (members, desks) = connect(config, &work, || Ok(None))?;
-        Ok((Stepped { members }, desks))
+    pub fn new(config: &PoolConfig, work: F) -> Result<(Self, Vec<PoolClient<T, R>>), PoolError> {
+        let (members, clients) = connect(config, &work, || Ok(None))?;
+        Ok((Stepped { members }, clients))
     }
 
     /// Does the oldest task that some lane has given some member: of all such pairs the one that `choice`,

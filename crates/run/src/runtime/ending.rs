@@ -8,7 +8,7 @@ use rheostat_io::DeviceCounters;
 
 use crate::invariant::Remains;
 use crate::lane::Lane;
-use crate::migrate::Mover;
+use crate::migrate::Migrator;
 
 /// How long shards that are moving when a run ends may take to arrive, once no pool works for a lane.
 /// Tables' fences are all there is to wait for then.
@@ -16,13 +16,13 @@ const SETTLE: Duration = Duration::from_secs(2);
 
 /// Polls lanes in turn until no shard is moving. Whatever has not arrived in the end is named in the
 /// account.
-pub(super) fn settle(lanes: &mut [Lane], mover: &mut Mover, clock: &Clock) {
+pub(super) fn settle(lanes: &mut [Lane], migrator: &mut Migrator, clock: &Clock) {
     let mut last = clock.now() + SETTLE;
-    while !mover.is_idle() && clock.now() < last {
+    while !migrator.is_idle() && clock.now() < last {
         if lanes.iter().any(|lane| lane.at_pool() > 0) {
             last = clock.now() + SETTLE;
         }
-        mover.step(clock.now());
+        migrator.step(clock.now());
         lanes.iter_mut().for_each(|lane| {
             lane.poll(clock.now());
         });

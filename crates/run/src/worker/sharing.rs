@@ -410,8 +410,8 @@ impl<'a> SharingWorker<'a> {
             self.attendance.watch(*lane, worker.index);
         }
         self.leave_all();
-        let waker = worker.crew.waker(worker.index);
-        waker.lie_down();
+        let notifier = worker.crew.notifier(worker.index);
+        notifier.prepare_park();
         match self.rest(&mut held) {
             Rest::Awake => {}
             Rest::Nap => {
@@ -421,10 +421,10 @@ impl<'a> SharingWorker<'a> {
             rest => {
                 self.blocks += 1;
                 let cells = || held.iter().map(|(_, cell)| &cell.lane);
-                block(cells, waker, rest, &worker.clock);
+                block(cells, notifier, rest, &worker.clock);
             }
         }
-        waker.get_up();
+        notifier.unpark();
         for (lane, mut cell) in held {
             self.attendance.unwatch(lane);
             self.visit_held(lane, &mut cell);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::gate::Gate;
-use super::profile::{LaneFigures, Profile};
+use super::profile::{LaneMetrics, Profile};
 use super::quiescence::Epochs;
 use super::site::Sites;
 use super::slab::Slab;
@@ -88,7 +88,7 @@ pub(super) struct Registry {
     pub(super) gate: Gate,
     pub(super) epochs: Epochs,
     pub(super) sites: Sites,
-    pub(super) figures: Vec<Arc<LaneFigures>>,
+    pub(super) metrics: Vec<Arc<LaneMetrics>>,
     infos: Mutex<Vec<ObjectInfo>>,
     sample: AtomicU32,
     /// All memory of objects: a transaction that has read an object may come back to it after its handle is gone.
@@ -122,7 +122,7 @@ impl Objects {
             gate: Gate::new(),
             epochs: Epochs::new(lanes),
             sites: Sites::default(),
-            figures: (0..lanes).map(|_| Arc::default()).collect(),
+            metrics: (0..lanes).map(|_| Arc::default()).collect(),
             infos: Mutex::default(),
             sample: AtomicU32::new(SAMPLE),
             slabs: Mutex::default(),
@@ -132,7 +132,7 @@ impl Objects {
 
     /// The lanes there are.
     pub fn lanes(&self) -> usize {
-        self.0.figures.len()
+        self.0.metrics.len()
     }
 
     /// A number of the object's own that nobody knows who does not know the seed.
@@ -152,7 +152,7 @@ impl Objects {
 
     /// What transactions have done up to now.
     pub fn profile(&self) -> Profile {
-        Profile::of(&self.0.figures, &self.0.sites)
+        Profile::of(&self.0.metrics, &self.0.sites)
     }
 
     /// Tells by which `setting` users of an object follow a recipe: its place in the configuration, such as

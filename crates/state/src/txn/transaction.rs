@@ -10,7 +10,7 @@ use super::access::{PackedTouch, Touch};
 use super::boxes::Boxes;
 use super::gate::wait_until;
 use super::objects::{Objects, Registry};
-use super::profile::LaneFigures;
+use super::profile::LaneMetrics;
 use super::read_set::{CellRef, Read};
 use super::site::SiteCache;
 use super::slab::Slab;
@@ -59,7 +59,7 @@ pub struct Txn {
     pub(super) writes: WriteSet,
     pub(super) boxes: Boxes,
     pub(super) sites: SiteCache,
-    figures: Arc<LaneFigures>,
+    metrics: Arc<LaneMetrics>,
     sample: u32,
     /// Aborts until one is noted.
     until_sample: u32,
@@ -72,7 +72,7 @@ impl Txn {
     /// # Panics
     /// When the objects were made for fewer lanes.
     pub fn new(objects: &Objects, lane: LaneId) -> Txn {
-        let figures = objects.registry().figures[lane.index()].clone();
+        let metrics = objects.registry().metrics[lane.index()].clone();
         Txn {
             objects: objects.clone(),
             lane,
@@ -87,7 +87,7 @@ impl Txn {
             writes: WriteSet::default(),
             boxes: Boxes::default(),
             sites: SiteCache::new(),
-            figures,
+            metrics,
             sample: objects.sample(),
             until_sample: 1,
             resting: true,
@@ -122,7 +122,7 @@ impl Txn {
             let Registry { gate, clock, .. } = self.objects.registry();
             gate.enter(clock);
             self.alone = true;
-            self.figures.alone.increment();
+            self.metrics.alone.increment();
         }
     }
 
@@ -248,12 +248,12 @@ impl Txn {
     #[cold]
     pub(super) fn conflict(&mut self, mine: Touch, theirs: PackedTouch) -> Abort {
         self.phase = Phase::Conflicted;
-        self.figures.aborts.increment();
+        self.metrics.aborts.increment();
         self.until_sample -= 1;
         if self.until_sample == 0 {
             self.until_sample = self.sample;
             let site = self.sites.number(mine.site, &self.objects.registry().sites);
-            self.figures.note(&mine, site, theirs);
+            self.metrics.note(&mine, site, theirs);
         }
         Abort
     }
@@ -263,7 +263,7 @@ impl Txn {
     pub(super) fn turn_away(&mut self) -> Abort {
         self.phase = Phase::Conflicted;
         self.turned_away = true;
-        self.figures.turned_away.increment();
+        self.metrics.turned_away.increment();
         Abort
     }
 
@@ -279,7 +279,7 @@ impl Txn {
 
     pub(super) fn committed(&mut self, at: u64) {
         self.committed_at = at;
-        self.figures.commits.increment();
+        self.metrics.commits.increment();
         self.boxes.commit(&self.objects.registry().epochs);
         self.end();
     }

@@ -25,18 +25,18 @@ impl<'a> Both<'a> {
     pub(in crate::report) fn all(results: &'a [Results]) -> Vec<Both<'a>> {
         let newest = |scenario: &str, simulated: bool| {
             let of = results.iter().filter(|results| {
-                (results.preface.scenario.as_str(), results.preface.simulated)
+                (results.file_header.scenario.as_str(), results.file_header.simulated)
                     == (scenario, simulated)
             });
-            of.max_by(|a, b| a.preface.started.cmp(&b.preface.started))
+            of.max_by(|a, b| a.file_header.started.cmp(&b.file_header.started))
         };
         let mut scenarios: Vec<&str> =
-            results.iter().map(|r| r.preface.scenario.as_str()).collect();
+            results.iter().map(|r| r.file_header.scenario.as_str()).collect();
         scenarios.sort_unstable();
         scenarios.dedup();
         let both = |scenario| {
             let (measured, simulated) = newest(scenario, false).zip(newest(scenario, true))?;
-            let is_same = measured.preface.text == simulated.preface.text;
+            let is_same = measured.file_header.text == simulated.file_header.text;
             let simulated = cells(&simulated.runs);
             let partner = |cell: &Cell<'_>| {
                 simulated.iter().find(|other| {
@@ -55,12 +55,12 @@ impl<'a> Both<'a> {
 
     /// The title of its section.
     pub(in crate::report) fn title(&self) -> String {
-        format!("{}: measured and simulated", self.measured.preface.title)
+        format!("{}: measured and simulated", self.measured.file_header.title)
     }
 
     /// What was measured and simulated in the same charts, for every number of lanes.
     pub(in crate::report) fn figures(&self) -> Vec<Figure> {
-        let noise = self.measured.preface.noise.as_ref();
+        let noise = self.measured.file_header.noise.as_ref();
         let cells: Vec<&Cell<'_>> = self.pairs.iter().flat_map(|(a, b)| [a, b]).collect();
         let lanes = distinct(cells.iter().map(|cell| cell.lanes.into()));
         let mut figures = Vec::new();
@@ -79,7 +79,7 @@ impl<'a> Both<'a> {
 
     /// How far the simulation is off.
     fn says(&self, metric: &Metric, lanes: u16) -> String {
-        let noise = self.measured.preface.noise.as_ref();
+        let noise = self.measured.file_header.noise.as_ref();
         let pairs = self.pairs.iter().filter(|(measured, _)| measured.lanes == lanes);
         let mut ratios = Vec::new();
         let (mut alike, mut different, mut limited) = (0, 0, 0);
@@ -140,7 +140,7 @@ impl<'a> Both<'a> {
 
     /// Row by row: simulated ÷ measured.
     pub(in crate::report) fn table(&self) -> Table {
-        let noise = self.measured.preface.noise.as_ref();
+        let noise = self.measured.file_header.noise.as_ref();
         let ratio = |metric: &Metric, (measured, simulated): &(Cell<'_>, Cell<'_>)| {
             let of = |cell: &Cell<'_>| cell.estimate(metric);
             let Some((Estimate { value: real, .. }, Estimate { value: model, .. })) =

@@ -13,7 +13,7 @@ pub struct BucketLoad {
     pub bytes: u64,
 }
 
-/// What a program has counted, over all processors. Figures of a moment, read while they grow.
+/// What a program has counted, over all processors. Metrics of a moment, read while they grow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramCounters {
     /// By bucket.

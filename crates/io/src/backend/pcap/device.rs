@@ -12,7 +12,7 @@ use super::{CaptureSource, CaptureStatus, CaptureWriter};
 use crate::OpenError;
 use crate::backend::sim::{SimConfig, SimNic, Stepper};
 use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair};
-use crate::settlement::Settlement;
+use crate::replay_barrier::ReplayBarrier;
 use crate::sink::{NullSink, Sink};
 
 /// What a capture device is made from.
@@ -99,8 +99,8 @@ impl Device for PcapDevice {
         self.nic.table()
     }
 
-    fn settle_by(&mut self, settlement: Arc<Settlement>) {
-        self.nic.settle_by(settlement);
+    fn replay_by(&mut self, barrier: Arc<ReplayBarrier>) {
+        self.nic.replay_by(barrier);
     }
 
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {

@@ -13,7 +13,7 @@ use super::counters::Arrivals;
 use super::descriptor_ring::NicSide;
 use super::pacing::{Schedule, Slot};
 use super::packet_hash::packet_hash;
-use crate::settlement::{Reader, Settlement};
+use crate::replay_barrier::{Reader, ReplayBarrier};
 
 /// The NIC. Always behind a lock: whichever thread drives it owns it for a moment.
 pub(super) struct Nic {
@@ -36,7 +36,7 @@ pub(super) struct Nic {
     /// Arrivals so far, modulo 2^32.
     stamp: u32,
     /// Keeps packets in order that take a detour, or that another device has, in a lossless run.
-    settlement: Arc<OnceLock<Settled>>,
+    barrier: Arc<OnceLock<Replaying>>,
     /// Whether the last packet delivered takes a detour.
     detour_under_way: bool,
     /// The side that it comes from, where the sides have to wait for each other.
@@ -56,8 +56,8 @@ struct Frame {
 }
 
 /// What devices share to keep packets in order, and who this one is there if it reads without loss.
-pub(super) struct Settled {
-    pub(super) settlement: Arc<Settlement>,
+pub(super) struct Replaying {
+    pub(super) barrier: Arc<ReplayBarrier>,
     pub(super) reader: Option<Reader>,
 }
 
@@ -77,7 +77,7 @@ impl Nic {
         queues: Vec<NicSide<Mbuf>>,
         table: Arc<GenerationTable>,
         arrivals: Arc<Arrivals>,
-        settlement: Arc<OnceLock<Settled>>,
+        barrier: Arc<OnceLock<Replaying>>,
     ) -> Nic {
         Nic {
             filled: vec![false; queues.len()],
@@ -95,7 +95,7 @@ impl Nic {
             packet: None,
             ended: false,
             stamp: 0,
-            settlement,
+            barrier,
             detour_under_way: false,
             side: None,
         }
@@ -129,18 +129,18 @@ impl Nic {
     /// one: no time, no feeder of the source, no buffer that is in use elsewhere.
     pub(super) fn announces(&self) -> bool {
         let reads = matches!(
-            self.settlement.get(),
-            Some(Settled { settlement, reader: Some(_) }) if settlement.is_announced()
+            self.barrier.get(),
+            Some(Replaying { barrier, reader: Some(_) }) if barrier.is_announced()
         );
         reads && !self.starved && (self.ended || self.frame.is_some())
     }
 
     /// Wakes the lanes whose queues have got packets.
     fn announce(&mut self) {
-        let Some(Settled { settlement, reader: Some(_) }) = self.settlement.get() else { return };
+        let Some(Replaying { barrier, reader: Some(_) }) = self.barrier.get() else { return };
         for (queue, filled) in self.filled.iter_mut().enumerate() {
             if std::mem::take(filled) {
-                settlement.announce(QueueId(queue as u16));
+                barrier.announce(QueueId(queue as u16));
             }
         }
     }
@@ -175,8 +175,8 @@ impl Nic {
 
     /// Lets no other device wait for a packet of this one.
     fn rest(&self) {
-        if let Some(Settled { settlement, reader: Some(reader) }) = self.settlement.get() {
-            settlement.rest(*reader);
+        if let Some(Replaying { barrier, reader: Some(reader) }) = self.barrier.get() {
+            barrier.rest(*reader);
         }
     }
 
@@ -207,11 +207,11 @@ impl Nic {
             Err(AllocError::Oversize) => return self.arrive(frame, Some(&self.arrivals.oversize)),
         };
         let (mut detour, mut side) = (false, self.side);
-        if let Some(Settled { settlement, reader: Some(reader) }) = self.settlement.get() {
+        if let Some(Replaying { barrier, reader: Some(reader) }) = self.barrier.get() {
             (detour, side) = course(&self.steering, &packet);
             let turns = detour || self.detour_under_way || side != self.side;
-            let waits = turns && !settlement.is_settled();
-            if waits || !settlement.is_turn(*reader, frame.slot.timestamp) {
+            let waits = turns && !barrier.is_passed();
+            if waits || !barrier.is_turn(*reader, frame.slot.timestamp) {
                 self.packet = Some(packet);
                 return Outcome::Blocked;
             }
@@ -222,8 +222,8 @@ impl Nic {
                 self.detour_under_way = detour;
                 self.side = side;
                 self.filled[queue] = true;
-                if let Some(Settled { settlement, .. }) = self.settlement.get() {
-                    settlement.deliver(1);
+                if let Some(Replaying { barrier, .. }) = self.barrier.get() {
+                    barrier.deliver(1);
                 }
                 self.arrive(frame, None)
             }

@@ -12,14 +12,14 @@ use super::counters::{Arrivals, Sent};
 use super::descriptor_ring::descriptor_ring;
 use super::driver::{Drive, DriverThread, Stepper};
 use super::monitor::{Engine, SimMonitor};
-use super::nic::{Nic, Settled};
+use super::nic::{Nic, Replaying};
 use super::pacing::Pacing;
 use super::pumped::{DrawingThread, DrawnArrivals, Pump, PumpedRx, PumpedTable};
 use super::receive::SimRx;
 use super::transmit::{SimTx, TransmitRing};
 use crate::OpenError;
 use crate::device::{Device, DeviceMonitor, QueuePair, RxQueue, TxQueue};
-use crate::settlement::Settlement;
+use crate::replay_barrier::ReplayBarrier;
 use crate::sink::Sink;
 
 /// A network interface in the process.
@@ -35,7 +35,7 @@ pub struct SimNic {
     stepper: Option<Stepper>,
     /// Whether packets wait until there is room for them.
     lossless: bool,
-    settlement: Arc<OnceLock<Settled>>,
+    barrier: Arc<OnceLock<Replaying>>,
     /// Only to be dropped with the device.
     _thread: Option<NicThread>,
 }
@@ -94,12 +94,12 @@ impl SimNic {
                     Drawing::AsPolled => None,
                     Drawing::Ahead(clock) => Some(clock.clone()),
                 };
-                let settlement = Arc::new(OnceLock::new());
+                let barrier = Arc::new(OnceLock::new());
                 let entries = Arc::new(entries(&config));
                 let table = entries.read();
-                let settled = settlement.clone();
+                let settled = barrier.clone();
                 let pump = Pump::new(&config, source, &table, pool, clock.clone(), settled);
-                let nic = SimNic::pumped(&config, Arc::new(pump), entries, sink, settlement);
+                let nic = SimNic::pumped(&config, Arc::new(pump), entries, sink, barrier);
                 match clock {
                     Some(clock) => nic.with_drawing_thread(clock),
                     None => Ok(nic),
@@ -121,10 +121,10 @@ impl SimNic {
         sink: impl FnMut(QueueId) -> Box<dyn Sink>,
     ) -> Result<SimNic, OpenError> {
         config.check()?;
-        let settlement = Arc::new(OnceLock::new());
+        let barrier = Arc::new(OnceLock::new());
         let entries = Arc::new(entries(config));
-        let pump = Pump::with_drawn(config, drawn, &entries.read(), clock, settlement.clone());
-        Ok(SimNic::pumped(config, Arc::new(pump), entries, sink, settlement))
+        let pump = Pump::with_drawn(config, drawn, &entries.read(), clock, barrier.clone());
+        Ok(SimNic::pumped(config, Arc::new(pump), entries, sink, barrier))
     }
 
     fn pumped(
@@ -132,7 +132,7 @@ impl SimNic {
         pump: Arc<Pump>,
         entries: Arc<GenerationTable>,
         sink: impl FnMut(QueueId) -> Box<dyn Sink>,
-        settlement: Arc<OnceLock<Settled>>,
+        barrier: Arc<OnceLock<Replaying>>,
     ) -> SimNic {
         let (senders, sent) = senders(config, sink);
         let receivers = (0..usize::from(config.queues))
@@ -145,7 +145,7 @@ impl SimNic {
             monitor: Arc::new(SimMonitor { engine: Engine::Pumped(pump), sent }),
             stepper: None,
             lossless: false,
-            settlement,
+            barrier,
             _thread: None,
         }
     }
@@ -171,15 +171,9 @@ impl SimNic {
             (0..config.queues).map(|_| descriptor_ring(config.descriptors)).unzip();
         let arrivals = Arc::new(Arrivals::new(config.queues));
         let waiting = nic_sides.iter().map(|side| side.gauge()).collect();
-        let settlement = Arc::new(OnceLock::new());
-        let nic = Nic::new(
-            &config,
-            source,
-            nic_sides,
-            table.clone(),
-            arrivals.clone(),
-            settlement.clone(),
-        );
+        let barrier = Arc::new(OnceLock::new());
+        let nic =
+            Nic::new(&config, source, nic_sides, table.clone(), arrivals.clone(), barrier.clone());
         let drive = Arc::new(Drive::new(nic));
         let pump = matches!(config.driver, Driver::Pumped(_)).then(|| drive.clone());
         let (senders, sent) = senders(&config, sink);
@@ -205,7 +199,7 @@ impl SimNic {
             monitor: Arc::new(SimMonitor { engine, sent }),
             stepper,
             lossless: config.pacing == Pacing::Lossless,
-            settlement,
+            barrier,
             _thread: thread,
         })
     }
@@ -234,15 +228,15 @@ impl Device for SimNic {
         Some(self.table.clone())
     }
 
-    fn settle_by(&mut self, settlement: Arc<Settlement>) {
+    fn replay_by(&mut self, barrier: Arc<ReplayBarrier>) {
         let reader = match &self.monitor.engine {
             Engine::Driven { drive, .. } if self.lossless => {
-                Some(settlement.join(drive.first_stamp()))
+                Some(barrier.join(drive.first_stamp()))
             }
             _ => None,
         };
         // Set once: lanes are built once for a device.
-        let _ = self.settlement.set(Settled { settlement, reader });
+        let _ = self.barrier.set(Replaying { barrier, reader });
     }
 
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {

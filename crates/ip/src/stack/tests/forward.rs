@@ -77,10 +77,10 @@ fn compare(bursts: &[Vec<(u8, Vec<u8>)>], network: fn() -> Network) -> usize {
         let (sent, _) = some.receive_burst(frames, |place| place % 3 != 1, s(second));
         assert_eq!(sent, expected);
         let samples = [all, some, none].map(|bench| bench.lanes[0].1.counters().sample());
-        let figures = samples.map(|sample| {
+        let metrics = samples.map(|sample| {
             (sample.sent, sample.originated, sample.consumed, sample.waiting, sample.dropped)
         });
-        assert_eq!((figures[0], figures[1]), (figures[2], figures[2]));
+        assert_eq!((metrics[0], metrics[1]), (metrics[2], metrics[2]));
     }
     benches.into_iter().for_each(Bench::finish);
     passed

@@ -7,15 +7,15 @@
 
 mod event;
 mod http;
+mod local_service;
 mod probe;
-mod resident;
 mod target;
 #[cfg(test)]
 mod tests;
 
 pub use event::{Failure, HealthEvent};
 pub use http::{HttpCheck, LONGEST_REQUEST, StatusRange};
-pub use resident::{HealthChecks, NoSource};
+pub use local_service::{HealthChecks, NoSource};
 
 use std::time::Duration;
 

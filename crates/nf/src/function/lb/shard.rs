@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rheostat_base::{ShardId, Time};
 use rheostat_ip::RateLimit;
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 
 use super::health::{Assignment, HealthBoard, ShardHealth};
 
@@ -49,7 +49,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Adds the counts to a run's figures, under their names there.
-    pub(super) fn add_to(&self, figures: &mut Figures) {
+    pub(super) fn add_to(&self, metrics: &mut Metrics) {
         for (name, count) in [
             ("lb_flows", self.flows),
             ("lb_unpinned", self.unpinned),
@@ -64,7 +64,7 @@ impl Counts {
             ("lb_errors_from_tunnels", self.errors_from_tunnels),
             ("lb_echoes", self.echoes),
         ] {
-            figures.add(name, count);
+            metrics.add(name, count);
         }
     }
 }

@@ -144,11 +144,11 @@ mod tests {
         talkers.count(&flow(1, 3), Volume { packets: 1, bytes: 900 });
         talkers.count(&flow(4, 4), Volume { packets: 2, bytes: 50 });
         let top = |talkers: &Talkers, name: &str| {
-            let mut figures = rheostat_run::Figures::default();
+            let mut metrics = rheostat_run::Metrics::default();
             for ranked in talkers.ranked() {
-                ranked.merge_into(figures.ranking(ranked.name(), 2));
+                ranked.merge_into(metrics.ranking(ranked.name(), 2));
             }
-            let ranking = figures.rankings().find(|(known, _)| *known == name).unwrap().1;
+            let ranking = metrics.rankings().find(|(known, _)| *known == name).unwrap().1;
             let top = ranking.top();
             top.iter().map(|(name, count)| format!("{name} {}", count.most)).collect::<Vec<_>>()
         };

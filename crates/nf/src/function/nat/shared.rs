@@ -22,7 +22,7 @@ use rheostat_base::DropReason;
 use rheostat_ip::RateLimit;
 use rheostat_packet::wire::icmpv4;
 use rheostat_packet::{FlowKey, Network};
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_state::object::{Boxed, Distributed, Lease, Map, Vector};
 use rheostat_state::txn::{Objects, Transactional};
 use rheostat_steer::{PacketSet, Side, Translation};
@@ -354,8 +354,8 @@ impl NetworkFunction for SharedNat {
         Ok(())
     }
 
-    fn totals(&self, figures: &mut Figures) {
-        self.counts.total().add_to(figures);
+    fn totals(&self, metrics: &mut Metrics) {
+        self.counts.total().add_to(metrics);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The whole protocol, threads and all, under many schedules: a NIC, three lanes and the mover.
+//! The whole protocol, threads and all, under many schedules: a NIC, three lanes and the migrator.
 
 use std::sync::Arc as StdArc;
 
@@ -9,8 +9,8 @@ use rheostat_steer::{Fence, GenerationTable, IndirectionTable, RewriteError};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner, thread};
 
-use super::scene::{A, B, C, Scene};
-use crate::migrate::{Move, Mover};
+use super::fixture::{A, B, C, Fixture};
+use crate::migrate::{Migrator, Move};
 
 const SCHEDULES: usize = 500;
 const PACKETS: u32 = 12;
@@ -41,15 +41,15 @@ impl IndirectionTable for Table {
 
 /// The flow's shard goes round all lanes while its packets arrive.
 fn round_trip(is_hasty: bool) {
-    let mut scene = Scene::new(false);
+    let mut fixture = Fixture::new(false);
     let table = StdArc::new(Table { inner: GenerationTable::new(4, 3), is_hasty });
     table.inner.rewrite(&[QueueId(A as u16); 4]).expect("entries that fit");
     table.inner.acknowledge();
-    let mut mover = Mover::new(&mut scene.lanes, vec![table.clone()]);
+    let mut migrator = Migrator::new(&mut fixture.lanes, vec![table.clone()]);
     let done = Arc::new(AtomicBool::new(false));
 
     let nic = {
-        let (done, queues, bucket) = (done.clone(), scene.queues.clone(), scene.shard.index());
+        let (done, queues, bucket) = (done.clone(), fixture.queues.clone(), fixture.shard.index());
         thread::spawn(move || {
             let mut stamps = 0..PACKETS;
             while !done.load(Ordering::Relaxed) || !stamps.is_empty() {
@@ -65,7 +65,7 @@ fn round_trip(is_hasty: bool) {
             }
         })
     };
-    let lanes = std::mem::take(&mut scene.lanes);
+    let lanes = std::mem::take(&mut fixture.lanes);
     let lanes: Vec<_> = lanes
         .into_iter()
         .map(|mut lane| {
@@ -82,17 +82,17 @@ fn round_trip(is_hasty: bool) {
 
     for (from, to) in [(A, B), (B, C), (C, A)] {
         let [from, to] = [from, to].map(|lane| LaneId(lane as u16));
-        mover.start(&[Move { shard: scene.shard, from, to }], NOW).expect("a plan that fits");
-        while !mover.is_idle() {
-            mover.step(NOW);
+        migrator.start(&[Move { shard: fixture.shard, from, to }], NOW).expect("a plan that fits");
+        while !migrator.is_idle() {
+            migrator.step(NOW);
             thread::yield_now();
         }
     }
     done.store(true, Ordering::Relaxed);
     nic.join().unwrap();
-    scene.lanes = lanes.into_iter().map(|lane| lane.join().unwrap()).collect();
-    scene.arrived = PACKETS.into();
-    assert_eq!(scene.finish(), []);
+    fixture.lanes = lanes.into_iter().map(|lane| lane.join().unwrap()).collect();
+    fixture.arrived = PACKETS.into();
+    assert_eq!(fixture.finish(), []);
 }
 
 fn explore(scheduler: impl Scheduler + 'static, is_hasty: bool) {

@@ -4,26 +4,26 @@
 use rheostat_base::{LaneId, ShardId};
 use rheostat_packet::HashKind;
 
-use super::scene::{A, B, C, Scene, shard};
+use super::fixture::{A, B, C, Fixture, shard};
 use crate::handoff::Control;
 use crate::invariant::Violation;
 
 /// A packet takes the way over lane C; the owner waits for so many lanes to switch.
 fn by_way_of_a_third(redirects: u16) -> Vec<Violation> {
-    let mut scene = Scene::new(false);
-    scene.expect();
-    scene.poll(B);
+    let mut fixture = Fixture::new(false);
+    fixture.expect();
+    fixture.poll(B);
     // The commands to A and C are under way, and C is slow.
-    scene.release(redirects);
-    scene.poll(A);
-    scene.arrive(C, 1);
-    scene.poll(C);
-    scene.redirect();
-    scene.arrive(C, 1);
-    scene.poll(C);
-    scene.poll(B);
-    scene.poll(A);
-    scene.finish()
+    fixture.release(redirects);
+    fixture.poll(A);
+    fixture.arrive(C, 1);
+    fixture.poll(C);
+    fixture.redirect();
+    fixture.arrive(C, 1);
+    fixture.poll(C);
+    fixture.poll(B);
+    fixture.poll(A);
+    fixture.finish()
 }
 
 #[test]
@@ -34,20 +34,20 @@ fn an_owner_that_does_not_wait_for_every_lane_lets_packets_pass() {
 
 /// More packets wait in the owner's queue than it takes at once.
 fn with_a_backlog(lies: bool) -> (Vec<Violation>, u64) {
-    let mut scene = Scene::new(lies);
-    scene.arrive(A, 40);
-    scene.expect();
-    scene.poll(B);
-    scene.redirect();
-    scene.poll(C);
+    let mut fixture = Fixture::new(lies);
+    fixture.arrive(A, 40);
+    fixture.expect();
+    fixture.poll(B);
+    fixture.redirect();
+    fixture.poll(C);
     // The table leads to B now.
-    scene.arrive(B, 1);
-    scene.poll(B);
-    scene.release(2);
-    scene.poll(A);
-    scene.poll(B);
-    let late = scene.lanes[A].counters();
-    let violations = scene.finish();
+    fixture.arrive(B, 1);
+    fixture.poll(B);
+    fixture.release(2);
+    fixture.poll(A);
+    fixture.poll(B);
+    let late = fixture.lanes[A].counters();
+    let violations = fixture.finish();
     (violations, late.late_handoff.get())
 }
 
@@ -59,24 +59,24 @@ fn an_owner_that_does_not_wait_for_its_queue_lets_packets_pass() {
 
 /// Packets reach their owner, A, by way of C, since the device places them by the buckets of another shard; then
 /// that one moves from C to B, and A is slow. Before B looks whether the shard has come, `meddle` has its way.
-fn over_a_bucket_that_moves(kind: HashKind, meddle: impl FnOnce(&mut Scene)) -> Vec<Violation> {
-    let mut scene = Scene::misdirecting(kind);
+fn over_a_bucket_that_moves(kind: HashKind, meddle: impl FnOnce(&mut Fixture)) -> Vec<Violation> {
+    let mut fixture = Fixture::misdirecting(kind);
     // More than A takes at once.
-    scene.arrive(C, 40);
-    scene.expect_misdirected();
-    scene.poll(B);
+    fixture.arrive(C, 40);
+    fixture.expect_misdirected();
+    fixture.poll(B);
     // The table leads to B now.
-    scene.arrive(B, 1);
-    scene.poll(B);
-    scene.release_misdirected();
-    scene.lanes[A].apply_commands();
-    scene.poll(C);
-    scene.poll(C);
-    meddle(&mut scene);
-    scene.poll(B);
-    scene.poll(A);
-    scene.poll(A);
-    scene.finish()
+    fixture.arrive(B, 1);
+    fixture.poll(B);
+    fixture.release_misdirected();
+    fixture.lanes[A].apply_commands();
+    fixture.poll(C);
+    fixture.poll(C);
+    meddle(&mut fixture);
+    fixture.poll(B);
+    fixture.poll(A);
+    fixture.poll(A);
+    fixture.finish()
 }
 
 #[test]
@@ -88,14 +88,14 @@ fn a_device_whose_packets_do_not_tell_their_bucket_lets_them_pass() {
 
 #[test]
 fn an_heir_that_does_not_wait_for_those_between_lets_packets_pass() {
-    let passed = over_a_bucket_that_moves(HashKind::Addresses, |scene| {
+    let passed = over_a_bucket_that_moves(HashKind::Addresses, |fixture| {
         // The word of A, before A has taken anything; its own comes to nobody.
-        let misdirected = scene.misdirected;
-        scene.lanes[C].handoff.send_control(LaneId(B as u16), Control::Drained(misdirected));
-        scene.poll(B);
-        scene.poll(A);
-        scene.poll(A);
-        scene.lanes[B].handoff.take(8, |_| ());
+        let misdirected = fixture.misdirected;
+        fixture.lanes[C].handoff.send_control(LaneId(B as u16), Control::Drained(misdirected));
+        fixture.poll(B);
+        fixture.poll(A);
+        fixture.poll(A);
+        fixture.lanes[B].handoff.take(8, |_| ());
     });
     assert_eq!(passed, [Violation::Reordered { packets: 40 }]);
 }
@@ -103,30 +103,30 @@ fn an_heir_that_does_not_wait_for_those_between_lets_packets_pass() {
 /// The flow's shard changes places with that by whose buckets its packets come. The oldest packet comes to C, before
 /// C has redirected or after; younger ones to A, more than it takes at once, so that the flow's shard leaves it last.
 fn two_that_change_places(has_switched: bool) -> Vec<Violation> {
-    let mut scene = Scene::misdirecting(HashKind::Addresses);
-    scene.expect_swap();
-    scene.poll(A);
-    scene.poll(C);
+    let mut fixture = Fixture::misdirecting(HashKind::Addresses);
+    fixture.expect_swap();
+    fixture.poll(A);
+    fixture.poll(C);
     if has_switched {
-        scene.switch_swap(C);
-        scene.lanes[C].apply_commands();
+        fixture.switch_swap(C);
+        fixture.lanes[C].apply_commands();
     }
-    scene.arrive(C, 1);
-    scene.poll(C);
-    scene.arrive(A, 40);
+    fixture.arrive(C, 1);
+    fixture.poll(C);
+    fixture.arrive(A, 40);
     if !has_switched {
-        scene.switch_swap(C);
+        fixture.switch_swap(C);
     }
-    scene.switch_swap(A);
-    scene.switch_swap(B);
-    scene.poll(B);
-    scene.poll(C);
-    scene.poll(A);
+    fixture.switch_swap(A);
+    fixture.switch_swap(B);
+    fixture.poll(B);
+    fixture.poll(C);
+    fixture.poll(A);
     // Now C knows that all have redirected, and lets the one shard go; A has the other still.
-    scene.poll(C);
-    scene.poll(B);
-    scene.poll(A);
-    scene.finish()
+    fixture.poll(C);
+    fixture.poll(B);
+    fixture.poll(A);
+    fixture.finish()
 }
 
 #[test]
@@ -137,56 +137,56 @@ fn shards_that_change_places_keep_the_order_of_packets_between_them() {
 
 /// The shard moves while packets of it wait on both lanes, on a device that stamps packets as lanes receive
 /// them; then `meddle` has its way.
-fn on_a_live_device(meddle: impl FnOnce(&mut Scene)) -> Vec<Violation> {
-    let mut scene = Scene::live();
-    scene.expect();
-    scene.poll(B);
-    scene.redirect();
-    scene.poll(C);
+fn on_a_live_device(meddle: impl FnOnce(&mut Fixture)) -> Vec<Violation> {
+    let mut fixture = Fixture::live();
+    fixture.expect();
+    fixture.poll(B);
+    fixture.redirect();
+    fixture.poll(C);
     // One more for the owner, then the table leads to B, who is the first to receive.
-    scene.arrive(A, 1);
-    scene.arrive(B, 1);
-    scene.poll(B);
-    scene.release(2);
-    scene.poll(A);
-    scene.poll(B);
-    meddle(&mut scene);
-    scene.finish()
+    fixture.arrive(A, 1);
+    fixture.arrive(B, 1);
+    fixture.poll(B);
+    fixture.release(2);
+    fixture.poll(A);
+    fixture.poll(B);
+    meddle(&mut fixture);
+    fixture.finish()
 }
 
 #[test]
 fn stamps_given_at_receipt_do_not_hide_what_comes_late() {
     assert_eq!(on_a_live_device(|_| ()), []);
-    let late = on_a_live_device(|scene| {
-        scene.arrive(A, 1);
-        scene.poll(A);
-        scene.poll(B);
+    let late = on_a_live_device(|fixture| {
+        fixture.arrive(A, 1);
+        fixture.poll(A);
+        fixture.poll(B);
     });
     assert_eq!(late, [Violation::Reordered { packets: 1 }]);
 }
 
 /// A shard moves while a packet is on hold for it, and `meddle` has its way in between.
-fn with_a_packet_on_hold(meddle: impl FnOnce(&mut Scene)) -> Vec<Violation> {
-    let mut scene = Scene::new(false);
-    scene.expect();
-    scene.poll(B);
-    scene.arrive(B, 1);
-    scene.poll(B);
-    scene.redirect();
-    scene.poll(C);
-    scene.release(2);
-    scene.poll(A);
-    meddle(&mut scene);
-    scene.poll(B);
-    scene.finish()
+fn with_a_packet_on_hold(meddle: impl FnOnce(&mut Fixture)) -> Vec<Violation> {
+    let mut fixture = Fixture::new(false);
+    fixture.expect();
+    fixture.poll(B);
+    fixture.arrive(B, 1);
+    fixture.poll(B);
+    fixture.redirect();
+    fixture.poll(C);
+    fixture.release(2);
+    fixture.poll(A);
+    meddle(&mut fixture);
+    fixture.poll(B);
+    fixture.finish()
 }
 
 #[test]
 fn a_packet_that_is_lost_on_hold_is_named() {
     assert_eq!(with_a_packet_on_hold(|_| ()), []);
-    let lost = with_a_packet_on_hold(|scene| {
-        let lane = &mut scene.lanes[B];
-        let (placed, _) = lane.hold.take(scene.shard).pop().expect("a packet on hold");
+    let lost = with_a_packet_on_hold(|fixture| {
+        let lane = &mut fixture.lanes[B];
+        let (placed, _) = lane.hold.take(fixture.shard).pop().expect("a packet on hold");
         lane.out.pool().free(placed.packet);
     });
     assert_eq!(lost, [Violation::LaneUnbalanced { lane: B, entered: 1, left: 0 }]);
@@ -195,10 +195,10 @@ fn a_packet_that_is_lost_on_hold_is_named() {
 #[test]
 fn a_box_that_is_lost_is_named() {
     let mut shard = ShardId(0);
-    let lost = with_a_packet_on_hold(|scene| {
-        shard = scene.shard;
+    let lost = with_a_packet_on_hold(|fixture| {
+        shard = fixture.shard;
         let mut messages = 0;
-        scene.lanes[B].handoff.take(8, |_| messages += 1);
+        fixture.lanes[B].handoff.take(8, |_| messages += 1);
         assert_eq!(messages, 1, "the box was on its way");
     });
     let stranded = Violation::Stranded { lane: B, packets: 1 };
@@ -209,9 +209,9 @@ fn a_box_that_is_lost_is_named() {
 #[test]
 fn a_second_box_is_named() {
     let mut id = ShardId(0);
-    let doubled = with_a_packet_on_hold(|scene| {
-        id = scene.shard;
-        scene.lanes[C].shards.install(shard(id));
+    let doubled = with_a_packet_on_hold(|fixture| {
+        id = fixture.shard;
+        fixture.lanes[C].shards.install(shard(id));
     });
     assert_eq!(doubled, [Violation::Ownership { shard: id, owners: 2 }]);
 }
@@ -219,11 +219,11 @@ fn a_second_box_is_named() {
 #[test]
 #[should_panic(expected = "comes to a lane that awaits it")]
 fn a_second_box_is_not_taken() {
-    with_a_packet_on_hold(|scene| {
-        let second = shard(scene.shard);
-        scene.lanes[A]
+    with_a_packet_on_hold(|fixture| {
+        let second = shard(fixture.shard);
+        fixture.lanes[A]
             .handoff
             .send_control(LaneId(C as u16), Control::Shard { shard: second, ownership_epoch: 0 });
-        scene.poll(C);
+        fixture.poll(C);
     });
 }

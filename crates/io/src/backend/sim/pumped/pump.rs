@@ -12,7 +12,7 @@ use super::drawer::Drawer;
 use super::drawn::{DrawnArrivals, WINDOW};
 use super::placement::{Placed, Placement};
 use crate::Source;
-use crate::backend::sim::nic::Settled;
+use crate::backend::sim::nic::Replaying;
 use crate::backend::sim::{Pacing, SimConfig};
 use crate::device::{DeviceCounters, Rest, SourceWork};
 
@@ -44,7 +44,7 @@ pub(in crate::backend::sim) struct Pump {
     late: AtomicU64,
     /// Nanoseconds of processor time that the thread has taken.
     cpu: AtomicU64,
-    settlement: Arc<OnceLock<Settled>>,
+    barrier: Arc<OnceLock<Replaying>>,
     device: DeviceId,
 }
 
@@ -89,7 +89,7 @@ impl Pump {
         table: &[QueueId],
         pool: &Mempool,
         clock: Option<Arc<dyn ClockSource>>,
-        settlement: Arc<OnceLock<Settled>>,
+        barrier: Arc<OnceLock<Replaying>>,
     ) -> Pump {
         let mut drawer = Drawer::new(config, source, pool);
         let first = drawer.tail().clone();
@@ -98,7 +98,7 @@ impl Pump {
             drawer.draw(AHEAD.as_nanos() as u64, AT_ONCE);
         }
         let drawer = Some(Mutex::new(drawer));
-        Pump { drawer, is_ahead, ..Pump::of(config, &first, table, clock, settlement) }
+        Pump { drawer, is_ahead, ..Pump::of(config, &first, table, clock, barrier) }
     }
 
     /// The same with all that arrives.
@@ -107,10 +107,10 @@ impl Pump {
         drawn: &DrawnArrivals,
         table: &[QueueId],
         clock: Arc<dyn ClockSource>,
-        settlement: Arc<OnceLock<Settled>>,
+        barrier: Arc<OnceLock<Replaying>>,
     ) -> Pump {
         let drawn_before = Some(drawn.clone());
-        Pump { drawn_before, ..Pump::of(config, drawn.first(), table, Some(clock), settlement) }
+        Pump { drawn_before, ..Pump::of(config, drawn.first(), table, Some(clock), barrier) }
     }
 
     fn of(
@@ -118,7 +118,7 @@ impl Pump {
         first: &Arc<Link>,
         table: &[QueueId],
         clock: Option<Arc<dyn ClockSource>>,
-        settlement: Arc<OnceLock<Settled>>,
+        barrier: Arc<OnceLock<Replaying>>,
     ) -> Pump {
         let descriptors = config.descriptors.next_power_of_two() as usize;
         let queue = |number| {
@@ -141,7 +141,7 @@ impl Pump {
             is_ahead: false,
             late: AtomicU64::new(0),
             cpu: AtomicU64::new(0),
-            settlement,
+            barrier,
             device: config.device,
         }
     }
@@ -249,8 +249,8 @@ impl Pump {
         counts.arrived_bytes.add(placed.arrived_bytes);
         counts.queue_full.add(placed.dropped);
         counts.oversize.add(placed.oversize);
-        if let Some(Settled { settlement, .. }) = self.settlement.get() {
-            settlement.deliver(placed.enqueued);
+        if let Some(Replaying { barrier, .. }) = self.barrier.get() {
+            barrier.deliver(placed.enqueued);
         }
     }
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, Time};
-use rheostat_ip::{LocalPacket, Outbox, Resident};
+use rheostat_ip::{LocalPacket, LocalService, Outbox};
 use rheostat_packet::build::{FrameBuilder, Payload, TcpHeader, Transport};
 use rheostat_packet::wire::tcp::{TcpFlags, TcpSegment};
 use rheostat_packet::{Headers, LinkType, tuple};

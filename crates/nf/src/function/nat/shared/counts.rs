@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rheostat_run::Figures;
+use rheostat_run::Metrics;
 use rheostat_state::bytemuck::{Pod, Zeroable};
 use rheostat_state::object::Distributed;
 use rheostat_state::txn::Objects;
@@ -35,10 +35,10 @@ impl Counts {
     }
 
     /// Adds them to the figures of a run.
-    pub(super) fn add_to(self, figures: &mut Figures) {
-        figures.add("endpoints_created", self.created);
-        figures.add("endpoints_ended", self.ended);
-        figures.add("ports_preserved", self.preserved);
-        figures.add("flows_hairpinned", self.hairpinned);
+    pub(super) fn add_to(self, metrics: &mut Metrics) {
+        metrics.add("endpoints_created", self.created);
+        metrics.add("endpoints_ended", self.ended);
+        metrics.add("ports_preserved", self.preserved);
+        metrics.add("flows_hairpinned", self.hairpinned);
     }
 }

@@ -113,9 +113,9 @@ fn what_is_rolled_back_never_was() -> Outcome<()> {
     world.begin(0);
     assert_eq!(world.open(0, 5)?, Err(DropReason::PortsExhausted));
     world.lanes[0].commit()?;
-    let mut figures = Figures::default();
-    world.nat.totals(&mut figures);
-    assert_eq!((figures.get("endpoints_created"), figures.get("endpoints_ended")), (4, 0));
+    let mut metrics = Metrics::default();
+    world.nat.totals(&mut metrics);
+    assert_eq!((metrics.get("endpoints_created"), metrics.get("endpoints_ended")), (4, 0));
     Ok(())
 }
 

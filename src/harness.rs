@@ -13,7 +13,7 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    Figures, LaneSample, LoadReporting, Polling, QueueMap, Routes, RuntimeConfig, StartError,
+    LaneSample, LoadReporting, Metrics, Polling, QueueMap, Routes, RuntimeConfig, StartError,
     TimeSource, Unusual, Violation,
 };
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
@@ -21,7 +21,7 @@ use rheostat_steer::{HashKey, Orientation, PrefixList, Steering, SteeringError};
 use rheostat_traffic::Source;
 use thiserror::Error;
 
-/// Shards of a trial, and entries of its indirection table.
+/// Shards of a harness, and entries of its indirection table.
 const SHARDS: usize = 128;
 /// What flows are hashed with. Digits of pi: small numbers would leave half of a word zero, and every
 /// key that is a single address would have the same hash.
@@ -34,12 +34,12 @@ const SEED: [u64; FlowHasher::SEED_WORDS] = [
     0xbe54_66cf_34e9_0c6c,
     0xc0ac_29b7_c97c_50dd,
 ];
-/// Packet buffers of a trial.
+/// Packet buffers of a harness.
 const BUFFERS: u32 = 4_096;
 
 /// A chain to be tried out.
 #[derive(Debug)]
-pub struct Trial<C: Chain> {
+pub struct Harness<C: Chain> {
     /// The chain.
     pub chain: C,
     /// Where its functions have their states.
@@ -57,23 +57,23 @@ pub struct Trial<C: Chain> {
     pub unusual: Unusual,
 }
 
-/// What a trial came to.
+/// What a harness came to.
 #[derive(Clone, Debug)]
-pub struct TrialReport {
+pub struct HarnessReport {
     /// The counters of all lanes together.
     pub counters: LaneSample,
     /// What left, in order.
     pub sent: Vec<Collected>,
     /// What the functions have counted.
-    pub figures: Figures,
+    pub metrics: Metrics,
     /// Invariants that did not hold; empty unless rheostat itself is wrong.
     pub violations: Vec<Violation>,
 }
 
-/// Why there was no trial.
+/// Why there was no harness.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "each variant is the error it wraps")]
-pub enum TrialError {
+pub enum HarnessError {
     #[error(transparent)]
     Pool(#[from] PoolError),
     #[error(transparent)]
@@ -86,50 +86,50 @@ pub enum TrialError {
     Start(#[from] StartError),
 }
 
-impl<C: Chain> Trial<C> {
-    /// A trial of `chain`, whose functions have their states in `layout`: two lanes, 64k flows, the
+impl<C: Chain> Harness<C> {
+    /// A harness of `chain`, whose functions have their states in `layout`: two lanes, 64k flows, the
     /// private addresses of RFC 1918 and RFC 4193 inside, no network layer.
-    pub fn new(chain: C, layout: StateLayout) -> Trial<C> {
+    pub fn new(chain: C, layout: StateLayout) -> Harness<C> {
         let inside = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]
             .into_iter()
             .filter_map(|prefix| prefix.parse().ok())
             .collect();
         let unusual = Unusual::default();
-        Trial { chain, layout, lanes: 2, flows: 65_536, inside, network: None, unusual }
+        Harness { chain, layout, lanes: 2, flows: 65_536, inside, network: None, unusual }
     }
 
     /// Runs every packet of `source` through the chain. At the end, `look` sees what the functions keep
     /// in each shard.
     ///
     /// # Errors
-    /// [`TrialError`] when there is no memory for it, or there are no lanes.
+    /// [`HarnessError`] when there is no memory for it, or there are no lanes.
     pub fn run(
         self,
         source: impl Source + 'static,
         look: impl FnMut(ShardId, &C::Shard),
-    ) -> Result<TrialReport, TrialError> {
+    ) -> Result<HarnessReport, HarnessError> {
         self.run_into(Collector::new(), source, look)
     }
 
-    /// As [`Trial::run`], with a collector that `source` may share: a source that is fed sees there what
+    /// As [`Harness::run`], with a collector that `source` may share: a source that is fed sees there what
     /// has left so far, and can answer it. The report has what nobody has taken out of it.
     ///
     /// # Errors
-    /// As [`Trial::run`].
+    /// As [`Harness::run`].
     pub fn run_into(
         self,
         collector: Collector,
         source: impl Source + 'static,
         mut look: impl FnMut(ShardId, &C::Shard),
-    ) -> Result<TrialReport, TrialError> {
-        let Trial { chain, layout, lanes, flows, inside, network, unusual } = self;
+    ) -> Result<HarnessReport, HarnessError> {
+        let Harness { chain, layout, lanes, flows, inside, network, unusual } = self;
         let chain = AnyChain::new(chain, layout);
         let run = Run { chain, lanes, flows, inside, network, unusual };
         run.carry_out(collector, Box::new(source), &mut |shard| look(shard.id, shard.local()))
     }
 }
 
-/// A [`Trial`] of whichever chain.
+/// A [`Harness`] of whichever chain.
 struct Run {
     chain: AnyChain,
     lanes: usize,
@@ -145,7 +145,7 @@ impl Run {
         collector: Collector,
         source: Box<dyn Source>,
         look: &mut dyn FnMut(&Shard),
-    ) -> Result<TrialReport, TrialError> {
+    ) -> Result<HarnessReport, HarnessError> {
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
         let orientations = vec![Orientation::ByPrefix(self.inside)];
         let steering = Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, orientations)?;
@@ -157,7 +157,7 @@ impl Run {
         let stepper = nic.stepper();
         let mut devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
 
-        // Known to everybody, and so no protection against keys that are chosen to collide: a trial is
+        // Known to everybody, and so no protection against keys that are chosen to collide: a harness is
         // to come out the same each time.
         let hasher = FlowHasher::new(SEED);
         let table = TableConfig { capacity: self.flows.div_ceil(SHARDS), aliases: false };
@@ -197,10 +197,10 @@ impl Run {
         for shard in lanes.iter().flat_map(|lane| lane.shards().iter()) {
             look(shard);
         }
-        let mut figures = Figures::default();
-        lanes.iter().for_each(|lane| lane.add_figures(&mut figures));
+        let mut metrics = Metrics::default();
+        lanes.iter().for_each(|lane| lane.add_metrics(&mut metrics));
         if let Some(lane) = lanes.first() {
-            lane.add_totals(&mut figures);
+            lane.add_totals(&mut metrics);
         }
         let counters: Vec<_> = devices.iter().map(|device| device.monitor().counters()).collect();
         let found = remains(&lanes, &counters, SHARDS);
@@ -209,6 +209,6 @@ impl Run {
         let remains = Remains { buffers, buffers_home, ..found };
         let violations = remains.check();
         let counters = LaneSample::sum(&remains.lanes);
-        Ok(TrialReport { counters, sent: collector.drain(), figures, violations })
+        Ok(HarnessReport { counters, sent: collector.drain(), metrics, violations })
     }
 }

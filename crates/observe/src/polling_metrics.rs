@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 
 /// How a run polls. The fields are those of `polling` in the JSON summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PollingFigures {
+pub struct PollingMetrics {
     /// The policy: busy, interrupt or metronome.
     pub policy: String,
     /// The workers, in order.
-    pub workers: Vec<WorkerFigures>,
+    pub workers: Vec<WorkerMetrics>,
     /// The lanes, in order.
-    pub lanes: Vec<LanePollingFigures>,
+    pub lanes: Vec<LanePollingMetrics>,
 }
 
 /// What one worker did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkerFigures {
+pub struct WorkerMetrics {
     /// Tries of lanes' locks; none where lanes are bound to workers.
     pub tries: u64,
     /// Tries that found the lane taken by another worker.
@@ -35,7 +35,7 @@ pub struct WorkerFigures {
 
 /// How one lane was polled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LanePollingFigures {
+pub struct LanePollingMetrics {
     /// The present mode: busy, metronome or interrupt.
     pub mode: String,
     /// Seconds in busy mode.
@@ -63,31 +63,31 @@ pub struct LanePollingFigures {
     pub vacation_us: Vec<(f64, u64)>,
 }
 
-impl PollingFigures {
+impl PollingMetrics {
     /// The figures of a sample; none of a run that has no workers.
-    pub fn of(sample: &PollingSample) -> Option<PollingFigures> {
-        (!sample.workers.is_empty()).then(|| PollingFigures {
+    pub fn of(sample: &PollingSample) -> Option<PollingMetrics> {
+        (!sample.workers.is_empty()).then(|| PollingMetrics {
             policy: sample.policy.to_owned(),
-            workers: sample.workers.iter().map(WorkerFigures::of).collect(),
-            lanes: sample.lanes.iter().map(LanePollingFigures::of).collect(),
+            workers: sample.workers.iter().map(WorkerMetrics::of).collect(),
+            lanes: sample.lanes.iter().map(LanePollingMetrics::of).collect(),
         })
     }
 }
 
-impl WorkerFigures {
-    fn of(worker: &WorkerPolling) -> WorkerFigures {
+impl WorkerMetrics {
+    fn of(worker: &WorkerPolling) -> WorkerMetrics {
         let WorkerPolling { tries, lost, sleeps, spins, blocks } = *worker;
-        WorkerFigures { tries, lost_tries: lost, wake_ups: sleeps + blocks, blocks, spins }
+        WorkerMetrics { tries, lost_tries: lost, wake_ups: sleeps + blocks, blocks, spins }
     }
 }
 
-impl LanePollingFigures {
-    fn of(lane: &LanePolling) -> LanePollingFigures {
+impl LanePollingMetrics {
+    fn of(lane: &LanePolling) -> LanePollingMetrics {
         let spent = |mode: Mode| lane.spent[mode as usize].as_secs_f64();
         let us = |nanos: u64| nanos as f64 / 1e3;
         let vacations = &lane.vacations;
         let known = |nanos| (vacations.count > 0).then(|| us(nanos));
-        LanePollingFigures {
+        LanePollingMetrics {
             mode: lane.mode.to_string(),
             busy_seconds: spent(Mode::Busy),
             metronome_seconds: spent(Mode::Metronome),
@@ -105,9 +105,9 @@ impl LanePollingFigures {
 }
 
 /// Lines for people, of policies that have something to tell.
-impl fmt::Display for PollingFigures {
+impl fmt::Display for PollingMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sum = |count: fn(&WorkerFigures) -> u64| self.workers.iter().map(count).sum::<u64>();
+        let sum = |count: fn(&WorkerMetrics) -> u64| self.workers.iter().map(count).sum::<u64>();
         let (tries, lost) = (sum(|worker| worker.tries), sum(|worker| worker.lost_tries));
         write!(f, "polling   {}: {} wake-ups", self.policy, sum(|worker| worker.wake_ups))?;
         if tries > 0 {
@@ -153,22 +153,22 @@ mod tests {
 
     #[test]
     fn modes_tries_and_vacations_are_told() {
-        let figures = PollingFigures::of(&sample()).unwrap();
-        let json = serde_json::to_value(&figures).unwrap();
+        let metrics = PollingMetrics::of(&sample()).unwrap();
+        let json = serde_json::to_value(&metrics).unwrap();
         assert_eq!(json["policy"], "metronome");
         assert_eq!(json["workers"][0]["wake_ups"], 35);
         let lane = &json["lanes"][0];
         assert_eq!((&lane["mode"], &lane["interrupt_seconds"]), (&"interrupt".into(), &1.0.into()));
         assert_eq!(lane["vacation_us"][0], serde_json::json!([11.0, 2]));
-        let text = figures.to_string();
+        let text = metrics.to_string();
         assert!(text.contains("35 wake-ups, 40 tries of lanes (10.0 % lost)"), "{text}");
         assert!(text.contains("metronome 75 %, interrupt 25 %; vacation 10.0 us"), "{text}");
-        let read: PollingFigures = serde_json::from_value(json).unwrap();
-        assert_eq!(read, figures);
+        let read: PollingMetrics = serde_json::from_value(json).unwrap();
+        assert_eq!(read, metrics);
     }
 
     #[test]
     fn a_run_without_workers_has_no_figures_of_polling() {
-        assert_eq!(PollingFigures::of(&PollingSample::default()), None);
+        assert_eq!(PollingMetrics::of(&PollingSample::default()), None);
     }
 }

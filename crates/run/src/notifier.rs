@@ -4,30 +4,30 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rheostat_base::sync::doorbell::Doorbell;
+use rheostat_base::sync::parker::Parker;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 /// What other threads wake a worker, or a member of a pool, by.
 #[derive(Debug)]
-pub(crate) struct Waker {
-    bell: Doorbell,
+pub(crate) struct EventNotifier {
+    bell: Parker,
     event: OwnedFd,
 }
 
-impl Waker {
-    /// The waker of a worker that is awake.
+impl EventNotifier {
+    /// The notifier of a worker that is awake.
     ///
     /// # Errors
     /// What the operating system said: the process has too many files open.
-    pub(crate) fn new() -> io::Result<Waker> {
+    pub(crate) fn new() -> io::Result<EventNotifier> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Waker { bell: Doorbell::new(), event })
+        Ok(EventNotifier { bell: Parker::new(), event })
     }
 
     /// Wakes the worker if it sleeps, and returns whether it did. Call it after the work is where the worker will look.
     #[inline]
     pub(crate) fn wake(&self) -> bool {
-        let sleeps = self.bell.must_ring();
+        let sleeps = self.bell.should_notify();
         if sleeps {
             self.ring();
         }
@@ -41,8 +41,8 @@ impl Waker {
     }
 
     /// Says that the worker is about to sleep; it must then look for work once more.
-    pub(crate) fn lie_down(&self) {
-        self.bell.lie_down();
+    pub(crate) fn prepare_park(&self) {
+        self.bell.prepare_park();
     }
 
     /// Blocks until somebody rings, but no longer than `longest`, which is less than a second.
@@ -53,14 +53,14 @@ impl Waker {
     }
 
     /// Says that the worker is awake, and forgets rings.
-    pub(crate) fn get_up(&self) {
-        self.bell.get_up();
+    pub(crate) fn unpark(&self) {
+        self.bell.unpark();
         // Empty when nobody rang.
         let _ = rustix::io::read(&self.event, &mut [0; 8]);
     }
 }
 
-impl AsFd for Waker {
+impl AsFd for EventNotifier {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }

@@ -26,7 +26,7 @@ pub(super) const SHARDS: usize = 128;
 pub(super) const RECLAIMED_AFTER: f64 = 1.6;
 
 /// What a row is measured on.
-pub(super) struct Bed {
+pub(super) struct Testbed {
     pub(super) cores: Vec<CoreId>,
     pub(super) pool: Mempool,
     pub(super) devices: Vec<Box<dyn Device>>,
@@ -36,12 +36,12 @@ pub(super) struct Bed {
     pub(super) hasher: FlowHasher,
 }
 
-impl Bed {
+impl Testbed {
     /// `adapt` makes the steering what the chain needs.
     pub(super) fn new(
         spec: &Spec,
         adapt: impl FnOnce(Steering) -> Result<Steering, SteeringError>,
-    ) -> Result<Bed, BenchError> {
+    ) -> Result<Testbed, BenchError> {
         let cores = CoreSet::available()?.cores().to_vec();
         if cores.len() < spec.lanes {
             return Err(BenchError::TooFewCores { lanes: spec.lanes, cores: cores.len() });
@@ -65,7 +65,7 @@ impl Bed {
         let hasher = FlowHasher::new(std::array::from_fn(|i| {
             (spec.load.seed + i as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95).rotate_left(29)
         }));
-        Ok(Bed { cores, pool, devices, opening, warm_up, steering, hasher })
+        Ok(Testbed { cores, pool, devices, opening, warm_up, steering, hasher })
     }
 
     /// Runs a service on it, and takes the figure of a run that was sound.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 /// What services count, summed over shards, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct Metrics {
     counts: BTreeMap<&'static str, u64>,
     rankings: BTreeMap<&'static str, Ranking>,
 }
 
-impl Figures {
+impl Metrics {
     /// Adds to the figure of this name.
     pub fn add(&mut self, name: &'static str, count: u64) {
         *self.counts.entry(name).or_default() += count;
@@ -113,15 +113,15 @@ mod tests {
 
     #[test]
     fn merged_bounds_hold_for_those_whom_a_summary_does_not_name() {
-        let mut figures = Figures::default();
+        let mut metrics = Metrics::default();
         let part = |entries: &[(&str, u64, u64)]| {
             let estimate = |&(name, most, error): &(&str, u64, u64)| {
                 (name.to_owned(), Estimate { most, error })
             };
             entries.iter().map(estimate).collect::<Vec<_>>()
         };
-        figures.ranking("hosts", 2).merge(part(&[("a", 10, 0), ("b", 7, 2)]), 5);
-        let ranking = figures.ranking("hosts", 2);
+        metrics.ranking("hosts", 2).merge(part(&[("a", 10, 0), ("b", 7, 2)]), 5);
+        let ranking = metrics.ranking("hosts", 2);
         ranking.merge(part(&[("b", 4, 0), ("c", 3, 0)]), 0);
         // In the first part, c may have had up to 5 unseen; in the second, a had nothing.
         assert_eq!(ranking.of("c"), Some(Estimate { most: 8, error: 5 }));

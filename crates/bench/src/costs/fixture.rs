@@ -28,7 +28,7 @@ const HANDOFF: usize = 1 << 12;
 
 /// What lanes are measured under.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stand {
+pub(super) struct Fixture {
     pub(super) lanes: u16,
     /// Flows of the mix.
     pub(super) flows: u32,
@@ -57,7 +57,7 @@ impl Running {
     }
 }
 
-impl Stand {
+impl Fixture {
     /// Lanes that send every packet back.
     pub(super) fn bounce(&self) -> Result<Running, BenchError> {
         let steering = Arc::new(dut::steering(BUCKETS, SHARDS)?);

@@ -14,7 +14,7 @@ const MOST_FLOWS: usize = 1 << 20;
 
 /// Counts packets by bucket and by flow.
 #[derive(Clone, Debug)]
-pub struct Census {
+pub struct Breakdown {
     steering: Arc<Steering>,
     packets: u64,
     buckets: Vec<u64>,
@@ -27,11 +27,11 @@ struct FlowCount {
     packets: u64,
 }
 
-impl Census {
+impl Breakdown {
     /// Counts packets as `steering` places them.
-    pub fn new(steering: Arc<Steering>) -> Census {
+    pub fn new(steering: Arc<Steering>) -> Breakdown {
         let buckets = vec![0; steering.buckets()];
-        Census { steering, packets: 0, buckets, flows: HashMap::new() }
+        Breakdown { steering, packets: 0, buckets, flows: HashMap::new() }
     }
 
     /// Counts a packet that `device` received, of `wire_len` bytes, of which these are the first. Fragments

@@ -13,8 +13,8 @@ use rheostat_base::sync::spsc::{self, Consumer, Producer};
 use thiserror::Error;
 
 use super::order::Ticket;
-use crate::crew::LaneWaker;
-use crate::waker::Waker;
+use crate::crew::LaneNotifier;
+use crate::notifier::EventNotifier;
 
 /// Why a task has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -37,17 +37,17 @@ pub(super) struct MemberState {
     /// by lanes (Acquire, before they take the last replies).
     has_ended: AtomicBool,
     /// What the member sleeps on; none if it never sleeps.
-    waker: Option<Waker>,
+    notifier: Option<EventNotifier>,
 }
 
 impl MemberState {
-    /// The state of a member that is at work and sleeps on `waker`.
-    pub(super) fn new(waker: Option<Waker>) -> MemberState {
-        MemberState { has_ended: AtomicBool::new(false), waker }
+    /// The state of a member that is at work and sleeps on `notifier`.
+    pub(super) fn new(notifier: Option<EventNotifier>) -> MemberState {
+        MemberState { has_ended: AtomicBool::new(false), notifier }
     }
 
-    pub(super) fn waker(&self) -> Option<&Waker> {
-        self.waker.as_ref()
+    pub(super) fn notifier(&self) -> Option<&EventNotifier> {
+        self.notifier.as_ref()
     }
 
     /// The member has given its last reply.
@@ -58,7 +58,7 @@ impl MemberState {
 }
 
 /// What wakes a worker for a lane, once the workers are known.
-pub(super) type WakerSlot = std::sync::Arc<OnceLock<LaneWaker>>;
+pub(super) type NotifierSlot = std::sync::Arc<OnceLock<LaneNotifier>>;
 
 /// The lane's end.
 #[derive(Debug)]
@@ -79,14 +79,14 @@ pub(super) struct Front<T, R> {
 pub(super) struct Back<T, R> {
     tasks: Consumer<T>,
     replies: Producer<Outcome<R>>,
-    waker: WakerSlot,
+    notifier: NotifierSlot,
 }
 
 /// Connects a lane and a member by a line for `depth` tasks.
-pub(super) fn line<T, R>(
+pub(super) fn channel<T, R>(
     depth: usize,
     member: Arc<MemberState>,
-    waker: WakerSlot,
+    notifier: NotifierSlot,
 ) -> (Front<T, R>, Back<T, R>) {
     let (tasks_in, tasks_out) = spsc::ring(depth);
     let (replies_in, replies_out) = spsc::ring(depth);
@@ -99,7 +99,7 @@ pub(super) fn line<T, R>(
         is_fresh: false,
         has_ended: false,
     };
-    (front, Back { tasks: tasks_out, replies: replies_in, waker })
+    (front, Back { tasks: tasks_out, replies: replies_in, notifier })
 }
 
 impl<T, R> Front<T, R> {
@@ -110,7 +110,7 @@ impl<T, R> Front<T, R> {
     }
 
     /// Gives a task, whose reply will be that to `ticket`. [`Front::load`] must have said that it may.
-    pub(super) fn give(&mut self, ticket: Ticket, task: T) {
+    pub(super) fn submit(&mut self, ticket: Ticket, task: T) {
         assert!(self.tasks.push(task).is_ok(), "the ring holds as many tasks as may be given");
         self.given.push_back(ticket);
         self.is_fresh = true;
@@ -119,9 +119,9 @@ impl<T, R> Front<T, R> {
     /// Wakes the member if there is something new for it.
     pub(super) fn ring(&mut self) {
         if std::mem::take(&mut self.is_fresh)
-            && let Some(waker) = self.member.waker()
+            && let Some(notifier) = self.member.notifier()
         {
-            waker.wake();
+            notifier.wake();
         }
     }
 
@@ -170,8 +170,8 @@ impl<T, R> Back<T, R> {
     }
 
     pub(super) fn wake_lane(&self) {
-        if let Some(waker) = self.waker.get() {
-            waker.wake();
+        if let Some(notifier) = self.notifier.get() {
+            notifier.wake();
         }
     }
 }

@@ -9,34 +9,34 @@ use crate::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// Tells whether a sleeper must be woken. What it sleeps on is not part of this.
 #[derive(Debug, Default)]
-pub struct Doorbell {
+pub struct Parker {
     asleep: AtomicBool,
 }
 
-impl Doorbell {
+impl Parker {
     /// A bell whose owner is awake.
-    pub fn new() -> Doorbell {
-        Doorbell { asleep: AtomicBool::new(false) }
+    pub fn new() -> Parker {
+        Parker { asleep: AtomicBool::new(false) }
     }
 
     /// Says that the owner is about to sleep. It must look for work once more after this, and not sleep
     /// if there is any.
-    pub fn lie_down(&self) {
+    pub fn prepare_park(&self) {
         self.asleep.store(true, Ordering::Relaxed);
-        // Pairs with the fence in `must_ring`: either the owner's next look sees the work that was
+        // Pairs with the fence in `should_notify`: either the owner's next look sees the work that was
         // brought before that fence, or the bringer's look there sees the store above.
         fence(Ordering::SeqCst);
     }
 
     /// Says that the owner is awake.
-    pub fn get_up(&self) {
+    pub fn unpark(&self) {
         self.asleep.store(false, Ordering::Relaxed);
     }
 
     /// Whether the owner must be woken, after work was brought. True for one of several bringers.
     #[inline]
-    pub fn must_ring(&self) -> bool {
-        // Pairs with the fence in `lie_down`.
+    pub fn should_notify(&self) -> bool {
+        // Pairs with the fence in `prepare_park`.
         fence(Ordering::SeqCst);
         self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed)
     }
@@ -48,14 +48,14 @@ mod tests {
 
     #[test]
     fn a_sleeper_is_woken_once() {
-        let bell = Doorbell::new();
-        assert!(!bell.must_ring());
-        bell.lie_down();
-        assert!(bell.must_ring());
-        assert!(!bell.must_ring());
-        bell.lie_down();
-        bell.get_up();
-        assert!(!bell.must_ring());
+        let bell = Parker::new();
+        assert!(!bell.should_notify());
+        bell.prepare_park();
+        assert!(bell.should_notify());
+        assert!(!bell.should_notify());
+        bell.prepare_park();
+        bell.unpark();
+        assert!(!bell.should_notify());
     }
 }
 
@@ -73,19 +73,19 @@ mod models {
     fn no_work_lies_beside_a_sleeper() {
         loom::model(|| {
             let (mut producer, mut consumer) = spsc::ring(2);
-            let bell = Arc::new(Doorbell::new());
+            let bell = Arc::new(Parker::new());
             let rung = Arc::new(AtomicUsize::new(0));
             let bringer = {
                 let (bell, rung) = (bell.clone(), rung.clone());
                 thread::spawn(move || {
                     producer.push(7_u32).unwrap();
-                    if bell.must_ring() {
+                    if bell.should_notify() {
                         rung.fetch_add(1, Ordering::Relaxed);
                     }
                     producer
                 })
             };
-            bell.lie_down();
+            bell.prepare_park();
             let seen = consumer.pop();
             let _ring_stays = bringer.join().unwrap();
             // The bringer is done, so the bell has rung by now if it ever does.

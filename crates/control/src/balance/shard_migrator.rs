@@ -1,11 +1,11 @@
 //! What a controller moves shards with.
 
 use rheostat_base::{LaneId, Time};
-use rheostat_run::{Move, MoveError, Mover};
+use rheostat_run::{Migrator, Move, MoveError};
 
 /// Moves shards between lanes: those of a run, or those of a simulation, which so meet the same controller.
-/// Nothing blocks: what cannot be done yet is done by a later [`step`](ShardMover::step).
-pub trait ShardMover {
+/// Nothing blocks: what cannot be done yet is done by a later [`step`](ShardMigrator::step).
+pub trait ShardMigrator {
     /// Does what can be done now.
     fn step(&mut self, now: Time);
 
@@ -22,20 +22,20 @@ pub trait ShardMover {
     fn start(&mut self, moves: &[Move], now: Time) -> Result<(), MoveError>;
 }
 
-impl ShardMover for Mover {
+impl ShardMigrator for Migrator {
     fn step(&mut self, now: Time) {
-        Mover::step(self, now);
+        Migrator::step(self, now);
     }
 
     fn is_idle(&self) -> bool {
-        Mover::is_idle(self)
+        Migrator::is_idle(self)
     }
 
     fn owners(&self) -> &[LaneId] {
-        Mover::owners(self)
+        Migrator::owners(self)
     }
 
     fn start(&mut self, moves: &[Move], now: Time) -> Result<(), MoveError> {
-        Mover::start(self, moves, now)
+        Migrator::start(self, moves, now)
     }
 }

@@ -9,7 +9,7 @@ use crate::scenario::Scenario;
 
 /// Everything that a figure can be traced to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Preface {
+pub struct FileHeader {
     /// The command line.
     pub command: String,
     /// The commit that `rheo` was built from.
@@ -38,21 +38,21 @@ pub struct Preface {
     pub simulated: bool,
 }
 
-impl Preface {
+impl FileHeader {
     /// That of real runs of `scenario` which this process makes from now on.
-    pub fn real(scenario: &Scenario, build: &Build, noise: Noise) -> Preface {
-        Preface { noise: Some(noise), ..Preface::of(scenario, build) }
+    pub fn real(scenario: &Scenario, build: &Build, noise: Noise) -> FileHeader {
+        FileHeader { noise: Some(noise), ..FileHeader::of(scenario, build) }
     }
 
     /// That of runs of `scenario` which this process simulates from now on, with costs that say of
     /// themselves where they are from.
-    pub fn simulated(scenario: &Scenario, build: &Build, costs: String) -> Preface {
-        Preface { costs: Some(costs), simulated: true, ..Preface::of(scenario, build) }
+    pub fn simulated(scenario: &Scenario, build: &Build, costs: String) -> FileHeader {
+        FileHeader { costs: Some(costs), simulated: true, ..FileHeader::of(scenario, build) }
     }
 
-    fn of(scenario: &Scenario, build: &Build) -> Preface {
+    fn of(scenario: &Scenario, build: &Build) -> FileHeader {
         let Header { command, commit, profile, machine, started } = Header::new(build);
-        Preface {
+        FileHeader {
             command,
             commit,
             profile,

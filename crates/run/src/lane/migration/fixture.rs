@@ -19,7 +19,7 @@ use crate::lane::classify::Classifier;
 use crate::lane::{Batch, HandoffPacket, Output};
 use crate::lane::{Lane, LaneConfig, TimeSource, Unusual};
 use crate::load::LoadReporting;
-use crate::migrate::{Command, MoverMailbox, mailbox};
+use crate::migrate::{Command, MigratorMailbox, mailbox};
 use crate::runtime::{remains, run_dry};
 use crate::service::Service;
 use crate::shard_set::ShardSet;
@@ -119,10 +119,10 @@ impl TxQueue for Queue {
 }
 
 /// Three lanes; the first has the flow's shard, and all others unless packets are misdirected.
-pub(super) struct Scene {
+pub(super) struct Fixture {
     pub(super) lanes: Vec<Lane>,
     pub(super) queues: Vec<Queue>,
-    orders: Vec<MoverMailbox>,
+    orders: Vec<MigratorMailbox>,
     pub(super) shard: ShardId,
     pub(super) misdirected: ShardId,
     pub(super) pool: Mempool,
@@ -140,26 +140,29 @@ pub(super) fn shard(id: ShardId) -> Box<Shard> {
     })
 }
 
-impl Scene {
-    pub(super) fn new(lies: bool) -> Scene {
-        Scene::with(Queue { lies, ..Queue::default() }, |_| Box::new(Ordered))
+impl Fixture {
+    pub(super) fn new(lies: bool) -> Fixture {
+        Fixture::with(Queue { lies, ..Queue::default() }, |_| Box::new(Ordered))
     }
 
-    /// A scene whose device stamps packets as lanes receive them.
-    pub(super) fn live() -> Scene {
-        Scene::with(Queue { receipts: Some(Arc::default()), ..Queue::default() }, |_| {
+    /// A fixture whose device stamps packets as lanes receive them.
+    pub(super) fn live() -> Fixture {
+        Fixture::with(Queue { receipts: Some(Arc::default()), ..Queue::default() }, |_| {
             Box::new(Ordered)
         })
     }
 
-    /// A scene whose device places the packets by the buckets of another shard, [`Scene::misdirected`], which lane C
+    /// A fixture whose device places the packets by the buckets of another shard, [`Fixture::misdirected`], which lane C
     /// has, and says that its hash covers `kind`.
-    pub(super) fn misdirecting(kind: HashKind) -> Scene {
-        Scene::with(Queue { kind: Some(kind), ..Queue::default() }, |_| Box::new(Ordered))
+    pub(super) fn misdirecting(kind: HashKind) -> Fixture {
+        Fixture::with(Queue { kind: Some(kind), ..Queue::default() }, |_| Box::new(Ordered))
     }
 
-    /// A scene of queues like `queue`, each with packets of its own, and of a service per lane.
-    pub(super) fn with(queue: Queue, mut service: impl FnMut(usize) -> Box<dyn Service>) -> Scene {
+    /// A fixture of queues like `queue`, each with packets of its own, and of a service per lane.
+    pub(super) fn with(
+        queue: Queue,
+        mut service: impl FnMut(usize) -> Box<dyn Service>,
+    ) -> Fixture {
         let pool = MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() };
         let pool = Mempool::new(&pool).unwrap();
         let steering = Steering::new(&HashKey::MICROSOFT, 4, 4, vec![Orientation::Inside]).unwrap();
@@ -213,12 +216,12 @@ impl Scene {
                 reporting: LoadReporting::Shards,
                 stages: false,
             });
-            let (mover, mine) = mailbox(4);
+            let (migrator, mine) = mailbox(4);
             lane.take_orders_from(mine);
             lanes.push(lane);
-            orders.push(mover);
+            orders.push(migrator);
         }
-        Scene { lanes, queues, orders, shard: shard_id, misdirected, pool, arrived: 0 }
+        Fixture { lanes, queues, orders, shard: shard_id, misdirected, pool, arrived: 0 }
     }
 
     /// Packets of the flow arrive at the queue of a lane, the next so many.

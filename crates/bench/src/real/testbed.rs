@@ -18,8 +18,8 @@ use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
 use super::Trial;
+use super::busy_work::Labour;
 use super::intervals::{self, INTERVAL, Intervals, NO_ROOM};
-use super::labour::Labour;
 use super::observer::Observer;
 use crate::disturbance::Disturbance;
 use crate::dut::{self, Bounce};
@@ -48,7 +48,7 @@ pub(super) enum Arriving {
 }
 
 /// What one trial runs on.
-pub(super) struct Bed<'a> {
+pub(super) struct Testbed<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) trial: &'a Trial,
     /// Rounds of work per packet.
@@ -58,7 +58,7 @@ pub(super) struct Bed<'a> {
     pub(super) drawn: Option<DrawnArrivals>,
 }
 
-impl Bed<'_> {
+impl Testbed<'_> {
     /// Runs for `duration` after `warm_up`, and lets what is under way then come to its end.
     pub(super) fn run(&self, warm_up: Duration, duration: Duration) -> Result<Run, BenchError> {
         let steering = Arc::new(self.scenario.steering()?);
@@ -96,7 +96,7 @@ impl Bed<'_> {
         shards: Vec<Box<Shard>>,
         (warm_up, duration): (Duration, Duration),
     ) -> Result<Run, BenchError> {
-        let &Bed { scenario, trial, rounds, .. } = self;
+        let &Testbed { scenario, trial, rounds, .. } = self;
         let clock = Clock::new();
         let lanes = usize::from(trial.lanes);
         let observer = Observer::new(clock.clone(), MOST_PACKETS);
@@ -146,10 +146,10 @@ impl Bed<'_> {
         }
     }
 
-    /// Draws what arrives in a run of this length, for this bed and all that differ from it in the policy alone. `None`
+    /// Draws what arrives in a run of this length, for this testbed and all that differ from it in the policy alone. `None`
     /// where it takes more memory than it should, or arrives as fast as lanes take it.
     pub(super) fn draw(&self, length: Duration) -> Result<Option<DrawnArrivals>, BenchError> {
-        let &Bed { scenario, trial, arriving, .. } = self;
+        let &Testbed { scenario, trial, arriving, .. } = self;
         let Arriving::OpenLoop(rate) = arriving else { return Ok(None) };
         let config = self.config(&Arc::new(scenario.steering()?));
         let source = scenario.source(trial.lanes, rate, trial.seed)?;
@@ -174,7 +174,7 @@ impl Bed<'_> {
         observer: &Observer,
         pool: &Mempool,
     ) -> Result<Box<dyn Device>, BenchError> {
-        let &Bed { scenario, trial, arriving, .. } = self;
+        let &Testbed { scenario, trial, arriving, .. } = self;
         let mut config = self.config(steering);
         let clock: Arc<dyn ClockSource> = Arc::new(clock.clone());
         if let Some(drawn) = &self.drawn {
@@ -221,7 +221,7 @@ impl Bed<'_> {
         (warm_up, duration): (Duration, Duration),
     ) -> (Run, Intervals) {
         let view = runtime.view();
-        let active = || view.mover().owners().iter().collect::<HashSet<_>>().len();
+        let active = || view.migrator().owners().iter().collect::<HashSet<_>>().len();
         let start = Instant::now();
         let started = clock.now();
         observer.measure(started + warm_up, started + warm_up + duration);

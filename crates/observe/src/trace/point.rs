@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A station of a packet's way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Station {
+pub struct TracePoint {
     /// Microseconds since the lane took the packet from its queue.
     pub us: f64,
     /// The lane that saw it there.

@@ -54,7 +54,7 @@ impl Outbox {
 
 /// Someone at home on this machine: health checks, for one. All lanes share a resident, and each calls
 /// it with the packets it received; calls are rare, so that a lock inside does no harm.
-pub trait Resident: Send + Sync {
+pub trait LocalService: Send + Sync {
     /// Takes a packet for an address of this machine that has arrived at `now`; what is put into
     /// `outbox` is sent. `false` when the packet is not for this resident: the next one is asked, and
     /// when nobody takes it, its sender is told so.
@@ -63,7 +63,7 @@ pub trait Resident: Send + Sync {
     /// Does what is due at `now`. One lane at a time calls it, whichever comes first.
     fn tick(&self, now: Time, outbox: &mut Outbox);
 
-    /// When [`Resident::tick`] has something to do next. Asked after each call of the other methods,
+    /// When [`LocalService::tick`] has something to do next. Asked after each call of the other methods,
     /// and from time to time besides.
     fn next_deadline(&self) -> Option<Time>;
 }

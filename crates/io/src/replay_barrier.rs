@@ -19,7 +19,7 @@ use rheostat_base::{QueueId, Time};
 
 /// Tells when everything that was delivered has been processed, and whose packet is next. Shared by the
 /// devices of a run.
-pub struct Settlement {
+pub struct ReplayBarrier {
     /// Packets that devices have put into queues. Counted by a device before it asks.
     delivered: AtomicU64,
     /// Packets that lanes have received, if none of them is still under way.
@@ -44,11 +44,13 @@ struct Turns {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reader(usize);
 
-impl Settlement {
+impl ReplayBarrier {
     /// `received_and_done` tells how many packets lanes have received, when all of these have been sent,
     /// dropped, consumed, or are held, and `None` while one has not. It may err on the side of `None`.
-    pub fn new(received_and_done: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Settlement {
-        Settlement {
+    pub fn new(
+        received_and_done: impl Fn() -> Option<u64> + Send + Sync + 'static,
+    ) -> ReplayBarrier {
+        ReplayBarrier {
             delivered: AtomicU64::new(0),
             received_and_done: Box::new(received_and_done),
             turns: Mutex::default(),
@@ -63,7 +65,7 @@ impl Settlement {
         let _ = self.announce.set(Box::new(announce));
     }
 
-    /// Whether [`Settlement::announce`] reaches the lanes.
+    /// Whether [`ReplayBarrier::announce`] reaches the lanes.
     pub(crate) fn is_announced(&self) -> bool {
         self.announce.get().is_some()
     }
@@ -97,7 +99,7 @@ impl Settlement {
             .enumerate()
             .any(|(index, next)| next.is_some_and(|other| (other, index) < (time, reader.0)));
         let takes_over = turns.last.is_some_and(|last| last != reader);
-        if earlier || (takes_over && !self.is_settled()) {
+        if earlier || (takes_over && !self.is_passed()) {
             return false;
         }
         turns.last = Some(reader);
@@ -121,14 +123,14 @@ impl Settlement {
     }
 
     /// Whether everything delivered has been processed.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_passed(&self) -> bool {
         (self.received_and_done)() == Some(self.delivered.load(Ordering::Relaxed))
     }
 }
 
-impl fmt::Debug for Settlement {
+impl fmt::Debug for ReplayBarrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settlement").field("delivered", &self.delivered).finish_non_exhaustive()
+        f.debug_struct("ReplayBarrier").field("delivered", &self.delivered).finish_non_exhaustive()
     }
 }
 
@@ -140,39 +142,39 @@ mod tests {
 
     #[test]
     fn the_earliest_packet_of_all_is_next() {
-        let settlement = Settlement::new(|| Some(0));
-        let [lan, wan] = [1, 2].map(|first| settlement.join(Some(MS(first))));
-        assert!(!settlement.is_turn(wan, MS(2)));
-        assert!(settlement.is_turn(lan, MS(1)));
-        assert!(!settlement.is_turn(lan, MS(3)));
-        assert!(settlement.is_turn(wan, MS(2)));
+        let barrier = ReplayBarrier::new(|| Some(0));
+        let [lan, wan] = [1, 2].map(|first| barrier.join(Some(MS(first))));
+        assert!(!barrier.is_turn(wan, MS(2)));
+        assert!(barrier.is_turn(lan, MS(1)));
+        assert!(!barrier.is_turn(lan, MS(3)));
+        assert!(barrier.is_turn(wan, MS(2)));
         // Of equal stamps, whoever joined first.
-        assert!(!settlement.is_turn(wan, MS(3)));
-        assert!(settlement.is_turn(lan, MS(3)));
-        settlement.rest(lan);
-        assert!(settlement.is_turn(wan, MS(9)));
+        assert!(!barrier.is_turn(wan, MS(3)));
+        assert!(barrier.is_turn(lan, MS(3)));
+        barrier.rest(lan);
+        assert!(barrier.is_turn(wan, MS(9)));
     }
 
     #[test]
     fn a_device_takes_over_once_all_before_is_done_with() {
         let done = std::sync::Arc::new(AtomicU64::new(0));
         let seen = done.clone();
-        let settlement = Settlement::new(move || Some(seen.load(Ordering::Relaxed)));
-        let [lan, wan] = [Some(MS(1)), None].map(|first| settlement.join(first));
-        assert!(settlement.is_turn(lan, MS(1)));
-        settlement.deliver(1);
-        assert!(settlement.is_turn(lan, MS(2)), "what one device reads need not wait");
-        settlement.deliver(1);
-        settlement.rest(lan);
-        assert!(!settlement.is_turn(wan, MS(5)));
+        let barrier = ReplayBarrier::new(move || Some(seen.load(Ordering::Relaxed)));
+        let [lan, wan] = [Some(MS(1)), None].map(|first| barrier.join(first));
+        assert!(barrier.is_turn(lan, MS(1)));
+        barrier.deliver(1);
+        assert!(barrier.is_turn(lan, MS(2)), "what one device reads need not wait");
+        barrier.deliver(1);
+        barrier.rest(lan);
+        assert!(!barrier.is_turn(wan, MS(5)));
         done.store(2, Ordering::Relaxed);
-        assert!(settlement.is_turn(wan, MS(5)));
+        assert!(barrier.is_turn(wan, MS(5)));
     }
 
     #[test]
     fn alone_a_device_waits_for_nobody() {
-        let settlement = Settlement::new(|| None);
-        let only = settlement.join(None);
-        assert!(settlement.is_turn(only, MS(5)) && settlement.is_turn(only, MS(1)));
+        let barrier = ReplayBarrier::new(|| None);
+        let only = barrier.join(None);
+        assert!(barrier.is_turn(only, MS(5)) && barrier.is_turn(only, MS(1)));
     }
 }

@@ -1,34 +1,34 @@
-//! The reader's end of a tap.
+//! The reader's end of a mirror.
 
 use rheostat_base::sync::Arc;
 use rheostat_base::sync::atomic::Ordering;
 use rheostat_base::sync::spsc::Consumer;
 
-use super::{Following, Look, Taps};
+use super::{Following, Look, Mirrors};
 use crate::layer::capture::{Copied, Wanted};
 use crate::layer::trace::Event;
 
 /// Copies of packets, until it is dropped.
 pub struct Capture {
-    taps: Arc<Taps>,
+    mirrors: Arc<Mirrors>,
     look: Arc<Look<Wanted>>,
     rings: Vec<Consumer<Copied>>,
 }
 
 /// Notes about packets that are followed, until it is dropped.
 pub struct Trace {
-    taps: Arc<Taps>,
+    mirrors: Arc<Mirrors>,
     look: Arc<Look<Following>>,
     rings: Vec<Consumer<Event>>,
 }
 
 impl Capture {
     pub(super) fn new(
-        taps: Arc<Taps>,
+        mirrors: Arc<Mirrors>,
         look: Arc<Look<Wanted>>,
         rings: Vec<Consumer<Copied>>,
     ) -> Capture {
-        Capture { taps, look, rings }
+        Capture { mirrors, look, rings }
     }
 
     /// Takes up to `limit` copies of every lane, lane by lane, and returns how many.
@@ -44,11 +44,11 @@ impl Capture {
 
 impl Trace {
     pub(super) fn new(
-        taps: Arc<Taps>,
+        mirrors: Arc<Mirrors>,
         look: Arc<Look<Following>>,
         rings: Vec<Consumer<Event>>,
     ) -> Trace {
-        Trace { taps, look, rings }
+        Trace { mirrors, look, rings }
     }
 
     /// Takes all notes there are, lane by lane, and returns how many.
@@ -64,19 +64,19 @@ impl Trace {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        let mut shared = self.taps.lock();
+        let mut shared = self.mirrors.lock();
         self.look.closed.store(true, Ordering::Relaxed);
         shared.captures -= 1;
-        self.taps.announce();
+        self.mirrors.announce();
     }
 }
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        let mut shared = self.taps.lock();
+        let mut shared = self.mirrors.lock();
         self.look.closed.store(true, Ordering::Relaxed);
         shared.tracing = false;
-        self.taps.announce();
+        self.mirrors.announce();
     }
 }
 

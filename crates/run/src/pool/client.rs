@@ -2,9 +2,9 @@
 
 use rheostat_base::ShardId;
 
-use super::line::{Front, Lost, WakerSlot};
+use super::channel::{Front, Lost, NotifierSlot};
 use super::order::Order;
-use crate::crew::LaneWaker;
+use crate::crew::LaneNotifier;
 use crate::lane::HandoffPacket;
 
 /// A packet that a pool has worked for.
@@ -20,67 +20,67 @@ pub struct Reply<R> {
 /// waits here for the reply to its task, and replies come out in the order in which the packets of their
 /// shard went in, whichever member was faster.
 ///
-/// A service owns the desks of its lane and shows them to it by [`crate::Service::desk`].
+/// A service owns the clients of its lane and shows them to it by [`crate::Service::pool_client`].
 #[derive(Debug)]
-pub struct Desk<T, R> {
+pub struct PoolClient<T, R> {
     /// One per member.
-    lines: Vec<Front<T, R>>,
+    channels: Vec<Front<T, R>>,
     order: Order<HandoffPacket, Result<R, Lost>>,
-    waker: WakerSlot,
+    notifier: NotifierSlot,
     /// Which member is looked at first, so that none is always last.
     start: usize,
 }
 
-/// What a lane asks of a desk, whatever its tasks are.
-pub trait AnyDesk {
+/// What a lane asks of a client, whatever its tasks are.
+pub trait AnyPoolClient {
     /// Takes the replies that have come, and returns how many packets may go on now.
     fn collect(&mut self) -> usize;
 
     /// Wakes the members that were given tasks since this was called last.
     fn ring(&mut self);
 
-    /// Packets at the desk.
+    /// Packets at the client.
     fn len(&self) -> usize;
 
-    /// Packets of a shard at the desk. As long as there are any, the shard stays where it is.
+    /// Packets of a shard at the client. As long as there are any, the shard stays where it is.
     fn outstanding(&self, shard: ShardId) -> usize;
 
-    /// Whether [`AnyDesk::collect`] would find something.
+    /// Whether [`AnyPoolClient::collect`] would find something.
     fn has_replies(&self) -> bool;
 
     /// Lets members wake a worker for the lane.
-    fn wake_by(&mut self, waker: LaneWaker);
+    fn wake_by(&mut self, notifier: LaneNotifier);
 
-    /// Whether no packet is at the desk.
+    /// Whether no packet is at the client.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-impl<T, R> Desk<T, R> {
-    /// A desk with a line for `depth` tasks to each member, for a run with `shards` shards.
+impl<T, R> PoolClient<T, R> {
+    /// A client with a channel for `depth` tasks to each member, for a run with `shards` shards.
     pub(super) fn new(
-        lines: Vec<Front<T, R>>,
+        channels: Vec<Front<T, R>>,
         depth: usize,
         shards: usize,
-        waker: WakerSlot,
-    ) -> Desk<T, R> {
-        let order = Order::new(shards, lines.len() * depth);
-        Desk { lines, order, waker, start: 0 }
+        notifier: NotifierSlot,
+    ) -> PoolClient<T, R> {
+        let order = Order::new(shards, channels.len() * depth);
+        PoolClient { channels, order, notifier, start: 0 }
     }
 
     /// Gives a packet's task to the member with the fewest of this lane's. Gives the packet back when all
     /// have as many as they may: it is the caller's to drop, or to refuse.
     #[must_use = "a packet that is given back is still somebody's"]
-    pub fn give(&mut self, placed: HandoffPacket, task: T) -> Option<HandoffPacket> {
-        let count = self.lines.len();
+    pub fn submit(&mut self, placed: HandoffPacket, task: T) -> Option<HandoffPacket> {
+        let count = self.channels.len();
         self.start = (self.start + 1) % count;
         let members = (self.start..count).chain(0..self.start);
-        let loads = members.filter_map(|member| Some((self.lines[member].load()?, member)));
+        let loads = members.filter_map(|member| Some((self.channels[member].load()?, member)));
         // The first of equals.
         let Some((_, member)) = loads.min_by_key(|(load, _)| *load) else { return Some(placed) };
         match self.order.enter(placed.info.shard, placed) {
-            Ok(ticket) => self.lines[member].give(ticket, task),
+            Ok(ticket) => self.channels[member].submit(ticket, task),
             Err(placed) => return Some(placed),
         }
         None
@@ -89,7 +89,7 @@ impl<T, R> Desk<T, R> {
     /// Lets a packet that needs no work wait for its turn behind those of its shard that do; `outcome` is
     /// its reply. Gives it back when there is no room.
     #[must_use = "a packet that is given back is still somebody's"]
-    pub fn pass(&mut self, placed: HandoffPacket, outcome: R) -> Option<HandoffPacket> {
+    pub fn complete(&mut self, placed: HandoffPacket, outcome: R) -> Option<HandoffPacket> {
         match self.order.enter(placed.info.shard, placed) {
             Ok(ticket) => self.order.answer(ticket, Ok(outcome)),
             Err(placed) => return Some(placed),
@@ -103,17 +103,17 @@ impl<T, R> Desk<T, R> {
     }
 }
 
-impl<T, R> AnyDesk for Desk<T, R> {
+impl<T, R> AnyPoolClient for PoolClient<T, R> {
     fn collect(&mut self) -> usize {
-        let Desk { lines, order, .. } = self;
-        for line in lines {
-            line.collect(|ticket, outcome| order.answer(ticket, outcome));
+        let PoolClient { channels, order, .. } = self;
+        for channel in channels {
+            channel.collect(|ticket, outcome| order.answer(ticket, outcome));
         }
         order.ready()
     }
 
     fn ring(&mut self) {
-        self.lines.iter_mut().for_each(Front::ring);
+        self.channels.iter_mut().for_each(Front::ring);
     }
 
     fn len(&self) -> usize {
@@ -125,12 +125,12 @@ impl<T, R> AnyDesk for Desk<T, R> {
     }
 
     fn has_replies(&self) -> bool {
-        self.order.ready() > 0 || self.lines.iter().any(Front::has_replies)
+        self.order.ready() > 0 || self.channels.iter().any(Front::has_replies)
     }
 
-    fn wake_by(&mut self, waker: LaneWaker) {
+    fn wake_by(&mut self, notifier: LaneNotifier) {
         // Before any task is given, so members see it: the rings of tasks order the two.
-        let is_first = self.waker.set(waker).is_ok();
-        debug_assert!(is_first, "a lane is given its waker once");
+        let is_first = self.notifier.set(notifier).is_ok();
+        debug_assert!(is_first, "a lane is given its notifier once");
     }
 }

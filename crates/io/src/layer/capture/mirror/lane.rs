@@ -1,4 +1,4 @@
-//! The lane's end of a tap.
+//! The lane's end of a mirror.
 
 use rheostat_base::sync::Arc;
 use rheostat_base::sync::atomic::Ordering;
@@ -7,16 +7,16 @@ use rheostat_base::{DeviceId, DropReason, LaneId};
 use rheostat_packet::{HashKind, Mbuf};
 use rheostat_steer::Steering;
 
-use super::{End, Epoch, Following, Look, Taps};
+use super::{End, Epoch, Following, Look, Mirrors};
 use crate::layer::capture::{Copied, Point, Wanted};
 use crate::layer::trace::{Event, MOST, Step};
 
-/// The tap of one lane. The default is one that nobody can look through.
+/// The mirror of one lane. The default is one that nobody can look through.
 #[derive(Default)]
-pub struct LaneTap {
-    taps: Option<Arc<Taps>>,
+pub struct LaneMirror {
+    mirrors: Option<Arc<Mirrors>>,
     lane: LaneId,
-    /// The generation of the taps that this lane has taken up.
+    /// The generation of the mirrors that this lane has taken up.
     seen: u64,
     armed: bool,
     captures: Vec<(Producer<Copied>, Arc<Look<Wanted>>)>,
@@ -27,17 +27,17 @@ pub struct LaneTap {
     marks: Vec<u8>,
 }
 
-impl LaneTap {
-    pub(super) fn new(taps: Arc<Taps>, lane: LaneId) -> LaneTap {
-        LaneTap { taps: Some(taps), lane, ..LaneTap::default() }
+impl LaneMirror {
+    pub(super) fn new(mirrors: Arc<Mirrors>, lane: LaneId) -> LaneMirror {
+        LaneMirror { mirrors: Some(mirrors), lane, ..LaneMirror::default() }
     }
 
     /// Takes note of who has begun to look and who has gone. Once per poll.
     #[inline]
     pub fn refresh(&mut self) {
-        if let Some(taps) = &self.taps
+        if let Some(mirrors) = &self.mirrors
             // Relaxed: the number is a hint that the lock is worth taking; see `renew`.
-            && taps.generation.load(Ordering::Relaxed) != self.seen
+            && mirrors.generation.load(Ordering::Relaxed) != self.seen
         {
             self.renew();
         }
@@ -51,11 +51,11 @@ impl LaneTap {
 
     #[cold]
     fn renew(&mut self) {
-        let Some(taps) = &self.taps else { return };
-        let mut shared = taps.lock();
+        let Some(mirrors) = &self.mirrors else { return };
+        let mut shared = mirrors.lock();
         // Under the lock, so that the number belongs to what is found: rings that are left later are
         // announced by another.
-        self.seen = taps.generation.load(Ordering::Relaxed);
+        self.seen = mirrors.generation.load(Ordering::Relaxed);
         let fresh = std::mem::take(&mut shared.waiting[self.lane.index()]);
         drop(shared);
         self.captures.retain(|(_, look)| !look.is_closed());
@@ -185,8 +185,8 @@ impl LaneTap {
         // Another lane may have marked the packet before this one has heard of the trace. It has heard
         // of it now: what came with the packet is at least as new as the mark.
         self.refresh();
-        let (Some((ring, look)), Some(taps)) = (&mut self.trace, &self.taps) else { return };
-        let event = Event { packet: mark, at: taps.clock.now(), lane: self.lane, step };
+        let (Some((ring, look)), Some(mirrors)) = (&mut self.trace, &self.mirrors) else { return };
+        let event = Event { packet: mark, at: mirrors.clock.now(), lane: self.lane, step };
         look.push(ring, event);
     }
 
@@ -212,23 +212,25 @@ impl LaneTap {
     /// When a packet leaves: now, or, where packets carry the time, its own.
     fn departure(&self, packet: &Mbuf) -> u64 {
         let stamp = packet.timestamp().as_nanos();
-        match &self.taps {
-            Some(taps) if taps.epoch != Epoch::Unix => self.unix(taps.clock.now().as_nanos()),
+        match &self.mirrors {
+            Some(mirrors) if mirrors.epoch != Epoch::Unix => {
+                self.unix(mirrors.clock.now().as_nanos())
+            }
             _ => stamp,
         }
     }
 
     /// Nanoseconds since 1970.
     fn unix(&self, nanos: u64) -> u64 {
-        match self.taps.as_ref().map(|taps| taps.epoch) {
+        match self.mirrors.as_ref().map(|mirrors| mirrors.epoch) {
             Some(Epoch::Clock(start)) => start.saturating_add(nanos),
             _ => nanos,
         }
     }
 }
 
-impl std::fmt::Debug for LaneTap {
+impl std::fmt::Debug for LaneMirror {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LaneTap").field("lane", &self.lane).field("armed", &self.armed).finish()
+        f.debug_struct("LaneMirror").field("lane", &self.lane).field("armed", &self.armed).finish()
     }
 }

@@ -9,7 +9,7 @@ use rheostat_steer::{HashKey, Orientation, Steering};
 const BUFFERS: u32 = 1_024;
 
 struct Rig {
-    taps: Arc<Taps>,
+    mirrors: Arc<Mirrors>,
     clock: VirtualClock,
     steering: Steering,
     pool: PoolCache,
@@ -19,7 +19,7 @@ fn rig(lanes: usize) -> Rig {
     let clock = VirtualClock::new();
     let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() });
     Rig {
-        taps: Taps::new(lanes, StdArc::new(clock.clone()), Epoch::Clock(1_000)),
+        mirrors: Mirrors::new(lanes, StdArc::new(clock.clone()), Epoch::Clock(1_000)),
         clock,
         steering: Steering::new(&HashKey::MICROSOFT, 128, 128, vec![Orientation::Inside]).unwrap(),
         pool: PoolCache::new(pool.unwrap()),
@@ -35,11 +35,11 @@ impl Rig {
         packet
     }
 
-    fn receive(&mut self, tap: &mut LaneTap, len: usize) -> Mbuf {
-        tap.refresh();
+    fn receive(&mut self, mirror: &mut LaneMirror, len: usize) -> Mbuf {
+        mirror.refresh();
         let mut burst = [self.packet(len)];
-        if tap.is_armed() {
-            tap.received(DeviceId(0), &mut burst, &self.steering);
+        if mirror.is_armed() {
+            mirror.received(DeviceId(0), &mut burst, &self.steering);
         }
         let [packet] = burst;
         packet
@@ -55,13 +55,13 @@ fn copies(capture: &mut Capture) -> Vec<Copied> {
 #[test]
 fn a_tap_shows_packets_while_someone_looks_and_only_then() {
     let mut rig = rig(1);
-    let mut tap = Taps::of_lane(&rig.taps, LaneId(0));
-    rig.receive(&mut tap, 60);
-    assert!(!tap.is_armed());
+    let mut mirror = Mirrors::of_lane(&rig.mirrors, LaneId(0));
+    rig.receive(&mut mirror, 60);
+    assert!(!mirror.is_armed());
     let mut capture =
-        Taps::capture(&rig.taps, Wanted { snaplen: 10, ..Wanted::default() }).unwrap();
-    rig.receive(&mut tap, 61);
-    assert!(tap.is_armed());
+        Mirrors::capture(&rig.mirrors, Wanted { snaplen: 10, ..Wanted::default() }).unwrap();
+    rig.receive(&mut mirror, 61);
+    assert!(mirror.is_armed());
     let seen = copies(&mut capture);
     assert_eq!(seen.len(), 1);
     let copy = &seen[0];
@@ -69,22 +69,22 @@ fn a_tap_shows_packets_while_someone_looks_and_only_then() {
     assert_eq!((copy.wire_len, &copy.bytes[..]), (61, &[61_u8; 10][..]));
     assert_eq!(copy.nanos, 1_061, "its stamp, from 1970 on");
     drop(capture);
-    rig.receive(&mut tap, 62);
-    assert!(!tap.is_armed());
+    rig.receive(&mut mirror, 62);
+    assert!(!mirror.is_armed());
 }
 
 #[test]
 fn of_the_packets_offered_those_that_the_device_took_are_shown_as_sent() {
     let mut rig = rig(1);
-    let mut tap = Taps::of_lane(&rig.taps, LaneId(0));
+    let mut mirror = Mirrors::of_lane(&rig.mirrors, LaneId(0));
     let wanted = Wanted { dropped: true, ..Wanted::default() };
-    let mut capture = Taps::capture(&rig.taps, wanted).unwrap();
-    tap.refresh();
+    let mut capture = Mirrors::capture(&rig.mirrors, wanted).unwrap();
+    mirror.refresh();
     rig.clock.advance_to(Time::from_nanos(500));
     let burst = [rig.packet(60), rig.packet(61), rig.packet(62)];
-    tap.offer(DeviceId(1), &burst);
-    tap.took(DeviceId(1), 2);
-    tap.dropped(DeviceId(1), &burst[2], DropReason::TransmitFull);
+    mirror.offer(DeviceId(1), &burst);
+    mirror.took(DeviceId(1), 2);
+    mirror.dropped(DeviceId(1), &burst[2], DropReason::TransmitFull);
     let seen = copies(&mut capture);
     let points: Vec<_> = seen.iter().map(|copy| (copy.point, copy.wire_len)).collect();
     let refused = Point::Dropped(DropReason::TransmitFull);
@@ -96,24 +96,25 @@ fn of_the_packets_offered_those_that_the_device_took_are_shown_as_sent() {
 #[test]
 fn only_what_is_wanted_is_copied() {
     let mut rig = rig(1);
-    let mut tap = Taps::of_lane(&rig.taps, LaneId(0));
+    let mut mirror = Mirrors::of_lane(&rig.mirrors, LaneId(0));
     let none = Wanted { before: false, after: false, ..Wanted::default() };
-    let mut denied = Taps::capture(
-        &rig.taps,
+    let mut denied = Mirrors::capture(
+        &rig.mirrors,
         Wanted { dropped: true, reason: Some(DropReason::Denied), ..none.clone() },
     )
     .unwrap();
     let mut other =
-        Taps::capture(&rig.taps, Wanted { device: Some(DeviceId(3)), ..Wanted::default() })
+        Mirrors::capture(&rig.mirrors, Wanted { device: Some(DeviceId(3)), ..Wanted::default() })
             .unwrap();
     let mut out =
-        Taps::capture(&rig.taps, Wanted { inbound: Some(false), ..Wanted::default() }).unwrap();
+        Mirrors::capture(&rig.mirrors, Wanted { inbound: Some(false), ..Wanted::default() })
+            .unwrap();
     let filter = Some("arp".parse().unwrap());
-    let mut arp = Taps::capture(&rig.taps, Wanted { filter, ..Wanted::default() }).unwrap();
-    assert_eq!(Taps::capture(&rig.taps, none).unwrap_err(), TapBusy::Captures);
-    let packet = rig.receive(&mut tap, 60);
-    tap.dropped(DeviceId(0), &packet, DropReason::NotIp);
-    tap.dropped(DeviceId(0), &packet, DropReason::Denied);
+    let mut arp = Mirrors::capture(&rig.mirrors, Wanted { filter, ..Wanted::default() }).unwrap();
+    assert_eq!(Mirrors::capture(&rig.mirrors, none).unwrap_err(), TapBusy::Captures);
+    let packet = rig.receive(&mut mirror, 60);
+    mirror.dropped(DeviceId(0), &packet, DropReason::NotIp);
+    mirror.dropped(DeviceId(0), &packet, DropReason::Denied);
     let points: Vec<_> = copies(&mut denied).iter().map(|copy| copy.point).collect();
     assert_eq!(points, [Point::Dropped(DropReason::Denied)]);
     for capture in [&mut other, &mut out, &mut arp] {
@@ -121,7 +122,7 @@ fn only_what_is_wanted_is_copied() {
     }
     drop(other);
     assert!(
-        Taps::capture(&rig.taps, Wanted::default()).is_ok(),
+        Mirrors::capture(&rig.mirrors, Wanted::default()).is_ok(),
         "the place of one that ended is free"
     );
 }
@@ -129,14 +130,14 @@ fn only_what_is_wanted_is_copied() {
 #[test]
 fn what_a_slow_reader_leaves_no_room_for_is_counted() {
     let mut rig = rig(1);
-    let mut tap = Taps::of_lane(&rig.taps, LaneId(0));
-    let mut capture = Taps::capture(&rig.taps, Wanted::default()).unwrap();
+    let mut mirror = Mirrors::of_lane(&rig.mirrors, LaneId(0));
+    let mut capture = Mirrors::capture(&rig.mirrors, Wanted::default()).unwrap();
     for _ in 0..COPIES + 7 {
-        let packet = rig.receive(&mut tap, 60);
+        let packet = rig.receive(&mut mirror, 60);
         rig.pool.free(packet);
     }
     assert_eq!((copies(&mut capture).len(), capture.lost()), (COPIES, 7));
-    rig.receive(&mut tap, 60);
+    rig.receive(&mut mirror, 60);
     assert_eq!((copies(&mut capture).len(), capture.lost()), (1, 7));
 }
 
@@ -144,10 +145,10 @@ fn what_a_slow_reader_leaves_no_room_for_is_counted() {
 fn a_packet_is_followed_from_lane_to_lane() {
     let mut rig = rig(2);
     let (mut one, mut other) =
-        (Taps::of_lane(&rig.taps, LaneId(0)), Taps::of_lane(&rig.taps, LaneId(1)));
+        (Mirrors::of_lane(&rig.mirrors, LaneId(0)), Mirrors::of_lane(&rig.mirrors, LaneId(1)));
     other.refresh();
-    let mut trace = Taps::trace(&rig.taps, None, 2).unwrap();
-    assert_eq!(Taps::trace(&rig.taps, None, 2).unwrap_err(), TapBusy::Trace);
+    let mut trace = Mirrors::trace(&rig.mirrors, None, 2).unwrap();
+    assert_eq!(Mirrors::trace(&rig.mirrors, None, 2).unwrap_err(), TapBusy::Trace);
     let packet = rig.receive(&mut one, 60);
     assert_eq!(packet.mark(), 1);
     // The other lane has not polled since the trace began.
@@ -164,7 +165,7 @@ fn a_packet_is_followed_from_lane_to_lane() {
     let marks: Vec<_> = (0..3).map(|_| rig.receive(&mut one, 60).mark()).collect();
     assert_eq!(marks, [2, 0, 0]);
     drop(trace);
-    let trace = Taps::trace(&rig.taps, Some("not tcp".parse().unwrap()), 255).unwrap();
+    let trace = Mirrors::trace(&rig.mirrors, Some("not tcp".parse().unwrap()), 255).unwrap();
     let marks: Vec<_> = (0..256).map(|_| rig.receive(&mut one, 60).mark()).collect();
     assert_eq!((marks[0], marks[252], marks[253], marks[255]), (3, 255, 1, 0));
     drop(trace);

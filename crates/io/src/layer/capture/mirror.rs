@@ -1,4 +1,4 @@
-//! A tap in every lane, through which packets are copied and followed while someone looks.
+//! A mirror in every lane, through which packets are copied and followed while someone looks.
 //!
 //! While nobody does, it costs a lane one load of a shared word per poll and one test of a flag of its own
 //! per burst. Who begins to look leaves a ring for every lane behind the lock and counts the word up; each
@@ -10,7 +10,7 @@ mod reader;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use lane::LaneTap;
+pub use lane::LaneMirror;
 pub use reader::{Capture, Trace};
 
 // For the trait object; everything that is shared with lanes comes from the facade.
@@ -43,7 +43,7 @@ pub enum Epoch {
 }
 
 /// Where those who want to look meet the lanes of a run.
-pub struct Taps {
+pub struct Mirrors {
     clock: StdArc<dyn ClockSource>,
     epoch: Epoch,
     /// How often `shared` was changed. Changed under its lock only.
@@ -96,11 +96,11 @@ pub enum TapBusy {
     Trace,
 }
 
-impl Taps {
-    /// Taps for a run of so many lanes.
-    pub fn new(lanes: usize, clock: StdArc<dyn ClockSource>, epoch: Epoch) -> Arc<Taps> {
+impl Mirrors {
+    /// Mirrors for a run of so many lanes.
+    pub fn new(lanes: usize, clock: StdArc<dyn ClockSource>, epoch: Epoch) -> Arc<Mirrors> {
         let waiting = (0..lanes).map(|_| Vec::new()).collect();
-        Arc::new(Taps {
+        Arc::new(Mirrors {
             clock,
             epoch,
             generation: AtomicU64::new(0),
@@ -108,25 +108,26 @@ impl Taps {
         })
     }
 
-    /// The tap of one lane.
-    pub fn of_lane(taps: &Arc<Taps>, lane: LaneId) -> LaneTap {
-        LaneTap::new(taps.clone(), lane)
+    /// The mirror of one lane.
+    pub fn of_lane(mirrors: &Arc<Mirrors>, lane: LaneId) -> LaneMirror {
+        LaneMirror::new(mirrors.clone(), lane)
     }
 
     /// Begins to copy packets.
     ///
     /// # Errors
     /// [`TapBusy::Captures`] when too many do so.
-    pub fn capture(taps: &Arc<Taps>, wanted: Wanted) -> Result<Capture, TapBusy> {
-        let mut shared = taps.lock();
+    pub fn capture(mirrors: &Arc<Mirrors>, wanted: Wanted) -> Result<Capture, TapBusy> {
+        let mut shared = mirrors.lock();
         if shared.captures == CAPTURES {
             return Err(TapBusy::Captures);
         }
         shared.captures += 1;
         let look = Arc::new(Look::new(wanted));
-        let consumers = taps.distribute(&mut shared, COPIES, |end| End::Capture(end, look.clone()));
+        let consumers =
+            mirrors.distribute(&mut shared, COPIES, |end| End::Capture(end, look.clone()));
         drop(shared);
-        Ok(Capture::new(taps.clone(), look, consumers))
+        Ok(Capture::new(mirrors.clone(), look, consumers))
     }
 
     /// Begins to follow up to `count` packets that `filter` matches, or any.
@@ -134,11 +135,11 @@ impl Taps {
     /// # Errors
     /// [`TapBusy::Trace`] when someone does so.
     pub fn trace(
-        taps: &Arc<Taps>,
+        mirrors: &Arc<Mirrors>,
         filter: Option<Expression>,
         count: u8,
     ) -> Result<Trace, TapBusy> {
-        let mut shared = taps.lock();
+        let mut shared = mirrors.lock();
         if shared.tracing {
             return Err(TapBusy::Trace);
         }
@@ -149,9 +150,9 @@ impl Taps {
         let marked = AtomicU32::new(0);
         let following = Following { filter, count: count.into(), first_mark, marked };
         let look = Arc::new(Look::new(following));
-        let consumers = taps.distribute(&mut shared, NOTES, |end| End::Trace(end, look.clone()));
+        let consumers = mirrors.distribute(&mut shared, NOTES, |end| End::Trace(end, look.clone()));
         drop(shared);
-        Ok(Trace::new(taps.clone(), look, consumers))
+        Ok(Trace::new(mirrors.clone(), look, consumers))
     }
 
     /// Leaves a ring for every lane and keeps the other ends.
@@ -201,9 +202,9 @@ impl<W> Look<W> {
     }
 }
 
-impl std::fmt::Debug for Taps {
+impl std::fmt::Debug for Mirrors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Taps").field("epoch", &self.epoch).finish_non_exhaustive()
+        f.debug_struct("Mirrors").field("epoch", &self.epoch).finish_non_exhaustive()
     }
 }
 
@@ -215,8 +216,8 @@ mod models {
     use rheostat_base::{VirtualClock, sync::spsc};
     use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 
-    fn taps() -> Arc<Taps> {
-        Taps::new(2, StdArc::new(VirtualClock::new()), Epoch::Unix)
+    fn mirrors() -> Arc<Mirrors> {
+        Mirrors::new(2, StdArc::new(VirtualClock::new()), Epoch::Unix)
     }
 
     /// A packet that one lane has marked and handed over is noted by the other lane, too, whatever that
@@ -224,9 +225,9 @@ mod models {
     #[test]
     fn a_mark_is_known_wherever_the_packet_goes() {
         loom::model(|| {
-            let taps = taps();
+            let mirrors = mirrors();
             let (mut one, mut other) =
-                (Taps::of_lane(&taps, LaneId(0)), Taps::of_lane(&taps, LaneId(1)));
+                (Mirrors::of_lane(&mirrors, LaneId(0)), Mirrors::of_lane(&mirrors, LaneId(1)));
             let (mut out, mut over) = spsc::ring(1);
             let receiving = thread::spawn(move || {
                 one.refresh();
@@ -245,7 +246,7 @@ mod models {
                     assert!(other.is_armed(), "the note was lost");
                 }
             });
-            let trace = Taps::trace(&taps, None, 1).unwrap();
+            let trace = Mirrors::trace(&mirrors, None, 1).unwrap();
             receiving.join().unwrap();
             owning.join().unwrap();
             drop(trace);

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use rheostat_base::{Clock, ClockSource, Time};
-use rheostat_run::{AnyDesk, Batch, Figures, Output, Service, ShardSet};
+use rheostat_run::{AnyPoolClient, Batch, Metrics, Output, Service, ShardSet};
 
 /// Does so many rounds of arithmetic for every packet before another service gets it (RSS++ 5.4: "generates
 /// W pseudo-random numbers for each packet received").
@@ -71,8 +71,8 @@ impl Service for Labour {
         self.service.process(batch, shards, out);
     }
 
-    fn desk(&mut self) -> Option<&mut dyn AnyDesk> {
-        self.service.desk()
+    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
+        self.service.pool_client()
     }
 
     fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
@@ -91,8 +91,8 @@ impl Service for Labour {
         self.service.next_deadline()
     }
 
-    fn figures(&self, shards: &ShardSet, figures: &mut Figures) {
-        self.service.figures(shards, figures);
+    fn metrics(&self, shards: &ShardSet, metrics: &mut Metrics) {
+        self.service.metrics(shards, metrics);
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::Time;
-use rheostat_ip::{LocalPacket, Outbox, Resident};
+use rheostat_ip::{LocalPacket, LocalService, Outbox};
 use rheostat_packet::wire::protocol::{ICMPV4, ICMPV6, TCP};
 use rheostat_packet::wire::tcp::TcpSegment;
 use rheostat_packet::wire::{icmpv4, icmpv6};
@@ -189,7 +189,7 @@ fn place(target: &Target, own: u16) -> (IpAddr, u8, u16) {
     (target.address, protocol, own)
 }
 
-impl Resident for HealthChecks {
+impl LocalService for HealthChecks {
     fn receive(&self, packet: &LocalPacket<'_>, now: Time, outbox: &mut Outbox) -> bool {
         let mut inner = self.lock();
         let found = match packet.protocol {

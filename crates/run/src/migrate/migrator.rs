@@ -1,5 +1,5 @@
 //! Moves shards: tells lanes what to do, rewrites tables, and waits for what must be waited for. It
-//! never blocks: [`Mover::step`] does what can be done now.
+//! never blocks: [`Migrator::step`] does what can be done now.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use rheostat_base::{Histogram, LaneId, ShardId, Time};
 use rheostat_steer::{Fence, IndirectionTable};
 use thiserror::Error;
 
-use super::{Command, MoverMailbox, Report, mailbox};
-use crate::crew::LaneWaker;
+use super::{Command, MigratorMailbox, Report, mailbox};
+use crate::crew::LaneNotifier;
 use crate::lane::Lane;
 use crate::queue_map::QueueMap;
 
@@ -57,10 +57,10 @@ pub enum MoveError {
 
 /// Moves shards between the lanes of a run. By default, of one without lanes.
 #[derive(Debug, Default)]
-pub struct Mover {
-    lanes: Vec<MoverMailbox>,
+pub struct Migrator {
+    lanes: Vec<MigratorMailbox>,
     /// One per lane; none where nobody sleeps.
-    wakers: Vec<LaneWaker>,
+    notifiers: Vec<LaneNotifier>,
     tables: Vec<Table>,
     queues: QueueMap,
     /// Where each shard is, or goes.
@@ -95,19 +95,19 @@ enum Stage {
     Arrived(usize),
 }
 
-impl Mover {
-    /// Connects a mover to the lanes of a run, before any of them was polled, and to the tables of its
+impl Migrator {
+    /// Connects a migrator to the lanes of a run, before any of them was polled, and to the tables of its
     /// devices, which lead to the shards' owners.
-    pub fn new(lanes: &mut [Lane], tables: Vec<Arc<dyn IndirectionTable>>) -> Mover {
+    pub fn new(lanes: &mut [Lane], tables: Vec<Arc<dyn IndirectionTable>>) -> Migrator {
         let owners = lanes.first().map_or_else(Vec::new, |lane| lane.owners().to_vec());
         let connect = |lane: &mut Lane| {
             let (mine, theirs) = mailbox(owners.len());
             lane.take_orders_from(theirs);
             mine
         };
-        Mover {
+        Migrator {
             lanes: lanes.iter_mut().map(connect).collect(),
-            wakers: Vec::new(),
+            notifiers: Vec::new(),
             tables: tables.into_iter().map(Table).collect(),
             queues: QueueMap::default(),
             placed: owners.clone(),
@@ -124,9 +124,9 @@ impl Mover {
         self.queues = queues;
     }
 
-    /// Lets the mover wake workers for lanes; `wakers` has one per lane.
-    pub(crate) fn wake_by(&mut self, wakers: Vec<LaneWaker>) {
-        self.wakers = wakers;
+    /// Lets the migrator wake workers for lanes; `notifiers` has one per lane.
+    pub(crate) fn wake_by(&mut self, notifiers: Vec<LaneNotifier>) {
+        self.notifiers = notifiers;
     }
 
     /// The owner of each shard, or of one that is moving, its next.
@@ -272,8 +272,8 @@ impl Mover {
 
     fn send(&mut self, lane: LaneId, command: Command) {
         self.lanes[lane.index()].send(command);
-        if let Some(waker) = self.wakers.get(lane.index()) {
-            waker.wake();
+        if let Some(notifier) = self.notifiers.get(lane.index()) {
+            notifier.wake();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is noted about packets that are followed.
 
 use rheostat_base::LaneId;
-use rheostat_io::layer::capture::LaneTap;
+use rheostat_io::layer::capture::LaneMirror;
 use rheostat_io::layer::trace::Step;
 use rheostat_packet::Mbuf;
 use rheostat_steer::Side;
@@ -11,7 +11,7 @@ use super::{PacketInfo, PacketKind};
 /// Notes where a packet belongs, and that it goes there if that is another lane.
 #[cold]
 pub(super) fn note_place(
-    tap: &mut LaneTap,
+    mirror: &mut LaneMirror,
     packet: &Mbuf,
     info: &PacketInfo,
     (here, owner): (LaneId, LaneId),
@@ -24,8 +24,8 @@ pub(super) fn note_place(
     };
     let key = (info.kind != PacketKind::NonFlow).then_some(info.key);
     let from_inside = info.side == Side::Inside;
-    tap.note(packet, Step::Placed { kind, key, from_inside, shard: info.shard, owner });
+    mirror.note(packet, Step::Placed { kind, key, from_inside, shard: info.shard, owner });
     if owner != here {
-        tap.note(packet, Step::HandedTo(owner));
+        mirror.note(packet, Step::HandedTo(owner));
     }
 }
