@@ -155,7 +155,7 @@ impl Service for Misdeed {
                 Deed::CountTwice if self.seen == self.at => out.counters().consumed.increment(),
                 Deed::ForgetFlow if self.seen == self.at => {
                     let shard = shards.get_mut(info.shard).expect("the lane's own");
-                    let flow = shard.table.find_now(info.hash, &info.key);
+                    let flow = shard.table.find_now(info.hash, &info.key());
                     assert!(shard.table.remove(flow.expect("a flow seen before")));
                 }
                 _ => {}

@@ -7,8 +7,7 @@
 use std::collections::HashMap;
 
 use rheostat::service::{
-    AnyPoolClient, Batch, HandoffPacket, Output, PacketInfo, PacketKind, PoolClient, Reply,
-    Service, ShardSet,
+    AnyPoolClient, Batch, HandoffPacket, Output, PacketKind, PoolClient, Reply, Service, ShardSet,
 };
 use rheostat::service::{
     Ethernet, FrameBuilder, LinkType, Payload, Transport, Validity, judge_packet,
@@ -106,7 +105,7 @@ impl Service for KeyValue {
             let text = match outcome {
                 Ok(Ok((request, digest))) => {
                     let shard = shards.get_mut(info.shard).expect("a reply meets its shard");
-                    carry_out(shard.split().1, info.key, request, digest)
+                    carry_out(shard.split().1, info.key(), request, digest)
                 }
                 Ok(Err(refusal)) => refusal.to_string(),
                 Err(_lost) => {
@@ -130,7 +129,7 @@ impl Service for KeyValue {
 /// The data of a datagram to the service.
 fn data(HandoffPacket { packet, info }: &HandoffPacket) -> Result<&[u8], DropReason> {
     let headers = &info.headers;
-    let is_whole = info.kind == PacketKind::Flow && headers.fragment.is_none();
+    let is_whole = info.kind() == PacketKind::Flow && headers.fragment.is_none();
     let is_tagged = headers.zone != 0;
     if !is_whole || is_tagged || headers.protocol != protocol::UDP || packet.is_chained() {
         return Err(DropReason::NoListener);
@@ -148,7 +147,7 @@ fn data(HandoffPacket { packet, info }: &HandoffPacket) -> Result<&[u8], DropRea
 
 /// The frame that answers a request.
 fn answer(HandoffPacket { packet, info }: &HandoffPacket, text: &str) -> Vec<u8> {
-    let PacketInfo { key, forward, .. } = *info;
+    let (key, forward) = (info.key(), info.forward());
     let key = if forward { key.reversed() } else { key };
     let udp = Transport::Udp { ports: (key.first_port(), key.second_port()) };
     let frame = FrameBuilder::new(key.first(), key.second(), udp, Payload::Bytes(text.as_bytes()));

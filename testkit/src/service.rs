@@ -29,13 +29,13 @@ pub fn bounce() -> Box<dyn Service> {
 /// When the lane does not own the packet's shard, or the table is full.
 pub fn note_order(packet: &Mbuf, info: &PacketInfo, shards: &mut ShardSet, out: &Output) {
     let shard = shards.get_mut(info.shard).expect("a packet meets its shard");
-    if shard.table.find_now(info.hash, &info.key).is_none() {
-        shard.table.insert(info.hash, &info.key, info.now).expect("room");
+    if shard.table.find_now(info.hash, &info.key()).is_none() {
+        shard.table.insert(info.hash, &info.key(), info.now).expect("room");
         out.counters().flows_created.increment();
     }
-    let flow = shard.table.find_now(info.hash, &info.key).expect("there now");
+    let flow = shard.table.find_now(info.hash, &info.key()).expect("there now");
     let mut flow = shard.table.flow(flow).expect("there now");
-    if flow.note_arrival(info.forward, packet.device(), packet.stamp()) {
+    if flow.note_arrival(info.forward(), packet.device(), packet.stamp()) {
         out.counters().reordered.increment();
     }
 }

@@ -55,3 +55,8 @@ id!(
     /// A processor as the operating system numbers it.
     CoreId(u16), "core "
 );
+
+impl DeviceId {
+    /// The number of no device: a run has fewer.
+    pub const NONE: DeviceId = DeviceId(u8::MAX);
+}

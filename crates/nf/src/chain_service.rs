@@ -147,9 +147,12 @@ impl<C: Chain> ChainService<C> {
             drop(chain);
             self.forward_first(passed, from, batch, out);
             from += passed;
-            let Some((packet, info)) = batch.take_first() else { return };
-            self.run_general(packet, info, from, probes[from], shards, out);
-            from += 1;
+            // The one that it has refused, and those behind it that are not for it.
+            let others = batch.iter().skip(1).take_while(|info| !info.is_usual()).count();
+            batch.drain_first(batch.len().min(1 + others), |packet, info| {
+                self.run_general(packet, info, from, probes[from], shards, out);
+                from += 1;
+            });
         }
         for ((packet, info), place) in batch.drain().zip(from..) {
             self.run_general(packet, info, place, probes[place], shards, out);
@@ -160,17 +163,26 @@ impl<C: Chain> ChainService<C> {
     #[inline(always)]
     fn forward_first(&mut self, count: usize, from: usize, batch: &mut Batch, out: &mut Output) {
         if self.stack.is_none() {
-            return batch.drain_first(count, |packet, _| {
-                out.send(self.routes.out_of(packet.device()), packet);
-            });
+            return self.forward_by_device(count, batch, out);
         }
         let mut place = from;
         batch.drain_first(count, |packet, info| {
             out.set_now(info.now);
-            self.apply_verdict(packet, info.side, place, Ok(Verdict::Forward), out);
+            self.apply_verdict(packet, info.side(), place, Ok(Verdict::Forward), out);
             self.send_originated(out);
             place += 1;
         });
+    }
+
+    /// Forwards the first `count` packets of a batch, all in a row that arrived on one device at once.
+    fn forward_by_device(&self, mut count: usize, batch: &mut Batch, out: &mut Output) {
+        while count > 0 {
+            let packets = &batch.parts().0[..count];
+            let device = packets[0].device();
+            let run = packets.iter().take_while(|packet| packet.device() == device).count();
+            batch.send_first(run, &mut out.sender(self.routes.out_of(device)));
+            count -= run;
+        }
     }
 
     /// Runs the chain on the packet at `place`, whatever that takes, and does what it decides.
@@ -189,7 +201,7 @@ impl<C: Chain> ChainService<C> {
             true => self.evaluate(&mut packet, info, probe, shards, out),
             false => Ok(Verdict::Forward),
         };
-        self.apply_verdict(packet, info.side, place, verdict, out);
+        self.apply_verdict(packet, info.side(), place, verdict, out);
         self.send_originated(out);
     }
 
@@ -394,5 +406,5 @@ impl<C: Chain> Service for ChainService<C> {
 /// Whether the packet is looked up in a flow table.
 #[inline]
 fn has_key(info: &PacketInfo) -> bool {
-    matches!(info.kind, PacketKind::Flow | PacketKind::IcmpError)
+    matches!(info.kind(), PacketKind::Flow | PacketKind::IcmpError)
 }

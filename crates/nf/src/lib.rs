@@ -16,6 +16,7 @@ pub mod reading;
 #[cfg(not(test))]
 pub mod shipped;
 pub mod steady;
+mod usual_tcp;
 mod verdict;
 
 pub use any_chain::AnyChain;

@@ -13,6 +13,7 @@ use rheostat_run::{PacketInfo, PacketKind};
 use rheostat_steer::Side;
 
 use crate::packet_log::PacketLog;
+use crate::usual_tcp::UsualTcp;
 
 /// One packet with its layers and its flow's key. Headers are read through views; there is no way to
 /// the raw bytes for writing.
@@ -57,13 +58,13 @@ impl<'a> Packet<'a> {
     /// it, with its new addresses and ports. (A later fragment then has no ports in it.)
     #[inline]
     pub fn key(&self) -> FlowKey {
-        if self.rewritten { self.rewritten_key() } else { self.info.key }
+        if self.rewritten { self.rewritten_key() } else { self.info.key() }
     }
 
     /// The key under which the packet arrived, whatever has become of it.
     #[inline]
-    pub fn arrival_key(&self) -> &FlowKey {
-        &self.info.key
+    pub fn arrival_key(&self) -> FlowKey {
+        self.info.key()
     }
 
     #[cold]
@@ -74,7 +75,7 @@ impl<'a> Packet<'a> {
             Tuple::Flow(key) | Tuple::IcmpError(key) | Tuple::Fragment(key, _) => {
                 if self.is_forward() { key } else { key.reversed() }
             }
-            Tuple::None => self.info.key,
+            Tuple::None => self.info.key(),
         }
     }
 
@@ -136,13 +137,13 @@ impl<'a> Packet<'a> {
     /// The side the packet came from.
     #[inline]
     pub fn side(&self) -> Side {
-        self.info.side
+        self.info.side()
     }
 
     /// Whether the packet travels from the key's first endpoint to its second.
     #[inline]
     pub fn is_forward(&self) -> bool {
-        self.info.forward
+        self.info.forward()
     }
 
     /// When the packet arrived, as the run counts time.
@@ -256,7 +257,7 @@ impl<'a> Packet<'a> {
     /// Whether this is an ICMP error about a packet of the flow, not one of its own packets.
     #[inline]
     pub fn is_icmp_error(&self) -> bool {
-        self.info.kind == PacketKind::IcmpError
+        self.info.kind() == PacketKind::IcmpError
     }
 
     /// Whether this is a fragment without the transport header.
@@ -274,6 +275,18 @@ impl<'a> Packet<'a> {
         // Not behind the end of the packet, where link padding or an attacker's bytes may lie.
         let end = self.data().len().min(self.headers().end as usize);
         TcpSegment::new(self.data().get(usize::from(self.headers().l4)..end)?).ok()
+    }
+
+    /// The TCP header of a packet on the fast path; `None` when it is of UDP.
+    #[inline(always)]
+    pub(crate) fn usual_tcp(&self) -> Option<UsualTcp<'_>> {
+        debug_assert!(self.info.is_usual(), "a packet of another kind is on the fast path");
+        let Headers { protocol, l4, end, .. } = self.info.headers;
+        if protocol != 6 {
+            return None;
+        }
+        let header = self.data().get(usize::from(l4)..)?.first_chunk()?;
+        Some(UsualTcp::new(header, end.wrapping_sub(l4.into())))
     }
 
     /// The type of an ICMP or ICMPv6 message, if the packet is one.

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use rheostat_base::Time;
-use rheostat_state::{FlowMut, Handle};
+use rheostat_state::{Handle, StateRefs, StateSet};
 use rheostat_steer::Side;
 
 use crate::packet::Packet;
@@ -68,11 +68,21 @@ pub trait SteadyChain {
     /// As [`Steady::EXISTS`], of all functions.
     const EXISTS: bool;
 
+    /// The places of its functions' states.
+    type Places: StateSet;
+
     /// What its functions have decided.
     type Step;
 
+    /// Where its functions' states are.
+    fn places(&self) -> Self::Places;
+
     /// As [`Steady::decide`], of all functions.
-    fn decide(&self, packet: &Packet<'_>, flow: &FlowMut<'_>) -> Option<Self::Step>;
+    fn decide(
+        &self,
+        packet: &Packet<'_>,
+        states: &StateRefs<'_, Self::Places>,
+    ) -> Option<Self::Step>;
 
     /// As [`Steady::commit`], of all functions; of their deadlines the earliest.
     fn commit(
@@ -80,28 +90,26 @@ pub trait SteadyChain {
         step: Self::Step,
         now: Time,
         packet: &mut Packet<'_>,
-        flow: &mut FlowMut<'_>,
+        states: &mut StateRefs<'_, Self::Places>,
     ) -> Option<Time>;
 }
 
 impl SteadyChain for General {
     const EXISTS: bool = false;
 
+    type Places = ();
     type Step = Infallible;
 
     #[inline(always)]
-    fn decide(&self, _: &Packet<'_>, _: &FlowMut<'_>) -> Option<Infallible> {
+    fn places(&self) {}
+
+    #[inline(always)]
+    fn decide(&self, _: &Packet<'_>, (): &()) -> Option<Infallible> {
         None
     }
 
     #[inline(always)]
-    fn commit(
-        &self,
-        step: Infallible,
-        _: Time,
-        _: &mut Packet<'_>,
-        _: &mut FlowMut<'_>,
-    ) -> Option<Time> {
+    fn commit(&self, step: Infallible, _: Time, _: &mut Packet<'_>, (): &mut ()) -> Option<Time> {
         match step {}
     }
 }
@@ -115,11 +123,17 @@ pub(crate) struct SteadyStage<F, S> {
 impl<F: Steady<S>, S: Send + 'static> SteadyChain for SteadyStage<F, S> {
     const EXISTS: bool = F::EXISTS;
 
+    type Places = Handle<S>;
     type Step = F::Step;
 
     #[inline(always)]
-    fn decide(&self, packet: &Packet<'_>, flow: &FlowMut<'_>) -> Option<F::Step> {
-        self.function.decide(packet, flow.look_at(self.handle)?)
+    fn places(&self) -> Handle<S> {
+        self.handle
+    }
+
+    #[inline(always)]
+    fn decide(&self, packet: &Packet<'_>, state: &&mut S) -> Option<F::Step> {
+        self.function.decide(packet, state)
     }
 
     #[inline(always)]
@@ -128,9 +142,9 @@ impl<F: Steady<S>, S: Send + 'static> SteadyChain for SteadyStage<F, S> {
         step: F::Step,
         now: Time,
         packet: &mut Packet<'_>,
-        flow: &mut FlowMut<'_>,
+        state: &mut &mut S,
     ) -> Option<Time> {
-        self.function.commit(step, now, packet, flow.state(self.handle)?)
+        self.function.commit(step, now, packet, state)
     }
 }
 
@@ -138,11 +152,21 @@ impl<F: Steady<S>, S: Send + 'static> SteadyChain for SteadyStage<F, S> {
 impl<A: SteadyChain, B: SteadyChain> SteadyChain for (A, B) {
     const EXISTS: bool = A::EXISTS && B::EXISTS;
 
+    type Places = (A::Places, B::Places);
     type Step = (A::Step, B::Step);
 
     #[inline(always)]
-    fn decide(&self, packet: &Packet<'_>, flow: &FlowMut<'_>) -> Option<Self::Step> {
-        Some((self.0.decide(packet, flow)?, self.1.decide(packet, flow)?))
+    fn places(&self) -> Self::Places {
+        (self.0.places(), self.1.places())
+    }
+
+    #[inline(always)]
+    fn decide(
+        &self,
+        packet: &Packet<'_>,
+        (a, b): &StateRefs<'_, Self::Places>,
+    ) -> Option<Self::Step> {
+        Some((self.0.decide(packet, a)?, self.1.decide(packet, b)?))
     }
 
     #[inline(always)]
@@ -151,17 +175,17 @@ impl<A: SteadyChain, B: SteadyChain> SteadyChain for (A, B) {
         (a, b): Self::Step,
         now: Time,
         packet: &mut Packet<'_>,
-        flow: &mut FlowMut<'_>,
+        (of_a, of_b): &mut StateRefs<'_, Self::Places>,
     ) -> Option<Time> {
         // The last function may put headers before the packet that the others do not know.
         let (a, b) = match packet.side() {
             Side::Inside => {
-                let a = self.0.commit(a, now, packet, flow);
-                (a, self.1.commit(b, now, packet, flow))
+                let a = self.0.commit(a, now, packet, of_a);
+                (a, self.1.commit(b, now, packet, of_b))
             }
             Side::Outside => {
-                let b = self.1.commit(b, now, packet, flow);
-                (self.0.commit(a, now, packet, flow), b)
+                let b = self.1.commit(b, now, packet, of_b);
+                (self.0.commit(a, now, packet, of_a), b)
             }
         };
         match (a, b) {

@@ -97,6 +97,12 @@ impl FlowKey {
         FlowKey::v6((address(first), 0), (address(second), 0), 0, 0)
     }
 
+    /// The key with these words, as [`FlowKey::raw`] gives them: those beyond the family's are zero.
+    #[inline(always)]
+    pub const fn from_raw(words: [u64; 5], family: Family) -> FlowKey {
+        FlowKey { words, family }
+    }
+
     /// The version of IP.
     #[inline]
     pub const fn family(&self) -> Family {

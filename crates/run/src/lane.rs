@@ -9,7 +9,7 @@
 //! | stage | where | touches | for the next one |
 //! |---|---|---|---|
 //! | receive | the device's [`RxQueue`] | the ring, heads of packets | asks for the first line of each packet |
-//! | classify | `classify/plain.rs` | first line and head of each packet, its shard's owner and load | writes a [`PacketInfo`], asks for the line of the index |
+//! | classify | `classify/plain.rs` | first line and head of each packet, its shard's owner and load | writes a line of [`PacketInfo`], asks for the flow table's first line and that of its index |
 //! | probe | the service: `chain_service/probe.rs` of `nf` | a line of the index of each flow | asks for the lines of the entry |
 //! | run | the service: `chain_service/fast_path.rs` | the entry of each flow, what functions change | collects packets by device |
 //! | emit | [`Output::flush`] | the device's [`TxQueue`](rheostat_io::TxQueue), heads | buffers go home in bulk |
@@ -30,6 +30,7 @@
 //!
 //! Deferred to the end of a poll: what the operating system has to be told of rings, timers, and shards that leave.
 
+mod batch;
 mod busy_time;
 mod classify;
 mod completion;
@@ -43,10 +44,11 @@ mod packet_info;
 mod reception;
 mod unusual;
 
+pub use batch::{Batch, HandoffPacket};
 pub use config::{LaneConfig, Routes, TimeSource};
 pub use migration::LaneTimes;
 pub use output::{Output, Sender};
-pub use packet_info::{Batch, HandoffPacket, PacketInfo, PacketKind};
+pub use packet_info::{PacketInfo, PacketKind, Placement};
 pub use unusual::{Unusual, UnusualError};
 
 use std::os::fd::BorrowedFd;
@@ -379,7 +381,7 @@ impl Lane {
                     return others.push(Other::Packet(placed));
                 }
                 loads.count(placed.info.shard, placed.packet.len());
-                match placed.info.kind {
+                match placed.info.kind() {
                     PacketKind::Fragment => fragments.push(placed),
                     _ => {
                         shards.prefetch(placed.info.shard, placed.info.hash);

@@ -1,8 +1,10 @@
 //! A run: lanes on worker threads from start to the last account.
 
+mod build;
 mod ending;
 mod start_error;
 
+pub use build::build_lanes;
 pub use ending::{remains, run_dry};
 pub use start_error::StartError;
 
@@ -14,20 +16,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rheostat_base::core_set::{CoreError, pin_current_thread};
 use rheostat_base::sync::try_lock::TryLock;
-use rheostat_base::{Clock, ClockSource, CoreId, Histogram, LaneId, QueueId};
+use rheostat_base::{Clock, ClockSource, CoreId, Histogram, LaneId};
+use rheostat_io::Device;
 use rheostat_io::layer::capture::{Epoch, Mirrors};
-use rheostat_io::{Device, ReplayBarrier};
-use rheostat_packet::{Mempool, PoolCache};
+use rheostat_packet::Mempool;
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
+use self::build::build_replaying;
 use self::ending::settle;
-use crate::account::{LaneSample, received_and_done};
+use crate::account::LaneSample;
 use crate::cell::{LaneCell, LaneCells};
 use crate::crew::Crew;
-use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation, check_monotone};
-use crate::lane::{Lane, LaneConfig, LaneTimes, TimeSource, Unusual};
+use crate::lane::{Lane, LaneTimes, TimeSource};
 use crate::load::LoadReporting;
 use crate::metrics::Metrics;
 use crate::migrate::{Migrator, Move, MoveError};
@@ -36,7 +38,6 @@ use crate::poll::{Busy, Interrupt, PollPolicy, StepSleep};
 use crate::polling::PollingBoard;
 use crate::queue_map::QueueMap;
 use crate::service::Service;
-use crate::shard_set::ShardSet;
 use crate::stages::StageTimes;
 use crate::view::{LaneMetrics, RunView, Sample};
 use crate::worker::{Shift, Worker};
@@ -171,113 +172,6 @@ pub struct RunReport {
     pub migration: MigrationTimes,
     /// How long each stage took, if lanes were asked to note it.
     pub stages: Arc<StageTimes>,
-}
-
-/// Builds the lanes of a run without starting them, for those who poll them themselves: tests, the
-/// simulator, the benchmark. `shards` are all of the run, in the order of their numbers.
-///
-/// # Errors
-/// [`StartError`] when devices, lanes and shards do not fit.
-pub fn build_lanes(
-    config: &RuntimeConfig,
-    devices: &mut [Box<dyn Device>],
-    mut service: impl FnMut(LaneId) -> Box<dyn Service>,
-    shards: impl IntoIterator<Item = Box<Shard>>,
-) -> Result<Vec<Lane>, StartError> {
-    build_replaying(config, devices, &mut service, shards.into_iter().collect())
-        .map(|(lanes, _)| lanes)
-}
-
-/// As [`build_lanes`], with what the devices keep packets in order by.
-fn build_replaying(
-    config: &RuntimeConfig,
-    devices: &mut [Box<dyn Device>],
-    service: &mut dyn FnMut(LaneId) -> Box<dyn Service>,
-    made: Vec<Box<Shard>>,
-) -> Result<(Vec<Lane>, Arc<ReplayBarrier>), StartError> {
-    if config.lanes == 0 || config.workers.is_empty() {
-        return Err(StartError::Empty);
-    }
-    config.queues.check(config.lanes)?;
-    check_numbers(devices)?;
-    let unusual = Unusual::from_env()?;
-    let shards = config.steering.shards();
-    if made.len() != shards {
-        return Err(StartError::Shards { given: made.len(), placed: shards });
-    }
-    let owners: Vec<_> = (0..shards).map(|shard| LaneId((shard % config.lanes) as u16)).collect();
-    let mut queues: Vec<Vec<_>> = (0..config.lanes).map(|_| Vec::new()).collect();
-    for device in devices.iter_mut() {
-        let pairs = device.queues();
-        if pairs.len() != config.lanes {
-            let (queues, lanes) = (pairs.len(), config.lanes);
-            return Err(StartError::Queues { device: device.name().into(), queues, lanes });
-        }
-        if let Some(table) = device.table() {
-            let entries =
-                (0..table.len()).map(|bucket| config.queues.queue_of(owners[bucket % shards]));
-            let entries: Vec<_> = entries.collect();
-            // Nothing is in flight yet, so the fence need not be awaited.
-            table
-                .rewrite(&entries)
-                .map_err(|error| StartError::Table { device: device.name().into(), error })?;
-        }
-        for (queue, pair) in (0..).map(QueueId).zip(pairs) {
-            queues[config.queues.lane_of(queue).index()].push(pair);
-        }
-    }
-    let mut sets: Vec<_> = (0..config.lanes).map(|_| ShardSet::new(shards)).collect();
-    for (shard, owner) in made.into_iter().zip(&owners) {
-        sets[owner.index()].install(shard);
-    }
-    let handoffs = Handoff::mesh(config.lanes, config.handoff_capacity, shards);
-    let lanes: Vec<_> = queues
-        .into_iter()
-        .zip(sets)
-        .zip(handoffs)
-        .enumerate()
-        .map(|(index, ((queues, shards), handoff))| {
-            let id = LaneId(index as u16);
-            let mut lane = Lane::new(LaneConfig {
-                id,
-                queues,
-                shards,
-                owners: owners.clone(),
-                steering: config.steering.clone(),
-                hasher: config.hasher,
-                handoff,
-                hold_capacity: config.handoff_capacity,
-                pool: PoolCache::new(config.pool.clone()),
-                service: service(id),
-                time: config.time,
-                reporting: config.reporting,
-                stages: config.stages,
-            });
-            lane.treat_as_unusual(unusual);
-            lane
-        })
-        .collect();
-    let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();
-    let barrier = Arc::new(ReplayBarrier::new(move || received_and_done(&counters)));
-    for device in devices {
-        device.replay_by(barrier.clone());
-    }
-    Ok((lanes, barrier))
-}
-
-/// Each device has the number of its place.
-fn check_numbers(devices: &[Box<dyn Device>]) -> Result<(), StartError> {
-    for (place, device) in devices.iter().enumerate() {
-        let number = device.id().index();
-        if let Some(first) = devices[..place].iter().find(|first| first.id() == device.id()) {
-            let (first, second) = (first.name().to_owned(), device.name().to_owned());
-            return Err(StartError::SameNumber { first, second, number });
-        }
-        if number != place {
-            return Err(StartError::Place { device: device.name().to_owned(), number, place });
-        }
-    }
-    Ok(())
 }
 
 impl Runtime {

@@ -1,31 +1,36 @@
 //! The shards a lane owns.
 
 use rheostat_base::ShardId;
-use rheostat_state::{FlowHash, Shard};
+use rheostat_state::{FlowHash, PrefetchHint, Shard};
 
 /// One place per shard of the run; the places of shards that other lanes own are empty. A shard is in
 /// exactly one lane's set, because it is a value.
 #[derive(Debug)]
 pub struct ShardSet {
     shards: Vec<Option<Box<Shard>>>,
+    /// Where the tables of owned shards are, in few lines, so that what packets will need is asked for without a look at the
+    /// tables themselves.
+    hints: Vec<Option<PrefetchHint>>,
 }
 
 impl ShardSet {
     /// A set with room for `count` shards that owns none.
     pub fn new(count: usize) -> ShardSet {
-        ShardSet { shards: (0..count).map(|_| None).collect() }
+        ShardSet { shards: (0..count).map(|_| None).collect(), hints: vec![None; count] }
     }
 
     /// Takes a shard into the set.
     pub fn install(&mut self, shard: Box<Shard>) {
         let place = &mut self.shards[shard.id.index()];
         assert!(place.is_none(), "{} is already here", shard.id);
+        self.hints[shard.id.index()] = Some(shard.table.prefetch_hint());
         *place = Some(shard);
     }
 
     /// Takes a shard out of the set, if it is there.
     pub fn remove(&mut self, id: ShardId) -> Option<Box<Shard>> {
-        self.shards.get_mut(id.index())?.take()
+        *self.hints.get_mut(id.index())? = None;
+        self.shards[id.index()].take()
     }
 
     /// The shard, if this lane owns it.
@@ -34,12 +39,19 @@ impl ShardSet {
         self.shards.get(id.index())?.as_deref()
     }
 
-    /// Asks the processor to fetch the line of a flow table's index where `hash` leads, if this lane owns the shard.
+    /// Asks the processor to fetch the first line of a shard's flow table, and that of its index where `hash` leads, if this
+    /// lane owns the shard.
     #[inline]
     pub fn prefetch(&self, id: ShardId, hash: FlowHash) {
-        if let Some(shard) = self.get(id) {
-            shard.table.prefetch(hash);
+        if let Some(hint) = self.prefetch_hint(id) {
+            hint.prefetch(hash);
         }
+    }
+
+    /// Where a shard's flow table is, if this lane owns the shard.
+    #[inline(always)]
+    pub(crate) fn prefetch_hint(&self, id: ShardId) -> Option<PrefetchHint> {
+        *self.hints.get(id.index())?
     }
 
     /// The shard to change, if this lane owns it.

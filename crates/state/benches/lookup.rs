@@ -107,7 +107,7 @@ impl Bench {
     fn stage(&mut self, flow: impl Fn(u64) -> u64, burst: u64) {
         for (packet, place) in (0..).zip(&mut self.arrivals) {
             *place = arrival(&self.hasher, flow(mix(burst * BURST as u64 + packet)));
-            self.tables[place.shard].prefetch(place.hash);
+            self.tables[place.shard].prefetch_hint().prefetch(place.hash);
         }
         for (arrival, probe) in self.arrivals.iter().zip(&mut self.probes) {
             *probe = self.tables[arrival.shard].probe(arrival.hash);

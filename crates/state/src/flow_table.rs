@@ -20,6 +20,8 @@ mod flow;
 mod index;
 mod layout;
 mod membership;
+mod prefetch_hint;
+mod states;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +36,8 @@ pub use expiry::Reclaimed;
 pub use flow::{FlowId, FlowMarks, FlowMut};
 pub use layout::{Handle, LayoutError, MAX_STATES, StateLayout};
 pub use membership::{AliasError, TableFull};
+pub use prefetch_hint::PrefetchHint;
+pub use states::{OpenFlow, StateRefs, StateSet};
 
 use arena::Shared;
 use entries::Entries;
@@ -125,10 +129,9 @@ impl FlowTable {
         }
     }
 
-    /// Asks the processor to fetch the line of the index where `hash` leads.
-    #[inline]
-    pub fn prefetch(&self, hash: FlowHash) {
-        self.index.prefetch(hash);
+    /// What a lookup will need, to be asked for ahead of it. Of use as long as the table stays where it is.
+    pub fn prefetch_hint(&self) -> PrefetchHint {
+        PrefetchHint::new(std::ptr::from_ref(self).cast(), &self.index)
     }
 
     /// Finds an entry that `hash` may lead to, and asks the processor to fetch it. No key is compared.
@@ -174,11 +177,7 @@ impl FlowTable {
     /// entry is looked at.
     #[inline(always)]
     pub fn probed(&mut self, key: &FlowKey, Probe(candidate): Probe) -> Option<FlowMut<'_>> {
-        if candidate >= self.entries.used() || !self.entries.head(candidate).matches(key) {
-            return None;
-        }
-        let index = self.flow_at(candidate, key.family());
-        Some(FlowMut::new(self, index))
+        FlowMut::with_key(self, candidate, key)
     }
 
     /// The flow that `key` belongs to, its state behind `handle` and its deadline, to read. `None` also when

@@ -17,7 +17,8 @@ pub mod txn;
 pub use flow_hash::{FlowHash, FlowHasher};
 pub use flow_table::{
     AliasError, Arena, ArenaError, FlowId, FlowMarks, FlowMut, FlowTable, Handle, LayoutError,
-    Probe, Reclaimed, StateLayout, TableConfig, TableCounts, TableFull,
+    OpenFlow, PrefetchHint, Probe, Reclaimed, StateLayout, StateRefs, StateSet, TableConfig,
+    TableCounts, TableFull,
 };
 pub use fragment::{DatagramId, FragmentConfig, FragmentTracker, Tracked};
 pub use gauges::Gauges;

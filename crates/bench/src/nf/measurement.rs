@@ -56,8 +56,6 @@ pub(crate) struct Figure {
     pub(super) mode: Mode,
     /// The processor's speed in the median window, as a share of the fastest seen.
     pub(super) speed: f64,
-    /// Windows in which it was about the fastest, as a share of all.
-    pub(super) fast_windows: f64,
     pub(super) allocations_per_packet: f64,
     /// Packets that passed from the start to the end of the run.
     pub(super) passed: u64,
@@ -73,7 +71,7 @@ impl Figure {
     pub(super) fn stages_of(&self, times: &StageTimes) -> Option<Stages> {
         let stages = Stages::of(times)?;
         Some(match self.mode {
-            Mode::Slow => stages.scaled(self.speed, self.fast_windows),
+            Mode::Slow => stages.scaled(self.speed),
             _ => stages,
         })
     }
@@ -182,7 +180,6 @@ fn await_packets(packets: u64, mut sample: impl FnMut() -> Sample) {
 fn of_windows(mut windows: Vec<Window>, wanted: usize) -> Figure {
     let is_fast = |window: &Window| window.speed >= FAST;
     let fast = windows.iter().filter(|window| is_fast(window)).count();
-    let fast_windows = fast as f64 / windows.len() as f64;
     let mode = if 2 * fast >= wanted { Mode::Fast } else { Mode::Slow };
     match mode {
         Mode::Fast => windows.retain(is_fast),
@@ -195,7 +192,6 @@ fn of_windows(mut windows: Vec<Window>, wanted: usize) -> Figure {
         range: (windows[0].mpps, windows[windows.len() - 1].mpps),
         mode,
         speed: median.speed,
-        fast_windows,
         allocations_per_packet: 0.0,
         passed: 0,
         instructions_per_packet: None,

@@ -39,11 +39,10 @@ impl Stages {
 }
 
 impl Stages {
-    /// The same if the processor had been as fast as it can be, of which it had a share of `speed` in the median window. The polls
-    /// of which a tenth took less were those of the fast windows, if these were more than a tenth.
-    pub(super) fn scaled(self, speed: f64, fast_windows: f64) -> Stages {
-        let p10 = if fast_windows > 0.15 { self.p10 } else { self.p10.scaled(speed) };
-        Stages { p10, median: self.median.scaled(speed) }
+    /// The same if the processor had been as fast as it can be, of which it had a share of `speed` in the median window. Tenth
+    /// percentiles stay: the core is shared for less than a millisecond at a time, so that slow windows have fast polls, too.
+    pub(super) fn scaled(self, speed: f64) -> Stages {
+        Stages { median: self.median.scaled(speed), ..self }
     }
 }
 

@@ -159,7 +159,7 @@ impl Stack {
         for (((packet, info), way), egress) in
             packets.iter_mut().zip(infos).zip(ways).zip(&mut egress)
         {
-            if !info.is_usual {
+            if !info.is_usual() {
                 break;
             }
             let Some(device) = self.pass_v4(packet, *way).or_else(|| self.pass_v6(packet)) else {

@@ -91,7 +91,7 @@ impl<C: Chain> ChainService<C> {
                 self.outbox.panics += 1;
                 let table = shards.get(shard).map(|shard| &shard.table);
                 let table = table.filter(|_| has_key(info));
-                let flow = table.and_then(|table| table.find_now(info.hash, &info.key));
+                let flow = table.and_then(|table| table.find_now(info.hash, &info.key()));
                 if let Some(flow) = flow {
                     self.end(flow, shard, shards, out, now, Ending::Closed);
                 }

@@ -71,11 +71,11 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Result<Verdict, Blocked> {
-        let verdict = match info.kind {
+        let verdict = match info.kind() {
             PacketKind::Flow | PacketKind::IcmpError => {
                 match self.execute_known(packet, info, probe, shards, out)? {
                     Some(verdict) => verdict,
-                    None if info.kind == PacketKind::IcmpError && !head.restarted => {
+                    None if info.kind() == PacketKind::IcmpError && !head.restarted => {
                         self.execute_non_flow(packet, info, shards, out)?
                     }
                     None => self.execute_first(packet, info, head, shards, out)?,
@@ -88,7 +88,7 @@ impl<C: Chain> ChainService<C> {
         match verdict {
             // Only a packet of a known flow can restart it, and only one from inside is a hairpin.
             Verdict::Restart => Err(Blocked::Abort),
-            Verdict::Hairpin if info.side == Side::Outside => Err(Blocked::Abort),
+            Verdict::Hairpin if info.side() == Side::Outside => Err(Blocked::Abort),
             verdict => Ok(verdict),
         }
     }
@@ -134,7 +134,7 @@ impl<C: Chain> ChainService<C> {
         let Some((table, local)) = shards.get_mut(shard_id).map(Shard::split) else {
             return Ok(None);
         };
-        let Some(mut flow) = table.find_flow(info.hash, &info.key, probe) else {
+        let Some(mut flow) = table.find_flow(info.hash, &info.key(), probe) else {
             return Ok(None);
         };
         if flow.is_expired(now) {
@@ -142,7 +142,7 @@ impl<C: Chain> ChainService<C> {
             return Err(Blocked::Expired(flow.id()));
         }
         journal.seen(&**chain, shard_id, &mut flow);
-        if is_ordered(info) && flow.note_arrival(info.forward, packet.device(), packet.stamp()) {
+        if is_ordered(info) && flow.note_arrival(info.forward(), packet.device(), packet.stamp()) {
             journal.late(out.counters());
         }
         let mut requests = Requests::default();
@@ -224,7 +224,7 @@ impl<C: Chain> ChainService<C> {
         chain.install(&mut entry, states);
         entry.set_deadline(requests.deadline.unwrap_or(now + DEFAULT_LIFETIME));
         if is_ordered(info) {
-            entry.note_arrival(info.forward, packet.device(), packet.stamp());
+            entry.note_arrival(info.forward(), packet.device(), packet.stamp());
         }
         if let Some(evictable) = requests.evictable {
             journal.evictable(id, &mut entry, evictable);
@@ -248,7 +248,7 @@ impl<C: Chain> ChainService<C> {
         let mut room = head.room;
         let flow = loop {
             let Some(Shard { table, .. }) = shards.get_mut(info.shard) else { return Ok(None) };
-            match table.insert(info.hash, &info.key, info.now) {
+            match table.insert(info.hash, &info.key(), info.now) {
                 Ok(flow) => break flow,
                 Err(_) if room == Room::Exhausted => return Ok(None),
                 // Handlers are run again behind it.
@@ -271,5 +271,5 @@ impl<C: Chain> ChainService<C> {
 /// and ICMP errors are packets of another flow.
 #[inline]
 fn is_ordered(info: &PacketInfo) -> bool {
-    info.kind == PacketKind::Flow && info.headers.fragment.is_none()
+    info.kind() == PacketKind::Flow && info.headers.fragment.is_none()
 }

@@ -46,21 +46,22 @@ fn pass(
     shards: &mut ShardSet,
     counters: &LaneCounters,
 ) -> bool {
-    if !exists(chain) || !info.is_usual {
+    if !exists(chain) || !info.is_usual() {
         return false;
     }
     let Some(shard) = shards.get_mut(info.shard) else { return false };
-    let Some(mut flow) = shard.table.probed(&info.key, probe) else { return false };
+    let Some(flow) = shard.table.probed(&info.key(), probe) else { return false };
     let now = info.now;
     if flow.is_expired(now) {
         return false;
     }
+    let Some(mut flow) = flow.open(chain.places()) else { return false };
     let packet = &mut Packet::new(packet, info);
-    let Some(step) = chain.decide(packet, &flow) else { return false };
-    if flow.note_arrival(info.forward, packet.device(), packet.mbuf().stamp()) {
+    let Some(step) = chain.decide(packet, &flow.states) else { return false };
+    if flow.note_arrival(info.forward(), packet.device(), packet.mbuf().stamp()) {
         counters.reordered.increment();
     }
-    if let Some(deadline) = chain.commit(step, now, packet, &mut flow) {
+    if let Some(deadline) = chain.commit(step, now, packet, &mut flow.states) {
         flow.set_deadline(deadline);
     }
     true

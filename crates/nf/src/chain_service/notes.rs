@@ -54,7 +54,7 @@ impl<C: Chain> ChainService<C> {
 
 fn is_known(info: &PacketInfo, shards: &mut ShardSet) -> bool {
     let Some(shard) = shards.get_mut(info.shard) else { return false };
-    let found = shard.table.find_now(info.hash, &info.key);
+    let found = shard.table.find_now(info.hash, &info.key());
     found.and_then(|flow| shard.table.flow(flow)).is_some_and(|flow| !flow.is_expired(info.now))
 }
 

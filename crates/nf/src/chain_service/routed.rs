@@ -42,7 +42,9 @@ impl<C: Chain> ChainService<C> {
         for (packet, info) in packets.iter_mut().zip(infos) {
             out.set_now(info.now);
             let admission = stack.admit(packet, out);
-            info.is_usual &= goes_to_chain(Some(&admission));
+            if !goes_to_chain(Some(&admission)) {
+                info.set_usual(false);
+            }
             self.admissions.push(admission);
         }
     }
@@ -66,18 +68,22 @@ impl<C: Chain> ChainService<C> {
             while let Some(&device) = egress.first() {
                 // Most bursts leave on one device.
                 let run = egress.iter().take_while(|other| **other == device).count();
-                let mut sender = out.sender(device);
-                batch.drain_first(run, |packet, _| sender.send(packet));
+                batch.send_first(run, &mut out.sender(device));
                 egress = &egress[run..];
             }
             if ready == BURST {
                 // There may be more of them.
                 continue;
             }
-            let Some((packet, info)) = batch.take_first() else { return };
-            out.set_now(info.now);
-            self.relay_general(packet, out);
-            from += 1;
+            if batch.is_empty() {
+                return;
+            }
+            let others = batch.iter().skip(1).take_while(|info| !info.is_usual()).count();
+            batch.drain_first(1 + others, |packet, info| {
+                out.set_now(info.now);
+                self.relay_general(packet, out);
+            });
+            from += 1 + others;
         }
     }
 

@@ -246,7 +246,7 @@ impl<C: Chain> ChainService<C> {
         for ((packet, info), place) in batch.drain().zip(0..) {
             out.set_now(info.now);
             if !goes_to_chain(self.admissions.get(place)) {
-                self.apply_verdict(packet, info.side, place, Ok(Verdict::Forward), out);
+                self.apply_verdict(packet, info.side(), place, Ok(Verdict::Forward), out);
                 continue;
             }
             let Decision { verdict, made } =
@@ -258,7 +258,7 @@ impl<C: Chain> ChainService<C> {
                 outbox.alloc_failed = made.alloc_failed - done.alloc_failed;
                 done = made;
             }
-            self.apply_verdict(packet, info.side, place, verdict, out);
+            self.apply_verdict(packet, info.side(), place, verdict, out);
             self.send_originated(out);
         }
         drop(in_order);

@@ -109,7 +109,7 @@ impl Monitor {
     ) {
         state.count(packet, flags, cx.now());
         if state.has_much_to_tell() {
-            cx.local().tell(packet.arrival_key(), state);
+            cx.local().tell(&packet.arrival_key(), state);
         }
         cx.expire_in(self.patience(state));
     }
@@ -201,10 +201,10 @@ impl NetworkFunction for Monitor {
         let (now, flags) = (cx.now(), flags_of(packet));
         let opens = flags & (TcpFlags::SYN | TcpFlags::ACK) == TcpFlags::SYN;
         if opens && state.is_over() {
-            cx.local().report(packet.arrival_key(), state, state.end_reason(), false);
+            cx.local().report(&packet.arrival_key(), state, state.end_reason(), false);
             *state = FlowState::new(now, packet.is_forward());
         } else if state.is_due(now, self.config.active) {
-            cx.local().report(packet.arrival_key(), state, EndReason::Active, false);
+            cx.local().report(&packet.arrival_key(), state, EndReason::Active, false);
             state.go_on(now);
         }
         self.count(cx, packet, flags, state);

@@ -365,7 +365,7 @@ impl NetworkFunction for Nat {
             true => Verdict::Hairpin,
             false => Verdict::Forward,
         };
-        if !translated.ends.are_named_by(packet.arrival_key(), outbound) {
+        if !translated.ends.are_named_by(&packet.arrival_key(), outbound) {
             return Ok(Verdict::Drop(DropReason::NoMapping));
         }
         if packet.is_icmp_error() {

@@ -281,7 +281,7 @@ impl NetworkFunction for Portscan {
             0 => return Ok(Verdict::Forward),
             _ => Contact::Failed,
         };
-        let pair = self.pair(packet.arrival_key(), attempt.opened_forward);
+        let pair = self.pair(&packet.arrival_key(), attempt.opened_forward);
         self.judge(cx, pair.host, contact)?;
         attempt.is_decided = true;
         cx.close();

@@ -6,11 +6,11 @@ mod plain;
 
 use rheostat_base::{DropReason, Time};
 use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, usual};
-use rheostat_state::FlowHasher;
+use rheostat_state::{FlowHash, FlowHasher};
 use rheostat_steer::{Oriented, Steering};
 
 use super::unusual::Unusual;
-use super::{PacketInfo, PacketKind, TimeSource};
+use super::{PacketInfo, PacketKind, Placement, TimeSource};
 use crate::load::ShardLoads;
 use crate::migrate::Ownership;
 use crate::shard_set::ShardSet;
@@ -150,17 +150,14 @@ impl PacketInfo {
         let whole = key;
         let Oriented { key, side, forward } = steering.orient(packet.device(), whole);
         self.headers = headers;
-        self.key = key;
-        self.hash = hasher.hash(&key);
-        // From here on by reference, so not before the key has its place.
-        self.shard = steering.place(packet.hash(), packet.hash_kind(), &self.key);
-        self.side = side;
-        self.forward = forward;
-        self.kind = match steering.admits(&whole, side) {
+        let shard = steering.place(packet.hash(), packet.hash_kind(), &key);
+        let kind = match steering.admits(&whole, side) {
             true => PacketKind::Flow,
             false => PacketKind::NonFlow,
         };
-        self.is_usual = has_whole_transport && self.kind == PacketKind::Flow && packet.mark() == 0;
+        let is_usual = has_whole_transport && kind == PacketKind::Flow && packet.mark() == 0;
+        let hash = hasher.hash(&key);
+        self.place(&Placement { key, hash, shard, side, forward, kind, is_usual });
     }
 
     #[inline(never)]
@@ -179,25 +176,30 @@ impl PacketInfo {
                 info
             }
             Tuple::IcmpError(key) => {
-                let info = unplaced.of_flow(device, key, steering, hasher);
-                PacketInfo { kind: PacketKind::IcmpError, ..info }.or_non_flow(&key, steering)
+                let mut info = unplaced.of_flow(device, key, steering, hasher);
+                info.place(&Placement { kind: PacketKind::IcmpError, ..info.placement() });
+                info.or_non_flow(&key, steering)
             }
             Tuple::Fragment(key, _) => {
                 let Oriented { key, side, forward } = steering.orient_whole(device, key);
                 let shard = steering.home_of_fragment(&key);
-                PacketInfo { key, side, forward, shard, kind: PacketKind::Fragment, ..unplaced }
+                let (hash, kind, is_usual) = (FlowHash(0), PacketKind::Fragment, false);
+                let placement = Placement { key, hash, shard, side, forward, kind, is_usual };
+                PacketInfo::of(headers, now, &placement)
             }
             Tuple::None => {
-                let mut info = PacketInfo { side: steering.side_of_device(device), ..unplaced };
+                let side = steering.side_of_device(device);
+                let mut info = PacketInfo::of(headers, now, &Placement { side, ..Placement::NONE });
                 if let Some(key) = steering.fallback_tuple(packet.data(), &headers, link) {
                     info.set_flow(packet, headers, key, by, false);
                 }
-                PacketInfo { kind: PacketKind::NonFlow, ..info }
+                info.as_non_flow()
             }
         };
         if !matches!(headers.network, Network::Ipv4 | Network::Ipv6) {
             // No address tells where it is from.
-            info.side = steering.side_of_device(device);
+            let side = steering.side_of_device(device);
+            info.place(&Placement { side, ..info.placement() });
         }
         Ok(info)
     }

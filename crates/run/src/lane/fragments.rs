@@ -39,7 +39,8 @@ impl Lane {
 
     fn track(&mut self, fragment: HandoffPacket) {
         let HandoffPacket { packet, info } = fragment;
-        let PacketInfo { headers, key, now, shard, forward, .. } = info;
+        let PacketInfo { headers, now, shard, .. } = info;
+        let (key, forward) = (info.key(), info.forward());
         // Both ends number their datagrams for themselves, so direction is part of the identity.
         let key = if forward { key } else { key.reversed() };
         let Some(fragment) = headers.fragment else {

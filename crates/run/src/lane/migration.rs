@@ -165,7 +165,7 @@ impl Lane {
     /// Lays a packet of a shard that is here aside for processing.
     pub(super) fn enqueue_local(&mut self, placed: HandoffPacket) {
         self.loads.count(placed.info.shard, placed.packet.len());
-        match placed.info.kind {
+        match placed.info.kind() {
             PacketKind::Fragment => self.fragments.push(placed),
             _ => self.batch.push(placed),
         }
@@ -190,7 +190,7 @@ impl Lane {
     #[inline(never)]
     pub(super) fn route_received(&mut self, mut placed: HandoffPacket) {
         let HandoffPacket { packet, info } = &mut placed;
-        let is_flow = info.kind == PacketKind::Flow;
+        let is_flow = info.kind() == PacketKind::Flow;
         // Of a device that does not say where it saw a packet belong: where it belongs.
         let bucket = bucket_shard(&self.steering, packet);
         if let Some(by) = bucket.or(is_flow.then_some(info.shard))

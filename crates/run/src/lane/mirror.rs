@@ -16,14 +16,14 @@ pub(super) fn note_place(
     info: &PacketInfo,
     (here, owner): (LaneId, LaneId),
 ) {
-    let kind = match info.kind {
+    let kind = match info.kind() {
         PacketKind::Flow => "flow",
         PacketKind::IcmpError => "icmp error",
         PacketKind::Fragment => "fragment",
         PacketKind::NonFlow => "no flow",
     };
-    let key = (info.kind != PacketKind::NonFlow).then_some(info.key);
-    let from_inside = info.side == Side::Inside;
+    let key = (info.kind() != PacketKind::NonFlow).then_some(info.key());
+    let from_inside = info.side() == Side::Inside;
     mirror.note(packet, Step::Placed { kind, key, from_inside, shard: info.shard, owner });
     if owner != here {
         mirror.note(packet, Step::HandedTo(owner));

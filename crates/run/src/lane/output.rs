@@ -280,6 +280,19 @@ impl Sender<'_> {
             port.flush(pool, counters, *polled, (mirror, meter));
         }
     }
+
+    /// As [`Output::send`] on its device, of several packets in a row: how many there are is kept in a register meanwhile.
+    #[inline]
+    pub fn send_all(&mut self, mut packets: impl ExactSizeIterator<Item = Mbuf>) {
+        let Sender { port, pool, counters, polled, mirror, meter } = self;
+        while packets.len() > 0 {
+            port.burst.extend(packets.by_ref().take(port.burst.remaining_capacity()));
+            if port.burst.is_full() {
+                end_stage(meter, BurstStage::Run);
+                port.flush(pool, counters, *polled, (mirror, meter));
+            }
+        }
+    }
 }
 
 impl Port {

@@ -1,14 +1,16 @@
-//! A packet on its way through a lane, with everything that was found out about it.
+//! What was found out about a packet.
 
-use std::collections::VecDeque;
+use std::fmt;
+use std::mem::offset_of;
 
 use rheostat_base::{DeviceId, ShardId, Time};
-use rheostat_packet::{Burst, FlowKey, Headers, Mbuf};
+use rheostat_packet::{Family, FlowKey, Headers, Mbuf};
 use rheostat_state::{FlowHash, FlowHasher};
 use rheostat_steer::{Oriented, Side, Steering};
 
 /// Why a packet is where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum PacketKind {
     /// It carries its flow's key.
     Flow,
@@ -20,208 +22,189 @@ pub enum PacketKind {
     NonFlow,
 }
 
-/// What was found out about a packet.
-#[derive(Clone, Copy, Debug)]
+/// What was found out about a packet: a line for packets of IPv4, and beside it one that keys of IPv6 need.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
 pub struct PacketInfo {
-    /// Where its headers lie.
-    pub headers: Headers,
-    /// The key of its flow, oriented; for a fragment that of its datagram, without ports; without a flow
-    /// what it is placed by, all zero when that is nothing.
-    pub key: FlowKey,
-    /// The hash of `key` in flow tables.
+    /// The first words of the key.
+    words: [u64; 2],
+    /// The hash of the key in flow tables.
     pub hash: FlowHash,
     /// When it arrived: its time stamp, or the time of the poll, as the run counts time.
     pub now: Time,
+    /// Where its headers lie.
+    pub headers: Headers,
+    /// The shard whose owner processes it.
+    pub shard: ShardId,
+    traits: Traits,
+    /// The other words of a key of IPv6. Of other packets, whatever stood here before.
+    rest: [u64; 3],
+}
+
+const _: () = assert!(offset_of!(PacketInfo, traits) < 64 && offset_of!(PacketInfo, rest) == 64);
+
+/// What is yes or no about a packet, and its kind, in one byte.
+#[derive(Clone, Copy)]
+struct Traits(u8);
+
+/// The lowest two bits: the kind.
+const KIND: u8 = 0b11;
+const FORWARD: u8 = 1 << 2;
+const OUTSIDE: u8 = 1 << 3;
+const USUAL: u8 = 1 << 4;
+const V6: u8 = 1 << 5;
+
+/// Where a packet belongs.
+#[derive(Clone, Copy, Debug)]
+pub struct Placement {
+    /// The key of its flow, oriented; for a fragment that of its datagram, without ports; without a flow
+    /// what it is placed by, all zero when that is nothing.
+    pub key: FlowKey,
+    /// The hash of the key in flow tables.
+    pub hash: FlowHash,
     /// The shard whose owner processes it.
     pub shard: ShardId,
     /// The side it came from.
     pub side: Side,
     /// Whether it travels from the key's first endpoint to the second.
     pub forward: bool,
-    /// Why it is here.
+    /// Why it is where it is.
     pub kind: PacketKind,
-    /// Whether it may take the fast path: a packet of its flow, of TCP or UDP, no fragment, whose transport header lies
-    /// whole in the first segment, and which is not followed through the run.
+    /// Whether it may take the fast path (see [`PacketInfo::is_usual`]).
     pub is_usual: bool,
 }
 
-/// A packet with what was found out about it, on its way to another lane.
-#[derive(Debug)]
-pub struct HandoffPacket {
-    /// The packet.
-    pub packet: Mbuf,
-    /// What was found out about it.
-    pub info: PacketInfo,
-}
-
-/// Packets that wait to be processed, in order. What was found out about them lies beside them and
-/// stays where it was written: most of a packet's way through a lane, only its handle moves.
-#[derive(Debug, Default)]
-pub struct Batch {
-    /// Contiguous: it begins at the front of its memory whenever it was empty.
-    packets: VecDeque<Mbuf>,
-    /// One per packet from `first` on, and spare ones behind.
-    infos: Vec<PacketInfo>,
-    /// How many packets have been taken out at the front since there were none.
-    first: usize,
-}
-
-impl Batch {
-    /// Room for `count` packets before memory is asked for.
-    pub fn with_capacity(count: usize) -> Batch {
-        let packets = VecDeque::with_capacity(count);
-        Batch { packets, infos: vec![PacketInfo::default(); count], first: 0 }
-    }
-
-    /// Where to write what is found out about the next `count` packets, in order. What was written there before stays.
-    #[inline]
-    pub(crate) fn spare(&mut self, count: usize) -> &mut [PacketInfo] {
-        debug_assert_eq!(self.first, 0, "nothing is appended to packets that are being taken out");
-        let from = self.packets.len();
-        if self.infos.len() < from + count {
-            self.infos.resize_with(from + count, PacketInfo::default);
-        }
-        &mut self.infos[from..from + count]
-    }
-
-    /// What was written at `place`, counted from the first packet on.
-    #[inline]
-    pub(crate) fn written(&self, place: usize) -> &PacketInfo {
-        &self.infos[place]
-    }
-
-    /// Appends a packet about which something was written at `place`: where it belongs, or further behind, when packets
-    /// before it have gone elsewhere.
-    #[inline]
-    pub(crate) fn commit(&mut self, packet: Mbuf, place: usize) {
-        let at = self.packets.len();
-        debug_assert!(at <= place && place < self.infos.len(), "nothing is known of the packet");
-        if at != place {
-            self.infos[at] = self.infos[place];
-        }
-        self.packets.push_back(packet);
-    }
-
-    /// Appends all packets of a burst, about which something was written in the places behind those of all others.
-    #[inline]
-    pub(crate) fn commit_all(&mut self, burst: &mut Burst) {
-        debug_assert!(
-            self.packets.len() + burst.len() <= self.infos.len(),
-            "nothing is known of the packets"
-        );
-        self.packets.extend(burst.drain(..));
-    }
-
-    /// Appends a packet.
-    pub fn push(&mut self, HandoffPacket { packet, info }: HandoffPacket) {
-        self.spare(1)[0] = info;
-        self.commit(packet, self.packets.len());
-    }
-
-    /// How many packets wait.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.packets.len()
-    }
-
-    /// Whether none waits.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.packets.is_empty()
-    }
-
-    /// What was found out about each packet.
-    #[inline]
-    pub fn iter(&self) -> std::slice::Iter<'_, PacketInfo> {
-        self.found().iter()
-    }
-
-    /// What was found out about each packet, as a whole.
-    #[inline]
-    pub fn found(&self) -> &[PacketInfo] {
-        &self.infos[self.first..self.first + self.packets.len()]
-    }
-
-    /// The packets, with what was found out about each.
-    #[inline]
-    pub fn parts(&mut self) -> (&mut [Mbuf], &mut [PacketInfo]) {
-        let Batch { packets, infos, first } = self;
-        let found = &mut infos[*first..*first + packets.len()];
-        (packets.make_contiguous(), found)
-    }
-
-    /// Takes all packets out, in order, each with what was found out about it.
-    #[inline]
-    pub fn drain(&mut self) -> impl Iterator<Item = (Mbuf, &PacketInfo)> {
-        let first = std::mem::take(&mut self.first);
-        self.packets.drain(..).zip(&self.infos[first..])
-    }
-
-    /// Starts at the front again, once all packets are out.
-    #[inline]
-    fn rewind(&mut self) {
-        if self.packets.is_empty() {
-            self.packets.clear();
-            self.first = 0;
-        }
-    }
-
-    /// Takes the first `count` packets out, in order, each with what was found out about it.
-    #[inline]
-    pub fn drain_first(&mut self, count: usize, mut take: impl FnMut(Mbuf, &PacketInfo)) {
-        for (packet, info) in self.packets.drain(..count).zip(&self.infos[self.first..]) {
-            take(packet, info);
-        }
-        self.first += count;
-        self.rewind();
-    }
-
-    /// Takes the first packet out, with what was found out about it.
-    #[inline]
-    pub fn take_first(&mut self) -> Option<(Mbuf, &PacketInfo)> {
-        let (packet, at) = (self.packets.pop_front()?, self.first);
-        self.first = at + 1;
-        self.rewind();
-        Some((packet, &self.infos[at]))
-    }
-}
-
-impl Default for PacketInfo {
-    /// A packet of which nothing is known.
-    fn default() -> PacketInfo {
-        PacketInfo::unplaced(Headers::default(), Time::ZERO)
-    }
+impl Placement {
+    /// That of a packet of which nothing is known yet.
+    pub const NONE: Placement = Placement {
+        key: FlowKey::NONE,
+        hash: FlowHash(0),
+        shard: ShardId(0),
+        side: Side::Inside,
+        forward: true,
+        kind: PacketKind::NonFlow,
+        is_usual: false,
+    };
 }
 
 impl PacketInfo {
-    /// The same packet as one without a flow, unless packets with this key have one. Its place stays.
-    pub(super) fn or_non_flow(mut self, key: &FlowKey, steering: &Steering) -> PacketInfo {
-        if !steering.admits(key, self.side) {
-            self.kind = PacketKind::NonFlow;
-            self.is_usual = false;
+    /// Writes down everything about a packet.
+    #[inline(always)]
+    pub fn set(&mut self, headers: Headers, now: Time, placement: &Placement) {
+        self.headers = headers;
+        self.now = now;
+        self.place(placement);
+    }
+
+    /// Writes down where a packet belongs.
+    #[inline(always)]
+    pub fn place(&mut self, placement: &Placement) {
+        let &Placement { key, hash, shard, side, forward, kind, is_usual } = placement;
+        let bit = |is: bool, bit: u8| if is { bit } else { 0 };
+        let family = bit(key.family() == Family::V6, V6);
+        let side = bit(side == Side::Outside, OUTSIDE);
+        let traits = kind as u8 | bit(forward, FORWARD) | side | bit(is_usual, USUAL) | family;
+        self.traits = Traits(traits);
+        self.hash = hash;
+        self.shard = shard;
+        let [first, second, rest @ ..] = *key.raw();
+        self.words = [first, second];
+        if key.family() == Family::V6 {
+            self.rest = rest;
         }
+    }
+
+    /// Where the packet belongs.
+    #[inline]
+    pub fn placement(&self) -> Placement {
+        Placement {
+            key: self.key(),
+            hash: self.hash,
+            shard: self.shard,
+            side: self.side(),
+            forward: self.forward(),
+            kind: self.kind(),
+            is_usual: self.is_usual(),
+        }
+    }
+
+    /// See [`Placement::key`].
+    #[inline(always)]
+    pub fn key(&self) -> FlowKey {
+        let ([a, b], [c, d, e]) = (self.words, self.rest);
+        match self.traits.0 & V6 {
+            0 => FlowKey::from_raw([a, b, 0, 0, 0], Family::V4),
+            _ => FlowKey::from_raw([a, b, c, d, e], Family::V6),
+        }
+    }
+
+    /// The side it came from.
+    #[inline]
+    pub fn side(&self) -> Side {
+        if self.traits.0 & OUTSIDE == 0 { Side::Inside } else { Side::Outside }
+    }
+
+    /// Whether it travels from the key's first endpoint to the second.
+    #[inline]
+    pub fn forward(&self) -> bool {
+        self.traits.0 & FORWARD != 0
+    }
+
+    /// Why it is where it is.
+    #[inline]
+    pub fn kind(&self) -> PacketKind {
+        match self.traits.0 & KIND {
+            0 => PacketKind::Flow,
+            1 => PacketKind::IcmpError,
+            2 => PacketKind::Fragment,
+            _ => PacketKind::NonFlow,
+        }
+    }
+
+    /// Whether it may take the fast path: a packet of its flow, of TCP or UDP, no fragment, whose transport header lies
+    /// whole in the first segment, and which is not followed through the run.
+    #[inline]
+    pub fn is_usual(&self) -> bool {
+        self.traits.0 & USUAL != 0
+    }
+
+    /// Whether it may take the fast path, whatever was found out about it.
+    #[inline]
+    pub fn set_usual(&mut self, is_usual: bool) {
+        self.traits.0 = self.traits.0 & !USUAL | if is_usual { USUAL } else { 0 };
+    }
+
+    /// The same packet as one without a flow. Its place stays.
+    #[must_use]
+    pub(super) fn as_non_flow(mut self) -> PacketInfo {
+        let place = self.placement();
+        self.place(&Placement { kind: PacketKind::NonFlow, is_usual: false, ..place });
         self
+    }
+
+    /// The same packet as one without a flow, unless packets with this key have one. Its place stays.
+    #[must_use]
+    pub(super) fn or_non_flow(self, key: &FlowKey, steering: &Steering) -> PacketInfo {
+        if steering.admits(key, self.side()) { self } else { self.as_non_flow() }
+    }
+
+    /// A packet with this place.
+    pub fn of(headers: Headers, now: Time, placement: &Placement) -> PacketInfo {
+        let mut info = PacketInfo::default();
+        info.set(headers, now, placement);
+        info
     }
 
     /// A packet of which nothing is known yet but its headers.
     pub(super) fn unplaced(headers: Headers, now: Time) -> PacketInfo {
-        PacketInfo {
-            headers,
-            key: FlowKey::NONE,
-            hash: FlowHash(0),
-            now,
-            shard: ShardId(0),
-            side: Side::Inside,
-            forward: true,
-            kind: PacketKind::NonFlow,
-            is_usual: false,
-        }
+        PacketInfo { headers, now, ..PacketInfo::default() }
     }
 
     /// The same packet as one of the flow that software found it to belong to. `key` is in the
     /// packet's direction.
+    #[must_use]
     pub(super) fn of_flow(
-        self,
+        mut self,
         device: DeviceId,
         key: FlowKey,
         steering: &Steering,
@@ -229,7 +212,9 @@ impl PacketInfo {
     ) -> PacketInfo {
         let Oriented { key, side, forward } = steering.orient(device, key);
         let (shard, hash) = (steering.shard_of_key(&key), hasher.hash(&key));
-        PacketInfo { key, side, forward, shard, hash, kind: PacketKind::Flow, ..self }
+        let (kind, is_usual) = (PacketKind::Flow, self.is_usual());
+        self.place(&Placement { key, hash, shard, side, forward, kind, is_usual });
+        self
     }
 
     /// A fragment that has met its tracker and learned the key of its flow, in its own direction.
@@ -243,5 +228,63 @@ impl PacketInfo {
     ) -> PacketInfo {
         let info = PacketInfo::unplaced(headers, now);
         info.of_flow(packet.device(), key, steering, hasher).or_non_flow(&key, steering)
+    }
+}
+
+impl Default for PacketInfo {
+    /// A packet of which nothing is known.
+    fn default() -> PacketInfo {
+        let mut info = PacketInfo {
+            words: [0; 2],
+            hash: FlowHash(0),
+            now: Time::ZERO,
+            headers: Headers::default(),
+            shard: ShardId(0),
+            traits: Traits(0),
+            rest: [0; 3],
+        };
+        info.place(&Placement::NONE);
+        info
+    }
+}
+
+impl fmt::Debug for PacketInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacketInfo")
+            .field("headers", &self.headers)
+            .field("now", &self.now)
+            .field("placement", &self.placement())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+
+    #[test]
+    fn everything_about_a_packet_is_found_again() {
+        let v4 = FlowKey::v4((Ipv4Addr::LOCALHOST, 7), (Ipv4Addr::BROADCAST, 9), 17, 5);
+        let v6 = FlowKey::v6((Ipv6Addr::LOCALHOST, 7), (Ipv6Addr::from_bits(!0), 9), 6, 0);
+        let kinds =
+            [PacketKind::Flow, PacketKind::IcmpError, PacketKind::Fragment, PacketKind::NonFlow];
+        let mut info = PacketInfo::default();
+        // A key of IPv6 leaves nothing behind in one of IPv4.
+        for key in [v6, v4, v6, v6.reversed(), v4.reversed(), FlowKey::NONE] {
+            for kind in kinds {
+                for bits in 0..8 {
+                    let side = if bits & 1 == 0 { Side::Inside } else { Side::Outside };
+                    let (forward, is_usual) = (bits & 2 != 0, bits & 4 != 0);
+                    let (hash, shard) = (FlowHash(bits + 1), ShardId(300));
+                    let placement = Placement { key, hash, shard, side, forward, kind, is_usual };
+                    info.place(&placement);
+                    assert_eq!(format!("{:?}", info.placement()), format!("{placement:?}"));
+                    info.set_usual(false);
+                    assert!(!info.is_usual() && info.forward() == forward && info.key() == key);
+                }
+            }
+        }
     }
 }

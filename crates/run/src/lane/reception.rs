@@ -77,7 +77,7 @@ impl Lane {
         let Lane { burst, batch, time, latest, unusual, .. } = self;
         for (packet, info) in burst.iter().zip(batch.spare(burst.len())) {
             info.now = time.of(packet, now);
-            info.is_usual = packet.mark() == 0 && !unusual.includes(packet.stamp());
+            info.set_usual(packet.mark() == 0 && !unusual.includes(packet.stamp()));
             *latest = (*latest).max(info.now);
         }
         batch.commit_all(burst);
@@ -93,7 +93,7 @@ impl Lane {
         let found = by.hashed(side, burst, batch.spare(count), &Owned { ownership, shards, loads });
         self.latest = self.latest.max(found.latest);
         for (place, info) in batch.spare(count).iter_mut().enumerate() {
-            info.is_usual = !found.left.contains(place);
+            info.set_usual(!found.left.contains(place));
         }
         if found.left.is_empty() {
             return batch.commit_all(burst);
@@ -136,7 +136,7 @@ impl Lane {
                 continue;
             }
             let info = self.batch.written(first + place);
-            let (shard, kind) = (info.shard, info.kind);
+            let (shard, kind) = (info.shard, info.kind());
             self.latest = self.latest.max(info.now);
             if packet.mark() != 0 {
                 let owner = self.ownership.destination(shard);

@@ -18,7 +18,9 @@ fn config(members: usize, depth: usize) -> PoolConfig {
 fn packet(cache: &mut PoolCache, shard: u16, number: u32) -> HandoffPacket {
     let mut packet = cache.alloc(64).unwrap();
     packet.set_stamp(number);
-    HandoffPacket { packet, info: PacketInfo { shard: ShardId(shard), ..PacketInfo::default() } }
+    let mut info = PacketInfo::default();
+    info.shard = ShardId(shard);
+    HandoffPacket { packet, info }
 }
 
 fn cache() -> PoolCache {

@@ -40,6 +40,14 @@ pub enum StartError {
         /// Its place, counted from 0.
         place: usize,
     },
+    /// There are more devices than there are numbers for.
+    #[error("the run has {devices} devices: it can have {most} at most")]
+    TooManyDevices {
+        /// Devices that were given.
+        devices: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// There are more or fewer shards than packets are placed in.
     #[error("the run has {given} shards, but packets are placed in {placed}")]
     Shards {

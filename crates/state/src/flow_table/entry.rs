@@ -59,12 +59,10 @@ pub(super) struct Tail {
     pub(super) deadline: Time,
     /// The latest arrival in each direction.
     pub(super) stamps: [u32; 2],
-    /// The device it came from.
+    /// The device it came from, [`DeviceId::NONE`] where nothing has arrived.
     pub(super) devices: [DeviceId; 2],
     /// One bit per function whose state is initialised.
     pub(super) initialised: u8,
-    /// One bit per direction in which a packet was seen.
-    pub(super) seen: u8,
     /// Of an entry with an IPv6 key, the entry with its flow's other key; [`NO_PARTNER`] if there is
     /// none.
     pub(super) partner: u32,

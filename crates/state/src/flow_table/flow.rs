@@ -8,7 +8,7 @@ use rheostat_packet::{Family, FlowKey};
 
 use super::FlowTable;
 use super::entries::{EvictLinks, WheelLinks};
-use super::entry::{EVICTABLE, Head, LINE, NO_PARTNER, Tail};
+use super::entry::{EVICTABLE, Head, Kind, LINE, NO_PARTNER, Tail};
 use super::layout::Handle;
 use crate::timer_wheel::{self, UNARMED};
 
@@ -27,7 +27,6 @@ pub struct FlowMarks {
     deadline: Time,
     stamps: [u32; 2],
     devices: [DeviceId; 2],
-    seen: u8,
 }
 
 /// A flow to read and change.
@@ -43,6 +42,33 @@ impl<'a> FlowMut<'a> {
     #[inline]
     pub(super) fn new(table: &'a mut FlowTable, index: u32) -> FlowMut<'a> {
         FlowMut { entry: table.entries.address(index), table, index }
+    }
+
+    /// The flow in entry `index`, if the entry has been used and has this key.
+    #[inline(always)]
+    pub(super) fn with_key(
+        table: &'a mut FlowTable,
+        index: u32,
+        key: &FlowKey,
+    ) -> Option<FlowMut<'a>> {
+        if index >= table.entries.used() {
+            return None;
+        }
+        let flow = FlowMut { entry: table.entries.address(index), table, index };
+        if !flow.head().matches(key) {
+            return None;
+        }
+        match flow.head().kind {
+            Kind::V6Alias => Some(flow.partner()),
+            _ => Some(flow),
+        }
+    }
+
+    /// The flow whose second key the entry has.
+    #[cold]
+    fn partner(self) -> FlowMut<'a> {
+        let index = self.tail().partner;
+        FlowMut::new(self.table, index)
     }
 
     #[inline]
@@ -138,12 +164,11 @@ impl<'a> FlowMut<'a> {
     pub fn note_arrival(&mut self, forward: bool, device: DeviceId, stamp: u32) -> bool {
         let tail = self.tail_mut();
         let way = usize::from(!forward);
-        let comparable = tail.seen & 1 << way != 0 && tail.devices[way] == device;
+        let comparable = tail.devices[way] == device;
         let late = comparable && (stamp.wrapping_sub(tail.stamps[way]) as i32) < 0;
         if !late {
             tail.stamps[way] = stamp;
             tail.devices[way] = device;
-            tail.seen |= 1 << way;
         }
         late
     }
@@ -151,15 +176,15 @@ impl<'a> FlowMut<'a> {
     /// What the entry holds of the flow now, for [`FlowMut::set_marks`] to go back to.
     #[inline]
     pub fn marks(&self) -> FlowMarks {
-        let &Tail { deadline, stamps, devices, seen, .. } = self.tail();
-        FlowMarks { deadline, stamps, devices, seen }
+        let &Tail { deadline, stamps, devices, .. } = self.tail();
+        FlowMarks { deadline, stamps, devices }
     }
 
     /// Lets the flow be again what it was when it had these marks.
     pub fn set_marks(&mut self, marks: FlowMarks) {
-        let FlowMarks { deadline, stamps, devices, seen } = marks;
+        let FlowMarks { deadline, stamps, devices } = marks;
         let tail = self.tail_mut();
-        (tail.stamps, tail.devices, tail.seen) = (stamps, devices, seen);
+        (tail.stamps, tail.devices) = (stamps, devices);
         self.set_deadline(deadline);
     }
 
@@ -179,15 +204,22 @@ impl<'a> FlowMut<'a> {
         }
     }
 
-    /// The state behind `handle`, to read; otherwise as [`FlowMut::state`].
+    /// Which layout the handles of its states are of.
     #[inline(always)]
-    pub fn look_at<T: Send + 'static>(&self, handle: Handle<T>) -> Option<&T> {
-        handle.check(self.table.layout);
-        if self.tail().initialised & handle.bit() == 0 {
-            return None;
-        }
-        // SAFETY: as in `state`; this value borrows the table alone, and is shared as long as the reference lives.
-        Some(unsafe { self.place(handle).as_ref() })
+    pub(super) fn layout(&self) -> u64 {
+        self.table.layout
+    }
+
+    /// The bits of the states that are initialised.
+    #[inline(always)]
+    pub(super) fn initialised(&self) -> u8 {
+        self.tail().initialised
+    }
+
+    /// Where the entry lies.
+    #[inline(always)]
+    pub(super) fn entry(&self) -> NonNull<u8> {
+        self.entry
     }
 
     /// The state behind `handle`, if it is initialised. Panics when the handle is of another layout

@@ -83,10 +83,9 @@ impl Index {
         matching(self.bucket(self.other(place.home, place.tag)))
     }
 
-    /// Asks the processor to fetch the home bucket.
-    #[inline]
-    pub(super) fn prefetch(&self, hash: FlowHash) {
-        super::prefetch(self.buckets.as_ptr().wrapping_add(self.place(hash).home as usize).cast());
+    /// Where the first bucket lies, and how many there are.
+    pub(super) fn buckets(&self) -> (*const Bucket, u32) {
+        (self.buckets.as_ptr(), self.count)
     }
 
     /// Adds a key that leads to `entry`.
@@ -194,6 +193,12 @@ impl Index {
     fn place(&self, hash: FlowHash) -> Place {
         let product = u128::from(hash.0) * u128::from(self.count);
         Place { home: (product >> 64) as u32, tag: (product >> 48) as u16 }
+    }
+
+    /// The home of a key in an index of so many buckets.
+    #[inline(always)]
+    pub(super) fn home(hash: FlowHash, buckets: u32) -> u32 {
+        ((u128::from(hash.0) * u128::from(buckets)) >> 64) as u32
     }
 
     /// The other bucket of a key with `tag` in `bucket`: a reflection, so the other's other is

@@ -1,6 +1,6 @@
 //! How flows enter a table, get a second key, and leave.
 
-use rheostat_base::Time;
+use rheostat_base::{DeviceId, Time};
 use rheostat_packet::{Family, FlowKey};
 use thiserror::Error;
 
@@ -67,7 +67,7 @@ impl FlowTable {
         let generation = head.generation;
         let tail = self.entries.tail_mut(index);
         tail.deadline = Time::NEVER;
-        tail.seen = 0;
+        tail.devices = [DeviceId::NONE; 2];
         tail.partner = NO_PARTNER;
         self.counts.created += 1;
         self.counts.live += 1;

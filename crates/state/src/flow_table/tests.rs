@@ -2,6 +2,7 @@
 
 mod life;
 mod model;
+mod open;
 mod schedule;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -53,7 +54,7 @@ impl FlowTable {
     /// Looks `key` up in all ways there are.
     fn look_up(&self, key: &FlowKey) -> Option<FlowId> {
         let hash = hash(key);
-        self.prefetch(hash);
+        self.prefetch_hint().prefetch(hash);
         let found = self.find(hash, key, self.probe(hash));
         assert_eq!(found, self.find_now(hash, key));
         assert_eq!(found, self.find(hash, key, Probe(0)), "a wrong hint changes nothing");

@@ -35,7 +35,11 @@ impl Bench {
             })
             .collect();
         let infos: Vec<_> = (0..frames.len())
-            .map(|place| PacketInfo { is_usual: usual(place), ..PacketInfo::default() })
+            .map(|place| {
+                let mut info = PacketInfo::default();
+                info.set_usual(usual(place));
+                info
+            })
             .collect();
         out.counters().received.add(frames.len() as u64);
         out.set_now(now);

@@ -1,10 +1,9 @@
 //! The fast path of the firewall: open connections, and datagrams.
 
 use rheostat_base::{Nanos, Time};
-use rheostat_packet::wire::protocol::UDP;
 
-use super::connection::Segment;
-use super::{Firewall, FlowState, read};
+use super::connection::{ACK, FIN, RST, SYN, Segment};
+use super::{Firewall, FlowState};
 use crate::packet::Packet;
 use crate::steady::Steady;
 
@@ -34,11 +33,22 @@ impl Steady<FlowState> for OpenFlows {
     #[inline(always)]
     fn decide(&self, packet: &Packet<'_>, state: &FlowState) -> Option<(bool, Option<Segment>)> {
         let from_opener = packet.is_forward() == state.opened_forward;
-        let Some(track) = &state.tcp else {
-            return (packet.headers().protocol == UDP).then_some((from_opener, None));
+        let Some(tcp) = packet.usual_tcp() else {
+            return state.tcp.is_none().then_some((from_opener, None));
         };
-        let segment = read(packet, &packet.tcp()?);
-        track.is_continued_by(from_opener, &segment).then_some((from_opener, Some(segment)))
+        if tcp.flags() & (SYN | FIN | RST | ACK) != ACK {
+            return None;
+        }
+        let segment = Segment {
+            seq: tcp.seq(),
+            ack: tcp.ack(),
+            flags: ACK,
+            window: tcp.window(),
+            len: tcp.payload_len(),
+            scale: None,
+        };
+        let continues = state.tcp.as_ref()?.is_continued_by(from_opener, &segment);
+        continues.then_some((from_opener, Some(segment)))
     }
 
     #[inline(always)]

@@ -54,7 +54,7 @@ impl Lb {
         if packet.side() == Side::Inside {
             return self.error_from_tunnel(cx, packet);
         }
-        let key = *packet.arrival_key();
+        let key = packet.arrival_key();
         let (vip, port) = (key.first(), key.first_port());
         let Some(service) = self.map.service(vip, port, key.protocol()) else { return Ok(None) };
         let hash = self.hash.flow(&key);

@@ -66,7 +66,7 @@ impl Steady<FlowState> for OpenFlows<'_> {
         let lifetime = match packet.headers().protocol {
             TCP => {
                 let ends = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
-                (packet.tcp()?.flags().0 & ends == 0).then_some(self.tcp)?
+                (packet.usual_tcp()?.flags() & ends == 0).then_some(self.tcp)?
             }
             _ => self.udp,
         };

@@ -126,7 +126,7 @@ impl SharedNat {
             false => Verdict::Forward,
         };
         let is_passed = flow.has(PASSED);
-        if !is_passed && !ends.are_named_by(packet.arrival_key(), outbound) {
+        if !is_passed && !ends.are_named_by(&packet.arrival_key(), outbound) {
             return Ok(Verdict::Drop(DropReason::NoMapping));
         }
         if is_error(packet) {
@@ -301,7 +301,7 @@ impl NetworkFunction for SharedNat {
 
     #[inline]
     fn prefetch(&self, packet: &Packet<'_>, what: Ahead) {
-        self.flows.prefetch(packet.arrival_key(), what);
+        self.flows.prefetch(&packet.arrival_key(), what);
     }
 
     fn non_flow(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {

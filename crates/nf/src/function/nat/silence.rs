@@ -44,7 +44,7 @@ impl Silence {
         if self.waiting.iter().filter(|syn| syn.due > now).count() >= MOST {
             return;
         }
-        let (key, syn) = (*packet.arrival_key(), Syn::of(packet));
+        let (key, syn) = (packet.arrival_key(), Syn::of(packet));
         self.waiting.push_back(Waiting { due: now + lasts, key, syn });
     }
 

@@ -33,13 +33,13 @@ impl Steady<FlowState> for FirmFlows {
         let (outbound, translated) = (packet.is_forward(), state.translated.as_ref()?);
         if state.stage != Stage::Firm
             || (outbound && translated.is_hairpin)
-            || !translated.ends.are_named_by(packet.arrival_key(), outbound)
+            || !translated.ends.are_named_by(&packet.arrival_key(), outbound)
         {
             return None;
         }
         match state.protocol {
             TCP => {
-                let segment = Segment::of(packet, &packet.tcp()?);
+                let segment = Segment::of_usual(packet.usual_tcp()?);
                 let continues =
                     state.session.is_established() && state.closing.is_continued_by(segment);
                 continues.then_some(Some(segment))

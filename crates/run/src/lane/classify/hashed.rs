@@ -5,7 +5,7 @@ use rheostat_base::Time;
 use rheostat_packet::{HashKind, Headers, Mbuf};
 use rheostat_steer::Side;
 
-use super::{Classifier, Found, Owned, PacketInfo, PacketKind, Places};
+use super::{Classifier, Found, Owned, PacketInfo, Placement, Places};
 use crate::migrate::Place;
 
 impl Classifier<'_> {
@@ -33,7 +33,7 @@ impl Classifier<'_> {
             owned.loads.count(shard, packet.len());
             let now = self.time.of(packet, self.now);
             found.latest = found.latest.max(now);
-            *info = PacketInfo { shard, side, ..PacketInfo::unplaced(Headers::default(), now) };
+            info.set(Headers::default(), now, &Placement { shard, side, ..Placement::NONE });
         }
         found
     }
@@ -55,7 +55,8 @@ impl Classifier<'_> {
                 HashKind::None => found.shard,
                 _ => self.steering.shard_of_hash(packet.hash()),
             };
-            *info = PacketInfo { shard, kind: PacketKind::NonFlow, is_usual: false, ..found };
+            *info = found.as_non_flow();
+            info.shard = shard;
         }
     }
 }

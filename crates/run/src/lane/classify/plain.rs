@@ -4,10 +4,9 @@
 
 use rheostat_base::Time;
 use rheostat_packet::{FlowKey, Headers, Mbuf, usual};
-use rheostat_state::Shard;
 use rheostat_steer::Side;
 
-use super::{Classifier, Found, Owned, PacketInfo, PacketKind, Places};
+use super::{Classifier, Found, Owned, PacketInfo, PacketKind, Placement, Places};
 use crate::migrate::Place;
 
 impl Classifier<'_> {
@@ -104,14 +103,15 @@ impl Classifier<'_> {
         }
         debug_assert_eq!(packet.hash_kind(), self.steering.kind_of(&key));
         let shard = self.steering.shard_of_hash(packet.hash());
-        let Shard { table, .. } = owned.shards.get(shard)?;
+        let hint = owned.shards.prefetch_hint(shard)?;
         debug_assert_eq!(owned.ownership.place(shard), Place::Local, "a shard owned is owned");
         let hash = self.hasher.hash(&key);
-        table.prefetch(hash);
+        hint.prefetch(hash);
         owned.loads.count(shard, packet.len());
         let now = self.time.of(packet, self.now);
         let (forward, kind, is_usual) = (INSIDE, PacketKind::Flow, true);
-        *info = PacketInfo { headers, key, hash, now, shard, side, forward, kind, is_usual };
+        let placement = Placement { key, hash, shard, side, forward, kind, is_usual };
+        info.set(headers, now, &placement);
         Some(now)
     }
 }

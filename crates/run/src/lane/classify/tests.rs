@@ -106,21 +106,24 @@ fn arp() -> Vec<u8> {
 #[test]
 fn without_a_set_every_packet_is_an_orphan_where_its_tuple_would_be() {
     let tuple = classify(PacketSet::five_tuple(), &udp());
-    assert_eq!(tuple.kind, PacketKind::Flow);
+    assert_eq!(tuple.kind(), PacketKind::Flow);
     let non_flow = classify(PacketSet::NONE, &udp());
-    assert_eq!(non_flow.kind, PacketKind::NonFlow);
-    assert_eq!((non_flow.shard, non_flow.key, non_flow.side), (tuple.shard, tuple.key, tuple.side));
+    assert_eq!(non_flow.kind(), PacketKind::NonFlow);
+    assert_eq!(
+        (non_flow.shard, non_flow.key(), non_flow.side()),
+        (tuple.shard, tuple.key(), tuple.side())
+    );
     // No other packet is waited for: each goes by what it has.
     let fragment = frame(Transport::Protocol(17), Some((8, true)));
     for frame in [fragment.clone(), unreachable(), arp()] {
-        assert_eq!(classify(PacketSet::NONE, &frame).kind, PacketKind::NonFlow);
+        assert_eq!(classify(PacketSet::NONE, &frame).kind(), PacketKind::NonFlow);
     }
     assert_ne!(classify(PacketSet::NONE, &arp()).shard, ShardId(0));
     // With ports, they are what flows would have.
     let set = PacketSet::none_with_ports();
-    assert_eq!(classify(set, &fragment).kind, PacketKind::Fragment);
+    assert_eq!(classify(set, &fragment).kind(), PacketKind::Fragment);
     let error = classify(set, &unreachable());
-    assert_eq!((error.kind, error.key), (PacketKind::NonFlow, tuple.key));
+    assert_eq!((error.kind(), error.key()), (PacketKind::NonFlow, tuple.key()));
 }
 
 #[test]
@@ -129,28 +132,28 @@ fn packets_of_other_protocols_have_no_flow_beside_those_that_have() {
     let both = PacketSet::five_tuple().only(Protocols::TCP_UDP);
     for frame in [udp(), unreachable()] {
         let (plain, non_flow) = (classify(PacketSet::five_tuple(), &frame), classify(tcp, &frame));
-        assert_eq!((non_flow.kind, non_flow.shard), (PacketKind::NonFlow, plain.shard));
-        assert_eq!(classify(both, &frame).kind, plain.kind);
+        assert_eq!((non_flow.kind(), non_flow.shard), (PacketKind::NonFlow, plain.shard));
+        assert_eq!(classify(both, &frame).kind(), plain.kind());
     }
-    assert_eq!(classify(tcp, &arp()).kind, PacketKind::NonFlow);
+    assert_eq!(classify(tcp, &arp()).kind(), PacketKind::NonFlow);
 }
 
 /// As ever, where all packets with a tuple have flows: what has none comes to the first shard.
 #[test]
 fn frames_without_ip_stay_on_the_first_shard_beside_whole_sets() {
     let info = classify(PacketSet::five_tuple(), &arp());
-    assert_eq!((info.kind, info.shard), (PacketKind::NonFlow, ShardId(0)));
-    assert_eq!((info.key, info.side), (FlowKey::NONE, Side::Inside));
+    assert_eq!((info.kind(), info.shard), (PacketKind::NonFlow, ShardId(0)));
+    assert_eq!((info.key(), info.side()), (FlowKey::NONE, Side::Inside));
 }
 
 #[test]
 fn frames_of_two_stations_are_one_flow() {
     let [udp, arp] = [udp(), arp()].map(|frame| classify(PacketSet::stations(), &frame));
-    assert_eq!((udp.kind, arp.kind), (PacketKind::Flow, PacketKind::Flow));
-    assert_ne!(udp.key, arp.key, "the Ethertype counts");
+    assert_eq!((udp.kind(), arp.kind()), (PacketKind::Flow, PacketKind::Flow));
+    assert_ne!(udp.key(), arp.key(), "the Ethertype counts");
     let set = PacketSet::station(rheostat_steer::Whose::Source);
     let [udp, arp] = [super::tests::udp(), super::tests::arp()].map(|frame| classify(set, &frame));
-    assert_eq!((udp.key, udp.shard), (arp.key, arp.shard));
+    assert_eq!((udp.key(), udp.shard), (arp.key(), arp.shard));
 }
 
 #[test]
@@ -187,7 +190,7 @@ fn a_burst_of_all_kinds_is_what_each_of_them_is_alone() {
             }
             assert_eq!(malformed.contains(place), [1, 5].contains(&place));
         }
-        let kinds = infos.map(|info| info.kind);
+        let kinds = infos.map(|info| info.kind());
         assert_eq!(kinds[3..5], [PacketKind::Flow, PacketKind::IcmpError]);
     }
     burst.into_iter().for_each(|packet| cache.free(packet));

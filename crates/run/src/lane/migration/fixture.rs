@@ -50,13 +50,13 @@ pub(super) fn send_on(
     out: &mut Output,
 ) {
     let shard = shards.get_mut(info.shard).expect("a packet meets its shard");
-    if shard.table.find_now(info.hash, &info.key).is_none() {
-        shard.table.insert(info.hash, &info.key, info.now).expect("room");
+    if shard.table.find_now(info.hash, &info.key()).is_none() {
+        shard.table.insert(info.hash, &info.key(), info.now).expect("room");
         out.counters().flows_created.increment();
     }
-    let flow = shard.table.find_now(info.hash, &info.key).expect("there now");
+    let flow = shard.table.find_now(info.hash, &info.key()).expect("there now");
     let mut flow = shard.table.flow(flow).expect("there now");
-    if flow.note_arrival(info.forward, packet.device(), packet.stamp()) {
+    if flow.note_arrival(info.forward(), packet.device(), packet.stamp()) {
         out.counters().reordered.increment();
     }
     out.send(DeviceId(0), packet);
@@ -180,7 +180,7 @@ impl Fixture {
             unusual: Unusual::default(),
         };
         let info = by.one(&packet).unwrap();
-        let (shard_id, hash) = (info.shard, steering.hash(&info.key, HashKind::Ports));
+        let (shard_id, hash) = (info.shard, steering.hash(&info.key(), HashKind::Ports));
         cache.free(packet);
         drop(cache);
 

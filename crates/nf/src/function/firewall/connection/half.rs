@@ -6,6 +6,7 @@ const SEEN: u8 = 1;
 const FINISHED: u8 = 2;
 const UNCHECKED: u8 = 4;
 const CONFIRMED_PEER: u8 = 8;
+const SCALES: u8 = 16;
 
 /// One direction, 16 bytes.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +19,7 @@ pub(super) struct Half {
     pub(super) acked: u32,
     /// The largest window this end has offered, unscaled.
     max_window: u16,
-    /// The shift of this end's windows, plus one; zero without the option.
+    /// The shift of this end's windows.
     scale: u8,
     flags: u8,
 }
@@ -38,13 +39,14 @@ impl Half {
 
     /// An end that opens with this SYN. RFC 7323, 2.3, limits the shift to 14.
     pub(super) fn from_syn(syn: &Segment) -> Half {
+        let scales = if syn.scale.is_some() { SCALES } else { 0 };
         Half {
             end: syn.end(),
             max_end: syn.end(),
             acked: syn.seq,
             max_window: syn.window.max(1),
-            scale: syn.scale.map_or(0, |shift| shift.min(14) + 1),
-            flags: SEEN,
+            scale: syn.scale.map_or(0, |shift| shift.min(14)),
+            flags: SEEN | scales,
         }
     }
 
@@ -89,11 +91,11 @@ impl Half {
 
     #[inline]
     pub(super) fn scaled(&self, window: u16) -> u32 {
-        u32::from(window) << self.scale.saturating_sub(1)
+        u32::from(window) << self.scale
     }
 
     pub(super) fn scales(&self) -> bool {
-        self.scale > 0
+        self.flags & SCALES != 0
     }
 
     /// Both SYNs have been seen: scaling holds when both offer it. What the SYN offered is kept in the
@@ -101,8 +103,9 @@ impl Half {
     pub(super) fn settle_scale(&mut self, both: bool) {
         if !both {
             self.scale = 0;
+            self.flags &= !SCALES;
         }
-        self.max_window = self.max_window.div_ceil(1 << self.scale.saturating_sub(1));
+        self.max_window = self.max_window.div_ceil(1 << self.scale);
     }
 
     #[inline]
