@@ -175,7 +175,7 @@ impl Run {
             steering,
             hasher,
             reporting: LoadReporting::Shards,
-            stages: false,
+            stages: None,
         };
         let routes = Routes(vec![DeviceId(0)]);
         let service = |_| self.chain.service(&routes, self.network.as_ref(), self.lanes);

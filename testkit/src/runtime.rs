@@ -42,7 +42,7 @@ pub fn config(lanes: usize, shards: usize, pool: Mempool) -> RuntimeConfig {
         steering: Arc::new(steering.expect("a power of two")),
         hasher: hasher(),
         reporting: LoadReporting::Shards,
-        stages: false,
+        stages: None,
     }
 }
 

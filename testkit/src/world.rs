@@ -162,7 +162,7 @@ impl World {
             steering,
             hasher,
             reporting: LoadReporting::Shards,
-            stages: false,
+            stages: None,
         };
         let routes = Routes(vec![DeviceId(0)]);
         let mut devices = vec![device];

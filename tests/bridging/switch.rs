@@ -80,7 +80,7 @@ pub(crate) fn run_with(
         steering,
         hasher,
         reporting: LoadReporting::Shards,
-        stages: false,
+        stages: None,
     };
     let routes = Routes((0..devices.len() as u8).map(DeviceId).collect());
     let service = |_| chain.service(&routes, None, lanes);

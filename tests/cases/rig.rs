@@ -342,7 +342,7 @@ impl Rig {
             steering,
             hasher,
             reporting: LoadReporting::Shards,
-            stages: false,
+            stages: None,
         };
         let routes = Routes(vec![DeviceId(1), DeviceId(0)]);
         let service = |_| chain.service(&routes, network.as_ref(), lanes);

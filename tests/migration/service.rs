@@ -112,7 +112,7 @@ impl Rig {
             steering,
             hasher: hasher(),
             reporting: LoadReporting::Shards,
-            stages: false,
+            stages: None,
         };
         let made = (0..shards).map(|id| shard(ShardId(id as u16)));
         let mut lanes = build_lanes(&config, &mut devices, service, made).expect("lanes fit");

@@ -49,7 +49,7 @@ fn serve(polling: Polling, depth: usize) -> u64 {
         steering,
         hasher: hasher(),
         reporting: LoadReporting::Shards,
-        stages: false,
+        stages: None,
     };
     let shards = (0..SHARDS).map(|id| shard(ShardId(id as u16)));
     let runtime = Runtime::start(config, vec![device], Clock::new(), service, shards).unwrap();

@@ -157,7 +157,7 @@ fn run_on_threads<C: Chain>(
         steering,
         hasher,
         reporting: LoadReporting::Shards,
-        stages: false,
+        stages: None,
     };
     let routes = Routes(vec![DeviceId(0)]);
     let service = |_| chain.service(&routes, None, lanes);

@@ -183,7 +183,7 @@ impl MigrateBench {
             steering,
             hasher,
             reporting: LoadReporting::Shards,
-            stages: false,
+            stages: None,
         };
         let routes = Routes(vec![DeviceId(0)]);
         let service = |_| chain.service(&routes, None, self.lanes.into());

@@ -148,7 +148,7 @@ impl Assembly {
                 (true, None) => LoadReporting::Lanes,
                 _ => LoadReporting::Shards,
             },
-            stages: false,
+            stages: None,
         };
         let routes = routes(&self.config.devices);
         let network = self.wiring.map(|wiring| wiring.network);

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use rheostat_base::{Cgroups, ShardId};
 use rheostat_control::Config;
 use rheostat_control::config::device::live::Access;
+use rheostat_control::config::device::sim::Driver;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
+use rheostat_io::DrawnArrivals;
 use rheostat_nf::{AnyChain, ShardInfo};
 use rheostat_packet::MempoolConfig;
 use rheostat_run::handoff_bytes;
@@ -135,6 +137,16 @@ impl MemoryPlan {
                 bytes: shards * shard,
                 from: format!("{shards}, with fragments and what functions keep for each"),
                 setting: Some("[state] shards or [state.fragments]"),
+            });
+        }
+        let ahead = config.devices.iter().filter(|device| draws_ahead(device)).count();
+        if ahead > 0 {
+            let bytes = DrawnArrivals::BYTES as u64;
+            parts.push(Part {
+                what: "packets drawn ahead",
+                bytes: ahead as u64 * bytes,
+                from: format!("{} for each of {ahead} simulated devices", Bytes(bytes)),
+                setting: Some("[[device]] driver"),
             });
         }
         parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
@@ -289,6 +301,11 @@ fn ring_bytes(device: &DeviceConfig) -> u64 {
             Access::Tap => 0,
         },
     }
+}
+
+/// Whether a thread draws the device's packets before they are due.
+fn draws_ahead(device: &DeviceConfig) -> bool {
+    matches!(&device.kind, DeviceKind::Sim(sim) if sim.driver == Driver::Pumped)
 }
 
 /// Bytes, for people.

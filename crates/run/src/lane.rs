@@ -131,8 +131,8 @@ impl Lane {
             config.queues.into_iter().map(|pair| (pair.rx, pair.tx)).unzip();
         let shards = config.owners.len();
         let mut out = Output::new(config.id, senders, config.pool);
-        if config.stages {
-            out.note_stages();
+        if let Some(switch) = config.stages {
+            out.note_stages(switch);
         }
         Lane {
             id: config.id,

@@ -44,5 +44,5 @@ pub use rheostat_io::layer::trace::Step;
 pub use runtime::{MigrationTimes, Polling, RunReport, Runtime, RuntimeConfig, StartError};
 pub use service::Service;
 pub use shard_set::ShardSet;
-pub use stages::{BurstStage, StageTimes};
+pub use stages::{BurstStage, StageSwitch, StageTimes};
 pub use view::{RunView, Sample, TableError};

@@ -38,7 +38,7 @@ use crate::poll::{Busy, Interrupt, PollPolicy, StepSleep};
 use crate::polling::PollingBoard;
 use crate::queue_map::QueueMap;
 use crate::service::Service;
-use crate::stages::StageTimes;
+use crate::stages::{StageSwitch, StageTimes};
 use crate::view::{LaneMetrics, RunView, Sample};
 use crate::worker::{Shift, Worker};
 
@@ -67,8 +67,8 @@ pub struct RuntimeConfig {
     /// What lanes tell of their load. Without [`LoadReporting::Shards`], a policy that moves shards sees
     /// no shard that it could move.
     pub reporting: LoadReporting,
-    /// Whether lanes note how long each stage takes ([`RunReport::stages`]). Costs some nanoseconds per packet.
-    pub stages: bool,
+    /// Whether lanes note how long each stage takes ([`RunReport::stages`]), and from when on. Costs some nanoseconds per packet.
+    pub stages: Option<StageSwitch>,
 }
 
 /// What a worker does that finds no packets.

@@ -1,6 +1,9 @@
 //! Where the time of a lane's packets goes, stage by stage: for those who measure, who ask for it
 //! ([`RuntimeConfig::stages`](crate::RuntimeConfig::stages)).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rheostat_base::clock::Cycles;
 use rheostat_base::{Clock, Histogram};
 
@@ -54,9 +57,26 @@ impl StageTimes {
     }
 }
 
+/// Says whether stages are timed: not before it is turned on, so that what a run does first does not count.
+#[derive(Clone, Debug, Default)]
+pub struct StageSwitch(Arc<AtomicBool>);
+
+impl StageSwitch {
+    /// From now on, stages are timed.
+    pub fn turn_on(&self) {
+        // Relaxed: nothing is published by it.
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_on(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Stamps the ends of stages.
 pub(crate) struct StageMeter {
     clock: Clock,
+    switch: StageSwitch,
     last: Cycles,
     /// Ticks of this poll.
     spent: [u64; BurstStage::COUNT],
@@ -64,10 +84,10 @@ pub(crate) struct StageMeter {
 }
 
 impl StageMeter {
-    pub(crate) fn new() -> StageMeter {
+    pub(crate) fn new(switch: StageSwitch) -> StageMeter {
         let clock = Clock::new();
         let (last, spent) = (clock.cycles(), [0; BurstStage::COUNT]);
-        StageMeter { clock, last, spent, times: StageTimes::default() }
+        StageMeter { clock, switch, last, spent, times: StageTimes::default() }
     }
 
     pub(crate) fn times(&self) -> &StageTimes {
@@ -87,8 +107,11 @@ impl StageMeter {
         self.last = now;
     }
 
-    /// Notes a poll that found so many packets.
+    /// Notes a poll that found so many packets, if the switch is on.
     pub(crate) fn note(&self, packets: usize) {
+        if !self.switch.is_on() {
+            return;
+        }
         for (histogram, &ticks) in self.times.0.iter().zip(&self.spent) {
             let nanos = self.clock.nanos_between(Cycles(0), Cycles(10 * ticks));
             histogram.record(nanos / packets as u64);
@@ -104,7 +127,8 @@ mod tests {
 
     #[test]
     fn time_belongs_to_the_stage_that_ends() {
-        let mut meter = StageMeter::new();
+        let switch = StageSwitch::default();
+        let mut meter = StageMeter::new(switch.clone());
         meter.start();
         meter.end(BurstStage::Receive);
         let (begun, spent) = (meter.last, meter.spent[BurstStage::Receive as usize]);
@@ -113,6 +137,9 @@ mod tests {
         // Not a tick is lost between the stages.
         assert_eq!(meter.spent[BurstStage::Run as usize], meter.last.0 - begun.0);
         assert_eq!(meter.spent[BurstStage::Receive as usize], spent);
+        meter.note(32);
+        assert_eq!(meter.times().of(BurstStage::Run).count(), 0, "nothing counts yet");
+        switch.turn_on();
         meter.note(32);
         let times = meter.times();
         assert_eq!(BurstStage::ALL.map(|stage| times.of(stage).count()), [1; BurstStage::COUNT]);

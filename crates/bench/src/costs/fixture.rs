@@ -112,7 +112,7 @@ impl Fixture {
             steering,
             hasher: self.hasher(),
             reporting: LoadReporting::Shards,
-            stages: false,
+            stages: None,
         };
         let runtime = Runtime::start(config, vec![Box::new(device)], clock, service, shards)?;
         Ok(Running { runtime, meters, table })

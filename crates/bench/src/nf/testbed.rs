@@ -7,7 +7,8 @@ use rheostat_base::{Clock, CoreId, CoreSet, DropReason, LaneId};
 use rheostat_io::Device;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
-    LaneSample, Polling, QueueMap, RunReport, Runtime, RuntimeConfig, Service, TimeSource,
+    LaneSample, Polling, QueueMap, RunReport, Runtime, RuntimeConfig, Service, StageSwitch,
+    TimeSource,
 };
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
@@ -76,6 +77,7 @@ impl Testbed {
         service: impl FnMut(LaneId) -> Box<dyn Service>,
         shards: Vec<Box<Shard>>,
     ) -> Result<Figure, BenchError> {
+        let stages = StageSwitch::default();
         let config = RuntimeConfig {
             polling: Polling::Busy,
             lanes: spec.lanes,
@@ -87,12 +89,13 @@ impl Testbed {
             steering: self.steering,
             hasher: self.hasher,
             reporting: bench.control.reporting().max(spec.chain.reporting()),
-            stages: bench.stages,
+            stages: bench.stages.then(|| stages.clone()),
         };
         let mut runtime = Runtime::start(config, self.devices, Clock::new(), service, shards)?;
         let controller = bench.control.start(runtime.view(), SHARDS)?;
         let opened = await_opening(&self.opening, spec.load.flows.into());
         let figure = opened.map(|()| {
+            stages.turn_on();
             measure(bench, self.warm_up, || {
                 let sample = runtime.sample();
                 let packets = sample.lanes.iter().map(|lane| lane.received).sum();

@@ -120,7 +120,7 @@ impl Testbed<'_> {
             steering,
             hasher: self.hasher(),
             reporting: if is_static { LoadReporting::Lanes } else { LoadReporting::Shards },
-            stages: false,
+            stages: None,
         };
         let service = |lane| Box::new(Labour::new(service(lane), rounds)) as Box<dyn Service>;
         let runtime = Runtime::start(config, vec![nic], clock.clone(), service, shards)?;

@@ -12,6 +12,7 @@ use crate::handoff::Handoff;
 use crate::load::LoadReporting;
 use crate::service::Service;
 use crate::shard_set::ShardSet;
+use crate::stages::StageSwitch;
 
 /// What counts as the time of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,5 +73,5 @@ pub struct LaneConfig {
     /// What the lane tells of its load.
     pub reporting: LoadReporting,
     /// Whether the lane notes how long each stage takes.
-    pub stages: bool,
+    pub stages: Option<StageSwitch>,
 }

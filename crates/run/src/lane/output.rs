@@ -10,7 +10,7 @@ use rheostat_packet::{AllocError, Burst, Mbuf, PoolCache};
 
 use super::unusual::Unusual;
 use crate::account::LaneCounters;
-use crate::stages::{BurstStage, StageMeter, StageTimes};
+use crate::stages::{BurstStage, StageMeter, StageSwitch, StageTimes};
 
 /// The context of all packets of a lane, and the only place where one leaves, is dropped or ends otherwise, and is
 /// counted as such: the lane's transmit queues, each with the packets collected for it during a poll, its stock of
@@ -93,8 +93,8 @@ impl Output {
     }
 
     /// Notes from now on how long each stage takes.
-    pub(super) fn note_stages(&mut self) {
-        self.meter = Some(Box::new(StageMeter::new()));
+    pub(super) fn note_stages(&mut self, switch: StageSwitch) {
+        self.meter = Some(Box::new(StageMeter::new(switch)));
     }
 
     pub(super) fn stage_times(&self) -> Option<&StageTimes> {

@@ -92,7 +92,7 @@ pub(super) fn build_replaying(
                 service: service(id),
                 time: config.time,
                 reporting: config.reporting,
-                stages: config.stages,
+                stages: config.stages.clone(),
             });
             lane.treat_as_unusual(unusual);
             lane

@@ -214,7 +214,7 @@ impl Fixture {
                 service: service(index),
                 time: TimeSource::Poll,
                 reporting: LoadReporting::Shards,
-                stages: false,
+                stages: None,
             });
             let (migrator, mine) = mailbox(4);
             lane.take_orders_from(mine);

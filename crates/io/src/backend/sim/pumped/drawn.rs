@@ -29,6 +29,9 @@ pub struct DrawnArrivals {
 }
 
 impl DrawnArrivals {
+    /// Memory that arrivals take at most, in bytes, for each device.
+    pub const BYTES: usize = WINDOW;
+
     /// Draws what arrives within `length` of the start of `source`, for NICs of `config` and buffers as in `pool`.
     ///
     /// Takes about a microsecond for each packet, and 32 bytes and the headers of each; for payloads that are not
