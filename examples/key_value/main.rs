@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         steering,
         hasher,
         reporting: LoadReporting::Shards,
-        stages: false,
+        stages: None,
     };
     let shards = (0..SHARDS).map(|id| shard(ShardId(id as u16), hasher));
     let runtime = Runtime::start(config, vec![device], Clock::new(), service, shards)?;
