@@ -33,13 +33,16 @@ fn simulation(workers: usize, rates: &[f64], policy: Policy) -> Simulation {
         spacing: Spacing::Poisson,
         service: US(1),
         varied_service: false,
+        departure: Departure::Each,
         descriptors: 1_024,
         profile: Arc::new(profile()),
         empty_poll: Duration::from_nanos(100),
         lost_try: Duration::from_nanos(100),
         policy,
+        interference: None,
         length: Duration::from_millis(600),
         warm_up: Duration::from_millis(100),
+        interval: None,
         seed: 5,
     }
 }
