@@ -8,6 +8,7 @@ mod calibration;
 mod confidence;
 pub mod contention;
 pub mod costs;
+mod datagram;
 mod disturbance;
 mod dut;
 pub mod error;

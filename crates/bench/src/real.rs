@@ -5,8 +5,8 @@
 //! loop. Latency counts from the moment a packet was due to arrive, not from when a lane came round to it,
 //! so nothing is left out where a lane falls behind.
 
-mod busy_work;
-mod intervals;
+pub(crate) mod busy_work;
+pub(crate) mod intervals;
 mod observer;
 mod testbed;
 

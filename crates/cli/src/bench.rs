@@ -13,6 +13,7 @@ mod scenario;
 mod sharing;
 mod throughput;
 mod txn;
+mod vacation;
 
 use std::io::{self, IsTerminal};
 use std::num::NonZeroU32;
@@ -66,6 +67,8 @@ enum Scenario {
     Pump(pump::Args),
     /// Measure what balancing costs while there is nothing to balance.
     Idle(idle::Args),
+    /// Compare Metronome's models with what threads do, and simulate what needs more cores.
+    Vacation(vacation::Args),
     /// Run two benchmark commands in turn and print their ratios.
     Ab(AbArgs),
     /// Write a page about results, or compare two of them.
@@ -225,6 +228,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Profile(args) => sampling::run(args),
         Scenario::Pump(args) => pump::run(args),
         Scenario::Idle(args) => idle::run(args),
+        Scenario::Vacation(args) => vacation::run(args),
         Scenario::Ab(args) => ab(args),
         Scenario::Report(args) => report::run(args),
         Scenario::Migrate(args) => migrate(args),

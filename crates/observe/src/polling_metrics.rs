@@ -52,6 +52,9 @@ pub struct LanePollingMetrics {
     pub target_us: Option<f64>,
     /// Vacations in metronome mode.
     pub vacations: u64,
+    /// Of these, those that another worker ended than the one that had polled the lane last.
+    #[serde(default)]
+    pub won_by_other: u64,
     /// Their mean; `null` without any, as the next two.
     pub vacation_us_mean: Option<f64>,
     /// The median.
@@ -96,6 +99,7 @@ impl LanePollingMetrics {
             lost_tries: lane.lost,
             target_us: lane.target.map(|target: Duration| target.as_secs_f64() * 1e6),
             vacations: vacations.count,
+            won_by_other: lane.won_by_other,
             vacation_us_mean: known(vacations.mean),
             vacation_us_p50: known(vacations.p50),
             vacation_us_p99: known(vacations.p99),
@@ -145,8 +149,15 @@ mod tests {
         let vacations =
             Vacations { count: 2, mean: 10_000, p50: 9_000, p99: 11_000, bins: vec![(11_000, 2)] };
         let target = Some(Duration::from_micros(10));
-        let lane =
-            LanePolling { mode: Mode::Interrupt, spent, tries: 40, lost: 4, target, vacations };
+        let lane = LanePolling {
+            mode: Mode::Interrupt,
+            spent,
+            tries: 40,
+            lost: 4,
+            target,
+            vacations,
+            won_by_other: 1,
+        };
         let worker = WorkerPolling { tries: 40, lost: 4, sleeps: 30, spins: 1, blocks: 5 };
         PollingSample { policy: "metronome", lanes: vec![lane], workers: vec![worker] }
     }
@@ -160,6 +171,7 @@ mod tests {
         let lane = &json["lanes"][0];
         assert_eq!((&lane["mode"], &lane["interrupt_seconds"]), (&"interrupt".into(), &1.0.into()));
         assert_eq!(lane["vacation_us"][0], serde_json::json!([11.0, 2]));
+        assert_eq!((&lane["vacations"], &lane["won_by_other"]), (&2.into(), &1.into()));
         let text = metrics.to_string();
         assert!(text.contains("35 wake-ups, 40 tries of lanes (10.0 % lost)"), "{text}");
         assert!(text.contains("metronome 75 %, interrupt 25 %; vacation 10.0 us"), "{text}");

@@ -24,6 +24,8 @@ pub(crate) struct LaneCell {
 pub(crate) struct Shared {
     /// When the lock was last released.
     pub(crate) released: Time,
+    /// The worker that released it; none before the first visit.
+    pub(crate) holder: Option<usize>,
     /// Whether the lane was left alone since, with nothing in it.
     pub(crate) is_vacation: bool,
     pub(crate) policy: LanePolicy,
@@ -46,6 +48,7 @@ impl LaneCell {
     ) -> &mut Shared {
         self.shared.get_or_insert_with(|| Shared {
             released: now,
+            holder: None,
             is_vacation: false,
             policy: settings.lane(workers, lanes, profile, now),
         })

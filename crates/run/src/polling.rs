@@ -39,6 +39,7 @@ struct LaneBoard {
     target_ns: Counter,
     vacations: Histogram,
     vacations_ns: Counter,
+    won_by_other: Counter,
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +51,10 @@ struct WorkerBoard {
     spins: Counter,
     blocks: Counter,
 }
+
+/// Whether another worker ended a vacation than the one that began it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IsOther(pub(crate) bool);
 
 /// How a run polls, at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,6 +82,8 @@ pub struct LanePolling {
     pub target: Option<Duration>,
     /// Vacations in metronome mode.
     pub vacations: Vacations,
+    /// Of these, those that another worker ended than the one that had released the lock.
+    pub won_by_other: u64,
 }
 
 /// The vacations of a lane: from the release of its lock to the next time it is taken. All in nanoseconds.
@@ -127,6 +134,7 @@ impl PollingBoard {
             target_ns: Counter::new(),
             vacations: Histogram::new(),
             vacations_ns: Counter::new(),
+            won_by_other: Counter::new(),
         };
         PollingBoard {
             policy,
@@ -167,20 +175,21 @@ impl PollingBoard {
         }
     }
 
-    /// A worker that has the lane has visited it after `vacation`, if that counts.
+    /// A worker that has the lane has visited it after `vacation`, if that counts, which it or another one had begun.
     pub(crate) fn note_visit(
         &self,
         lane: usize,
         policy: &LanePolicy,
-        vacation: Option<Duration>,
+        vacation: Option<(Duration, IsOther)>,
         now: Time,
     ) {
         let board = &self.lanes[lane];
         board.won.increment();
-        if let Some(vacation) = vacation {
+        if let Some((vacation, IsOther(is_other))) = vacation {
             let nanos = vacation.as_nanos() as u64;
             board.vacations.record(nanos);
             board.vacations_ns.add(nanos);
+            board.won_by_other.add(is_other.into());
         }
         board.target_ns.set(policy.target().as_nanos() as u64);
         board.mode.store(policy.mode() as u8, Ordering::Relaxed);
@@ -249,6 +258,7 @@ impl PollingBoard {
             lost,
             target: (target > 0).then(|| Duration::from_nanos(target)),
             vacations: Vacations::of(&board.vacations, board.vacations_ns.get()),
+            won_by_other: board.won_by_other.get(),
         }
     }
 }

@@ -8,14 +8,14 @@ use rheostat_run::{AnyPoolClient, Batch, Metrics, Output, Service, ShardSet};
 
 /// Does so many rounds of arithmetic for every packet before another service gets it (RSS++ 5.4: "generates
 /// W pseudo-random numbers for each packet received").
-pub(super) struct Labour {
+pub(crate) struct Labour {
     service: Box<dyn Service>,
     rounds: u32,
     number: u64,
 }
 
 impl Labour {
-    pub(super) fn new(service: Box<dyn Service>, rounds: u32) -> Labour {
+    pub(crate) fn new(service: Box<dyn Service>, rounds: u32) -> Labour {
         Labour { service, rounds, number: 1 }
     }
 
@@ -38,13 +38,13 @@ fn run(mut number: u64, rounds: u32) -> u64 {
 
 /// How long a round takes on this machine.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RoundTime {
+pub(crate) struct RoundTime {
     nanos: f64,
 }
 
 impl RoundTime {
     /// The quickest of some attempts: the others were interrupted.
-    pub(super) fn measure() -> RoundTime {
+    pub(crate) fn measure() -> RoundTime {
         const ROUNDS: u32 = 200_000;
         let clock = Clock::new();
         let attempt = |_| {
@@ -56,7 +56,7 @@ impl RoundTime {
     }
 
     /// How many rounds fill `time`.
-    pub(super) fn rounds(self, time: Duration) -> u32 {
+    pub(crate) fn rounds(self, time: Duration) -> u32 {
         (time.as_nanos() as f64 / self.nanos).round() as u32
     }
 }

@@ -113,12 +113,12 @@ fn done(lane: &LaneSample) -> u64 {
 }
 
 /// Packets that have arrived.
-pub(super) fn arrived(sample: &Sample) -> u64 {
+pub(crate) fn arrived(sample: &Sample) -> u64 {
     sample.devices.iter().map(|device| device.arrived).sum()
 }
 
 /// Packets for which there was no room, at devices or in lanes.
-pub(super) fn no_room(sample: &Sample) -> u64 {
+pub(crate) fn no_room(sample: &Sample) -> u64 {
     let devices = sample.devices.iter();
     let before: u64 = devices.map(|d| d.queue_full.iter().sum::<u64>() + d.no_buffer).sum();
     let lane = |lane: &LaneSample| {
@@ -128,7 +128,7 @@ pub(super) fn no_room(sample: &Sample) -> u64 {
 }
 
 /// Packets done with since the start.
-pub(super) fn delivered(sample: &Sample) -> u64 {
+pub(crate) fn delivered(sample: &Sample) -> u64 {
     sample.lanes.iter().map(done).sum()
 }
 

@@ -1,6 +1,8 @@
-//! What the model says of vacations, with the sleeps that a machine really makes.
+//! Models of vacations and latencies, with the sleeps that a machine really makes.
 
 use std::time::Duration;
+
+use rheostat_run::poll::metronome::LaneService;
 
 /// The distribution of V for equal timeouts (T_S = T_L), convolved with a measured distribution of sleeps.
 ///
@@ -46,6 +48,21 @@ impl EqualTimeouts {
         }
         let left = (self.sums[first] - longer * x) / all;
         longer / self.sleeps.len() as f64 * left.powi(self.workers as i32 - 1)
+    }
+
+    /// The probability that one of the mates ends a vacation, and not the worker that left: 1 − E\[(E\[(D' − D)⁺\]/E\[D\])^(M−1)\],
+    /// with D' and D independent sleeps. One for exact sleeps, as the integral of equation 4.2.7 has it.
+    pub fn won_by_other(&self) -> f64 {
+        let mates = self.workers as i32 - 1;
+        let all = self.sums[0];
+        if mates == 0 || all == 0.0 {
+            return 0.0;
+        }
+        let count = self.sleeps.len();
+        let own = self.sleeps.iter().enumerate().map(|(first, sleep)| {
+            ((self.sums[first] - (count - first) as f64 * sleep) / all).max(0.0).powi(mates)
+        });
+        1.0 - own.sum::<f64>() / count as f64
     }
 
     /// E\[V\] in seconds: the mean sleep divided by the number of workers, whatever the distribution.
@@ -115,6 +132,33 @@ pub fn kolmogorov_smirnov(samples: &[f64], survival: impl Fn(f64) -> f64) -> f64
     most
 }
 
+/// The same of samples of which only bins are known: pairs of the largest value of a bin and how many it has, ascending.
+/// Only the ends of bins are looked at.
+pub fn kolmogorov_smirnov_of_bins(bins: &[(f64, u64)], survival: impl Fn(f64) -> f64) -> f64 {
+    let count: u64 = bins.iter().map(|(_, count)| count).sum();
+    let mut most: f64 = if count == 0 { 1.0 } else { 0.0 };
+    let mut up_to = 0;
+    for &(end, samples) in bins {
+        up_to += samples;
+        most = most.max((1.0 - survival(end) - up_to as f64 / count as f64).abs());
+    }
+    most
+}
+
+/// The mean latency in seconds where the packets of a burst leave together, as lanes send them, in the M/D/1 queue with
+/// multiple vacations of these moments: S + (1/2 + ρ)/(1 + ρ) · (E\[V²\]/E\[V\] + ρS/(1 − ρ)).
+///
+/// A burst takes what arrived in the interval before it, of length L: a vacation, or the burst before. Its packets wait
+/// L/2 on average and then for all of the burst, ρL; the interval after it is ρL long on average. Summing L² over
+/// intervals gives the formula; with ρL/2 in place of ρL it is Pollaczek and Khinchine's with the vacation's residual.
+/// Holds as long as bursts have room for all.
+pub fn mean_latency_in_bursts(service: &LaneService, vacation: f64, vacation_square: f64) -> f64 {
+    let rho = service.rho();
+    let interval = if vacation > 0.0 { vacation_square / vacation } else { 0.0 };
+    let work = if rho > 0.0 { rho * service.mean / (1.0 - rho) } else { 0.0 };
+    service.mean + (0.5 + rho) / (1.0 + rho) * (interval + work)
+}
+
 #[cfg(test)]
 mod tests {
     use rheostat_run::poll::metronome::VacationLaw;
@@ -176,6 +220,35 @@ mod tests {
         assert!((backup_wins(5, US(10), US(500)) - integral).abs() < 1e-9);
         let mean = mean_at_high_load(3, US(50), US(50));
         assert_eq!(mean, Duration::from_nanos(16_667), "a third");
+    }
+
+    #[test]
+    fn the_worker_that_left_wins_where_sleeps_vary_and_is_always_overtaken_where_they_do_not() {
+        close(EqualTimeouts::new(3, &[US(50)]).won_by_other(), 1.0);
+        assert_eq!(EqualTimeouts::new(1, &[US(50)]).won_by_other(), 0.0);
+        // Of sleeps of 0 and 100 us, a mate is at a uniform place of a long one: the short one wins, the long one never.
+        close(EqualTimeouts::new(2, &[US(0), US(100)]).won_by_other(), 0.5);
+    }
+
+    #[test]
+    fn bins_are_compared_at_their_ends() {
+        let uniform = |x: f64| (1.0 - x).clamp(0.0, 1.0);
+        assert!(kolmogorov_smirnov_of_bins(&[(0.25, 1), (1.0, 3)], uniform) < 1e-12);
+        close(kolmogorov_smirnov_of_bins(&[(0.25, 3), (1.0, 1)], uniform), 0.5);
+        assert_eq!(kolmogorov_smirnov_of_bins(&[], uniform), 1.0);
+    }
+
+    #[test]
+    fn bursts_that_leave_together_take_longer_the_higher_the_load() {
+        let at = |rho: f64| {
+            let service = LaneService { rate: rho * 1e6, mean: 1e-6, mean_square: 1e-12 };
+            let (mean, square) = (20e-6, 500e-12);
+            (mean_latency_in_bursts(&service, mean, square), service.mean_latency(mean, square))
+        };
+        let (together, each) = at(0.0);
+        close(together, each);
+        let (together, each) = at(0.5);
+        close((together - 1e-6) / (each - 1e-6), 2.0 / 1.5);
     }
 
     #[test]

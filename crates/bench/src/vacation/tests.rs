@@ -212,19 +212,3 @@ fn steps_of_sleep_cost_less_the_longer_they_may_be_and_delay_packets_more() {
     assert!(short.cpu_share > 3.0 * long.cpu_share, "{} {}", short.cpu_share, long.cpu_share);
     assert!(long.latency_mean > 5.0 * short.latency_mean);
 }
-
-#[test]
-fn rows_have_measurement_and_both_models() {
-    let template = simulation(1, &[0.0], metronome(Timeouts::default()));
-    let cases = VacationRow::cases(&template, &[0.05, 0.4]);
-    assert_eq!(cases.len(), 24);
-    for setup in [&cases[0], &cases[7], &cases[23]] {
-        let row = VacationRow::simulated(setup, &setup.run()).unwrap();
-        assert_eq!((row.workers, row.lanes), (setup.workers, 1));
-        assert!((row.mean_us / row.model_us - 1.0).abs() < 0.5, "{row:?}");
-        assert!(row.latency_paper_us > row.mean_us && row.ks < 1.0, "{row:?}");
-        println!("{}", serde_json::to_string(&row).unwrap());
-    }
-    let busy = simulation(1, &[1.0], Policy::Busy);
-    assert_eq!(VacationRow::simulated(&busy, &busy.run()), None);
-}

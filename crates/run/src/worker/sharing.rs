@@ -21,7 +21,7 @@ use super::{NAP, Worker, block};
 use crate::cell::LaneCell;
 use crate::load::LoadReporting;
 use crate::poll::metronome::{Binding, Goal, Metronome, MetronomeSettings, Mode, Nap, Visit};
-use crate::polling::{PollingBoard, WorkerPolling};
+use crate::polling::{IsOther, PollingBoard, WorkerPolling};
 use crate::sleep::{SAMPLES_AT_START, Sleeper, calibrate};
 
 /// Packets of one visit at most. A lane that has more is given back for a moment, so that its load is measured and the
@@ -238,8 +238,10 @@ impl<'a> SharingWorker<'a> {
         let busy = now.since(start);
         let visit = Visit { now, vacation, busy, packets: packets as u64, drained };
         let nap = self.metronome.won(policy, visit);
+        let holder = shared.holder.replace(self.worker.index);
+        let is_other = IsOther(holder != Some(self.worker.index));
         (shared.released, shared.is_vacation) = (now, drained);
-        self.board.note_visit(lane, policy, is_timed.then_some(vacation), now);
+        self.board.note_visit(lane, policy, is_timed.then_some((vacation, is_other)), now);
         self.board.set_parked(lane, cell.lane.is_parked());
         self.won = true;
         // Before the lock is released, so that somebody attends the lane all the while.

@@ -22,7 +22,7 @@ impl Interference {
         };
         let slice = (self.slice.as_nanos() as u64).max(1);
         // The cores take turns at different times.
-        let phase = 2 * slice * place as u64 / self.workers.len() as u64;
+        let phase = slice * place as u64 / self.workers.len() as u64;
         let (mut now, mut left) = (now, work);
         loop {
             let position = (now + phase) % (2 * slice);
@@ -52,8 +52,8 @@ mod tests {
         assert_eq!(shared.advance(1, 50, 30), 130);
         assert_eq!(shared.advance(1, 180, 50), 330);
         assert_eq!(shared.advance(1, 100, 250), 550);
-        // Half a turn later.
-        assert_eq!(shared.advance(3, 0, 50), 50);
-        assert_eq!(shared.advance(3, 50, 60), 210);
+        // A quarter of a turn earlier: both are kept from their cores for a quarter of the time.
+        assert_eq!(shared.advance(3, 0, 50), 100);
+        assert_eq!(shared.advance(3, 100, 60), 260);
     }
 }
