@@ -6,3 +6,4 @@ mod real;
 mod rows;
 mod sharing;
 mod txn;
+mod vacation;

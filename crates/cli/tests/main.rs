@@ -18,3 +18,4 @@ mod privileges;
 mod profile;
 mod report;
 mod seed;
+mod vacation;

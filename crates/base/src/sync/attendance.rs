@@ -1,11 +1,11 @@
 //! Which lanes a worker is about to poll, and which worker to wake for the others.
 //!
-//! Where any worker may run any lane, work for a lane needs nobody to be woken while a worker has the lane or comes back
+//! Where any worker may run any lane, work for a lane needs no worker to be woken while a worker has the lane or comes back
 //! to it by itself: such a worker *attends* it. Of the workers that block, one *watches* a lane: it is the one to wake. A
 //! lane that is neither attended nor watched is *called*: any worker that looks for calls takes it.
 //!
-//! A worker that stops attending then says that it sleeps ([`Parker::prepare_park`]), and after that looks once more at its
-//! lanes and for calls. A bringer of work looks, after bringing it, whether the lane is attended, and if not, whether
+//! A worker that stops attending then announces that it sleeps ([`Parker::prepare_park`]), and after that looks once more at
+//! its lanes and for calls. A sender of work looks, after sending it, whether the lane is attended, and if not, whether
 //! workers sleep. Each writes before it reads what the other writes, with a sequentially consistent fence between, so
 //! that one of them notices the other (Dekker's argument, as in [`parker`]): work never waits for a sleeper.
 //!
@@ -17,7 +17,7 @@ use super::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 /// Stands for the watcher of a lane that has none.
 const NOBODY: usize = usize::MAX;
 
-/// What workers and those who bring work know of the lanes of a run.
+/// What workers and senders of work know of the lanes of a run.
 #[derive(Debug)]
 pub struct Attendance {
     lanes: Box<[Lane]>,
@@ -33,12 +33,12 @@ struct Lane {
     attendants: AtomicU32,
     /// The blocked worker to wake.
     watcher: AtomicUsize,
-    /// There is work, and nobody was about to look.
+    /// There is work, and no worker was about to look.
     is_called: AtomicBool,
 }
 
 impl Attendance {
-    /// Lanes that nobody attends.
+    /// Lanes that no worker attends.
     pub fn new(lanes: usize, workers: usize) -> Attendance {
         let lane = || Lane {
             attendants: AtomicU32::new(0),
@@ -52,7 +52,7 @@ impl Attendance {
     /// A worker attends the lane from now on: it polls it again without being woken.
     #[inline]
     pub fn attend(&self, lane: usize) {
-        // Relaxed: a bringer that does not see it wakes somebody in vain.
+        // Relaxed: a sender that does not see it wakes a worker in vain.
         self.lanes[lane].attendants.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -60,7 +60,7 @@ impl Attendance {
     /// more.
     #[inline]
     pub fn leave(&self, lane: usize) {
-        // Release: pairs with the Acquire load in `call`; a bringer that sees it sees who watches the lane.
+        // Release: pairs with the Acquire load in `call`; a sender that sees it sees which worker watches the lane.
         self.lanes[lane].attendants.fetch_sub(1, Ordering::Release);
     }
 
@@ -143,12 +143,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_attended_lane_needs_nobody_to_be_woken() {
+    fn an_attended_lane_needs_no_worker_to_be_woken() {
         let lanes = Attendance::new(2, 3);
         lanes.attend(1);
         lanes.attend(1);
         lanes.leave(1);
-        lanes.call(1, |_| panic!("nobody is to be woken"));
+        lanes.call(1, |_| panic!("no worker is to be woken"));
         assert!(lanes.is_attended(1) && !lanes.has_calls());
         lanes.leave(1);
         let mut asked = Vec::new();
@@ -174,7 +174,7 @@ mod tests {
             asked += 1;
             false
         });
-        assert_eq!(asked, 3, "nobody slept");
+        assert_eq!(asked, 3, "no worker slept");
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod models {
             let run = Run::new();
             run.lanes.attend(0);
             let (mut producer, mut consumer) = spsc::ring(2);
-            let bringer = {
+            let sender = {
                 let run = run.clone();
                 thread::spawn(move || {
                     run.bring(&mut producer);
@@ -248,12 +248,12 @@ mod models {
             run.lanes.leave(0);
             run.bells[0].prepare_park();
             let seen = consumer.pop().is_some() || run.lanes.has_calls();
-            let _ring_stays = bringer.join().unwrap();
+            let _ring_stays = sender.join().unwrap();
             assert!(seen || run.rung.load(Ordering::Relaxed) == 1);
         });
     }
 
-    /// Work comes to a lane that nobody attends or watches, while the only worker, which does not look at that lane, goes
+    /// Work comes to a lane that no worker attends or watches, while the only worker, which does not look at that lane, goes
     /// to sleep: it sees the call, or is woken. Fails when the call is announced after workers were asked whether they
     /// sleep.
     #[test]
@@ -261,7 +261,7 @@ mod models {
         loom::model(|| {
             let run = Run::new();
             let (mut producer, _consumer) = spsc::ring(2);
-            let bringer = {
+            let sender = {
                 let run = run.clone();
                 thread::spawn(move || {
                     run.bring(&mut producer);
@@ -270,7 +270,7 @@ mod models {
             };
             run.bells[0].prepare_park();
             let seen = run.lanes.has_calls();
-            let _ring_stays = bringer.join().unwrap();
+            let _ring_stays = sender.join().unwrap();
             assert!(seen || run.rung.load(Ordering::Relaxed) == 1);
         });
     }

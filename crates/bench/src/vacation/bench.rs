@@ -28,19 +28,23 @@ impl VacationBench {
         cases.filter(|case| !(self.only_simulated && case.is_real)).collect()
     }
 
-    /// Runs them; `each` gets every row as soon as its case has ended. Simulated cases have the sleeps that this machine has
-    /// at the start, and measured ones are compared with those that it has just before each.
+    /// Runs them; `each` gets every row as soon as its case has ended. Models and simulated cases have the
+    /// sleeps that this machine has just before the case with threads, or the last one.
     ///
     /// # Errors
     /// [`BenchError`] when a case cannot be run, or was not sound.
     pub fn run(&self, mut each: impl FnMut(&VacationRow)) -> Result<(), BenchError> {
         let measurement = Measurement::new();
-        let profile = Arc::new(measurement.sleeps(false)?);
+        let mut profile = Arc::new(measurement.sleeps(false)?);
         for case in self.cases() {
             if case.is_real {
-                let profile = measurement.sleeps(case.is_disturbed)?;
-                let seen = measurement.run(&case.setup, case.is_disturbed)?;
-                VacationRow::of(&case, &profile, &seen).iter().for_each(&mut each);
+                let setup = measurement.at_load(&case.setup, case.is_disturbed)?;
+                let sleeps = Arc::new(measurement.sleeps(case.is_disturbed)?);
+                let seen = measurement.run(&setup, case.is_disturbed)?;
+                VacationRow::of(&case, &sleeps, &seen).iter().for_each(&mut each);
+                if !case.is_disturbed {
+                    profile = sleeps;
+                }
                 continue;
             }
             let setup = Simulation { profile: profile.clone(), ..case.setup.clone() };

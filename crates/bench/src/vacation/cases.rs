@@ -66,8 +66,8 @@ const TARGET_OF_MANY_QUEUES: Duration = Duration::from_micros(15);
 const LINE_RATE: f64 = 0.53;
 /// A ring of 1,024 descriptors holds what arrives in so long at 14.88 Mpps.
 const RING: Duration = Duration::from_micros(69);
-/// How long a program keeps a core that it shares.
-const SLICE: Duration = Duration::from_millis(3);
+/// How late a program makes wake-ups on a core that it shares: a slice of Linux's scheduler.
+const LATE: Duration = Duration::from_millis(3);
 /// Steps up, and down, of a ramp.
 const STEPS: u32 = 15;
 
@@ -136,11 +136,10 @@ impl CaseTemplate {
             for target in &self.targets {
                 let setup = self.setup(workers, &vec![LINE_RATE; lanes], adaptive(*target));
                 let rate = setup.rates[0][0].1;
-                let fits = (rate * RING.as_secs_f64()) as usize;
                 let full = vec![(Duration::ZERO, 0.0), (WARM_UP, rate)];
                 let setup = Simulation {
                     rates: vec![full; lanes],
-                    descriptors: fits.next_power_of_two(),
+                    descriptors: ring_for(rate),
                     spacing: Spacing::Constant,
                     ..setup
                 };
@@ -238,11 +237,13 @@ impl CaseTemplate {
     fn by_binding(&self) -> Vec<Case> {
         let cases = [(Binding::Random, "random binding"), (Binding::Static, "static binding")];
         // By static binding, these two have lane 0.
-        let interference = Some(Interference { workers: vec![0, 3], slice: SLICE });
+        let interference = Some(Interference { workers: vec![0, 3], longest: LATE });
         let cases = cases.map(|(binding, name)| {
             let settings = MetronomeSettings { binding, ..adaptive(TARGET_OF_MANY_QUEUES) };
             let setup = self.setup(6, &[0.7; 3], settings);
-            let setup = Simulation { interference: interference.clone(), ..setup };
+            let descriptors = ring_for(setup.rates[0][0].1);
+            let interference = interference.clone();
+            let setup = Simulation { interference, descriptors, ..setup };
             Case { name, ..self.case(Figure::BINDING, &setup, false) }
         });
         cases.into()
@@ -283,6 +284,11 @@ impl CaseTemplate {
             seed: self.seed,
         }
     }
+}
+
+/// Descriptors for as long a time as the dissertation's ring is good for.
+fn ring_for(rate: f64) -> usize {
+    ((rate * RING.as_secs_f64()) as usize).next_power_of_two()
 }
 
 /// Timeouts that adapt, of lanes that stay in the mode `metronome`: the models are of that one.

@@ -31,9 +31,11 @@ pub(super) struct Expectation {
     pub(super) target: Duration,
     /// T_L.
     pub(super) long: Duration,
+    /// Whether both timeouts are fixed.
+    pub(super) is_fixed: bool,
     law: Law,
     won_by_other: f64,
-    /// The share by equation 4.2.7, corrected, of which more below.
+    /// The share by equation 4.2.7, corrected: with exact sleeps, and all mates in the long timeout.
     pub(super) won_by_equation: Option<f64>,
 }
 
@@ -72,7 +74,8 @@ impl Expectation {
         };
         let equation = (crew - 1.0) * backup_wins(crew as usize, short, long);
         let won_by_equation = whole.then_some(equation);
-        Some(Expectation { target, long, law, won_by_other, won_by_equation })
+        let is_fixed = matches!(settings.timeouts, Timeouts::Fixed { .. });
+        Some(Expectation { target, long, is_fixed, law, won_by_other, won_by_equation })
     }
 
     /// E\[V\] in seconds.

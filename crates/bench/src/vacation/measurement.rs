@@ -39,6 +39,8 @@ const BUCKETS: usize = 128;
 const SLEEPS: usize = 1_000;
 /// Packets of a case at most: what is drawn of more takes more memory than a device draws ahead.
 const MOST_PACKETS: f64 = 700_000.0;
+/// How long loads are found out for, and how long before that.
+const PILOT: Duration = Duration::from_millis(150);
 /// What a packet takes beside its work: receiving it, and sending it back.
 const HARNESS: Duration = Duration::from_nanos(150);
 
@@ -152,6 +154,37 @@ impl Measurement {
         }
     }
 
+    /// The same with rates by which lanes have the loads that they are to have: a packet takes longer than its work, the more
+    /// the fewer there are in a burst. Found out by a short run.
+    ///
+    /// # Errors
+    /// As [`Measurement::run`].
+    pub fn at_load(
+        &self,
+        setup: &Simulation,
+        is_disturbed: bool,
+    ) -> Result<Simulation, BenchError> {
+        let rate = setup.rates[0].last().map_or(0.0, |(_, rate)| *rate);
+        if rate == 0.0 {
+            return Ok(setup.clone());
+        }
+        let pilot = Simulation {
+            rates: vec![vec![(Duration::ZERO, rate)]; setup.rates.len()],
+            warm_up: PILOT,
+            length: 2 * PILOT,
+            ..setup.clone()
+        };
+        let seen = self.run(&pilot, is_disturbed)?;
+        let factor = setup.service.as_secs_f64() / seen.service.max(1e-9);
+        // What one stall did to a short run is not to make the load another one.
+        let factor = factor.clamp(0.25, 2.0);
+        let scaled = |rates: &Vec<(Duration, f64)>| {
+            rates.iter().map(|(at, rate)| (*at, rate * factor)).collect()
+        };
+        let rates = setup.rates.iter().map(scaled).collect();
+        Ok(Simulation { rates, ..setup.clone() })
+    }
+
     /// The cores of so many workers: one after the other.
     fn cores(&self, workers: usize) -> Result<Vec<Option<rheostat_base::CoreId>>, BenchError> {
         let available = CoreSet::available()?;
@@ -257,6 +290,7 @@ fn bins_between(then: &LanePolling, now: &LanePolling) -> Vec<(u64, u64)> {
 
 /// The middle of the bin that ends with this value: bins are a thirty-second of their values wide, or less.
 fn middle(most: u64) -> f64 {
+    // Half of the mean width.
     most as f64 * (1.0 - 1.0 / 85.0)
 }
 

@@ -57,7 +57,8 @@ pub struct VacationRow {
     pub tries: u64,
     /// Lost tries ÷ tries.
     pub lost_tries: f64,
-    /// Whether they are within the aim of 10 %, where workers are as many as lanes or up to twice as many.
+    /// Whether they are within the aim of 10 %, where timeouts adapt and workers are as many as lanes or up to twice as
+    /// many.
     pub lost_tries_in_aim: Option<bool>,
     /// Vacations that another worker ended than the one that had left ÷ vacations.
     pub won_by_other: f64,
@@ -87,8 +88,14 @@ pub struct VacationRow {
     pub steal_ms: Option<f64>,
 }
 
+/// Microseconds, to the nanosecond.
 fn us(seconds: f64) -> f64 {
-    1e6 * seconds
+    (1e9 * seconds).round() / 1e3
+}
+
+/// A share, to a millionth.
+fn share(share: f64) -> f64 {
+    (1e6 * share).round() / 1e6
 }
 
 impl VacationRow {
@@ -115,36 +122,36 @@ impl VacationRow {
         let tries = seen.sum(|lane| lane.tries);
         let lost_tries = seen.sum(|lane| lane.lost_tries) / tries.max(1.0);
         let (workers, lanes) = (case.setup.workers, seen.lanes.len());
-        let has_aim = (lanes..=2 * lanes).contains(&workers);
+        let has_aim = (lanes..=2 * lanes).contains(&workers) && !expected.is_fixed;
         let vacations = seen.sum(|lane| lane.vacations);
-        let ms = |time: Duration| 1e3 * time.as_secs_f64();
+        let ms = |time: Duration| (1e6 * time.as_secs_f64()).round() / 1e3;
         let has_packets = seen.latency_mean.is_some();
         let latency = |of: f64| has_packets.then(|| us(of));
         Some(VacationRow {
             target_us: us(expected.target.as_secs_f64()),
             long_us: Some(us(expected.long.as_secs_f64())),
-            rate_pps: service.rate,
-            rho: seen.mean(|lane| lane.rho),
+            rate_pps: service.rate.round(),
+            rho: share(seen.mean(|lane| lane.rho)),
             mean_us: us(mean),
             model_us: Some(us(expected.mean())),
-            ks: Some(seen.vacations.distance(|x| expected.survival(x))),
+            ks: Some(share(seen.vacations.distance(|x| expected.survival(x)))),
             vacations: (vacations / lanes as f64) as u64,
             busy_us: us(seen.mean(|lane| lane.busy_mean)),
-            found: seen.found,
+            found: seen.found.map(share),
             tries: tries as u64,
-            lost_tries,
+            lost_tries: share(lost_tries),
             lost_tries_in_aim: has_aim.then_some(lost_tries <= LOST_TRIES),
-            won_by_other: seen.sum(|lane| lane.won_by_other) / vacations.max(1.0),
-            won_model: Some(expected.won_by_other()),
-            won_equation: expected.won_by_equation,
+            won_by_other: share(seen.sum(|lane| lane.won_by_other) / vacations.max(1.0)),
+            won_model: Some(share(expected.won_by_other())),
+            won_equation: expected.won_by_equation.map(share),
             latency_mean_us: seen.latency_mean.map(us),
             latency_model_us: latency(service.mean_latency(mean, square)),
             latency_burst_us: latency(mean_latency_in_bursts(&service, mean, square)),
             latency_paper_us: latency(service.mean_latency_of_original(mean)),
             latency_p50_us: seen.latency_p50.map(us),
             latency_p99_us: seen.latency_p99.map(us),
-            cpu_share: seen.cpu_share,
-            loss: Some(seen.loss),
+            cpu_share: share(seen.cpu_share),
+            loss: Some(share(seen.loss)),
             run_delay_ms: seen.disturbance.map(|(delay, _)| ms(delay)),
             steal_ms: seen.disturbance.map(|(_, steal)| ms(steal)),
             ..VacationRow::named(case)
@@ -163,17 +170,17 @@ impl VacationRow {
             lane: Some(number),
             target_us: us(expected.target.as_secs_f64()),
             long_us: Some(us(expected.long.as_secs_f64())),
-            rate_pps: lane.rate,
-            rho: lane.rho,
+            rate_pps: lane.rate.round(),
+            rho: share(lane.rho),
             mean_us: us(lane.vacation_mean),
             model_us: Some(us(expected.mean())),
             vacations: lane.vacations,
             busy_us: us(lane.busy_mean),
             tries: lane.tries,
-            lost_tries: lane.lost_tries as f64 / lane.tries.max(1) as f64,
-            won_by_other: lane.won_by_other as f64 / lane.vacations.max(1) as f64,
-            won_model: Some(expected.won_by_other()),
-            cpu_share: seen.cpu_share,
+            lost_tries: share(lane.lost_tries as f64 / lane.tries.max(1) as f64),
+            won_by_other: share(lane.won_by_other as f64 / lane.vacations.max(1) as f64),
+            won_model: Some(share(expected.won_by_other())),
+            cpu_share: share(seen.cpu_share),
             ..VacationRow::named(case)
         })
     }
@@ -188,15 +195,17 @@ impl VacationRow {
         let expected = Expectation::new(&case.setup, &case.setup.profile, &service);
         let seconds = length.as_secs_f64();
         let rows = (0_u32..).zip(course).map(|(number, interval)| VacationRow {
-            at_ms: Some(1e3 * seconds * f64::from(number)),
+            at_ms: Some((1e6 * seconds * f64::from(number)).round() / 1e3),
             target_us: expected.as_ref().map_or(0.0, |e| us(e.target.as_secs_f64())),
             long_us: expected.as_ref().map(|e| us(e.long.as_secs_f64())),
-            rate_pps: interval.packets as f64 / seconds / lanes,
-            rho: interval.packets as f64 * case.setup.service.as_secs_f64() / seconds / lanes,
-            mean_us: us(interval.vacation_sum) / interval.vacations.max(1) as f64,
+            rate_pps: (interval.packets as f64 / seconds / lanes).round(),
+            rho: share(
+                interval.packets as f64 * case.setup.service.as_secs_f64() / seconds / lanes,
+            ),
+            mean_us: us(interval.vacation_sum / interval.vacations.max(1) as f64),
             vacations: interval.vacations,
-            busy_us: us(interval.busy_sum) / interval.vacations.max(1) as f64,
-            cpu_share: interval.cpu / seconds / lanes,
+            busy_us: us(interval.busy_sum / interval.vacations.max(1) as f64),
+            cpu_share: share(interval.cpu / seconds / lanes),
             ..VacationRow::named(case)
         });
         rows.collect()

@@ -38,9 +38,9 @@ Figures, by the numbers of the dissertation that describes Metronome:
   5.14       8 to 16 lanes                               simulated
 
 M workers share N lanes. `real` rows are threads of the runtime on a simulated NIC that needs no core; `simulated` rows
-are the same policies in virtual time, with the sleeps that this machine has at the start. `model` is the law of
+are the same policies in virtual time, with the sleeps that this machine has just before. `model` is the law of
 vacations with the measured sleeps of this machine, and `ks` the Kolmogorov-Smirnov distance from it. `aim`: whether at
-most 10 % of the tries are lost, where M is between N and 2 N. `won`: vacations that another worker ended than the one
+most 10 % of the tries are lost, where timeouts adapt and M is between N and 2 N. `won`: vacations that another worker ended than the one
 that began them. Latencies in us: measured; by the queue with multiple vacations; the same where packets of a burst
 leave together, as lanes send them; and by the dissertation's E[V]/(1 - rho). Leave the machine alone meanwhile, and
 build with --release.")]
@@ -56,7 +56,7 @@ pub(super) struct Args {
     #[arg(long, default_value = "50us", value_parser = timeout)]
     timeout: Duration,
     /// Loads of these figures, as shares of what a lane can do; figure 5.10 takes the first.
-    #[arg(long = "load", value_delimiter = ',', default_value = "0.1,0.3", value_parser = load)]
+    #[arg(long = "load", value_delimiter = ',', default_value = "0.02,0.1,0.3", value_parser = load)]
     loads: Vec<f64>,
     /// Target vacations of figure 5.1 and table 5.1.
     #[arg(long = "target", value_delimiter = ',', default_value = "10us,20us,50us,100us",

@@ -1,10 +1,10 @@
 //! A worker that shares lanes with others, as [`Metronome`] decides: it tries a lane's lock, polls the lane until it is
 //! empty, gives it back, sleeps, and comes back.
 //!
-//! Nothing that comes to a lane waits for want of a poll: the worker that had a lane last *attends* it, which is to say
-//! that it comes back within its short timeout, so packets, hand-offs, commands, replies and timers wait for no longer
-//! than that. A worker that blocks attends nothing, and *watches* what nobody else has: whoever brings work for one of
-//! these lanes wakes it ([`Attendance`]).
+//! Nothing that comes to a lane waits for want of a poll: the worker that had a lane last *attends* it: it comes back within
+//! its short timeout, so packets, hand-offs, commands, replies and timers wait for no longer than that. A worker that
+//! blocks attends nothing, and *watches* the lanes that no other worker has: a sender of work for one of them wakes it
+//! ([`Attendance`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -61,7 +61,7 @@ pub(super) struct SharingWorker<'a> {
     profile: Arc<SleepProfile>,
     /// Lanes that this worker attends.
     attended: Vec<usize>,
-    /// Lanes with work that nobody attended.
+    /// Lanes with work that no worker attended.
     called: Vec<usize>,
     /// The set of parked lanes that the policy knows.
     generation: u64,
@@ -138,7 +138,7 @@ impl<'a> SharingWorker<'a> {
         self.warn();
     }
 
-    /// Tells what keeps vacations from being as long as they are meant to be.
+    /// Reports what keeps vacations from being as long as they are meant to be.
     fn warn(&self) {
         #[cfg(not(any(loom, shuttle)))]
         if let Err(refused) = self.sleeper.slack() {
@@ -150,13 +150,13 @@ impl<'a> SharingWorker<'a> {
             // The calibrated figure differs from worker to worker, and the warning is to be given once.
             self.board.warn(format!(
                 "a target vacation of {} us is shorter than sleeps of this machine can be: workers spin where they cannot \
-                 sleep; `rheo doctor` says what is possible",
+                 sleep; `rheo doctor` prints what is possible",
                 target.as_secs_f64() * 1e6
             ));
         }
     }
 
-    /// Works until told to stop.
+    /// Works until the stop flag is set.
     pub(super) fn run(mut self) {
         self.calibrate();
         self.regroup();
@@ -225,7 +225,7 @@ impl<'a> SharingWorker<'a> {
         }
     }
 
-    /// Polls a lane that the policy named until it is empty, and asks the policy what comes next.
+    /// Polls a lane that the policy named until it is empty, and returns what the policy decides to do next.
     fn visit(&mut self, lane: usize, cell: &mut LaneCell) -> Nap {
         let start = self.worker.clock.now();
         let budget = self.metronome.budget().unwrap_or(MOST).min(MOST);
@@ -244,7 +244,7 @@ impl<'a> SharingWorker<'a> {
         self.board.note_visit(lane, policy, is_timed.then_some((vacation, is_other)), now);
         self.board.set_parked(lane, cell.lane.is_parked());
         self.won = true;
-        // Before the lock is released, so that somebody attends the lane all the while.
+        // Before the lock is released, so that the lane is attended all the while.
         if !self.attended.contains(&lane) {
             self.attend(lane);
         }
@@ -252,7 +252,7 @@ impl<'a> SharingWorker<'a> {
     }
 
     /// Polls a lane until nothing is left in it, or until it has brought so many packets. Returns how many there were,
-    /// whether nothing is left, and when it ended. What a device has taken and not sent is seen to, too: no packet
+    /// whether nothing is left, and when it ended. What a device has taken and not sent is flushed, too: no packet
     /// waits in a transmit queue while the worker sleeps, if the device takes it in `FLUSHES` polls.
     fn drain(&mut self, cell: &mut LaneCell, start: Time, budget: usize) -> (usize, bool, Time) {
         let reports = self.worker.reporting >= LoadReporting::Lanes;
@@ -332,7 +332,7 @@ impl<'a> SharingWorker<'a> {
         }
     }
 
-    /// Does between two tries what the policy says.
+    /// Does between two tries what the policy decided.
     fn take(&mut self, nap: Nap) {
         self.patrol();
         let won = std::mem::take(&mut self.won);
@@ -401,7 +401,7 @@ impl<'a> SharingWorker<'a> {
         }
     }
 
-    /// Blocks until work comes to a lane that nobody else has, and visits these lanes. It keeps their locks meanwhile: it
+    /// Blocks until work comes to a lane that no other worker has, and visits these lanes. It keeps their locks meanwhile: it
     /// is the one to be woken for them.
     fn block(&mut self) {
         let (worker, before) = (self.worker, self.metronome.lane());
@@ -434,21 +434,21 @@ impl<'a> SharingWorker<'a> {
         if let Some(lane) = before {
             self.metronome.go_to(lane);
         }
-        // What was visited is attended until the next sleep says otherwise. The others go back to their lanes.
+        // What was visited is attended until the next sleep. The others go back to their lanes.
         if self.metronome.lane().is_some() && !self.is_idle() {
             worker.crew.wake_all();
         }
         self.report();
     }
 
-    /// What the lanes that a worker has permit, after a last look. They are asked twice, as by a worker that lanes are
+    /// What the lanes that a worker has permit, after a last look. Each is checked twice, as by a worker that lanes are
     /// bound to.
     fn rest(&mut self, held: &mut [(usize, TryGuard<'_, LaneCell>)]) -> Rest {
         let mut called = std::mem::take(&mut self.called);
         self.collect_calls(&mut called);
         let is_called = !called.is_empty();
         for lane in called.drain(..) {
-            // Lanes that this worker has are visited as soon as it is up; others are left to those who have them.
+            // Lanes that this worker has are visited as soon as it is awake; others are left to the workers that have them.
             if !held.iter().any(|(own, _)| *own == lane) {
                 self.visit_aside(lane);
             }

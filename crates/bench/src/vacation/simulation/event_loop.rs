@@ -97,12 +97,9 @@ impl<'a> EventLoop<'a> {
     }
 
     /// When a worker has done so much work that begins at `now`.
-    fn work(&mut self, worker: usize, now: u64, work: u64) -> u64 {
+    fn work(&mut self, now: u64, work: u64) -> u64 {
         self.meter.spend(now, work);
-        match &self.setup.interference {
-            Some(interference) => interference.advance(worker, now, work),
-            None => now + work,
-        }
+        now + work
     }
 
     fn on_try(&mut self, now: u64, worker: usize, index: usize) {
@@ -111,7 +108,7 @@ impl<'a> EventLoop<'a> {
         lane.result.tries += u64::from(counts);
         if lane.is_taken {
             lane.result.lost_tries += u64::from(counts);
-            let after = self.work(worker, now, nanos(self.setup.lost_try));
+            let after = self.work(now, nanos(self.setup.lost_try));
             let nap = match &mut self.deciders[worker] {
                 Decider::Metronome(metronome) => metronome.lost(),
                 Decider::Turns(..) => unreachable!("lanes that take turns have one worker"),
@@ -125,14 +122,14 @@ impl<'a> EventLoop<'a> {
         let found = (lane.queue.len(), lane.last_holder != worker);
         self.meter.note_vacation(now, vacation, &mut lane.result, found);
         let budget = self.deciders[worker].budget();
-        let Drained { end, packets, is_empty } = self.drain(now, worker, index, budget);
+        let Drained { end, packets, is_empty } = self.drain(now, index, budget);
         self.meter.note_busy(now, end, &mut self.lanes[index].result);
         let leave = Event::Leave { lane: index, start: now, vacation, packets, drained: is_empty };
         self.events.push(Reverse((end, worker, leave)));
     }
 
     /// Takes bursts until nothing is left or the budget is used up. The last look finds nothing.
-    fn drain(&mut self, start: u64, worker: usize, index: usize, budget: u64) -> Drained {
+    fn drain(&mut self, start: u64, index: usize, budget: u64) -> Drained {
         let (mut now, mut packets) = (start, 0);
         loop {
             let counts = self.meter.counts(now);
@@ -140,13 +137,13 @@ impl<'a> EventLoop<'a> {
             lane.admit(now, counts, &mut self.random);
             let burst = lane.queue.len().min(BURST);
             if burst == 0 {
-                let end = self.work(worker, now, nanos(self.setup.empty_poll));
+                let end = self.work(now, nanos(self.setup.empty_poll));
                 return Drained { end, packets, is_empty: true };
             }
             self.burst.clear();
             self.burst.extend(lane.queue.drain(..burst).map(|arrived| (arrived, 0)));
             for place in 0..burst {
-                now = self.work_on_packet(worker, now);
+                now = self.work_on_packet(now);
                 self.burst[place].1 = now;
             }
             let lane = &mut self.lanes[index];
@@ -158,13 +155,13 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    fn work_on_packet(&mut self, worker: usize, now: u64) -> u64 {
+    fn work_on_packet(&mut self, now: u64) -> u64 {
         let mut service = nanos(self.setup.service) as f64;
         if self.setup.varied_service {
             let varied: f64 = Exp1.sample(&mut self.random);
             service *= varied;
         }
-        self.work(worker, now, service as u64)
+        self.work(now, service as u64)
     }
 
     fn on_leave(&mut self, worker: usize, lane: usize, visit: Visit) {
@@ -193,7 +190,7 @@ impl<'a> EventLoop<'a> {
     fn rest(&mut self, now: u64, worker: usize, nap: Nap) {
         let after = match nap {
             Nap::Now => now,
-            Nap::Spin(time) => self.work(worker, now, nanos(time)),
+            Nap::Spin(time) => self.work(now, nanos(time)),
             // Interrupts are not simulated: an idle worker sleeps on.
             Nap::Sleep(ask) | Nap::Idle(ask) => self.sleep(worker, now, ask),
         };
@@ -209,6 +206,8 @@ impl<'a> EventLoop<'a> {
         let sleep = SimulatedSleep::draw(&self.setup.profile, ask, &mut self.random);
         self.meter.note_sleep(now);
         self.meter.spend(now, nanos(sleep.cpu));
-        self.work(worker, now + nanos(sleep.taken), 0)
+        let late = self.setup.interference.as_ref();
+        let late = late.map_or(0, |program| program.lateness(worker, &mut self.random));
+        now + nanos(sleep.taken) + late
     }
 }

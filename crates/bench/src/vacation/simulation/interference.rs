@@ -2,58 +2,42 @@
 
 use std::time::Duration;
 
-/// A CPU-bound program that takes turns with a worker on its core: each has it for a slice. A worker that wakes up in
-/// the program's slice waits for its end; one that works when its own slice ends goes on after the next.
-///
-/// That is the worst a fair scheduler does. One that lets a thread preempt which has slept, as Linux does, is kinder.
+use rand::Rng;
+
+/// A CPU-bound program of low priority on the cores of some workers, such as a virtual machine. It leaves workers that work
+/// alone, but is not preempted at once when one wakes up: each wake-up is late by a random time (dissertation, 5.6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interference {
     /// The workers that share their cores.
     pub workers: Vec<usize>,
-    /// How long each has the core, at least a nanosecond.
-    pub slice: Duration,
+    /// The longest time by which a wake-up is late; any shorter one is as likely.
+    pub longest: Duration,
 }
 
 impl Interference {
-    /// When `work` nanoseconds of work of `worker` are done that begin at `now`, and when it can begin if there are none.
-    pub(super) fn advance(&self, worker: usize, now: u64, work: u64) -> u64 {
-        let Some(place) = self.workers.iter().position(|disturbed| *disturbed == worker) else {
-            return now + work;
-        };
-        let slice = (self.slice.as_nanos() as u64).max(1);
-        // The cores take turns at different times.
-        let phase = slice * place as u64 / self.workers.len() as u64;
-        let (mut now, mut left) = (now, work);
-        loop {
-            let position = (now + phase) % (2 * slice);
-            if position < slice {
-                now += slice - position;
-                continue;
-            }
-            let own = 2 * slice - position;
-            if left <= own {
-                return now + left;
-            }
-            now += own;
-            left -= own;
+    /// By how many nanoseconds a wake-up of this worker is late.
+    pub(super) fn lateness(&self, worker: usize, random: &mut impl Rng) -> u64 {
+        if !self.workers.contains(&worker) {
+            return 0;
         }
+        random.random_range(0..=self.longest.as_nanos() as u64)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::StdRng;
+
     use super::*;
 
     #[test]
-    fn a_disturbed_worker_works_in_every_second_slice() {
-        let shared = Interference { workers: vec![1, 3], slice: Duration::from_nanos(100) };
-        assert_eq!(shared.advance(0, 5, 1_000), 1_005);
-        assert_eq!(shared.advance(1, 0, 0), 100);
-        assert_eq!(shared.advance(1, 50, 30), 130);
-        assert_eq!(shared.advance(1, 180, 50), 330);
-        assert_eq!(shared.advance(1, 100, 250), 550);
-        // A quarter of a turn earlier: both are kept from their cores for a quarter of the time.
-        assert_eq!(shared.advance(3, 0, 50), 100);
-        assert_eq!(shared.advance(3, 100, 60), 260);
+    fn wake_ups_of_disturbed_workers_are_late_by_half_of_the_longest_time_on_average() {
+        let mut random = StdRng::seed_from_u64(2);
+        let program = Interference { workers: vec![1, 3], longest: Duration::from_nanos(1_000) };
+        assert!((0..100).all(|_| program.lateness(2, &mut random) == 0));
+        let late: Vec<_> = (0..10_000).map(|_| program.lateness(3, &mut random)).collect();
+        let mean = late.iter().sum::<u64>() / 10_000;
+        assert!(mean.abs_diff(500) < 20 && late.iter().all(|late| *late <= 1_000), "{mean}");
     }
 }
