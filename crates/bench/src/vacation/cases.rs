@@ -134,7 +134,9 @@ impl CaseTemplate {
         for (workers, lanes, is_real) in [(2, 1, true), (3, 1, false), (2, 2, true), (6, 2, false)]
         {
             for target in &self.targets {
-                let setup = self.setup(workers, &vec![LINE_RATE; lanes], adaptive(*target));
+                // The original gives each queue threads of its own here.
+                let settings = MetronomeSettings { binding: Binding::Static, ..adaptive(*target) };
+                let setup = self.setup(workers, &vec![LINE_RATE; lanes], settings);
                 let rate = setup.rates[0][0].1;
                 let full = vec![(Duration::ZERO, 0.0), (WARM_UP, rate)];
                 let setup = Simulation {
@@ -189,13 +191,13 @@ impl CaseTemplate {
 
     fn by_long_timeout(&self) -> Vec<Case> {
         let mut cases = Vec::new();
-        for (workers, is_real) in [(2, true), (3, false)] {
-            for long in [50, 100, 200, 300, 500, 700] {
-                let timeouts = Timeouts::Adaptive { long: US(long), follows: true };
-                let settings = MetronomeSettings { timeouts, ..adaptive(TARGET) };
-                let setup = self.setup(workers, &[0.5], settings);
-                cases.push(self.case(Figure::LONG_TIMEOUT, &setup, is_real));
-            }
+        let real = [50, 200, 700].map(|long| (2, long, true));
+        let simulated = [50, 100, 200, 300, 500, 700].map(|long| (3, long, false));
+        for (workers, long, is_real) in real.into_iter().chain(simulated) {
+            let timeouts = Timeouts::Adaptive { long: US(long), follows: true };
+            let settings = MetronomeSettings { timeouts, ..adaptive(TARGET) };
+            let setup = self.setup(workers, &[0.5], settings);
+            cases.push(self.case(Figure::LONG_TIMEOUT, &setup, is_real));
         }
         cases
     }

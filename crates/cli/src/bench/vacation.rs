@@ -66,7 +66,7 @@ pub(super) struct Args {
     #[arg(long, default_value = "2us", value_parser = service)]
     service: Duration,
     /// How long each case is measured after a warm-up, in virtual time where it is simulated.
-    #[arg(long, default_value = "1s", value_parser = window)]
+    #[arg(long, default_value = "800ms", value_parser = window)]
     window: Duration,
     /// Leave out what threads run.
     #[arg(long)]
