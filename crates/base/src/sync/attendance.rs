@@ -97,7 +97,7 @@ impl Attendance {
         let state = &self.lanes[lane];
         state.is_called.store(true, Ordering::Relaxed);
         // Release: pairs with the Acquire swap in `take_calls`. The fence of each bell that is asked orders it before the
-        // look at who sleeps.
+        // look at which workers sleep.
         self.has_calls.store(true, Ordering::Release);
         let watcher = state.watcher.load(Ordering::Relaxed);
         if watcher != NOBODY && ring(watcher) {

@@ -167,7 +167,8 @@ impl CaseTemplate {
 
     fn by_workers(&self) -> Vec<Case> {
         let mut cases = Vec::new();
-        for load in [0.1, 0.5, 0.9] {
+        // Beyond, a short pause of the machine makes lanes with threads fall behind for good.
+        for load in [0.1, 0.5, 0.8] {
             for (workers, is_real) in
                 [(1, true), (2, true)].into_iter().chain((1..=7).map(|workers| (workers, false)))
             {
