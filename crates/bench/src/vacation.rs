@@ -15,7 +15,7 @@ mod table;
 
 pub use arrivals::Spacing;
 pub use bench::VacationBench;
-pub use cases::{Case, CaseTemplate, Rows};
+pub use cases::{Case, CaseRows, CaseTemplate};
 pub use figure::{Figure, UnknownFigure};
 pub use measurement::Measurement;
 pub use model::{

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_bench::vacation::{
-    Case, CaseTemplate, Figure, Measurement, Observation, Policy, Rows, Simulation, VacationBench,
-    VacationRow,
+    Case, CaseRows, CaseTemplate, Figure, Measurement, Observation, Policy, Simulation,
+    VacationBench, VacationRow,
 };
 use rheostat_io::sleep::{SleepPoint, SleepProfile};
 use rheostat_run::poll::metronome::Timeouts;
@@ -100,9 +100,9 @@ fn every_figure_has_simulated_rows_that_survive_json() {
         for (case, rows) in cases {
             let (lanes, workers) = (case.setup.rates.len(), case.setup.workers);
             let expected = match case.rows {
-                Rows::Whole => 1,
-                Rows::Lanes => lanes,
-                Rows::Intervals => 31,
+                CaseRows::Whole => 1,
+                CaseRows::Lanes => lanes,
+                CaseRows::Intervals => 31,
             };
             assert_eq!(rows.len(), expected, "{figure}");
             for row in &rows {

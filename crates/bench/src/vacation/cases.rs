@@ -24,12 +24,12 @@ pub struct Case {
     /// Whether a CPU-bound program runs on all cores beside the threads.
     pub is_disturbed: bool,
     /// What rows there are of it.
-    pub rows: Rows,
+    pub rows: CaseRows,
 }
 
 /// What rows there are of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
+pub enum CaseRows {
     /// One of all.
     Whole,
     /// One of each lane.
@@ -215,7 +215,7 @@ impl CaseTemplate {
             warm_up: Duration::ZERO,
             ..setup
         };
-        vec![Case { rows: Rows::Intervals, ..self.case(Figure::RAMP, &setup, false) }]
+        vec![Case { rows: CaseRows::Intervals, ..self.case(Figure::RAMP, &setup, false) }]
     }
 
     fn by_queues(&self) -> Vec<Case> {
@@ -234,7 +234,7 @@ impl CaseTemplate {
     fn unbalanced(&self) -> Vec<Case> {
         let loads = [0.235, 0.53, 0.235].map(|share| 1.4 * share);
         let setup = self.setup(6, &loads, adaptive(TARGET_OF_MANY_QUEUES));
-        vec![Case { rows: Rows::Lanes, ..self.case(Figure::UNBALANCED, &setup, false) }]
+        vec![Case { rows: CaseRows::Lanes, ..self.case(Figure::UNBALANCED, &setup, false) }]
     }
 
     fn by_binding(&self) -> Vec<Case> {
@@ -261,7 +261,7 @@ impl CaseTemplate {
     }
 
     fn case(&self, figure: Figure, setup: &Simulation, is_real: bool) -> Case {
-        let (setup, rows) = (setup.clone(), Rows::Whole);
+        let (setup, rows) = (setup.clone(), CaseRows::Whole);
         Case { figure, name: "", setup, is_real, is_disturbed: false, rows }
     }
 

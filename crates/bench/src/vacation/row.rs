@@ -6,7 +6,7 @@ use rheostat_io::sleep::SleepProfile;
 use rheostat_run::poll::metronome::LaneService;
 use serde::{Deserialize, Serialize};
 
-use super::cases::{Case, Rows};
+use super::cases::{Case, CaseRows};
 use super::expectation::Expectation;
 use super::model::mean_latency_in_bursts;
 use super::observation::{LaneObservation, Observation};
@@ -103,14 +103,14 @@ impl VacationRow {
     /// rows are of intervals.
     pub fn of(case: &Case, profile: &SleepProfile, seen: &Observation) -> Vec<VacationRow> {
         match case.rows {
-            Rows::Whole => VacationRow::whole(case, profile, seen).into_iter().collect(),
-            Rows::Lanes => {
+            CaseRows::Whole => VacationRow::whole(case, profile, seen).into_iter().collect(),
+            CaseRows::Lanes => {
                 let lanes = seen.lanes.iter().enumerate();
                 lanes
                     .filter_map(|(n, lane)| VacationRow::lane(case, profile, seen, (n, lane)))
                     .collect()
             }
-            Rows::Intervals => Vec::new(),
+            CaseRows::Intervals => Vec::new(),
         }
     }
 
@@ -187,7 +187,7 @@ impl VacationRow {
 
     /// The rows of the intervals of a case whose rows are of these.
     pub fn of_course(case: &Case, course: &[Interval]) -> Vec<VacationRow> {
-        let (Rows::Intervals, Some(length)) = (case.rows, case.setup.interval) else {
+        let (CaseRows::Intervals, Some(length)) = (case.rows, case.setup.interval) else {
             return Vec::new();
         };
         let lanes = case.setup.rates.len() as f64;
