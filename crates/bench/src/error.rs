@@ -121,6 +121,11 @@ pub enum BenchError {
     /// A thread or a process could not be started.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The program that computes beside lanes did not say how far it is.
+    #[error(
+        "the program beside the lanes answered `{0}`: it has ended, or its nice value was refused"
+    )]
+    Competitor(String),
     /// Instructions cannot be counted.
     #[error(
         "instructions are counted by valgrind, and there is none in PATH: install it (on Debian \

@@ -21,6 +21,7 @@ pub mod nf;
 pub mod noise;
 mod pace;
 mod plans;
+pub mod polling;
 pub mod pump;
 pub mod real;
 pub mod record;

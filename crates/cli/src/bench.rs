@@ -5,6 +5,7 @@ mod chain;
 mod costs;
 mod idle;
 mod live;
+mod polling;
 mod pump;
 mod report;
 mod rows;
@@ -65,6 +66,11 @@ enum Scenario {
     Profile(sampling::Args),
     /// Measure what a lane that is away for a while loses on the simulated NIC.
     Pump(pump::Args),
+    /// Measure what polling policies cost, lose and delay, from no load to the full one.
+    Polling(polling::Args),
+    /// Compute on some cores, for `polling --beside`.
+    #[command(hide = true)]
+    Competitor(polling::CompetitorArgs),
     /// Measure what balancing costs while there is nothing to balance.
     Idle(idle::Args),
     /// Compare Metronome's models with what threads do, and simulate what needs more cores.
@@ -227,6 +233,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Advice(args) => advice::run(args),
         Scenario::Profile(args) => sampling::run(args),
         Scenario::Pump(args) => pump::run(args),
+        Scenario::Polling(args) => polling::run(args),
+        Scenario::Competitor(args) => polling::compete_with_lanes(args),
         Scenario::Idle(args) => idle::run(args),
         Scenario::Vacation(args) => vacation::run(args),
         Scenario::Ab(args) => ab(args),

@@ -45,7 +45,8 @@ pub enum OpenError {
     },
     /// More packets than memory should hold are to be drawn before a run.
     #[error(
-        "device `{device}`: packets of {length:?} take more than 64 MiB when they are drawn before the run; {drawn:?} fit"
+        "device `{device}`: packets of {length:?} take more than {} MiB when they are drawn before the run; {drawn:?} fit",
+        memory >> 20
     )]
     Window {
         /// The device.
@@ -54,6 +55,8 @@ pub enum OpenError {
         drawn: Duration,
         /// What was asked for.
         length: Duration,
+        /// Bytes that they may take.
+        memory: usize,
     },
     /// Packets that arrive as fast as they are taken cannot be drawn before.
     #[error(

@@ -48,3 +48,5 @@ pub use source::{Arrival, Source};
 pub use sys::ethtool::{Channels, Ethtool, Rings, Spreading};
 #[cfg(not(any(loom, shuttle)))]
 pub use sys::netdev::{XdpFeatures, xdp_features};
+#[cfg(not(any(loom, shuttle)))]
+pub use sys::thread_clock::thread_cpu_time;

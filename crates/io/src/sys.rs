@@ -25,6 +25,8 @@ pub(crate) mod seccomp;
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) mod tap;
 #[cfg(not(any(loom, shuttle)))]
+pub(crate) mod thread_clock;
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) mod xdp_attachment;
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) mod xdp_socket;

@@ -27,7 +27,7 @@ impl Labour {
 }
 
 /// Marsaglia's xorshift: each round needs the one before, so no processor does two at once.
-fn run(mut number: u64, rounds: u32) -> u64 {
+pub(crate) fn run(mut number: u64, rounds: u32) -> u64 {
     for _ in 0..rounds {
         number ^= number << 13;
         number ^= number >> 7;

@@ -45,6 +45,19 @@ impl DrawnArrivals {
         pool: &Mempool,
         length: Duration,
     ) -> Result<DrawnArrivals, OpenError> {
+        DrawnArrivals::draw_within(config, source, pool, (length, WINDOW))
+    }
+
+    /// The same in up to so many bytes of memory, for runs at rates of millions a second.
+    ///
+    /// # Errors
+    /// As [`DrawnArrivals::draw`].
+    pub fn draw_within(
+        config: &SimConfig,
+        source: Box<dyn Source>,
+        pool: &Mempool,
+        (length, memory): (Duration, usize),
+    ) -> Result<DrawnArrivals, OpenError> {
         config.check()?;
         if config.pacing == Pacing::Lossless {
             return Err(OpenError::Lossless { device: config.name.clone() });
@@ -54,10 +67,10 @@ impl DrawnArrivals {
         let end = length.as_nanos() as u64;
         while drawer.complete() < end {
             drawer.draw(end, BETWEEN);
-            if drawer.held_bytes() > WINDOW {
+            if drawer.held_bytes() > memory {
                 let (device, drawn) =
                     (config.name.clone(), Duration::from_nanos(drawer.complete()));
-                return Err(OpenError::Window { device, drawn, length });
+                return Err(OpenError::Window { device, drawn, length, memory });
             }
         }
         let (count, is_cut) = (drawer.drawn(), !drawer.has_ended());

@@ -1,0 +1,308 @@
+//! What a trial runs on: lanes behind a simulated NIC whose packets are drawn before, and clocks of their threads.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rheostat_base::{Clock, ClockSource, CoreId, CoreSet, QueueId};
+use rheostat_io::{
+    Device, DrawnArrivals, NullSink, OpenError, SimConfig, SimNic, Sink, thread_cpu_time,
+};
+use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
+use rheostat_run::poll::metronome::Mode;
+use rheostat_run::{
+    LaneSample, LoadReporting, Polling, QueueMap, Runtime, RuntimeConfig, Sample, TimeSource,
+};
+use rheostat_state::FlowHasher;
+use rheostat_steer::Steering;
+
+use super::chain::{Equipment, PollingChain};
+use super::competitor::{Competitor, Progress};
+use super::datagrams::Datagrams;
+use super::stopwatch::Stopwatch;
+use crate::disturbance::Disturbance;
+use crate::dut;
+use crate::error::BenchError;
+use crate::real::intervals::{arrived, no_room};
+
+/// Entries of the indirection table, and shards.
+const BUCKETS: usize = 128;
+/// Descriptors of a receive queue.
+const DESCRIPTORS: u32 = 1_024;
+const HANDOFF: usize = 1 << 10;
+/// Memory for the packets of a trial.
+const MEMORY: usize = 640 << 20;
+/// How long packets that are under way at the end may take.
+const DRAIN: Duration = Duration::from_secs(5);
+/// What is drawn beyond the end of a trial, which may come late.
+const BEYOND: Duration = Duration::from_millis(200);
+
+/// How long a trial is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    /// What is not measured at its start: workers calibrate their sleep, and policies settle.
+    pub(super) warm_up: Duration,
+    /// What is measured.
+    pub(super) window: Duration,
+}
+
+impl Span {
+    fn whole(self) -> Duration {
+        self.warm_up + self.window + BEYOND
+    }
+
+    /// As long as `packets` packets last at this rate, the warm-up whole.
+    pub(super) fn within(self, packets: f64, rate: f64) -> Span {
+        let most = Duration::from_secs_f64((packets / rate.max(1.0)).min(3_600.0));
+        let window = most.saturating_sub(self.warm_up + BEYOND);
+        Span { window: self.window.min(window.max(self.warm_up / 2)), ..self }
+    }
+}
+
+/// What was seen in the measured part of a trial.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    pub(super) seconds: f64,
+    /// Processor time of all workers.
+    pub(super) cpu: f64,
+    pub(super) arrived: u64,
+    pub(super) lost: u64,
+    pub(super) delivered: u64,
+    /// Seconds in which lanes worked on packets, all lanes together.
+    pub(super) busy: f64,
+    /// Polls that found nothing.
+    pub(super) idle_polls: u64,
+    /// Latencies of half and of 99 % of the packets, in microseconds.
+    pub(super) latency_us: Option<[f64; 2]>,
+    pub(super) vacation_us: Option<f64>,
+    /// The mode that lanes were in for most of the time.
+    pub(super) mode: Option<Mode>,
+    pub(super) tries: u64,
+    pub(super) lost_tries: u64,
+    pub(super) wake_ups: u64,
+    /// What another program on the same cores did meanwhile.
+    pub(super) beside: Option<Progress>,
+    pub(super) disturbance: Disturbance,
+}
+
+/// What trials of one chain on so many lanes run on.
+pub(super) struct Testbed {
+    lanes: usize,
+    cores: Vec<CoreId>,
+    equipment: Equipment,
+    steering: Arc<Steering>,
+    config: SimConfig,
+    seed: u64,
+}
+
+impl Testbed {
+    pub(super) fn new(chain: PollingChain, lanes: usize, seed: u64) -> Result<Testbed, BenchError> {
+        let steering = Arc::new(dut::steering(BUCKETS, BUCKETS)?);
+        let config = SimConfig::new("polling", lanes as u16, steering.clone());
+        let cores = CoreSet::available()?.cores().to_vec();
+        if cores.len() < lanes {
+            return Err(BenchError::TooFewCores { lanes, cores: cores.len() });
+        }
+        Ok(Testbed {
+            lanes,
+            cores,
+            equipment: Equipment::new(chain)?,
+            steering,
+            config: SimConfig { descriptors: DESCRIPTORS, ..config },
+            seed,
+        })
+    }
+
+    /// The cores that so many workers are pinned to.
+    pub(super) fn cores(&self, workers: usize) -> Vec<CoreId> {
+        self.cores.iter().cycle().take(workers).copied().collect()
+    }
+
+    /// What arrives in a trial at so many packets a second.
+    pub(super) fn draw(&self, rate: f64, span: Span) -> Result<DrawnArrivals, BenchError> {
+        let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() })?;
+        let source = Box::new(Datagrams::new(rate, self.seed));
+        let within = (span.whole(), MEMORY);
+        Ok(DrawnArrivals::draw_within(&self.config, source, &pool, within)?)
+    }
+
+    fn nic(
+        &self,
+        drawn: &DrawnArrivals,
+        clock: &Clock,
+        sink: impl FnMut(QueueId) -> Box<dyn Sink>,
+    ) -> Result<SimNic, OpenError> {
+        let clock: Arc<dyn ClockSource> = Arc::new(clock.clone());
+        SimNic::open_drawn(&self.config, drawn, clock, sink)
+    }
+
+    fn pool(&self) -> Result<Mempool, BenchError> {
+        let buffers = self.lanes as u32 * (DESCRIPTORS + 3 * HANDOFF as u32) + 4_096;
+        Ok(Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?)
+    }
+
+    /// Runs one trial: `workers` workers that poll so, what arrives, and perhaps another program.
+    pub(super) fn run(
+        &self,
+        (polling, workers): (Polling, usize),
+        (drawn, span): (&DrawnArrivals, Span),
+        mut beside: Option<&mut Competitor>,
+    ) -> Result<Seen, BenchError> {
+        let clock = Clock::new();
+        let stopwatch = Stopwatch::new(clock.clone());
+        let nic = self.nic(drawn, &clock, |_| stopwatch.sink())?;
+        let source = nic.monitor();
+        let hasher = FlowHasher::new(std::array::from_fn(|i| {
+            (self.seed + i as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95).rotate_left(29)
+        }));
+        let config = RuntimeConfig {
+            polling,
+            lanes: self.lanes,
+            queues: QueueMap::default(),
+            workers: self.cores(workers).into_iter().map(Some).collect(),
+            handoff_capacity: HANDOFF,
+            time: TimeSource::Poll,
+            pool: self.pool()?,
+            steering: self.steering.clone(),
+            hasher,
+            reporting: LoadReporting::Lanes,
+            stages: false,
+        };
+        let shards = self.equipment.shards(&self.steering, (hasher, self.seed))?;
+        let service = self.equipment.service(self.lanes);
+        let device: Vec<Box<dyn Device>> = vec![Box::new(nic)];
+        let mut runtime = Runtime::start(config, device, clock.clone(), service, shards)?;
+        let started = Instant::now();
+        let from = clock.now() + span.warm_up;
+        stopwatch.measure(from, from + span.window);
+        std::thread::sleep(span.warm_up);
+        let first = Reading::take(&mut runtime, beside.as_deref_mut())?;
+        let end = span.warm_up + span.window;
+        std::thread::sleep(end.saturating_sub(started.elapsed()));
+        let last = Reading::take(&mut runtime, beside)?;
+        runtime.stop_sources();
+        let drained = Instant::now();
+        while !runtime.is_finished() && drained.elapsed() < DRAIN {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let report = runtime.join()?;
+        if source.source_work().is_some_and(|work| work.late > 0) {
+            return Err(BenchError::LateWindow);
+        }
+        match report.violations.into_iter().next() {
+            Some(violation) => Err(BenchError::Violated(violation)),
+            None => Ok(Seen { latency_us: stopwatch.latency_us([0.5, 0.99]), ..last.since(first) }),
+        }
+    }
+
+    /// What a packet costs the lane that takes it from the device before anything is done with it, in nanoseconds: to
+    /// place it and to write it into a buffer, as the DMA of a NIC would. The median of full bursts, so the least that it
+    /// can be: smaller bursts cost more per packet.
+    pub(super) fn source_ns(&self) -> Result<f64, BenchError> {
+        const RATE: f64 = 10e6;
+        let length = Duration::from_secs_f64(f64::from(DESCRIPTORS) * 20.0 / RATE);
+        let drawn = self.draw(RATE, Span { warm_up: Duration::ZERO, window: length })?;
+        let clock = Clock::new();
+        let mut nic = self.nic(&drawn, &clock, |_| Box::new(NullSink))?;
+        let mut rx = nic.queues().remove(0).rx;
+        let mut cache = PoolCache::new(self.pool()?);
+        let mut burst = Burst::new();
+        let mut receive = |now| {
+            let from = clock.cycles();
+            let taken = rx.recv(&mut burst, &mut cache, now);
+            let nanos = clock.nanos_between(from, clock.cycles());
+            burst.drain(..).for_each(|packet| cache.free(packet));
+            (taken, nanos)
+        };
+        // The first poll starts the source.
+        let mut now = clock.now();
+        receive(now);
+        let mut times = Vec::new();
+        let end = now + length;
+        while now < end {
+            // About two hundred packets: several full bursts, and nothing dropped.
+            now += Duration::from_micros(20);
+            loop {
+                let (taken, nanos) = receive(now);
+                if taken == rheostat_packet::BURST {
+                    times.push(nanos as f64 / taken as f64);
+                } else {
+                    break;
+                }
+            }
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+    }
+}
+
+/// Counters at one moment.
+struct Reading {
+    at: Instant,
+    cpu: Duration,
+    sample: Sample,
+    beside: Option<Progress>,
+    disturbance: Disturbance,
+}
+
+impl Reading {
+    fn take(runtime: &mut Runtime, beside: Option<&mut Competitor>) -> Result<Reading, BenchError> {
+        let beside = beside.map(Competitor::progress).transpose()?;
+        let (at, cpu) = (Instant::now(), workers_cpu());
+        Ok(Reading { at, cpu, sample: runtime.sample(), beside, disturbance: Disturbance::read() })
+    }
+
+    fn since(self, first: Reading) -> Seen {
+        let lanes = |reading: &Reading| LaneSample::sum(&reading.sample.lanes);
+        let sum = lanes(&self).since(&lanes(&first));
+        let polling = |reading: &Reading| {
+            let sample = &reading.sample.polling;
+            let vacations = sample.lanes.iter().fold((0, 0), |(count, nanos), lane| {
+                let vacations = &lane.vacations;
+                (count + vacations.count, nanos + vacations.count * vacations.mean)
+            });
+            let tries = sample.workers.iter().map(|worker| worker.tries).sum::<u64>();
+            let lost = sample.workers.iter().map(|worker| worker.lost).sum::<u64>();
+            let woken = sample.workers.iter().map(|worker| worker.sleeps + worker.blocks).sum();
+            (vacations, tries, lost, woken)
+        };
+        let (now, then): (_, (_, _, _, u64)) = (polling(&self), polling(&first));
+        let vacations = now.0.0 - then.0.0;
+        let spent = |mode: &Mode| {
+            let of = |reading: &Reading| -> Duration {
+                reading.sample.polling.lanes.iter().map(|lane| lane.spent[*mode as usize]).sum()
+            };
+            of(&self).saturating_sub(of(&first))
+        };
+        let beside = self.beside.zip(first.beside).map(|(now, then)| now.since(then));
+        Seen {
+            seconds: (self.at - first.at).as_secs_f64(),
+            cpu: self.cpu.saturating_sub(first.cpu).as_secs_f64(),
+            arrived: arrived(&self.sample) - arrived(&first.sample),
+            lost: no_room(&self.sample) - no_room(&first.sample),
+            delivered: sum.sent,
+            busy: sum.busy_ns as f64 / 1e9,
+            idle_polls: sum.idle_polls,
+            latency_us: None,
+            vacation_us: (vacations > 0)
+                .then(|| now.0.1.saturating_sub(then.0.1) as f64 / vacations as f64 / 1e3),
+            mode: Mode::ALL.into_iter().max_by_key(spent),
+            tries: now.1 - then.1,
+            lost_tries: now.2 - then.2,
+            wake_ups: now.3 - then.3,
+            beside,
+            disturbance: self.disturbance.since(first.disturbance),
+        }
+    }
+}
+
+/// Processor time of all workers of this process up to now, by their own clocks.
+fn workers_cpu() -> Duration {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let workers = tasks.filter(|task| {
+        let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        name.starts_with("rheo-worker-")
+    });
+    let thread = |task: fs::DirEntry| task.file_name().to_str()?.parse().ok();
+    workers.filter_map(thread).filter_map(thread_cpu_time).sum()
+}
