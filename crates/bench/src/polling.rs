@@ -9,8 +9,11 @@ mod chain;
 mod competitor;
 mod datagrams;
 mod row;
+mod slices;
 mod stopwatch;
 mod testbed;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -23,7 +26,8 @@ use rheostat_run::Polling;
 use rheostat_run::poll::metronome::{Goal, LatencyGoal, LatencyOf, MetronomeSettings, ModeRules};
 
 use self::competitor::Competitor;
-use self::testbed::{Seen, Span, Testbed};
+use self::slices::Seen;
+use self::testbed::{Span, Testbed};
 use crate::error::BenchError;
 use crate::noise::Noise;
 
@@ -33,11 +37,13 @@ pub use competitor::{COMPETITOR, compete};
 pub use row::{Row, Table};
 
 /// Packets of a trial at most: they lie in memory, and drawing them takes time.
-const PACKETS: f64 = 4e6;
+const PACKETS: f64 = 6e6;
 /// How long lanes poll without packets before they block: the default of a run.
 const SPIN: Duration = Duration::from_micros(20);
 /// Sleeps of each duration that the cost of one is measured by.
-const SLEEPS: usize = 400;
+const SLEEPS: usize = 100;
+/// How often it is.
+const CALIBRATIONS: usize = 5;
 /// How often a trial is tried that the machine disturbed so much that its packets were used up.
 const ATTEMPTS: usize = 4;
 /// The nice value that workers get beside a program that gives way.
@@ -56,16 +62,19 @@ pub enum PolicyUnderTest {
     Interrupt,
     /// Sleeps a microsecond longer after each poll of few packets, up to the target vacation.
     StepSleep,
+    /// Metronome with vacations as long as the longest sleep of step-sleep takes.
+    MetronomeEqual,
 }
 
 impl PolicyUnderTest {
     /// All of them.
-    pub const ALL: [PolicyUnderTest; 5] = [
+    pub const ALL: [PolicyUnderTest; 6] = [
         PolicyUnderTest::Busy,
         PolicyUnderTest::Metronome,
         PolicyUnderTest::MetronomeLatency,
         PolicyUnderTest::Interrupt,
         PolicyUnderTest::StepSleep,
+        PolicyUnderTest::MetronomeEqual,
     ];
 
     /// The name, as the command line and rows have it.
@@ -76,11 +85,19 @@ impl PolicyUnderTest {
             PolicyUnderTest::MetronomeLatency => "metronome-p99",
             PolicyUnderTest::Interrupt => "interrupt",
             PolicyUnderTest::StepSleep => "step-sleep",
+            PolicyUnderTest::MetronomeEqual => "metronome-equal",
         }
     }
 
     const fn is_metronome(self) -> bool {
-        matches!(self, PolicyUnderTest::Metronome | PolicyUnderTest::MetronomeLatency)
+        match self {
+            PolicyUnderTest::Metronome
+            | PolicyUnderTest::MetronomeLatency
+            | PolicyUnderTest::MetronomeEqual => true,
+            PolicyUnderTest::Busy | PolicyUnderTest::Interrupt | PolicyUnderTest::StepSleep => {
+                false
+            }
+        }
     }
 }
 
@@ -127,7 +144,7 @@ impl PollingBench {
     pub fn prepare(&self) -> Result<Prepared<'_>, BenchError> {
         let testbed = Testbed::new(self.chain, self.lanes, self.seed)?;
         let noise = Noise::measure(Duration::from_millis(500))?;
-        let profile = sleeps()?;
+        let profile = sleeps(self.target)?;
         let source_ns = testbed.source_ns()?;
         let per_lane = capacity(&testbed, self.lanes)?;
         let idle = {
@@ -135,20 +152,21 @@ impl PollingBench {
             let drawn = testbed.draw(0.0, span)?;
             testbed.run((Polling::Busy, self.lanes), (&drawn, span), None)?
         };
-        let empty_poll_us = idle.cpu * 1e6 / idle.idle_polls.max(1) as f64;
+        let empty_poll_us = idle.sum.cpu * 1e6 / idle.sum.idle_polls.max(1) as f64;
         let us = |time: Duration| time.as_secs_f64() * 1e6;
         let costs = Costs {
             capacity_pps: (per_lane * self.lanes as f64).round(),
             source_ns: rounded(source_ns, 1e1),
             sleep_cycle_us: rounded(us(profile.cpu_of(self.target)), 1e3),
             empty_poll_us: rounded(empty_poll_us, 1e4),
+            sleep_takes_us: rounded(us(asked_for(&profile, self.target)), 1e2),
             shortest_sleep_us: rounded(us(profile.shortest()), 1e3),
             noise_p99_us: rounded(noise.floor_us(0.99), 1e1),
         };
         Ok(Prepared { bench: self, testbed, costs })
     }
 
-    fn polling(&self, contender: &Contender) -> Polling {
+    fn polling(&self, contender: &Contender, costs: &Costs) -> Polling {
         let default = MetronomeSettings::default();
         let rules = match contender.is_awake {
             true => ModeRules { idle_after: None, ..default.rules },
@@ -162,6 +180,9 @@ impl PollingBench {
                 limit: self.latency,
                 of: LatencyOf::Share(0.99),
             })),
+            PolicyUnderTest::MetronomeEqual => {
+                metronome(Goal::Vacation(Duration::from_secs_f64(costs.sleep_takes_us / 1e6)))
+            }
             PolicyUnderTest::Interrupt => Polling::Interrupt(SPIN),
             PolicyUnderTest::StepSleep => Polling::StepSleep(self.target),
         }
@@ -238,7 +259,8 @@ impl Prepared<'_> {
         (drawn, span): (&DrawnArrivals, Span),
         nice: Option<i8>,
     ) -> Result<Row, BenchError> {
-        let polling = (self.bench.polling(contender), self.bench.workers_of(contender.policy));
+        let polling =
+            (self.bench.polling(contender, &self.costs), self.bench.workers_of(contender.policy));
         let Some(nice) = nice else {
             let seen = patiently(|| self.testbed.run(polling, (drawn, span), None))?;
             return Ok(self.row_of(contender, load, &seen));
@@ -250,7 +272,7 @@ impl Prepared<'_> {
         let raised = raised.flatten();
         let seen = patiently(|| self.testbed.run(polling, (drawn, span), Some(&mut competitor)))?;
         let own = if raised.is_some() { FAVOURED } else { 0 };
-        let rate = seen.beside.map_or(0.0, competitor::Progress::rate);
+        let rate = seen.sum.beside.map_or(0.0, competitor::Progress::rate);
         Ok(Row {
             beside: Some(format!("nice:{nice}/{own}")),
             beside_slowdown: (rate > 0.0).then(|| rounded(alone / rate - 1.0, 1e4)),
@@ -262,36 +284,41 @@ impl Prepared<'_> {
         let bench = self.bench;
         let policy = contender.policy;
         let lanes = bench.lanes as f64;
-        let source = self.costs.source_ns * seen.delivered as f64 / 1e9 / seen.seconds / lanes;
-        let cpu = seen.cpu / seen.seconds / lanes;
+        let sum = &seen.sum;
+        let source = self.costs.source_ns * sum.delivered as f64 / 1e9 / sum.seconds / lanes;
+        let cpu = sum.cpu / sum.seconds / lanes;
         let us = |time: Duration| time.as_secs_f64() * 1e6;
-        let latency = |index: usize| seen.latency_us.map(|of| rounded(of[index], 1e2));
-        let is_latency = policy == PolicyUnderTest::MetronomeLatency;
+        let latency = |share| seen.latency_us(share).map(|us| rounded(us, 1e2));
         Row {
             policy: contender.name.clone(),
             chain: bench.chain.name().to_owned(),
             workers: bench.workers_of(policy),
             lanes: bench.lanes,
             load,
-            rate_pps: (seen.arrived as f64 / seen.seconds).round(),
+            rate_pps: (sum.arrived as f64 / sum.seconds).round(),
             // What a packet costs in larger bursts may be less than what was measured alone.
             cpu_share: rounded((cpu - source).max(0.0), 1e5),
             source_cpu_share: rounded(source, 1e5),
-            loss: rounded(seen.lost as f64 / seen.arrived.max(1) as f64, 1e8),
-            p50_us: latency(0),
-            p99_us: latency(1),
-            target_us: us(if is_latency { bench.latency } else { bench.target }),
-            vacation_mean_us: seen.vacation_us.map(|us| rounded(us, 1e2)),
-            mode: match (policy, seen.mode) {
-                (PolicyUnderTest::StepSleep, _) | (_, None) => policy.name().to_owned(),
-                (_, Some(mode)) => mode.to_string(),
+            loss: rounded(sum.lost as f64 / sum.arrived.max(1) as f64, 1e8),
+            p50_us: latency(0.5),
+            p99_us: latency(0.99),
+            target_us: match policy {
+                PolicyUnderTest::MetronomeLatency => us(bench.latency),
+                PolicyUnderTest::MetronomeEqual => self.costs.sleep_takes_us,
+                _ => us(bench.target),
             },
-            lost_tries: (seen.tries > 0)
-                .then(|| rounded(seen.lost_tries as f64 / seen.tries as f64, 1e5)),
-            wake_ups_per_s: (seen.wake_ups as f64 / seen.seconds).round(),
-            seconds: rounded(seen.seconds, 1e3),
-            run_delay_ms: rounded(seen.disturbance.run_delay.as_secs_f64() * 1e3, 1e2),
-            steal_ms: seen.disturbance.steal.as_secs_f64() * 1e3,
+            vacation_mean_us: seen.vacation_us().map(|us| rounded(us, 1e2)),
+            mode: match policy {
+                PolicyUnderTest::StepSleep => policy.name().to_owned(),
+                _ => seen.mode().to_string(),
+            },
+            lost_tries: (sum.tries > 0)
+                .then(|| rounded(sum.lost_tries as f64 / sum.tries as f64, 1e5)),
+            wake_ups_per_s: (sum.wake_ups as f64 / sum.seconds).round(),
+            seconds: rounded(sum.seconds, 1e3),
+            quiet: rounded(seen.quiet, 1e3),
+            run_delay_ms: rounded(sum.disturbance.run_delay.as_secs_f64() * 1e3, 1e2),
+            steal_ms: sum.disturbance.steal.as_secs_f64() * 1e3,
             beside: None,
             beside_slowdown: None,
         }
@@ -313,24 +340,41 @@ fn capacity(testbed: &Testbed, lanes: usize) -> Result<f64, BenchError> {
     let mut estimate = 250e3;
     for _ in 0..3 {
         let seen = busy(0.8 * estimate)?;
-        estimate = seen.delivered as f64 / seen.busy.max(1e-9);
+        estimate = seen.sum.delivered as f64 / seen.sum.busy.max(1e-9);
     }
-    let delivered = |_| busy(1.3 * estimate).map(|seen| seen.delivered as f64 / seen.seconds);
+    let delivered =
+        |_| busy(1.3 * estimate).map(|seen| seen.sum.delivered as f64 / seen.sum.seconds);
     let mut delivered = (0..3).map(delivered).collect::<Result<Vec<_>, _>>()?;
     delivered.sort_by(f64::total_cmp);
     Ok(delivered[1] / lanes as f64)
 }
 
-/// What sleeps take on a core of a worker.
-fn sleeps() -> Result<SleepProfile, BenchError> {
+/// What sleeps take on a core of a worker: of some calibrations that in which they cost least, so that it is the machine's
+/// and not that of what disturbed it.
+fn sleeps(target: Duration) -> Result<SleepProfile, BenchError> {
     let core = CoreSet::available()?.cores()[0];
     // On a thread of its own: the caller's keeps its cores and its slack.
     let measure = move || {
         pin_current_thread(core)?;
         let clock = Clock::new();
-        Ok(calibrate(&Sleeper::new(clock.clone()), &clock, SLEEPS))
+        let sleeper = Sleeper::new(clock.clone());
+        let profiles = (0..CALIBRATIONS).map(|_| calibrate(&sleeper, &clock, SLEEPS));
+        Ok(profiles.min_by_key(|profile| profile.cpu_of(target)).expect("there is one"))
     };
     std::thread::spawn(measure).join().expect("sleeping does not panic")
+}
+
+/// What a sleep takes for which `asked` is asked: the inverse of what is asked for a sleep of so long.
+fn asked_for(profile: &SleepProfile, asked: Duration) -> Duration {
+    let (mut low, mut high) = (asked, 100 * asked + Duration::from_micros(100));
+    for _ in 0..40 {
+        let middle = (low + high) / 2;
+        match profile.ask_for(middle) {
+            Some(ask) if ask > asked => high = middle,
+            _ => low = middle,
+        }
+    }
+    low
 }
 
 /// Runs a trial again whose packets were used up because the machine stood still.

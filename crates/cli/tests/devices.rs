@@ -304,14 +304,33 @@ fn one_interface_for_two_devices_is_refused_under_any_name() {
     });
 }
 
+/// Workers that block until a device has packets, that come to it after a while, and that sleep between polls for ever.
+const SLEEPING: [&str; 3] = [
+    "policy = \"interrupt\"",
+    "policy = \"metronome\"\nidle_after = \"1ms\"",
+    "policy = \"metronome\"\nidle_after = \"never\"",
+];
+
 #[test]
-fn a_run_ends_with_its_interface_and_says_so() {
-    isolated(module_path!(), "a_run_ends_with_its_interface_and_says_so", || {
-        for kind in ["af_xdp", "af_packet"] {
+fn a_run_ends_with_its_interface_while_all_workers_sleep_and_says_so() {
+    let name = "a_run_ends_with_its_interface_while_all_workers_sleep_and_says_so";
+    isolated(module_path!(), name, || {
+        for (kind, polling) in
+            ["af_xdp", "af_packet"].iter().flat_map(|kind| SLEEPING.map(|polling| (kind, polling)))
+        {
             pairs();
             let place = Place::new();
-            place.config(kind, ["va", "vc"], "");
+            let path = place.config(kind, ["va", "vc"], "");
+            let config = fs::read_to_string(&path).unwrap();
+            assert!(config.contains(SLEEPING[0]));
+            fs::write(&path, config.replace(SLEEPING[0], polling)).unwrap();
             let mut instance = Instance::start(place);
+            let blocks = polling != SLEEPING[2];
+            instance.until("asleep", "", |status| {
+                let workers = status["polling"]["workers"].as_array().unwrap();
+                let counter = if blocks { "blocks" } else { "wake_ups" };
+                workers.iter().all(|worker| worker[counter].as_u64().unwrap() > 2)
+            });
             shell("ip link del vc");
             let (code, summary) = instance.ended();
             let log = instance.log();

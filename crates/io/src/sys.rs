@@ -20,7 +20,7 @@ pub(crate) mod pause;
 pub(crate) mod ring_mapping;
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) mod scheduling;
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(any(test, feature = "test-filters"), not(any(loom, shuttle))))]
 pub(crate) mod seccomp;
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) mod tap;

@@ -10,12 +10,15 @@ use serde::{Deserialize, Serialize};
 /// How a run polls. The fields are those of `polling` in the JSON summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PollingMetrics {
-    /// The policy: busy, interrupt or metronome.
+    /// The policy: busy, interrupt, metronome or step-sleep.
     pub policy: String,
     /// The workers, in order.
     pub workers: Vec<WorkerMetrics>,
     /// The lanes, in order.
     pub lanes: Vec<LanePollingMetrics>,
+    /// What keeps sleeps from being what the policy asks for; left out where nothing does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// What one worker did.
@@ -73,6 +76,7 @@ impl PollingMetrics {
             policy: sample.policy.to_owned(),
             workers: sample.workers.iter().map(WorkerMetrics::of).collect(),
             lanes: sample.lanes.iter().map(LanePollingMetrics::of).collect(),
+            warnings: sample.warnings.clone(),
         })
     }
 }
@@ -134,6 +138,9 @@ impl fmt::Display for PollingMetrics {
                 lane.target_us.unwrap_or_default(),
             )?;
         }
+        for warning in &self.warnings {
+            writeln!(f, "          {warning}")?;
+        }
         Ok(())
     }
 }
@@ -159,7 +166,8 @@ mod tests {
             won_by_other: 1,
         };
         let worker = WorkerPolling { tries: 40, lost: 4, sleeps: 30, spins: 1, blocks: 5 };
-        PollingSample { policy: "metronome", lanes: vec![lane], workers: vec![worker] }
+        let warnings = vec!["sleeps are long".to_owned()];
+        PollingSample { policy: "metronome", lanes: vec![lane], workers: vec![worker], warnings }
     }
 
     #[test]
@@ -174,6 +182,7 @@ mod tests {
         assert_eq!((&lane["vacations"], &lane["won_by_other"]), (&2.into(), &1.into()));
         let text = metrics.to_string();
         assert!(text.contains("35 wake-ups, 40 tries of lanes (10.0 % lost)"), "{text}");
+        assert!(text.ends_with("sleeps are long\n"), "{text}");
         assert!(text.contains("metronome 75 %, interrupt 25 %; vacation 10.0 us"), "{text}");
         let read: PollingMetrics = serde_json::from_value(json).unwrap();
         assert_eq!(read, metrics);

@@ -12,6 +12,7 @@ use crate::link_board::LinkLine;
 use crate::output_files::IncompleteFile;
 use crate::polling_metrics::PollingMetrics;
 use crate::port_board::{self, PortLine};
+use crate::source_metrics::SourceMetrics;
 
 /// What a run came to. The fields are those of the JSON summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,6 +61,9 @@ pub struct Summary {
     /// How lanes were polled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polling: Option<PollingMetrics>,
+    /// What it took to make packets arrive at simulated NICs; left out where that is the lanes' work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceMetrics>,
     /// How long the run took.
     pub seconds: f64,
     /// Million packets received per second.
@@ -220,6 +224,7 @@ impl Summary {
                 })
                 .collect(),
             polling: PollingMetrics::of(&sample.polling),
+            sources: sample.sources.iter().map(SourceMetrics::of).collect(),
             seconds: sample.seconds,
             mpps: if sample.seconds > 0.0 { received as f64 / sample.seconds / 1e6 } else { 0.0 },
             incomplete: Vec::new(),
@@ -307,6 +312,9 @@ impl fmt::Display for Summary {
         }
         if let Some(polling) = &self.polling {
             write!(f, "{polling}")?;
+        }
+        for source in &self.sources {
+            writeln!(f, "source    {source}")?;
         }
         writeln!(
             f,

@@ -65,6 +65,8 @@ pub struct PollingSample {
     pub lanes: Vec<LanePolling>,
     /// The workers, in order.
     pub workers: Vec<WorkerPolling>,
+    /// What keeps sleeps from being what the policy asks for, each told once.
+    pub warnings: Vec<String>,
 }
 
 /// How one lane is polled.
@@ -240,6 +242,7 @@ impl PollingBoard {
             policy: self.policy,
             lanes: (0..self.lanes.len()).map(lane).collect(),
             workers: self.workers.iter().map(WorkerBoard::sample).collect(),
+            warnings: self.warnings(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rheostat_base::{Clock, ClockSource, DeviceId, QueueId, Time, sync};
 use rheostat_io::layer::capture::{Epoch, Mirrors};
-use rheostat_io::{Device, DeviceCounters, DeviceMonitor};
+use rheostat_io::{Device, DeviceCounters, DeviceMonitor, SourceWork};
 use rheostat_steer::{Fence, HashKey, IndirectionTable, RewriteError, Steering};
 use thiserror::Error;
 
@@ -26,6 +26,8 @@ pub struct Sample {
     pub devices: Vec<DeviceCounters>,
     /// How lanes are polled.
     pub polling: PollingSample,
+    /// What it took to make packets arrive at devices whose source is no part of any lane's work, by the devices' names.
+    pub sources: Vec<(String, SourceWork)>,
 }
 
 /// A view of a run, for any thread. It stays valid, and stands still, when the run is over.
@@ -131,7 +133,13 @@ impl RunView {
             lanes: self.counters.iter().map(|counters| counters.sample()).collect(),
             devices: self.monitors.iter().map(|monitor| monitor.counters()).collect(),
             polling: self.board.sample(self.started, self.clock.now()),
+            sources: self.sources(),
         }
+    }
+
+    fn sources(&self) -> Vec<(String, SourceWork)> {
+        let devices = self.names.iter().zip(&self.monitors);
+        devices.filter_map(|(name, monitor)| Some((name.clone(), monitor.source_work()?))).collect()
     }
 
     /// Where to look at the packets of the run.

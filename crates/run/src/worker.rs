@@ -98,6 +98,9 @@ impl Worker {
             match idle {
                 None | Some(Next::Run(_)) => continue,
                 Some(Next::Sleep(duration)) => {
+                    if counts.sleeps == 0 {
+                        self.warn_of_slack(&sleeper);
+                    }
                     counts.sleeps += 1;
                     sleeper.sleep(duration);
                 }
@@ -108,6 +111,13 @@ impl Worker {
             }
             self.board.note_worker(self.index, counts);
             now = self.clock.now();
+        }
+    }
+
+    /// Tells that sleeps take longer than asked, where the kernel has refused to make them exact.
+    fn warn_of_slack(&self, sleeper: &Sleeper) {
+        if let Err(refused) = sleeper.slack() {
+            self.board.warn(refused.to_string());
         }
     }
 

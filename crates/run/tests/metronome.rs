@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::{Clock, DeviceId, Time};
 use rheostat_io::{Arrival, Device, NullSink, Pacing, SimConfig, SimNic, Source};
-use rheostat_run::poll::metronome::{Binding, MetronomeSettings, Mode, ModeRules, Timeouts};
+use rheostat_run::poll::metronome::{Binding, Goal, MetronomeSettings, Mode, ModeRules, Timeouts};
 use rheostat_run::{LaneSample, Polling, Runtime, RuntimeConfig, Sample};
 use rheostat_testkit::datagrams::Datagrams;
 use rheostat_testkit::runtime::{config, pool, shards};
@@ -38,13 +38,22 @@ impl Source for Bursts {
 /// A run of `lanes` lanes and `workers` workers over a device that brings what `source` gives, and sends everything on.
 fn start(
     settings: MetronomeSettings,
+    crew: (usize, usize),
+    source: impl Source + 'static,
+    pacing: Pacing,
+) -> Runtime {
+    start_polling(Polling::Metronome(settings), crew, source, pacing)
+}
+
+fn start_polling(
+    polling: Polling,
     (workers, lanes): (usize, usize),
     source: impl Source + 'static,
     pacing: Pacing,
 ) -> Runtime {
     let pool = pool(4_096);
     let config = RuntimeConfig {
-        polling: Polling::Metronome(settings),
+        polling,
         workers: vec![None; workers],
         ..config(lanes, SHARDS, pool.clone())
     };
@@ -136,5 +145,55 @@ fn a_change_of_mode_loses_and_reorders_nothing() {
             "lanes do not change their modes",
         );
         end(runtime);
+    }
+}
+
+#[test]
+fn workers_without_exact_sleeps_say_so_once_and_lose_nothing() {
+    const COUNT: u64 = 2_000;
+    let policies = [
+        Polling::Metronome(MetronomeSettings::default()),
+        Polling::StepSleep(Duration::from_micros(20)),
+    ];
+    for polling in policies {
+        let workers = 2;
+        // The filter is the thread's, and that of workers which it starts.
+        let run = std::thread::spawn(move || {
+            rheostat_io::refuse_timer_slack();
+            let source = Datagrams::new(FLOWS, COUNT);
+            let runtime = start_polling(polling, (workers, 2), source, Pacing::Lossless);
+            // A warning is there once a worker has slept.
+            let told = || !runtime.view().sample().polling.warnings.is_empty();
+            wait(|| runtime.is_finished() && told(), "packets or warnings do not come");
+            end(runtime)
+        });
+        let Sample { lanes, polling: seen, .. } = run.join().unwrap();
+        assert_eq!(LaneSample::sum(&lanes).received, COUNT);
+        let [warning] = &seen.warnings[..] else { panic!("{:?}", seen.warnings) };
+        assert!(
+            warning.contains("the kernel refused a timer slack of 1 ns (not permitted)"),
+            "{warning}"
+        );
+    }
+}
+
+#[test]
+fn a_target_below_what_the_machine_can_is_told_and_met_by_spinning() {
+    const COUNT: u64 = 20_000;
+    let goal = Goal::Vacation(Duration::from_nanos(100));
+    for (workers, lanes) in [(1, 1), (2, SHARDS)] {
+        let settings = MetronomeSettings { goal, ..MetronomeSettings::default() };
+        let source = Datagrams::new(FLOWS, COUNT);
+        let runtime = start(settings, (workers, lanes), source, Pacing::Lossless);
+        wait(|| runtime.is_finished(), "packets do not come through");
+        let Sample { lanes: samples, polling, .. } = end(runtime);
+        assert_eq!(LaneSample::sum(&samples).received, COUNT);
+        let told =
+            |warning: &String| warning.contains("0.1 us is shorter than sleeps of this machine");
+        assert_eq!(
+            polling.warnings.iter().filter(|warning| told(warning)).count(),
+            1,
+            "{polling:?}"
+        );
     }
 }

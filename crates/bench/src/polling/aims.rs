@@ -26,6 +26,8 @@ pub struct Costs {
     pub source_ns: f64,
     /// Processor time of a sleep of about the target, in microseconds.
     pub sleep_cycle_us: f64,
+    /// What a sleep takes for which the target is asked, in microseconds.
+    pub sleep_takes_us: f64,
     /// A poll that finds nothing, in microseconds.
     pub empty_poll_us: f64,
     /// The shortest sleep worth taking, in microseconds.
@@ -174,4 +176,100 @@ fn step_sleep(rows: &[&Row]) -> Aim {
         "never more CPU than step-sleep at equal p99",
         steps.filter_map(|row| judge(&row)).collect(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(policy: &str, load: f64, (cpu, loss, p99): (f64, f64, f64)) -> Row {
+        Row {
+            policy: policy.into(),
+            chain: "forward".into(),
+            workers: 1,
+            lanes: 1,
+            load,
+            rate_pps: 1e6 * load,
+            cpu_share: cpu,
+            source_cpu_share: 0.0,
+            loss,
+            p50_us: Some(p99 / 2.0),
+            p99_us: Some(p99),
+            target_us: if policy == "metronome-p99" { 100.0 } else { 10.0 },
+            vacation_mean_us: None,
+            mode: if policy.starts_with("metronome") { "metronome" } else { policy }.into(),
+            lost_tries: None,
+            wake_ups_per_s: 0.0,
+            seconds: 1.0,
+            quiet: 1.0,
+            run_delay_ms: 0.0,
+            steal_ms: 0.0,
+            beside: None,
+            beside_slowdown: None,
+        }
+    }
+
+    const COSTS: Costs = Costs {
+        capacity_pps: 1e6,
+        source_ns: 50.0,
+        sleep_cycle_us: 4.0,
+        sleep_takes_us: 13.4,
+        empty_poll_us: 0.2,
+        shortest_sleep_us: 4.0,
+        noise_p99_us: 5.0,
+    };
+
+    fn reached(rows: &[Row]) -> Vec<Option<bool>> {
+        aims(rows, &COSTS, 10.0).iter().map(|aim| aim.reached).collect()
+    }
+
+    #[test]
+    fn without_rows_no_aim_is_judged() {
+        assert_eq!(reached(&[]), [None; 5]);
+    }
+
+    #[test]
+    fn rows_within_the_aims_reach_them() {
+        let rows = [
+            row("busy", 0.95, (0.95, 0.001, 20.0)),
+            row("metronome", 0.95, (0.9, 0.004, 40.0)),
+            row("busy-again", 0.95, (0.95, 0.002, 20.0)),
+            row("metronome-p99", 0.8, (0.5, 0.0, 99.0)),
+            row("metronome", 0.0, (0.54, 0.0, 0.0)),
+            Row { mode: "interrupt".into(), ..row("metronome", 0.0, (0.009, 0.0, 0.0)) },
+            row("interrupt", 0.0, (0.01, 0.0, 0.0)),
+            row("step-sleep", 0.95, (0.91, 0.0, 39.0)),
+        ];
+        // Loss: 0.003 at most, for the two of busy polling differ by 0.001.
+        assert_eq!(reached(&rows), [Some(false), Some(true), Some(true), Some(true), Some(true)]);
+        let mut rows = rows.to_vec();
+        rows[1].loss = 0.003;
+        assert_eq!(reached(&rows)[0], Some(true));
+    }
+
+    #[test]
+    fn rows_beyond_them_do_not() {
+        let rows = [
+            row("metronome-p99", 0.8, (0.5, 0.0, 101.0)),
+            row("metronome", 0.0, (0.56, 0.0, 0.0)),
+            row("interrupt", 0.0, (0.011, 0.0, 0.0)),
+            row("metronome", 0.5, (0.62, 0.0, 30.0)),
+            row("step-sleep", 0.5, (0.6, 0.0, 30.0)),
+            // Quicker and dearer, and cheaper and slower, which is no match.
+            row("metronome-equal", 0.5, (0.5, 0.0, 50.0)),
+        ];
+        assert_eq!(reached(&rows), [None, Some(false), Some(false), Some(false), Some(false)]);
+        let beside: Vec<_> =
+            rows.map(|row| Row { beside: Some("nice:19/-20".into()), ..row }).into();
+        assert_eq!(reached(&beside), [None; 5], "rows beside a program are another matter");
+    }
+
+    #[test]
+    fn what_busy_polling_misses_too_is_the_machines() {
+        let rows =
+            [row("metronome-p99", 0.2, (0.5, 0.0, 300.0)), row("busy", 0.2, (1.0, 0.0, 150.0))];
+        let aim = aims(&rows, &COSTS, 10.0).swap_remove(1);
+        assert_eq!(aim.reached, Some(true));
+        assert!(aim.figures.ends_with("(machine noise)"), "{aim}");
+    }
 }

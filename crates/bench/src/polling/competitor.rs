@@ -32,6 +32,11 @@ impl Progress {
         Progress { nanos: self.nanos - earlier.nanos, pieces: self.pieces - earlier.pieces }
     }
 
+    /// Both together.
+    pub(super) fn with(self, other: Progress) -> Progress {
+        Progress { nanos: self.nanos + other.nanos, pieces: self.pieces + other.pieces }
+    }
+
     /// Pieces per second.
     pub(super) fn rate(self) -> f64 {
         self.pieces as f64 * 1e9 / self.nanos.max(1) as f64

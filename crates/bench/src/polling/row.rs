@@ -38,8 +38,10 @@ pub struct Row {
     pub lost_tries: Option<f64>,
     /// Times per second that workers woke up.
     pub wake_ups_per_s: f64,
-    /// How long it was measured.
+    /// How long it was measured: the slices that count.
     pub seconds: f64,
+    /// The share of slices, each a tenth of a second, that the machine left alone: those count, unless it is below 0.2.
+    pub quiet: f64,
     /// How long threads of this process were ready and had no core, in milliseconds.
     pub run_delay_ms: f64,
     /// How long the hypervisor ran something else while a core was to run.
@@ -60,7 +62,7 @@ impl Table {
     /// Names the columns.
     pub fn heading() -> String {
         format!(
-            "{:<14} {:>3} {:>3} {:>5} {:>10} {:>7} {:>7} {:>9} {:>9} {:>9} {:>9} {:<10} beside",
+            "{:<14} {:>3} {:>3} {:>5} {:>10} {:>7} {:>7} {:>9} {:>9} {:>9} {:>9} {:<10} {:>6} beside",
             "policy",
             "wrk",
             "ln",
@@ -73,6 +75,7 @@ impl Table {
             "p99 us",
             "vacation",
             "mode",
+            "quiet",
         )
     }
 
@@ -87,7 +90,7 @@ impl Table {
             (None, _) => String::new(),
         };
         let line = format!(
-            "{:<14} {:>3} {:>3} {:>5} {:>10.0} {:>7} {:>7} {loss:>9} {:>9} {:>9} {:>9} {:<10} {beside}",
+            "{:<14} {:>3} {:>3} {:>5} {:>10.0} {:>7} {:>7} {loss:>9} {:>9} {:>9} {:>9} {:<10} {:>6} {beside}",
             row.policy,
             row.workers,
             row.lanes,
@@ -99,6 +102,7 @@ impl Table {
             us(row.p99_us),
             us(row.vacation_mean_us),
             row.mode,
+            percent(row.quiet).replace(".0", ""),
         );
         line.trim_end().to_owned()
     }

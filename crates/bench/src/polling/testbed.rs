@@ -11,7 +11,8 @@ use rheostat_io::{
 use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::poll::metronome::Mode;
 use rheostat_run::{
-    LaneSample, LoadReporting, Polling, QueueMap, Runtime, RuntimeConfig, Sample, TimeSource,
+    LanePolling, LaneSample, LoadReporting, Polling, QueueMap, Runtime, RuntimeConfig, Sample,
+    TimeSource, WorkerPolling,
 };
 use rheostat_state::FlowHasher;
 use rheostat_steer::Steering;
@@ -19,6 +20,7 @@ use rheostat_steer::Steering;
 use super::chain::{Equipment, PollingChain};
 use super::competitor::{Competitor, Progress};
 use super::datagrams::Datagrams;
+use super::slices::{Seen, Slice, Slices};
 use super::stopwatch::Stopwatch;
 use crate::disturbance::Disturbance;
 use crate::dut;
@@ -34,6 +36,8 @@ const HANDOFF: usize = 1 << 10;
 const MEMORY: usize = 640 << 20;
 /// How long packets that are under way at the end may take.
 const DRAIN: Duration = Duration::from_secs(5);
+/// How long a slice is.
+const SLICE: Duration = Duration::from_millis(100);
 /// What is drawn beyond the end of a trial, which may come late.
 const BEYOND: Duration = Duration::from_millis(200);
 
@@ -57,32 +61,6 @@ impl Span {
         let window = most.saturating_sub(self.warm_up + BEYOND);
         Span { window: self.window.min(window.max(self.warm_up / 2)), ..self }
     }
-}
-
-/// What was seen in the measured part of a trial.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
-    pub(super) seconds: f64,
-    /// Processor time of all workers.
-    pub(super) cpu: f64,
-    pub(super) arrived: u64,
-    pub(super) lost: u64,
-    pub(super) delivered: u64,
-    /// Seconds in which lanes worked on packets, all lanes together.
-    pub(super) busy: f64,
-    /// Polls that found nothing.
-    pub(super) idle_polls: u64,
-    /// Latencies of half and of 99 % of the packets, in microseconds.
-    pub(super) latency_us: Option<[f64; 2]>,
-    pub(super) vacation_us: Option<f64>,
-    /// The mode that lanes were in for most of the time.
-    pub(super) mode: Option<Mode>,
-    pub(super) tries: u64,
-    pub(super) lost_tries: u64,
-    pub(super) wake_ups: u64,
-    /// What another program on the same cores did meanwhile.
-    pub(super) beside: Option<Progress>,
-    pub(super) disturbance: Disturbance,
 }
 
 /// What trials of one chain on so many lanes run on.
@@ -173,13 +151,19 @@ impl Testbed {
         let device: Vec<Box<dyn Device>> = vec![Box::new(nic)];
         let mut runtime = Runtime::start(config, device, clock.clone(), service, shards)?;
         let started = Instant::now();
-        let from = clock.now() + span.warm_up;
-        stopwatch.measure(from, from + span.window);
         std::thread::sleep(span.warm_up);
-        let first = Reading::take(&mut runtime, beside.as_deref_mut())?;
-        let end = span.warm_up + span.window;
-        std::thread::sleep(end.saturating_sub(started.elapsed()));
-        let last = Reading::take(&mut runtime, beside)?;
+        stopwatch.take();
+        let mut last = Reading::take(&mut runtime, beside.as_deref_mut())?;
+        let mut slices = Slices::new(beside.is_some());
+        let count = (span.window.as_secs_f64() / SLICE.as_secs_f64()).round().max(1.0) as u32;
+        for slice in 1..=count {
+            let end = span.warm_up + span.window * slice / count;
+            std::thread::sleep(end.saturating_sub(started.elapsed()));
+            let latencies = stopwatch.take();
+            let reading = Reading::take(&mut runtime, beside.as_deref_mut())?;
+            slices.add(reading.since(&last), latencies);
+            last = reading;
+        }
         runtime.stop_sources();
         let drained = Instant::now();
         while !runtime.is_finished() && drained.elapsed() < DRAIN {
@@ -191,7 +175,7 @@ impl Testbed {
         }
         match report.violations.into_iter().next() {
             Some(violation) => Err(BenchError::Violated(violation)),
-            None => Ok(Seen { latency_us: stopwatch.latency_us([0.5, 0.99]), ..last.since(first) }),
+            None => Ok(slices.finish()),
         }
     }
 
@@ -252,30 +236,27 @@ impl Reading {
         Ok(Reading { at, cpu, sample: runtime.sample(), beside, disturbance: Disturbance::read() })
     }
 
-    fn since(self, first: Reading) -> Seen {
+    /// What was done since `first`.
+    fn since(&self, first: &Reading) -> Slice {
         let lanes = |reading: &Reading| LaneSample::sum(&reading.sample.lanes);
-        let sum = lanes(&self).since(&lanes(&first));
-        let polling = |reading: &Reading| {
-            let sample = &reading.sample.polling;
-            let vacations = sample.lanes.iter().fold((0, 0), |(count, nanos), lane| {
-                let vacations = &lane.vacations;
-                (count + vacations.count, nanos + vacations.count * vacations.mean)
-            });
-            let tries = sample.workers.iter().map(|worker| worker.tries).sum::<u64>();
-            let lost = sample.workers.iter().map(|worker| worker.lost).sum::<u64>();
-            let woken = sample.workers.iter().map(|worker| worker.sleeps + worker.blocks).sum();
-            (vacations, tries, lost, woken)
+        let sum = lanes(self).since(&lanes(first));
+        let of_lanes = |of: fn(&LanePolling) -> u64| {
+            let sum = |reading: &Reading| reading.sample.polling.lanes.iter().map(of).sum::<u64>();
+            sum(self).saturating_sub(sum(first))
         };
-        let (now, then): (_, (_, _, _, u64)) = (polling(&self), polling(&first));
-        let vacations = now.0.0 - then.0.0;
-        let spent = |mode: &Mode| {
-            let of = |reading: &Reading| -> Duration {
-                reading.sample.polling.lanes.iter().map(|lane| lane.spent[*mode as usize]).sum()
+        let of_workers = |of: fn(&WorkerPolling) -> u64| {
+            let sum =
+                |reading: &Reading| reading.sample.polling.workers.iter().map(of).sum::<u64>();
+            sum(self).saturating_sub(sum(first))
+        };
+        let spent = Mode::ALL.map(|mode| {
+            let lanes = |reading: &Reading| {
+                let lanes = reading.sample.polling.lanes.iter();
+                lanes.map(|lane| lane.spent[mode as usize]).sum::<Duration>()
             };
-            of(&self).saturating_sub(of(&first))
-        };
-        let beside = self.beside.zip(first.beside).map(|(now, then)| now.since(then));
-        Seen {
+            lanes(self).saturating_sub(lanes(first)).as_secs_f64()
+        });
+        Slice {
             seconds: (self.at - first.at).as_secs_f64(),
             cpu: self.cpu.saturating_sub(first.cpu).as_secs_f64(),
             arrived: arrived(&self.sample) - arrived(&first.sample),
@@ -283,14 +264,13 @@ impl Reading {
             delivered: sum.sent,
             busy: sum.busy_ns as f64 / 1e9,
             idle_polls: sum.idle_polls,
-            latency_us: None,
-            vacation_us: (vacations > 0)
-                .then(|| now.0.1.saturating_sub(then.0.1) as f64 / vacations as f64 / 1e3),
-            mode: Mode::ALL.into_iter().max_by_key(spent),
-            tries: now.1 - then.1,
-            lost_tries: now.2 - then.2,
-            wake_ups: now.3 - then.3,
-            beside,
+            vacations: of_lanes(|lane| lane.vacations.count),
+            vacation_ns: of_lanes(|lane| lane.vacations.count * lane.vacations.mean),
+            spent,
+            tries: of_workers(|worker| worker.tries),
+            lost_tries: of_workers(|worker| worker.lost),
+            wake_ups: of_workers(|worker| worker.sleeps + worker.blocks),
+            beside: self.beside.zip(first.beside).map(|(now, then)| now.since(then)),
             disturbance: self.disturbance.since(first.disturbance),
         }
     }

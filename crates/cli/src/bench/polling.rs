@@ -36,13 +36,13 @@ clocks ÷ (wall clock × lanes); the part of the source, a packet's cost on its 
 is taken off and stated as `source`. Latency counts from the moment a packet is due. busy and busy-again are the same:
 what they differ by is chance. metronome shares lanes among all workers and aims at a mean vacation of --target;
 metronome-p99 at a latency of --latency for 99 of 100 packets; step-sleep sleeps a microsecond longer after each poll of
-fewer than 16 packets, at most --target. Without load, metronome has two rows: between polls (mode metronome) and once
+fewer than 16 packets, at most --target; metronome-equal aims at vacations as long as such a sleep takes. Without load, metronome has two rows: between polls (mode metronome) and once
 lanes wait for an interrupt. --beside runs a program of its own that computes on the cores of the workers; against a
 nice value above 0 workers get -20 where the process may.")]
 pub(super) struct Args {
     /// What to measure; busy polling runs twice.
     #[arg(long = "policy", value_delimiter = ',', value_parser = policies(),
-          default_value = "busy,metronome,metronome-p99,interrupt,step-sleep")]
+          default_value = "busy,metronome,metronome-p99,interrupt,step-sleep,metronome-equal")]
     policies: Vec<PolicyUnderTest>,
     /// Loads, as shares of what busy polling can do.
     #[arg(long = "load", value_delimiter = ',', value_parser = load,
@@ -70,7 +70,7 @@ pub(super) struct Args {
     #[arg(long, default_value = "300ms", value_parser = window)]
     warm_up: Duration,
     /// What is measured of a trial; less at rates of millions of packets.
-    #[arg(long, default_value = "700ms", value_parser = window)]
+    #[arg(long, default_value = "1.5s", value_parser = window)]
     window: Duration,
     /// Print rows as lines of JSON.
     #[arg(long)]

@@ -1,8 +1,11 @@
 //! A system call filter as containers have one, for tests.
 #![allow(unsafe_code)]
 
-/// From here on the kernel answers the calling thread's prctl(PR_SET_TIMERSLACK) with EPERM.
-pub(crate) fn refuse_timer_slack() {
+/// From here on the kernel answers prctl(PR_SET_TIMERSLACK) of the calling thread, and of all that it starts, with EPERM.
+///
+/// # Panics
+/// When the kernel takes no filter.
+pub fn refuse_timer_slack() {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;

@@ -140,10 +140,7 @@ impl<'a> SharingWorker<'a> {
 
     /// Reports what keeps vacations from being as long as they are meant to be.
     fn warn(&self) {
-        #[cfg(not(any(loom, shuttle)))]
-        if let Err(refused) = self.sleeper.slack() {
-            self.board.warn(refused.to_string());
-        }
+        self.worker.warn_of_slack(&self.sleeper);
         if let Goal::Vacation(target) = self.settings.goal
             && self.profile.ask_for(target).is_none()
         {

@@ -311,3 +311,47 @@ fn unbalanced_lanes_keep_their_targets_and_the_busiest_loses_most_tries() {
     assert!(outcome.means.iter().all(|mean| *mean > 6.0 && *mean < 16.0), "{outcome:?}");
     assert!(outcome.lost_share < 0.1, "{outcome:?}");
 }
+
+#[test]
+fn a_suspended_machine_and_a_clock_that_steps_back_leave_sleeps_as_they_were() {
+    const HOURS: Duration = Duration::from_secs(8 * 3_600);
+    let rules = ModeRules { idle_after: None, ..ModeRules::default() };
+    let settings = MetronomeSettings { rules, ..MetronomeSettings::default() };
+    let mut metronome = worker(settings, 0, 1, 1);
+    let mut policy = lane(&settings);
+    let mut now = Time::ZERO + HOURS;
+    // A second under a load of 0.1, at whose end sleeps are what they were before.
+    let mut settle = |now: &mut Time, first: Duration| {
+        let (mut vacation, end) = (first, *now + Duration::from_secs(1));
+        let mut last = Duration::ZERO;
+        while *now < end {
+            *now += US(1);
+            let visit = Visit { now: *now, vacation, busy: US(1), packets: 1, drained: true };
+            vacation = match metronome.won(&mut policy, visit) {
+                // Also the first sleep after the jump: it was measured, and is not to be made up for.
+                Nap::Sleep(ask) => {
+                    assert!(ask <= US(500), "{ask:?} after a vacation of {vacation:?}");
+                    last = ask;
+                    ask
+                }
+                Nap::Now => Duration::ZERO,
+                nap => panic!("{nap:?}"),
+            };
+            *now += vacation;
+        }
+        (last, policy.mode())
+    };
+    let mut expect = |now: &mut Time, first: Duration, what: &str| {
+        let (last, mode) = settle(now, first);
+        assert!(
+            last.abs_diff(US(10)) < US(1) && mode == Mode::Metronome,
+            "{what}: {last:?} {mode}"
+        );
+    };
+    expect(&mut now, US(10), "at first");
+    now += HOURS;
+    expect(&mut now, HOURS, "the machine was suspended");
+    // A vacation that ended before it began counts as none.
+    now = Time::ZERO;
+    expect(&mut now, Duration::ZERO, "the clock stepped back");
+}

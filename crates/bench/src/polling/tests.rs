@@ -1,0 +1,71 @@
+//! Timed: threads, sleep, clock.
+
+use super::*;
+
+fn bench(policies: &[PolicyUnderTest], loads: &[f64]) -> PollingBench {
+    PollingBench {
+        policies: policies.to_vec(),
+        loads: loads.to_vec(),
+        target: Duration::from_micros(50),
+        latency: Duration::from_millis(1),
+        workers: 2,
+        lanes: 1,
+        chain: PollingChain::BusyMicrosecond,
+        beside: Vec::new(),
+        warm_up: Duration::from_millis(60),
+        window: Duration::from_millis(120),
+        seed: 3,
+    }
+}
+
+#[test]
+fn every_policy_has_a_row_at_every_load_and_busy_polling_two() {
+    let bench = bench(&PolicyUnderTest::ALL, &[0.0, 0.1]);
+    let mut told = Vec::new();
+    let rows = bench.prepare().unwrap().run(|row| told.push(row.clone())).unwrap();
+    assert_eq!(rows, told);
+    let at = |load: f64| {
+        let rows = rows.iter().filter(move |row| row.load == load);
+        rows.map(|row| row.policy.as_str()).collect::<Vec<_>>()
+    };
+    let names = PolicyUnderTest::ALL.map(PolicyUnderTest::name);
+    assert_eq!(at(0.1), [&names[..], &["busy-again"]].concat());
+    // Metronome between polls, and once it waits for an interrupt.
+    assert_eq!(at(0.0).iter().filter(|name| **name == "metronome").count(), 2);
+    for row in &rows {
+        assert_eq!(row.p99_us.is_some(), row.load > 0.0, "{row:?}");
+        assert!(row.rate_pps > 0.0 || row.load == 0.0, "{row:?}");
+        assert!((0.0..=1.0).contains(&row.loss), "{row:?}");
+        let workers = if row.policy.starts_with("metronome") { 2 } else { 1 };
+        assert_eq!(row.workers, workers);
+        assert!(row.cpu_share <= 1.05 * workers as f64, "{row:?}");
+    }
+}
+
+#[test]
+fn processor_time_is_that_of_workers_and_shows_whether_they_sleep() {
+    let bench = bench(&[PolicyUnderTest::Busy, PolicyUnderTest::Interrupt], &[0.0]);
+    let rows = bench.prepare().unwrap().run(|_| {}).unwrap();
+    let share = |name: &str| rows.iter().find(|row| row.policy == name).unwrap().cpu_share;
+    // However much of the core others take: a worker that spins takes many times what one takes that blocks.
+    assert!(share("busy") > 5.0 * share("interrupt"), "{rows:?}");
+    assert_eq!(rows[1].mode, "interrupt");
+}
+
+#[test]
+fn more_lanes_than_cores_are_refused() {
+    let cores = CoreSet::available().unwrap().cores().len();
+    let bench = PollingBench { lanes: cores + 1, ..bench(&[PolicyUnderTest::Busy], &[0.0]) };
+    let error = bench.prepare().err().unwrap();
+    assert!(matches!(error, BenchError::TooFewCores { .. }), "{error}");
+}
+
+#[test]
+fn what_a_sleep_takes_is_the_inverse_of_what_is_asked_for_it() {
+    use rheostat_io::sleep::SleepPoint;
+    let us = Duration::from_micros;
+    let point = |asked, taken| SleepPoint::new(us(asked), vec![us(taken)], us(4)).unwrap();
+    let profile = SleepProfile::new(vec![point(1, 4), point(10, 14), point(100, 105)]);
+    let takes = asked_for(&profile, us(10));
+    assert!(takes.abs_diff(us(14)) < Duration::from_nanos(10), "{takes:?}");
+}
