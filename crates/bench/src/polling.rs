@@ -15,6 +15,7 @@ mod testbed;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use rheostat_base::core_set::pin_current_thread;
@@ -26,7 +27,7 @@ use rheostat_run::Polling;
 use rheostat_run::poll::metronome::{Goal, LatencyGoal, LatencyOf, MetronomeSettings, ModeRules};
 
 use self::competitor::Competitor;
-use self::slices::Seen;
+use self::slices::{LEAST, Seen};
 use self::testbed::{Span, Testbed};
 use crate::error::BenchError;
 use crate::noise::Noise;
@@ -46,6 +47,8 @@ const SLEEPS: usize = 100;
 const CALIBRATIONS: usize = 5;
 /// How often a trial is tried that the machine disturbed so much that its packets were used up.
 const ATTEMPTS: usize = 4;
+/// Trials that are run again because hardly any of them was quiet: a bound on the time that the bench takes.
+const REPEATS: usize = 12;
 /// The nice value that workers get beside a program that gives way.
 const FAVOURED: i8 = -20;
 
@@ -62,7 +65,8 @@ pub enum PolicyUnderTest {
     Interrupt,
     /// Sleeps a microsecond longer after each poll of few packets, up to the target vacation.
     StepSleep,
-    /// Metronome with vacations as long as the longest sleep of step-sleep takes.
+    /// Metronome with such vacations that its p99 is that of step-sleep, as far as its other row and that of step-sleep
+    /// tell; without packets, as long as those of step-sleep.
     MetronomeEqual,
 }
 
@@ -147,26 +151,26 @@ impl PollingBench {
         let profile = sleeps(self.target)?;
         let source_ns = testbed.source_ns()?;
         let per_lane = capacity(&testbed, self.lanes)?;
-        let idle = {
-            let span = Span { warm_up: SHORT.warm_up, window: SHORT.window };
-            let drawn = testbed.draw(0.0, span)?;
-            testbed.run((Polling::Busy, self.lanes), (&drawn, span), None)?
-        };
-        let empty_poll_us = idle.sum.cpu * 1e6 / idle.sum.idle_polls.max(1) as f64;
+        let drawn = testbed.draw(0.0, SHORT)?;
+        let idle = |polling| testbed.run((polling, self.lanes), (&drawn, SHORT), None);
+        let busy = idle(Polling::Busy)?.sum;
+        let empty_poll_us = busy.cpu * 1e6 / busy.idle_polls.max(1) as f64;
+        let asleep = idle(Polling::StepSleep(self.target))?.sum;
+        let period_us = asleep.seconds * 1e6 * self.lanes as f64 / asleep.wake_ups.max(1) as f64;
         let us = |time: Duration| time.as_secs_f64() * 1e6;
         let costs = Costs {
             capacity_pps: (per_lane * self.lanes as f64).round(),
             source_ns: rounded(source_ns, 1e1),
             sleep_cycle_us: rounded(us(profile.cpu_of(self.target)), 1e3),
             empty_poll_us: rounded(empty_poll_us, 1e4),
-            sleep_takes_us: rounded(us(asked_for(&profile, self.target)), 1e2),
+            step_sleep_period_us: rounded(period_us, 1e2),
             shortest_sleep_us: rounded(us(profile.shortest()), 1e3),
             noise_p99_us: rounded(noise.floor_us(0.99), 1e1),
         };
-        Ok(Prepared { bench: self, testbed, costs })
+        Ok(Prepared { bench: self, testbed, costs, repeats: Cell::new(REPEATS) })
     }
 
-    fn polling(&self, contender: &Contender, costs: &Costs) -> Polling {
+    fn polling(&self, contender: &Contender, equal: Duration) -> Polling {
         let default = MetronomeSettings::default();
         let rules = match contender.is_awake {
             true => ModeRules { idle_after: None, ..default.rules },
@@ -180,9 +184,7 @@ impl PollingBench {
                 limit: self.latency,
                 of: LatencyOf::Share(0.99),
             })),
-            PolicyUnderTest::MetronomeEqual => {
-                metronome(Goal::Vacation(Duration::from_secs_f64(costs.sleep_takes_us / 1e6)))
-            }
+            PolicyUnderTest::MetronomeEqual => metronome(Goal::Vacation(equal)),
             PolicyUnderTest::Interrupt => Polling::Interrupt(SPIN),
             PolicyUnderTest::StepSleep => Polling::StepSleep(self.target),
         }
@@ -217,6 +219,8 @@ pub struct Prepared<'a> {
     bench: &'a PollingBench,
     testbed: Testbed,
     costs: Costs,
+    /// Trials that may still be run again because the machine disturbed them.
+    repeats: Cell<usize>,
 }
 
 impl Prepared<'_> {
@@ -242,8 +246,10 @@ impl Prepared<'_> {
             let span = span.within(PACKETS, rate);
             let drawn = self.testbed.draw(rate, span)?;
             for &nice in &beside {
+                let start = rows.len();
                 for contender in bench.contenders(load) {
-                    let row = self.row(&contender, load, (&drawn, span), nice)?;
+                    let equal = self.equal(&rows[start..]);
+                    let row = self.row((&contender, equal), load, (&drawn, span), nice)?;
                     each(&row);
                     rows.push(row);
                 }
@@ -252,18 +258,30 @@ impl Prepared<'_> {
         Ok(rows)
     }
 
+    /// The target vacation of [`PolicyUnderTest::MetronomeEqual`] beside these rows.
+    fn equal(&self, rows: &[Row]) -> Duration {
+        let p99 = |policy: PolicyUnderTest| {
+            rows.iter().find(|row| row.policy == policy.name()).and_then(|row| row.p99_us)
+        };
+        let scale = match (p99(PolicyUnderTest::Metronome), p99(PolicyUnderTest::StepSleep)) {
+            (Some(metronome), Some(step_sleep)) => (step_sleep / metronome).clamp(0.5, 3.0),
+            _ => return Duration::from_secs_f64(self.costs.step_sleep_period_us / 1e6),
+        };
+        self.bench.target.mul_f64(scale)
+    }
+
     fn row(
         &self,
-        contender: &Contender,
+        (contender, equal): (&Contender, Duration),
         load: f64,
         (drawn, span): (&DrawnArrivals, Span),
         nice: Option<i8>,
     ) -> Result<Row, BenchError> {
-        let polling =
-            (self.bench.polling(contender, &self.costs), self.bench.workers_of(contender.policy));
+        let workers = self.bench.workers_of(contender.policy);
+        let polling = (self.bench.polling(contender, equal), workers);
         let Some(nice) = nice else {
-            let seen = patiently(|| self.testbed.run(polling, (drawn, span), None))?;
-            return Ok(self.row_of(contender, load, &seen));
+            let seen = self.quietest(|| self.testbed.run(polling, (drawn, span), None))?;
+            return Ok(self.row_of((contender, equal), load, &seen));
         };
         let mut competitor = Competitor::start(&self.testbed.cores(polling.1), nice)?;
         let alone = competitor.rate_alone(span.window)?;
@@ -276,11 +294,27 @@ impl Prepared<'_> {
         Ok(Row {
             beside: Some(format!("nice:{nice}/{own}")),
             beside_slowdown: (rate > 0.0).then(|| rounded(alone / rate - 1.0, 1e4)),
-            ..self.row_of(contender, load, &seen)
+            ..self.row_of((contender, equal), load, &seen)
         })
     }
 
-    fn row_of(&self, contender: &Contender, load: f64, seen: &Seen) -> Row {
+    /// A trial, run again while hardly any of it was quiet and there are repeats left.
+    fn quietest(
+        &self,
+        mut trial: impl FnMut() -> Result<Seen, BenchError>,
+    ) -> Result<Seen, BenchError> {
+        let mut best = patiently(&mut trial)?;
+        while best.quiet < LEAST && self.repeats.get() > 0 {
+            self.repeats.set(self.repeats.get() - 1);
+            let again = patiently(&mut trial)?;
+            if again.quiet > best.quiet {
+                best = again;
+            }
+        }
+        Ok(best)
+    }
+
+    fn row_of(&self, (contender, equal): (&Contender, Duration), load: f64, seen: &Seen) -> Row {
         let bench = self.bench;
         let policy = contender.policy;
         let lanes = bench.lanes as f64;
@@ -304,7 +338,7 @@ impl Prepared<'_> {
             p99_us: latency(0.99),
             target_us: match policy {
                 PolicyUnderTest::MetronomeLatency => us(bench.latency),
-                PolicyUnderTest::MetronomeEqual => self.costs.sleep_takes_us,
+                PolicyUnderTest::MetronomeEqual => rounded(us(equal), 1e2),
                 _ => us(bench.target),
             },
             vacation_mean_us: seen.vacation_us().map(|us| rounded(us, 1e2)),
@@ -362,19 +396,6 @@ fn sleeps(target: Duration) -> Result<SleepProfile, BenchError> {
         Ok(profiles.min_by_key(|profile| profile.cpu_of(target)).expect("there is one"))
     };
     std::thread::spawn(measure).join().expect("sleeping does not panic")
-}
-
-/// What a sleep takes for which `asked` is asked: the inverse of what is asked for a sleep of so long.
-fn asked_for(profile: &SleepProfile, asked: Duration) -> Duration {
-    let (mut low, mut high) = (asked, 100 * asked + Duration::from_micros(100));
-    for _ in 0..40 {
-        let middle = (low + high) / 2;
-        match profile.ask_for(middle) {
-            Some(ask) if ask > asked => high = middle,
-            _ => low = middle,
-        }
-    }
-    low
 }
 
 /// Runs a trial again whose packets were used up because the machine stood still.

@@ -14,6 +14,7 @@ mod instance;
 mod instructions;
 mod limits;
 mod migrate;
+mod polling;
 mod privileges;
 mod profile;
 mod report;

@@ -109,6 +109,16 @@ pub enum OpenError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// The device has nothing to wake its lanes by.
+    #[error(
+        "device `{device}`: no event for a receive queue: {source}; allow the process more open files (ulimit -n)"
+    )]
+    Event {
+        /// The device.
+        device: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
     /// No thread could be started for the device.
     #[error("cannot start the thread of device `{device}`: {source}")]
     Thread {

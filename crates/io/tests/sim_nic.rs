@@ -182,6 +182,51 @@ fn a_thread_delivers_and_ends_with_the_device() {
     assert_eq!(pool.available(), 512);
 }
 
+/// Frames that somebody sends while the device runs.
+struct Fed(std::sync::mpsc::Receiver<Vec<u8>>);
+
+impl Source for Fed {
+    fn next(&mut self, frame: &mut Vec<u8>) -> Option<rheostat_io::Arrival> {
+        *frame = self.0.try_recv().ok()?;
+        let (time, len) = (Time::ZERO, frame.len());
+        let link = rheostat_packet::LinkType::Ethernet;
+        Some(rheostat_io::Arrival { time, len, wire_len: len as u32, link })
+    }
+
+    fn is_fed(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_lane_that_blocks_on_a_threaded_device_is_woken_by_each_packet() {
+    use rheostat_io::Rest;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll as wait};
+    let pool = pool(64);
+    let mut cache = PoolCache::new(pool.clone());
+    let driver = Driver::Threaded(Arc::new(Clock::new()));
+    let (feed, fed) = std::sync::mpsc::channel();
+    let mut nic = open(SimConfig { driver, ..config(1, 8) }, Box::new(Fed(fed)), &pool);
+    let mut rx = nic.queues().remove(0).rx;
+    let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
+    for number in 0..50 {
+        assert_eq!(rx.rest(&mut cache, Time::ZERO), Rest::Sleep, "nothing has come");
+        feed.send(udp(1, number)).unwrap();
+        let descriptor = rx.wait_fd().unwrap();
+        let mut polled = [PollFd::new(&descriptor, PollFlags::IN)];
+        assert_eq!(wait(&mut polled, Some(&limit)).unwrap(), 1, "asleep beside packet {number}");
+        let packets = poll(&mut *rx, 32, &mut cache, Time::ZERO);
+        assert_eq!(packets.len(), 1);
+        packets.into_iter().for_each(|packet| cache.free(packet));
+    }
+    // A packet that comes before the last look keeps the lane awake.
+    feed.send(udp(1, 50)).unwrap();
+    while rx.backlog() == 0 {
+        thread::yield_now();
+    }
+    assert_eq!(rx.rest(&mut cache, Time::ZERO), Rest::Awake);
+}
+
 #[test]
 fn a_stopped_device_delivers_what_has_arrived_and_no_more() {
     let pool = pool(256);

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Row;
+use super::slices::LEAST;
 
 /// The highest load at which nothing may be lost that busy polling does not lose.
 const LOSSLESS_LOAD: f64 = 0.95;
@@ -15,7 +16,7 @@ const IDLE_FACTOR: f64 = 1.3;
 /// Processor time of a lane that waits for an interrupt.
 const INTERRUPT_SHARE: f64 = 0.01;
 /// Two p99 within this factor count as equal.
-const EQUAL: f64 = 1.05;
+const EQUAL: f64 = 1.1;
 
 /// What this machine makes possible, measured beside the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,8 +27,9 @@ pub struct Costs {
     pub source_ns: f64,
     /// Processor time of a sleep of about the target, in microseconds.
     pub sleep_cycle_us: f64,
-    /// What a sleep takes for which the target is asked, in microseconds.
-    pub sleep_takes_us: f64,
+    /// From one wake-up of step-sleep to the next without packets, in microseconds: its longest sleep, and what the kernel
+    /// adds.
+    pub step_sleep_period_us: f64,
     /// A poll that finds nothing, in microseconds.
     pub empty_poll_us: f64,
     /// The shortest sleep worth taking, in microseconds.
@@ -58,9 +60,11 @@ impl fmt::Display for Aim {
     }
 }
 
-/// Holds rows without a program beside them against the aims. Rows have targets of `target_us` for vacations.
+/// Holds rows against the aims: those without a program beside them that the machine did not disturb for most of the time.
+/// Rows have targets of `target_us` for vacations.
 pub fn aims(rows: &[Row], costs: &Costs, target_us: f64) -> Vec<Aim> {
-    let rows: Vec<&Row> = rows.iter().filter(|row| row.beside.is_none()).collect();
+    let counts = |row: &&Row| row.beside.is_none() && row.quiet >= LEAST;
+    let rows: Vec<&Row> = rows.iter().filter(counts).collect();
     vec![
         loss(&rows),
         latency(&rows, costs),
@@ -213,7 +217,7 @@ mod tests {
         capacity_pps: 1e6,
         source_ns: 50.0,
         sleep_cycle_us: 4.0,
-        sleep_takes_us: 13.4,
+        step_sleep_period_us: 13.4,
         empty_poll_us: 0.2,
         shortest_sleep_us: 4.0,
         noise_p99_us: 5.0,
@@ -262,6 +266,9 @@ mod tests {
         let beside: Vec<_> =
             rows.map(|row| Row { beside: Some("nice:19/-20".into()), ..row }).into();
         assert_eq!(reached(&beside), [None; 5], "rows beside a program are another matter");
+        let disturbed: Vec<_> =
+            beside.into_iter().map(|row| Row { beside: None, quiet: 0.1, ..row }).collect();
+        assert_eq!(reached(&disturbed), [None; 5], "and so are those of a machine that was busy");
     }
 
     #[test]

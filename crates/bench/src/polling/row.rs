@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// One policy under one load. The fields are those of the JSON output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// busy, busy-again (the same once more: what the two differ by is chance), metronome, metronome-p99 (metronome with a
-    /// target latency), interrupt, step-sleep.
+    /// busy, busy-again (the same once more: what the two differ by is chance), metronome, metronome-p99 (with a target
+    /// latency), metronome-equal (with vacations as long as those of step-sleep), interrupt, step-sleep.
     pub policy: String,
     /// What lanes do with packets.
     pub chain: String,

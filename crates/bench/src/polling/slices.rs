@@ -12,10 +12,11 @@ use super::competitor::Progress;
 use super::stopwatch::{Latencies, latencies};
 use crate::disturbance::Disturbance;
 
-/// The part of a slice that threads may wait for a core.
-const WAITING: f64 = 0.01;
+/// The part of a slice that threads may wait for a core. A thread that wakes up a hundred thousand times in a second waits
+/// a little each time, about a hundredth in all; that is what its policy costs.
+const WAITING: f64 = 0.04;
 /// Below this share of slices that count, all do: the trial says so.
-const LEAST: f64 = 0.2;
+pub(super) const LEAST: f64 = 0.2;
 
 /// What was seen in a slice, or in several.
 #[derive(Clone, Copy, Debug, Default)]
@@ -166,10 +167,8 @@ mod tests {
 
     #[test]
     fn a_slice_counts_if_the_machine_left_it_and_the_one_before_alone() {
-        let seen = seen(
-            &[(0, 0, 1), (10, 0, 20), (0, 0, 300), (0, 5, 4_000), (0, 0, 0), (0, 0, 5)],
-            false,
-        );
+        let slices = [(0, 1, 1), (10, 0, 20), (0, 0, 300), (0, 5, 4_000), (0, 0, 0), (0, 3, 5)];
+        let seen = seen(&slices, false);
         assert_eq!((seen.sum.lost, seen.quiet), (6, 2.0 / 6.0));
         assert_eq!(seen.latencies.len(), 2);
         assert!((seen.sum.seconds - 0.2).abs() < 1e-9);

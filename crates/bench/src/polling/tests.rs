@@ -59,13 +59,3 @@ fn more_lanes_than_cores_are_refused() {
     let error = bench.prepare().err().unwrap();
     assert!(matches!(error, BenchError::TooFewCores { .. }), "{error}");
 }
-
-#[test]
-fn what_a_sleep_takes_is_the_inverse_of_what_is_asked_for_it() {
-    use rheostat_io::sleep::SleepPoint;
-    let us = Duration::from_micros;
-    let point = |asked, taken| SleepPoint::new(us(asked), vec![us(taken)], us(4)).unwrap();
-    let profile = SleepProfile::new(vec![point(1, 4), point(10, 14), point(100, 105)]);
-    let takes = asked_for(&profile, us(10));
-    assert!(takes.abs_diff(us(14)) < Duration::from_nanos(10), "{takes:?}");
-}

@@ -25,7 +25,7 @@ const WINDOWS: std::ops::RangeInclusive<Duration> =
 #[command(after_help = "Examples:
   rheo bench polling                                     all policies, from no load to the full one
   rheo bench polling --policy busy,metronome --load 0,0.5,0.95 --target 100us
-  rheo bench polling --policy metronome --load 0 --target 10us,15us --workers 3
+  rheo bench polling --policy metronome --load 0 --target 10us,15us --workers 2
   rheo bench polling --chain firewall,monitor,busy-1us --policy busy,metronome
   rheo bench polling --policy busy,metronome --load 0.5 --beside nice:19,nice:0
   rheo bench polling --json > rows.json
@@ -36,7 +36,8 @@ clocks ÷ (wall clock × lanes); the part of the source, a packet's cost on its 
 is taken off and stated as `source`. Latency counts from the moment a packet is due. busy and busy-again are the same:
 what they differ by is chance. metronome shares lanes among all workers and aims at a mean vacation of --target;
 metronome-p99 at a latency of --latency for 99 of 100 packets; step-sleep sleeps a microsecond longer after each poll of
-fewer than 16 packets, at most --target; metronome-equal aims at vacations as long as such a sleep takes. Without load, metronome has two rows: between polls (mode metronome) and once
+fewer than 16 packets, at most --target; metronome-equal has vacations with which p99
+is about that of step-sleep. Without load, metronome has two rows: between polls (mode metronome) and once
 lanes wait for an interrupt. --beside runs a program of its own that computes on the cores of the workers; against a
 nice value above 0 workers get -20 where the process may.")]
 pub(super) struct Args {
@@ -54,7 +55,7 @@ pub(super) struct Args {
     /// The target latency of metronome-p99.
     #[arg(long, default_value = "100us", value_parser = target)]
     latency: Duration,
-    /// Workers of metronome; other policies have as many as lanes at most. One more than lanes without it.
+    /// Workers of metronome; other policies have as many as lanes at most. As many as lanes without it.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     workers: Option<u16>,
     /// Lanes, each with a core of its own where it is polled without a pause.
@@ -106,7 +107,7 @@ fn measure(args: &Args, chain: PollingChain, target: Duration, told: Rows) -> Re
         loads: args.loads.clone(),
         target,
         latency: args.latency,
-        workers: args.workers.map_or(lanes + 1, usize::from),
+        workers: args.workers.map_or(lanes, usize::from),
         lanes,
         chain,
         beside: args.beside.clone(),
@@ -120,13 +121,14 @@ fn measure(args: &Args, chain: PollingChain, target: Duration, told: Rows) -> Re
         &json!({ "chain": chain.name(), "costs": costs }),
         format!(
             "{}: a load of 1 is {:.0} packets/s; a packet's way from the device costs {:.1} ns, an empty poll {:.2} us, a \
-             sleep of about the target {:.2} us of CPU; the shortest sleep takes {:.1} us; machine noise p99 {:.1} us\n{}",
+             sleep of about the target {:.2} us of CPU; the shortest sleep takes {:.1} us, one of step-sleep without packets {:.1} us; machine noise p99 {:.1} us\n{}",
             chain.name(),
             costs.capacity_pps,
             costs.source_ns,
             costs.empty_poll_us,
             costs.sleep_cycle_us,
             costs.shortest_sleep_us,
+            costs.step_sleep_period_us,
             costs.noise_p99_us,
             Table::heading(),
         ),

@@ -13,6 +13,7 @@ mod nic;
 mod pacing;
 mod packet_hash;
 mod pumped;
+mod queue_event;
 mod receive;
 mod sim_nic;
 mod transmit;

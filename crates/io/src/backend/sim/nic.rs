@@ -13,6 +13,7 @@ use super::counters::Arrivals;
 use super::descriptor_ring::NicSide;
 use super::pacing::{Schedule, Slot};
 use super::packet_hash::packet_hash;
+use super::queue_event::QueueEvent;
 use crate::replay_barrier::{Reader, ReplayBarrier};
 
 /// The NIC. Always behind a lock: whichever thread drives it owns it for a moment.
@@ -43,6 +44,8 @@ pub(super) struct Nic {
     side: Option<Side>,
     /// Queues that packets were put into in this call, for their lanes to be woken.
     filled: Vec<bool>,
+    /// What lanes wait for, by queue, where a thread drives the NIC.
+    events: Vec<Arc<QueueEvent>>,
     /// Whether the frame on the link waits for a buffer.
     starved: bool,
 }
@@ -78,8 +81,10 @@ impl Nic {
         table: Arc<GenerationTable>,
         arrivals: Arc<Arrivals>,
         barrier: Arc<OnceLock<Replaying>>,
+        events: Vec<Arc<QueueEvent>>,
     ) -> Nic {
         Nic {
+            events,
             filled: vec![false; queues.len()],
             starved: false,
             device: config.device,
@@ -137,10 +142,21 @@ impl Nic {
 
     /// Wakes the lanes whose queues have got packets.
     fn announce(&mut self) {
-        let Some(Replaying { barrier, reader: Some(_) }) = self.barrier.get() else { return };
+        let barrier = match self.barrier.get() {
+            Some(Replaying { barrier, reader: Some(_) }) => Some(barrier),
+            _ => None,
+        };
+        if barrier.is_none() && self.events.is_empty() {
+            return;
+        }
         for (queue, filled) in self.filled.iter_mut().enumerate() {
             if std::mem::take(filled) {
-                barrier.announce(QueueId(queue as u16));
+                if let Some(barrier) = barrier {
+                    barrier.announce(QueueId(queue as u16));
+                }
+                if let Some(event) = self.events.get(queue) {
+                    event.raise();
+                }
             }
         }
     }

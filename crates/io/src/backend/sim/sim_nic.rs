@@ -15,6 +15,7 @@ use super::monitor::{Engine, SimMonitor};
 use super::nic::{Nic, Replaying};
 use super::pacing::Pacing;
 use super::pumped::{DrawingThread, DrawnArrivals, Pump, PumpedRx, PumpedTable};
+use super::queue_event::QueueEvent;
 use super::receive::SimRx;
 use super::transmit::{SimTx, TransmitRing};
 use crate::OpenError;
@@ -65,6 +66,16 @@ fn senders(
         Box::new(SimTx::new(sink(QueueId(number)), sent.clone(), ring)) as Box<dyn TxQueue>
     };
     (sent.iter().zip(0..).map(sender).collect(), sent)
+}
+
+/// One per queue where a thread of the device makes packets arrive while lanes sleep; none otherwise.
+fn queue_events(config: &SimConfig) -> Result<Vec<Arc<QueueEvent>>, OpenError> {
+    let queues = if matches!(config.driver, Driver::Threaded(_)) { config.queues } else { 0 };
+    let event = |_| {
+        let refused = |source| OpenError::Event { device: config.name.clone(), source };
+        QueueEvent::new().map(Arc::new).map_err(refused)
+    };
+    (0..queues).map(event).collect()
 }
 
 fn pairs(
@@ -172,13 +183,22 @@ impl SimNic {
         let arrivals = Arc::new(Arrivals::new(config.queues));
         let waiting = nic_sides.iter().map(|side| side.gauge()).collect();
         let barrier = Arc::new(OnceLock::new());
-        let nic =
-            Nic::new(&config, source, nic_sides, table.clone(), arrivals.clone(), barrier.clone());
+        let events = queue_events(&config)?;
+        let nic = Nic::new(
+            &config,
+            source,
+            nic_sides,
+            table.clone(),
+            arrivals.clone(),
+            barrier.clone(),
+            events.clone(),
+        );
         let drive = Arc::new(Drive::new(nic));
         let pump = matches!(config.driver, Driver::Pumped(_)).then(|| drive.clone());
         let (senders, sent) = senders(&config, sink);
-        let receivers = lane_sides.into_iter().map(|ring| {
-            Box::new(SimRx::new(ring, pump.clone(), config.pacing)) as Box<dyn RxQueue>
+        let events = events.into_iter().map(Some).chain(std::iter::repeat(None));
+        let receivers = lane_sides.into_iter().zip(events).map(|(ring, event)| {
+            Box::new(SimRx::new(ring, pump.clone(), event, config.pacing)) as Box<dyn RxQueue>
         });
         let queues = pairs(receivers, senders);
         let (stepper, thread) = match config.driver {
