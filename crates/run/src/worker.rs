@@ -114,7 +114,7 @@ impl Worker {
         }
     }
 
-    /// Tells that sleeps take longer than asked, where the kernel has refused to make them exact.
+    /// Reports that sleeps take longer than asked, where the kernel has refused to make them exact.
     fn warn_of_slack(&self, sleeper: &Sleeper) {
         if let Err(refused) = sleeper.slack() {
             self.board.warn(refused.to_string());

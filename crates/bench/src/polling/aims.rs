@@ -87,7 +87,7 @@ fn is_metronome(row: &Row) -> bool {
 fn all(aim: &str, judged: Vec<(bool, String)>) -> Aim {
     let reached = (!judged.is_empty()).then(|| judged.iter().all(|(reached, _)| *reached));
     let figures: Vec<_> = judged.into_iter().map(|(_, figures)| figures).collect();
-    let figures = if figures.is_empty() { "no row tells".to_owned() } else { figures.join("; ") };
+    let figures = if figures.is_empty() { "not measured".to_owned() } else { figures.join("; ") };
     Aim { aim: aim.to_owned(), reached, figures }
 }
 
