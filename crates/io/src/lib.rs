@@ -48,7 +48,7 @@ pub use source::{Arrival, Source};
 pub use sys::ethtool::{Channels, Ethtool, Rings, Spreading};
 #[cfg(not(any(loom, shuttle)))]
 pub use sys::netdev::{XdpFeatures, xdp_features};
-#[cfg(all(feature = "test-filters", not(any(loom, shuttle))))]
+#[cfg(all(any(test, feature = "test-filters"), not(any(loom, shuttle))))]
 pub use sys::seccomp::refuse_timer_slack;
 #[cfg(not(any(loom, shuttle)))]
 pub use sys::thread_clock::thread_cpu_time;

@@ -43,7 +43,7 @@ pub struct Costs {
 pub struct Aim {
     /// What is aimed at.
     pub aim: String,
-    /// Whether it was reached; `null` where no row can tell.
+    /// Whether it was reached; `null` where no row decides.
     pub reached: Option<bool>,
     /// The figures that decide.
     pub figures: String,

@@ -149,7 +149,7 @@ impl Testbed {
         let shards = self.equipment.shards(&self.steering, (hasher, self.seed))?;
         let service = self.equipment.service(self.lanes);
         let device: Vec<Box<dyn Device>> = vec![Box::new(nic)];
-        let mut runtime = Runtime::start(config, device, clock.clone(), service, shards)?;
+        let mut runtime = Runtime::start(config, device, clock, service, shards)?;
         let started = Instant::now();
         std::thread::sleep(span.warm_up);
         stopwatch.take();
