@@ -1,6 +1,14 @@
 //! Timed: threads, sleep, clock.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use super::*;
+
+/// One trial at a time: all pin their workers to the same cores, and count workers of the whole process.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn bench(policies: &[PolicyUnderTest], loads: &[f64]) -> PollingBench {
     PollingBench {
@@ -20,6 +28,7 @@ fn bench(policies: &[PolicyUnderTest], loads: &[f64]) -> PollingBench {
 
 #[test]
 fn every_policy_has_a_row_at_every_load_and_busy_polling_two() {
+    let _alone = alone();
     let bench = bench(&PolicyUnderTest::ALL, &[0.0, 0.1]);
     let mut told = Vec::new();
     let rows = bench.prepare().unwrap().run(|row| told.push(row.clone())).unwrap();
@@ -44,7 +53,11 @@ fn every_policy_has_a_row_at_every_load_and_busy_polling_two() {
 
 #[test]
 fn processor_time_is_that_of_workers_and_shows_whether_they_sleep() {
+    let _alone = alone();
+    // Long enough that a worker beside busy loops has its turns.
+    let window = Duration::from_millis(800);
     let bench = bench(&[PolicyUnderTest::Busy, PolicyUnderTest::Interrupt], &[0.0]);
+    let bench = PollingBench { window, ..bench };
     let rows = bench.prepare().unwrap().run(|_| {}).unwrap();
     let share = |name: &str| rows.iter().find(|row| row.policy == name).unwrap().cpu_share;
     // However much of the core others take: a worker that spins takes many times what one takes that blocks.
