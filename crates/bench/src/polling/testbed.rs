@@ -144,7 +144,7 @@ impl Testbed {
             steering: self.steering.clone(),
             hasher,
             reporting: LoadReporting::Lanes,
-            stages: false,
+            stages: None,
         };
         let shards = self.equipment.shards(&self.steering, (hasher, self.seed))?;
         let service = self.equipment.service(self.lanes);

@@ -137,7 +137,7 @@ impl Measurement {
             steering,
             hasher,
             reporting: LoadReporting::Lanes,
-            stages: false,
+            stages: None,
         };
         let rounds = self.round.rounds(setup.service.saturating_sub(HARNESS));
         let service = |_| Box::new(Labour::new(Box::new(Bounce), rounds)) as Box<dyn Service>;
