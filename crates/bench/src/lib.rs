@@ -34,5 +34,6 @@ pub mod throughput;
 pub mod txn;
 pub mod vacation;
 mod witness;
+mod worker_time;
 
 pub use error::BenchError;

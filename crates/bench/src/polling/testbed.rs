@@ -1,13 +1,10 @@
 //! What a trial runs on: lanes behind a simulated NIC whose packets are drawn before, and clocks of their threads.
 
-use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rheostat_base::{Clock, ClockSource, CoreId, CoreSet, QueueId};
-use rheostat_io::{
-    Device, DrawnArrivals, NullSink, OpenError, SimConfig, SimNic, Sink, thread_cpu_time,
-};
+use rheostat_io::{Device, DrawnArrivals, NullSink, OpenError, SimConfig, SimNic, Sink};
 use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::poll::metronome::Mode;
 use rheostat_run::{
@@ -26,6 +23,7 @@ use crate::disturbance::Disturbance;
 use crate::dut;
 use crate::error::BenchError;
 use crate::real::intervals::{arrived, no_room};
+use crate::worker_time::workers_cpu;
 
 /// Entries of the indirection table, and shards.
 const BUCKETS: usize = 128;
@@ -274,15 +272,4 @@ impl Reading {
             disturbance: self.disturbance.since(first.disturbance),
         }
     }
-}
-
-/// Processor time of all workers of this process up to now, by their own clocks.
-fn workers_cpu() -> Duration {
-    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let workers = tasks.filter(|task| {
-        let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-        name.starts_with("rheo-worker-")
-    });
-    let thread = |task: fs::DirEntry| task.file_name().to_str()?.parse().ok();
-    workers.filter_map(thread).filter_map(thread_cpu_time).sum()
 }

@@ -4,7 +4,6 @@
 mod busy_program;
 mod datagrams;
 mod latency_meter;
-mod worker_clock;
 
 use std::sync::Arc;
 use std::thread;
@@ -24,7 +23,6 @@ use rheostat_state::FlowHasher;
 use self::busy_program::BusyProgram;
 use self::datagrams::Datagrams;
 use self::latency_meter::{Latencies, LatencyMeter};
-use self::worker_clock::workers_cpu;
 use super::observation::{LaneObservation, Observation, Vacations};
 use super::simulation::{Policy, Simulation};
 use crate::disturbance::Disturbance;
@@ -32,6 +30,7 @@ use crate::dut::{self, Bounce};
 use crate::error::BenchError;
 use crate::real::busy_work::{Labour, RoundTime};
 use crate::real::intervals::{arrived, delivered, no_room};
+use crate::worker_time::workers_cpu;
 
 /// Entries of the indirection table, and shards.
 const BUCKETS: usize = 128;
