@@ -1,6 +1,6 @@
 //! Polling policies on machines that do not give them what they ask for: each says so in a word, and works.
 //!
-//! Timed: processes, sleep, clock.
+//! Timed: sleep, clock, processes, devices.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -169,11 +169,10 @@ fn workers_without_exact_sleeps_say_so_once_and_lose_nothing() {
         });
         let Sample { lanes, polling: seen, .. } = run.join().unwrap();
         assert_eq!(LaneSample::sum(&lanes).received, COUNT);
-        let [warning] = &seen.warnings[..] else { panic!("{:?}", seen.warnings) };
-        assert!(
-            warning.contains("the kernel refused a timer slack of 1 ns (not permitted)"),
-            "{warning}"
-        );
+        // Another one may say that the target is too short for such sleeps.
+        let told = "the kernel refused a timer slack of 1 ns (not permitted)";
+        let times = seen.warnings.iter().filter(|warning| warning.contains(told)).count();
+        assert_eq!(times, 1, "{:?}", seen.warnings);
     }
 }
 

@@ -5,7 +5,7 @@
 //! the entry's first two: the key, and the start of what packets write. Entries never move while their
 //! flow lives. Nothing here allocates after the table is made.
 //!
-//! A burst looks up in stages, with memory fetched between them: [`FlowTable::prefetch`] for all
+//! A burst looks up in stages, with memory fetched between them: [`FlowTable::prefetch_hint`] for all
 //! packets, then [`FlowTable::probe`] for all, then, packet by packet, [`FlowTable::find`], which
 //! takes what `probe` said as a hint and nothing more, because packets of the same burst create and
 //! end flows.

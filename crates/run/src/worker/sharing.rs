@@ -148,7 +148,7 @@ impl<'a> SharingWorker<'a> {
             self.board.warn(format!(
                 "a target vacation of {} us is shorter than sleeps of this machine can be: workers spin where they cannot \
                  sleep; `rheo doctor` prints what is possible",
-                target.as_secs_f64() * 1e6
+                target.as_nanos() as f64 / 1e3
             ));
         }
     }
