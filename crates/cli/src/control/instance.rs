@@ -24,7 +24,7 @@ use rheostat_steer::Fence;
 use super::peer::Peer;
 
 /// How long a table's fence may take to pass: a worker that polls passes it at once.
-const FENCE: Duration = Duration::from_secs(5);
+const FENCE: Duration = Duration::from_secs(30);
 /// How often a fence is looked at.
 const GLANCE: Duration = Duration::from_micros(50);
 /// How long shards may take to apply another health of backends: half a second, unless a lane is stuck.
