@@ -9,7 +9,6 @@ mod flood;
 mod flow_end;
 mod journal;
 mod notes;
-mod probe;
 mod routed;
 mod shared_burst;
 mod transaction;
@@ -21,9 +20,7 @@ use std::time::Duration;
 use rheostat_base::{Counter, DropReason, ShardId, Time};
 use rheostat_ip::{Admission, Stack};
 use rheostat_packet::Mbuf;
-use rheostat_run::{
-    Batch, BurstStage, Metrics, Output, PacketInfo, PacketKind, Routes, Service, ShardSet,
-};
+use rheostat_run::{Batch, BurstStage, Metrics, Output, PacketInfo, Routes, Service, ShardSet};
 use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTracker};
 use rheostat_state::{FlowId, Probe, Shard, StateLayout, TableConfig};
 use rheostat_steer::{Side, Steering};
@@ -59,7 +56,6 @@ pub struct ChainService<C: Chain> {
     journal: C::Journal,
     /// The flow that a function has closed, and when: it ends behind the packet, or the transaction.
     closing: Option<(ShardId, FlowId, Time)>,
-    probes: Vec<Probe>,
     /// Shards from whose tables a flow was removed during this burst.
     dirty: Vec<ShardId>,
     next_shard: ShardId,
@@ -123,7 +119,6 @@ impl<C: Chain> ChainService<C> {
             transactions: Transactions::default(),
             journal: C::Journal::default(),
             closing: None,
-            probes: Vec::new(),
             dirty: Vec::new(),
             next_shard: ShardId(0),
             next_tick: Time::ZERO,
@@ -131,32 +126,25 @@ impl<C: Chain> ChainService<C> {
     }
 
     /// The third stage: runs the chain on each packet and does what it decides.
-    fn run(
-        &mut self,
-        batch: &mut Batch,
-        probes: &[Probe],
-        shards: &mut ShardSet,
-        out: &mut Output,
-    ) {
-        debug_assert_eq!(batch.len(), probes.len(), "every packet has been probed");
-        let (all, mut from) = (probes.len(), 0);
+    fn run(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        let (all, mut from) = (batch.len(), 0);
         while fast_path::exists(&self.chain.steady(&self.counts)) && from < all {
-            let (packets, infos) = batch.parts();
-            let (chain, left) = (self.chain.steady(&self.counts), &probes[from..]);
-            let passed = fast_path::run(&chain, packets, infos, left, shards, out.counters());
+            let chain = self.chain.steady(&self.counts);
+            let passed = fast_path::run(&chain, batch, shards, out.counters());
             drop(chain);
             self.forward_first(passed, from, batch, out);
             from += passed;
             // The one that it has refused, and those behind it that are not for it.
             let others = batch.iter().skip(1).take_while(|info| !info.is_usual()).count();
-            batch.drain_first(batch.len().min(1 + others), |packet, info| {
-                self.run_general(packet, info, from, probes[from], shards, out);
+            batch.drain_first(batch.len().min(1 + others), |packet, info, probe| {
+                self.run_general(packet, info, from, probe, shards, out);
                 from += 1;
             });
         }
-        for ((packet, info), place) in batch.drain().zip(from..) {
-            self.run_general(packet, info, place, probes[place], shards, out);
-        }
+        batch.drain_first(batch.len(), |packet, info, probe| {
+            self.run_general(packet, info, from, probe, shards, out);
+            from += 1;
+        });
     }
 
     /// Forwards the first `count` packets of a batch, which had the places behind `from`.
@@ -166,7 +154,7 @@ impl<C: Chain> ChainService<C> {
             return self.forward_by_device(count, batch, out);
         }
         let mut place = from;
-        batch.drain_first(count, |packet, info| {
+        batch.drain_first(count, |packet, info, _| {
             out.set_now(info.now);
             self.apply_verdict(packet, info.side(), place, Ok(Verdict::Forward), out);
             self.send_originated(out);
@@ -324,16 +312,13 @@ impl<C: Chain> Service for ChainService<C> {
             return self.relay(batch, out);
         }
         self.admit(batch, out);
-        let mut probes = std::mem::take(&mut self.probes);
-        probe::all(batch.found(), shards, &mut probes);
+        batch.probe(shards);
         out.end_stage(BurstStage::Probe);
         self.open_transactions(out);
         match C::SHARED {
-            true => self.run_shared(batch, &probes, shards, out),
-            false => self.run(batch, &probes, shards, out),
+            true => self.run_shared(batch, shards, out),
+            false => self.run(batch, shards, out),
         }
-        probes.clear();
-        self.probes = probes;
         self.end_burst(shards, out);
     }
 
@@ -401,10 +386,4 @@ impl<C: Chain> Service for ChainService<C> {
             metrics.add("transactions_alone", total.alone);
         }
     }
-}
-
-/// Whether the packet is looked up in a flow table.
-#[inline]
-fn has_key(info: &PacketInfo) -> bool {
-    matches!(info.kind(), PacketKind::Flow | PacketKind::IcmpError)
 }

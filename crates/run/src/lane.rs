@@ -10,7 +10,7 @@
 //! |---|---|---|---|
 //! | receive | the device's [`RxQueue`] | the ring, heads of packets | asks for the first line of each packet |
 //! | classify | `classify/plain.rs` | first line and head of each packet, its shard's owner and load | writes a line of [`PacketInfo`], asks for the flow table's first line and that of its index |
-//! | probe | the service: `chain_service/probe.rs` of `nf` | a line of the index of each flow | asks for the lines of the entry |
+//! | probe | `classify/plain.rs`, ten packets behind; the rest in `probe.rs` when the service asks ([`Batch::probe`]) | a line of the index of each flow | asks for the lines of the entry |
 //! | run | the service: `chain_service/fast_path.rs` | the entry of each flow, what functions change | collects packets by device |
 //! | emit | [`Output::flush`] | the device's [`TxQueue`](rheostat_io::TxQueue), heads | buffers go home in bulk |
 //!
@@ -41,6 +41,7 @@ mod migration;
 mod mirror;
 mod output;
 mod packet_info;
+mod probe;
 mod reception;
 mod unusual;
 

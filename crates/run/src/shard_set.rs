@@ -1,7 +1,9 @@
 //! The shards a lane owns.
 
 use rheostat_base::ShardId;
-use rheostat_state::{FlowHash, PrefetchHint, Shard};
+use rheostat_state::{FlowHash, PrefetchHint, Probe, Shard};
+
+use crate::lane::PacketInfo;
 
 /// One place per shard of the run; the places of shards that other lanes own are empty. A shard is in
 /// exactly one lane's set, because it is a value.
@@ -45,6 +47,15 @@ impl ShardSet {
     pub fn prefetch(&self, id: ShardId, hash: FlowHash) {
         if let Some(hint) = self.prefetch_hint(id) {
             hint.prefetch(hash);
+        }
+    }
+
+    /// Where the flow of a packet may be, which has a key, and asks the processor to fetch that entry.
+    #[inline(always)]
+    pub(crate) fn probe(&self, info: &PacketInfo) -> Probe {
+        match self.get(info.shard) {
+            Some(shard) => shard.table.probe(info.hash),
+            None => Probe::NONE,
         }
     }
 

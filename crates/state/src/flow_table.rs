@@ -49,17 +49,27 @@ use crate::timer_wheel::TimerWheel;
 use crate::{FlowHash, FlowHasher};
 
 /// What [`FlowTable::probe`] found: an entry to look at first. The default is none.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe(u32);
 
-impl Default for Probe {
-    fn default() -> Probe {
-        Probe(NO_CANDIDATE)
+impl Probe {
+    /// No entry has the tag.
+    pub const NONE: Probe = Probe(u32::MAX);
+    /// The table has not been asked yet.
+    pub const PENDING: Probe = Probe(u32::MAX - 1);
+
+    /// Whether the table has not been asked yet.
+    #[inline(always)]
+    pub fn is_pending(self) -> bool {
+        self == Probe::PENDING
     }
 }
 
-/// No entry has the tag.
-const NO_CANDIDATE: u32 = u32::MAX;
+impl Default for Probe {
+    fn default() -> Probe {
+        Probe::NONE
+    }
+}
 
 /// What a table has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,7 +152,7 @@ impl FlowTable {
                 self.entries.prefetch(candidate);
                 Probe(candidate)
             }
-            None => Probe(NO_CANDIDATE),
+            None => Probe::NONE,
         }
     }
 

@@ -278,7 +278,7 @@ impl Steering {
     }
 
     /// What names a flow of an oriented key of a packet from `side`.
-    #[inline]
+    #[inline(always)]
     pub fn reduced(&self, key: FlowKey, side: Side) -> FlowKey {
         let forward = side == Side::Inside;
         self.naming.reduce(Oriented { key, side, forward }).key

@@ -5,7 +5,7 @@ use rheostat_run::{Output, PacketInfo, ShardSet};
 use rheostat_state::txn::Abort;
 use rheostat_state::{FlowId, FlowTable};
 
-use super::{ChainService, has_key};
+use super::ChainService;
 use crate::chain::Chain;
 use crate::verdict::{Ending, Outcome, Verdict};
 
@@ -90,7 +90,7 @@ impl<C: Chain> ChainService<C> {
             Blocked::Panic => {
                 self.outbox.panics += 1;
                 let table = shards.get(shard).map(|shard| &shard.table);
-                let table = table.filter(|_| has_key(info));
+                let table = table.filter(|_| info.has_key());
                 let flow = table.and_then(|table| table.find_now(info.hash, &info.key()));
                 if let Some(flow) = flow {
                     self.end(flow, shard, shards, out, now, Ending::Closed);

@@ -1,7 +1,7 @@
 //! The fast path: most packets of flows that the chain knows.
 
 use rheostat_packet::Mbuf;
-use rheostat_run::{LaneCounters, PacketInfo, ShardSet};
+use rheostat_run::{Batch, LaneCounters, PacketInfo, ShardSet};
 use rheostat_state::Probe;
 
 use crate::packet::Packet;
@@ -14,19 +14,17 @@ pub(super) fn exists<C: SteadyChain>(_: &C) -> bool {
 }
 
 /// Runs the chain on packets up to one of which not all its functions know what to do with it, and returns how many those are:
-/// they are to be forwarded. Each packet has its place in `found` and in `probes`. A function of its own and small, so that
-/// what it works with stays in registers.
+/// they are to be forwarded. A function of its own and small, so that what it works with stays in registers.
 #[inline(never)]
 pub(super) fn run(
     chain: &impl SteadyChain,
-    packets: &mut [Mbuf],
-    found: &[PacketInfo],
-    probes: &[Probe],
+    batch: &mut Batch,
     shards: &mut ShardSet,
     counters: &LaneCounters,
 ) -> usize {
+    let (packets, found, probes) = batch.parts();
     let mut passed = 0;
-    for ((packet, info), probe) in packets.iter_mut().zip(found).zip(probes) {
+    for ((packet, info), probe) in packets.iter_mut().zip(&*found).zip(probes) {
         if !pass(chain, packet, info, *probe, shards, counters) {
             break;
         }

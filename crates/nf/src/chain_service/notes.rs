@@ -5,7 +5,7 @@ use rheostat_packet::Mbuf;
 use rheostat_packet::wire::EthernetFrame;
 use rheostat_run::{Output, PacketInfo, ShardSet, Step};
 
-use super::{ChainService, has_key};
+use super::ChainService;
 use crate::chain::Chain;
 use crate::cx::OutboxLen;
 
@@ -21,8 +21,8 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
     ) -> bool {
         self.outbox.decisions.clear();
-        let known = has_key(info) && is_known(info, shards);
-        if has_key(info) {
+        let known = info.has_key() && is_known(info, shards);
+        if info.has_key() {
             out.mirror().note(packet, Step::Looked { known });
         }
         known
@@ -43,7 +43,7 @@ impl<C: Chain> ChainService<C> {
         for decision in self.outbox.decisions.drain(..) {
             out.mirror().note(packet, decision);
         }
-        if !known && has_key(info) && is_known(info, shards) {
+        if !known && info.has_key() && is_known(info, shards) {
             out.mirror().note(packet, Step::FlowMade);
         }
         if made.total() > 0 {

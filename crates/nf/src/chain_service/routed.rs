@@ -38,7 +38,7 @@ impl<C: Chain> ChainService<C> {
         }
         self.refresh(out);
         let Some(stack) = &mut self.stack else { return };
-        let (packets, infos) = batch.parts();
+        let (packets, infos, _) = batch.parts();
         for (packet, info) in packets.iter_mut().zip(infos) {
             out.set_now(info.now);
             let admission = stack.admit(packet, out);
@@ -61,7 +61,7 @@ impl<C: Chain> ChainService<C> {
         stack.look_up_ways(batch.parts().0);
         let mut from = 0;
         while let Some(stack) = &mut self.stack {
-            let (packets, infos) = batch.parts();
+            let (packets, infos, _) = batch.parts();
             let mut egress = stack.forward(from, packets, infos);
             let ready = egress.len();
             from += ready;
@@ -79,7 +79,7 @@ impl<C: Chain> ChainService<C> {
                 return;
             }
             let others = batch.iter().skip(1).take_while(|info| !info.is_usual()).count();
-            batch.drain_first(1 + others, |packet, info| {
+            batch.drain_first(1 + others, |packet, info, _| {
                 out.set_now(info.now);
                 self.relay_general(packet, out);
             });

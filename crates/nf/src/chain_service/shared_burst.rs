@@ -134,13 +134,12 @@ impl<C: Chain> ChainService<C> {
     pub(super) fn run_shared(
         &mut self,
         batch: &mut Batch,
-        probes: &[Probe],
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
         let chain = self.chain.clone();
         let reading = chain.reading();
-        let (packets, found) = batch.parts();
+        let (packets, found, probes) = batch.parts();
         let mut read = ReadBurst::new();
         let is_read = exists(&reading) && self.stack.is_none();
         match is_read {

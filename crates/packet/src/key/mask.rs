@@ -22,7 +22,7 @@ pub struct KeyParts {
 /// A mask for the words of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyMask {
-    v4: [u64; 5],
+    v4: [u64; 2],
     v6: [u64; 5],
 }
 
@@ -41,7 +41,7 @@ impl KeyMask {
         let (first, second) = (six(parts.first[1].min(128)), six(parts.second[1].min(128)));
         let addresses = four(parts.first[0].min(32)) | four(parts.second[0].min(32)) << 32;
         KeyMask {
-            v4: [addresses, tail, 0, 0, 0],
+            v4: [addresses, tail],
             v6: [first as u64, (first >> 64) as u64, second as u64, (second >> 64) as u64, tail],
         }
     }
@@ -52,11 +52,13 @@ impl FlowKey {
     #[inline(always)]
     #[must_use]
     pub fn masked(&self, mask: &KeyMask) -> FlowKey {
-        let mask = match self.family {
-            Family::V4 => &mask.v4,
-            Family::V6 => &mask.v6,
+        let [first, second, ..] = self.words;
+        // Apart, so that keys of IPv4 stay in registers.
+        let words = match self.family {
+            Family::V4 => [first & mask.v4[0], second & mask.v4[1], 0, 0, 0],
+            Family::V6 => std::array::from_fn(|i| self.words[i] & mask.v6[i]),
         };
-        FlowKey { words: std::array::from_fn(|i| self.words[i] & mask[i]), family: self.family }
+        FlowKey { words, family: self.family }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Packets that wait for their turn in a lane, with what was found out about them beside them.
 
 use rheostat_packet::{Burst, Mbuf};
+use rheostat_state::Probe;
 
-use super::{PacketInfo, Sender};
+use super::{PacketInfo, Sender, probe};
+use crate::shard_set::ShardSet;
 
 /// A packet with what was found out about it, on its way to another lane.
 #[derive(Debug)]
@@ -13,6 +15,13 @@ pub struct HandoffPacket {
     pub info: PacketInfo,
 }
 
+/// Room for what is found out about packets that come next.
+pub(crate) struct Spare<'a> {
+    pub(crate) infos: &'a mut [PacketInfo],
+    /// Of none is it known where its flow may be.
+    pub(crate) probes: &'a mut [Probe],
+}
+
 /// Packets that wait to be processed, in order. What was found out about them lies beside them and
 /// stays where it was written: most of a packet's way through a lane, only its handle moves.
 #[derive(Debug, Default)]
@@ -20,6 +29,8 @@ pub struct Batch {
     packets: Vec<Mbuf>,
     /// One per packet from `first` on, and spare ones behind.
     infos: Vec<PacketInfo>,
+    /// As many, at the same places: where the flow of each packet may be.
+    probes: Vec<Probe>,
     /// How many packets have been taken out at the front since there were none.
     first: usize,
 }
@@ -28,18 +39,23 @@ impl Batch {
     /// Room for `count` packets before memory is asked for.
     pub fn with_capacity(count: usize) -> Batch {
         let packets = Vec::with_capacity(count);
-        Batch { packets, infos: vec![PacketInfo::default(); count], first: 0 }
+        let (infos, probes) = (vec![PacketInfo::default(); count], vec![Probe::PENDING; count]);
+        Batch { packets, infos, probes, first: 0 }
     }
 
-    /// Where to write what is found out about the next `count` packets, in order. What was written there before stays.
+    /// Where to write what is found out about the next `count` packets, in order. What was written there before stays, but for
+    /// probes.
     #[inline]
-    pub(crate) fn spare(&mut self, count: usize) -> &mut [PacketInfo] {
+    pub(crate) fn spare(&mut self, count: usize) -> Spare<'_> {
         debug_assert_eq!(self.first, 0, "nothing is appended to packets that are being taken out");
-        let from = self.packets.len();
-        if self.infos.len() < from + count {
-            self.infos.resize_with(from + count, PacketInfo::default);
+        let places = self.packets.len()..self.packets.len() + count;
+        if self.infos.len() < places.end {
+            self.infos.resize_with(places.end, PacketInfo::default);
+            self.probes.resize(places.end, Probe::PENDING);
         }
-        &mut self.infos[from..from + count]
+        let probes = &mut self.probes[places.clone()];
+        probes.fill(Probe::PENDING);
+        Spare { infos: &mut self.infos[places], probes }
     }
 
     /// What was written at `place`, counted from the first packet on.
@@ -56,6 +72,7 @@ impl Batch {
         debug_assert!(at <= place && place < self.infos.len(), "nothing is known of the packet");
         if at != place {
             self.infos[at] = self.infos[place];
+            self.probes[at] = self.probes[place];
         }
         self.packets.push(packet);
     }
@@ -72,7 +89,7 @@ impl Batch {
 
     /// Appends a packet.
     pub fn push(&mut self, HandoffPacket { packet, info }: HandoffPacket) {
-        self.spare(1)[0] = info;
+        self.spare(1).infos[0] = info;
         self.commit(packet, self.packets.len());
     }
 
@@ -100,12 +117,19 @@ impl Batch {
         &self.infos[self.first..self.first + self.packets.len()]
     }
 
-    /// The packets, with what was found out about each.
+    /// The packets, with what was found out about each, and where its flow may be.
     #[inline]
-    pub fn parts(&mut self) -> (&mut [Mbuf], &mut [PacketInfo]) {
-        let Batch { packets, infos, first } = self;
-        let found = &mut infos[*first..*first + packets.len()];
-        (packets, found)
+    pub fn parts(&mut self) -> (&mut [Mbuf], &mut [PacketInfo], &[Probe]) {
+        let Batch { packets, infos, probes, first } = self;
+        let places = *first..*first + packets.len();
+        (packets, &mut infos[places.clone()], &probes[places])
+    }
+
+    /// Probes the flows of the packets that have not been probed while others were classified: the second stage. A service that
+    /// looks flows up calls it once per batch, before it looks at any.
+    pub fn probe(&mut self, shards: &ShardSet) {
+        let places = self.first..self.first + self.packets.len();
+        probe::all(&self.infos[places.clone()], shards, &mut self.probes[places]);
     }
 
     /// Takes all packets out, in order, each with what was found out about it.
@@ -121,12 +145,13 @@ impl Batch {
         self.first = if self.packets.is_empty() { 0 } else { self.first + count };
     }
 
-    /// Takes the first `count` packets out, in order, each with what was found out about it. The handles of the others move up:
-    /// so take as many at once as can be.
+    /// Takes the first `count` packets out, in order, each with what was found out about it, and where its flow may be. The
+    /// handles of the others move up: so take as many at once as can be.
     #[inline]
-    pub fn drain_first(&mut self, count: usize, mut take: impl FnMut(Mbuf, &PacketInfo)) {
-        for (packet, info) in self.packets.drain(..count).zip(&self.infos[self.first..]) {
-            take(packet, info);
+    pub fn drain_first(&mut self, count: usize, mut take: impl FnMut(Mbuf, &PacketInfo, Probe)) {
+        let found = self.infos[self.first..].iter().zip(&self.probes[self.first..]);
+        for (packet, (info, &probe)) in self.packets.drain(..count).zip(found) {
+            take(packet, info, probe);
         }
         self.advance(count);
     }

@@ -161,6 +161,12 @@ impl PacketInfo {
         }
     }
 
+    /// Whether its flow is looked up.
+    #[inline]
+    pub fn has_key(&self) -> bool {
+        matches!(self.kind(), PacketKind::Flow | PacketKind::IcmpError)
+    }
+
     /// Whether it may take the fast path: a packet of its flow, of TCP or UDP, no fragment, whose transport header lies
     /// whole in the first segment, and which is not followed through the run.
     #[inline]

@@ -2,6 +2,7 @@
 
 use rheostat_base::{DeviceId, DropReason, Time};
 
+use super::batch::Spare;
 use super::classify::{Classifier, Owned, Places};
 use super::mirror::note_place;
 use super::{HandoffPacket, Lane, PacketKind, Place};
@@ -75,7 +76,7 @@ impl Lane {
     /// Takes a burst as it is.
     fn admit_all(&mut self, now: Time) {
         let Lane { burst, batch, time, latest, unusual, .. } = self;
-        for (packet, info) in burst.iter().zip(batch.spare(burst.len())) {
+        for (packet, info) in burst.iter().zip(batch.spare(burst.len()).infos) {
             info.now = time.of(packet, now);
             info.set_usual(packet.mark() == 0 && !unusual.includes(packet.stamp()));
             *latest = (*latest).max(info.now);
@@ -90,15 +91,16 @@ impl Lane {
         let (first, count) = (batch.len(), burst.len());
         let Lane { ownership, shards, loads, .. } = self;
         let side = steering.side_of_device(device);
-        let found = by.hashed(side, burst, batch.spare(count), &Owned { ownership, shards, loads });
+        let infos = batch.spare(count).infos;
+        let found = by.hashed(side, burst, infos, &Owned { ownership, shards, loads });
         self.latest = self.latest.max(found.latest);
-        for (place, info) in batch.spare(count).iter_mut().enumerate() {
+        for (place, info) in infos.iter_mut().enumerate() {
             info.set_usual(!found.left.contains(place));
         }
         if found.left.is_empty() {
             return batch.commit_all(burst);
         }
-        by.unhashed(found.left, burst, batch.spare(count));
+        by.unhashed(found.left, burst, infos);
         self.sort(first, found.left, Places::default());
     }
 
@@ -108,17 +110,18 @@ impl Lane {
         let by = Classifier { steering, hasher, time: *time, now, unusual: *unusual };
         let (first, count) = (batch.len(), burst.len());
         let mut left = Places::first(count);
+        let Spare { infos, probes } = batch.spare(count);
         if let Some(side) = steering.plain_side(device) {
             let Lane { ownership, shards, loads, .. } = self;
-            let found =
-                by.plain(side, burst, batch.spare(count), &Owned { ownership, shards, loads });
+            let spare = Spare { infos: &mut *infos, probes };
+            let found = by.plain(side, burst, spare, &Owned { ownership, shards, loads });
             self.latest = self.latest.max(found.latest);
             left = found.left;
             if left.is_empty() {
                 return batch.commit_all(burst);
             }
         }
-        let malformed = by.all(left, burst, batch.spare(count));
+        let malformed = by.all(left, burst, infos);
         self.sort(first, left, malformed);
     }
 

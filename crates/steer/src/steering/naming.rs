@@ -74,6 +74,7 @@ impl Naming {
         self.reduction.is_some()
     }
 
+    #[inline(always)]
     pub(super) fn reduce(&self, oriented: Oriented) -> Oriented {
         match &self.reduction {
             None => oriented,
@@ -123,6 +124,7 @@ impl Reduction {
         reduces.then_some(Reduction { whose: None, masks })
     }
 
+    #[inline(always)]
     fn apply(&self, oriented: Oriented) -> Oriented {
         let Oriented { key, side, forward } = oriented;
         let turned = match self.whose {

@@ -1,29 +1,35 @@
 //! The fast path of the first stage: usual packets of TCP and UDP, from devices where the device alone says which side they come
 //! from, of flows that the lane owns. That is most packets of most runs, and what is done here is all that these need before
-//! their flows are looked up.
+//! their flows are looked up. The second stage follows some packets behind it.
 
 use rheostat_base::Time;
 use rheostat_packet::{FlowKey, Headers, Mbuf, usual};
 use rheostat_steer::Side;
 
 use super::{Classifier, Found, Owned, PacketInfo, PacketKind, Placement, Places};
+use crate::lane::batch::Spare;
 use crate::migrate::Place;
 
+/// Packets that are classified between one and the search for its flow. The line of the index is on its way meanwhile: fewer
+/// packets are done before it arrives, and more leave the lines of the entry too little time.
+pub(super) const LAG: usize = 10;
+
 impl Classifier<'_> {
-    /// Writes down what is found out about the plain packets of `burst`, all from `side`, at their places in `infos`, counts
-    /// them, and asks for the lines of the index that lead to their flows.
+    /// Writes down what is found out about the plain packets of `burst`, all from `side`, at their places in `spare`, counts
+    /// them, and asks for the lines of the index that lead to their flows. All but the last [`LAG`] are probed, too, so that
+    /// memory works on their entries while the lane works on the packets behind them.
     pub(in crate::lane) fn plain(
         &self,
         side: Side,
         burst: &[Mbuf],
-        infos: &mut [PacketInfo],
+        spare: Spare<'_>,
         owned: &Owned<'_>,
     ) -> Found {
         match (side, self.steering.reduces_keys()) {
-            (Side::Inside, false) => self.plain_from::<true, false>(burst, infos, owned),
-            (Side::Outside, false) => self.plain_from::<false, false>(burst, infos, owned),
-            (Side::Inside, true) => self.plain_from::<true, true>(burst, infos, owned),
-            (Side::Outside, true) => self.plain_from::<false, true>(burst, infos, owned),
+            (Side::Inside, false) => self.plain_from::<true, false>(burst, spare, owned),
+            (Side::Outside, false) => self.plain_from::<false, false>(burst, spare, owned),
+            (Side::Inside, true) => self.plain_from::<true, true>(burst, spare, owned),
+            (Side::Outside, true) => self.plain_from::<false, true>(burst, spare, owned),
         }
     }
 
@@ -31,14 +37,17 @@ impl Classifier<'_> {
     fn plain_from<const INSIDE: bool, const REDUCED: bool>(
         &self,
         burst: &[Mbuf],
-        infos: &mut [PacketInfo],
+        Spare { infos, probes }: Spare<'_>,
         owned: &Owned<'_>,
     ) -> Found {
-        let mut found = self.plain_v4::<INSIDE, REDUCED>(burst, infos, owned);
-        if !found.left.is_empty() {
-            self.plain_others::<INSIDE, REDUCED>(burst, infos, owned, &mut found);
+        let spare = Spare { infos: &mut *infos, probes: &mut *probes };
+        let v4 = self.plain_v4::<INSIDE, REDUCED>(burst, spare, owned);
+        if v4.left.is_empty() {
+            return v4;
         }
-        found
+        let spare = Spare { infos, probes };
+        let others = self.plain_others::<INSIDE, REDUCED>(v4.left, burst, spare, owned);
+        Found { left: others.left, latest: v4.latest.max(others.latest) }
     }
 
     /// The packets of IPv4 without tags. A function of its own for each case, and small, so that what it works with stays in
@@ -47,37 +56,50 @@ impl Classifier<'_> {
     fn plain_v4<const INSIDE: bool, const REDUCED: bool>(
         &self,
         burst: &[Mbuf],
-        infos: &mut [PacketInfo],
+        Spare { infos, probes }: Spare<'_>,
         owned: &Owned<'_>,
     ) -> Found {
         let mut found = Found { left: Places::default(), latest: Time::ZERO };
-        for (place, (packet, info)) in burst.iter().zip(infos).enumerate() {
-            match self.plain_one::<INSIDE, REDUCED>(packet, usual::v4, info, owned) {
+        for (place, packet) in burst.iter().enumerate() {
+            match self.plain_one::<INSIDE, REDUCED>(packet, usual::v4, &mut infos[place], owned) {
                 Some(now) => found.latest = found.latest.max(now),
                 None => found.left.add(place),
+            }
+            if place >= LAG && !found.left.contains(place - LAG) {
+                probes[place - LAG] = owned.shards.probe(&infos[place - LAG]);
             }
         }
         found
     }
 
-    /// The packets of IPv6, and those with a tag, among those that are left.
+    /// The packets of IPv6, and those with a tag, among those at the places `wanted`.
     #[inline(never)]
     fn plain_others<const INSIDE: bool, const REDUCED: bool>(
         &self,
+        mut wanted: Places,
         burst: &[Mbuf],
-        infos: &mut [PacketInfo],
+        Spare { infos, probes }: Spare<'_>,
         owned: &Owned<'_>,
-        found: &mut Found,
-    ) {
-        let mut left = std::mem::take(&mut found.left);
-        while let Some(place) = left.pop() {
+    ) -> Found {
+        let mut found = Found { left: Places::default(), latest: Time::ZERO };
+        let (mut behind, mut count) = (Places::default(), 0);
+        while let Some(place) = wanted.pop() {
             let (packet, info) = (&burst[place], &mut infos[place]);
             let usual = |packet: &Mbuf| usual::v6(packet).or_else(|| usual::tagged(packet));
-            match self.plain_one::<INSIDE, REDUCED>(packet, usual, info, owned) {
-                Some(now) => found.latest = found.latest.max(now),
-                None => found.left.add(place),
+            let Some(now) = self.plain_one::<INSIDE, REDUCED>(packet, usual, info, owned) else {
+                found.left.add(place);
+                continue;
+            };
+            found.latest = found.latest.max(now);
+            behind.add(place);
+            count += 1;
+            if count > LAG
+                && let Some(first) = behind.pop()
+            {
+                probes[first] = owned.shards.probe(&infos[first]);
             }
         }
+        found
     }
 
     /// Writes down what is found out about one packet, if `usual` knows its layers and its key, and returns its time.

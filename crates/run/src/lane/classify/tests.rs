@@ -3,11 +3,14 @@ use std::sync::Arc;
 
 use rheostat_base::{DeviceId, LaneId, ShardId};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
-use rheostat_packet::{Mempool, MempoolConfig, PoolCache, usual};
-use rheostat_state::{FlowTable, FragmentConfig, FragmentTracker, Shard, StateLayout, TableConfig};
+use rheostat_packet::{BURST, Mempool, MempoolConfig, PoolCache, usual};
+use rheostat_state::{FlowTable, FragmentConfig, FragmentTracker, Probe};
+use rheostat_state::{Shard, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PacketSet, Protocols, Side};
 
+use super::plain::LAG;
 use super::*;
+use crate::lane::batch::Spare;
 use crate::load::{LoadReporting, ShardLoads};
 use crate::migrate::Ownership;
 use crate::shard_set::ShardSet;
@@ -256,7 +259,9 @@ fn plain_packets_are_found_out_about_as_others_are() {
             let loads = ShardLoads::new(128, LoadReporting::Shards);
             let owned = Owned { ownership: &ownership, shards: &shards, loads: &loads };
             let mut infos = [PacketInfo::default(); 8];
-            let found = by.plain(side, &burst, &mut infos, &owned);
+            let mut probes = [Probe::PENDING; 8];
+            let spare = Spare { infos: &mut infos, probes: &mut probes };
+            let found = by.plain(side, &burst, spare, &owned);
             for (place, packet) in burst.iter().enumerate() {
                 assert_eq!(found.left.contains(place), !plain.contains(&place), "{place}");
                 if !found.left.contains(place) {
@@ -270,6 +275,56 @@ fn plain_packets_are_found_out_about_as_others_are() {
             );
             let counted: u64 = loads.iter().map(|load| load.packets.get()).sum();
             assert_eq!(counted, plain.len() as u64);
+        }
+        burst.into_iter().for_each(|packet| cache.free(packet));
+    }
+}
+
+/// The flows of plain packets are looked for while packets behind them are classified, and those of others are not, about which
+/// nothing is known yet but what stood there before.
+#[test]
+fn plain_packets_are_probed_some_packets_behind() {
+    let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() }).unwrap();
+    let mut cache = PoolCache::new(pool);
+    let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, vec![Orientation::Inside]).unwrap();
+    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+    let unusual = Unusual::default();
+    let by = Classifier {
+        steering: &steering,
+        hasher: &hasher,
+        time: TimeSource::Poll,
+        now: Time::ZERO,
+        unusual,
+    };
+    for frame in [tcp(), v6(), tagged()] {
+        let other = 5;
+        let mut burst: Vec<_> = (0..BURST).map(|_| cache.alloc_from(&frame).unwrap()).collect();
+        for (place, packet) in burst.iter_mut().enumerate() {
+            let known = by.one(packet).unwrap();
+            let kind = steering.kind_of(&known.key());
+            packet.set_hash(steering.hash(&known.key(), kind), kind);
+            packet.set_mark(u8::from(place == other));
+        }
+        let owners = vec![LaneId(0); 128];
+        let mut shards = shards_of(LaneId(0), &owners, hasher);
+        let known = by.one(&burst[0]).unwrap();
+        let table = &mut shards.get_mut(known.shard).unwrap().table;
+        table.insert(known.hash, &known.key(), Time::ZERO).unwrap();
+        let is_known = table.probe(known.hash);
+        let ownership = Ownership::new(LaneId(0), owners);
+        let loads = ShardLoads::new(128, LoadReporting::Shards);
+        let owned = Owned { ownership: &ownership, shards: &shards, loads: &loads };
+        let mut infos = [known; BURST];
+        let mut probes = [Probe::PENDING; BURST];
+        let spare = Spare { infos: &mut infos, probes: &mut probes };
+        let found = by.plain(Side::Inside, &burst, spare, &owned);
+        assert!(found.left.contains(other));
+        for (place, probe) in probes.into_iter().enumerate() {
+            let expected = match place == other || place >= BURST - LAG {
+                true => Probe::PENDING,
+                false => is_known,
+            };
+            assert_eq!(probe, expected, "{place}");
         }
         burst.into_iter().for_each(|packet| cache.free(packet));
     }
