@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{CoreId, DeviceId, ShardId, Time};
+use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_io::{Collected, Collector, Device, Driver, OpenError, Pacing, SimConfig, SimNic};
 use rheostat_ip::Network;
 use rheostat_nf::{AnyChain, Chain, Seeds};
@@ -13,8 +13,7 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    LaneSample, LoadReporting, Metrics, Polling, QueueMap, Routes, RuntimeConfig, StartError,
-    TimeSource, Unusual, Violation,
+    LaneSample, Metrics, Routes, RuntimeConfig, StartError, TimeSource, Unusual, Violation,
 };
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering, SteeringError};
@@ -23,17 +22,6 @@ use thiserror::Error;
 
 /// Shards of a harness, and entries of its indirection table.
 const SHARDS: usize = 128;
-/// What flows are hashed with. Digits of pi: small numbers would leave half of a word zero, and every
-/// key that is a single address would have the same hash.
-const SEED: [u64; FlowHasher::SEED_WORDS] = [
-    0x243f_6a88_85a3_08d3,
-    0x1319_8a2e_0370_7344,
-    0xa409_3822_299f_31d0,
-    0x082e_fa98_ec4e_6c89,
-    0x4528_21e6_38d0_1377,
-    0xbe54_66cf_34e9_0c6c,
-    0xc0ac_29b7_c97c_50dd,
-];
 /// Packet buffers of a harness.
 const BUFFERS: u32 = 4_096;
 
@@ -157,25 +145,15 @@ impl Run {
         let stepper = nic.stepper();
         let mut devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
 
-        // Known to everybody, and so no protection against keys that are chosen to collide: a harness is
-        // to come out the same each time.
-        let hasher = FlowHasher::new(SEED);
+        let hasher = FlowHasher::fixed();
         let table = TableConfig { capacity: self.flows.div_ceil(SHARDS), aliases: false };
         let fragments = FragmentConfig { held: 16, ..FragmentConfig::default() };
         let seeds = Seeds { shards: 1 };
         let shards = self.chain.make_shards(&steering, table, hasher, fragments, seeds)?;
         let config = RuntimeConfig {
-            polling: Polling::Busy,
-            lanes: self.lanes,
-            queues: QueueMap::default(),
-            workers: vec![None::<CoreId>],
-            handoff_capacity: pool.capacity(),
+            workers: vec![None],
             time: TimeSource::Packet,
-            pool: pool.clone(),
-            steering,
-            hasher,
-            reporting: LoadReporting::Shards,
-            stages: None,
+            ..RuntimeConfig::new(self.lanes, pool.clone(), steering, hasher)
         };
         let routes = Routes(vec![DeviceId(0)]);
         let service = |_| self.chain.service(&routes, self.network.as_ref(), self.lanes);

@@ -65,17 +65,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let hasher = FlowHasher::new(rng.random());
     let config = RuntimeConfig {
-        lanes: LANES,
-        queues: QueueMap::default(),
-        workers: vec![None; LANES],
         polling: Polling::Interrupt(Duration::from_micros(50)),
-        handoff_capacity: depth,
-        time: TimeSource::Poll,
-        pool,
-        steering,
-        hasher,
-        reporting: LoadReporting::Shards,
-        stages: None,
+        ..RuntimeConfig::new(LANES, pool, steering, hasher)
     };
     let shards = (0..SHARDS).map(|id| shard(ShardId(id as u16), hasher));
     let runtime = Runtime::start(config, vec![device], Clock::new(), service, shards)?;

@@ -6,6 +6,8 @@
 pub mod captures;
 #[cfg(feature = "runtime")]
 pub mod datagrams;
+#[cfg(feature = "runtime")]
+pub mod flow_order;
 #[cfg(feature = "world")]
 pub mod flows;
 pub mod namespace;

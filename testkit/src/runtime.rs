@@ -4,16 +4,11 @@ use std::sync::Arc;
 
 use rheostat_base::ShardId;
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{LoadReporting, Polling, QueueMap, RuntimeConfig, TimeSource};
+use rheostat_run::RuntimeConfig;
 use rheostat_state::{
     FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard, StateLayout, TableConfig,
 };
 use rheostat_steer::{HashKey, Orientation, Steering};
-
-/// The hash of flow keys in tests.
-pub fn hasher() -> FlowHasher {
-    FlowHasher::new([1, 2, 3, 4, 5, 6, 7])
-}
 
 /// A pool of `buffers` buffers of the usual size.
 ///
@@ -31,19 +26,12 @@ pub fn pool(buffers: u32) -> Mempool {
 /// When `shards` is no power of two.
 pub fn config(lanes: usize, shards: usize, pool: Mempool) -> RuntimeConfig {
     let steering = Steering::new(&HashKey::MICROSOFT, shards, shards, vec![Orientation::Inside]);
-    RuntimeConfig {
-        polling: Polling::Busy,
+    RuntimeConfig::new(
         lanes,
-        queues: QueueMap::default(),
-        workers: vec![None; lanes],
-        handoff_capacity: pool.capacity(),
-        time: TimeSource::Poll,
         pool,
-        steering: Arc::new(steering.expect("a power of two")),
-        hasher: hasher(),
-        reporting: LoadReporting::Shards,
-        stages: None,
-    }
+        Arc::new(steering.expect("a power of two")),
+        FlowHasher::fixed(),
+    )
 }
 
 /// `count` shards with room for `flows` flows each, and with `local` as what the service keeps for each.
@@ -64,7 +52,7 @@ pub fn shards<L: Send + Clone + 'static>(
 /// When there is no memory for it.
 pub fn shard<L: Send + 'static>(id: ShardId, flows: usize, local: L) -> Box<Shard> {
     let table = TableConfig { capacity: flows, aliases: false };
-    let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher());
+    let table = FlowTable::new(table, Arc::new(StateLayout::new()), FlowHasher::fixed());
     let fragments = FragmentTracker::new(FragmentConfig::default());
     Box::new(Shard { id, table: table.expect("memory for flows"), fragments, local })
 }

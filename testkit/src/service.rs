@@ -4,6 +4,8 @@ use rheostat_base::DeviceId;
 use rheostat_packet::Mbuf;
 use rheostat_run::{Batch, Output, PacketInfo, Service, ShardSet};
 
+use crate::flow_order::note_arrival;
+
 /// A service with state that hands each packet to a closure.
 struct PerPacket<F> {
     handle: F,
@@ -29,15 +31,10 @@ pub fn bounce() -> Box<dyn Service> {
 /// When the lane does not own the packet's shard, or the table is full.
 pub fn note_order(packet: &Mbuf, info: &PacketInfo, shards: &mut ShardSet, out: &Output) {
     let shard = shards.get_mut(info.shard).expect("a packet meets its shard");
-    if shard.table.find_now(info.hash, &info.key()).is_none() {
-        shard.table.insert(info.hash, &info.key(), info.now).expect("room");
-        out.counters().flows_created.increment();
-    }
-    let flow = shard.table.find_now(info.hash, &info.key()).expect("there now");
-    let mut flow = shard.table.flow(flow).expect("there now");
-    if flow.note_arrival(info.forward(), packet.device(), packet.stamp()) {
-        out.counters().reordered.increment();
-    }
+    let flow = (info.hash, &info.key());
+    let noted = note_arrival(shard, packet, flow, info.forward(), info.now);
+    out.counters().flows_created.add(noted.is_new.into());
+    out.counters().reordered.add(noted.is_reordered.into());
 }
 
 impl<F> Service for PerPacket<F>

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{CoreId, DeviceId, LaneId, Time};
+use rheostat_base::{DeviceId, LaneId, Time};
 use rheostat_io::{Collected, Collector, Device, Driver, FaultConfig, FaultyDevice, Pacing};
 use rheostat_io::{SimConfig, SimNic, Stepper};
 use rheostat_nf::function::Firewall;
@@ -13,8 +13,7 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    Lane, LaneSample, LoadReporting, Polling, QueueMap, Routes, RuntimeConfig, Service, TimeSource,
-    Unusual, Violation,
+    Lane, LaneSample, Routes, RuntimeConfig, Service, TimeSource, Unusual, Violation,
 };
 use rheostat_state::{FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, IndirectionTable, Orientation, PrefixList, Steering};
@@ -143,7 +142,7 @@ impl World {
         let mut layout = StateLayout::new();
         let chain = Arc::new(Stage::new(firewall, &mut layout).expect("room for one state"));
         let table = TableConfig { capacity: setup.flows, aliases: false };
-        let hasher = FlowHasher::new([11, 22, 33, 44, 55, 66, 77]);
+        let hasher = FlowHasher::fixed();
         let fragments = FragmentConfig {
             held: setup.buffers as usize / 4 / setup.shards,
             ..FragmentConfig::default()
@@ -152,17 +151,10 @@ impl World {
         let shards = make_shards(&*chain, &steering, table, layout, hasher, fragments, seeds);
         let shards = shards.expect("memory for flows").into_iter().map(change);
         let config = RuntimeConfig {
-            polling: Polling::Busy,
-            lanes: setup.lanes,
-            queues: QueueMap::default(),
-            workers: vec![None::<CoreId>],
+            workers: vec![None],
             handoff_capacity: setup.handoff,
             time: setup.time,
-            pool: pool.clone(),
-            steering,
-            hasher,
-            reporting: LoadReporting::Shards,
-            stages: None,
+            ..RuntimeConfig::new(setup.lanes, pool.clone(), steering, hasher)
         };
         let routes = Routes(vec![DeviceId(0)]);
         let mut devices = vec![device];

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{CoreId, DeviceId, Time};
+use rheostat_base::{DeviceId, Time};
 use rheostat_io::{Collected, Collector, Device, Driver, Pacing, SimConfig, SimNic};
 use rheostat_nf::function::Bridge;
 use rheostat_nf::function::bridge::BridgeConfig;
@@ -11,10 +11,7 @@ use rheostat_nf::{DeviceSet, Seeds, shipped};
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{
-    LaneSample, LoadReporting, Metrics, Polling, QueueMap, Routes, RuntimeConfig, TimeSource,
-    Unusual, Violation,
-};
+use rheostat_run::{LaneSample, Metrics, Routes, RuntimeConfig, TimeSource, Unusual, Violation};
 use rheostat_state::txn::Objects;
 use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
@@ -64,23 +61,15 @@ pub(crate) fn run_with(
         steppers.push(nic.stepper().expect("a stepped NIC has a stepper"));
         devices.push(Box::new(nic));
     }
-    let hasher = FlowHasher::new([3, 1, 4, 1, 5, 9, 2]);
+    let hasher = FlowHasher::fixed();
     let table = TableConfig { capacity: 1, aliases: false };
     let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: 2 });
     let made = chain.make_shards(&steering, table, hasher, fragments, seeds);
     let made = made.expect("memory for shards");
     let config = RuntimeConfig {
-        polling: Polling::Busy,
-        lanes,
-        queues: QueueMap::default(),
-        workers: vec![None::<CoreId>],
-        handoff_capacity: pool.capacity(),
+        workers: vec![None],
         time: TimeSource::Packet,
-        pool: pool.clone(),
-        steering,
-        hasher,
-        reporting: LoadReporting::Shards,
-        stages: None,
+        ..RuntimeConfig::new(lanes, pool.clone(), steering, hasher)
     };
     let routes = Routes((0..devices.len() as u8).map(DeviceId).collect());
     let service = |_| chain.service(&routes, None, lanes);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rheostat_base::{CoreId, DeviceId, DropReason, Time};
+use rheostat_base::{DeviceId, DropReason, Time};
 use rheostat_control::Config;
 use rheostat_control::config::FunctionConfig;
 use rheostat_control::config::nat::NatFunction;
@@ -19,9 +19,7 @@ use rheostat_packet::checksum::{Validity, judge_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{
-    Lane, LaneSample, LoadReporting, Polling, QueueMap, Routes, RuntimeConfig, TimeSource,
-};
+use rheostat_run::{Lane, LaneSample, Routes, RuntimeConfig};
 use rheostat_state::txn::Objects;
 use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
@@ -326,23 +324,15 @@ impl Rig {
         }
         let capacity = config.state.flows_per_shard() as usize;
         let table = TableConfig { capacity, aliases: false };
-        let hasher = FlowHasher::new([3, 1, 4, 1, 5, 9, 2]);
+        let hasher = FlowHasher::fixed();
         let fragments = FragmentConfig { held: 16, ..FragmentConfig::default() };
         let seeds = Seeds { shards: 2 };
         let made = chain.make_shards(&steering, table, hasher, fragments, seeds);
         let made = made.expect("memory for flows");
         let config = RuntimeConfig {
-            polling: Polling::Busy,
-            lanes,
-            queues: QueueMap::default(),
-            workers: vec![None::<CoreId>],
+            workers: vec![None],
             handoff_capacity: 64,
-            time: TimeSource::Poll,
-            pool: pool.clone(),
-            steering,
-            hasher,
-            reporting: LoadReporting::Shards,
-            stages: None,
+            ..RuntimeConfig::new(lanes, pool.clone(), steering, hasher)
         };
         let routes = Routes(vec![DeviceId(1), DeviceId(0)]);
         let service = |_| chain.service(&routes, network.as_ref(), lanes);

@@ -17,7 +17,7 @@ use rheostat_packet::PoolCache;
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{Lane, Migrator, Violation};
-use rheostat_state::{FlowTable, FragmentConfig, FragmentTracker, StateLayout, TableConfig};
+use rheostat_testkit::runtime;
 
 use crate::migration::key_value::client::{Book, Load, Tally};
 use crate::migration::key_value::request::Request;
@@ -26,16 +26,9 @@ use crate::migration::late_table::{Fences, LateTable};
 use crate::migration::schedule::poll_all;
 use crate::migration::simulation::effort;
 
-pub(crate) fn hasher() -> FlowHasher {
-    FlowHasher::new([11, 22, 33, 44, 55, 66, 77])
-}
-
 /// A shard without clients.
 pub(crate) fn shard(id: ShardId) -> Box<Shard> {
-    let table = TableConfig { capacity: 1, aliases: false };
-    let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher()).expect("memory");
-    let fragments = FragmentTracker::new(FragmentConfig::default());
-    Box::new(Shard { id, table, fragments, local: Store::new() })
+    runtime::shard(id, 1, Store::new())
 }
 
 /// What a run came to.
@@ -102,17 +95,9 @@ impl Rig {
             Box::new(service) as Box<dyn Service>
         };
         let config = RuntimeConfig {
-            polling: Polling::Busy,
-            lanes,
-            queues: rheostat_run::QueueMap::default(),
             workers: vec![None],
             handoff_capacity: handoff,
-            time: TimeSource::Poll,
-            pool: pool.clone(),
-            steering,
-            hasher: hasher(),
-            reporting: LoadReporting::Shards,
-            stages: None,
+            ..RuntimeConfig::new(lanes, pool.clone(), steering, FlowHasher::fixed())
         };
         let made = (0..shards).map(|id| shard(ShardId(id as u16)));
         let mut lanes = build_lanes(&config, &mut devices, service, made).expect("lanes fit");

@@ -14,7 +14,7 @@ use rheostat_io::{Device, Pacing, SimConfig, SimNic};
 
 use crate::migration::key_value::client::{Book, Load};
 use crate::migration::key_value::service::{KeyValue, work};
-use crate::migration::service::{hasher, shard};
+use crate::migration::service::shard;
 
 const LANES: usize = 3;
 const MEMBERS: usize = 2;
@@ -38,19 +38,8 @@ fn serve(polling: Polling, depth: usize) -> u64 {
     let (members, clients) = Pool::start(&config, work).unwrap();
     let mut clients = clients.into_iter();
     let service = |_| Box::new(KeyValue { client: clients.next().unwrap() }) as Box<dyn Service>;
-    let config = RuntimeConfig {
-        polling,
-        lanes: LANES,
-        queues: rheostat_run::QueueMap::default(),
-        workers: vec![None; LANES],
-        handoff_capacity: pool.capacity(),
-        time: TimeSource::Poll,
-        pool,
-        steering,
-        hasher: hasher(),
-        reporting: LoadReporting::Shards,
-        stages: None,
-    };
+    let config =
+        RuntimeConfig { polling, ..RuntimeConfig::new(LANES, pool, steering, FlowHasher::fixed()) };
     let shards = (0..SHARDS).map(|id| shard(ShardId(id as u16)));
     let runtime = Runtime::start(config, vec![device], Clock::new(), service, shards).unwrap();
 

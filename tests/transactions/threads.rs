@@ -15,10 +15,7 @@ use rheostat_base::{Clock, DeviceId, LaneId, Time};
 use rheostat_io::{Collector, Pacing, SimConfig, SimNic};
 use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{
-    LaneSample, LoadReporting, Metrics, Polling, QueueMap, Routes, RunReport, Runtime,
-    RuntimeConfig, TimeSource,
-};
+use rheostat_run::{LaneSample, Metrics, Routes, RunReport, Runtime, RuntimeConfig};
 use rheostat_state::txn::Txn;
 use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
@@ -142,23 +139,11 @@ fn run_on_threads<C: Chain>(
     let collector = Collector::new();
     let sink = |queue| collector.sink(queue);
     let nic = SimNic::open(nic, Box::new(source), sink, &pool).unwrap();
-    let hasher = FlowHasher::new([11, 22, 33, 44, 55, 66, 77]);
+    let hasher = FlowHasher::fixed();
     let table = TableConfig { capacity: 1_024, aliases: false };
     let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: 1 });
     let shards = chain.make_shards(&steering, table, hasher, fragments, seeds).unwrap();
-    let config = RuntimeConfig {
-        polling: Polling::Busy,
-        lanes,
-        queues: QueueMap::default(),
-        workers: vec![None; lanes],
-        handoff_capacity: pool.capacity(),
-        time: TimeSource::Poll,
-        pool,
-        steering,
-        hasher,
-        reporting: LoadReporting::Shards,
-        stages: None,
-    };
+    let config = RuntimeConfig::new(lanes, pool, steering, hasher);
     let routes = Routes(vec![DeviceId(0)]);
     let service = |_| chain.service(&routes, None, lanes);
     let runtime =

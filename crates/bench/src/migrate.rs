@@ -11,10 +11,7 @@ use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, CoreSet, DeviceId, DropReason, LaneId, ShardId};
 use rheostat_io::{Device, Drawing, Driver, SimConfig, SimNic};
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{
-    LaneSample, LoadReporting, Move, Polling, QueueMap, Routes, RunReport, Runtime, RuntimeConfig,
-    TimeSource,
-};
+use rheostat_run::{LaneSample, Move, Routes, RunReport, Runtime, RuntimeConfig};
 use rheostat_state::FlowHasher;
 use rheostat_traffic::{Mix, MixConfig};
 use serde::Serialize;
@@ -173,17 +170,9 @@ impl MigrateBench {
         let shards = dut::shards(&chain, &steering, FLOWS, (hasher, self.seed))?;
         let cores = CoreSet::available()?.cores().len();
         let config = RuntimeConfig {
-            polling: Polling::Busy,
-            lanes: self.lanes.into(),
-            queues: QueueMap::default(),
             workers: vec![None; cores.clamp(2, self.lanes.into())],
             handoff_capacity: HANDOFF,
-            time: TimeSource::Poll,
-            pool,
-            steering,
-            hasher,
-            reporting: LoadReporting::Shards,
-            stages: None,
+            ..RuntimeConfig::new(self.lanes.into(), pool, steering, hasher)
         };
         let routes = Routes(vec![DeviceId(0)]);
         let service = |_| chain.service(&routes, None, self.lanes.into());

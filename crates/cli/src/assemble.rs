@@ -17,7 +17,7 @@ use rheostat_ip::Network;
 use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{LoadReporting, Polling, QueueMap, Routes, Runtime, RuntimeConfig, TimeSource};
+use rheostat_run::{LoadReporting, Polling, Routes, Runtime, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
 
@@ -135,20 +135,15 @@ impl Assembly {
         let handoff_capacity = handoff_capacity(&self.config, self.pool.capacity());
         let config = RuntimeConfig {
             polling: polling(&self.config),
-            lanes: self.lanes,
-            queues: QueueMap::default(),
             workers: workers(&self.config, &self.cores),
             handoff_capacity,
             time: if self.captures { TimeSource::Packet } else { TimeSource::Poll },
-            pool: self.pool,
-            steering: self.steering,
-            hasher,
-            // Who has a control socket may ask what another policy would do.
+            // Clients of the control socket may request what another policy would do.
             reporting: match (self.config.balance.is_static(), &self.config.observe.control) {
                 (true, None) => LoadReporting::Lanes,
                 _ => LoadReporting::Shards,
             },
-            stages: None,
+            ..RuntimeConfig::new(self.lanes, self.pool, self.steering, hasher)
         };
         let routes = routes(&self.config.devices);
         let network = self.wiring.map(|wiring| wiring.network);

@@ -71,6 +71,35 @@ pub struct RuntimeConfig {
     pub stages: Option<StageSwitch>,
 }
 
+impl RuntimeConfig {
+    /// The settings of `lanes` lanes without those that most runs leave alone: lane `n` polls queue `n`, on a worker of its
+    /// own that is bound to no core and polls without pause; each ring between two lanes has room for the whole pool, so
+    /// none refuses a packet; time is that of the poll; lanes report the load of shards, and no stages.
+    ///
+    /// A run that differs changes these fields: `RuntimeConfig { time, ..RuntimeConfig::new(…) }`. Rings as large as the pool
+    /// take the memory of [`handoff_bytes`](crate::handoff_bytes): a run of many lanes names its `handoff_capacity`.
+    pub fn new(
+        lanes: usize,
+        pool: Mempool,
+        steering: Arc<Steering>,
+        hasher: FlowHasher,
+    ) -> RuntimeConfig {
+        RuntimeConfig {
+            lanes,
+            queues: QueueMap::default(),
+            workers: vec![None; lanes],
+            polling: Polling::default(),
+            handoff_capacity: pool.capacity(),
+            time: TimeSource::Poll,
+            pool,
+            steering,
+            hasher,
+            reporting: LoadReporting::default(),
+            stages: None,
+        }
+    }
+}
+
 /// What a worker does that finds no packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Polling {

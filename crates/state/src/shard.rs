@@ -58,7 +58,7 @@ mod tests {
 
     fn shard(local: u32) -> Box<Shard> {
         let table = TableConfig { capacity: 1, aliases: false };
-        let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+        let hasher = FlowHasher::fixed();
         let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher).unwrap();
         let fragments = FragmentTracker::new(FragmentConfig::default());
         Box::new(Shard { id: ShardId(0), table, fragments, local })

@@ -8,9 +8,7 @@ use rheostat_base::{Clock, CoreSet, DeviceId, LaneId};
 use rheostat_io::{Device, Drawing, Driver, NullSink, Pacing, SimConfig, SimNic};
 use rheostat_nf::shipped;
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{
-    LoadReporting, Polling, QueueMap, Routes, Runtime, RuntimeConfig, Service, TimeSource,
-};
+use rheostat_run::{Routes, Runtime, RuntimeConfig, Service};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::{IndirectionTable, Steering};
 use rheostat_traffic::{Mix, MixConfig};
@@ -102,17 +100,9 @@ impl Fixture {
         let (device, meters) = Metered::new(Box::new(nic), self.lanes, clock.clone(), self.crossed);
         let cores = CoreSet::available()?.cores().to_vec();
         let config = RuntimeConfig {
-            polling: Polling::Busy,
-            lanes: self.lanes.into(),
-            queues: QueueMap::default(),
             workers: cores.into_iter().take(self.lanes.into()).map(Some).collect(),
             handoff_capacity: HANDOFF,
-            time: TimeSource::Poll,
-            pool,
-            steering,
-            hasher: self.hasher(),
-            reporting: LoadReporting::Shards,
-            stages: None,
+            ..RuntimeConfig::new(self.lanes.into(), pool, steering, self.hasher())
         };
         let runtime = Runtime::start(config, vec![Box::new(device)], clock, service, shards)?;
         Ok(Running { runtime, meters, table })

@@ -6,10 +6,7 @@ use std::time::Duration;
 use rheostat_base::{Clock, CoreId, CoreSet, DropReason, LaneId};
 use rheostat_io::Device;
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{
-    LaneSample, Polling, QueueMap, RunReport, Runtime, RuntimeConfig, Service, StageSwitch,
-    TimeSource,
-};
+use rheostat_run::{LaneSample, RunReport, Runtime, RuntimeConfig, Service, StageSwitch};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 
@@ -79,17 +76,11 @@ impl Testbed {
     ) -> Result<Figure, BenchError> {
         let stages = StageSwitch::default();
         let config = RuntimeConfig {
-            polling: Polling::Busy,
-            lanes: spec.lanes,
-            queues: QueueMap::default(),
             workers: self.cores.iter().take(spec.lanes).copied().map(Some).collect(),
             handoff_capacity: 1_024,
-            time: TimeSource::Poll,
-            pool: self.pool,
-            steering: self.steering,
-            hasher: self.hasher,
             reporting: bench.control.reporting().max(spec.chain.reporting()),
             stages: bench.stages.then(|| stages.clone()),
+            ..RuntimeConfig::new(spec.lanes, self.pool, self.steering, self.hasher)
         };
         let mut runtime = Runtime::start(config, self.devices, Clock::new(), service, shards)?;
         let controller = bench.control.start(runtime.view(), SHARDS)?;

@@ -10,10 +10,7 @@ use rheostat_control::{Balancer, Balancing};
 use rheostat_io::{Device, Drawing, DrawnArrivals, Driver, OpenError, Pacing, SimConfig, SimNic};
 use rheostat_nf::shipped;
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{
-    LaneSample, LoadReporting, Polling, QueueMap, Routes, RunReport, Runtime, RuntimeConfig,
-    Service, TimeSource,
-};
+use rheostat_run::{LaneSample, LoadReporting, Routes, RunReport, Runtime, RuntimeConfig, Service};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
@@ -110,17 +107,10 @@ impl Testbed<'_> {
         let policy = policy_of(&trial.policy);
         let is_static = policy == "rss";
         let config = RuntimeConfig {
-            polling: Polling::Busy,
-            lanes,
-            queues: QueueMap::default(),
             workers: CoreSet::available()?.cores().iter().take(lanes).copied().map(Some).collect(),
             handoff_capacity: HANDOFF,
-            time: TimeSource::Poll,
-            pool,
-            steering,
-            hasher: self.hasher(),
             reporting: if is_static { LoadReporting::Lanes } else { LoadReporting::Shards },
-            stages: None,
+            ..RuntimeConfig::new(lanes, pool, steering, self.hasher())
         };
         let service = |lane| Box::new(Labour::new(service(lane), rounds)) as Box<dyn Service>;
         let runtime = Runtime::start(config, vec![nic], clock.clone(), service, shards)?;

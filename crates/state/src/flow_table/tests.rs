@@ -13,18 +13,6 @@ use rheostat_packet::Family;
 
 use super::*;
 
-fn hasher() -> FlowHasher {
-    FlowHasher::new([
-        0x243f_6a88_85a3_08d3,
-        0x1319_8a2e_0370_7344,
-        0xa409_3822_299f_31d0,
-        0x082e_fa98_ec4e_6c89,
-        0x4528_21e6_38d0_1377,
-        0xbe54_66cf_34e9_0c6c,
-        0xc0ac_29b7_c97c_50dd,
-    ])
-}
-
 /// The key of flow `number`: every third one is of IPv6.
 fn key(number: u32) -> FlowKey {
     let port = (number % 50_000) as u16;
@@ -38,12 +26,12 @@ fn key(number: u32) -> FlowKey {
 }
 
 fn hash(key: &FlowKey) -> FlowHash {
-    hasher().hash(key)
+    FlowHasher::fixed().hash(key)
 }
 
 fn table(capacity: usize, layout: StateLayout) -> FlowTable {
     let config = TableConfig { capacity, aliases: true };
-    FlowTable::new(config, Arc::new(layout), hasher()).unwrap()
+    FlowTable::new(config, Arc::new(layout), FlowHasher::fixed()).unwrap()
 }
 
 impl FlowTable {

@@ -33,7 +33,7 @@ fn both_ways(set: PacketSet, frame: &[u8]) -> [PacketInfo; 2] {
     let packet = cache.alloc_from(frame).unwrap();
     let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, vec![Orientation::Inside]).unwrap();
     let steering = steering.with_sets(&set, &set).unwrap();
-    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+    let hasher = FlowHasher::fixed();
     let by = Classifier {
         steering: &steering,
         hasher: &hasher,
@@ -164,7 +164,7 @@ fn a_burst_of_all_kinds_is_what_each_of_them_is_alone() {
     let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() }).unwrap();
     let mut cache = PoolCache::new(pool);
     let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, vec![Orientation::Inside]).unwrap();
-    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+    let hasher = FlowHasher::fixed();
     let fragment = frame(Transport::Protocol(17), Some((8, true)));
     // A header that claims more than there is.
     let mut long = udp();
@@ -208,7 +208,7 @@ fn plain_packets_are_found_out_about_as_others_are() {
     let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, sides).unwrap();
     let address = PacketSet::address(rheostat_steer::Whose::Outer, 24, 64);
     let reduced = steering.clone().with_sets(&address, &address).unwrap();
-    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+    let hasher = FlowHasher::fixed();
     let sides = [Side::Inside, Side::Outside].into_iter().enumerate();
     for ((device, side), steering) in
         sides.flat_map(|side| [&steering, &reduced].map(|steering| (side, steering)))

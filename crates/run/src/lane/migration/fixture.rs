@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 use rheostat_base::{DeviceId, LaneId, ShardId, Time};
 use rheostat_io::{DeviceCounters, QueuePair, RxQueue, TxQueue};
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
-use rheostat_packet::{Burst, HashKind, LinkType, Mempool, MempoolConfig, PoolCache};
-use rheostat_state::{FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard};
-use rheostat_state::{StateLayout, TableConfig};
+use rheostat_packet::{Burst, HashKind, LinkType, Mempool, PoolCache};
+use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::{HashKey, Orientation, Steering};
+use rheostat_testkit::flow_order::note_arrival;
+use rheostat_testkit::runtime;
 
 use crate::handoff::Handoff;
 use crate::invariant::{Remains, Violation};
@@ -27,9 +28,6 @@ use crate::shard_set::ShardSet;
 pub(super) const A: usize = 0;
 pub(super) const B: usize = 1;
 pub(super) const C: usize = 2;
-fn hasher() -> FlowHasher {
-    FlowHasher::new([1, 2, 3, 4, 5, 6, 7])
-}
 const BUFFERS: u32 = 128;
 
 /// Sends everything on, and notes whether flows keep their order.
@@ -50,15 +48,10 @@ pub(super) fn send_on(
     out: &mut Output,
 ) {
     let shard = shards.get_mut(info.shard).expect("a packet meets its shard");
-    if shard.table.find_now(info.hash, &info.key()).is_none() {
-        shard.table.insert(info.hash, &info.key(), info.now).expect("room");
-        out.counters().flows_created.increment();
-    }
-    let flow = shard.table.find_now(info.hash, &info.key()).expect("there now");
-    let mut flow = shard.table.flow(flow).expect("there now");
-    if flow.note_arrival(info.forward(), packet.device(), packet.stamp()) {
-        out.counters().reordered.increment();
-    }
+    let flow = (info.hash, &info.key());
+    let noted = note_arrival(shard, &packet, flow, info.forward(), info.now);
+    out.counters().flows_created.add(noted.is_new.into());
+    out.counters().reordered.add(noted.is_reordered.into());
     out.send(DeviceId(0), packet);
 }
 
@@ -130,14 +123,7 @@ pub(super) struct Fixture {
 }
 
 pub(super) fn shard(id: ShardId) -> Box<Shard> {
-    let table = TableConfig { capacity: 8, aliases: false };
-    let table = FlowTable::new(table, Arc::new(StateLayout::new()), hasher()).unwrap();
-    Box::new(Shard {
-        id,
-        table,
-        fragments: FragmentTracker::new(FragmentConfig::default()),
-        local: (),
-    })
+    runtime::shard(id, 8, ())
 }
 
 impl Fixture {
@@ -163,15 +149,14 @@ impl Fixture {
         queue: Queue,
         mut service: impl FnMut(usize) -> Box<dyn Service>,
     ) -> Fixture {
-        let pool = MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() };
-        let pool = Mempool::new(&pool).unwrap();
+        let pool = runtime::pool(BUFFERS);
         let steering = Steering::new(&HashKey::MICROSOFT, 4, 4, vec![Orientation::Inside]).unwrap();
         let steering = Arc::new(steering);
         // What a device would say, and where it belongs.
         let mut cache = PoolCache::new(pool.clone());
         let mut packet = cache.alloc_from(&flow()).unwrap();
         packet.set_link(LinkType::Raw);
-        let (names, time, now) = (hasher(), TimeSource::Poll, Time::ZERO);
+        let (names, time, now) = (FlowHasher::fixed(), TimeSource::Poll, Time::ZERO);
         let by = Classifier {
             steering: &steering,
             hasher: &names,
@@ -207,7 +192,7 @@ impl Fixture {
                 shards,
                 owners: owners.clone(),
                 steering: steering.clone(),
-                hasher: hasher(),
+                hasher: FlowHasher::fixed(),
                 handoff,
                 hold_capacity: 64,
                 pool: PoolCache::new(pool.clone()),

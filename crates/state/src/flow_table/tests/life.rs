@@ -252,7 +252,7 @@ fn tables_of_one_arena_live_apart() {
     let mut layout = StateLayout::new();
     let handle = layout.reserve::<[u64; 12]>().unwrap();
     let config = TableConfig { capacity: 20, aliases: false };
-    let arena = Arena::new(3, config, Arc::new(layout), hasher()).unwrap();
+    let arena = Arena::new(3, config, Arc::new(layout), FlowHasher::fixed()).unwrap();
     let mut tables = arena.into_tables();
     for (number, table) in (0..).zip(&mut tables) {
         for flow in 0..20 {
@@ -279,7 +279,7 @@ fn tables_of_one_arena_live_apart() {
 fn arenas_of_no_or_absurd_size_are_refused() {
     let arena = |shards, capacity| {
         let config = TableConfig { capacity, aliases: false };
-        Arena::new(shards, config, Arc::new(StateLayout::new()), hasher())
+        Arena::new(shards, config, Arc::new(StateLayout::new()), FlowHasher::fixed())
     };
     assert!(matches!(arena(0, 1), Err(ArenaError::Empty)));
     assert!(matches!(arena(1, 0), Err(ArenaError::Empty)));
