@@ -7,7 +7,6 @@
 mod aims;
 mod chain;
 mod competitor;
-mod datagrams;
 mod row;
 mod slices;
 mod stopwatch;
@@ -31,6 +30,7 @@ use self::slices::{LEAST, Seen};
 use self::testbed::{Span, Testbed};
 use crate::error::BenchError;
 use crate::noise::Noise;
+use crate::rounding::rounded;
 
 pub use aims::{Aim, Costs, aims};
 pub use chain::PollingChain;
@@ -407,9 +407,4 @@ fn patiently<T>(mut trial: impl FnMut() -> Result<T, BenchError>) -> Result<T, B
         }
     }
     trial()
-}
-
-/// As many digits as there is some point in: `steps` to one.
-fn rounded(value: f64, steps: f64) -> f64 {
-    (value * steps).round() / steps
 }

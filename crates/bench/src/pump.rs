@@ -1,7 +1,6 @@
 //! What a lane that is away for a while loses: on the simulated NIC that needs no core, and on the one that is stepped
 //! through the same moments.
 
-mod regular;
 mod round;
 mod row;
 mod write_cost;
@@ -14,9 +13,9 @@ use rheostat_packet::{Mempool, MempoolConfig};
 
 pub use row::{Row, Table};
 
+use crate::datagrams::{Datagrams, Spacing};
 use crate::dut;
 use crate::error::BenchError;
-use regular::Regular;
 use round::Round;
 
 /// Entries of the indirection table.
@@ -58,7 +57,7 @@ impl PumpBench {
         let config = config(descriptors)?;
         let pool = pool(config.descriptors.next_power_of_two())?;
         let length = Round::length(away);
-        let drawn = DrawnArrivals::draw(&config, Box::new(Regular::new(rate)), &pool, length)?;
+        let drawn = DrawnArrivals::draw(&config, Box::new(evenly(rate)), &pool, length)?;
         let mut rounds = Vec::new();
         for _ in 0..self.rounds.max(1) {
             let round = Round::run(&config, &drawn, rate, away, &pool, &Clock::new())?;
@@ -68,6 +67,11 @@ impl PumpBench {
         let round = &rounds[rounds.len() / 2];
         Ok(Row::new(round, (away, rate, config.descriptors.next_power_of_two())))
     }
+}
+
+/// Evenly spaced datagrams, the first at zero.
+fn evenly(rate: u64) -> Datagrams {
+    Datagrams::new(64, Spacing::Constant, rate as f64, 0)
 }
 
 /// A pumped device of one queue with so many descriptors.

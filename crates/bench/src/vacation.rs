@@ -13,7 +13,7 @@ mod row;
 mod simulation;
 mod table;
 
-pub use arrivals::Spacing;
+pub use crate::datagrams::Spacing;
 pub use bench::VacationBench;
 pub use cases::{Case, CaseRows, CaseTemplate};
 pub use figure::{Figure, UnknownFigure};

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::rounding::to_hundredths;
+
 /// How often which times were met.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,8 +44,8 @@ impl Distribution {
         Distribution {
             count: times.len() as u64,
             interrupted: (times.len() - each.len()) as u64,
-            quantiles: SHARES.iter().map(|&share| (share, rounded(at(share)))).collect(),
-            raw: each.iter().step_by(step).map(|&time| rounded(time)).collect(),
+            quantiles: SHARES.iter().map(|&share| (share, to_hundredths(at(share)))).collect(),
+            raw: each.iter().step_by(step).map(|&time| to_hundredths(time)).collect(),
         }
     }
 
@@ -71,11 +73,6 @@ impl Distribution {
             && self.quantiles.windows(2).all(ascending)
             && self.quantiles.iter().all(sensible)
     }
-}
-
-/// A hundredth of a nanosecond is more than clocks tell.
-fn rounded(time: f64) -> f64 {
-    (time * 100.0).round() / 100.0
 }
 
 #[cfg(test)]

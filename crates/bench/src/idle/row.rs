@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Pair;
 use crate::confidence::Median;
 use crate::nf::Spec;
+use crate::rounding::rounded;
 
 /// The figures of one chain on so many lanes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,11 +54,6 @@ impl Row {
             withheld: pairs.iter().map(|pair| pair.controlled.withheld).sum(),
         }
     }
-}
-
-/// As many digits as there is some point in: `steps` to one.
-fn rounded(value: f64, steps: f64) -> f64 {
-    (value * steps).round() / steps
 }
 
 /// Rows as lines under a heading.

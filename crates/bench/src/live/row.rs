@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::cpu::CpuUse;
 use super::generator::Window;
 use super::path::Path;
+use crate::rounding::to_thousandths;
 
 /// The figures of one path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,16 +62,17 @@ impl Row {
             })
         };
         let whole = sorted(above(|cpu| cpu.busy));
-        let of_windows = |value: fn(&Window) -> f64| rounded(median(windows.iter().map(value)));
+        let of_windows =
+            |value: fn(&Window) -> f64| to_thousandths(median(windows.iter().map(value)));
         Row {
             path: path.name().into(),
             device: path.device().into(),
             flows,
-            cpu_ns_per_packet: rounded(whole[whole.len() / 2]),
-            cpu_ns_min: rounded(whole[0]),
-            cpu_ns_max: rounded(whole[whole.len() - 1]),
-            task_ns_per_packet: rounded(median(above(|cpu| cpu.tasks))),
-            source_ns_per_packet: rounded(median(
+            cpu_ns_per_packet: to_thousandths(whole[whole.len() / 2]),
+            cpu_ns_min: to_thousandths(whole[0]),
+            cpu_ns_max: to_thousandths(whole[whole.len() - 1]),
+            task_ns_per_packet: to_thousandths(median(above(|cpu| cpu.tasks))),
+            source_ns_per_packet: to_thousandths(median(
                 source.iter().map(|window| per_sent(window.cpu.busy, window)),
             )),
             mpps: of_windows(|window| window.arrived as f64 / window.cpu.elapsed / 1e6),
@@ -78,11 +80,6 @@ impl Row {
             stolen: of_windows(|window| window.cpu.stolen / window.cpu.elapsed),
         }
     }
-}
-
-/// Three digits behind the point: more would claim a precision that there is not.
-fn rounded(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
 }
 
 /// Rows as lines under a heading, and how they compare.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::measurement::{Figure, Mode};
 use super::{ChainKind, Spec, StageNanos};
 use crate::memory::{FrameSize, SourceKind};
+use crate::rounding::to_thousandths;
 
 /// The figures of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -101,15 +102,17 @@ impl Row {
             },
             new_flow_share: spec.load.new_flow_share,
             lanes: spec.lanes,
-            mpps: rounded(figure.mpps),
-            mpps_min: rounded(figure.range.0),
-            mpps_max: rounded(figure.range.1),
-            ns_per_packet: rounded(ns(figure)),
-            ns_above_harness: rounded(above),
+            mpps: to_thousandths(figure.mpps),
+            mpps_min: to_thousandths(figure.range.0),
+            mpps_max: to_thousandths(figure.range.1),
+            ns_per_packet: to_thousandths(ns(figure)),
+            ns_above_harness: to_thousandths(above),
             mode: figure.mode,
-            speed: rounded(figure.speed),
-            instructions_per_packet: instructions.map(rounded),
-            instructions_above_harness: instructions.zip(own).map(|(all, own)| rounded(all - own)),
+            speed: to_thousandths(figure.speed),
+            instructions_per_packet: instructions.map(to_thousandths),
+            instructions_above_harness: instructions
+                .zip(own)
+                .map(|(all, own)| to_thousandths(all - own)),
             allocations_per_packet: figure.allocations_per_packet,
             stages: figure.stages.map(|stages| stages.p10),
             stages_median: figure.stages.map(|stages| stages.median),
@@ -130,11 +133,6 @@ impl Row {
 /// What rows came from before there was a choice.
 fn converse() -> String {
     SourceKind::Converse.name().into()
-}
-
-/// Three digits behind the point: more would claim a precision that there is not.
-fn rounded(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
 }
 
 /// Rows as lines under a heading.

@@ -3,6 +3,8 @@
 use rheostat_run::{BurstStage, StageTimes};
 use serde::{Deserialize, Serialize};
 
+use crate::rounding::rounded;
+
 /// Nanoseconds per packet, over all polls of a run that found full bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stages {
@@ -62,7 +64,7 @@ impl StageNanos {
 
     /// The same if the processor were as fast as it can be, of which these times have a share of `speed`.
     fn scaled(self, speed: f64) -> StageNanos {
-        let scaled = |nanos: f64| (nanos * speed * 10.0).round() / 10.0;
+        let scaled = |nanos: f64| rounded(nanos * speed, 1e1);
         StageNanos {
             source: scaled(self.source),
             classify: scaled(self.classify),

@@ -8,17 +8,16 @@ use rheostat_io::{Device, DrawnArrivals, NullSink, OpenError, SimConfig, SimNic,
 use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::poll::metronome::Mode;
 use rheostat_run::{
-    LanePolling, LaneSample, LoadReporting, Polling, QueueMap, Runtime, RuntimeConfig, Sample,
-    TimeSource, WorkerPolling,
+    LanePolling, LaneSample, LoadReporting, Polling, Runtime, RuntimeConfig, Sample, WorkerPolling,
 };
 use rheostat_state::FlowHasher;
 use rheostat_steer::Steering;
 
 use super::chain::{Equipment, PollingChain};
 use super::competitor::{Competitor, Progress};
-use super::datagrams::Datagrams;
 use super::slices::{Seen, Slice, Slices};
 use super::stopwatch::Stopwatch;
+use crate::datagrams::{Datagrams, Spacing};
 use crate::disturbance::Disturbance;
 use crate::dut;
 use crate::error::BenchError;
@@ -30,6 +29,8 @@ const BUCKETS: usize = 128;
 /// Descriptors of a receive queue.
 const DESCRIPTORS: u32 = 1_024;
 const HANDOFF: usize = 1 << 10;
+/// Flows of what arrives.
+const FLOWS: u16 = 1_024;
 /// Memory for the packets of a trial.
 const MEMORY: usize = 640 << 20;
 /// How long packets that are under way at the end may take.
@@ -97,7 +98,7 @@ impl Testbed {
     /// What arrives in a trial at so many packets a second.
     pub(super) fn draw(&self, rate: f64, span: Span) -> Result<DrawnArrivals, BenchError> {
         let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() })?;
-        let source = Box::new(Datagrams::new(rate, self.seed));
+        let source = Box::new(Datagrams::new(FLOWS, Spacing::Poisson, rate, self.seed));
         let within = (span.whole(), MEMORY);
         Ok(DrawnArrivals::draw_within(&self.config, source, &pool, within)?)
     }
@@ -133,16 +134,10 @@ impl Testbed {
         }));
         let config = RuntimeConfig {
             polling,
-            lanes: self.lanes,
-            queues: QueueMap::default(),
             workers: self.cores(workers).into_iter().map(Some).collect(),
             handoff_capacity: HANDOFF,
-            time: TimeSource::Poll,
-            pool: self.pool()?,
-            steering: self.steering.clone(),
-            hasher,
             reporting: LoadReporting::Lanes,
-            stages: None,
+            ..RuntimeConfig::new(self.lanes, self.pool()?, self.steering.clone(), hasher)
         };
         let shards = self.equipment.shards(&self.steering, (hasher, self.seed))?;
         let service = self.equipment.service(self.lanes);

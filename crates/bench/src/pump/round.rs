@@ -9,7 +9,6 @@ use rheostat_io::{
 };
 use rheostat_packet::{Burst, Mempool, PoolCache};
 
-use super::regular::Regular;
 use crate::error::BenchError;
 
 /// How long the lane is there before and, at least, after.
@@ -107,7 +106,7 @@ fn step(config: &SimConfig, rate: u64, pool: &Mempool, polls: &[Poll]) -> Result
     let origin = polls.first().map(|poll| poll.now);
     let pacing = Pacing::OpenLoop { origin };
     let config = SimConfig { driver: Driver::Stepped, pacing, ..config.clone() };
-    let source = Box::new(Regular::new(rate));
+    let source = Box::new(super::evenly(rate));
     let mut nic = SimNic::open(config, source, |_| Box::new(NullSink), pool)?;
     let monitor = nic.monitor();
     let mut stepper = nic.stepper().expect("a stepped device has one");

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Round;
+use crate::rounding::to_thousandths;
 
 /// One absence. The fields are those of the JSON output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ pub struct Row {
 
 impl Row {
     pub(super) fn new(round: &Round, (away, rate, descriptors): (Duration, u64, u32)) -> Row {
-        let millis = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+        let millis = |time: Duration| to_thousandths(time.as_secs_f64() * 1e3);
         // One more is due at the very start of the absence, or at its end.
         let arrive = away.as_secs_f64() * rate as f64 + 1.0;
         Row {

@@ -8,8 +8,8 @@ use rheostat_base::{Clock, ClockSource};
 use rheostat_io::{Device, DrawnArrivals, NullSink, SimNic};
 use rheostat_packet::{Burst, PoolCache};
 
-use super::regular::Regular;
 use crate::error::BenchError;
+use crate::rounding::rounded;
 
 const DESCRIPTORS: u32 = 1 << 14;
 const RATE: u64 = 10_000_000;
@@ -19,7 +19,7 @@ pub(super) fn measure() -> Result<f64, BenchError> {
     let config = super::config(DESCRIPTORS)?;
     let pool = super::pool(DESCRIPTORS)?;
     let length = Duration::from_nanos(u64::from(DESCRIPTORS) * 1_000_000_000 / RATE);
-    let drawn = DrawnArrivals::draw(&config, Box::new(Regular::new(RATE)), &pool, length)?;
+    let drawn = DrawnArrivals::draw(&config, Box::new(super::evenly(RATE)), &pool, length)?;
     let clock = Clock::new();
     let by: Arc<dyn ClockSource> = Arc::new(clock.clone());
     let mut nic = SimNic::open_drawn(&config, &drawn, by, |_| Box::new(NullSink))?;
@@ -44,5 +44,5 @@ pub(super) fn measure() -> Result<f64, BenchError> {
         times.push(nanos as f64 / taken as f64);
     }
     times.sort_by(f64::total_cmp);
-    Ok((times[times.len() / 2] * 10.0).round() / 10.0)
+    Ok(rounded(times[times.len() / 2], 1e1))
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Run;
 use crate::confidence::Median;
 use crate::noise::Noise;
+use crate::rounding::to_ten_thousandths;
 use crate::scenario::again;
 
 /// A row of a comparison: medians over the seeds. The fields are those of the JSON output.
@@ -121,7 +122,8 @@ pub fn rows(runs: &[Run], noise: Option<&Noise>) -> Vec<Row> {
         let gain_shown = gain_p95
             .zip(aa_spread_p95)
             .map(|(gain, chance)| gain > chance || gain.recip() > chance);
-        let (aa_spread_p95, gain_p95) = (aa_spread_p95.map(rounded), gain_p95.map(rounded));
+        let (aa_spread_p95, gain_p95) =
+            (aa_spread_p95.map(to_ten_thousandths), gain_p95.map(to_ten_thousandths));
         Row { aa_spread_p95, gain_p95, gain_shown, ..row }
     };
     groups.iter().map(row).collect()
@@ -176,26 +178,27 @@ impl Row {
             policy: first.policy.clone(),
             lanes: first.lanes,
             load: first.load,
-            p50_us: p50.map(|median| rounded(median.value)),
-            p95_us: p95.map(|median| rounded(median.value)),
-            p99_us: p99.map(|median| rounded(median.value)),
+            p50_us: p50.map(|median| to_ten_thousandths(median.value)),
+            p95_us: p95.map(|median| to_ten_thousandths(median.value)),
+            p99_us: p99.map(|median| to_ten_thousandths(median.value)),
             p95_span: p95.map(Span::of),
             p99_span: p99.map(Span::of),
             noise_limited: figures.into_iter().filter_map(limited).collect(),
             dropped: sum(|run| run.dropped),
             drop_share: sum(|run| run.dropped) as f64 / sum(|run| run.packets).max(1) as f64,
-            imbalance: rounded(imbalance.value),
+            imbalance: to_ten_thousandths(imbalance.value),
             imbalance_span: Span::of(imbalance),
-            spread: median(&|run| run.spread).map(|median| rounded(median.value)),
-            busiest_share: rounded(busiest),
+            spread: median(&|run| run.spread).map(|median| to_ten_thousandths(median.value)),
+            busiest_share: to_ten_thousandths(busiest),
             capacity_exceeded: busiest > 1.0 + CAPACITY_TOLERANCE,
             aa_spread_p95: None,
             gain_p95: None,
             gain_shown: None,
-            run_delay_ms: median(&|run| run.run_delay_ms).map(|median| rounded(median.value)),
-            steal_ms: median(&|run| run.steal_ms).map(|median| rounded(median.value)),
+            run_delay_ms: median(&|run| run.run_delay_ms)
+                .map(|median| to_ten_thousandths(median.value)),
+            steal_ms: median(&|run| run.steal_ms).map(|median| to_ten_thousandths(median.value)),
             migrations: sum(|run| run.migrations),
-            active: rounded(mean(&|run| run.active)),
+            active: to_ten_thousandths(mean(&|run| run.active)),
             delivered_pps: mean(&|run| run.delivered as f64 / run.seconds).round(),
             lost: sum(|run| run.lost),
             duplicated: sum(|run| run.duplicated),
@@ -208,13 +211,8 @@ impl Row {
 
 impl Span {
     fn of(median: Median) -> Span {
-        Span { low: rounded(median.low), high: rounded(median.high) }
+        Span { low: to_ten_thousandths(median.low), high: to_ten_thousandths(median.high) }
     }
-}
-
-/// Four digits are more than such figures are good for.
-fn rounded(value: f64) -> f64 {
-    (value * 1e4).round() / 1e4
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arrivals::Arrivals;
 use super::{Action, System, Window};
+use crate::rounding::to_thousandths;
 
 /// The figures of one system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,7 +53,7 @@ impl Row {
         let nanos = sorted(windows.iter().map(Window::nanos_per_packet));
         let ratio = |of: fn(&Window) -> f64| {
             let pairs = windows.iter().zip(own?);
-            Some(rounded(median(pairs.map(|(theirs, own)| of(theirs) / of(own)))))
+            Some(to_thousandths(median(pairs.map(|(theirs, own)| of(theirs) / of(own)))))
         };
         let packets = |window: &Window| window.packets as f64;
         Row {
@@ -60,13 +61,13 @@ impl Row {
             action: action.name().into(),
             flows: arrivals.flows.len() as u32,
             lanes: arrivals.lanes(),
-            ns_per_packet: rounded(nanos[windows.len() / 2]),
-            ns_min: rounded(nanos[0]),
-            ns_max: rounded(nanos[windows.len() - 1]),
-            cycles_per_packet: rounded(median(
+            ns_per_packet: to_thousandths(nanos[windows.len() / 2]),
+            ns_min: to_thousandths(nanos[0]),
+            ns_max: to_thousandths(nanos[windows.len() - 1]),
+            cycles_per_packet: to_thousandths(median(
                 windows.iter().map(|window| window.spent.cycles as f64 / packets(window)),
             )),
-            mpps: rounded(median(windows.iter().map(Window::mpps))),
+            mpps: to_thousandths(median(windows.iter().map(Window::mpps))),
             reordered: median(
                 windows.iter().map(|window| window.reordered as f64 / packets(window)),
             ),
@@ -95,11 +96,6 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let values = sorted(values);
     values[values.len() / 2]
-}
-
-/// Three digits behind the point: more would claim a precision that there is not.
-fn rounded(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
 }
 
 /// Rows as lines under a heading.

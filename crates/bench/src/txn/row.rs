@@ -8,6 +8,7 @@ use super::EngineKind;
 use super::packets::Packets;
 use super::window::Window;
 use crate::confidence::Median;
+use crate::rounding::to_hundredths;
 
 /// The figures of one engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,19 +60,14 @@ impl Row {
             workload: packets.workload.name().into(),
             lanes: packets.lanes(),
             batch,
-            ns: rounded(value),
-            ns_low: rounded(low),
-            ns_high: rounded(high),
-            mpps: rounded(1e3 * packets.lanes() as f64 / value),
+            ns: to_hundredths(value),
+            ns_low: to_hundredths(low),
+            ns_high: to_hundredths(high),
+            mpps: to_hundredths(1e3 * packets.lanes() as f64 / value),
             abort_rate: aborted / all,
-            ratio: own.map(ratio).map(rounded),
+            ratio: own.map(ratio).map(to_hundredths),
         }
     }
-}
-
-/// Two digits behind the point: more would claim a precision that there is not.
-fn rounded(value: f64) -> f64 {
-    (value * 1e2).round() / 1e2
 }
 
 /// Rows as lines under a heading.

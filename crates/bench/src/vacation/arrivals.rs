@@ -3,14 +3,7 @@
 use rand::Rng;
 use rand_distr::{Distribution, Exp1};
 
-/// How packets follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spacing {
-    /// At equal distances.
-    Constant,
-    /// At random: a Poisson process.
-    Poisson,
-}
+use crate::datagrams::Spacing;
 
 /// The moments of arrivals, in nanoseconds.
 #[derive(Clone, Debug)]

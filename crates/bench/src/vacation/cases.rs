@@ -6,9 +6,9 @@ use std::time::Duration;
 use rheostat_io::sleep::SleepProfile;
 use rheostat_run::poll::metronome::{Binding, Goal, MetronomeSettings, ModeRules, Timeouts};
 
-use super::arrivals::Spacing;
 use super::figure::Figure;
 use super::simulation::{Departure, Interference, Policy, Simulation};
+use crate::datagrams::Spacing;
 
 /// One run, measured or simulated.
 #[derive(Clone, Debug)]

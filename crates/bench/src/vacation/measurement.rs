@@ -2,7 +2,6 @@
 //! core and never sleeps.
 
 mod busy_program;
-mod datagrams;
 mod latency_meter;
 
 use std::sync::Arc;
@@ -14,17 +13,15 @@ use rheostat_io::sleep::{SleepProfile, Sleeper, calibrate};
 use rheostat_io::{DrawnArrivals, Pacing, SimConfig, SimNic};
 use rheostat_nf::shipped;
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{
-    LanePolling, LoadReporting, Polling, QueueMap, Runtime, RuntimeConfig, Sample, Service,
-    TimeSource,
-};
+use rheostat_run::{LanePolling, LoadReporting, Polling, Runtime, RuntimeConfig, Sample, Service};
 use rheostat_state::FlowHasher;
+use rheostat_traffic::{Limited, RateStep, Stepped};
 
 use self::busy_program::BusyProgram;
-use self::datagrams::Datagrams;
 use self::latency_meter::{Latencies, LatencyMeter};
 use super::observation::{LaneObservation, Observation, Vacations};
 use super::simulation::{Policy, Simulation};
+use crate::datagrams::Datagrams;
 use crate::disturbance::Disturbance;
 use crate::dut::{self, Bounce};
 use crate::error::BenchError;
@@ -34,6 +31,8 @@ use crate::worker_time::workers_cpu;
 
 /// Entries of the indirection table, and shards.
 const BUCKETS: usize = 128;
+/// Flows of what arrives.
+const FLOWS: u16 = 1_024;
 /// Sleeps of each duration that are measured before a case.
 const SLEEPS: usize = 1_000;
 /// Packets of a case at most: what is drawn of more takes more memory than a device draws ahead.
@@ -111,10 +110,10 @@ impl Measurement {
 
         let mut config = SimConfig::new("load", lanes as u16, steering.clone());
         config.descriptors = descriptors;
-        let nanos = |time: Duration| time.as_nanos() as u64;
-        let rates = setup.rates[0].iter().map(|(at, rate)| (nanos(*at), rate * lanes as f64));
-        let end = nanos(length);
-        let source = Datagrams::new(setup.spacing, rates.collect(), end, setup.seed);
+        // One packet a second, times the rate.
+        let source = Datagrams::new(FLOWS, setup.spacing, 1.0, setup.seed);
+        let source = Stepped::new(source, steps(&setup.rates[0], lanes as f64))?;
+        let source = Limited::new(source, None, Some(length));
         let within = length + Duration::from_millis(10);
         let drawn = DrawnArrivals::draw(&config, Box::new(source), &pool, within)?;
 
@@ -126,17 +125,11 @@ impl Measurement {
         meter.measure(from, until);
         let nic = SimNic::open_drawn(&config, &drawn, Arc::new(clock.clone()), |_| meter.sink())?;
         let runtime_config = RuntimeConfig {
-            lanes,
-            queues: QueueMap::default(),
             workers: self.cores(setup.workers)?,
             polling: polling(&setup.policy),
             handoff_capacity: 1 << 10,
-            time: TimeSource::Poll,
-            pool,
-            steering,
-            hasher,
             reporting: LoadReporting::Lanes,
-            stages: None,
+            ..RuntimeConfig::new(lanes, pool, steering, hasher)
         };
         let rounds = self.round.rounds(setup.service.saturating_sub(HARNESS));
         let service = |_| Box::new(Labour::new(Box::new(Bounce), rounds)) as Box<dyn Service>;
@@ -203,6 +196,14 @@ fn polling(policy: &Policy) -> Polling {
         Policy::Metronome(settings) => Polling::Metronome(*settings),
         Policy::StepSleep(most) => Polling::StepSleep(*most),
     }
+}
+
+/// What the rate of one packet a second is multiplied by, so that all lanes have these rates. Nothing arrives before the first.
+fn steps(rates: &[(Duration, f64)], lanes: f64) -> Vec<RateStep> {
+    let steps = rates.iter().map(|&(at, rate)| RateStep { at, factor: rate * lanes });
+    let starts_later = rates.first().is_none_or(|(at, _)| !at.is_zero());
+    let nothing = starts_later.then_some(RateStep { at: Duration::ZERO, factor: 0.0 });
+    nothing.into_iter().chain(steps).collect()
 }
 
 /// How long a case is, warm-up included.

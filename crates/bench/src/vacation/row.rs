@@ -11,6 +11,7 @@ use super::expectation::Expectation;
 use super::model::mean_latency_in_bursts;
 use super::observation::{LaneObservation, Observation};
 use super::simulation::Interval;
+use crate::rounding::{rounded, to_thousandths};
 
 /// Lost tries are to be at most this share where workers are as many as lanes, or up to twice as many.
 const LOST_TRIES: f64 = 0.1;
@@ -90,12 +91,12 @@ pub struct VacationRow {
 
 /// Microseconds, to the nanosecond.
 fn us(seconds: f64) -> f64 {
-    (1e9 * seconds).round() / 1e3
+    to_thousandths(1e6 * seconds)
 }
 
 /// A share, to a millionth.
 fn share(share: f64) -> f64 {
-    (1e6 * share).round() / 1e6
+    rounded(share, 1e6)
 }
 
 impl VacationRow {
@@ -124,7 +125,7 @@ impl VacationRow {
         let (workers, lanes) = (case.setup.workers, seen.lanes.len());
         let has_aim = (lanes..=2 * lanes).contains(&workers) && !expected.is_fixed;
         let vacations = seen.sum(|lane| lane.vacations);
-        let ms = |time: Duration| (1e6 * time.as_secs_f64()).round() / 1e3;
+        let ms = |time: Duration| to_thousandths(1e3 * time.as_secs_f64());
         let has_packets = seen.latency_mean.is_some();
         let latency = |of: f64| has_packets.then(|| us(of));
         Some(VacationRow {
@@ -195,7 +196,7 @@ impl VacationRow {
         let expected = Expectation::new(&case.setup, &case.setup.profile, &service);
         let seconds = length.as_secs_f64();
         let rows = (0_u32..).zip(course).map(|(number, interval)| VacationRow {
-            at_ms: Some((1e6 * seconds * f64::from(number)).round() / 1e3),
+            at_ms: Some(to_thousandths(1e3 * seconds * f64::from(number))),
             target_us: expected.as_ref().map_or(0.0, |e| us(e.target.as_secs_f64())),
             long_us: expected.as_ref().map(|e| us(e.long.as_secs_f64())),
             rate_pps: (interval.packets as f64 / seconds / lanes).round(),

@@ -21,7 +21,7 @@ use rheostat_run::poll::metronome::MetronomeSettings;
 use self::event_loop::EventLoop;
 pub use self::interference::Interference;
 pub use self::result::{Interval, LaneResult, MOST_SAMPLES, SimulationResult};
-use super::arrivals::Spacing;
+use crate::datagrams::Spacing;
 
 /// What workers do between polls.
 #[derive(Clone, Debug)]
