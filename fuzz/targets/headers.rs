@@ -28,7 +28,8 @@ fuzz_target!(|input: (u8, u16, &[u8])| {
     packet.set_link(LINKS[usize::from(link) % LINKS.len()]);
     packet.set_wire_len(bytes.len() as u32 + u32::from(beyond));
     let parsed = Headers::parse(&packet);
-    let short = usual::v4(&packet).or_else(|| usual::v6(&packet)).or_else(|| usual::tagged(&packet));
+    let short =
+        usual::v4(&packet).or_else(|| usual::v6(&packet)).or_else(|| usual::tagged(&packet));
     if let Some((headers, key)) = short {
         assert_eq!(parsed, Ok(headers));
         assert_eq!(Tuple::of(&packet, &headers), Tuple::Flow(key));

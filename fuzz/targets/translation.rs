@@ -12,7 +12,7 @@ use libfuzzer_sys::fuzz_target;
 use rheostat_nf::function::firewall::{Action, FirewallConfig, RuleSet, TcpOptions};
 use rheostat_nf::function::nat::{Filtering, Forward, Mapping, NatConfig};
 use rheostat_nf::function::{Firewall, Nat};
-use rheostat_nf::{Stage, Then};
+use rheostat_nf::{Chain2, Stage};
 use rheostat_packet::{Headers, LinkType, tuple};
 use rheostat_state::StateLayout;
 
@@ -52,7 +52,7 @@ fn alone() -> &'static [Made<Stage<Nat>>; 2] {
     })
 }
 
-type Both = Then<Stage<Firewall>, Stage<Nat>>;
+type Both = Chain2<Stage<Firewall>, Stage<Nat>>;
 
 fn behind_firewall() -> &'static Made<Both> {
     static MADE: OnceLock<Made<Both>> = OnceLock::new();
@@ -64,7 +64,7 @@ fn behind_firewall() -> &'static Made<Both> {
         let firewall = Stage::new(firewall, &mut layout).unwrap();
         let nat = nat(Mapping::EndpointIndependent, Filtering::AddressDependent);
         let nat = Stage::new(nat, &mut layout).unwrap();
-        made(Then(firewall, nat), layout)
+        made(Chain2(firewall, nat), layout)
     })
 }
 

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_base::{CoreId, DeviceId, ShardId, Time};
+use rheostat_base::{DeviceId, Time};
 use rheostat_io::{Collected, Collector, Device, Driver, Pacing, SimConfig, SimNic};
 use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
 use rheostat_packet::{LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{LaneSample, LoadReporting, Polling, Routes, RuntimeConfig, TimeSource};
+use rheostat_run::{LaneSample, Routes, RuntimeConfig, Service, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
 use rheostat_traffic::{Arrival, Source};
@@ -81,26 +81,20 @@ pub fn run<C: Chain>(
     let mut devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
 
     let table = TableConfig { capacity: 4, aliases: false };
-    let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
+    let hasher = FlowHasher::fixed();
     let fragments = FragmentConfig { held: 8, ..FragmentConfig::default() };
     let (layout, seeds) = (layout.clone(), Seeds { shards: 1 });
     let shards = make_shards(&**chain, steering, table, layout, hasher, fragments, seeds);
-    let mut shards: Vec<_> = shards.unwrap().into_iter().map(Some).collect();
     let config = RuntimeConfig {
-        polling: Polling::Busy,
-        lanes: 2,
-        workers: vec![None::<CoreId>],
+        workers: vec![None],
         handoff_capacity: 128,
         time: TimeSource::Packet,
-        pool: pool.clone(),
-        steering: steering.clone(),
-        hasher,
-        reporting: LoadReporting::Shards,
+        ..RuntimeConfig::new(2, pool.clone(), steering.clone(), hasher)
     };
     let routes = Routes(vec![DeviceId(0)]);
-    let service = |_| ChainService::new(chain.clone(), routes.clone());
-    let shard = |id: ShardId| shards[id.index()].take().unwrap();
-    let mut lanes = build_lanes(&config, &mut devices, service, shard).unwrap();
+    let service =
+        |_| Box::new(ChainService::new(chain.clone(), routes.clone())) as Box<dyn Service>;
+    let mut lanes = build_lanes(&config, &mut devices, service, shards.unwrap()).unwrap();
 
     let now = Time::ZERO;
     loop {
