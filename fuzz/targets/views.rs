@@ -39,7 +39,7 @@ fuzz_target!(|bytes: &[u8]| {
         let mut seen = 0;
         for extension in extensions.by_ref() {
             let Ok(extension) = extension else { break };
-            black_box((extension.next_header(), extension.is_on_a_detour()));
+            black_box((extension.next_header(), extension.has_segments_left()));
             black_box(extension.jumbo_len());
             assert!(extension.fragment().is_none_or(|fragment| fragment.offset % 8 == 0));
             seen += 1;

@@ -1,5 +1,4 @@
-//! Capabilities (capabilities(7)): which the calling thread has, and which it lacks for something that was
-//! refused.
+//! Capabilities (capabilities(7)): which the calling thread has, and which are missing for something that was refused.
 
 use std::fmt;
 
@@ -90,7 +89,7 @@ impl Refusal {
         Refusal { doing, needed: needed.to_vec(), missing }
     }
 
-    /// What the thread lacks; empty when it is not for want of a capability.
+    /// The capabilities that are missing; empty when something else is the reason.
     pub fn missing(&self) -> &[Capability] {
         &self.missing
     }
@@ -110,10 +109,7 @@ impl fmt::Display for Refusal {
             );
         }
         let missing = names(&self.missing);
-        write!(
-            f,
-            "this process may not {doing}: it lacks {missing}; run it as root, or give it that"
-        )
+        write!(f, "this process may not {doing} without {missing}; run it as root, or give it that")
     }
 }
 
@@ -127,7 +123,7 @@ mod tests {
         let refusal = Refusal::of("load programs", &Capability::LOAD, unit);
         assert_eq!(refusal.missing(), [Capability::Perfmon]);
         let text = refusal.to_string();
-        assert!(text.contains("it lacks CAP_PERFMON;"), "{text}");
+        assert!(text.contains("without CAP_PERFMON;"), "{text}");
         assert_eq!(text.lines().count(), 1);
     }
 

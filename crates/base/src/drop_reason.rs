@@ -73,7 +73,7 @@ drop_reasons! {
     HalfOpenLimit = "half_open_limit",
     /// An ICMP error or reply that belongs to no flow.
     IcmpUnrelated = "icmp_unrelated",
-    /// The packet comes from outside and its destination stands for nobody inside.
+    /// The packet comes from outside, and no host inside has its destination as a mapping.
     NoMapping = "no_mapping",
     /// There was no external port, or address, for a new flow.
     PortsExhausted = "ports_exhausted",
@@ -101,7 +101,7 @@ drop_reasons! {
     NotRouted = "not_routed",
     /// The next hop does not say its link address, or too many packets wait for that already.
     NeighbourUnresolved = "neighbour_unresolved",
-    /// The packet is for this machine itself, where nobody takes it.
+    /// The packet is for this machine itself, and no local service takes it.
     NoListener = "no_listener",
     /// The frame is for a station on the port it came from.
     SamePort = "same_port",

@@ -39,7 +39,7 @@ pub enum PrivilegeError {
         identity.user, identity.group
     )]
     Identity {
-        /// Who was to be become.
+        /// The identity that was to be taken.
         identity: Identity,
         /// What the operating system said.
         source: io::Error,
@@ -52,15 +52,15 @@ pub enum PrivilegeError {
     Kept(String),
 }
 
-/// Who all threads are to become.
+/// The identity that all threads are to take.
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
 
-/// Says who every thread becomes that gives up its privileges; once, before any does.
+/// Sets the identity that every thread takes when it gives up its privileges; once, before any does.
 ///
 /// # Panics
-/// When it was said before.
+/// When it was set before.
 pub fn become_later(identity: Identity) {
-    IDENTITY.set(identity).expect("who to become is said once");
+    IDENTITY.set(identity).expect("the identity is set once");
 }
 
 /// Takes everything from the calling thread, and so from those that it starts: the user if another one was
@@ -110,7 +110,7 @@ fn change_to(identity: Identity) -> Result<(), Errno> {
     if (getuid(), getgid()) == (user, group) {
         return Ok(());
     }
-    // The user last: nobody else may change the groups.
+    // The user last: another user may not change the groups.
     set_thread_groups(&[])?;
     set_thread_res_gid(group, group, group)?;
     set_thread_res_uid(user, user, user)
@@ -124,7 +124,7 @@ fn limit_capabilities(kept: CapabilitySet) -> Result<(), Errno> {
 }
 
 /// How long threads that were just started may take to give up theirs.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Makes sure that no thread of the process is left with a capability, but for the one called `keeper`. Waits
 /// for those that were started a moment ago.
@@ -140,7 +140,7 @@ pub fn check_all_threads(keeper: Option<&str>) -> Result<(), PrivilegeError> {
         };
         match holders().map(others) {
             Ok(names) if names.is_empty() => return Ok(()),
-            Ok(_) if start.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(1)),
+            Ok(_) if start.elapsed() < TIMEOUT => thread::sleep(Duration::from_millis(1)),
             Ok(names) => return Err(PrivilegeError::Kept(names.join(", "))),
             Err(_) => return Ok(()),
         }

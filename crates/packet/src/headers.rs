@@ -86,8 +86,8 @@ impl Headers {
         Headers::parse_bytes(packet.data(), wire_len, packet.link())
     }
 
-    /// As [`Headers::parse`], for a frame of `wire_len` bytes that starts with `data`. What `data`
-    /// lacks lies in later segments or was not captured.
+    /// As [`Headers::parse`], for a frame of `wire_len` bytes that starts with `data`. What `data` does
+    /// not have lies in later segments or was not captured.
     ///
     /// # Errors
     /// As [`Headers::parse`].

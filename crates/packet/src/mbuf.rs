@@ -175,8 +175,8 @@ impl Mbuf {
 
     #[inline]
     fn head(&self) -> &Head {
-        // SAFETY: the head was written when the handle was made, the pool outlives the handle, and nobody
-        // but the owner of a buffer accesses its head.
+        // SAFETY: the head was written when the handle was made, the pool outlives the handle, and only
+        // the owner of a buffer accesses its head.
         unsafe { self.0.as_ref() }
     }
 

@@ -39,7 +39,7 @@ impl HashCapabilities {
 
 impl PacketSet {
     /// Whether a device with `capabilities` can place packets by these fields: it must be able to hash
-    /// at least one of them, and none that the set lacks. Without fields, anything goes.
+    /// at least one of them, and none that is not in the set. Without fields, every device can.
     ///
     /// # Errors
     /// [`Infeasible`] names what the device would have to hash, or to leave out of its hash, and cannot.
@@ -130,20 +130,20 @@ impl Infeasible {
         self.choices.iter().map(|hash| hash.fields_of(Side::Inside)).fold(start, join)
     }
 
-    /// What the device lacks, to follow "the device".
+    /// Why the device cannot, to follow "the device".
     fn reason(&self) -> String {
         let (cannot, always) = (self.cannot_hash(), self.cannot_leave_out());
-        let mut lacks = Vec::new();
+        let mut reasons = Vec::new();
         if !cannot.is_empty() {
-            lacks.push(format!("cannot hash {}", cannot.join(", ")));
+            reasons.push(format!("cannot hash {}", cannot.join(", ")));
         }
         if !always.is_empty() {
-            lacks.push(format!("cannot leave {} out", always.join(", ")));
+            reasons.push(format!("cannot leave {} out", always.join(", ")));
         }
         let choices: Vec<_> = self.choices.iter().map(PacketSet::to_string).collect();
         let choices = if choices.is_empty() { "nothing".into() } else { choices.join("; or ") };
-        lacks.push(format!("hashes {choices}"));
-        lacks.join("; it ")
+        reasons.push(format!("hashes {choices}"));
+        reasons.join("; it ")
     }
 
     /// What can be done, the least change first.

@@ -32,9 +32,9 @@ pub(crate) enum Basis {
     Network,
     /// Of Ethernet.
     Link,
-    /// There are no fields: packets are told apart only to spread them and to keep their order.
+    /// There are no fields: packets are distinguished only to spread them and to keep their order.
     Nothing,
-    /// There are no fields, but fragments and ICMP errors are to come with the ports they lack.
+    /// There are no fields, but fragments and ICMP errors are passed on together with the ports that their own bytes do not have.
     Tuples,
     /// Functions of a chain have nothing in common.
     Discord,

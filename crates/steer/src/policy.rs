@@ -1,4 +1,4 @@
-//! Who should own which shard: pure functions from a snapshot of the load to a plan.
+//! Which lane should own which shard: pure functions from a snapshot of the load to a plan.
 //!
 //! A policy sees figures and returns moves with their reasons; it does no I/O and reads no clock.
 //! So the runtime's controller, a simulator, benchmarks and tests all run the same code. All

@@ -1,8 +1,8 @@
 //! Which ports lead to which shard.
 //!
 //! The Toeplitz hash is linear over XOR, so a port contributes a fixed XOR, its *class*, to the number
-//! of the shard, whatever else is in the key. Whoever translates an endpoint and wants packets of the
-//! translated flow in a shard of his choice takes a port of the right class.
+//! of the shard, whatever else is in the key. A function that translates an endpoint places packets of the
+//! translated flow in a shard of its choice by taking a port of the right class.
 
 use std::net::Ipv4Addr;
 

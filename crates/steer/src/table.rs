@@ -72,8 +72,8 @@ impl fmt::Debug for Fence {
     }
 }
 
-/// The table of a device that lives in this process. One placing side (whoever holds the device's
-/// lock) looks entries up and acknowledges generations; anyone may rewrite.
+/// The table of a device that is in this process. One placing side (the thread that holds the device's lock) looks entries up and
+/// acknowledges generations; any thread may rewrite.
 #[derive(Debug)]
 pub struct GenerationTable {
     shared: Arc<Shared>,
@@ -210,8 +210,7 @@ mod models {
         });
     }
 
-    /// Once the fence has passed, whoever looks sees every packet that the old entries placed: none
-    /// comes to light later. Fails when the Release of `acknowledge` or the Acquire of the fence is
+    /// Once the fence has passed, every thread sees all packets that the old entries placed: none appears later. Fails when the Release of `acknowledge` or the Acquire of the fence is
     /// weakened.
     #[test]
     fn packets_placed_by_old_entries_are_in_their_queue_when_the_fence_passes() {

@@ -13,7 +13,7 @@ pub const INPUT_BYTES: usize = 36;
 pub struct HashKey([u8; KEY_BYTES]);
 
 impl HashKey {
-    /// The key of the published verification suite. Known to everybody: for tests only.
+    /// The key of the published verification suite. It is public: for tests only.
     pub const MICROSOFT: HashKey = HashKey([
         0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f,
         0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30,
@@ -27,7 +27,7 @@ impl HashKey {
 
     /// A key under which exchanging source and destination does not change the hash, for hardware that
     /// cannot exchange fields. It repeats 16 bits, so the hash has no more than 16 bits of entropy and
-    /// anyone can choose tuples that fall into one bucket.
+    /// an attacker can choose tuples that fall into one bucket.
     pub const fn symmetric() -> HashKey {
         let mut key = [0; KEY_BYTES];
         let mut i = 0;
@@ -69,8 +69,7 @@ impl Toeplitz {
         Toeplitz { tables }
     }
 
-    /// What each value of each input byte adds to the hash, for whoever computes it elsewhere. Gives
-    /// the key away.
+    /// What each value of each input byte adds to the hash, for programs that compute it elsewhere. It reveals the key.
     pub fn tables(&self) -> &[[u32; 256]; INPUT_BYTES] {
         &self.tables
     }

@@ -43,7 +43,7 @@ pub enum SourceError {
         /// After how long it comes again.
         every: Duration,
     },
-    /// Nobody visits.
+    /// There are no visits.
     #[error("0 visits at a time: give at least 1")]
     Visits,
     /// Answers that could not reach the visitors.

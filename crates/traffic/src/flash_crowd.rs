@@ -1,4 +1,4 @@
-//! Everybody comes at once.
+//! A surge of visitors to one service.
 //!
 //! RSS++ (Barbette, Katsikas, Maguire, Kostić, CoNEXT '19, section 5.3) wants surges absorbed, and cites that
 //! services receive hundreds of times their usual load. Here the load is the mix until a surge begins; then it

@@ -11,7 +11,7 @@ const SERVER_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];
 const SYN_OPTIONS: [u8; 12] = [2, 4, 0x05, 0xb4, 4, 2, 1, 3, 3, 7, 1, 1];
 const WINDOW: u16 = 0xffff;
 
-/// Who talks to whom.
+/// The endpoints of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Endpoints {
     source: (IpAddr, u16),

@@ -24,7 +24,7 @@ impl<S: Source> Stations<S> {
     /// # Panics
     /// Without stations, or without ports.
     pub fn new(source: S, stations: u32, port: u32, ports: u32) -> Stations<S> {
-        assert!(stations > 0 && ports > 0, "somebody has to be somewhere");
+        assert!(stations > 0 && ports > 0, "at least one station on at least one port");
         Stations { source, stations, port, ports }
     }
 

@@ -73,8 +73,8 @@ impl Visits {
         Visits { under_way: Vec::new(), at_once: at_once as usize }
     }
 
-    /// The next packet of any visit, drawn evenly; where one has ended, another begins, which `begin` makes. Before
-    /// there are as many as there should be, everybody knocks first.
+    /// The next packet of any visit, drawn evenly; where one has ended, another begins, which `begin` makes. Until
+    /// there are as many as there should be, each packet begins a visit.
     pub(crate) fn next_packet<R: rand::Rng>(
         &mut self,
         rng: &mut R,

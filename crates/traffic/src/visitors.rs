@@ -58,7 +58,7 @@ impl Visitors {
     /// Visitors as `config` describes them; the same for the same seed.
     ///
     /// # Errors
-    /// [`SourceError::Rate`] and [`SourceError::Visits`] when nobody comes, [`SourceError::Families`] when target and
+    /// [`SourceError::Rate`] and [`SourceError::Visits`] when there are no visitors, [`SourceError::Families`] when target and
     /// server are not of the same version of IP.
     pub fn new(config: VisitorsConfig) -> Result<Visitors, SourceError> {
         check_rate(config.packets_per_second)?;

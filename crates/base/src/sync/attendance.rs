@@ -15,7 +15,7 @@
 use super::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 
 /// Stands for the watcher of a lane that has none.
-const NOBODY: usize = usize::MAX;
+const NO_WATCHER: usize = usize::MAX;
 
 /// What workers and senders of work know of the lanes of a run.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Attendance {
     pub fn new(lanes: usize, workers: usize) -> Attendance {
         let lane = || Lane {
             attendants: AtomicU32::new(0),
-            watcher: AtomicUsize::new(NOBODY),
+            watcher: AtomicUsize::new(NO_WATCHER),
             is_called: AtomicBool::new(false),
         };
         let lanes = (0..lanes).map(|_| lane()).collect();
@@ -71,7 +71,7 @@ impl Attendance {
 
     /// The worker that watched the lane is awake.
     pub fn unwatch(&self, lane: usize) {
-        self.lanes[lane].watcher.store(NOBODY, Ordering::Relaxed);
+        self.lanes[lane].watcher.store(NO_WATCHER, Ordering::Relaxed);
     }
 
     /// Whether a worker attends the lane.
@@ -100,7 +100,7 @@ impl Attendance {
         // look at which workers sleep.
         self.has_calls.store(true, Ordering::Release);
         let watcher = state.watcher.load(Ordering::Relaxed);
-        if watcher != NOBODY && ring(watcher) {
+        if watcher != NO_WATCHER && ring(watcher) {
             return;
         }
         let _ = (0..self.workers).any(|step| ring((lane + step) % self.workers));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_who_sleep_the_watcher_is_woken() {
+    fn of_sleeping_workers_the_watcher_is_woken() {
         let lanes = Attendance::new(1, 3);
         lanes.watch(0, 2);
         lanes.call(0, |worker| {

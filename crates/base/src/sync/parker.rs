@@ -1,13 +1,12 @@
 //! Waking a thread that sleeps because it has nothing to do, without a system call while it is awake.
 //!
-//! The sleeper says that it will sleep and then looks for work once more; whoever brings work looks, after
-//! bringing it, whether the other sleeps. Each writes before it reads what the other writes, with a
-//! sequentially consistent fence between, so that at least one of them notices the other (Dekker's
-//! argument): work is never left lying beside a sleeper.
+//! No lost wake-up: the sleeper announces its sleep, and then looks for work once more; the thread that adds work looks, after adding
+//! it, whether the other sleeps. Each stores before it loads what the other stores, with a sequentially consistent fence between, so
+//! that at least one of them sees the other's store (Dekker).
 
 use crate::sync::atomic::{AtomicBool, Ordering, fence};
 
-/// Tells whether a sleeper must be woken. What it sleeps on is not part of this.
+/// Whether a sleeper must be woken. What it sleeps on is not part of this.
 #[derive(Debug, Default)]
 pub struct Parker {
     asleep: AtomicBool,

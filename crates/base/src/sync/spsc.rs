@@ -200,7 +200,7 @@ impl<T> Consumer<T> {
 }
 
 impl<T> Drop for Consumer<T> {
-    /// Whoever was given items by [`Consumer::pop_each`] may have panicked: what was taken is not the ring's to drop.
+    /// The closure of [`Consumer::pop_each`] may have panicked: items that it was given are not the ring's to drop.
     fn drop(&mut self) {
         self.release();
     }

@@ -1,8 +1,7 @@
-//! A value that one thread at a time uses, and that nobody waits for: a thread that finds it taken goes on to
-//! something else.
+//! A value that one thread at a time uses, and that no thread waits for: one that finds it taken goes on to something else.
 //!
-//! Taking costs one compare-and-swap, giving back one store. A thread that panics while it has the value leaves it taken: what is
-//! half changed is used by nobody else.
+//! Taking costs one compare-and-swap, giving back one store. A thread that panics while it has the value leaves it taken: no other
+//! thread uses a half-changed value.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -12,7 +11,7 @@ use super::UnsafeCell;
 use super::atomic::{AtomicBool, Ordering};
 
 /// A value behind a lock that is tried and not waited for. It has cache lines of its own (two: the adjacent-line
-/// prefetcher pairs them), so that tries for one value do not disturb who uses another.
+/// prefetcher pairs them), so that tries for one value do not slow the users of another.
 #[repr(align(128))]
 pub struct TryLock<T> {
     /// Taken by a compare-and-swap (Acquire), given back by a store (Release), so that a holder sees all that earlier ones did.
@@ -27,7 +26,7 @@ unsafe impl<T: Send> Send for TryLock<T> {}
 unsafe impl<T: Send> Sync for TryLock<T> {}
 
 impl<T> TryLock<T> {
-    /// A value that nobody has taken.
+    /// A value that is not taken.
     pub fn new(value: T) -> TryLock<T> {
         TryLock { is_taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
@@ -44,7 +43,7 @@ impl<T> TryLock<T> {
 
     /// The value, or nothing when a thread panicked while it had it.
     pub fn into_inner(self) -> Option<T> {
-        // Relaxed: whoever owns the lock has joined, or was handed it by, all who had the value.
+        // Relaxed: the owner of the lock has joined all threads that had the value, or got the lock from them.
         let is_left_taken = self.is_taken.load(Ordering::Relaxed);
         (!is_left_taken).then(|| self.value.into_inner())
     }
@@ -67,7 +66,7 @@ impl<T> Deref for TryGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: there is one guard at a time, so nobody else accesses the value.
+        // SAFETY: there is one guard at a time, so no other thread accesses the value.
         self.lock.value.with(|value| unsafe { &*value })
     }
 }
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_has_left_half_changed_is_used_by_nobody() {
+    fn what_a_thread_has_left_half_changed_is_not_used() {
         let lock = Arc::new(TryLock::new(0));
         let held = lock.clone();
         let thread = std::thread::spawn(move || {

@@ -105,8 +105,9 @@ fn addresses(data: &[u8], headers: &Headers) -> Option<(IpAddr, IpAddr)> {
         Network::Ipv6 => {
             let packet = Ipv6Packet::new(ip).ok()?;
             let mut extensions = Extensions::new(packet.next_header(), &ip[ipv6::HEADER..]);
-            let detour = extensions.any(|extension| extension.is_ok_and(|e| e.is_on_a_detour()));
-            (!detour).then(|| (packet.source().into(), packet.destination().into()))
+            let is_routed =
+                extensions.any(|extension| extension.is_ok_and(|e| e.has_segments_left()));
+            (!is_routed).then(|| (packet.source().into(), packet.destination().into()))
         }
         Network::Arp | Network::Other => None,
     }
@@ -119,7 +120,7 @@ mod tests {
     use crate::{LinkType, Mempool, MempoolConfig, PoolCache};
 
     #[test]
-    fn tells_partial_from_wrong_and_absent() {
+    fn partial_wrong_and_absent_checksums_are_distinguished() {
         let (a, b) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
         let mut datagram = [0x12, 0x34, 0, 53, 0, 11, 0, 0, 1, 2, 3];
         let with = |field: u16, datagram: &mut [u8; 11]| {

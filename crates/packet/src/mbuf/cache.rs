@@ -58,7 +58,7 @@ impl PoolCache {
         let inner = self.pool.inner();
         // SAFETY: the headroom lies inside the buffer.
         let data = unsafe { inner.buffer(index).add(headroom.into()) };
-        // SAFETY: the index was in the cache, so nobody else has the buffer.
+        // SAFETY: the index was in the cache, so no other handle has the buffer.
         Ok(unsafe { inner.own(index, Head::new(data, self.pool.pointer(), len)) })
     }
 

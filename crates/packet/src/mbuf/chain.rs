@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_pool_is_an_error_and_freeing_mends_it() {
+    fn an_empty_pool_is_an_error_and_freeing_fixes_it() {
         let mut cache = PoolCache::new(pool(2));
         let (a, b) = (cache.alloc(64).unwrap(), cache.alloc(64).unwrap());
         assert_eq!(cache.alloc(64).unwrap_err(), AllocError::Empty);

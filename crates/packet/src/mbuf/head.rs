@@ -58,7 +58,7 @@ impl HashKind {
 
 /// One cache line for each buffer of a pool, valid while a handle owns the buffer.
 ///
-/// Nobody outside gets one by `&mut`: two that were swapped would belong to each other's buffers.
+/// Code outside this module never gets one by `&mut`: two that were swapped would belong to each other's buffers.
 #[repr(C, align(64))]
 pub(super) struct Head {
     /// The first byte of the packet.

@@ -57,19 +57,19 @@ pub enum ReturnError {
 /// The buffers of a pool that one borrower holds. Every borrower (a hardware queue of a device) has a
 /// record of its own, so that buffers which it never gives back can be called in when it is gone.
 ///
-/// What is on loan when the record is dropped is lost to the pool: whoever knows that the borrower is
-/// gone calls [`Loans::call_in`] first.
+/// Buffers on loan when the record is dropped are lost to the pool: call [`Loans::call_in`] before, once the borrower is known to
+/// be gone.
 #[derive(Debug)]
 pub struct Loans {
     pool: Mempool,
-    /// By buffer. Relaxed throughout: whoever holds a buffer's address is the only one to touch its
-    /// flag, and the rings that carry the address from one to the next order their accesses.
+    /// By buffer. Relaxed throughout: only the holder of a buffer's address touches its flag, and the rings that carry the address
+    /// from one holder to the next order their accesses.
     lent: Box<[AtomicBool]>,
 }
 
 impl Mempool {
-    /// The pool's memory, to be registered with a kernel. Nobody may read or write there but the
-    /// kernel, in buffers lent to it through [`Loans`].
+    /// The pool's memory, to be registered with a kernel. Only the kernel may read or write there, in buffers on loan to it through
+    /// [`Loans`].
     pub fn area(&self) -> PoolArea {
         let inner = self.inner();
         PoolArea {
@@ -93,7 +93,7 @@ impl Loans {
         &self.pool
     }
 
-    /// Lends free buffers, as many as `addresses` holds or there are, and returns how many. `cache`
+    /// Puts free buffers on loan, as many as `addresses` holds or there are, and returns how many. `cache`
     /// must be one of the same pool.
     pub fn lend_free(&self, cache: &mut PoolCache, addresses: &mut [u64]) -> usize {
         self.assert_same_pool(cache);
@@ -107,7 +107,7 @@ impl Loans {
         count
     }
 
-    /// Lends the buffers of `packet` and calls `each` for every piece of it, in order; or gives back
+    /// Puts the buffers of `packet` on loan and calls `each` for every piece of it, in order; or gives back
     /// the packet of another pool.
     pub fn lend_packet(&self, packet: Mbuf, mut each: impl FnMut(Piece)) -> Result<(), Mbuf> {
         if !packet.is_of(&self.pool) {

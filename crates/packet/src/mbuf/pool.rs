@@ -192,7 +192,7 @@ impl Drop for Owner {
         if all_home {
             // SAFETY: it came from `Box::leak`; no handle exists, because every handle owns a buffer
             // and all buffers are home; no cache or `Mempool` exists, because they hold the `Owner`.
-            // Whoever returned the last buffer did so under the lock we took after it.
+            // The last buffer was returned under the lock that this thread took after it.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
     }

@@ -52,7 +52,7 @@ fn errors_name_the_flow_they_are_about() {
 }
 
 #[test]
-fn every_fragment_tells_its_datagram() {
+fn every_fragment_names_its_datagram() {
     for v6 in [false, true] {
         let (a, b) = addresses(v6);
         let udp = Transport::Protocol(17);

@@ -56,7 +56,7 @@ impl<'a> Extension<'a> {
 
     /// Whether a routing header still has stops to go to, so that the packet's destination is not the
     /// one that its transport checksum covers (RFC 8200, section 8.1).
-    pub fn is_on_a_detour(&self) -> bool {
+    pub fn has_segments_left(&self) -> bool {
         self.protocol == ROUTING && self.bytes[3] != 0
     }
 
@@ -209,9 +209,9 @@ mod tests {
     }
 
     #[test]
-    fn a_routing_header_with_stops_left_is_a_detour() {
+    fn a_routing_header_with_segments_left_has_another_destination() {
         let bytes = [6, 0, 4, 1, 0, 0, 0, 0];
         let extension = Extensions::new(ROUTING, &bytes).next().unwrap().unwrap();
-        assert!(extension.is_on_a_detour());
+        assert!(extension.has_segments_left());
     }
 }

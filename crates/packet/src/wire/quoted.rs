@@ -230,7 +230,7 @@ mod tests {
             // Past the ports, but not always as far as the checksum.
             shown in 8_usize..70,
         ) {
-            // Half a quoted checksum stays as it is: nobody can say what it becomes.
+            // Half a quoted checksum stays as it is: without the other half, its new value is not known.
             prop_assume!(kind != 0 || shown != 17);
             let end = |(bits, port)| (address(v6, bits), port);
             let [from, mut to] = ends.map(end);

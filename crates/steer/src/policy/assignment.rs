@@ -7,7 +7,7 @@ use rheostat_base::{LaneId, ShardId, Time};
 
 use super::{Load, LoadSnapshot, Move, MoveReason, SquaredLoad, imbalance};
 
-/// Who owns what, as it would be after the moves so far.
+/// The owners of shards, as they would be after the moves so far.
 #[derive(Clone, Debug)]
 pub(super) struct Assignment<'a> {
     snapshot: &'a LoadSnapshot,

@@ -113,7 +113,7 @@ pub enum PlanError {
         shard: ShardId,
         /// Where the move starts.
         from: LaneId,
-        /// Who owns it.
+        /// The lane that owns it.
         owner: LaneId,
     },
     /// A move ends at a lane that is parked and not woken, or does not exist.

@@ -110,7 +110,7 @@ pub enum Reason {
         /// The threshold.
         above: Load,
     },
-    /// A lane is above the threshold, but has no second shard, or nobody could take half.
+    /// A lane is above the threshold, but has no second shard, or no other lane could take half.
     CannotSplit {
         /// The lane.
         lane: LaneId,

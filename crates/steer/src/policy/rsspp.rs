@@ -14,10 +14,10 @@ use super::{Load, LoadSnapshot, Pace, Plan, Policy, Scaling, SquaredLoad};
 ///
 /// Lanes beyond the tolerance around the mean give (above) or take (below). An attempt repeatedly
 /// takes the heaviest shard of the most loaded giver to the least loaded taker, if that one can
-/// take it. The first attempt lets nobody overshoot, so it moves too little; further ones allow
+/// take it. The first attempt allows no lane to overshoot, so it moves too little; further ones allow
 /// overshooting by as much as was left to move, until too much is moved; the rest bisect between
 /// too little and too much (the paper's Figure 7). The best attempt counts, among equals the one
-/// with fewer moves, and none at all is better than one that would worsen the imbalance.
+/// with fewer moves; if all would worsen the imbalance, nothing is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rsspp {
     /// How far around the mean, as a share of it, a lane passes for balanced (paper: 1 %; its

@@ -35,7 +35,7 @@ impl Default for Scaling {
 pub(super) struct Change {
     pub(super) wake: Vec<LaneId>,
     pub(super) park: Vec<LaneId>,
-    /// Who gets what the parked lanes had.
+    /// The lanes that get the shards of the parked ones.
     pub(super) takers: Vec<LaneId>,
     /// Whether the bounds demand it, wanted or not.
     pub(super) forced: bool,
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(resting(&[]).park, [LaneId(0)]);
         let one = resting(&[0]);
         assert_eq!((one.park, one.takers), (vec![LaneId(1)], vec![LaneId(2)]));
-        assert_eq!(resting(&[0, 1]), Change::default(), "nobody could take its shards");
+        assert_eq!(resting(&[0, 1]), Change::default(), "no lane could take its shards");
     }
 
     #[test]

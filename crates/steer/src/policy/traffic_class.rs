@@ -182,7 +182,7 @@ mod tests {
         let load = lanes(&[&[50, 40], &[20], &[10]], 0);
         let plan = TrafficClass::default().plan(NOW, &load);
         assert_eq!(moves(&plan), [(1, 0, 2)]);
-        assert!(plan.park.is_empty(), "lane 1 has nobody left to merge with");
+        assert!(plan.park.is_empty(), "lane 1 has no lane left to merge with");
     }
 
     #[test]

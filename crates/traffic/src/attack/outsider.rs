@@ -26,7 +26,7 @@ fn is_public(address: Ipv4Addr) -> bool {
     usable && !address.is_private() && !address.is_documentation() && !shared && !special
 }
 
-/// The one who scans: an address for documentation (RFC 5737, RFC 3849).
+/// The scanner: an address for documentation (RFC 5737, RFC 3849).
 pub(super) fn scanner(ipv6: bool) -> IpAddr {
     match ipv6 {
         true => Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 7).into(),

@@ -69,7 +69,7 @@ impl Reel for CaptureReel {
                             source.status();
                         Box::new(source)
                     }
-                    // It was a capture when it was opened: somebody has overwritten it since.
+                    // It was a capture when it was opened, and has been overwritten since.
                     Err(_) => Recording::default().play(),
                 }
             }
@@ -77,7 +77,7 @@ impl Reel for CaptureReel {
     }
 }
 
-/// A file read from its beginning, whoever else reads it.
+/// A file read from its beginning, independently of other readers.
 struct FromBeginning {
     file: Arc<File>,
     at: u64,

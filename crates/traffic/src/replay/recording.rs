@@ -53,7 +53,7 @@ impl Reel for Recording {
     }
 }
 
-/// Where in a recording somebody is.
+/// A position in a recording.
 struct Player {
     held: Arc<Held>,
     at: usize,

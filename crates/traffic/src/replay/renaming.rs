@@ -55,14 +55,14 @@ impl Names {
                 ip.set_source(source).and(ip.set_destination(destination))
             }
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
-                // The checksum of a packet on a detour covers its last destination (RFC 8200, section 8.1).
+                // The checksum of a packet with segments left covers its last destination (RFC 8200, section 8.1).
                 let mut extensions = Ipv6Packet::new(&frame[l3..]).ok()?.extensions();
-                let detour =
-                    extensions.any(|extension| extension.is_ok_and(|e| e.is_on_a_detour()));
+                let is_routed =
+                    extensions.any(|extension| extension.is_ok_and(|e| e.has_segments_left()));
                 let mut ip = Ipv6PacketMut::new(&mut frame[l3..]).ok()?;
                 let of_source = ip.set_source(source);
                 let of_destination = ip.set_destination(destination);
-                if detour { of_source } else { of_source.and(of_destination) }
+                if is_routed { of_source } else { of_source.and(of_destination) }
             }
             _ => unreachable!("a name is of the family of the address"),
         };
@@ -108,7 +108,7 @@ impl Checksum {
         let field = self.read(frame);
         let mut pseudo = Sum::default();
         pseudo.add_pseudo_header(from, to, headers.protocol, (end - l4) as u32);
-        // A right one can be the same number by chance. Of a packet that was cut short nobody can say.
+        // A complete checksum can be the same number by chance. Of a packet that was cut short it is not known.
         let judged =
             || judge(from, to, headers.protocol, field, [&frame[l4..end.min(frame.len())]]);
         pseudo.folded() == field && (end > frame.len() || judged() == Validity::Partial)

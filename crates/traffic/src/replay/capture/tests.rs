@@ -47,7 +47,7 @@ fn a_capture_plays_the_same_from_memory_and_from_its_file_any_number_of_times() 
     assert_eq!(packets(file.play()), packets(held.play()));
 }
 
-/// What a packet is, apart from who sent it.
+/// What a packet is, apart from its sender.
 #[derive(Debug, PartialEq, Eq)]
 struct Shape {
     headers: Headers,
