@@ -35,8 +35,8 @@ int rheostat_tap(struct __sk_buff *skb)
 	return place_taken(skb, &placed) ? lane_of(placed.bucket) : 0;
 }
 
-/* How much of a packet goes into its queue: everything, until told to stop. There is nobody else to
- * whom packets could be left, so what the filter does not take is lost. */
+/* How much of a packet goes into its queue: everything, until the device stops. No other program gets
+ * packets of a TAP interface, so what the filter does not take is lost. */
 SEC("socket")
 int rheostat_gate(struct __sk_buff *skb)
 {

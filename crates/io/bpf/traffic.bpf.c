@@ -88,8 +88,8 @@ static __always_inline __u16 folded(__u32 sum)
 
 /* Sends the frame out of the interface it is said to have come in by, as a packet of the next flow.
  *
- * Flows are told apart by source port, and every 32,768 by one more source and one more destination
- * address: so no two flows to one destination share a port, and whoever translates them needs no
+ * Flows differ in their source port, and every 32,768 in one more source and one more destination
+ * address: so no two flows to one destination share a port, and a NAT that translates them needs no
  * other one. They come in an order that no cache can foresee, each once in as many frames as there
  * are flows. A frame that comes round again has been changed before, so everything is written anew,
  * with its checksums. */

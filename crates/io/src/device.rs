@@ -30,7 +30,7 @@ pub trait Device: Send {
         self.table().is_some_and(|table| !table.is_strict())
     }
 
-    /// Gives the device what it needs to keep packets in order that take a detour, or that come from
+    /// Gives the device what it needs to keep packets in order that are misdirected, or that come from
     /// several captures, where it can hold packets back (see [`ReplayBarrier`]). Others ignore it.
     fn replay_by(&mut self, _barrier: Arc<ReplayBarrier>) {}
 
@@ -97,11 +97,11 @@ pub trait RxQueue: Send {
 pub enum Rest {
     /// Poll on: there is work.
     Awake,
-    /// Sleep for a moment: nobody announces packets.
+    /// Sleep for a moment: packets are not announced.
     Nap,
-    /// Sleep until then at most: a packet is due, which nobody announces.
+    /// Sleep until then at most: a packet is due, which is not announced.
     Until(Time),
-    /// Sleep until the descriptor of the queue is readable, or until somebody announces a packet.
+    /// Sleep until the descriptor of the queue is readable, or until a packet is announced.
     Sleep,
 }
 

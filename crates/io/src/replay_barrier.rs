@@ -106,7 +106,7 @@ impl ReplayBarrier {
         true
     }
 
-    /// Says that `reader` has no packet, so that nobody waits for it.
+    /// Notes that `reader` has no packet, so that no other waits for it.
     pub(crate) fn rest(&self, reader: Reader) {
         self.turns().next[reader.0] = None;
     }
@@ -148,7 +148,7 @@ mod tests {
         assert!(barrier.is_turn(lan, MS(1)));
         assert!(!barrier.is_turn(lan, MS(3)));
         assert!(barrier.is_turn(wan, MS(2)));
-        // Of equal stamps, whoever joined first.
+        // Of equal stamps, the reader that joined first.
         assert!(!barrier.is_turn(wan, MS(3)));
         assert!(barrier.is_turn(lan, MS(3)));
         barrier.rest(lan);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_a_device_waits_for_nobody() {
+    fn a_device_alone_does_not_wait() {
         let barrier = ReplayBarrier::new(|| None);
         let only = barrier.join(None);
         assert!(barrier.is_turn(only, MS(5)) && barrier.is_turn(only, MS(1)));

@@ -141,7 +141,7 @@ mod tests {
         let own = || Scheduling::of_this_thread().unwrap();
         let outer = std::thread::spawn(move || {
             let before = own();
-            // Lowering is everybody's right.
+            // Lowering needs no privilege.
             let raised = RaisedPriority::new(Priority::Nice(7)).unwrap();
             let (ask, asked) = std::sync::mpsc::channel::<()>();
             let inner = std::thread::spawn(move || {

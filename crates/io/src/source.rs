@@ -23,7 +23,7 @@ pub trait Source: Send {
     /// is fed while it runs, there will be no more.
     fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival>;
 
-    /// Whether frames may come after there was none: somebody feeds the source while it runs.
+    /// Whether frames may come after there was none: the source is fed while it runs.
     fn is_fed(&self) -> bool {
         false
     }

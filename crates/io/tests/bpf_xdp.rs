@@ -201,7 +201,7 @@ fn buckets_are_counted_and_stopping_leaves_everything_to_the_kernel() {
     assert_eq!(counted, packets);
     assert_eq!(counters.total().bytes, 200 * udp(0, 1).len() as u64);
     assert_eq!((counters.passed, counters.unplaced), (0, 200), "no socket was registered");
-    assert!(program.tells_hashes());
+    assert!(program.reports_hashes());
 
     let fence = program.stop();
     while !fence.passed() {
@@ -245,10 +245,10 @@ fn what_cannot_be_done_is_named() {
 }
 
 #[test]
-fn a_program_that_nobody_holds_is_replaced_and_one_that_is_held_stays() {
+fn a_program_without_a_holder_is_replaced_and_one_that_is_held_stays() {
     if !in_own_network(
         module_path!(),
-        "a_program_that_nobody_holds_is_replaced_and_one_that_is_held_stays",
+        "a_program_without_a_holder_is_replaced_and_one_that_is_held_stays",
     ) {
         return;
     }

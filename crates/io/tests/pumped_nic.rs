@@ -71,7 +71,7 @@ struct Outcome {
     is_exhausted: bool,
 }
 
-/// Who makes packets arrive.
+/// How packets arrive.
 enum How {
     Stepped(Stepper),
     Pumped,
@@ -248,7 +248,7 @@ fn a_lane_that_rests_is_told_when_its_next_packet_is_due() {
                 now = due;
             }
             Rest::Nap => now += Duration::from_micros(100),
-            Rest::Sleep => unreachable!("nobody announces packets"),
+            Rest::Sleep => unreachable!("packets are not announced"),
         }
         if found.len() == 3 {
             break;
@@ -258,9 +258,9 @@ fn a_lane_that_rests_is_told_when_its_next_packet_is_due() {
     assert_eq!(found, due.collect::<Vec<_>>());
 }
 
-/// Nobody polls the second queue, whose packets fill its ring; what is drawn for it must not be kept for ever.
+/// The second queue is not polled, and its packets fill its ring; what is drawn for it must not be kept for ever.
 #[test]
-fn a_queue_that_nobody_polls_keeps_its_packets_and_no_memory() {
+fn a_queue_that_is_not_polled_keeps_its_packets_and_no_memory() {
     let pool = pool(2_048);
     let mut cache = PoolCache::new(pool.clone());
     // Whole payloads are kept, so that little time is much memory.

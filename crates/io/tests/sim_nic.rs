@@ -182,7 +182,7 @@ fn a_thread_delivers_and_ends_with_the_device() {
     assert_eq!(pool.available(), 512);
 }
 
-/// Frames that somebody sends while the device runs.
+/// Frames that are sent while the device runs.
 struct Fed(std::sync::mpsc::Receiver<Vec<u8>>);
 
 impl Source for Fed {

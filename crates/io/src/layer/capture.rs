@@ -1,6 +1,5 @@
-//! Copies of packets for whoever looks at a run while it goes on: a mirror in every lane, which costs a test
-//! per burst while nobody looks; expressions that say which packets are meant; and files of what was
-//! copied.
+//! Copies of packets for readers outside a run: a mirror in every lane, which costs a test per burst while there is no reader;
+//! expressions that select packets; and files of what was copied.
 
 pub mod expression;
 mod mirror;

@@ -2,7 +2,7 @@
 //!
 //! Two uses: traffic that is lost, doubled, late or out of order, as networks do it; and sabotage, to
 //! see that the checkers of the invariants catch what they claim to. The layer lies *behind* the
-//! device's counters, so each fault breaks an account or an order that someone above checks.
+//! device's counters, so each fault breaks an account or an order that a layer above checks.
 
 mod device;
 mod receive;

@@ -1,7 +1,7 @@
 //! A device that is opened anew when its interface is back: its queues stay with their lanes, and what stands
 //! behind them is exchanged.
 //!
-//! | step | who | what |
+//! | step | thread | what |
 //! |---|---|---|
 //! | 1 | the follower of the interface | [`Reopener::let_go`]: nothing more arrives; lanes receive what has arrived, and what they send is left to them (`link_down`) |
 //! | 2 | the same | [`Reopener::reopen`]: opens the device with the placement of the old one, and offers each lane new queues |

@@ -139,7 +139,7 @@ mod tests {
             shell(
                 "ip link add rw0 type veth peer name rw1; ip link set rw1 up; ip link set rw0 up",
             );
-            // Of a link that has not come up yet, nobody is told that it goes down.
+            // A link that has not come up yet raises no event when it goes down.
             await_links(&["rw0", "rw1"]);
             let mut watch = LinkWatch::open(["rw0".into()]).unwrap();
             let first = *watch.state(0).unwrap();

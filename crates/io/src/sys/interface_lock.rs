@@ -16,7 +16,7 @@ impl InterfaceLock {
     /// Claims the interface of this number in the namespace of the calling thread.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] when somebody has claimed it.
+    /// [`io::ErrorKind::AddrInUse`] when it is claimed already.
     pub(crate) fn claim(index: u32) -> io::Result<InterfaceLock> {
         let name = format!("rheostat-interface-{index}");
         let address = SocketAddr::from_abstract_name(name)?;

@@ -7,7 +7,7 @@ use std::io;
 /// that were being placed when this was called have been placed. Takes some milliseconds.
 ///
 /// # Errors
-/// What the kernel says: `ENOSYS` where it lacks the call, `EINVAL` where `nohz_full` is in use.
+/// The kernel's: `ENOSYS` where it does not have the call, `EINVAL` where `nohz_full` is in use.
 pub(crate) fn wait_for_all_processors() -> io::Result<()> {
     // SAFETY: the call takes two numbers and touches no memory.
     let outcome = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };

@@ -15,7 +15,7 @@ use rustix::net::{
 /// Bytes that the kernel sends at once, at most: 32 KiB since Linux 4.4.
 pub const LONGEST: usize = 32 * 1_024;
 
-/// The socket. It needs no privileges, and asks only for what is told to everybody.
+/// The socket. It needs no privileges, and requests only what every user may read.
 #[derive(Debug)]
 pub struct NetlinkSocket(OwnedFd);
 
@@ -52,15 +52,15 @@ impl NetlinkSocket {
         Ok(())
     }
 
-    /// Takes what the kernel has sent, and waits for it as long as `patience`. What other processes send
+    /// Takes what the kernel has sent, and waits for it as long as `timeout`. What other processes send
     /// is thrown away.
     ///
     /// # Errors
     /// Those of poll(2) and recvfrom(2), but for lost messages.
-    pub fn receive(&self, buffer: &mut [u8; LONGEST], patience: Duration) -> io::Result<Received> {
-        let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+    pub fn receive(&self, buffer: &mut [u8; LONGEST], timeout: Duration) -> io::Result<Received> {
+        let timeout = Timespec::try_from(timeout).map_err(io::Error::other)?;
         let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
-        match poll(&mut ready, Some(&patience)) {
+        match poll(&mut ready, Some(&timeout)) {
             Ok(0) | Err(Errno::INTR) => return Ok(Received::Nothing),
             Ok(_) => {}
             Err(error) => return Err(error.into()),
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_tells_of_its_interfaces() {
+    fn the_kernel_reports_its_interfaces() {
         let socket = NetlinkSocket::open(0).expect("a socket, which needs no privileges");
         // RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, and an empty `struct ifinfomsg`.
         let mut request = vec![0; 32];

@@ -31,7 +31,7 @@ impl PacketSocket {
     /// A socket that gets nothing until it is bound.
     pub(crate) fn new() -> io::Result<PacketSocket> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: the call takes numbers only, and gives a new descriptor that nobody else owns.
+        // SAFETY: the call takes numbers only, and gives a new descriptor that has no other owner.
         match unsafe { libc::socket(libc::AF_PACKET, kind, 0) } {
             -1 => Err(io::Error::last_os_error()),
             // SAFETY: as above.

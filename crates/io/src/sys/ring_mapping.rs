@@ -96,20 +96,20 @@ impl<T: Copy> RingMapping<T> {
     /// Reads the entry at `position`, which is reduced to the size of the ring.
     ///
     /// # Safety
-    /// The entry is the caller's to access: nobody writes it at the same time.
+    /// The entry is the caller's to access: it is not written at the same time.
     pub(crate) unsafe fn read(&self, position: u32) -> T {
         let index = (position & (self.size - 1)) as usize;
-        // SAFETY: the index is below the size, and by the contract nobody writes the entry.
+        // SAFETY: the index is below the size, and by the contract the entry is not written meanwhile.
         unsafe { self.entries.add(index).read() }
     }
 
     /// Writes the entry at `position`, which is reduced to the size of the ring.
     ///
     /// # Safety
-    /// The entry is the caller's to access: nobody reads or writes it at the same time.
+    /// The entry is the caller's to access: no other thread, nor the kernel, reads or writes it at the same time.
     pub(crate) unsafe fn write(&self, position: u32, entry: T) {
         let index = (position & (self.size - 1)) as usize;
-        // SAFETY: the index is below the size, and by the contract nobody else accesses the entry.
+        // SAFETY: the index is below the size, and by the contract the entry is not accessed elsewhere.
         unsafe { self.entries.add(index).write(entry) }
     }
 }

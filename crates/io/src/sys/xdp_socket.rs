@@ -71,8 +71,8 @@ impl XdpSocket {
     /// Registers `area` as the memory that this socket, and those that share with it, works in.
     ///
     /// # Safety
-    /// The memory stays mapped while the socket or a mapping of its rings exists, and nobody accesses
-    /// what is posted to the kernel on its rings.
+    /// The memory stays mapped while the socket or a mapping of its rings exists, and no code accesses
+    /// what is handed to the kernel on its rings.
     pub(crate) unsafe fn register(&self, area: &PoolArea) -> Result<(), Errno> {
         let region = XdpUmemReg {
             addr: area.start.as_ptr() as u64,

@@ -56,7 +56,7 @@ fn packets_cross_without_a_copy() {
     });
 }
 
-/// More packets than the rings hold, while nobody receives: each is accounted for, and when there are
+/// More packets than the rings hold, while no lane receives: each is accounted for, and when there are
 /// buffers again, packets come again.
 #[test]
 fn full_rings_lose_what_is_counted() {
@@ -68,7 +68,7 @@ fn full_rings_lose_what_is_counted() {
         let mut taken = 0;
         for round in 0..200 {
             taken += source.offer(0, 32, round);
-            // So that none is lost where nobody counts it.
+            // So that none is lost where it is not counted.
             await_condition("packets do not get as far as the rings", || sink.come() >= taken);
         }
         let arrived = sink.collect_present();
@@ -149,7 +149,7 @@ fn a_full_burst_waits_for_the_next_and_for_nothing_else() {
         assert_eq!(send(&mut source, 1), 0);
         expect(64);
 
-        // Whoever never asks: the receiving end comes by once in the poll in which the next burst may follow.
+        // A sender that never asks: the receiving end runs once in the poll in which the next burst may follow.
         assert_eq!(send(&mut source, 32), put_off);
         for _ in 0..2 {
             source.poll(0, Time::ZERO, |cache, packet| cache.free(packet));

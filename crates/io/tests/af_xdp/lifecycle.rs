@@ -76,7 +76,7 @@ fn an_interface_that_vanishes_is_an_error_state() {
         assert_eq!(sink.monitor().warnings(), Vec::<String>::new());
         shell("ip link del rxdp0");
         // Some may go into the ring before it is known; nothing after that.
-        await_condition("nobody notices", || source.offer(0, 32, 0) == 0);
+        await_condition("packets are still taken", || source.offer(0, 32, 0) == 0);
         let later = (0..3).map(|_| source.offer(0, 32, 0));
         assert_eq!(later.sum::<usize>(), 0);
         assert_eq!(sink.queues[0].rx.backlog(), 0);
@@ -106,9 +106,12 @@ fn an_interface_may_go_down_and_come_up_again() {
         // More than the ring holds: the rest stays with the sender.
         let waiting: usize = (0..40).map(|_| source.offer(0, 32, 1)).sum();
         assert!((32..=512).contains(&waiting), "{waiting} went into a ring of 512");
-        assert!(source.queues[0].rx.wait_fd().is_none(), "nothing would wake whoever sleeps on it");
+        assert!(
+            source.queues[0].rx.wait_fd().is_none(),
+            "nothing would wake a lane that sleeps on it"
+        );
         shell("ip link set rxdp0 up");
-        // Nobody sends any more: polling alone gets out what waits in the ring.
+        // Nothing is sent any more: polling alone gets out what waits in the ring.
         let (mut arrived, mut refused, mut polls, mut rounds) = (0, 0, 0, 0);
         await_condition("what waited in the ring does not arrive", || {
             let now = source.now();

@@ -15,7 +15,7 @@ pub(super) struct Counters {
     /// By lane.
     pub(super) arrivals: Vec<Arc<Arrivals>>,
     pub(super) sent: Vec<Arc<Sent>>,
-    /// What the kernel has dropped for lack of room, by lane, as far as it was asked.
+    /// What the kernel has dropped for want of room, by lane, when it was last read.
     pub(super) queue_full: Mutex<Vec<u64>>,
 }
 

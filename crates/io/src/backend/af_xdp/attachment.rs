@@ -36,11 +36,11 @@ pub(super) struct LaneSockets {
     pub(super) transmit_queue: usize,
 }
 
-/// The device's hold on its interface. Queues share it; whoever is the last to go closes everything.
+/// The device's hold on its interface. Queues share it; the last one to be dropped closes everything.
 pub(super) struct Attachment {
     pub(super) interface: Interface,
     pub(super) index: u32,
-    /// The longest packet that the interface carries, without the link header. Written by who follows it.
+    /// The longest packet that the interface carries, without the link header. Written by the follower of link events.
     pub(super) mtu: AtomicU32,
     /// Present until closed.
     pub(super) program: Option<XdpProgram>,
@@ -65,8 +65,8 @@ impl Attachment {
 
     /// Whether packets come with the hash that the program computed.
     #[inline]
-    pub(super) fn tells_hashes(&self) -> bool {
-        self.program.as_ref().is_some_and(XdpProgram::tells_hashes)
+    pub(super) fn reports_hashes(&self) -> bool {
+        self.program.as_ref().is_some_and(XdpProgram::reports_hashes)
     }
 
     /// Leaves every packet to the kernel from now on, and waits until no processor can still be placing
@@ -77,13 +77,12 @@ impl Attachment {
         }
         if let Some(program) = &self.program {
             let fence = program.stop();
-            let patience = Instant::now() + LAST_PLACEMENTS;
-            while !fence.passed() && Instant::now() < patience {
+            let timeout = Instant::now() + LAST_PLACEMENTS;
+            while !fence.passed() && Instant::now() < timeout {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        // Release: pairs with the Acquire of whoever asks whether all is received; every packet that
-        // was placed is in its ring.
+        // Release: pairs with the Acquire of the check whether all is received; every packet that was placed is in its ring.
         self.counters.stopped.store(true, Ordering::Release);
     }
 
@@ -126,7 +125,7 @@ impl Attachment {
     /// Lets what waits to be sent get out, for as long as there is hope.
     fn drain(&self) {
         let mut cache = PoolCache::new(self.pool.clone());
-        let patience = Instant::now() + LAST_PACKETS;
+        let timeout = Instant::now() + LAST_PACKETS;
         loop {
             let mut hopeless = false;
             for lane in &self.lanes {
@@ -139,7 +138,7 @@ impl Attachment {
             self.queues.iter().for_each(|queue| while queue.reap(&mut cache) > 0 {});
             let lent: u64 = self.counters.lanes.iter().map(|lane| lane.lent.get()).sum();
             let completed: u64 = self.queues.iter().map(FrameRings::completed).sum();
-            if hopeless || completed >= lent || Instant::now() >= patience {
+            if hopeless || completed >= lent || Instant::now() >= timeout {
                 break;
             }
             std::thread::sleep(Duration::from_micros(200));
@@ -162,8 +161,8 @@ impl Drop for Attachment {
         drop(std::mem::take(&mut self.lanes));
         for (queue, loans) in (0..).zip(loans) {
             let place = Place { interface: self.index, queue };
-            // A driver that works in our memory may do so for a moment longer. If it does not let go,
-            // its buffers are better lost than given to somebody else.
+            // A driver that works in our memory may do so for a moment longer. If it does not stop, its buffers are lost: another
+            // user of them would share them with the driver.
             if self.transfer == Transfer::Zero && !release::wait(place) {
                 continue;
             }

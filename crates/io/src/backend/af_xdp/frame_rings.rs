@@ -1,8 +1,7 @@
 //! The FILL and COMPLETION rings of one hardware queue, which the lanes that poll it share.
 //!
-//! Each ring has one end in the process, behind a lock that is only ever tried: who finds it taken goes
-//! on, because whoever holds it is doing the same work, and comes back at the next poll. Lanes work in
-//! bulk and from and to caches of their own.
+//! Each ring has one end in the process, behind a lock that is only ever tried: a lane that finds it taken goes on, because the lane
+//! that holds it does the same work, and tries again at the next poll. Lanes work in bulk, from and to caches of their own.
 #![allow(unsafe_code)]
 
 use std::sync::TryLockError;
@@ -35,8 +34,8 @@ impl<M: RingMemory<Entry = u64>> FrameRings<M> {
     /// Takes our ends of the two rings.
     ///
     /// # Safety
-    /// The other ends belong to the borrower of `loans`, who gives back an address on the COMPLETION
-    /// ring, or on the RX ring of a socket of this queue, only when it is done with the buffer.
+    /// The other ends belong to the borrower of `loans`, which gives back an address on the COMPLETION ring, or on the RX ring of a
+    /// socket of this queue, only when it is done with the buffer.
     pub(super) unsafe fn new(loans: Loans, fill: M, completion: M) -> FrameRings<M> {
         let (fill, completion) = (Producer::new(fill), Consumer::new(completion));
         FrameRings {
@@ -117,11 +116,11 @@ impl<M: RingMemory<Entry = u64>> FrameRings<M> {
     }
 }
 
-/// The lock, if nobody has it.
+/// The lock, if it is free.
 fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
-        // Whoever panicked left what it had not published, which is written again.
+        // A thread that panicked has left entries that it had not published; they are written again.
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => None,
     }
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_a_ring_taken_goes_on() {
+    fn a_lane_that_finds_a_ring_taken_goes_on() {
         let pool = Mempool::new(&MempoolConfig::umem(8)).unwrap();
         let mut cache = PoolCache::new(pool.clone());
         let (fill, completion) = (HeapRing::new(8, 0), HeapRing::new(8, 0));
@@ -244,7 +243,7 @@ mod models {
     /// A lane gives and takes while the kernel sends what it gets back at once: what comes back was on
     /// loan, and nothing is lost.
     #[test]
-    fn a_lane_and_the_kernel_agree_who_has_a_buffer() {
+    fn a_lane_and_the_kernel_agree_on_the_holder_of_a_buffer() {
         loom::model(|| {
             let pool = Mempool::new(&MempoolConfig::umem(2)).unwrap();
             let (fill, completion) = (Ring::new(2, 0), Ring::new(2, 0));

@@ -223,7 +223,7 @@ fn bind(
     for (number, way) in ways.into_iter().enumerate() {
         match bind_patiently(config.queues, index, queues, sizes, area, way) {
             Ok(bound) => return Ok((bound, way)),
-            // Lacks that no other way mends.
+            // Refusals that are the same for every way.
             Err(refusal) if matches!(refusal.error, Errno::PERM | Errno::ACCESS | Errno::BUSY) => {
                 return Err(refusal.explain(config, area, way));
             }
@@ -243,10 +243,10 @@ fn bind_patiently(
     area: &PoolArea,
     way: Way,
 ) -> Result<Bound, Refusal> {
-    let patience = Instant::now() + release::PATIENCE;
+    let timeout = Instant::now() + release::TIMEOUT;
     loop {
         match bind_all(lanes, index, queues, sizes, area, way) {
-            Err(refusal) if refusal.error == Errno::BUSY && Instant::now() < patience => {
+            Err(refusal) if refusal.error == Errno::BUSY && Instant::now() < timeout => {
                 std::thread::sleep(release::INTERVAL);
             }
             outcome => return outcome,

@@ -160,7 +160,7 @@ impl XdpRx {
         let stamps = &self.attachment.stamps;
         // Relaxed: the order of bursts is all there is to it.
         let stamp = stamps.fetch_add(received.len() as u32, Ordering::Relaxed);
-        let hashed = self.attachment.tells_hashes();
+        let hashed = self.attachment.reports_hashes();
         let mut bytes = 0;
         for (packet, place) in received.iter_mut().zip(0..) {
             packet.set_timestamp(now);
@@ -218,7 +218,7 @@ impl RxQueue for XdpRx {
             queue.reap(pool);
         }
         let lane = &self.attachment.lanes[self.lane];
-        // Nobody would make the call while the lane sleeps.
+        // No thread would make the call while the lane sleeps.
         if lane.transmit.is_put_off()
             && lane.transmit.kick_again(&lane.sockets[lane.transmit_queue], now) == Kicked::Gone
         {

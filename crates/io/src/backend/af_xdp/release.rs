@@ -11,18 +11,17 @@ use rustix::io::Errno;
 use crate::sys::xdp_socket::{Place, Transfer, XdpSocket};
 
 /// How long a queue is waited for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 /// How often it is tried.
 pub(super) const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Waits until nobody has the queue, and says whether that is so. An interface that is gone has no
-/// queue that anybody could have.
+/// Waits until no socket holds the queue, and returns whether that is so. An interface that is gone has no queue to hold.
 pub(super) fn wait(place: Place) -> bool {
-    let patience = Instant::now() + PATIENCE;
+    let timeout = Instant::now() + TIMEOUT;
     loop {
         match probe(place) {
             Ok(()) | Err(Errno::NODEV | Errno::NXIO) => return true,
-            Err(Errno::BUSY) if Instant::now() < patience => std::thread::sleep(INTERVAL),
+            Err(Errno::BUSY) if Instant::now() < timeout => std::thread::sleep(INTERVAL),
             Err(_) => return false,
         }
     }
@@ -71,7 +70,7 @@ mod tests {
             // The kernel releases it in the background, which may take longer than a device waits.
             assert!((0..60).any(|_| wait(place)));
             shell("ip link del rxdp0");
-            assert!(wait(place), "nobody has the queue of an interface that is gone");
+            assert!(wait(place), "no socket holds the queue of an interface that is gone");
         });
     }
 }

@@ -61,7 +61,7 @@ pub(super) struct Consumer<M> {
 pub(super) struct Gauge<M>(M);
 
 impl<M: RingMemory> Producer<M> {
-    /// Takes the writing end of a ring, which nobody else may have.
+    /// Takes the writing end of a ring, of which there may be no other.
     pub(super) fn new(memory: M) -> Producer<M> {
         // Relaxed: the word is ours.
         let next = memory.producer().load(Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl<M: RingMemory> Producer<M> {
     /// Writes an entry, which the consumer sees once it is published. There must be room.
     #[inline]
     pub(super) fn put(&mut self, entry: M::Entry) {
-        assert!(self.free() > 0, "whoever writes to a ring has made sure of room");
+        assert!(self.free() > 0, "a writer has made sure of room");
         // SAFETY: there is room, so the consumer is done with the entry.
         unsafe { self.memory.write(self.next, entry) };
         self.next = self.next.wrapping_add(1);
@@ -108,7 +108,7 @@ impl<M: RingMemory> Producer<M> {
 }
 
 impl<M: RingMemory> Consumer<M> {
-    /// Takes the reading end of a ring, which nobody else may have.
+    /// Takes the reading end of a ring, of which there may be no other.
     pub(super) fn new(memory: M) -> Consumer<M> {
         // Relaxed: the word is ours.
         let next = memory.consumer().load(Ordering::Relaxed);
@@ -153,8 +153,8 @@ impl<M: RingMemory> Gauge<M> {
     /// Entries produced and not yet released.
     #[inline]
     pub(super) fn waiting(&self) -> u32 {
-        // Acquire: pairs with the consumer's Release; whoever learns that entries were consumed sees
-        // what the consumer did before it released them.
+        // Acquire: pairs with the consumer's Release; a thread that sees entries consumed sees what the consumer did before it
+        // released them.
         let consumed = self.0.consumer().load(Ordering::Acquire);
         // Acquire: pairs with the producer's Release.
         let produced = self.0.producer().load(Ordering::Acquire);

@@ -15,7 +15,7 @@ use crate::sys::ring_mapping::RingMapping;
 use crate::sys::xdp_socket::{CONTINUED, Descriptor, Transfer, XdpSocket};
 
 /// How long an interface that is down is left alone.
-const PATIENCE: Duration = Duration::from_millis(1);
+const TIMEOUT: Duration = Duration::from_millis(1);
 
 /// Packets that one system call sends at most where the kernel copies, if it lets itself be told (Linux 6.17). Older ones
 /// send 32.
@@ -36,8 +36,8 @@ pub(super) struct TransmitState {
     at_once: u32,
     /// Whether the call for packets in the ring is put off: one of the constants below.
     put_off: AtomicU8,
-    /// Whether packets may wait in the ring. Relaxed, as the next: both ends belong to one lane, and
-    /// whoever moves the lane to another thread orders them.
+    /// Whether packets may wait in the ring. Relaxed, as the next: both ends belong to one lane, and moving the lane to another
+    /// thread orders them.
     waiting: AtomicBool,
     /// Nanoseconds before which the kernel is not asked again.
     not_before: AtomicU64,
@@ -52,7 +52,7 @@ pub(super) struct TransmitState {
 
 /// The call is not put off.
 const NOT: u8 = 0;
-/// It was, and nobody has come by since.
+/// It was, and the receiving end has not run since.
 const JUST_NOW: u8 = 1;
 /// It was, and the receiving end has come by.
 const BEFORE: u8 = 2;
@@ -220,7 +220,7 @@ impl TransmitState {
             Err(Errno::NXIO | Errno::NODEV) => return Kicked::Gone,
             Err(Errno::NETDOWN) => {
                 // Also said when the interface vanishes; then the socket is unbound a moment later.
-                let later = now.as_nanos() + PATIENCE.as_nanos() as u64;
+                let later = now.as_nanos() + TIMEOUT.as_nanos() as u64;
                 self.not_before.store(later, Ordering::Relaxed);
                 self.down.store(true, Ordering::Relaxed);
                 self.waiting.store(self.ring.waiting() > 0, Ordering::Relaxed);

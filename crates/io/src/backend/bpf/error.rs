@@ -41,7 +41,7 @@ pub enum BpfError {
     NoInterface(u32),
     /// Something else has the place where the program belongs.
     #[error(
-        "interface number {interface} has another XDP program: if nobody needs it, remove it with \
+        "interface number {interface} has another XDP program: if it is not needed, remove it with \
          `ip link set dev IFACE xdp off`"
     )]
     Occupied {

@@ -14,8 +14,8 @@ pub enum FenceMode {
     /// later, waited for on a thread of its own.
     #[default]
     Strict,
-    /// It passes at once. Packets may still be placed by old entries for some microseconds; who gets one
-    /// hands it over and counts it as late.
+    /// It passes at once. Packets may still be placed by old entries for some microseconds; a lane that
+    /// gets one hands it over and counts it as late.
     Fast,
 }
 
@@ -48,7 +48,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for processors whenever somebody asks, until told to end.
+    /// Waits for processors at every request, until it is stopped.
     fn serve(&self) {
         let mut state = self.lock();
         while !state.ended {

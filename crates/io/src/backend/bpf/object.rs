@@ -118,8 +118,8 @@ impl Object {
 
     /// Whether packets come without their hash because the driver has no room for it.
     pub(super) fn is_without_metadata(&self) -> bool {
-        // Acquire: whoever has a packet from a ring, which orders its placing before, sees what the
-        // program stored when it placed it.
+        // Acquire: a lane that has a packet from a ring, which orders its placing before, sees what the program stored when it
+        // placed it.
         self.control.u32(0, WITHOUT_METADATA).load(Ordering::Acquire) != 0
     }
 }

@@ -52,7 +52,7 @@ pub struct PacketHash {
 
 impl PacketHash {
     /// Reads metadata; `None` if it is not this program's. Only to be asked while
-    /// [`XdpProgram::tells_hashes`]: what lies in front of a packet without metadata may be left over
+    /// [`XdpProgram::reports_hashes`]: what lies in front of a packet without metadata may be left over
     /// from another packet.
     #[inline]
     pub fn read(metadata: &[u8; METADATA]) -> Option<PacketHash> {
@@ -171,7 +171,7 @@ impl XdpProgram {
 
     /// Whether every packet so far came with its [`PacketHash`]. Some drivers have no room for it; their
     /// packets must be hashed again. To be asked after a packet was taken from its ring.
-    pub fn tells_hashes(&self) -> bool {
+    pub fn reports_hashes(&self) -> bool {
         !self.object.is_without_metadata()
     }
 

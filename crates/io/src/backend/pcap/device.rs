@@ -21,7 +21,7 @@ pub struct PcapConfig {
     /// The capture to read; without one, nothing arrives.
     pub input: Option<PathBuf>,
     /// Where to write what is sent; without it, what is sent is counted and gone. Several devices may
-    /// write into one file. Whoever made it closes it.
+    /// write into one file. The creator of the writer closes it.
     pub output: Option<CaptureWriter>,
     /// The simulated NIC between the captures and the lanes. [`crate::Pacing::Lossless`] reads as
     /// fast as the lanes take packets, [`crate::Pacing::Replay`] as recorded.

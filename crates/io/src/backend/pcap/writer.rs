@@ -183,7 +183,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets others see whether the file lacks something.
+    /// Lets other threads see whether the file is incomplete.
     fn note(&self, state: &State) {
         if state.failure.is_some() || state.other_link > 0 {
             self.failed.store(true, Ordering::Relaxed);
@@ -278,7 +278,7 @@ impl State {
 }
 
 impl Drop for Shared {
-    /// Ends a file that nobody closed, so that what was written can be read.
+    /// Ends a file that was not closed, so that what was written can be read.
     fn drop(&mut self) {
         self.state.get_mut().unwrap_or_else(PoisonError::into_inner).finish();
     }

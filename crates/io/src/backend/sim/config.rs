@@ -15,11 +15,11 @@ const MAX_DESCRIPTORS: u32 = 1 << 20;
 /// What makes packets arrive.
 #[derive(Clone)]
 pub enum Driver {
-    /// Needs no core of its own. In an open loop, packets arrive when they are due, whoever polls and however late:
+    /// Needs no core of its own. In an open loop, packets arrive when they are due, whichever lane polls and however late:
     /// what a queue holds and drops depends on when packets are due, tables are rewritten and descriptors given back,
     /// and on nothing else. Each lane writes its own packets into buffers as it takes them. With
-    /// [`Pacing::Lossless`], and for sources that are fed while they run, whoever polls a queue first enqueues what is
-    /// due, for all queues, unless another lane is just doing so.
+    /// [`Pacing::Lossless`], and for sources that are fed while they run, the lane that polls a queue first enqueues what
+    /// is due, for all queues, unless another lane is just doing so.
     Pumped(Drawing),
     /// A thread of the device, which reads this clock. It needs buffers of its own to lie ready, so
     /// give the pool a few hundred more than the lanes need.
@@ -28,7 +28,7 @@ pub enum Driver {
     Stepped,
 }
 
-/// Who draws packets from the source of a pumped NIC.
+/// When packets are drawn from the source of a pumped NIC.
 #[derive(Clone)]
 pub enum Drawing {
     /// The lane that needs them as it polls, for all lanes: it does what is not its work. Tables that are rewritten hold

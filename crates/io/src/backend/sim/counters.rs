@@ -2,7 +2,7 @@
 
 use rheostat_base::Counter;
 
-/// What arrives. Written by whoever holds the NIC's lock, so by one thread at a time.
+/// What arrives. Written by the thread that holds the NIC's lock, so by one at a time.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Arrivals {

@@ -31,8 +31,8 @@ const _: () = assert!(size_of::<Descriptor<rheostat_packet::Mbuf>>() == 64);
 struct Ring<T> {
     descriptors: Box<[Descriptor<T>]>,
     mask: u32,
-    /// Packets ever written. Written by the NIC (Release, after the done bit), read by whoever asks
-    /// for the backlog (Acquire), so that a backlog of n promises n done bits to see.
+    /// Packets ever written. Written by the NIC (Release, after the done bit), read for the backlog (Acquire), so that a backlog of n
+    /// guarantees n visible done bits.
     produced: Padded<AtomicU32>,
     /// Descriptors ever given back. Written by the lane (Release, after it moved the packets out and
     /// cleared their done bits), read by the NIC (Acquire, before it writes there again).
@@ -88,8 +88,8 @@ impl<T> Ring<T> {
     }
 
     fn backlog(&self) -> usize {
-        // Acquire: pairs with the lane's Release store; whoever learns that the lane has taken the
-        // packets sees what it did before it took them.
+        // Acquire: pairs with the lane's Release store; a thread that sees the packets taken sees what the lane did before it took
+        // them.
         let tail = self.tail.0.load(Ordering::Acquire);
         // Acquire: pairs with the NIC's Release store; the done bits are set before.
         let produced = self.produced.0.load(Ordering::Acquire);
@@ -150,7 +150,7 @@ impl<T> LaneSide<T> {
             let packet = descriptor.packet.with(|place| {
                 // SAFETY: the done bit is set and only this side clears it, so the NIC wrote the
                 // packet and does not touch the descriptor until the tail has passed it; the packet
-                // is moved out once, because the bit is cleared before anyone looks again.
+                // is moved out once, because the bit is cleared before the next look.
                 unsafe { (*place).assume_init_read() }
             });
             // Relaxed: published to the NIC by the Release store of `tail` below.

@@ -1,4 +1,4 @@
-//! Who drives the NIC, and when.
+//! Which thread drives the NIC, and when.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -19,7 +19,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 /// Shorter waits are spent awake: a sleep overshoots by about this much.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(100);
 
-/// The NIC behind its lock, shared by whoever may drive it.
+/// The NIC behind its lock, shared by all threads that may drive it.
 pub(super) struct Drive {
     nic: Mutex<Nic>,
     /// Set (Release) under the lock, after the last packet was enqueued; read (Acquire) by monitors,
@@ -42,8 +42,8 @@ impl Drive {
         self.turn(nic, |nic| nic.deliver(now, TURN, pool));
     }
 
-    /// A turn of the pumped driver without loss that waits until other lanes have had theirs. Whether lanes are told of whatever
-    /// arrives later, so that nobody has to poll for it.
+    /// A turn of the pumped driver without loss that waits until other lanes have had theirs. Returns whether lanes are notified of
+    /// what arrives later, so that none has to poll for it.
     pub(super) fn pump_before_rest(&self, now: Time, pool: &mut PoolCache) -> bool {
         self.turn(self.lock(), |nic| {
             nic.deliver(now, TURN, pool);

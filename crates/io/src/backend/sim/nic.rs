@@ -36,10 +36,10 @@ pub(super) struct Nic {
     ended: bool,
     /// Arrivals so far, modulo 2^32.
     stamp: u32,
-    /// Keeps packets in order that take a detour, or that another device has, in a lossless run.
+    /// Keeps packets in order that are misdirected, or that another device has, in a lossless run.
     barrier: Arc<OnceLock<Replaying>>,
-    /// Whether the last packet delivered takes a detour.
-    detour_under_way: bool,
+    /// Whether the last packet delivered is misdirected.
+    misdirected_under_way: bool,
     /// The side that it comes from, where the sides have to wait for each other.
     side: Option<Side>,
     /// Queues that packets were put into in this call, for their lanes to be woken.
@@ -58,7 +58,7 @@ struct Frame {
     link: LinkType,
 }
 
-/// What devices share to keep packets in order, and who this one is there if it reads without loss.
+/// What devices share to keep packets in order, and this device's reader there if it reads without loss.
 pub(super) struct Replaying {
     pub(super) barrier: Arc<ReplayBarrier>,
     pub(super) reader: Option<Reader>,
@@ -101,7 +101,7 @@ impl Nic {
             ended: false,
             stamp: 0,
             barrier,
-            detour_under_way: false,
+            misdirected_under_way: false,
             side: None,
         }
     }
@@ -130,7 +130,7 @@ impl Nic {
         delivered
     }
 
-    /// Whether lanes are told of every packet that arrives from now on, and nothing but their work brings the next
+    /// Whether lanes are notified of every packet that arrives from now on, and nothing but their work brings the next
     /// one: no time, no feeder of the source, no buffer that is in use elsewhere.
     pub(super) fn announces(&self) -> bool {
         let reads = matches!(
@@ -222,10 +222,10 @@ impl Nic {
             Err(AllocError::Empty) => return self.arrive(frame, Some(&self.arrivals.no_buffer)),
             Err(AllocError::Oversize) => return self.arrive(frame, Some(&self.arrivals.oversize)),
         };
-        let (mut detour, mut side) = (false, self.side);
+        let (mut misdirected, mut side) = (false, self.side);
         if let Some(Replaying { barrier, reader: Some(reader) }) = self.barrier.get() {
-            (detour, side) = course(&self.steering, &packet);
-            let turns = detour || self.detour_under_way || side != self.side;
+            (misdirected, side) = course(&self.steering, &packet);
+            let turns = misdirected || self.misdirected_under_way || side != self.side;
             let waits = turns && !barrier.is_passed();
             if waits || !barrier.is_turn(*reader, frame.slot.timestamp) {
                 self.packet = Some(packet);
@@ -235,7 +235,7 @@ impl Nic {
         let queue = self.table.lookup(self.steering.bucket_of_hash(packet.hash())).index();
         match self.queues[queue].put(packet) {
             Ok(()) => {
-                self.detour_under_way = detour;
+                self.misdirected_under_way = misdirected;
                 self.side = side;
                 self.filled[queue] = true;
                 if let Some(Replaying { barrier, .. }) = self.barrier.get() {

@@ -12,7 +12,7 @@ const FRAMING: u64 = 24;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacing {
     /// Open loop: what arrives at `t` on the source's clock arrives at `origin + t` on that of the
-    /// run, whether or not anyone is ready for it, and is stamped so. `None`: the source starts with
+    /// run, whether or not a lane is ready for it, and is stamped so. `None`: the source starts with
     /// the first poll.
     OpenLoop {
         /// When the source's clock is at zero.

@@ -12,12 +12,12 @@
 //!
 //! A lane that polls places what was due since it polled last, in its own queue only, and writes only the packets that
 //! it takes into buffers. [`Placement`] has the rule. What a queue holds and drops depends on when packets were due,
-//! tables rewritten and descriptors given back, and not on who polls, or how late; so a lane that was away for a while
-//! finds its ring full and what came after that dropped, as it would in front of a real NIC.
+//! tables rewritten and descriptors given back, and not on which lane polls, or how late; a lane that was away for a while
+//! finds its ring full and later packets dropped, as with a real NIC.
 //!
-//! Locks: a lane has its queue's for a poll and gives way if somebody else has it. Whoever rewrites the table or stops
-//! the source takes those of all queues, and the moment when it has them is when the change holds. A queue's lock comes
-//! before the drawer's; whoever has the drawer's only tries to get queues'.
+//! Locks: a lane takes its queue's lock for a poll, and skips the poll if the lock is taken. A thread that rewrites the table or stops
+//! the source takes the locks of all queues, and the change takes effect when it has them. A queue's lock is taken before the
+//! drawer's; a thread that has the drawer's only tries queues' locks.
 
 mod arrivals;
 mod chunk_list;

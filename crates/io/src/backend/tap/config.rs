@@ -25,7 +25,7 @@ pub struct TapConfig {
     pub steering: Arc<Steering>,
     /// What their hash covers.
     pub hashing: HashOptions,
-    /// Which packets are taken. There is nobody else to get the rest: it is dropped by the kernel.
+    /// Which packets are taken. The kernel drops the rest: no other program receives packets of the interface.
     pub filter: Filter,
     /// How exact a rewrite of the indirection table is.
     pub fence: FenceMode,

@@ -30,7 +30,7 @@ pub(super) struct TapMonitor {
 pub(super) struct State {
     /// Passes when nothing arrives any more; there once the device is told to stop.
     stopped: Option<Fence>,
-    /// Packets that the kernel dropped for lack of room, as far as it was asked.
+    /// Packets that the kernel dropped for want of room, when that was last read.
     queue_full: u64,
 }
 
@@ -56,7 +56,7 @@ impl TapMonitor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Packets that the kernel dropped for lack of room. What it drops because the device has stopped
+    /// Packets that the kernel dropped for want of room. What it drops because the device has stopped
     /// does not count.
     fn queue_full(&self) -> u64 {
         let mut state = self.state();

@@ -15,8 +15,8 @@ use crate::segmentation::{Offload, OffloadError, VNET_HEADER};
 /// Bytes of the longest frame with its header: 64 KiB of IP, an Ethernet header and tags.
 const LONGEST: usize = VNET_HEADER + 65_536 + 32;
 
-/// Frames that a queue of the kernel's holds (`TUN_READQ_SIZE` in drivers/net/tun.c), unless somebody has
-/// changed the interface's `txqueuelen`.
+/// Frames that a queue of the kernel's holds (`TUN_READQ_SIZE` in drivers/net/tun.c), unless the
+/// interface's `txqueuelen` was changed.
 const KERNEL_QUEUE: u64 = 500;
 
 /// The receive queue of a lane.

@@ -1,7 +1,7 @@
-//! A mirror in every lane, through which packets are copied and followed while someone looks.
+//! A mirror in every lane, through which packets are copied and traced while there is a reader.
 //!
-//! While nobody does, it costs a lane one load of a shared word per poll and one test of a flag of its own
-//! per burst. Who begins to look leaves a ring for every lane behind the lock and counts the word up; each
+//! Without a reader, it costs a lane one load of a shared word per poll and one test of a flag of its own
+//! per burst. A reader that begins leaves a ring for every lane behind the lock and increments the word; each
 //! lane then finds its ring at its next poll. Nothing here waits for a lane, and no lane waits for a reader:
 //! what a full ring has no room for is counted.
 
@@ -42,7 +42,7 @@ pub enum Epoch {
     Clock(u64),
 }
 
-/// Where those who want to look meet the lanes of a run.
+/// Connects readers with the lanes of a run.
 pub struct Mirrors {
     clock: StdArc<dyn ClockSource>,
     epoch: Epoch,
@@ -133,7 +133,7 @@ impl Mirrors {
     /// Begins to follow up to `count` packets that `filter` matches, or any.
     ///
     /// # Errors
-    /// [`TapBusy::Trace`] when someone does so.
+    /// [`TapBusy::Trace`] when packets are traced already.
     pub fn trace(
         mirrors: &Arc<Mirrors>,
         filter: Option<Expression>,
@@ -190,7 +190,7 @@ impl<W> Look<W> {
     }
 
     fn is_closed(&self) -> bool {
-        // Relaxed: a lane that sees it late fills a ring that nobody reads, once.
+        // Relaxed: a lane that sees it late fills a ring without a reader, once.
         self.closed.load(Ordering::Relaxed)
     }
 

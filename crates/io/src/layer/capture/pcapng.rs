@@ -134,7 +134,7 @@ impl<W: Write> Pcapng<W> {
         Ok(self.output)
     }
 
-    /// Passes what was written on to whoever reads along.
+    /// Flushes what was written, for readers that follow.
     ///
     /// # Errors
     /// When the output cannot be written.

@@ -152,7 +152,7 @@ impl RxQueue for FaultyRx {
         let due = self.ready.iter().take(room).take_while(|(due, _)| *due <= now).count();
         burst.extend(self.ready.drain(..due).map(|(_, packet)| packet));
         let held = self.ready.len() + usize::from(self.overtaken.is_some());
-        // Release: pairs with the Acquire of whoever waits for the device to be exhausted.
+        // Release: pairs with the Acquire of the thread that waits for the device to be exhausted.
         self.held.store(held, Ordering::Release);
         due
     }

@@ -1,4 +1,4 @@
-//! The device, and who opens it anew.
+//! The device, and the opener that opens it anew.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -210,7 +210,7 @@ impl Drop for ReopenableTx {
     }
 }
 
-/// Takes a lock whatever happened to who held it before: what it guards is whole at every step.
+/// Takes a lock even after a thread panicked with it: what it guards is whole at every step.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -43,7 +43,7 @@ impl Behind {
         if let (Some(old), Some(new)) = (&self.table, &table) {
             let entries = old.read();
             if new.read() != entries {
-                // Fits: the same configuration has made both. Who gets a packet late hands it over.
+                // Fits: the same configuration has made both. A lane that gets a packet late hands it over.
                 let _ = new.rewrite(&entries);
             }
         }

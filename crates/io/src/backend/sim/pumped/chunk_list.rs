@@ -18,7 +18,7 @@ pub(super) struct Link {
     /// source. [`ALL`] in the last chunk of a source that has ended.
     complete: AtomicU64,
     bytes: usize,
-    /// Bytes of all chunks that somebody still holds.
+    /// Bytes of all chunks that are still held.
     held: Arc<AtomicUsize>,
 }
 

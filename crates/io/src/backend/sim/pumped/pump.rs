@@ -20,7 +20,7 @@ use crate::device::{DeviceCounters, Rest, SourceWork};
 const AT_ONCE: usize = 256;
 /// How far ahead the thread draws.
 const AHEAD: Duration = Duration::from_secs(1);
-/// Tables that a queue which nobody polls remembers at most.
+/// Tables that a queue which is not polled keeps at most.
 const TABLES: usize = 64;
 /// The start of a source that has not started.
 const NOT_STARTED: u64 = u64::MAX;
@@ -61,7 +61,7 @@ struct Polled {
     seen: Option<u64>,
 }
 
-/// Written by whoever holds the queue's lock.
+/// Written by the thread that holds the queue's lock.
 #[derive(Debug, Default)]
 struct QueueCounts {
     arrived: Counter,
@@ -146,7 +146,7 @@ impl Pump {
         }
     }
 
-    /// A poll of a queue: places what has arrived, and takes what fits into `burst`. Nothing, while somebody else has
+    /// A poll of a queue: places what has arrived, and takes what fits into `burst`. Nothing, while another thread has
     /// the queue.
     pub(super) fn poll(
         &self,
@@ -165,8 +165,8 @@ impl Pump {
         count
     }
 
-    /// Places what has arrived at a queue, and says what a lane that has found nothing may do: nobody announces the next
-    /// packet, so it sleeps until that is due.
+    /// Places what has arrived at a queue, and returns what a lane that has found nothing may do: the next packet is not announced,
+    /// so the lane sleeps until it is due.
     pub(super) fn look(&self, queue: usize, now: Time) -> Rest {
         let mut polled = lock(&self.queues[queue].state);
         let (now, origin) = self.bring(queue, &mut polled, now);
@@ -174,7 +174,7 @@ impl Pump {
             return Rest::Awake;
         }
         let due = polled.placement.next_due().map(|due| origin.saturating_add(due));
-        // What is due and not drawn is drawn by somebody else just now.
+        // What is due and not drawn is being drawn by another thread.
         due.filter(|due| *due > now).map_or(Rest::Nap, |due| Rest::Until(Time::from_nanos(due)))
     }
 
@@ -254,7 +254,7 @@ impl Pump {
         }
     }
 
-    /// Draws up to `most` arrivals that are due before `until`, and returns how many; `None` while somebody else draws.
+    /// Draws up to `most` arrivals that are due before `until`, and returns how many; `None` while another thread draws.
     fn draw(&self, queue: usize, until: u64, origin: u64, most: usize) -> Option<usize> {
         let mut drawer = try_lock(self.drawer.as_ref()?)?;
         let before = drawer.drawn();
@@ -269,7 +269,7 @@ impl Pump {
         Some(drawn as usize)
     }
 
-    /// Makes queues that nobody has polled for long pass what was due, so that it can be freed.
+    /// Makes queues that were not polled for long pass what was due, so that it can be freed.
     fn catch_up(&self, but: Option<usize>, until: u64, origin: u64) {
         for (number, queue) in self.queues.iter().enumerate() {
             if Some(number) == but {
@@ -325,7 +325,7 @@ impl Pump {
         }
     }
 
-    /// Places arrivals by `table` from now on: those that are due later than the moment at which nobody polls.
+    /// Places arrivals by `table` from now on: those that are due after the moment at which this thread has all queues' locks.
     pub(super) fn rewrite(&self, table: &[QueueId]) {
         let table: Arc<[QueueId]> = table.into();
         let mut queues: Vec<_> = self.queues.iter().map(|queue| lock(&queue.state)).collect();
@@ -354,7 +354,7 @@ impl Pump {
         for polled in &mut queues {
             polled.placement.stop(end);
         }
-        // Relaxed: whoever acts on it takes the locks.
+        // Relaxed: a thread that acts on it takes the locks.
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
@@ -367,7 +367,7 @@ impl Pump {
         self.queues.iter().enumerate().all(|(number, queue)| {
             let mut polled = lock(&queue.state);
             if !polled.placement.has_ended() {
-                // Nobody may poll this queue any more.
+                // This queue may never be polled again.
                 let origin = self.start(now);
                 self.place(number, &mut polled, (now.saturating_add(1), origin), AT_ONCE);
             }
@@ -437,7 +437,7 @@ enum Drawn {
     All,
     /// More is to be drawn than this call may.
     Part,
-    /// Somebody else is drawing.
+    /// Another thread is drawing.
     Elsewhere,
 }
 

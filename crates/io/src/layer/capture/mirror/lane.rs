@@ -11,7 +11,7 @@ use super::{End, Epoch, Following, Look, Mirrors};
 use crate::layer::capture::{Copied, Point, Wanted};
 use crate::layer::trace::{Event, MOST, Step};
 
-/// The mirror of one lane. The default is one that nobody can look through.
+/// The mirror of one lane. The default is one without a way for readers to begin.
 #[derive(Default)]
 pub struct LaneMirror {
     mirrors: Option<Arc<Mirrors>>,
@@ -32,7 +32,7 @@ impl LaneMirror {
         LaneMirror { mirrors: Some(mirrors), lane, ..LaneMirror::default() }
     }
 
-    /// Takes note of who has begun to look and who has gone. Once per poll.
+    /// Takes note of readers that have begun or ended. Once per poll.
     #[inline]
     pub fn refresh(&mut self) {
         if let Some(mirrors) = &self.mirrors
@@ -43,7 +43,7 @@ impl LaneMirror {
         }
     }
 
-    /// Whether anybody looks, as far as the lane knows.
+    /// Whether there is a reader, as far as the lane knows.
     #[inline]
     pub fn is_armed(&self) -> bool {
         self.armed
@@ -150,7 +150,7 @@ impl LaneMirror {
         self.marks = marks;
     }
 
-    /// Shows a packet that is about to be dropped, if anybody looks. For every packet that a lane drops.
+    /// Shows a packet that is about to be dropped, if there is a reader. For every packet that a lane drops.
     #[inline]
     pub fn dropping(&mut self, packet: &Mbuf, reason: DropReason) {
         if self.armed || packet.mark() != 0 {
