@@ -32,7 +32,7 @@ pub(crate) struct Wiring {
 /// [`Failure`] when an interface has no link address, addresses and routes contradict each other, or there
 /// is no address to check backends from.
 pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> {
-    // Nobody answers on a link that is a capture: whoever is up there is so by the configuration.
+    // No backend answers on a link that is a capture: the configuration alone states which ones are up.
     let is_played = |device: &DeviceConfig| !matches!(device.kind, DeviceKind::Live(_));
     let unanswered = config.devices.iter().find(|device| is_played(device));
     let checks = |source: &dyn Fn(IpAddr) -> Option<IpAddr>| {
@@ -63,7 +63,7 @@ pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> 
     }
     let checks = checks(&|peer| speaker(&network, peer)?.address_towards(peer))?;
     if let Some(checks) = &checks {
-        network = network.with_resident(checks.clone());
+        network = network.with_local_service(checks.clone());
     }
     let network = Arc::new(network);
     let follower = match follow_kernel {
@@ -82,7 +82,7 @@ fn tell_unchecked(config: &Config, device: &DeviceConfig) -> Option<Arc<HealthCh
     if config.chain.iter().any(is_checked) {
         let name = &device.name;
         err!(
-            "note: backends are not checked: on device `{name}`, which is none of this machine's interfaces, nobody answers"
+            "note: backends are not checked: on device `{name}`, which is none of this machine's interfaces, no backend answers"
         );
     }
     None
@@ -97,8 +97,8 @@ fn follow(
         let DeviceKind::Live(live) = &device.kind else { return None };
         Some((live.interface.clone()?, DeviceId(number as u8)))
     });
-    let tell = |message: &str| err!("warning: {message}");
-    Ok(KernelFollower::start(network, devices.collect(), given, tell)?)
+    let report = |message: &str| err!("warning: {message}");
+    Ok(KernelFollower::start(network, devices.collect(), given, report)?)
 }
 
 /// The interface that speaks to a host: the one on its link, or that towards it.

@@ -8,7 +8,7 @@ use rheostat_packet::wire::{MacAddress, ethernet};
 use crate::interface::{BROADCAST, Interface};
 use crate::link::frame;
 
-/// Asks who has `target`: everybody, or the host that had it (RFC 1122, section 2.3.2.1 (2)).
+/// A request for the link address of `target`: to all stations, or to the host that had it (RFC 1122, section 2.3.2.1 (2)).
 pub(crate) fn request(
     interface: &Interface,
     sender: Ipv4Addr,
@@ -30,7 +30,7 @@ pub(crate) fn reply(interface: &Interface, asked: &ArpAddresses) -> Vec<u8> {
     packet(interface, asked.sender_mac, arp::REPLY, addresses)
 }
 
-/// Tells everybody who has `address` (RFC 5227, section 2.3).
+/// Announces to all stations that the interface has `address` (RFC 5227, section 2.3).
 pub(crate) fn announcement(interface: &Interface, address: Ipv4Addr) -> Vec<u8> {
     request(interface, address, address, None)
 }

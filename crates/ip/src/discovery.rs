@@ -51,7 +51,7 @@ pub(crate) fn parse(ip: &Ipv6Packet<'_>, message: &[u8]) -> Option<Message> {
         icmp.checksum(),
         [message],
     );
-    // Who is not on the link cannot have sent 255.
+    // A packet from beyond the link cannot arrive with 255.
     if ip.hop_limit() != 255 || icmp.code() != 0 || judged != Validity::Valid {
         return None;
     }
@@ -114,8 +114,8 @@ pub(crate) fn solicitation(
     message(interface, (source, destination), to, (SOLICITATION, 0), target, SOURCE_OPTION)
 }
 
-/// Answers a solicitation from `source` (section 7.2.4), or tells everybody when it came from nobody. Who
-/// answers on behalf of another does not override (section 7.2.8).
+/// The answer to a solicitation from `source` (section 7.2.4), to all nodes when the solicitation has no source address. An
+/// answer on behalf of another node does not override (section 7.2.8).
 pub(crate) fn advertisement(
     interface: &Interface,
     target: Ipv6Addr,
@@ -217,10 +217,10 @@ mod tests {
         let mut wrong = asked;
         wrong[80] ^= 1;
         assert_eq!(read(&wrong), None, "a wrong checksum");
-        // From nobody, with a link address, or not to the group of the target.
-        let nobody = solicitation(&interface(), Ipv6Addr::UNSPECIFIED, peer, None);
-        assert_eq!(read(&nobody), None);
-        // "Solicited", and yet to everybody.
+        // Without a source address but with a link address, or not to the group of the target.
+        let unspecified = solicitation(&interface(), Ipv6Addr::UNSPECIFIED, peer, None);
+        assert_eq!(read(&unspecified), None);
+        // "Solicited", and yet to all nodes.
         let told = advertisement(&interface(), own, None);
         assert!(read(&told).is_some());
         assert_eq!(read(&changed(&told, 44, 0xe0)), None);

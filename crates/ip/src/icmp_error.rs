@@ -25,7 +25,7 @@ pub enum Problem {
     NoHost,
     /// The destination does not speak the protocol.
     NoProtocol,
-    /// Nobody listens on the port.
+    /// The port has no listener.
     NoPort,
     /// The source address means nothing beyond its link (IPv6).
     Scope,

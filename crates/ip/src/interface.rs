@@ -8,10 +8,10 @@ use rheostat_base::DeviceId;
 use rheostat_packet::wire::MacAddress;
 use rheostat_steer::{Prefix, PrefixError, PrefixList};
 
-/// The link address of everybody.
+/// The link address of all stations.
 pub(crate) const BROADCAST: MacAddress = [0xff; 6];
 
-/// A device that takes part in IP: it has addresses, and whoever is on its link finds them.
+/// A device that takes part in IP: it has addresses, and hosts on its link find them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// The device.
@@ -30,14 +30,14 @@ pub struct Interface {
     /// Addresses that it answers ARP and neighbour solicitations for besides its own, and whose packets
     /// are for the chain: a NAT's external addresses, a load balancer's virtual ones.
     pub proxied: PrefixList,
-    /// Whether its frames are played to it, from a capture or a generator, and nobody is on its link. It then
-    /// takes frames to every station, and every neighbour is taken to be there: one that the configuration
-    /// does not name has a link address made of its IP address.
+    /// Whether its frames are played to it, from a capture or a generator, and no host is on its link. It then takes frames to every
+    /// station, and every neighbour is assumed to exist: one that the configuration does not name has a link address made of its IP
+    /// address.
     pub is_played: bool,
 }
 
-/// The link address that a neighbour is taken to have where nobody can be asked: administered locally, and
-/// ending in the last four bytes of the IP address.
+/// The link address that a neighbour is assumed to have where no host can answer: administered locally, and ending in the last four
+/// bytes of the IP address.
 pub(crate) fn assumed_mac(address: IpAddr) -> MacAddress {
     let [.., a, b, c, d] = match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
@@ -46,7 +46,7 @@ pub(crate) fn assumed_mac(address: IpAddr) -> MacAddress {
     [2, 0, a, b, c, d]
 }
 
-/// An address of an interface, with how much of it is the same for everybody on the link.
+/// An address of an interface, with how much of it is the same for all hosts on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceAddress {
     /// The address.

@@ -41,8 +41,8 @@ pub(crate) fn write_reversed(
             out[..6].copy_from_slice(&header[6..12]);
             out[6..12].copy_from_slice(&header[..6]);
         }
-        // The first two bytes of the first version, the eleventh of the second, tell who sent a
-        // packet to whom: 0 to us, 1 and 2 to many, 4 by us.
+        // The first two bytes of the first version, and the eleventh of the second, are the direction: 0 to this host, 1 and 2 to
+        // many, 4 from this host.
         LinkType::LinuxCooked => match header.get(..2)? {
             [0, 1 | 2] => return None,
             [0, 4] => out[1] = 0,

@@ -1,5 +1,5 @@
-//! Those who are at home on this machine: they take packets for the interfaces' own addresses that the
-//! stack does not answer itself, and send packets from there.
+//! Services on this machine: they take packets for the interfaces' own addresses that the stack does not answer itself, and send
+//! packets from there.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use rheostat_base::{DeviceId, Time};
 pub struct LocalPacket<'a> {
     /// The device it arrived on.
     pub device: DeviceId,
-    /// Who sent it.
+    /// The address of its sender.
     pub source: IpAddr,
     /// The address it is for, one of an interface's own.
     pub destination: IpAddr,
@@ -22,7 +22,7 @@ pub struct LocalPacket<'a> {
     pub payload: &'a [u8],
 }
 
-/// Packets that a resident sends. The stack routes each by its destination, as one of its own: it finds
+/// Packets that a local service sends. The stack routes each by its destination, as one of its own: it finds
 /// the next hop, and fragments or drops what is too long.
 #[derive(Debug, Default)]
 pub struct Outbox {
@@ -52,12 +52,12 @@ impl Outbox {
     }
 }
 
-/// Someone at home on this machine: health checks, for one. All lanes share a resident, and each calls
-/// it with the packets it received; calls are rare, so that a lock inside does no harm.
+/// A service on this machine, such as health checks. All lanes share it, and each calls it with the packets it received; calls are
+/// rare, so that a lock inside costs nothing that matters.
 pub trait LocalService: Send + Sync {
     /// Takes a packet for an address of this machine that has arrived at `now`; what is put into
-    /// `outbox` is sent. `false` when the packet is not for this resident: the next one is asked, and
-    /// when nobody takes it, its sender is told so.
+    /// `outbox` is sent. `false` when the packet is not for this service: the next one gets it, and
+    /// when none takes it, an ICMP error or a reset is sent to its sender.
     fn receive(&self, packet: &LocalPacket<'_>, now: Time, outbox: &mut Outbox) -> bool;
 
     /// Does what is due at `now`. One lane at a time calls it, whichever comes first.

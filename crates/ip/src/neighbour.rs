@@ -1,5 +1,4 @@
-//! Who on a link has which link address: the neighbour cache of RFC 4861, section 5.1, which serves ARP
-//! (RFC 826) as well.
+//! The link addresses of hosts on a link: the neighbour cache of RFC 4861, section 5.1, which serves ARP (RFC 826) as well.
 //!
 //! One [`Neighbours`] is shared by all lanes, behind a lock that is taken when something is learned, asked
 //! or due. What lanes need for each packet they look up in a [`View`] of their own, which follows the

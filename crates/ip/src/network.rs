@@ -21,8 +21,8 @@ pub(crate) const LEAST_MTU: [u16; 2] = [68, 1_280];
 /// ANNOUNCE_NUM and ANNOUNCE_INTERVAL).
 const ANNOUNCEMENTS: u8 = 2;
 const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(2);
-/// How long it may go unnoticed that a resident has changed its mind about its next deadline.
-const ASK_RESIDENTS: Duration = Duration::from_millis(100);
+/// How long it may go unnoticed that a local service has changed its next deadline.
+const SERVICE_POLL: Duration = Duration::from_millis(100);
 
 /// How the network layer behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub enum NetworkError {
         address: IpAddr,
     },
     /// The link address is none that a station can have.
-    #[error("`{name}` cannot have a link address of a group, or of nobody")]
+    #[error("`{name}` cannot have a link address of a group, or all zeros")]
     Mac {
         /// The interface.
         name: String,
@@ -104,7 +104,7 @@ pub enum NetworkError {
     Route(#[from] RouteError),
 }
 
-/// Interfaces, routes, neighbours and residents of a run. Lanes see it through a [`Stack`](crate::Stack)
+/// Interfaces, routes, neighbours and local services of a run. Lanes see it through a [`Stack`](crate::Stack)
 /// each.
 pub struct Network {
     interfaces: Vec<Interface>,
@@ -113,18 +113,18 @@ pub struct Network {
     mtus: Mutex<Box<[u16]>>,
     routes: Mutex<Arc<Routes>>,
     neighbours: Mutex<Neighbours>,
-    residents: Vec<Arc<dyn LocalService>>,
-    /// Held by the lane that gives residents their turn.
-    residents_turn: Mutex<()>,
+    local_services: Vec<Arc<dyn LocalService>>,
+    /// Held by the lane that calls the local services.
+    services_lock: Mutex<()>,
     /// How many announcements are left.
     announcements: Mutex<u8>,
     // Hints. They publish nothing: what they point to is read under a lock, and being late with it does no
     // harm, so all accesses are relaxed.
     /// Grows when routes, neighbours or MTUs change.
     changes: AtomicU64,
-    /// When neighbours, residents and announcements next have something to do, in nanoseconds.
+    /// When neighbours, local services and announcements next have something to do, in nanoseconds.
     neighbours_due: AtomicU64,
-    residents_due: AtomicU64,
+    services_due: AtomicU64,
     announcements_due: AtomicU64,
 }
 
@@ -151,21 +151,21 @@ impl Network {
             mtus: Mutex::new(mtus),
             routes: Mutex::new(Arc::new(routes)),
             neighbours: Mutex::new(neighbours),
-            residents: Vec::new(),
-            residents_turn: Mutex::new(()),
+            local_services: Vec::new(),
+            services_lock: Mutex::new(()),
             announcements: Mutex::new(ANNOUNCEMENTS),
             changes: AtomicU64::new(1),
             neighbours_due: AtomicU64::new(u64::MAX),
-            residents_due: AtomicU64::new(u64::MAX),
+            services_due: AtomicU64::new(u64::MAX),
             announcements_due: AtomicU64::new(announcements_due),
         })
     }
 
-    /// The same with someone at home, who is asked after those before.
+    /// The same with a local service, which gets packets after those before it.
     #[must_use]
-    pub fn with_resident(mut self, resident: Arc<dyn LocalService>) -> Network {
-        self.residents.push(resident);
-        self.residents_due = AtomicU64::new(0);
+    pub fn with_local_service(mut self, service: Arc<dyn LocalService>) -> Network {
+        self.local_services.push(service);
+        self.services_due = AtomicU64::new(0);
         self
     }
 
@@ -262,7 +262,7 @@ impl Network {
     /// When [`Network::advance`] has something to do.
     #[inline]
     pub(crate) fn next_deadline(&self) -> Time {
-        let [a, b, c] = [&self.neighbours_due, &self.residents_due, &self.announcements_due]
+        let [a, b, c] = [&self.neighbours_due, &self.services_due, &self.announcements_due]
             .map(|due| due.load(Ordering::Relaxed));
         Time::from_nanos(a.min(b).min(c))
     }
@@ -291,33 +291,33 @@ impl Network {
         if self.neighbours_due.load(Ordering::Relaxed) <= now.as_nanos() {
             self.with_neighbours(|table| table.advance(now, questions));
         }
-        if self.residents_due.load(Ordering::Relaxed) <= now.as_nanos()
-            && let Ok(_turn) = self.residents_turn.try_lock()
+        if self.services_due.load(Ordering::Relaxed) <= now.as_nanos()
+            && let Ok(_turn) = self.services_lock.try_lock()
         {
-            for resident in &self.residents {
-                if resident.next_deadline().is_some_and(|due| due <= now) {
-                    resident.tick(now, outbox);
+            for service in &self.local_services {
+                if service.next_deadline().is_some_and(|due| due <= now) {
+                    service.tick(now, outbox);
                 }
             }
-            self.ask_residents(now);
+            self.update_services_due(now);
         }
         self.announcements_due.load(Ordering::Relaxed) <= now.as_nanos()
             && self.take_announcement(now)
     }
 
-    /// Offers a packet to the residents in turn; `false` when none takes it.
+    /// Offers a packet to the local services in turn; `false` when none takes it.
     pub(crate) fn deliver(&self, packet: &LocalPacket<'_>, now: Time, outbox: &mut Outbox) -> bool {
-        let taken = self.residents.iter().any(|resident| resident.receive(packet, now, outbox));
+        let taken = self.local_services.iter().any(|service| service.receive(packet, now, outbox));
         if taken {
-            self.ask_residents(now);
+            self.update_services_due(now);
         }
         taken
     }
 
-    fn ask_residents(&self, now: Time) {
-        let deadlines = self.residents.iter().filter_map(|resident| resident.next_deadline());
-        let due = deadlines.min().unwrap_or(Time::NEVER).min(now + ASK_RESIDENTS);
-        self.residents_due.store(due.as_nanos(), Ordering::Relaxed);
+    fn update_services_due(&self, now: Time) {
+        let deadlines = self.local_services.iter().filter_map(|service| service.next_deadline());
+        let due = deadlines.min().unwrap_or(Time::NEVER).min(now + SERVICE_POLL);
+        self.services_due.store(due.as_nanos(), Ordering::Relaxed);
     }
 
     fn take_announcement(&self, now: Time) -> bool {
@@ -335,15 +335,15 @@ impl Network {
 
 impl std::fmt::Debug for Network {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let residents = self.residents.len();
+        let local_services = self.local_services.len();
         f.debug_struct("Network")
             .field("interfaces", &self.interfaces)
-            .field("residents", &residents)
+            .field("local_services", &local_services)
             .finish()
     }
 }
 
-/// Takes a lock whatever happened to who held it before: what it guards is whole at every step.
+/// Takes a lock even after a thread panicked with it: what it guards is whole at every step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -87,7 +87,7 @@ pub struct Path {
 /// No destination: the address is one of a group.
 const NOWHERE: u128 = u128::MAX;
 
-/// Who sent a packet.
+/// The sender of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     /// Another host. Errors about the packet go there.
@@ -284,7 +284,7 @@ impl Stack {
 
     fn send_outbox(&mut self, outbox: &mut Outbox, out: &mut Output) {
         for packet in outbox.drain() {
-            // Whose link a link-local destination is on, no resident can say.
+            // A local service does not know which link a link-local destination is on.
             self.send_own(DeviceId(0), &packet, out);
         }
     }

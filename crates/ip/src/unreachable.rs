@@ -14,7 +14,7 @@ use crate::link::{self, Received};
 pub enum Unreachable {
     /// It is not let through (ICMPv4 code 13, RFC 1812; ICMPv6 code 1, RFC 4443).
     Prohibited,
-    /// Nobody listens there (ICMPv4 code 3, RFC 792; ICMPv6 code 4, RFC 4443).
+    /// It has no listener (ICMPv4 code 3, RFC 792; ICMPv6 code 4, RFC 4443).
     NoPort,
 }
 

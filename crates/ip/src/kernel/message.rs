@@ -401,7 +401,7 @@ pub(super) mod tests {
         let Some(KernelEvent::Route { route, .. }) = only(&message(24, 0, &body)) else { panic!() };
         assert_eq!((route.prefix, route.interface), (([0, 0, 0, 0].into(), 0), 9));
         assert_eq!(route.gateway, Some([192, 0, 2, 9].into()));
-        // A broadcast route leads nobody anywhere.
+        // A broadcast route leads to no next hop.
         body[7] = 3;
         assert_eq!(only(&message(24, 0, &body)), None);
     }

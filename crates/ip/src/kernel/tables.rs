@@ -313,7 +313,7 @@ mod tests {
     fn what_was_lost_is_asked_for_again() {
         let mut tables = complete();
         assert_eq!(tables.take(KernelEvent::Overrun), Progress::Ask(Request::Links, 5));
-        // The end of an answer that nobody waits for.
+        // The end of an answer that no request waits for.
         let stale = KernelEvent::Done { sequence: 4, is_consistent: true };
         assert_eq!(tables.take(stale), Progress::Wait);
         for _ in 0..3 {

@@ -10,7 +10,7 @@ pub enum NeighbourState {
     Incomplete,
     /// It has answered a short while ago.
     Reachable,
-    /// It may have gone; nobody asks before there is a packet for it.
+    /// It may have gone; no request is sent before there is a packet for it.
     Stale,
     /// There was a packet for it; if nothing shows that it is there, it will be asked.
     Delay,

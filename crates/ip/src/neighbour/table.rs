@@ -20,13 +20,12 @@ const SOLICITS: u8 = 3;
 const REACHABLE: Duration = Duration::from_secs(30);
 /// How long a packet may show by itself that the neighbour is there (DELAY_FIRST_PROBE_TIME).
 const DELAY: Duration = Duration::from_secs(5);
-/// How long a neighbour is remembered that nobody sends to.
+/// How long a neighbour is kept to which nothing is sent.
 const FORGOTTEN: Duration = Duration::from_secs(600);
-/// Changes that lanes can catch up with one by one; who is further behind reads the whole table.
+/// Changes that lanes can catch up with one by one; a lane that is further behind reads the whole table.
 const LOG: usize = 1_024;
 
-/// How much is kept and asked, so that nobody who makes up addresses can fill the table or the link
-/// (RFC 6583, section 6).
+/// How much is kept and requested, so that a sender that makes up addresses cannot fill the table or the link (RFC 6583, section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighbourLimits {
     /// Neighbours at most.
@@ -50,7 +49,7 @@ pub struct Solicitation {
     pub device: DeviceId,
     /// Whose link address is asked for.
     pub target: IpAddr,
-    /// To whom: the neighbour whose address it was; without one, to all.
+    /// The receiver: the neighbour whose address it was; without one, all.
     pub to: Option<MacAddress>,
 }
 
@@ -111,7 +110,7 @@ impl Neighbours {
         }
     }
 
-    /// Says who the routers are.
+    /// Sets which neighbours are routers.
     pub fn set_gateways(&mut self, gateways: impl IntoIterator<Item = NeighbourKey>) {
         let gateways = gateways.into_iter().collect();
         for (key, entry) in &self.entries {
@@ -192,8 +191,8 @@ impl Neighbours {
         }
     }
 
-    /// Somebody has mentioned a neighbour's link address. It counts if the neighbour is known (RFC 826:
-    /// the merge), and makes nobody known.
+    /// Handles a packet that contains a neighbour's link address. The address is taken over if the neighbour is known (RFC 826: the
+    /// merge); an unknown neighbour is not entered.
     pub fn merge(&mut self, key: NeighbourKey, mac: MacAddress, now: Time) {
         if self.entries.contains_key(&key) {
             self.learn(key, mac, now);
@@ -253,7 +252,7 @@ impl Neighbours {
                     questions.push(ask(key, to));
                     Some(Entry { asked: entry.asked + 1, ..again(entry.state) })
                 }
-                // Nobody is there, or no longer.
+                // No host has the address, or no longer.
                 NeighbourState::Incomplete | NeighbourState::Probe => None,
                 NeighbourState::Delay => {
                     questions.push(ask(key, Some(entry.mac)));

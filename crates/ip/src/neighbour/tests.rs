@@ -32,7 +32,7 @@ fn table() -> Neighbours {
 }
 
 #[test]
-fn nobody_answers_three_questions() {
+fn three_requests_are_not_answered() {
     let mut table = table();
     let mut questions = Vec::new();
     assert_eq!(table.resolve(key(1), s(0), &mut questions), Resolution::Asked);
@@ -63,7 +63,7 @@ fn a_neighbour_lives_through_all_states() {
     assert_eq!(state(&table, key(1)), Some(NeighbourState::Probe));
     table.reply(key(1), MAC, s(46));
     assert_eq!(state(&table, key(1)), Some(NeighbourState::Reachable));
-    // And if nobody answers, it is gone.
+    // Without an answer, it is removed.
     asks(&mut table, s(76));
     table.note_use(key(1), s(80));
     for (now, asked) in [(85, 1), (86, 1), (87, 1), (88, 0)] {
@@ -73,7 +73,7 @@ fn a_neighbour_lives_through_all_states() {
 }
 
 #[test]
-fn nobody_sends_there_and_it_is_forgotten() {
+fn without_packets_for_it_it_is_forgotten() {
     let mut table = table();
     table.learn(key(1), MAC, s(0));
     assert_eq!(state(&table, key(1)), Some(NeighbourState::Stale));
@@ -109,7 +109,7 @@ fn advertisements_count_as_rfc_4861_7_2_5_has_it() {
         (Stale, say(Some(MAC), true, false), (Reachable, MAC)),
         (Stale, say(None, true, false), (Reachable, MAC)),
         (Reachable, say(Some(MAC), false, true), (Reachable, MAC)),
-        // Nobody has the address of a group.
+        // No host has the address of a group.
         (Stale, say(Some([1, 0, 0, 0, 0, 0]), true, true), (Stale, MAC)),
     ] {
         assert_eq!(after(start, advertised), expected, "{start:?} {advertised:?}");

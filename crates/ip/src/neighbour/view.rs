@@ -55,8 +55,8 @@ impl View {
     }
 }
 
-/// Hashes keys with two multiplications. The seed is random, and who could choose keys that collide all
-/// the same finds no more of them in the table than its limit.
+/// Hashes keys with two multiplications. The seed is random; even an attacker that could choose colliding keys gets
+/// no more of them into the table than its limit.
 #[derive(Clone, Copy, Debug)]
 struct Keyed(u64);
 

@@ -5,7 +5,7 @@
 //! a child's place in arrays without gaps. A node is 24 bytes, so that tables of a million routes lie in
 //! the last-level cache.
 //!
-//! Tables do not change. Who has other routes builds another table.
+//! Tables do not change. For other routes, another table is built.
 
 /// Bits that the first table is indexed by.
 const DIRECT: u32 = 16;

@@ -23,7 +23,7 @@ pub enum Hop {
     },
     /// An interface answers for it on behalf of the chain.
     Proxied,
-    /// It is everybody on a link (RFC 1812, section 5.3.5), and goes no further.
+    /// It is all hosts on a link (RFC 1812, section 5.3.5), and goes no further.
     Broadcast,
     /// Its host is on this device's link.
     OnLink(DeviceId),
@@ -247,8 +247,7 @@ fn resolve(interfaces: &[Interface], route: &Route) -> Result<Hop, RouteError> {
     Ok(Hop::Gateway(device, gateway))
 }
 
-/// The addresses that mean everybody in a network (RFC 1812, section 5.3.5): its last, and its first,
-/// which was it once. Networks of one or two hosts have none (RFC 3021), nor has IPv6.
+/// The addresses of all hosts in a network (RFC 1812, section 5.3.5): its last, and its first, which is obsolete. Networks of one or two hosts have none (RFC 3021), nor has IPv6.
 fn broadcasts(prefix: Prefix) -> Option<[IpAddr; 2]> {
     let IpAddr::V4(first) = prefix.address() else { return None };
     if prefix.length() > 30 {

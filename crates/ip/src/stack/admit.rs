@@ -18,8 +18,8 @@ use crate::interface::{may_be_source_v4, may_be_source_v6};
 use crate::neighbour::{mapped, mapped_v4};
 use crate::route::{Hop, HopId};
 
-/// Options by which a packet names its way (RFC 791, section 3.1). Nobody who means well uses them (RFC
-/// 7126, sections 4.3 and 4.4).
+/// Options by which a packet names its way (RFC 791, section 3.1). Their only known use is in attacks (RFC 7126, sections 4.3 and
+/// 4.4).
 const SOURCE_ROUTES: [u8; 2] = [131, 137];
 
 impl Stack {
@@ -253,7 +253,7 @@ impl Stack {
         }
     }
 
-    /// Packets of IPv6 with addresses that are not routed: of groups, of the link, of nobody.
+    /// Packets of IPv6 with addresses that are not routed: of groups, of the link, unspecified.
     #[cold]
     #[inline(never)]
     fn take_odd_v6(

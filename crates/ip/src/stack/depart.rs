@@ -119,7 +119,7 @@ impl Stack {
         Departure::Drop(DropReason::Ipv6Off)
     }
 
-    /// A packet for which nobody is found to pass it to.
+    /// A packet without a next hop.
     #[cold]
     fn stray(&self, way: Hop) -> Departure {
         Departure::Drop(match way {

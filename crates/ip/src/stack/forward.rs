@@ -25,7 +25,7 @@ const V6: usize = ethernet::HEADER + ipv6::HEADER;
 /// The address bits of a word of eight bytes that starts with a link address.
 const MAC: u64 = (1 << 48) - 1;
 /// No link address.
-const NOBODY: u64 = u64::MAX;
+const NO_ADDRESS: u64 = u64::MAX;
 /// The end of the link header, version, header length and type of service of a packet of IPv4 without options, as a word, and the
 /// bits of it that count.
 const PLAIN_V4: u32 = u32::from_le_bytes([8, 0, 0x45, 0]);
@@ -71,7 +71,7 @@ impl Forwarding {
                 let [a, b, c, d, e, f] = port.mac;
                 u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
             }
-            _ => NOBODY,
+            _ => NO_ADDRESS,
         };
         let of = |first: usize| {
             let is_own =

@@ -22,8 +22,8 @@ const TTL: u8 = 64;
 const RESET: usize = 128;
 
 impl Stack {
-    /// Deals with a packet for `to`, an address of this machine: answers echo requests, offers the rest to
-    /// the residents, and tells the sender when nobody takes it.
+    /// Handles a packet for `to`, an address of this machine: answers echo requests, offers the rest to the local services, and sends an
+    /// error to the sender when none takes it.
     #[cold]
     #[inline(never)]
     pub(super) fn take_own(
@@ -81,8 +81,8 @@ impl Stack {
         Admission::Drop(DropReason::NoListener)
     }
 
-    /// Tells the sender that nobody takes its packet (RFC 1122, section 3.2.2.1; RFC 9293, section
-    /// 3.10.7.1; RFC 4443, sections 3.1 and 3.4).
+    /// Reports to the sender that its packet has no listener (RFC 1122, section 3.2.2.1; RFC 9293, section 3.10.7.1; RFC 4443, sections
+    /// 3.1 and 3.4).
     fn refuse_own(&mut self, packet: &Mbuf, l3: u8, ip: &[u8], protocol: u8, out: &mut Output) {
         match protocol {
             UDP => self.complain(packet, l3, Problem::NoPort, out),

@@ -25,7 +25,7 @@ pub(super) struct Port {
     pub(super) l3: u8,
     pub(super) vlan: Option<u16>,
     pub(super) is_played: bool,
-    /// The machine's own addresses, which nobody else may send from.
+    /// The machine's own addresses, which no other host may send from.
     own_v4: Box<[Ipv4Addr]>,
     own_v6: Box<[Ipv6Addr]>,
 }

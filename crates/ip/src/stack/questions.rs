@@ -1,4 +1,4 @@
-//! Who has which link address: questions, answers and announcements on the link.
+//! ARP and neighbour discovery: requests, answers and announcements on the link.
 
 use std::net::IpAddr;
 
@@ -36,9 +36,8 @@ impl Stack {
         };
         let ArpAddresses { sender_mac, sender, target, .. } = asked;
         let key = NeighbourKey::new(device, sender.into());
-        // Nobody else has this machine's addresses, and nobody not on the link is found there. A sender
-        // without an address is making sure that nobody has the one it wants (RFC 5227, section 2.1.1). Where
-        // link addresses are assumed, none may change in the middle.
+        // Not learned are this machine's own addresses, and those that are not on the link. A sender without an address probes whether
+        // the one it wants is free (RFC 5227, section 2.1.1). Where link addresses are assumed, none may change in the middle.
         let may_be_learned = interface.is_on_link(sender.into())
             && !interface.is_played
             && !sender.is_unspecified()
@@ -135,8 +134,8 @@ impl Stack {
         }
     }
 
-    /// Tells everybody on every link which addresses are here now: those who knew other link addresses for
-    /// them learn the new ones (RFC 5227, section 2.3; RFC 4861, section 7.2.6).
+    /// Announces this machine's addresses on every link: hosts that had other link addresses for them learn the new ones (RFC 5227,
+    /// section 2.3; RFC 4861, section 7.2.6).
     #[cold]
     pub(super) fn announce(&mut self, out: &mut Output) {
         for interface in self.network.clone().interfaces() {

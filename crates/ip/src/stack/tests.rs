@@ -16,7 +16,7 @@ use crate::route::Route;
 use bench::*;
 
 #[test]
-fn where_nobody_answers_frames_to_anybody_are_taken_and_neighbours_assumed() {
+fn without_hosts_on_the_link_frames_to_any_station_are_taken_and_neighbours_assumed() {
     let default = Route::via("0.0.0.0/0".parse().unwrap(), "192.0.2.254".parse().unwrap());
     let played = interfaces().into_iter().map(|known| Interface { is_played: true, ..known });
     let played = Network::new(played.collect(), &[default], quiet()).unwrap();
@@ -82,7 +82,7 @@ fn a_lane_that_is_far_behind_still_gives_up_what_waits() {
     let network = network(quiet());
     network.set_neighbour(DeviceId(0), "10.0.0.2".parse().unwrap(), PEER);
     let mut bench = Bench::new(network, 2);
-    // Nobody answers the second lane's question.
+    // The second lane's request gets no answer.
     bench.receive(1, 0, &udp(LAN, "10.0.0.2", "8.8.8.8", 5), s(0));
     for second in 1..=3 {
         bench.tick(0, s(second));
@@ -288,11 +288,11 @@ impl LocalService for Parrot {
 }
 
 #[test]
-fn residents_get_what_is_for_them_and_send() {
-    let network = network(quiet()).with_resident(Arc::new(Parrot::default()));
+fn local_services_get_what_is_for_them_and_send() {
+    let network = network(quiet()).with_local_service(Arc::new(Parrot::default()));
     network.set_neighbour(DeviceId(0), "10.0.0.2".parse().unwrap(), PEER);
     let mut bench = Bench::new(network, 2);
-    // Whoever comes first gives them their turn, and nobody a second one.
+    // The lane that comes first calls them, and no other lane does so again.
     assert_eq!(bench.tick(0, s(1)).len(), 1);
     assert_eq!(bench.tick(1, s(1)).len(), 0);
     assert_eq!(bench.tick(1, s(2)).len(), 1);

@@ -14,7 +14,7 @@ use super::{Departure, Next, Origin, Path, Stack};
 use crate::icmp_error::Problem;
 use crate::neighbour::{NeighbourKey, Resolution};
 
-/// How long nobody new is asked for once the table has refused it: meanwhile it is left alone.
+/// How long no new neighbour is resolved once the table has refused one: meanwhile the table's lock is left alone.
 const REST: Duration = Duration::from_millis(2);
 
 /// The packets of a lane that wait.
@@ -41,7 +41,7 @@ impl WaitingRoom {
         self.queues.contains_key(key)
     }
 
-    /// Whom packets wait for.
+    /// The neighbours that packets wait for.
     pub(super) fn keys(&self) -> impl Iterator<Item = &NeighbourKey> {
         self.queues.keys()
     }
@@ -77,7 +77,7 @@ impl WaitingRoom {
 }
 
 impl Stack {
-    /// Takes a packet that has to wait, and asks for its next hop's link address if nobody has.
+    /// Takes a packet that has to wait, and requests its next hop's link address if that has not been done.
     #[cold]
     #[inline(never)]
     pub fn hold(&mut self, mut packet: Mbuf, next: Next, out: &mut Output) {

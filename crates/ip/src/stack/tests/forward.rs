@@ -154,7 +154,7 @@ fn the_checksum_of_a_header_stays_right_whatever_it_was() {
 }
 
 #[test]
-fn what_a_packet_tells_of_neighbours_counts_for_those_behind_it() {
+fn what_a_packet_reveals_of_neighbours_counts_for_those_behind_it() {
     let unknown = || network(quiet());
     let udp = || (0, udp(LAN, "10.0.0.2", "8.8.8.8", 5));
     let burst = vec![udp(), (1, arp_reply("192.0.2.254", "192.0.2.1")), udp(), udp()];
