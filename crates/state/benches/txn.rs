@@ -1,4 +1,4 @@
-//! What a transaction costs on one lane that nobody disturbs: four reads of random elements of 10,000, and a read and a
+//! What a transaction costs on a lane that runs alone: four reads of random elements of 10,000, and a read and a
 //! write, each alone and in batches of 32. The first row is the loop that chooses the elements; the others are to be
 //! read above it. The comparison with locks, on several lanes, is `rheo bench txn`.
 //!
@@ -39,9 +39,9 @@ fn main() -> Outcome<()> {
                 if at.is_multiple_of(batch) {
                     txn.begin(Time::ZERO);
                 }
-                packet(&mut txn).expect("nobody else is there");
+                packet(&mut txn).expect("no other lane runs");
                 if (at + 1).is_multiple_of(batch) {
-                    txn.commit().expect("nobody else is there");
+                    txn.commit().expect("no other lane runs");
                 }
             };
             let ns = measure(&mut packet);

@@ -1,7 +1,6 @@
 //! The keyed hash that places flows in a table.
 //!
-//! Whoever sends packets chooses flow keys, so a fixed hash would let him fill one line of the table
-//! and make every lookup there slow. The hash is therefore drawn at random, from a family for which a
+//! Senders choose flow keys, so with a fixed hash an attacker could fill one line of the table and make every lookup there slow. The hash is therefore drawn at random, from a family for which a
 //! bound on collisions is proven for *every* pair of keys, not for typical ones:
 //!
 //! 1. NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: "UMAC", CRYPTO '99; RFC 4418, section 5.2): the

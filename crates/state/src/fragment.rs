@@ -8,7 +8,7 @@
 //! that is *poisoned*: whatever of it is held or still to come is dropped.
 //!
 //! Everything is bounded: datagrams, pieces per datagram, packets held, and time. Where there is no
-//! room, the oldest datagram gives way, so that whoever sends fragments without end cannot lock others
+//! room, the oldest datagram is dropped, so that a flood of fragments cannot lock other datagrams
 //! out.
 
 mod datagram;

@@ -1,4 +1,4 @@
-//! Values that shards add up for those who watch a run.
+//! Values that shards add up for the metrics of a run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

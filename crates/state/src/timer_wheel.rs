@@ -1,7 +1,7 @@
 //! The wheel that finds flows past their deadline.
 //!
 //! Time is cut into ticks, and a slot holds the members to be looked at when its tick is over. The
-//! wheel never decides that a member has expired: it brings up members, and whoever asked reads the
+//! wheel never decides that a member has expired: it returns members, and the caller reads the
 //! true deadline, ends the member or arms it anew. So a deadline that moves *later* costs nothing
 //! until the slot comes up; one that moves *earlier* than the armed slot must be armed at once. With
 //! that rule, advancing the wheel to a tick brings up every member whose deadline lies in an earlier
@@ -230,8 +230,7 @@ mod tests {
                         }
                     }
                 }
-                // Whoever waits until `next_due` misses nothing; where the wheel stopped half way, that
-                // is no wait.
+                // A caller that waits until `next_due` misses nothing; where the wheel stopped half way, that is now.
                 let earliest = model.iter().map(|&(due, _)| tick(due)).min();
                 prop_assert_eq!(wheel.next_due().is_some(), earliest.is_some());
                 if let (Some(due), Some(earliest)) = (wheel.next_due(), earliest) {

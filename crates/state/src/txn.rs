@@ -1,11 +1,11 @@
 //! Transactions on memory that lanes share: optimistic, all or nothing, and as if one ran after the other.
 //!
-//! Memory is made of *cells*. A cell has a word with its version, which is odd while somebody writes, and data
+//! Memory is made of *cells*. A cell has a word with its version, which is odd while a transaction writes, and data
 //! (`slab.rs`). A transaction takes the time of a version clock when it begins and sees memory as it was then
 //! (opacity: also a transaction that will not commit never sees half of another's writes). What it writes it keeps
 //! to itself; [`Txn::commit`] locks the cells to be written, takes a new time, makes sure that what was read has not
-//! changed, and writes. Whatever stands in the way, a lock or a newer version, aborts it: nobody waits for another
-//! lane, but for one that has been aborted often and runs alone (`gate.rs`).
+//! changed, and writes. A lock or a newer version aborts it: no transaction waits for another lane,
+//! except one that has been aborted often and runs alone (`gate.rs`).
 //!
 //! This is TL2 (Dice, Shalev and Shavit, "Transactional Locking II", 2006) with the snapshot extension of LSA
 //! (Riegel, Felber and Fetzer, "A Lazy Snapshot Algorithm", 2006), and what NFOS (sections 4.4 to 4.7) needs to say

@@ -1,5 +1,4 @@
-//! The operations of shared objects against models that anybody can check: one transaction after the other, random
-//! operations, the same answers.
+//! The operations of shared objects against simple models: one transaction after the other, random operations, the same results.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -13,7 +12,7 @@ use rheostat_state::txn::{Objects, Txn};
 fn within<R>(txn: &mut Txn, now: u64, operation: impl FnOnce(&mut Txn) -> R) -> R {
     txn.begin(Time::from_nanos(now));
     let result = operation(txn);
-    txn.commit().expect("nobody else is there");
+    txn.commit().expect("no other lane runs");
     result
 }
 
@@ -72,7 +71,7 @@ proptest! {
 
     /// What is lent is lent once, ends when its time is up, and comes back.
     #[test]
-    fn an_allocator_lends(steps in prop::collection::vec((0..8_u8, any::<u32>(), 0..30_u64), 1..300)) {
+    fn an_allocator_leases(steps in prop::collection::vec((0..8_u8, any::<u32>(), 0..30_u64), 1..300)) {
         let mut world = Lending::new();
         for (kind, number, elapsed) in steps {
             world.now += elapsed;
@@ -173,8 +172,8 @@ impl Lending {
                     None => assert_eq!(lent.len() as u32, Self::RESOURCES, "something is free"),
                     Some(lease) => {
                         let new = (lease, number, lifetime, deadline);
-                        assert!(lent.insert(lease.resource, new).is_none(), "lent twice");
-                        assert!(!gone.contains(&lease), "nobody may take it for an old one");
+                        assert!(lent.insert(lease.resource, new).is_none(), "leased twice");
+                        assert!(!gone.contains(&lease), "it is distinct from all old ones");
                     }
                 }
             }

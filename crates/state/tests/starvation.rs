@@ -13,7 +13,7 @@ use rheostat_state::txn::{Objects, Outcome, Txn};
 const ELEMENTS: usize = 64;
 const TRANSACTIONS: u64 = 50;
 /// Aborts after which a transaction runs alone.
-const PATIENCE: u64 = 8;
+const TIMEOUT: u64 = 8;
 
 /// Reads every element, with something else in the middle, and writes one.
 fn read_all(txn: &mut Txn, elements: &Vector<u64>, meanwhile: impl Fn()) -> Outcome<()> {
@@ -40,7 +40,7 @@ fn change_all(txn: &mut Txn, elements: &Vector<u64>) -> Outcome<()> {
 }
 
 #[test]
-fn nobody_waits_for_ever() {
+fn no_transaction_waits_for_ever() {
     let objects = Objects::new(3);
     let elements = &Vector::new(&objects, "elements", [0; ELEMENTS]);
     let (over, changes) = (&AtomicBool::new(false), &AtomicU64::new(0));
@@ -53,14 +53,14 @@ fn nobody_waits_for_ever() {
     };
     let patient = |mut txn: Txn| {
         for _ in 0..TRANSACTIONS {
-            // Somebody is in the way each time.
-            for _ in 0..PATIENCE {
+            // Another transaction is in the way each time.
+            for _ in 0..TIMEOUT {
                 let outcome = read_all(&mut txn, elements, wait_for_change);
                 assert!(outcome.is_err(), "a change went unnoticed");
                 txn.roll_back();
             }
             txn.make_serial();
-            read_all(&mut txn, elements, || ()).expect("nobody is in the way of who runs alone");
+            read_all(&mut txn, elements, || ()).expect("it runs alone");
             txn.rest();
         }
     };
@@ -83,7 +83,7 @@ fn nobody_waits_for_ever() {
     let profile = objects.profile();
     assert_eq!(profile.lanes[2].commits, changes.load(Ordering::SeqCst));
     for lane in &profile.lanes[..2] {
-        let expected = (TRANSACTIONS, TRANSACTIONS, TRANSACTIONS * PATIENCE);
+        let expected = (TRANSACTIONS, TRANSACTIONS, TRANSACTIONS * TIMEOUT);
         assert_eq!((lane.commits, lane.alone, lane.aborts), expected);
     }
 }

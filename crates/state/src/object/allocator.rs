@@ -30,14 +30,14 @@ pub struct Lease {
     generation: u32,
 }
 
-/// Resources, numbered from 0, and who has them. What is lent comes back when it is freed or when its time is up,
-/// unless that is prolonged.
+/// Resources, numbered from 0, and their leases. A leased resource comes back when it is freed, or when its time is up and was not
+/// extended.
 ///
 /// Each lane has a pool of free resources, the longest free first, and lists of those lent out of it, by the order in
 /// which they end. A lane whose pool is empty takes from the fullest other one. Conflicts: that; leases of one lane
 /// that move in its lists; two lanes that touch one lease.
 ///
-/// A lease whose time is up is gone at once for those who ask for it; its resource is free again when
+/// A lease whose time is up is gone at once for readers; its resource is free again when
 /// [`Allocator::expired`] has returned it, so that the author can clean up what refers to it.
 pub struct Allocator<T> {
     leases: Arc<Slab>,
@@ -119,7 +119,7 @@ impl<T: Plain> Allocator<T> {
         self.leases.cells()
     }
 
-    /// Lends a resource: the one of the lane's pool that has been free for longest. `None` when all are lent.
+    /// Leases a resource: the one of the lane's pool that has been free for longest. `None` when all are leased.
     ///
     /// # Errors
     /// [`Abort`](crate::txn::Abort) on a conflict.
@@ -170,14 +170,14 @@ impl<T: Plain> Allocator<T> {
         for _ in 0..tries {
             let Some(resource) = next else { return Ok(None) };
             if wanted(resource) {
-                return self.lend(txn, resource, value, lifetime, touch).map(Some);
+                return self.lease(txn, resource, value, lifetime, touch).map(Some);
             }
             next = self.lists.after(txn, resource, touch)?;
         }
         Ok(None)
     }
 
-    /// Lends this very resource, if it is free.
+    /// Leases this very resource, if it is free.
     ///
     /// # Errors
     /// [`Abort`](crate::txn::Abort) on a conflict.
@@ -197,7 +197,7 @@ impl<T: Plain> Allocator<T> {
         if self.state(txn, resource, touch)?.lifetime.is_some() {
             return Ok(None);
         }
-        self.lend(txn, resource, value, lifetime, touch).map(Some)
+        self.lease(txn, resource, value, lifetime, touch).map(Some)
     }
 
     /// Asks the processor to fetch a resource, if there is such a one. Needs no transaction, and changes nothing but how
@@ -378,7 +378,7 @@ impl<T: Plain> Allocator<T> {
         self.resources() - self.lists.free()
     }
 
-    fn lend(
+    fn lease(
         &self,
         txn: &mut Txn,
         resource: u32,
@@ -387,7 +387,7 @@ impl<T: Plain> Allocator<T> {
         touch: Touch,
     ) -> Outcome<Lease> {
         let deadline = txn.now() + self.lifetimes[lifetime];
-        self.lists.lend(txn, resource, lifetime, touch)?;
+        self.lists.lease(txn, resource, lifetime, touch)?;
         let generation = txn.update(&self.leases, resource as usize, touch, |words| {
             let generation = State::load(&words.as_words()).generation;
             State { generation, lifetime: Some(lifetime), deadline }.store(words);
@@ -402,7 +402,7 @@ impl<T: Plain> Allocator<T> {
         self.lists.give_back(txn, resource, lane, touch)?;
         txn.update(&self.leases, resource as usize, touch, |words| {
             let state = State::load(&words.as_words());
-            // Whoever still has the lease has it no more.
+            // Leases that were given out are invalid from here on.
             let generation = state.generation.wrapping_add(1);
             State { generation, lifetime: None, deadline: Time::ZERO }.store(words);
         })

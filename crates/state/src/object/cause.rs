@@ -53,8 +53,8 @@ impl Cause {
             (ObjectKind::Map, _) => Cause::SameBucket,
             (ObjectKind::Distributed, _) => Cause::TooStale,
             (ObjectKind::Allocator, Part::Pool) => Cause::PoolExhausted,
-            // A lane looks for ended leases of another only when it has no free resource itself; and what it
-            // allocates stands in its own list, where nobody else looks otherwise.
+            // A lane looks for ended leases of another only when it has no free resource itself. What it allocates is in its own
+            // list, which other lanes read in no other case.
             (ObjectKind::Allocator, Part::List)
                 if either(Operation::Expire)
                     && !either(Operation::Refresh)

@@ -39,7 +39,7 @@ pub struct Map<K, V, S = Inline> {
 
 /// How keys are hashed.
 enum Hash<K> {
-    /// By their bytes and a number that nobody knows, so that nobody can choose keys that collide.
+    /// By their bytes and a secret number, so that no sender can choose keys that collide.
     Keyed(u64),
     By(fn(&K) -> u64),
 }
@@ -67,7 +67,7 @@ impl<K: Plain + Eq, V, S: Storage<V>> Look for LookUp<'_, K, V, S> {
     }
 }
 
-/// A key with its hash in one map, for those who look it up there more than once.
+/// A key with its hash in one map, for callers that look it up there more than once.
 #[derive(Clone, Copy, Debug)]
 pub struct Hashed<K> {
     key: K,

@@ -48,7 +48,7 @@ pub(super) mod sealed {
         fn free(raw: Self::Raw, txn: &mut Txn);
         /// Writes before the run.
         fn fill(value: T, words: &mut [u64]);
-        /// Frees what lies in a cell when nobody can come back to it.
+        /// Frees what lies in a cell when no transaction can reach it any more.
         fn dispose(slab: &Slab, cell: usize, at: usize);
     }
 }

@@ -59,7 +59,7 @@ impl<T: Clone + Send + Sync + 'static> Boxed<T> {
         let pointer = self.pointer().expect("an occupied cell holds a value");
         // SAFETY: only this type writes the cells of such objects, with boxes of `T`. The pointer was in its cell
         // while the transaction ran (the read was validated), and its lane has not rested since; so if it was taken
-        // out, it is not freed yet. Nobody changes what it points to.
+        // out, it is not freed yet. What it points to never changes.
         unsafe { pointer.as_ref() }.clone()
     }
 
@@ -80,7 +80,7 @@ impl<T: Clone + Send + Sync + 'static> Boxed<T> {
         self.pointer().map(|pointer| Garbage { pointer: pointer.cast(), free: free::<T> })
     }
 
-    /// Frees what word `at` of a cell of a slab points to, when nobody can come back to the slab.
+    /// Frees what word `at` of a cell of a slab points to, when no transaction can reach the slab any more.
     pub(crate) fn dispose(slab: &Slab, cell: usize, at: usize) {
         // Dropped, which frees the value.
         drop(Boxed::<T>::load(&slab.peek(cell), at).garbage().map(Freed));

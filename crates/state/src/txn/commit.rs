@@ -49,8 +49,8 @@ impl Txn {
             self.unlock(self.writes.len());
             return Err(self.turn_away());
         };
-        // With the next time after the snapshot, nobody has committed since, nor has anybody while this one runs
-        // alone; others may hold locks, but only until they are turned away.
+        // With the next time after the snapshot, no transaction has committed since, and none has while this one runs alone; others
+        // may hold locks, but only until they abort.
         if !self.alone
             && time != self.snapshot + 1
             && let Err((mine, theirs)) = self.validate()
@@ -75,7 +75,7 @@ impl Txn {
         Ok(time)
     }
 
-    /// Locks one of the cells to be written. Says who is in the way, if somebody is.
+    /// Locks one of the cells to be written. The error is the access that holds it.
     fn lock(&mut self, at: usize) -> Result<(), PackedTouch> {
         let touch = self.writes.get(at).touch;
         let site = self.sites.number(touch.site, &self.objects.registry().sites);
@@ -117,7 +117,7 @@ impl Txn {
         for write in self.writes.iter().take(count) {
             // SAFETY: the slabs of cells in the write set are among those that `objects` keep.
             let state = unsafe { write.cell() }.state();
-            // Release: nothing was written, but who locks next must not be seen before this.
+            // Release: nothing was written, but the next lock must not be seen before this.
             state.store(write.before.raw(), Ordering::Release);
         }
     }
@@ -134,7 +134,7 @@ impl Txn {
             }
             let own = self.writes.of_read(read).map(|at| self.writes.get(at).before);
             if own != Some(read.seen) {
-                // The lock may be this transaction's own, and says nothing of who was faster.
+                // The lock may be this transaction's own, and then does not name the faster writer.
                 let theirs = match own {
                     Some(_) => PackedTouch::of_raw(cell.writer().load(Ordering::Relaxed)),
                     None => touch_of(cell, word),

@@ -1,5 +1,5 @@
-//! Three lanes with objects of several kinds, under many schedules: money goes from account to account, and ports are
-//! lent and given back. Nothing is lost or doubled, nobody sees half of a transfer, and everybody gets done.
+//! Three lanes with objects of several kinds, under many schedules: money goes from account to account, and ports are leased and
+//! given back. Nothing is lost or doubled, no lane sees half of a transfer, and all lanes end.
 
 use std::sync::Arc as StdArc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const SCHEDULES: usize = 400;
 const TRANSFERS: usize = 3;
 const MONEY: i64 = 10;
 /// Aborts after which a transaction runs alone.
-const PATIENCE: usize = 3;
+const TIMEOUT: usize = 3;
 
 struct World {
     accounts: Vector<i64>,
@@ -27,8 +27,8 @@ struct World {
 /// Runs a transaction until it commits, in the end alone.
 fn run<R>(txn: &mut Txn, mut body: impl FnMut(&mut Txn) -> Outcome<R>) -> R {
     for attempt in 0.. {
-        assert!(attempt <= PATIENCE, "who runs alone is not aborted");
-        if attempt == PATIENCE {
+        assert!(attempt <= TIMEOUT, "a transaction that runs alone is not aborted");
+        if attempt == TIMEOUT {
             txn.make_serial();
         }
         txn.begin(Time::ZERO);

@@ -1,9 +1,9 @@
 //! Running alone: what a transaction does that was aborted too often, so that none starves. (NFOS leaves that open,
 //! section 6.)
 //!
-//! Who wants to run alone draws a number and waits for its turn, then closes the clock: no other transaction gets a
-//! time to commit at any more. Those that have one finish, and whoever runs alone waits for the locks it meets, which
-//! all belong to such. So it cannot be aborted, and others read on meanwhile.
+//! A transaction that is to run alone draws a ticket and waits for its turn, then closes the clock: no other transaction gets a
+//! commit time any more. Those that have one finish, and the one that runs alone waits for the locks it finds, which all belong to
+//! those. So it cannot be aborted, and others read on meanwhile.
 
 use rheostat_base::sync::atomic::{AtomicU64, Ordering};
 use rheostat_base::sync::{hint, thread};
@@ -33,7 +33,7 @@ impl Gate {
     /// Ends the caller's turn.
     pub(super) fn leave(&self, clock: &VersionClock) {
         clock.open();
-        // Release: who comes next finds the clock open. One writer, the holder of the turn.
+        // Release: the next one finds the clock open. One writer, the holder of the turn.
         let number = self.serving.load(Ordering::Relaxed);
         self.serving.store(number + 1, Ordering::Release);
     }

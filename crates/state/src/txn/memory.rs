@@ -11,8 +11,7 @@ use rheostat_base::sync::atomic::AtomicU64;
 const LARGE: usize = 2 << 20;
 
 /// Words that are zero in the beginning. Many of them are on huge pages, where the kernel grants those on advice, so that
-/// whoever jumps about in them does not wait for tables of pages besides; there a page costs nothing until something
-/// is written to it.
+/// random accesses do not wait for page-table walks besides; there a page costs nothing until something is written to it.
 pub(super) struct Memory {
     words: NonNull<[AtomicU64]>,
     /// Whose the words are, unless they come from the allocator. Accessed through the pointer only.
@@ -54,7 +53,7 @@ impl Deref for Memory {
     #[inline(always)]
     fn deref(&self) -> &[AtomicU64] {
         // SAFETY: so many words are there until this value is dropped: those of a mapping begin at a page, and zero is
-        // an atomic. Nobody has any of them to himself.
+        // an atomic. No reference to any of them is exclusive.
         unsafe { self.words.as_ref() }
     }
 }
@@ -62,7 +61,7 @@ impl Deref for Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if self.mapping.is_none() {
-            // SAFETY: then `new` has leaked them from a box, and nobody borrows them any more.
+            // SAFETY: then `new` has leaked them from a box, and they are not borrowed any more.
             drop(unsafe { Box::from_raw(self.words.as_ptr()) });
         }
     }

@@ -36,7 +36,7 @@ fn two<A: Send + 'static, B: 'static>(
     (first, result, words)
 }
 
-/// Opacity: whoever reads sees all of another's writes or none, also if it will not commit. Fails when the fence in
+/// Opacity: a transaction sees all of another's writes or none, even if it will not commit. Fails when the fence in
 /// `read_shared` or the one in `write_all` is taken away, when the word is loaded relaxed or not looked at again, and when
 /// the snapshot is not looked after or moves unchecked.
 #[test]
@@ -97,10 +97,10 @@ fn changes_add_up() {
     });
 }
 
-/// Who runs alone commits, whatever another does. Fails when it does not wait for locks, and when the clock is
+/// A transaction that runs alone commits, whatever others do. Fails when it does not wait for locks, and when the clock is
 /// not closed.
 #[test]
-fn who_runs_alone_commits() {
+fn a_transaction_that_runs_alone_commits() {
     loom::model(|| {
         let objects = Objects::new(2);
         let vector = std::sync::Arc::new(Vector::new(&objects, "v", [0_u64; 2]));
@@ -140,7 +140,7 @@ fn nothing_is_freed_that_a_lane_looks_at() {
             thread::spawn(move || {
                 epochs.begin(0);
                 let at = current.load(Ordering::Acquire);
-                // SAFETY: loom's cell checks that nobody writes meanwhile, which is what the model is about.
+                // SAFETY: loom's cell checks that there is no write meanwhile, which is what the model is about.
                 let value = values[at].with(|value| unsafe { *value });
                 assert_eq!(value, at + 1);
                 epochs.rest(0);

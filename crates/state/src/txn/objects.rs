@@ -107,7 +107,7 @@ impl Objects {
     }
 
     /// As [`Objects::new`], with secrets drawn from `seed`, so that another run lays out its objects in the same way.
-    /// Who knows the seed can choose keys that collide.
+    /// With knowledge of the seed, keys that collide can be chosen.
     ///
     /// # Panics
     /// As [`Objects::new`].
@@ -135,7 +135,7 @@ impl Objects {
         self.0.metrics.len()
     }
 
-    /// A number of the object's own that nobody knows who does not know the seed.
+    /// A number of the object's own that cannot be known without the seed.
     pub(crate) fn secret(&self, object: ObjectId) -> u64 {
         // SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
         let mut word =

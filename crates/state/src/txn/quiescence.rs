@@ -1,7 +1,7 @@
 //! When memory that was taken out of shared objects can be freed: once every lane has rested since.
 //!
-//! A lane says when it begins to look at shared memory, and when it rests; between bursts it does. Whoever takes
-//! something out notes a mark, and what has a mark is freed when each lane rests, or began after the mark.
+//! A lane announces when it begins to read shared memory, and when it rests, as it does between bursts. A lane that takes something
+//! out notes a mark, and what has a mark is freed when each lane rests, or began after the mark.
 
 use rheostat_base::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -33,8 +33,8 @@ impl Epochs {
     pub(super) fn begin(&self, lane: usize) {
         let epoch = self.next.load(Ordering::Relaxed);
         self.lanes[lane].0.store(epoch, Ordering::Relaxed);
-        // Pairs with the fence in `mark`: either who looks at the lanes behind that sees the store above, or what follows
-        // here sees that something was taken out.
+        // Pairs with the fence in `mark`: either a thread that reads the lanes' epochs behind that sees the store above, or what
+        // follows here sees that something was taken out.
         fence(Ordering::SeqCst);
     }
 

@@ -56,7 +56,7 @@ impl StateRef {
         self.0.as_ptr().addr()
     }
 
-    /// The state and, next to it, who wrote the cell last.
+    /// The state and, next to it, the access that wrote the cell last.
     ///
     /// # Safety
     /// As for [`CellRef::cell`].

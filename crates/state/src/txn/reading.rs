@@ -76,7 +76,7 @@ impl Txn {
         Abort
     }
 
-    /// Reads what is no write of the transaction itself. Nearly always, nobody is in the way.
+    /// Reads what is no write of the transaction itself. Nearly always, the cell is not locked.
     #[inline(always)]
     pub(super) fn read_shared<L: Look>(
         &mut self,
@@ -102,7 +102,7 @@ impl Txn {
         let mut spins = 0;
         loop {
             match (word.is_locked(), self.alone) {
-                // Whoever holds it has its time to commit, and does not wait for anybody.
+                // Its holder has its commit time, and waits for no other transaction.
                 (true, true) => wait_until(|| cell.state().load(Ordering::Relaxed) != word.raw()),
                 (_, false) if spins == SPINS => {
                     return Err(self.conflict(touch, touch_of(cell, word)));
@@ -132,7 +132,7 @@ impl Txn {
         for read in &self.reads {
             // SAFETY: `enter` has found the cell's slab among those that `objects` keep.
             let cell = unsafe { read.state.cell() };
-            // Relaxed: a lock taken by whoever committed up to `now` is seen, by the edge *time*.
+            // Relaxed: a lock of a transaction that committed up to `now` is seen, by the edge *time*.
             let word = Word::of_raw(cell.state().load(Ordering::Relaxed));
             if word != read.seen {
                 let (mine, theirs) = (read.touch, touch_of(cell, word));
@@ -160,7 +160,7 @@ fn try_read<L: Look>(cell: Cell<'_>, look: &mut L) -> Result<(Word, L::Seen), Wo
     if now == seen { Ok((seen, value)) } else { Err(now) }
 }
 
-/// Who writes a cell with this word, or wrote it last.
+/// The access that writes a cell with this word, or wrote it last.
 pub(super) fn touch_of(cell: Cell<'_>, word: Word) -> PackedTouch {
     match word.is_locked() {
         true => word.touch(),

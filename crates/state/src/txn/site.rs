@@ -135,7 +135,7 @@ mod tests {
         let (sites, mut cache) = (Sites::default(), SiteCache::new());
         let first = lines.map(|line| cache.number(line, &sites).0);
         assert_eq!(first, std::array::from_fn(|at| at as u16));
-        // Had it to ask again, it would get other numbers from somebody who knows none of the lines.
+        // A miss of the cache would ask the empty table, which would give other numbers.
         let mut reversed = lines;
         reversed.reverse();
         let again = reversed.map(|line| cache.number(line, &Sites::default()).0);

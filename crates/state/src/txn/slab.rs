@@ -15,7 +15,7 @@ use crate::flow_table::prefetch;
 
 /// Words of a cache line. Models have few words, so that they end.
 const LINE: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
-/// Words in front of a cell's data: its state, and who wrote it last.
+/// Words in front of a cell's data: its state, and the access that wrote it last.
 pub(super) const HEAD: usize = 2;
 
 /// Equal cells.
@@ -37,7 +37,7 @@ pub struct Slab {
 
 impl Slab {
     /// `cells` cells with `data` words each. `fill` gives the words of each cell in turn, which are zero before.
-    /// `dispose` is called when nobody can come back to the slab.
+    /// `dispose` is called when no transaction can reach the slab any more.
     pub(crate) fn new(
         objects: &Objects,
         cells: usize,
@@ -58,7 +58,7 @@ impl Slab {
             for (word, value) in
                 words[at..at + data].iter().zip(&one).filter(|(_, value)| **value != 0)
             {
-                // Relaxed: nobody else knows of the slab yet.
+                // Relaxed: no other thread has the slab yet.
                 word.store(*value, Ordering::Relaxed);
             }
         }
@@ -89,7 +89,7 @@ impl Slab {
         Cell { words: unsafe { self.words.get_unchecked(at..at + HEAD + self.data) } }
     }
 
-    /// Reads a cell outside transactions, while nobody writes it. Waits for whoever does.
+    /// Reads a cell outside transactions, while it is not written. Waits for a writer.
     pub(crate) fn look<R>(&self, index: usize, mut read: impl FnMut(&super::Words<'_>) -> R) -> R {
         let cell = self.cell(index);
         loop {

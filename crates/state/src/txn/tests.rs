@@ -87,7 +87,7 @@ fn memory_is_seen_as_it_was_at_one_time() {
 }
 
 #[test]
-fn who_runs_alone_turns_others_away_and_is_not_aborted() {
+fn a_transaction_that_runs_alone_aborts_others_and_is_not_aborted() {
     let (objects, mut a, mut b) = two_lanes();
     let vector = Vector::<u64>::new(&objects, "v", [0; 2]);
     a.make_serial();

@@ -1,4 +1,4 @@
-//! The time that versions are counted in, and who may commit.
+//! The time that versions are counted in, and whether commits are allowed.
 //!
 //! One counter for all lanes, which every commit that writes increments. Beyond some 32 lanes its line becomes what
 //! limits commits; a clock from the time-stamp counter, or versions per lane as in Silo, would take its place behind
@@ -19,7 +19,7 @@ impl VersionClock {
         VersionClock(AtomicU64::new(0))
     }
 
-    /// The time now: whatever was committed by then is seen by who goes on from here.
+    /// The time now: what was committed by then is visible after this call.
     #[inline]
     pub(super) fn now(&self) -> u64 {
         // Acquire, with the release of `tick`: the locks that were taken before a time was, are seen.
@@ -35,8 +35,8 @@ impl VersionClock {
         (before & ALONE == 0 || alone).then_some((before & !ALONE) + 1)
     }
 
-    /// From now on nobody else gets a time. Whoever has one already has locked what it writes: that is seen, by the
-    /// same edge as in [`VersionClock::tick`].
+    /// From now on no other transaction gets a time. Those that have one have locked what they write: that is seen, by the same edge
+    /// as in [`VersionClock::tick`].
     pub(super) fn close(&self) {
         let before = self.0.fetch_or(ALONE, Ordering::AcqRel);
         debug_assert!(before & ALONE == 0, "the gate lets one in at a time");

@@ -1,4 +1,4 @@
-//! The word of a cell: a version, or who writes it.
+//! The word of a cell: a version, or the access that writes it.
 
 use super::access::PackedTouch;
 
@@ -21,7 +21,7 @@ impl Word {
         self.0
     }
 
-    /// Nobody writes, and the last write had this time.
+    /// It is not locked, and the last write had this time.
     pub(super) fn free(version: u64) -> Word {
         Word(version << 1)
     }
@@ -35,13 +35,13 @@ impl Word {
         self.0 & 1 == 1
     }
 
-    /// The time of the last write, if nobody writes.
+    /// The time of the last write, if it is not locked.
     pub(super) fn version(self) -> u64 {
         debug_assert!(!self.is_locked());
         self.0 >> 1
     }
 
-    /// What whoever writes is doing.
+    /// The access that holds the lock.
     pub(super) fn touch(self) -> PackedTouch {
         PackedTouch::of_raw(self.0 >> (1 + LANE_BITS))
     }

@@ -49,13 +49,13 @@ impl History {
             let mut txn = Txn::new(&world.objects, *lane);
             txn.begin(*now);
             for (operation, expected) in steps {
-                let result = operation.run(world, &mut txn).expect("nobody else is there");
+                let result = operation.run(world, &mut txn).expect("no other lane runs");
                 assert_eq!(
                     result, *expected,
                     "as if in a row: {operation:?} of {lane:?} at {time}"
                 );
             }
-            txn.commit().expect("nobody else is there");
+            txn.commit().expect("no other lane runs");
         }
     }
 }

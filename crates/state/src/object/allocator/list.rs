@@ -138,8 +138,8 @@ impl Lists {
         Ok((after != NONE).then_some(after))
     }
 
-    /// A free resource becomes the last that the lane of the transaction has lent for a lifetime.
-    pub(super) fn lend(
+    /// A free resource becomes the last that the lane of the transaction has leased for a lifetime.
+    pub(super) fn lease(
         &self,
         txn: &mut Txn,
         resource: u32,
