@@ -1,5 +1,4 @@
-//! A rule of one's own before the firewall: no new connections to plain web servers, but for so many a
-//! shard and second, for those who have not heard yet.
+//! A rule of one's own before the firewall: new connections to plain web servers are dropped above a number per shard and second.
 //!
 //!     cargo run --release --example custom_rule
 

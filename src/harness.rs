@@ -100,7 +100,7 @@ impl<C: Chain> Harness<C> {
     }
 
     /// As [`Harness::run`], with a collector that `source` may share: a source that is fed sees there what
-    /// has left so far, and can answer it. The report has what nobody has taken out of it.
+    /// has left so far, and can answer it. The report has what was not taken out of it.
     ///
     /// # Errors
     /// As [`Harness::run`].
@@ -178,7 +178,7 @@ impl Run {
         let mut metrics = Metrics::default();
         lanes.iter().for_each(|lane| lane.add_metrics(&mut metrics));
         if let Some(lane) = lanes.first() {
-            lane.add_totals(&mut metrics);
+            lane.add_shared_metrics(&mut metrics);
         }
         let counters: Vec<_> = devices.iter().map(|device| device.monitor().counters()).collect();
         let found = remains(&lanes, &counters, SHARDS);

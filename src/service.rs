@@ -1,4 +1,4 @@
-//! What the author of a service imports, who wants the packets of a lane himself: see `docs/services.md`.
+//! What the author of a service imports, which gets the packets of a lane directly: see `docs/services.md`.
 
 pub use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 pub use rheostat_packet::checksum::{Validity, judge_packet};

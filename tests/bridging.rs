@@ -121,7 +121,7 @@ fn check_order(name: &str, outcome: &Outcome) {
 }
 
 #[test]
-fn known_stations_get_their_frames_and_nobody_else_does() {
+fn known_stations_get_their_frames_and_no_others_do() {
     let ports = || -> Vec<Box<dyn Source>> {
         let stations: BTreeSet<Station> =
             frames(mix_of_stations()).iter().map(|f| ends(f).from).collect();
@@ -162,8 +162,8 @@ fn known_stations_get_their_frames_and_nobody_else_does() {
             .collect();
         assert!(sent == expected, "{lanes} lanes: other frames on other ports");
         assert_eq!(outcome.counters.dropped[DropReason::SamePort as usize], same_port);
-        assert_eq!(outcome.totals.get("bridge_learned"), stations.len() as u64);
-        assert_eq!(outcome.totals.get("bridge_moved"), 0);
+        assert_eq!(outcome.metrics.get("bridge_learned"), stations.len() as u64);
+        assert_eq!(outcome.metrics.get("bridge_moved"), 0);
     }
 }
 
@@ -191,7 +191,7 @@ fn unknown_stations_are_found_by_flooding() {
         let outcome = run(config(3), lanes, ports());
         assert_eq!(outcome.violations, [], "{lanes} lanes");
         check_order(&format!("{lanes} lanes"), &outcome);
-        let flooded = outcome.totals.get("bridge_flooded");
+        let flooded = outcome.metrics.get("bridge_flooded");
         assert!(flooded > 100, "{flooded} frames flooded");
         assert_eq!(outcome.counters.copied, flooded, "two ports are left: one copy");
         // Each frame is on its station's port once, or nowhere if that is where it came from.
@@ -227,7 +227,7 @@ fn a_full_table_floods_and_keeps_the_account() {
     let port = |port| Box::new(Stations::new(mix(), 200, port, PORTS)) as Box<dyn Source>;
     let outcome = run(few, 2, (0..PORTS).map(port).collect());
     assert_eq!(outcome.violations, []);
-    assert!(outcome.totals.get("bridge_unlearned") > 1_000);
+    assert!(outcome.metrics.get("bridge_unlearned") > 1_000);
     assert!(outcome.counters.copied > 1_000);
 }
 

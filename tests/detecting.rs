@@ -209,8 +209,8 @@ impl Source for Connections {
 fn portscan(action: portscan::Action) -> PortscanConfig {
     let (hosts, pairs) = (1_000, 20_000);
     PortscanConfig {
-        patience: EVER,
-        memory: EVER,
+        timeout: EVER,
+        retention: EVER,
         hosts,
         pairs,
         action,
@@ -219,7 +219,7 @@ fn portscan(action: portscan::Action) -> PortscanConfig {
 }
 
 #[test]
-fn who_scans_does_not_depend_on_the_number_of_lanes() {
+fn scanners_do_not_depend_on_the_number_of_lanes() {
     let mut failures: HashMap<u8, u32> = HashMap::new();
     let mut met = HashSet::new();
     let (mut contacts, mut scanned, mut good) = (0, 0, 0);

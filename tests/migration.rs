@@ -10,10 +10,10 @@ mod key_value {
 }
 
 mod equivalence;
-mod journal;
 mod late_table;
 mod pauses;
 mod schedule;
+mod sent_log;
 mod service;
 mod service_on_threads;
 mod simulation;

@@ -247,7 +247,7 @@ fn a_shard_without_an_owner_and_one_with_two_are_named() {
 }
 
 #[test]
-fn a_flow_that_nobody_created_is_named() {
+fn a_flow_that_was_not_created_is_named() {
     let end = ([192, 0, 2, 7].into(), 7);
     let key = FlowKey::v4(([10, 0, 0, 7].into(), 7), end, 17, 0);
     let hash = FlowHasher::fixed().hash(&key);

@@ -42,12 +42,12 @@ struct Entries {
     asked: HashMap<Client, VecDeque<String>>,
     /// What each client has set: the value of each key.
     values: HashMap<Client, BTreeMap<String, String>>,
-    tally: Tally,
+    observed: Observed,
 }
 
 /// What came of all requests so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct Observed {
     pub(crate) asked: u64,
     /// Answered as they must be, in the order they were asked.
     pub(crate) answered: u64,
@@ -76,8 +76,8 @@ impl Book {
         Box::new(Answers(self.clone()))
     }
 
-    pub(crate) fn tally(&self) -> Tally {
-        self.write(|entries| entries.tally.clone())
+    pub(crate) fn observed(&self) -> Observed {
+        self.write(|entries| entries.observed.clone())
     }
 
     fn write<T>(&self, f: impl FnOnce(&mut Entries) -> T) -> T {
@@ -94,13 +94,15 @@ impl Entries {
         let request = place.and_then(|place| asked.drain(..=place).next_back());
         let expected = request.map(|request| self.expected(client, &request));
         match expected {
-            Some(expected) if expected == answer => self.tally.answered += 1,
+            Some(expected) if expected == answer => self.observed.answered += 1,
             // Enough to see what is wrong.
-            _ if self.tally.wrong.len() > 8 => {}
+            _ if self.observed.wrong.len() > 8 => {}
             expected => {
                 let expected =
                     expected.unwrap_or_else(|| "nothing: it was not asked, or is late".into());
-                self.tally.wrong.push(format!("client {client} got {answer}, expected {expected}"));
+                self.observed
+                    .wrong
+                    .push(format!("client {client} got {answer}, expected {expected}"));
             }
         }
     }
@@ -164,7 +166,7 @@ impl Source for Clients {
         let packet = FrameBuilder::new(from, to, udp, Payload::Bytes(request.as_bytes()));
         *frame = packet.with_ethernet(link).to_vec();
         self.book.write(|entries| {
-            entries.tally.asked += 1;
+            entries.observed.asked += 1;
             entries.asked.entry(client).or_default().push_back(request);
         });
         let (len, time) = (frame.len(), Time::ZERO + self.load.gap * self.number);

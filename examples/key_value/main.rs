@@ -88,14 +88,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let report = runtime.join()?;
     let done = members.stop()?;
 
-    let (sum, tally) = (LaneSample::sum(&report.last.lanes), book.tally());
+    let (sum, observed) = (LaneSample::sum(&report.last.lanes), book.observed());
     println!("{} packets, {} answered, {} dropped", sum.received, sum.sent, sum.dropped_total());
     println!("{} digests by {MEMBERS} members of the pool", done.tasks);
     println!("{} shards moved between {LANES} lanes", sum.shards_in);
-    tally.wrong.iter().for_each(|wrong| println!("wrong: {wrong}"));
+    observed.wrong.iter().for_each(|wrong| println!("wrong: {wrong}"));
     report.violations.iter().for_each(|violation| println!("account: {violation}"));
     let is_simulated = seconds == u64::MAX;
-    if !report.violations.is_empty() || is_simulated && tally.answered != sum.sent {
+    if !report.violations.is_empty() || is_simulated && observed.answered != sum.sent {
         return Err("the store is not sound".into());
     }
     println!("account ok{}", if is_simulated { ", all answers right and in order" } else { "" });

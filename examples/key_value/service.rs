@@ -1,7 +1,7 @@
 //! The store: what each client has set, and the answers.
 //!
-//! Keys belong to the client's endpoint, so a shard has all that its clients may ask for, and nobody else
-//! touches it. The digest of a value takes a while, so a pool computes it. A request that needs none waits
+//! Keys belong to the client's endpoint, so a shard has all that its clients may request, and no other
+//! lane touches it. The digest of a value takes a while, so a pool computes it. A request that needs none waits
 //! behind those that do: its answer may depend on theirs.
 
 use std::collections::HashMap;

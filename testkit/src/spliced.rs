@@ -1,5 +1,4 @@
-//! Traffic with what a plain mix lacks and what makes lanes hand packets to each other: fragments, and
-//! ICMP errors about packets of its flows.
+//! A mix with fragments and ICMP errors about packets of its flows: these make lanes hand packets to each other.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

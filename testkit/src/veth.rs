@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::namespace::shell;
 
 /// How long the kernel may take to take a link up.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Runs `ip` with these words.
 pub fn ip(words: &str) {
@@ -29,7 +29,7 @@ pub fn await_links(names: &[&str]) {
     let start = Instant::now();
     for name in names {
         while !shell(&format!("ip -o link show dev {name}")).contains(" state UP ") {
-            assert!(start.elapsed() < PATIENCE, "{name} stays down");
+            assert!(start.elapsed() < TIMEOUT, "{name} stays down");
             thread::sleep(Duration::from_millis(10));
         }
         // Changes nothing, and comes behind what the kernel does while it takes the link up.

@@ -24,7 +24,7 @@ pub(crate) struct Outcome {
     /// What left on each port, in order.
     pub(crate) sent: Vec<Vec<Collected>>,
     pub(crate) counters: LaneSample,
-    pub(crate) totals: Metrics,
+    pub(crate) metrics: Metrics,
     pub(crate) violations: Vec<Violation>,
 }
 
@@ -92,8 +92,8 @@ pub(crate) fn run_with(
         }
     }
     run_dry(&mut lanes, now);
-    let mut totals = Metrics::default();
-    lanes[0].add_totals(&mut totals);
+    let mut metrics = Metrics::default();
+    lanes[0].add_shared_metrics(&mut metrics);
     let counters: Vec<_> = devices.iter().map(|device| device.monitor().counters()).collect();
     let found = remains(&lanes, &counters, SHARDS);
     let sum = LaneSample::sum(&found.lanes);
@@ -101,7 +101,7 @@ pub(crate) fn run_with(
     let (buffers, buffers_home) = (pool.capacity(), pool.available());
     let violations = Remains { buffers, buffers_home, ..found }.check();
     let sent = collectors.iter().map(Collector::drain).collect();
-    Outcome { sent, counters: sum, totals, violations }
+    Outcome { sent, counters: sum, metrics, violations }
 }
 
 /// A bridge of so many ports that forgets nobody.

@@ -11,16 +11,16 @@ use rheostat_io::Pacing;
 use rheostat_run::{Lane, Migrator, Move, TimeSource, Unusual};
 use rheostat_traffic::{Mix, MixConfig};
 
-use crate::migration::journal::Journal;
 use crate::migration::late_table::{Fences, LateTable};
 use crate::migration::pauses::{Pause, Pauses};
+use crate::migration::sent_log::SentLog;
 use rheostat_testkit::spliced::Spliced;
 use rheostat_testkit::world::{Outcome, Setup, World};
 
 /// What a run of moving shards came to.
 pub(crate) struct Moved {
     pub(crate) outcome: Outcome,
-    pub(crate) journal: Journal,
+    pub(crate) sent_log: SentLog,
     /// Shards moved.
     pub(crate) moved: u64,
     /// Times that a lane was left without shards.
@@ -43,7 +43,7 @@ pub(crate) struct Schedule {
 
 #[derive(Default)]
 struct Seen {
-    journal: Journal,
+    sent_log: SentLog,
     parked: u64,
     widest: usize,
 }
@@ -179,7 +179,7 @@ impl Schedule {
 
     /// Notes what has left, and looks whether a shard is in two places.
     fn look(&mut self) {
-        self.seen.journal.note(&self.world.take_sent());
+        self.seen.sent_log.note(&self.world.take_sent());
         let mut seen = vec![0; self.migrator.owners().len()];
         for lane in &self.world.lanes {
             self.seen.parked += u64::from(lane.shards().owned().next().is_none());
@@ -195,10 +195,10 @@ impl Schedule {
     pub(crate) fn finish(mut self) -> Moved {
         settle(&mut self);
         self.look();
-        let Schedule { world, migrator, seen: Seen { mut journal, parked, widest }, .. } = self;
+        let Schedule { world, migrator, seen: Seen { mut sent_log, parked, widest }, .. } = self;
         let outcome = world.finish();
-        journal.note(&outcome.packets);
-        Moved { outcome, journal, moved: migrator.moved(), parked, widest }
+        sent_log.note(&outcome.packets);
+        Moved { outcome, sent_log, moved: migrator.moved(), parked, widest }
     }
 }
 

@@ -7,7 +7,7 @@ use rheostat_packet::{FlowKey, Headers, LinkType, Tuple};
 
 /// Follows what leaves a run whose functions change no packet and send none of their own.
 #[derive(Debug, Default)]
-pub(crate) struct Journal {
+pub(crate) struct SentLog {
     /// The youngest packet of each flow and direction that has left.
     youngest: HashMap<FlowKey, u32>,
     /// Which packets have left, a bit per stamp.
@@ -21,7 +21,7 @@ pub(crate) struct Journal {
     pub(crate) overtaken: u64,
 }
 
-impl Journal {
+impl SentLog {
     /// Notes packets in the order they left.
     pub(crate) fn note(&mut self, packets: &[Collected]) {
         for packet in packets {
@@ -60,9 +60,9 @@ fn what_leaves_twice_or_after_a_younger_packet_is_noted() {
         let frame = FrameBuilder::new(from, to, udp, Payload::Pattern(8)).with_ethernet(link);
         Collected { queue: QueueId(0), stamp, time: Time::ZERO, bytes: frame.to_vec() }
     };
-    let mut journal = Journal::default();
-    journal.note(&[packet(1, 7), packet(3, 7), packet(2, 8), packet(70, 8)]);
-    assert_eq!((journal.packets, journal.doubled, journal.overtaken), (4, 0, 0));
-    journal.note(&[packet(2, 7)]);
-    assert_eq!((journal.packets, journal.doubled, journal.overtaken), (5, 1, 1));
+    let mut sent_log = SentLog::default();
+    sent_log.note(&[packet(1, 7), packet(3, 7), packet(2, 8), packet(70, 8)]);
+    assert_eq!((sent_log.packets, sent_log.doubled, sent_log.overtaken), (4, 0, 0));
+    sent_log.note(&[packet(2, 7)]);
+    assert_eq!((sent_log.packets, sent_log.doubled, sent_log.overtaken), (5, 1, 1));
 }

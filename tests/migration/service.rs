@@ -19,7 +19,7 @@ use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{Lane, Migrator, Violation};
 use rheostat_testkit::runtime;
 
-use crate::migration::key_value::client::{Book, Load, Tally};
+use crate::migration::key_value::client::{Book, Load, Observed};
 use crate::migration::key_value::request::Request;
 use crate::migration::key_value::service::{KeyValue, Store, Work, work};
 use crate::migration::late_table::{Fences, LateTable};
@@ -37,7 +37,7 @@ struct Served {
     sum: LaneSample,
     device: DeviceCounters,
     violations: Vec<Violation>,
-    tally: Tally,
+    observed: Observed,
     moved: u64,
     /// Times that a shard was moving while a pool worked for some lane.
     worked_while_moving: u64,
@@ -202,8 +202,8 @@ impl Rig {
         drop((lanes, device, stepper, cache));
         let (buffers, buffers_home) = (pool.capacity(), pool.available());
         let violations = Remains { buffers, buffers_home, ..found }.check();
-        let (tally, moved) = (book.tally(), migrator.moved());
-        Served { sum, device: counters, violations, tally, moved, worked_while_moving }
+        let (observed, moved) = (book.observed(), migrator.moved());
+        Served { sum, device: counters, violations, observed, moved, worked_while_moving }
     }
 }
 
@@ -217,11 +217,11 @@ fn every_request_is_answered_once_and_in_order_while_shards_move() {
         let replay = format!("RHEO_SEED={seed} RHEO_MIGRATIONS={migrations} repeats it");
         let served = Rig::new(seed, |service| service).run(migrations);
         assert_eq!(served.violations, [], "{replay}");
-        assert_eq!(served.tally.wrong, Vec::<String>::new(), "{replay}");
+        assert_eq!(served.observed.wrong, Vec::<String>::new(), "{replay}");
         let (device, sum) = (&served.device, &served.sum);
         let lost = device.queue_full.iter().sum::<u64>() + device.no_buffer + sum.dropped_total();
-        assert_eq!(served.tally.answered + lost, device.arrived, "{replay}");
-        assert!(served.tally.answered > 100, "{replay}");
+        assert_eq!(served.observed.answered + lost, device.arrived, "{replay}");
+        assert!(served.observed.answered > 100, "{replay}");
         assert_eq!((sum.shards_in, sum.shards_out), (served.moved, served.moved), "{replay}");
         for (met, dropped) in met.iter_mut().zip(sum.dropped) {
             *met += dropped;
@@ -269,7 +269,7 @@ impl Service for Backwards {
 #[test]
 fn clients_notice_requests_that_change_places() {
     let served = Rig::new(1, Backwards).run(100);
-    assert!(served.tally.wrong[0].contains("expected"), "{:?}", served.tally);
+    assert!(served.observed.wrong[0].contains("expected"), "{:?}", served.observed);
     // The lanes' account knows nothing of it.
     assert_eq!(served.violations, []);
 }

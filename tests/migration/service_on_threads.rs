@@ -47,7 +47,7 @@ fn serve(polling: Polling, depth: usize) -> u64 {
     let last = Instant::now() + Duration::from_secs(300);
     // The end comes upon more of them, and upon tasks. Shards without tasks move also while no member of the pool runs.
     let mut begun = 0;
-    while runtime.migrator().moved() < MIGRATIONS || book.tally().answered <= 100 {
+    while runtime.migrator().moved() < MIGRATIONS || book.observed().answered <= 100 {
         let moves: Vec<_> = {
             let migrator = runtime.migrator();
             let owners = (0..).map(ShardId).zip(migrator.owners().to_vec());
@@ -67,10 +67,10 @@ fn serve(polling: Polling, depth: usize) -> u64 {
     let done = members.stop().unwrap();
 
     assert_eq!(report.violations, []);
-    let (sum, tally) = (LaneSample::sum(&report.last.lanes), book.tally());
-    assert_eq!(tally.wrong, Vec::<String>::new());
-    assert_eq!(tally.answered + sum.dropped_total(), sum.received);
-    assert!(tally.answered > 100 && done.tasks > 0, "{tally:?} {done:?}");
+    let (sum, observed) = (LaneSample::sum(&report.last.lanes), book.observed());
+    assert_eq!(observed.wrong, Vec::<String>::new());
+    assert_eq!(observed.answered + sum.dropped_total(), sum.received);
+    assert!(observed.answered > 100 && done.tasks > 0, "{observed:?} {done:?}");
     assert_eq!((sum.shards_in, done.panicked), (begun, 0));
     sum.dropped_total()
 }

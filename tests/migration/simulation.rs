@@ -31,8 +31,8 @@ fn check(seed: u64, moved: &Moved, migrations: u64) -> String {
         "RHEO_SEED={seed} RHEO_MIGRATIONS={migrations} cargo test --test system migration::simulation repeats it"
     );
     let sum = &moved.outcome.sum;
-    assert_eq!(moved.journal.doubled, 0, "{replay}");
-    assert_eq!(moved.journal.packets, sum.sent, "{replay}");
+    assert_eq!(moved.sent_log.doubled, 0, "{replay}");
+    assert_eq!(moved.sent_log.packets, sum.sent, "{replay}");
     assert_eq!(sum.originated, 0, "{replay}");
     assert_eq!((sum.held, sum.on_hold), (0, 0), "{replay}");
     assert_eq!((sum.shards_in, sum.shards_out), (moved.moved, moved.moved), "{replay}");
@@ -50,7 +50,7 @@ fn no_move_loses_doubles_or_reorders_packets() {
         let moved = Schedule::new(seed, Fences::Strict, |_| ()).run(migrations);
         let replay = check(seed, &moved, migrations);
         assert_eq!(moved.outcome.violations, [], "{replay}");
-        assert_eq!((moved.outcome.sum.reordered, moved.journal.overtaken), (0, 0), "{replay}");
+        assert_eq!((moved.outcome.sum.reordered, moved.sent_log.overtaken), (0, 0), "{replay}");
         for (met, dropped) in met.iter_mut().zip(moved.outcome.sum.dropped) {
             *met += dropped;
         }
@@ -86,7 +86,7 @@ fn without_waiting_for_fences_packets_come_late_and_none_is_lost() {
         assert_eq!(others.count(), 0, "{:?} {replay}", moved.outcome.violations);
         // What the lanes count is what can be seen, but for packets of flows that ended in between and
         // those that functions dropped.
-        assert!(moved.outcome.sum.reordered > 0 || moved.journal.overtaken == 0, "{replay}");
+        assert!(moved.outcome.sum.reordered > 0 || moved.sent_log.overtaken == 0, "{replay}");
         late += moved.outcome.sum.late_handoff;
         reordered += moved.outcome.sum.reordered;
     }

@@ -117,7 +117,7 @@ impl NetworkFunction for Census {
         true
     }
 
-    fn totals(&self, metrics: &mut Metrics) {
+    fn shared_metrics(&self, metrics: &mut Metrics) {
         metrics.add("census", self.packets.total());
     }
 }

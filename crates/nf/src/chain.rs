@@ -149,14 +149,14 @@ pub trait Chain: Send + Sync + 'static {
         packet: &mut Packet<'_>,
     ) -> Outcome<Verdict>;
 
-    /// Gives the functions their regular turn.
+    /// Calls the functions' periodic handlers.
     fn periodic(&self, local: &mut Self::Shard, scope: &mut Scope<'_>) -> Outcome<()>;
 
-    /// Adds what the functions have counted in one shard to the figures of a run.
+    /// Adds what the functions have counted in one shard to the metrics of a run.
     fn metrics(&self, local: &Self::Shard, metrics: &mut Metrics);
 
-    /// Adds what the functions have counted in shared objects to the figures of a run.
-    fn totals(&self, _metrics: &mut Metrics) {}
+    /// Adds what the functions have counted in shared objects to the metrics of a run.
+    fn shared_metrics(&self, _metrics: &mut Metrics) {}
 }
 
 /// Adapts `steering` to a chain: its sets and its translation.

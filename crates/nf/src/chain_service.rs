@@ -377,8 +377,8 @@ impl<C: Chain> Service for ChainService<C> {
         }
     }
 
-    fn totals(&self, metrics: &mut Metrics) {
-        self.chain.totals(metrics);
+    fn shared_metrics(&self, metrics: &mut Metrics) {
+        self.chain.shared_metrics(metrics);
         if let Some(objects) = self.chain.objects() {
             let total = objects.profile().total();
             metrics.add("transactions", total.commits);

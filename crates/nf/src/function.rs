@@ -206,10 +206,9 @@ pub trait NetworkFunction: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Adds what the function has counted in one shard to the figures of a run that is over.
+    /// Adds what the function has counted in one shard to the metrics of a run that is over.
     fn metrics(&self, _local: &Self::Shard, _metrics: &mut Metrics) {}
 
-    /// Adds what the function has counted in shared objects to the figures of a run that is over. Asked
-    /// once per run.
-    fn totals(&self, _metrics: &mut Metrics) {}
+    /// Adds what the function has counted in shared objects to the metrics of a run that is over. Called once per run.
+    fn shared_metrics(&self, _metrics: &mut Metrics) {}
 }

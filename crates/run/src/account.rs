@@ -1,4 +1,4 @@
-//! What a lane counts. The lane is the only writer; anyone may read while it runs.
+//! What a lane counts. The lane is the only writer; any thread may read while it runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};

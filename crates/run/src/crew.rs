@@ -1,4 +1,4 @@
-//! The workers of a run, and whom of them work for a lane wakes.
+//! The workers of a run, and which of them is woken by work for a lane.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rheostat_base::sync::attendance::Attendance;
 
 use crate::notifier::EventNotifier;
 
-/// The workers of a run as those see them who bring work.
+/// The workers of a run, as seen by threads that bring work.
 #[derive(Debug)]
 pub(crate) struct Crew {
     /// One per worker.
@@ -62,7 +62,7 @@ impl Crew {
         &self.notifiers[worker]
     }
 
-    /// Who attends which lane, where workers share them.
+    /// Which worker attends which lane, where workers share them.
     pub(crate) fn attendance(&self) -> Option<&Attendance> {
         match &self.division {
             Division::Bound => None,
@@ -85,7 +85,7 @@ impl Crew {
     }
 }
 
-/// Wakes a worker that may run a lane. Belongs to the lane: whoever brings work for it need not know who runs it.
+/// Wakes a worker that may run a lane. Belongs to the lane: a thread that brings work for it need not know which worker runs it.
 #[derive(Clone, Debug)]
 pub struct LaneNotifier {
     lane: LaneId,
@@ -103,7 +103,7 @@ impl LaneNotifier {
             Division::Bound => {
                 notifiers[lane % notifiers.len()].wake();
             }
-            // Where it is not known who may run the lane, all are woken.
+            // Where it is not known which worker may run the lane, all are woken.
             Division::Shared { attendance, any } => {
                 attendance.call(lane, |worker| notifiers[worker].wake() && *any);
             }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn work_for_a_lane_that_nobody_attends_wakes_one_worker() {
+    fn work_for_an_unattended_lane_wakes_one_worker() {
         let crew = Crew::shared(3, 3, true).unwrap();
         assert_eq!(woken(&crew, &[0, 2]), [2]);
         let attendance = crew.attendance().unwrap();

@@ -130,8 +130,8 @@ pub struct Remains {
     pub owners: Vec<usize>,
     /// Flows in the tables.
     pub flows_live: u64,
-    /// How many times someone rewrote an indirection table: where the old way and the new one meet,
-    /// packets of a flow may overtake each other.
+    /// How many times indirection tables were rewritten from outside: packets placed by the new entries may overtake packets of
+    /// their flow that were placed by the old ones.
     pub rewrites: u64,
     /// Whether a device may place packets by old entries of its table after the fence has passed. What
     /// comes late for that reason may be overtaken, and is only counted.

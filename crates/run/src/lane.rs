@@ -268,8 +268,8 @@ impl Lane {
     }
 
     /// Adds what the services of all lanes have counted together.
-    pub fn add_totals(&self, metrics: &mut Metrics) {
-        self.service.totals(metrics);
+    pub fn add_shared_metrics(&self, metrics: &mut Metrics) {
+        self.service.shared_metrics(metrics);
     }
 
     /// The latest time the lane has seen.

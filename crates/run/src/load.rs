@@ -17,7 +17,7 @@ pub enum LoadReporting {
     Shards,
 }
 
-/// Packets of each shard that one lane has processed. The lane is the only writer; anyone may read while
+/// Packets of each shard that one lane has processed. The lane is the only writer; any thread may read while
 /// it runs, and sees what each shard has cost this lane since the start of the run.
 ///
 /// Time is not taken per packet: a shard's share of its lane's busy time is that of its packets.

@@ -59,9 +59,8 @@ impl Estimate {
     }
 }
 
-/// Who has the largest counts, where only some of them are kept: the union of several summaries, each
-/// with a floor above which nobody it does not name lies (Agarwal et al., "Mergeable Summaries", PODS
-/// 2012, section 3).
+/// The keys with the largest counts, where only some counts are kept: the union of several summaries, each with a floor that no count
+/// of a key it does not name exceeds (Agarwal et al., "Mergeable Summaries", PODS 2012, section 3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranking {
     entries: BTreeMap<String, Estimate>,
@@ -75,7 +74,7 @@ impl Ranking {
         self.listed = self.listed.max(count);
     }
 
-    /// Adds a summary of other traffic: its entries, and the most that anyone else in it may have.
+    /// Adds a summary of other traffic: its entries, and the most that any other key in it may have.
     pub fn merge(&mut self, part: impl IntoIterator<Item = (String, Estimate)>, floor: u64) {
         let mut part: BTreeMap<String, Estimate> = part.into_iter().collect();
         let up_to = |floor| Estimate { most: floor, error: floor };
@@ -87,7 +86,7 @@ impl Ranking {
         self.floor += floor;
     }
 
-    /// Those of whom most was counted for sure, at most as many as are to be listed; equals by name.
+    /// The keys with the largest counts that are certain, at most as many as are to be listed; equals by name.
     pub fn top(&self) -> Vec<(&str, Estimate)> {
         let entries = self.entries.iter().map(|(name, count)| (name.as_str(), *count));
         let mut entries: Vec<_> = entries.filter(|(_, count)| count.least() > 0).collect();
@@ -101,7 +100,7 @@ impl Ranking {
         self.entries.get(name).copied()
     }
 
-    /// The most that anyone may have who is in no summary.
+    /// The most that a key may have that is in no summary.
     pub fn floor(&self) -> u64 {
         self.floor
     }
@@ -112,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merged_bounds_hold_for_those_whom_a_summary_does_not_name() {
+    fn merged_bounds_hold_for_keys_that_a_summary_does_not_name() {
         let mut metrics = Metrics::default();
         let part = |entries: &[(&str, u64, u64)]| {
             let estimate = |&(name, most, error): &(&str, u64, u64)| {

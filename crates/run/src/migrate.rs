@@ -3,7 +3,7 @@
 //!
 //! Shard s moves from lane A to lane B:
 //!
-//! | step | who | what |
+//! | step | thread | what |
 //! |---|---|---|
 //! | 1 | B | on [`Command::Expect`], holds from now on what devices place by the buckets of s |
 //! | 2 | migrator | rewrites the devices' tables and waits until no packet is placed by the old ones |

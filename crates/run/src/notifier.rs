@@ -36,7 +36,7 @@ impl EventNotifier {
 
     #[cold]
     fn ring(&self) {
-        // Full only after 2^64 - 2 rings that nobody answered, and then it is readable anyway.
+        // Full only after 2^64 - 2 notifications that were not read, and then it is readable anyway.
         let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
     }
 
@@ -45,7 +45,7 @@ impl EventNotifier {
         self.bell.prepare_park();
     }
 
-    /// Blocks until somebody rings, but no longer than `longest`, which is less than a second.
+    /// Blocks until it is notified, but no longer than `longest`, which is less than a second.
     pub(crate) fn block(&self, longest: Duration) {
         let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
         // Interrupted, it looks for work a little early.
@@ -55,7 +55,7 @@ impl EventNotifier {
     /// Says that the worker is awake, and forgets rings.
     pub(crate) fn unpark(&self) {
         self.bell.unpark();
-        // Empty when nobody rang.
+        // Empty when there was no notification.
         let _ = rustix::io::read(&self.event, &mut [0; 8]);
     }
 }

@@ -8,7 +8,7 @@ use rheostat_base::{Counter, Histogram, Time};
 
 use crate::poll::metronome::{LanePolicy, Mode};
 
-/// What all workers of a run write and anyone may read. A lane's part is written by the worker that has the lane, except
+/// What all workers of a run write and any thread may read. A lane's part is written by the worker that has the lane, except
 /// for lost tries; a worker's by that worker.
 #[derive(Debug)]
 pub(crate) struct PollingBoard {
@@ -114,7 +114,7 @@ pub struct WorkerPolling {
     pub sleeps: u64,
     /// Spins in place of a sleep that would have been too short.
     pub spins: u64,
-    /// Times that it blocked until somebody woke it or a timer was due.
+    /// Times that it blocked until it was woken or a timer was due.
     pub blocks: u64,
 }
 
@@ -148,7 +148,7 @@ impl PollingBoard {
         }
     }
 
-    /// The lane's mode, as whoever had it last has written it.
+    /// The lane's mode, as the worker that had it last has written it.
     #[inline]
     pub(crate) fn mode(&self, lane: usize) -> Mode {
         // Relaxed, as all here: figures and hints order nothing.
@@ -250,7 +250,7 @@ impl PollingBoard {
         let board = &self.lanes[lane];
         let mode = self.mode(lane);
         let mut spent = board.spent_ns.each_ref().map(Counter::get);
-        // A lane that nobody visits stays in the mode that it was in.
+        // A lane that is not visited stays in the mode that it was in.
         spent[mode as usize] += now.saturating_sub(board.written.get().max(started));
         let (won, lost) = (board.won.get(), board.lost.load(Ordering::Relaxed));
         let target = board.target_ns.get();
@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_in_a_mode_goes_on_while_nobody_visits_and_ends_with_the_run() {
+    fn time_in_a_mode_goes_on_without_visits_and_ends_with_the_run() {
         let board = PollingBoard::new("interrupt", Mode::Interrupt, 1, 1);
         let at = Time::from_secs;
         let spent = |now| board.sample(at(1), now).lanes[0].spent;

@@ -1,6 +1,6 @@
 //! A pool: threads that do work for lanes which would take a lane too long. They have no queue of a device
 //! and no shard. A lane gives a packet's task away at its [`PoolClient`] and goes on; when the reply is there, it
-//! goes on with the packet in [`crate::Service::complete`]. Nobody waits for anybody: a pool that has too
+//! goes on with the packet in [`crate::Service::complete`]. No thread waits for another: a pool that has too
 //! much to do refuses tasks.
 //!
 //! | file | what it does |
@@ -38,7 +38,7 @@ use self::channel::{MemberState, NotifierSlot, channel};
 use self::member::Member;
 use crate::notifier::EventNotifier;
 
-/// How large a pool is, and whom it works for.
+/// How large a pool is, and the lanes it works for.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
     /// One entry per member: the core it is pinned to, if any.

@@ -341,7 +341,7 @@ impl Runtime {
         migrator.is_idle()
     }
 
-    /// Who moves shards, to ask where they are.
+    /// The migrator, which moves shards and knows their owners.
     pub fn migrator(&self) -> MutexGuard<'_, Migrator> {
         self.view.migrator()
     }
@@ -425,7 +425,7 @@ impl Runtime {
         let mut metrics = Metrics::default();
         lanes.iter().for_each(|lane| lane.add_metrics(&mut metrics));
         if let Some(lane) = lanes.first() {
-            lane.add_totals(&mut metrics);
+            lane.add_shared_metrics(&mut metrics);
         }
         let migration = self.migration_times();
         let stages = Arc::new(StageTimes::default());

@@ -46,10 +46,9 @@ pub trait Service: Send + 'static {
         None
     }
 
-    /// Adds what was counted in the lane and in its shards to the figures of a run that is over.
+    /// Adds what was counted in the lane and in its shards to the metrics of a run that is over.
     fn metrics(&self, _shards: &ShardSet, _metrics: &mut Metrics) {}
 
-    /// Adds what was counted for all shards together, and not by lane: asked of one lane of a run that is
-    /// over.
-    fn totals(&self, _metrics: &mut Metrics) {}
+    /// Adds what was counted for all shards together, and not by lane: called on one lane of a run that is over.
+    fn shared_metrics(&self, _metrics: &mut Metrics) {}
 }

@@ -1,4 +1,4 @@
-//! Sleeps of workers. Models of the protocols between them run without the operating system, and nobody sleeps there.
+//! Sleeps of workers. Models of the protocols between them run without the operating system, and do not sleep.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use rheostat_io::sleep::{SAMPLES_AT_START, Sleeper, calibrate};

@@ -1,4 +1,4 @@
-//! Where the time of a lane's packets goes, stage by stage: for those who measure, who ask for it
+//! How long each stage takes for a lane's packets, where a measurement requests it
 //! ([`RuntimeConfig::stages`](crate::RuntimeConfig::stages)).
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rheostat_base::{Clock, Histogram};
 pub enum BurstStage {
     /// The devices' receive queues.
     Receive,
-    /// Headers, keys and shards, and who owns these.
+    /// Headers, keys and shards, and the shards' owners.
     Classify,
     /// The service asks for the memory that flows lie in.
     Probe,

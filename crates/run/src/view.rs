@@ -98,7 +98,7 @@ impl RunView {
         }
     }
 
-    /// A view of a run without lanes and devices, for tests of those who look.
+    /// A view of a run without lanes and devices, for tests of readers.
     pub fn empty() -> RunView {
         let clock = Clock::new();
         let mirrors = Mirrors::new(0, Arc::new(clock.clone()), Epoch::Clock(0));
@@ -114,8 +114,7 @@ impl RunView {
         self.clock.now()
     }
 
-    /// Who moves shards, to be stepped while some are moving. Whoever else wants it waits meanwhile, so
-    /// it is to be kept for moments only.
+    /// The migrator, to be stepped while shards are moving. Other threads that want it wait meanwhile, so hold it briefly.
     pub fn migrator(&self) -> MutexGuard<'_, Migrator> {
         // Its own bugs apart, nothing in it panics; and whatever is wrong then, the account tells.
         self.migrator.lock().unwrap_or_else(PoisonError::into_inner)

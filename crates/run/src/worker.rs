@@ -60,7 +60,7 @@ impl Worker {
             (Shift::Shared(settings), Some(attendance)) => {
                 SharingWorker::new(self, attendance, settings).run();
             }
-            (Shift::Shared(_), None) => unreachable!("a crew that shares lanes knows who attends"),
+            (Shift::Shared(_), None) => unreachable!("a crew that shares lanes has an attendance"),
         }
     }
 
@@ -151,7 +151,7 @@ impl Worker {
     }
 }
 
-/// Blocks until somebody wakes the worker, a device of `lanes` has packets, a timer of one of them is due, or `rest` ends.
+/// Blocks until the worker is woken, a device of `lanes` has packets, a timer of one of them is due, or `rest` ends.
 fn block<'a, L: Iterator<Item = &'a Lane>>(
     lanes: impl Fn() -> L,
     notifier: &EventNotifier,

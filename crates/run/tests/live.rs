@@ -277,7 +277,7 @@ fn on_packet_sockets(fence: FenceMode) -> Outcome {
 fn expect_strict(Outcome { report, lanes, witness }: &Outcome) {
     assert_eq!((lanes.late_handoff, lanes.reordered), (0, 0));
     assert_eq!(witness.overtaken.load(Ordering::Relaxed), 0);
-    assert!(report.migration.held.count() > 0, "nobody waited: moves met no packet");
+    assert!(report.migration.held.count() > 0, "no packet waited for a move");
 }
 
 #[test]

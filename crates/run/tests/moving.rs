@@ -200,7 +200,7 @@ fn packets_reach_the_owners_of_their_shards_by_the_queues_that_these_poll() {
     }
     let report = runtime.join().unwrap();
     assert_eq!(report.violations, []);
-    assert_eq!(LaneSample::sum(&report.last.lanes).handoff_out, 0, "no packet took a detour");
+    assert_eq!(LaneSample::sum(&report.last.lanes).handoff_out, 0, "no packet was misdirected");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) fn measure_antiddos(spec: &Spec, bench: &NfBench) -> Result<Figure, B
 /// Measures the detector of port scans, with room for all pairs.
 pub(super) fn measure_portscan(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError> {
     let pairs = 2 * flows(spec) as usize;
-    let config = PortscanConfig { pairs, memory: FORGOTTEN, ..PortscanConfig::default() };
+    let config = PortscanConfig { pairs, retention: FORGOTTEN, ..PortscanConfig::default() };
     let objects = Objects::new(spec.lanes);
     run(spec, bench, &shipped::portscan(Portscan::new(config, &objects), &objects)?)
 }

@@ -37,10 +37,10 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> PortscanCo
         from,
         width,
         walk,
-        patience: table.read("answer", findings, time(10)).unwrap_or(default.patience),
+        timeout: table.read("answer", findings, time(10)).unwrap_or(default.timeout),
         hosts: table.read("hosts", findings, room()).map_or(default.hosts, |n| n as usize),
         pairs: table.read("pairs", findings, room()).map_or(default.pairs, |n| n as usize),
-        memory: table.read("memory", findings, time(1_000)).unwrap_or(default.memory),
+        retention: table.read("retention", findings, time(1_000)).unwrap_or(default.retention),
         refresh: table.read("refresh", findings, time(0)).unwrap_or(default.refresh),
         action: table.read("action", findings, choice(&ACTIONS)).unwrap_or_default(),
     }
@@ -89,8 +89,8 @@ pub(super) fn describe(config: &PortscanConfig, f: &mut fmt::Formatter<'_>) -> f
         Some(Side::Outside) => ", from outside",
     })?;
     write!(f, ") scans after {} failures in a row or as good as; ", config.walk.failures())?;
-    write!(f, "{} to answer; ", Span(config.patience))?;
+    write!(f, "{} to answer; ", Span(config.timeout))?;
     let (hosts, pairs) = (Count(config.hosts as u64), Count(config.pairs as u64));
-    write!(f, "{hosts} hosts and {pairs} pairs, for {}; ", Span(config.memory))?;
+    write!(f, "{hosts} hosts and {pairs} pairs, for {}; ", Span(config.retention))?;
     writeln!(f, "connections of scanners are {}", told(config.action == Action::Drop))
 }

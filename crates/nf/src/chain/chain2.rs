@@ -249,8 +249,8 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
         self.1.metrics(b, metrics);
     }
 
-    fn totals(&self, metrics: &mut Metrics) {
-        self.0.totals(metrics);
-        self.1.totals(metrics);
+    fn shared_metrics(&self, metrics: &mut Metrics) {
+        self.0.shared_metrics(metrics);
+        self.1.shared_metrics(metrics);
     }
 }

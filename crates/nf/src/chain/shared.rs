@@ -199,8 +199,8 @@ where
         self.stage.metrics(local, metrics);
     }
 
-    fn totals(&self, metrics: &mut Metrics) {
-        self.stage.totals(metrics);
+    fn shared_metrics(&self, metrics: &mut Metrics) {
+        self.stage.shared_metrics(metrics);
     }
 }
 

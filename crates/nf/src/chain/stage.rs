@@ -218,7 +218,7 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         self.function.metrics(local, metrics);
     }
 
-    fn totals(&self, metrics: &mut Metrics) {
-        self.function.totals(metrics);
+    fn shared_metrics(&self, metrics: &mut Metrics) {
+        self.function.shared_metrics(metrics);
     }
 }

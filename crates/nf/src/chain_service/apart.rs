@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rheostat_state::FlowMut;
 use rheostat_state::txn::Abort;
 
-use super::transaction::PATIENCE;
+use super::transaction::TIMEOUT;
 use crate::chain::Chain;
 use crate::cx::Scope;
 use crate::verdict::{Ending, Outcome};
@@ -43,7 +43,7 @@ pub(super) fn in_transaction(
     let before = scope.outbox.len();
     for aborts in 0.. {
         let txn = scope.outbox.txn();
-        if aborts >= PATIENCE {
+        if aborts >= TIMEOUT {
             txn.make_serial();
         }
         txn.begin(scope.now);

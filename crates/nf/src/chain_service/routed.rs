@@ -139,7 +139,7 @@ impl<C: Chain> ChainService<C> {
         self.leave(packet, departure, out);
     }
 
-    /// Disposes of a packet for the machine's own address behind which the chain knows nobody: it is the machine's.
+    /// Delivers a packet for the machine's own address that the chain has no mapping for: it is the machine's.
     #[cold]
     fn deliver(&mut self, mut packet: Mbuf, path: Path, out: &mut Output) {
         let Some(stack) = &mut self.stack else { return };

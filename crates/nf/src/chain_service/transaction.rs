@@ -19,7 +19,7 @@ use crate::chain::Chain;
 use crate::verdict::{Ending, Outcome, Verdict};
 
 /// How often a transaction of one packet is tried before it runs while no other does.
-pub(super) const PATIENCE: u32 = 8;
+pub(super) const TIMEOUT: u32 = 8;
 
 /// What a transaction came to.
 enum Attempt {
@@ -86,7 +86,7 @@ impl<C: Chain> ChainService<C> {
         let before = self.transactions.decisions.len();
         self.journal.start(self.outbox.len());
         let txn = self.outbox.txn();
-        if head.aborts >= PATIENCE {
+        if head.aborts >= TIMEOUT {
             txn.make_serial();
         }
         txn.begin(sub_burst.infos[start].now);

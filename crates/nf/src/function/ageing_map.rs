@@ -72,7 +72,7 @@ impl<E: Entry> AgeingMap<E> {
         self.prefetch_hashed(&self.hashed(*key), what);
     }
 
-    /// A key with its hash, for those who look it up more than once.
+    /// A key with its hash, for callers that look it up more than once.
     #[inline]
     pub fn hashed(&self, key: E::Key) -> Hashed<E::Key> {
         self.leases.hashed(key)

@@ -72,7 +72,7 @@ impl Default for AntiDdosConfig {
 pub struct AntiDdos {
     config: AntiDdosConfig,
     census: Distributed<Census>,
-    tally: Distributed<Tally>,
+    counts: Distributed<Counts>,
 }
 
 /// What the detector remembers of a flow.
@@ -87,7 +87,7 @@ pub struct FlowState {
 /// What the detector counts for the summary. Nothing is decided by it.
 #[derive(Clone, Copy, Debug, Default, NoUninit, AnyBitPattern)]
 #[repr(C)]
-struct Tally {
+struct Counts {
     /// Flows that were let in.
     opened: u64,
     /// New flows during an attack, and those of them that were dropped.
@@ -95,8 +95,8 @@ struct Tally {
     dropped: u64,
 }
 
-impl Tally {
-    fn merge(&mut self, other: &Tally) {
+impl Counts {
+    fn merge(&mut self, other: &Counts) {
         self.opened += other.opened;
         self.alarmed += other.alarmed;
         self.dropped += other.dropped;
@@ -114,9 +114,9 @@ impl AntiDdos {
             config.staleness,
         );
         objects.set_by(census.id(), Recipe::RaiseStaleness, "[function.antiddos] staleness");
-        let (zero, merge) = (Tally::default(), Tally::merge);
-        let tally = Distributed::new(objects, "antiddos tally", zero, merge, Duration::ZERO);
-        AntiDdos { config, census, tally }
+        let (zero, merge) = (Counts::default(), Counts::merge);
+        let counts = Distributed::new(objects, "antiddos counts", zero, merge, Duration::ZERO);
+        AntiDdos { config, census, counts }
     }
 
     /// Whether there is an attack now.
@@ -149,10 +149,10 @@ impl NetworkFunction for AntiDdos {
             return Ok(Admission::Pass(Verdict::Forward));
         }
         if self.config.action == Action::Drop && self.is_alarmed(cx)? {
-            // Nobody would take it out of the count again.
-            self.tally.update(cx, |tally| {
-                tally.alarmed += 1;
-                tally.dropped += 1;
+            // It has no entry whose end would take it out of the count again.
+            self.counts.update(cx, |counts| {
+                counts.alarmed += 1;
+                counts.dropped += 1;
             })?;
             return Ok(Admission::Refuse(DropReason::UnderAttack));
         }
@@ -161,9 +161,9 @@ impl NetworkFunction for AntiDdos {
             census.one_packet += 1;
         })?;
         let alarmed = self.config.action == Action::Count && self.is_alarmed(cx)?;
-        self.tally.update(cx, |tally| {
-            tally.opened += 1;
-            tally.alarmed += u64::from(alarmed);
+        self.counts.update(cx, |counts| {
+            counts.opened += 1;
+            counts.alarmed += u64::from(alarmed);
         })?;
         cx.expire_in(self.config.one_packet);
         cx.set_evictable(true);
@@ -203,14 +203,14 @@ impl NetworkFunction for AntiDdos {
         true
     }
 
-    fn totals(&self, metrics: &mut Metrics) {
-        let (census, tally) = (self.census.total(), self.tally.total());
+    fn shared_metrics(&self, metrics: &mut Metrics) {
+        let (census, counts) = (self.census.total(), self.counts.total());
         for (name, count) in [
             ("antiddos_flows", census.flows.max(0) as u64),
             ("antiddos_one_packet_flows", census.one_packet.max(0) as u64),
-            ("antiddos_opened", tally.opened),
-            ("antiddos_alarms", tally.alarmed),
-            ("antiddos_dropped", tally.dropped),
+            ("antiddos_opened", counts.opened),
+            ("antiddos_alarms", counts.alarmed),
+            ("antiddos_dropped", counts.dropped),
         ] {
             metrics.add(name, count);
         }

@@ -1,6 +1,6 @@
 //! A learning bridge between any number of ports: it learns behind which port each station is from the frames that
-//! the station sends, sends frames for it there, and frames for anybody else out of every other port (IEEE 802.1D,
-//! 7.7 to 7.9; of 802.1Q, that each VLAN learns for itself).
+//! the station sends, sends frames for it there, and frames for unknown stations out of every other port (IEEE 802.1D,
+//! 7.7 to 7.9; of 802.1Q, that each VLAN learns separately).
 //!
 //! It reads link headers and no more. A port is a device.
 
@@ -58,7 +58,7 @@ impl BridgeConfig {
 pub struct Bridge {
     membership: Membership,
     stations: AgeingMap<Place>,
-    tally: Distributed<Tally>,
+    counts: Distributed<Counts>,
 }
 
 /// Where a station is.
@@ -80,7 +80,7 @@ impl Entry for Place {
 /// What the bridge counts for the summary. Nothing is decided by it.
 #[derive(Clone, Copy, Debug, Default, NoUninit, AnyBitPattern)]
 #[repr(C)]
-struct Tally {
+struct Counts {
     /// Stations learned, and seen on another port than before.
     learned: u64,
     moved: u64,
@@ -90,8 +90,8 @@ struct Tally {
     flooded: u64,
 }
 
-impl Tally {
-    fn merge(&mut self, other: &Tally) {
+impl Counts {
+    fn merge(&mut self, other: &Counts) {
         self.learned += other.learned;
         self.moved += other.moved;
         self.unlearned += other.unlearned;
@@ -105,9 +105,9 @@ impl Bridge {
         let BridgeConfig { membership, stations, ageing, refresh } = config;
         let stations = AgeingMap::new(objects, "bridge stations", stations, ageing, refresh);
         stations.set_by(objects, "function.bridge", "stations", "refresh");
-        let (zero, merge) = (Tally::default(), Tally::merge);
-        let tally = Distributed::new(objects, "bridge tally", zero, merge, Duration::ZERO);
-        Bridge { membership, stations, tally }
+        let (zero, merge) = (Counts::default(), Counts::merge);
+        let counts = Distributed::new(objects, "bridge counts", zero, merge, Duration::ZERO);
+        Bridge { membership, stations, counts }
     }
 
     /// Notes that `station` is behind `port`.
@@ -120,11 +120,11 @@ impl Bridge {
             Some((lease, known)) if known == place => self.stations.refresh(cx, lease),
             Some((lease, _)) => {
                 self.stations.replace(cx, lease, place)?;
-                self.tally.update(cx, |tally| tally.moved += 1)
+                self.counts.update(cx, |counts| counts.moved += 1)
             }
             None => match self.stations.enter(cx, place)? {
-                Ok(()) => self.tally.update(cx, |tally| tally.learned += 1),
-                Err(_) => self.tally.update(cx, |tally| tally.unlearned += 1),
+                Ok(()) => self.counts.update(cx, |counts| counts.learned += 1),
+                Err(_) => self.counts.update(cx, |counts| counts.unlearned += 1),
             },
         }
     }
@@ -230,7 +230,7 @@ impl NetworkFunction for Bridge {
             Some(known) if known == port => Ok(Verdict::Drop(DropReason::SamePort)),
             Some(known) => Ok(Verdict::Send(known)),
             None => {
-                self.tally.update(cx, |tally| tally.flooded += 1)?;
+                self.counts.update(cx, |counts| counts.flooded += 1)?;
                 Ok(Verdict::Flood(members.without(port)))
             }
         }
@@ -240,13 +240,13 @@ impl NetworkFunction for Bridge {
         self.stations.reclaim(cx)
     }
 
-    fn totals(&self, metrics: &mut Metrics) {
-        let tally = self.tally.total();
+    fn shared_metrics(&self, metrics: &mut Metrics) {
+        let counts = self.counts.total();
         for (name, count) in [
-            ("bridge_learned", tally.learned),
-            ("bridge_moved", tally.moved),
-            ("bridge_unlearned", tally.unlearned),
-            ("bridge_flooded", tally.flooded),
+            ("bridge_learned", counts.learned),
+            ("bridge_moved", counts.moved),
+            ("bridge_unlearned", counts.unlearned),
+            ("bridge_flooded", counts.flooded),
         ] {
             metrics.add(name, count);
         }

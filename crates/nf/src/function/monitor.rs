@@ -1,6 +1,5 @@
-//! A monitor: lets everything through as it came, and tells who talked to whom, how much, and how it
-//! ended. Its terms are those of IPFIX (RFC 7011, RFC 5102, and RFC 5103 for both directions in one
-//! record).
+//! A monitor: forwards every packet unchanged, and records flows: their endpoints, packets and bytes of both directions, and how they
+//! ended. Its terms are those of IPFIX (RFC 7011, RFC 5102, and RFC 5103 for both directions in one record).
 
 mod flow;
 pub mod log;
@@ -38,12 +37,12 @@ pub struct MonitorConfig {
     pub idle: Duration,
     /// A flow that goes on is reported this often (`flowActiveTimeout`).
     pub active: Duration,
-    /// Who talks most, unless nobody wants to know.
+    /// The rankings of hosts and flows, if they are kept.
     pub top: Option<TopConfig>,
 }
 
 impl Default for MonitorConfig {
-    /// Fifteen seconds and thirty minutes, as most exporters have it, and the ten who talk most.
+    /// Fifteen seconds and thirty minutes, as most exporters have it, and rankings of ten.
     fn default() -> MonitorConfig {
         MonitorConfig {
             idle: Duration::from_secs(15),
@@ -65,9 +64,9 @@ pub struct Monitor {
 pub struct MonitorShard {
     id: ShardId,
     log: Option<LogEnd>,
-    /// Who has talked most since the start.
+    /// The rankings since the start.
     whole: Option<Talkers>,
-    /// Who has talked most in the interval that is going on, and which one that is.
+    /// The rankings of the present interval, and its number.
     recent: Option<(Talkers, u64)>,
     counts: Counts,
 }
@@ -94,7 +93,7 @@ impl Monitor {
 
     /// How long a flow may be silent from now on.
     #[inline]
-    fn patience(&self, state: &FlowState) -> Duration {
+    fn lifetime(&self, state: &FlowState) -> Duration {
         if state.is_over() { self.config.idle.min(LINGER) } else { self.config.idle }
     }
 
@@ -111,7 +110,7 @@ impl Monitor {
         if state.has_much_to_tell() {
             cx.local().tell(&packet.arrival_key(), state);
         }
-        cx.expire_in(self.patience(state));
+        cx.expire_in(self.lifetime(state));
     }
 }
 
@@ -166,7 +165,7 @@ impl NetworkFunction for Monitor {
             id: shard.id,
             log: self.log.as_ref().map(MonitorLog::open),
             whole: top.map(talkers),
-            // Nobody reads them without a log.
+            // Without a log they have no reader.
             recent: top
                 .filter(|top| top.interval.is_some() && self.log.is_some())
                 .map(|top| (talkers(top), 0)),
@@ -248,7 +247,7 @@ impl NetworkFunction for Monitor {
         true
     }
 
-    /// At the end of an interval, sends off who has talked most in it.
+    /// At the end of an interval, sends its rankings to the log.
     fn periodic(&self, cx: &mut Cx<'_, MonitorShard>) -> Outcome<()> {
         let Some(interval) = self.config.top.as_ref().and_then(|top| top.interval) else {
             return Ok(());

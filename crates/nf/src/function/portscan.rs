@@ -1,8 +1,8 @@
-//! A detector of port scans: it watches what comes of the first connection of each host to each other host, and takes
-//! those for scanners whose attempts fail too often. Their further connections are counted, or dropped.
+//! A detector of port scans: it watches the outcome of the first connection of each host to each other host, and classifies hosts
+//! whose attempts fail too often as scanners. Their further connections are counted, or dropped.
 //!
-//! The test is a threshold random walk ([`walk`]). A connection is a flow, until it is known what came of it; hosts,
-//! and whom they have tried, are shared by all lanes.
+//! The test is a threshold random walk ([`walk`]). A connection is a flow until its outcome is known; hosts, and the hosts they have
+//! tried, are shared by all lanes.
 
 pub mod host;
 pub mod walk;
@@ -34,40 +34,40 @@ pub struct PortscanConfig {
     pub from: Option<Side>,
     /// How many leading bits of an address make a host.
     pub width: Width,
-    /// Where hosts stand after which contacts.
+    /// The scores of hosts after their contacts.
     pub walk: Walk,
-    /// How long an answer is waited for.
-    pub patience: Duration,
-    /// Hosts that are remembered at most.
+    /// How long a connection may take to be answered before it counts as failed.
+    pub timeout: Duration,
+    /// Hosts that are kept at most.
     pub hosts: usize,
-    /// Pairs of a host and one that it has tried, that are remembered at most.
+    /// Pairs of a host and one that it has tried, that are kept at most.
     pub pairs: usize,
-    /// How long a host is remembered that tries nobody new, and a pair that does not meet again.
-    pub memory: Duration,
-    /// How often it is noted that they do, at most; so much earlier they may be forgotten.
+    /// How long a host is kept after its last contact, and a pair after its last connection.
+    pub retention: Duration,
+    /// How often contacts extend that time, at most; entries may expire earlier by as much.
     pub refresh: Duration,
-    /// What becomes of connections that scanners open.
+    /// What is done with connections that scanners open.
     pub action: Action,
 }
 
 impl Default for PortscanConfig {
-    /// Both sides, the walk of the paper, five seconds for an answer, and half an hour of memory.
+    /// Both sides, the walk of the paper, a timeout of five seconds, and a retention of half an hour.
     fn default() -> PortscanConfig {
         PortscanConfig {
             from: None,
             width: Width::default(),
             walk: Walk::default(),
-            patience: Duration::from_secs(5),
+            timeout: Duration::from_secs(5),
             hosts: 64_000,
             pairs: 256_000,
-            memory: Duration::from_secs(30 * 60),
+            retention: Duration::from_secs(30 * 60),
             refresh: Duration::from_secs(1),
             action: Action::default(),
         }
     }
 }
 
-/// What becomes of connections that scanners open.
+/// What is done with connections that scanners open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// They are counted, and pass.
@@ -81,22 +81,22 @@ pub enum Action {
 #[derive(Debug)]
 pub struct Portscan {
     config: PortscanConfig,
-    hosts: AgeingMap<Standing>,
-    pairs: AgeingMap<Met>,
-    tally: Distributed<Tally>,
+    hosts: AgeingMap<Score>,
+    pairs: AgeingMap<SeenPair>,
+    counts: Distributed<Counts>,
 }
 
-/// Where a host stands.
+/// The score of a host.
 #[derive(Clone, Copy, Debug, NoUninit, AnyBitPattern)]
 #[repr(C)]
-struct Standing {
+struct Score {
     host: Host,
     at: i32,
-    /// Whether it has been found to scan: once and for all, until it is forgotten. Not zero, if so.
+    /// Not zero once the host was classified as a scanner, which it stays until its entry expires.
     scans: u32,
 }
 
-impl Entry for Standing {
+impl Entry for Score {
     type Key = Host;
 
     fn key(&self) -> Host {
@@ -104,12 +104,12 @@ impl Entry for Standing {
     }
 }
 
-/// That a host has tried another.
+/// A host and another that it has tried.
 #[derive(Clone, Copy, Debug, NoUninit, AnyBitPattern)]
 #[repr(C)]
-struct Met(Pair);
+struct SeenPair(Pair);
 
-impl Entry for Met {
+impl Entry for SeenPair {
     type Key = Pair;
 
     fn key(&self) -> Pair {
@@ -117,17 +117,17 @@ impl Entry for Met {
     }
 }
 
-/// A first contact of which it is not known yet what will come.
+/// A first contact whose outcome is not known yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
     opened_forward: bool,
     is_decided: bool,
 }
 
-/// What the detector counts for the summary. Nothing is decided by it.
+/// Counters for the summary. No decision depends on them.
 #[derive(Clone, Copy, Debug, Default, NoUninit, AnyBitPattern)]
 #[repr(C)]
-struct Tally {
+struct Counts {
     /// First contacts, and what came of them.
     contacts: u64,
     succeeded: u64,
@@ -140,8 +140,8 @@ struct Tally {
     unwatched: u64,
 }
 
-impl Tally {
-    fn merge(&mut self, other: &Tally) {
+impl Counts {
+    fn merge(&mut self, other: &Counts) {
         self.contacts += other.contacts;
         self.succeeded += other.succeeded;
         self.failed += other.failed;
@@ -155,14 +155,14 @@ impl Tally {
 impl Portscan {
     /// A detector with these settings.
     pub fn new(config: PortscanConfig, objects: &Objects) -> Portscan {
-        let PortscanConfig { memory, refresh, .. } = config;
-        let hosts = AgeingMap::new(objects, "portscan hosts", config.hosts, memory, refresh);
+        let PortscanConfig { retention, refresh, .. } = config;
+        let hosts = AgeingMap::new(objects, "portscan hosts", config.hosts, retention, refresh);
         hosts.set_by(objects, "function.portscan", "hosts", "refresh");
-        let pairs = AgeingMap::new(objects, "portscan pairs", config.pairs, memory, refresh);
+        let pairs = AgeingMap::new(objects, "portscan pairs", config.pairs, retention, refresh);
         pairs.set_by(objects, "function.portscan", "pairs", "refresh");
-        let (zero, merge) = (Tally::default(), Tally::merge);
-        let tally = Distributed::new(objects, "portscan tally", zero, merge, Duration::ZERO);
-        Portscan { config, hosts, pairs, tally }
+        let (zero, merge) = (Counts::default(), Counts::merge);
+        let counts = Distributed::new(objects, "portscan counts", zero, merge, Duration::ZERO);
+        Portscan { config, hosts, pairs, counts }
     }
 
     /// Whether a packet opens a connection of a host that is watched.
@@ -173,10 +173,10 @@ impl Portscan {
         self.config.from.is_none_or(|side| side == packet.side()) && packet.tcp().is_some_and(opens)
     }
 
-    /// Whether a host has been found to scan; if so, it is not forgotten while it goes on.
+    /// Whether a host is a scanner; if so, its entry is refreshed.
     fn scans(&self, cx: &mut Cx<'_, ()>, host: Host) -> Outcome<bool> {
         match self.hosts.get(cx, &host)? {
-            Some((lease, standing)) if standing.scans != 0 => {
+            Some((lease, score)) if score.scans != 0 => {
                 self.hosts.refresh(cx, lease)?;
                 Ok(true)
             }
@@ -184,44 +184,44 @@ impl Portscan {
         }
     }
 
-    /// Whether a host has not tried another before. If so, it has now.
+    /// Whether a host has not tried another before. Enters the pair if so.
     fn is_first(&self, cx: &mut Cx<'_, ()>, pair: Pair) -> Outcome<bool> {
         if let Some((lease, _)) = self.pairs.get(cx, &pair)? {
             self.pairs.refresh(cx, lease)?;
             return Ok(false);
         }
-        let has_room = self.pairs.enter(cx, Met(pair))?.is_ok();
-        self.tally.update(cx, |tally| {
-            tally.contacts += u64::from(has_room);
-            tally.unwatched += u64::from(!has_room);
+        let has_room = self.pairs.enter(cx, SeenPair(pair))?.is_ok();
+        self.counts.update(cx, |counts| {
+            counts.contacts += u64::from(has_room);
+            counts.unwatched += u64::from(!has_room);
         })?;
-        // One that cannot be told from its repetitions does not count.
+        // A contact without an entry cannot be distinguished from its repetitions, and does not count.
         Ok(has_room)
     }
 
-    /// Moves a host by what came of a first contact.
-    fn judge(&self, cx: &mut Cx<'_, ()>, host: Host, contact: Contact) -> Outcome<()> {
+    /// Changes a host's score by the outcome of a first contact.
+    fn note_contact(&self, cx: &mut Cx<'_, ()>, host: Host, contact: Contact) -> Outcome<()> {
         let walk = &self.config.walk;
         let known = self.hosts.get(cx, &host)?;
-        let before = known.map_or(Standing { host, at: 0, scans: 0 }, |(_, standing)| standing);
+        let before = known.map_or(Score { host, at: 0, scans: 0 }, |(_, score)| score);
         let at = walk.step(before.at, contact);
-        let now = Standing { host, at, scans: before.scans | u32::from(walk.is_scan(at)) };
+        let now = Score { host, at, scans: before.scans | u32::from(walk.is_scan(at)) };
         let is_kept = match known {
             Some((lease, _)) => {
                 self.hosts.replace(cx, lease, now)?;
                 true
             }
-            // Nothing is known of most hosts but good, and that is no more than what is known of any.
+            // A score of zero is that of a host without an entry.
             None if at == 0 => true,
             None => self.hosts.enter(cx, now)?.is_ok(),
         };
-        self.tally.update(cx, |tally| {
+        self.counts.update(cx, |counts| {
             match contact {
-                Contact::Succeeded => tally.succeeded += 1,
-                Contact::Failed => tally.failed += 1,
+                Contact::Succeeded => counts.succeeded += 1,
+                Contact::Failed => counts.failed += 1,
             }
-            tally.scanners += u64::from(is_kept && now.scans > before.scans);
-            tally.unwatched += u64::from(!is_kept);
+            counts.scanners += u64::from(is_kept && now.scans > before.scans);
+            counts.unwatched += u64::from(!is_kept);
         })
     }
 
@@ -248,9 +248,9 @@ impl NetworkFunction for Portscan {
         let pair = self.pair(&packet.key(), opened_forward);
         if self.scans(cx, pair.host)? {
             let drops = self.config.action == Action::Drop;
-            self.tally.update(cx, |tally| {
-                tally.scanned += 1;
-                tally.dropped += u64::from(drops);
+            self.counts.update(cx, |counts| {
+                counts.scanned += 1;
+                counts.dropped += u64::from(drops);
             })?;
             return Ok(match drops {
                 true => Admission::Refuse(DropReason::Scanner),
@@ -260,7 +260,7 @@ impl NetworkFunction for Portscan {
         if !self.is_first(cx, pair)? {
             return Ok(Admission::Pass(Verdict::Forward));
         }
-        cx.expire_in(self.config.patience);
+        cx.expire_in(self.config.timeout);
         cx.set_evictable(true);
         Ok(Admission::Admit(Attempt { opened_forward, is_decided: false }, Verdict::Forward))
     }
@@ -282,7 +282,7 @@ impl NetworkFunction for Portscan {
             _ => Contact::Failed,
         };
         let pair = self.pair(&packet.arrival_key(), attempt.opened_forward);
-        self.judge(cx, pair.host, contact)?;
+        self.note_contact(cx, pair.host, contact)?;
         attempt.is_decided = true;
         cx.close();
         Ok(Verdict::Forward)
@@ -295,12 +295,12 @@ impl NetworkFunction for Portscan {
         attempt: &mut Attempt,
         ending: Ending,
     ) -> Outcome<()> {
-        // What was pushed out or cut off might still have been answered.
+        // A flow that was evicted or cut off might still have been answered.
         if attempt.is_decided || ending != Ending::Expired {
             return Ok(());
         }
         let pair = self.pair(key, attempt.opened_forward);
-        self.judge(cx, pair.host, Contact::Failed)
+        self.note_contact(cx, pair.host, Contact::Failed)
     }
 
     fn passes_without_entry(&self) -> bool {
@@ -312,16 +312,16 @@ impl NetworkFunction for Portscan {
         self.pairs.reclaim(cx)
     }
 
-    fn totals(&self, metrics: &mut Metrics) {
-        let tally = self.tally.total();
+    fn shared_metrics(&self, metrics: &mut Metrics) {
+        let counts = self.counts.total();
         for (name, count) in [
-            ("portscan_contacts", tally.contacts),
-            ("portscan_succeeded", tally.succeeded),
-            ("portscan_failed", tally.failed),
-            ("portscan_scanners", tally.scanners),
-            ("portscan_scanned", tally.scanned),
-            ("portscan_dropped", tally.dropped),
-            ("portscan_unwatched", tally.unwatched),
+            ("portscan_contacts", counts.contacts),
+            ("portscan_succeeded", counts.succeeded),
+            ("portscan_failed", counts.failed),
+            ("portscan_scanners", counts.scanners),
+            ("portscan_scanned", counts.scanned),
+            ("portscan_dropped", counts.dropped),
+            ("portscan_unwatched", counts.unwatched),
         ] {
             metrics.add(name, count);
         }

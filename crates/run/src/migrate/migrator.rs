@@ -59,7 +59,7 @@ pub enum MoveError {
 #[derive(Debug, Default)]
 pub struct Migrator {
     lanes: Vec<MigratorMailbox>,
-    /// One per lane; none where nobody sleeps.
+    /// One per lane; none where no worker sleeps.
     notifiers: Vec<LaneNotifier>,
     tables: Vec<Table>,
     queues: QueueMap,
@@ -219,7 +219,8 @@ impl Migrator {
         let (Report::Ready(shard) | Report::Arrived(shard)) = report;
         let has_shard = |batch: &&mut Batch| batch.moves.iter().any(|one| one.shard == shard);
         // The youngest: a shard may move again before all that it once moved with have arrived.
-        let batch = self.batches.iter_mut().rfind(has_shard).expect("who reports is moving");
+        let batch =
+            self.batches.iter_mut().rfind(has_shard).expect("a shard that is reported is moving");
         match (report, &mut batch.stage) {
             (Report::Ready(_), Stage::Ready(missing)) => *missing -= 1,
             (Report::Arrived(_), Stage::Arrived(missing)) => {
@@ -266,7 +267,7 @@ impl Migrator {
         for lane in (0..lanes).map(LaneId).filter(|lane| *lane != from) {
             self.send(lane, Command::Redirect { shard, from, to });
         }
-        // Everybody but the owner.
+        // All lanes but the owner.
         self.send(from, Command::Release { shard, to, redirects: lanes - 1 });
     }
 

@@ -11,7 +11,7 @@ pub(crate) enum Place {
     Local,
     /// The shard is on its way here: it holds the packet until then.
     Incoming,
-    /// The shard is this other lane's, who gets the packet.
+    /// The shard is this other lane's, which gets the packet.
     Remote(LaneId),
 }
 

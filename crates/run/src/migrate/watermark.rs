@@ -47,7 +47,7 @@ mod tests {
 
     impl RxQueue for Says {
         fn recv(&mut self, _: &mut Burst, _: &mut PoolCache, _: Time) -> usize {
-            unreachable!("nobody receives here")
+            unreachable!("no lane receives here")
         }
 
         fn backlog(&self) -> usize {

@@ -40,7 +40,7 @@
 //! **Which lane.** After a won try the same one; after a lost one a random one (4.5), or always the same by
 //! [`Binding::Static`]. As a worker leaves a lane only when it loses it to another one that comes back, no lane is
 //! without a worker once each had one; a change of the lanes can break this, so a worker that is away from its home
-//! lane (worker w's is lane w mod N) also tries that one after 2·T_L, and stays if nobody had been there. So a lane waits at
+//! lane (worker w's is lane w mod N) also tries that one after 2·T_L, and stays if no worker had been there. So a lane waits at
 //! most about 4·T_L for a try, whatever happened. Where lanes outnumber workers, a wake-up tries ⌈N/M⌉ lanes in turn, each
 //! for at most a budget of packets, and a worker that left packets behind does not sleep.
 //!
@@ -310,7 +310,7 @@ impl Metronome {
         wake_up.again |= !visit.drained || lane.mode() == Mode::Busy;
         wake_up.idle &= lane.mode() == Mode::Interrupt;
         if let Some(from) = wake_up.patrol_from.take() {
-            // Somebody looks after the home lane if it was visited within T_L.
+            // The home lane is attended if it was visited within T_L.
             if visit.vacation < self.settings.timeouts.long(short) {
                 self.current = from;
             }

@@ -20,7 +20,7 @@ use crate::notifier::EventNotifier;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Lost {
     /// The task panicked. What it said is on standard error.
-    #[error("the task panicked: see standard error, and mend it")]
+    #[error("the task panicked: its message is on standard error")]
     Panicked,
     /// The member of the pool that was to do the task has ended.
     #[error("the pool ended before it did the task: stop the lanes first")]

@@ -71,7 +71,7 @@ impl<T, R> PoolClient<T, R> {
 
     /// Gives a packet's task to the member with the fewest of this lane's. Gives the packet back when all
     /// have as many as they may: it is the caller's to drop, or to refuse.
-    #[must_use = "a packet that is given back is still somebody's"]
+    #[must_use = "a packet that is given back must be sent or dropped"]
     pub fn submit(&mut self, placed: HandoffPacket, task: T) -> Option<HandoffPacket> {
         let count = self.channels.len();
         self.start = (self.start + 1) % count;
@@ -88,7 +88,7 @@ impl<T, R> PoolClient<T, R> {
 
     /// Lets a packet that needs no work wait for its turn behind those of its shard that do; `outcome` is
     /// its reply. Gives it back when there is no room.
-    #[must_use = "a packet that is given back is still somebody's"]
+    #[must_use = "a packet that is given back must be sent or dropped"]
     pub fn complete(&mut self, placed: HandoffPacket, outcome: R) -> Option<HandoffPacket> {
         match self.order.enter(placed.info.shard, placed) {
             Ok(ticket) => self.order.answer(ticket, Ok(outcome)),

@@ -14,7 +14,7 @@ const TURN: usize = 32;
 /// How long a member sleeps at most: whatever else goes wrong, it looks again after this.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// One member, for whoever lets it work: a thread, or a test.
+/// One member, driven by a thread or by a test.
 pub(super) struct Member<T, R, F> {
     /// One per lane.
     channels: Vec<Back<T, R>>,
@@ -40,8 +40,8 @@ impl<T, R, F: Fn(T) -> R> Member<T, R, F> {
     /// Works, and sleeps when there is nothing to do, until told to stop and all tasks are done.
     pub(super) fn run(mut self, stop: &AtomicBool) -> PoolReport {
         loop {
-            // Acquire: pairs with the Release store of whoever stops the pool; the tasks that were given
-            // before are seen below.
+            // Acquire: pairs with the Release store of the thread that stops the pool; the tasks that were given before are seen
+            // below.
             let stops = stop.load(Ordering::Acquire);
             if self.round() > 0 {
                 continue;
@@ -59,7 +59,7 @@ impl<T, R, F: Fn(T) -> R> Member<T, R, F> {
         (0..lanes).map(|lane| (0..TURN).take_while(|_| self.work_for(lane)).count()).sum()
     }
 
-    /// Does the oldest task of a lane, if there is one. A task that panics takes nobody with it.
+    /// Does the oldest task of a lane, if there is one. A task that panics ends neither the member nor others.
     pub(super) fn work_for(&mut self, lane: usize) -> bool {
         let Some(task) = self.channels[lane].next() else { return false };
         // What a task leaves half done is its own, or behind the shared reference that `work` is.

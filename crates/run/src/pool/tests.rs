@@ -67,7 +67,7 @@ fn members_sleep_until_they_are_given_something() {
 }
 
 #[test]
-fn a_task_that_panics_is_told_and_takes_nobody_with_it() {
+fn a_task_that_panics_is_reported_and_ends_no_other() {
     let work = |task: u32| assert!(task != 1, "one is too much");
     let (pool, mut clients) = Pool::start(&config(1, 4), work).unwrap();
     let (client, mut cache) = (&mut clients[0], cache());
@@ -87,7 +87,7 @@ fn what_is_given_before_a_pool_stops_is_done_and_what_comes_after_is_lost() {
     for number in 0..16 {
         assert!(client.submit(packet(&mut cache, 0, number), number).is_none());
     }
-    // Nobody has rung: the end does.
+    // There was no notification: the end notifies.
     assert_eq!(pool.stop().unwrap().tasks, 16);
     // The client does not know yet that the pool has ended.
     let refused = client.submit(packet(&mut cache, 0, 16), 16);

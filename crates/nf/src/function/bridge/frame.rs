@@ -36,9 +36,9 @@ impl Station {
 /// The two ends of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// Who sent it.
+    /// The station that sent it.
     pub from: Station,
-    /// Whom it is for.
+    /// The station it is for.
     pub to: Station,
 }
 

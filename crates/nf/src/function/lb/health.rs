@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_dead_is_down_until_alive_again_and_then_what_was_told() {
+    fn a_dead_backend_is_down_until_alive_again_and_then_as_configured() {
         let board = board();
         let up = vec![vec![Health::Up; 4]];
         board.note(0, 1, false);

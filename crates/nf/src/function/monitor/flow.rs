@@ -16,7 +16,7 @@ const TOLD_EVERY: u8 = 64;
 /// Packets of a record at most, so that the count cannot overflow.
 const MOST_PACKETS: u32 = u32::MAX - 1;
 
-/// Bits of [`FlowState::ends`]: who has said that it is over.
+/// Bits of [`FlowState::ends`]: which packets have ended the connection, by direction.
 const FIN: [u8; 2] = [1, 2];
 const RESET: u8 = 4;
 
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!((record.ways[0].bytes, record.ways[1].packets), (40, 0));
         assert!(!record.initiated_forward);
         flow.ends |= FIN[0];
-        assert!(flow.is_over(), "who had closed before the last record, has");
+        assert!(flow.is_over(), "a direction that was closed before the last record is closed");
     }
 
     #[test]

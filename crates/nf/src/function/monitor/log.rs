@@ -17,7 +17,7 @@ const RECORDS: usize = 2_048;
 /// Reports of an interval that a shard may be ahead of the reader.
 const REPORTS: usize = 4;
 
-/// Who has talked most through one shard in one interval.
+/// The rankings of one shard in one interval.
 #[derive(Debug)]
 pub struct TopReport {
     /// The shard.
@@ -79,8 +79,7 @@ impl MonitorLog {
     }
 
     fn ends(&self) -> MutexGuard<'_, Ends> {
-        // Held by the one who reads; before the first packet by those who open, and after the last one
-        // by those who end.
+        // Held by the reader; before the first packet by threads that open ends, and after the last one by those that close them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

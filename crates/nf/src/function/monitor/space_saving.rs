@@ -145,7 +145,7 @@ mod tests {
 
         /// The guarantees of the paper against exact counts: none too low, none too high by more than
         /// its error, all counts together are everything (Lemma 1), the least is at most an n-th of it
-        /// (Lemma 2), and whoever has more than that is known (Theorem 2).
+        /// (Lemma 2), and every key with more than that is listed (Theorem 2).
         #[test]
         fn counts_keep_their_bounds(
             capacity in 1..20_usize,

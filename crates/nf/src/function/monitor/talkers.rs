@@ -1,4 +1,4 @@
-//! Who talks most: hosts and flows, by bytes and by packets.
+//! Rankings of hosts and flows, by bytes and by packets.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -15,8 +15,7 @@ pub struct TopConfig {
     pub listed: usize,
     /// How many are counted in each shard and for each ranking.
     pub counters: usize,
-    /// How often the log tells who talked most since the last time; otherwise only the end of the run
-    /// tells, of all of it.
+    /// How often the log gets the rankings since the last time; without it, there are only those of the whole run, in the summary.
     pub interval: Option<Duration>,
 }
 
@@ -36,7 +35,7 @@ pub struct Volume {
     pub bytes: u64,
 }
 
-/// Who talks most through one shard. A host has what its flows have, in both directions.
+/// The rankings of one shard. A host's volume is that of its flows, in both directions.
 #[derive(Clone, Debug)]
 pub struct Talkers {
     hosts_by_bytes: SpaceSaving<IpAddr>,
@@ -46,7 +45,7 @@ pub struct Talkers {
 }
 
 impl Talkers {
-    /// Nobody yet.
+    /// Empty rankings.
     pub fn new(config: &TopConfig) -> Talkers {
         Talkers {
             hosts_by_bytes: SpaceSaving::new(config.counters),
@@ -67,7 +66,7 @@ impl Talkers {
         self.flows_by_packets.add(*key, volume.packets);
     }
 
-    /// Forgets everybody.
+    /// Empties the rankings.
     pub(super) fn clear(&mut self) {
         self.hosts_by_bytes.clear();
         self.hosts_by_packets.clear();

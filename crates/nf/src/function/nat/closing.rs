@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_exact_reset_ends_it_and_whoever_sends_on_has_not_taken_it() {
+    fn only_an_exact_reset_ends_it_and_a_host_that_sends_on_has_not_taken_it() {
         assert!(with(&[(false, RST, 701, 0, None)]).is_over());
         assert!(with(&[(true, RST | ACK, 0, 701, None)]).is_over());
         assert!(!with(&[(false, RST, 702, 0, None)]).is_over());

@@ -354,7 +354,7 @@ impl NetworkFunction for SharedNat {
         Ok(())
     }
 
-    fn totals(&self, metrics: &mut Metrics) {
+    fn shared_metrics(&self, metrics: &mut Metrics) {
         self.counts.total().add_to(metrics);
     }
 }

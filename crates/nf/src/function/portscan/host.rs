@@ -1,4 +1,4 @@
-//! Who is watched, and whom they try.
+//! Hosts that are watched, and the hosts they try.
 
 use std::net::IpAddr;
 
@@ -28,7 +28,7 @@ pub struct Host {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, NoUninit, AnyBitPattern)]
 #[repr(C)]
 pub struct Pair {
-    /// Who has tried.
+    /// The host that has tried.
     pub host: Host,
     tried: AddressBytes,
 }
@@ -81,7 +81,7 @@ mod tests {
         let (a, b) = (key("2001:db8::1", "fd00::1", 0), key("2001:db8::2", "fd00::1", 0));
         assert_eq!(of(&a, true), of(&b, true), "one subscriber");
         assert_ne!(of(&a, true), of(&a, false));
-        // Whom they try counts to the last bit.
+        // The address that was tried counts to the last bit.
         assert_eq!(of(&a, false).host, of(&b, false).host);
         assert_ne!(of(&a, false), of(&b, false));
         let (c, d) = (key("198.51.100.1", "10.0.0.1", 0), key("198.51.100.2", "10.0.0.1", 0));

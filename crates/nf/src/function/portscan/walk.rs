@@ -12,12 +12,12 @@
 
 use thiserror::Error;
 
-/// What came of a first contact.
+/// The outcome of a first contact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contact {
-    /// Somebody answered.
+    /// It was answered.
     Succeeded,
-    /// It was refused, or nobody answered.
+    /// It was refused, or not answered.
     Failed,
 }
 

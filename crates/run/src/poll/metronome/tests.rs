@@ -145,16 +145,16 @@ fn a_worker_that_is_away_tries_its_home_lane_after_2_t_l() {
         metronome.counts().sleeps - before.sleeps
     };
     patrol(&mut metronome, &mut here);
-    assert!(matches!(metronome.lost(), Nap::Sleep(ask) if ask < US(40)), "somebody has it");
+    assert!(matches!(metronome.lost(), Nap::Sleep(ask) if ask < US(40)), "another worker has it");
     assert_eq!(metronome.lane(), Some(1));
     // Sleeps of more than 10 us and 10 us of work until 1 ms is over.
     let sleeps = patrol(&mut metronome, &mut here);
     assert!((25..100).contains(&sleeps), "{sleeps}");
     metronome.won(&mut home, visit(10, 200, 1, 1));
-    assert_eq!(metronome.lane(), Some(1), "somebody was there 200 us ago");
+    assert_eq!(metronome.lane(), Some(1), "a worker was there 200 us ago");
     patrol(&mut metronome, &mut here);
     metronome.won(&mut home, visit(10, 900, 1, 1));
-    assert_eq!(metronome.lane(), Some(0), "nobody looks after it");
+    assert_eq!(metronome.lane(), Some(0), "no worker attends it");
 }
 
 #[test]
