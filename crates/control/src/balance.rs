@@ -21,8 +21,8 @@ use self::imbalance::ImbalanceMeter;
 /// How often shards that are moving are looked after.
 const GLANCE: Duration = Duration::from_micros(100);
 
-/// The controller of a run. It reads no clock and sleeps nowhere: whoever drives it, a thread or a
-/// simulation, calls [`Balancer::step`] at the times that it asks for.
+/// The controller of a run. It reads no clock and sleeps nowhere: its driver, a thread or a simulation, calls
+/// [`Balancer::step`] at the times that it returns.
 ///
 /// Nothing is planned while shards are moving, so a plan never meets its predecessor's moves.
 pub struct Balancer {
@@ -109,7 +109,7 @@ impl Balancer {
     /// when it wants to be called again.
     ///
     /// # Panics
-    /// When lanes and shards are not those it was made for, or somebody else has moved shards to a lane
+    /// When lanes and shards are not those it was made for, or other code has moved shards to a lane
     /// that it had parked.
     pub fn step(
         &mut self,

@@ -94,7 +94,7 @@ fn sides(devices: &[DeviceConfig], findings: &mut Findings) {
     ));
 }
 
-/// Real-time threads that never sleep: the kernel stops them now and then, for everybody else's sake.
+/// Real-time threads that never sleep: the kernel stops them for a part of each second, so that other threads run.
 fn priority(config: &Config, findings: &mut Findings) {
     if !matches!(config.workers.priority, Some(Priority::Fifo(_)))
         || config.polling != PollingConfig::Busy

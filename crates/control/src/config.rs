@@ -67,7 +67,7 @@ pub struct Config {
     pub state: StateConfig,
     /// How packets find their lane.
     pub steering: SteeringConfig,
-    /// Who decides which lane owns which shard.
+    /// How it is decided which lane owns which shard.
     pub balance: BalanceConfig,
     /// What a worker does when it has no packets.
     pub polling: PollingConfig,
@@ -94,7 +94,7 @@ pub enum LoadError {
 /// A device that a run cannot begin with.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MissingInput {
-    /// The device reads a capture that nobody has named.
+    /// The device reads a capture whose file is not named.
     #[error(
         "device `{device}` reads a capture, but no file is given: \
          set `input` in its `[[device]]` table, or pass --device {device}=pcap:FILE{short}"
@@ -105,7 +105,7 @@ pub enum MissingInput {
         /// The short flag, where it would do.
         short: &'static str,
     },
-    /// The device is an interface that nobody has named.
+    /// The device is an interface whose name is not given.
     #[error(
         "device `{device}` is an interface, but none is given: \
          set `interface` in its `[[device]]` table, or pass --device {device}={kind}:INTERFACE"

@@ -16,7 +16,7 @@ use rheostat_ip::kernel::{KernelTables, Progress};
 use rheostat_ip::{Network, Route, RouteError};
 
 /// How long is waited for the kernel before it is looked whether the run is over.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 /// Changes that may wait for those behind them.
 const MOST_AT_ONCE: usize = 4_096;
 /// How long after a failure the kernel is asked again.
@@ -31,7 +31,7 @@ pub struct KernelFollower {
 
 impl KernelFollower {
     /// Begins to follow the kernel for the devices on interfaces of these names. `given` routes stay, and
-    /// go before the kernel's to the same prefix. What cannot be followed is told to `tell`.
+    /// go before the kernel's to the same prefix. `report` is called with what cannot be followed.
     ///
     /// # Errors
     /// [`io::Error`] when there can be no socket, or no thread.
@@ -39,13 +39,13 @@ impl KernelFollower {
         network: Arc<Network>,
         devices: Vec<(String, DeviceId)>,
         given: Vec<Route>,
-        tell: impl FnMut(&str) + Send + 'static,
+        report: impl FnMut(&str) + Send + 'static,
     ) -> io::Result<KernelFollower> {
         let socket = NetlinkSocket::open(GROUPS)?;
         let stop = Arc::new(AtomicBool::new(false));
         let tables = KernelTables::new(devices);
         let applied = BTreeSet::new();
-        let mut follower = Follower { socket, tables, network, given, tell, applied };
+        let mut follower = Follower { socket, tables, network, given, report, applied };
         let stopped = stop.clone();
         let follow = move || {
             // What it could not give up is found when the run makes sure of it.
@@ -54,7 +54,7 @@ impl KernelFollower {
             while !stopped.load(Ordering::Relaxed) {
                 let ended = follower.follow(&stopped);
                 if let Err(error) = ended.and_then(|_| follower.begin_anew()) {
-                    (follower.tell)(&format!("the kernel's routes are not followed: {error}"));
+                    (follower.report)(&format!("the kernel's routes are not followed: {error}"));
                     thread::sleep(PAUSE);
                 }
             }
@@ -79,7 +79,7 @@ struct Follower<T> {
     tables: KernelTables,
     network: Arc<Network>,
     given: Vec<Route>,
-    tell: T,
+    report: T,
     /// The kernel's neighbours that the network knows of.
     applied: BTreeSet<(DeviceId, IpAddr, [u8; 6])>,
 }
@@ -92,7 +92,7 @@ impl<T: FnMut(&str)> Follower<T> {
         Ok(())
     }
 
-    /// Asks for everything, and then follows, until `stop` is set, messages are lost, or the socket fails.
+    /// Requests all tables, and then follows changes, until `stop` is set, messages are lost, or the socket fails.
     fn follow(&mut self, stop: &AtomicBool) -> io::Result<()> {
         let mut buffer = [0; LONGEST];
         let first = self.tables.restart();
@@ -101,9 +101,9 @@ impl<T: FnMut(&str)> Follower<T> {
         let mut changes = 0;
         while !stop.load(Ordering::Relaxed) {
             // Whatever comes at once is put in force at once: thousands of routes, where a daemon starts.
-            let patience =
-                if changes > 0 && self.tables.is_complete() { Duration::ZERO } else { PATIENCE };
-            let received = self.socket.receive(&mut buffer, patience)?;
+            let timeout =
+                if changes > 0 && self.tables.is_complete() { Duration::ZERO } else { TIMEOUT };
+            let received = self.socket.receive(&mut buffer, timeout)?;
             let is_over = matches!(received, Received::Nothing) || changes >= MOST_AT_ONCE;
             if changes > 0 && is_over && self.tables.is_complete() {
                 self.apply();
@@ -141,7 +141,7 @@ impl<T: FnMut(&str)> Follower<T> {
             let wrong = prefix_of(&error);
             let kept = routes.len();
             routes.retain(|route| Some(route.prefix) != wrong || self.given.contains(route));
-            (self.tell)(&format!("a route of the kernel's is left out: {error}"));
+            (self.report)(&format!("a route of the kernel's is left out: {error}"));
             if routes.len() == kept {
                 return;
             }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rheostat_base::CoreId;
 
-/// A machine, as far as a configuration refers to it. The implementation does the I/O; what it cannot tell is
-/// left unchecked.
+/// A machine, as far as a configuration refers to it. The implementation does the I/O; what it does not know is left
+/// unchecked.
 pub trait Machine {
     /// Whether the kernel has a network interface of this name, in the network namespace of the process.
     fn has_interface(&self, name: &str) -> Option<bool>;

@@ -309,8 +309,8 @@ impl DeviceOverride {
     }
 }
 
-/// Makes one device of one inside and one outside, where it is known who is inside: a capture of the link
-/// inside then stands for both. A chain without NAT that has addresses becomes a router on that one link.
+/// Makes one device of one inside and one outside, where the prefixes inside are known: a capture of the link inside then stands
+/// for both. A chain without NAT that has addresses becomes a router on that one link.
 fn join_devices(config: &mut Config) {
     let [first, second] = &config.devices[..] else { return };
     let sides = [&first.orientation, &second.orientation];

@@ -1,5 +1,5 @@
-//! Reading tables key by key: each key is asked for with the type it must have, what does not fit is
-//! noted and read on, and what nobody asked for is an unknown key.
+//! Reading tables key by key: each key is read with the type it must have; a value of another type is reported, and reading goes
+//! on; keys that were not read in the end are unknown keys.
 
 pub(crate) mod convert;
 

@@ -117,8 +117,8 @@ fn the_monitor_is_as_by_default() {
     let line = told.lines().find(|line| line.starts_with("chain")).unwrap();
     assert_eq!(
         line,
-        "chain     monitor: flows end after 15s without a packet, and are told of every 30min; the 10 who \
-         talk most, at the end"
+        "chain     monitor: flows end after 15s without a packet, and are reported every 30min; top 10 \
+         hosts and flows, at the end"
     );
     assert!(told.contains("up to 198 MiB"), "three lines for a flow: {told}");
 }

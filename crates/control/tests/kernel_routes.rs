@@ -13,7 +13,7 @@ use rheostat_ip::{Hop, Interface, Network, Policy, Route};
 use rheostat_testkit::namespace::{isolated, shell};
 
 /// How long to wait for what happens at once on a machine that is not overloaded.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn ip(arguments: &str) -> bool {
     let run = Command::new("ip").args(arguments.split_whitespace()).output();
@@ -56,7 +56,7 @@ fn inside() {
             if hop == expected.unwrap_or(Hop::None) {
                 return;
             }
-            assert!(start.elapsed() < PATIENCE, "the way to {to} is {hop:?}, not {expected:?}");
+            assert!(start.elapsed() < TIMEOUT, "the way to {to} is {hop:?}, not {expected:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
     };

@@ -98,7 +98,7 @@ fn short_time_outs_and_idle_lanes_are_mentioned() {
     assert_eq!(
         messages,
         [
-            "flows may be forgotten too early: RFC 5382, REQ-5, asks for 4min",
+            "flows may be forgotten too early: RFC 5382, REQ-5, requires 4min",
             "8 lanes share 4 shards: some lanes will have no work",
         ]
     );

@@ -10,7 +10,7 @@ use crate::machine::{FileId, Machine};
 /// A file that the run opens.
 struct Use<'a> {
     path: &'a Path,
-    /// Which file it is, where the machine tells.
+    /// Which file it is, where the machine reports it.
     id: Option<FileId>,
     /// The key that names it; a flag where the file has no such key.
     key: String,
@@ -23,8 +23,8 @@ enum Access {
     Write,
 }
 
-/// Notes files that are read and written, which would be destroyed before they are read, and files that are written
-/// twice. Where the machine tells, files are compared by what they are, otherwise by their names. `file` is the
+/// Reports files that are read and written, which would be destroyed before they are read, and files that are written twice.
+/// Files are compared by identity where the machine reports it, otherwise by name. `file` is the
 /// configuration's own, if it has one.
 pub(super) fn check(
     config: &Config,
@@ -97,12 +97,12 @@ fn overwritten(reader: &Use<'_>, writer: &Use<'_>, findings: &Findings) -> Findi
 
 fn written_twice(first: &Use<'_>, second: &Use<'_>, findings: &Findings) -> Finding {
     let is_log = |file: &Use<'_>| file.key.ends_with(".log");
-    let (who, help) = match is_log(first) || is_log(second) {
+    let (writers, help) = match is_log(first) || is_log(second) {
         true => ("a log and another output", "give each log and each output a file of its own"),
         false => ("two devices", "give each device an output of its own"),
     };
     let path = second.path.display();
-    let message = format!("{who} would write into `{path}`{}", alias(second, first));
+    let message = format!("{writers} would write into `{path}`{}", alias(second, first));
     pointing(message, [(first, "written here"), (second, "written here")], findings).help(help)
 }
 

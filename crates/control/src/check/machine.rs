@@ -1,4 +1,4 @@
-//! What the machine that runs a configuration lacks.
+//! What a configuration needs and the machine does not have.
 
 use crate::config::device::live::Access;
 use crate::config::{Config, DeviceKind};

@@ -16,12 +16,12 @@ pub(super) fn check(config: &Config, findings: &mut Findings) {
 fn addresses(devices: &[DeviceConfig], findings: &mut Findings) {
     let (with, without): (Vec<_>, Vec<_>) =
         devices.iter().enumerate().partition(|(_, device)| !device.addresses.is_empty());
-    if let (Some((has, one)), Some((lacks, other))) = (with.first(), without.first()) {
+    if let (Some((has, one)), Some((has_none, other))) = (with.first(), without.first()) {
         let message = "some devices have addresses and some have none";
-        let finding = Finding::mistake(format!("device[{lacks}].address"), message)
+        let finding = Finding::mistake(format!("device[{has_none}].address"), message)
             .at(findings.place(&format!("device[{has}].address")), format!("`{}` has", one.name))
             .at(
-                findings.place(&format!("device[{lacks}].name")),
+                findings.place(&format!("device[{has_none}].name")),
                 format!("`{}` has not", other.name),
             )
             .help("packets are routed between devices with addresses, and bridged between others");

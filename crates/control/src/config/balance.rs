@@ -1,4 +1,4 @@
-//! `[balance]`: who decides which lane owns which shard.
+//! `[balance]`: the policy that decides which lane owns which shard.
 
 use std::fmt;
 use std::time::Duration;

@@ -171,14 +171,14 @@ pub(super) fn read(
             portscan::read(table, findings)
         }),
     });
-    for (name, what, lack, example) in [
+    for (name, what, missing, example) in [
         (FunctionName::Nat, "NAT", "the NAT has no external address", nat::EXAMPLE),
         (FunctionName::Policer, "policer", "the policer has no rate", policer::EXAMPLE),
     ] {
         let key = format!("function.{}", word(name));
         let named = names.as_ref().is_some_and(|names| names.contains(&name));
         if named && findings.place(&key).is_none() {
-            let finding = Finding::mistake(&key, lack)
+            let finding = Finding::mistake(&key, missing)
                 .at(findings.place("chain.functions"), format!("the chain has a {what}"));
             findings.push(finding.help(format!("add\n{example}")));
         }

@@ -116,7 +116,7 @@ fn describe_nat(nat: &NatConfig, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Mapping::AddressAndPortDependent => "address-and-port-dependent",
     };
     let filtering = match nat.filtering {
-        Filtering::EndpointIndependent => "from everybody",
+        Filtering::EndpointIndependent => "from any host",
         Filtering::AddressDependent => "from hosts that were sent to",
         Filtering::AddressAndPortDependent => "from endpoints that were sent to",
     };

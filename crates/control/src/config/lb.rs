@@ -1,4 +1,4 @@
-//! `[function.lb]`: the services of a load balancer, and who serves them.
+//! `[function.lb]`: the services of a load balancer, and their backends.
 
 mod agreement;
 mod backend;

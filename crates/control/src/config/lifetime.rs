@@ -11,7 +11,7 @@ use crate::reader::convert::number::duration;
 
 const MINUTE: u64 = 60;
 
-/// The least that an RFC asks for, in seconds.
+/// The least that an RFC requires, in seconds.
 pub(super) type Least = Option<(u64, &'static str)>;
 
 /// An established TCP connection.
@@ -38,7 +38,7 @@ pub(super) fn lifetime(
     {
         let key = table.key_of(key);
         let least = Span(Duration::from_secs(seconds));
-        let message = format!("flows may be forgotten too early: {source} asks for {least}");
+        let message = format!("flows may be forgotten too early: {source} requires {least}");
         let place = findings.place(&key);
         let help = format!("write \"{least}\" or more, unless the peers are known");
         findings.push(Finding::warning(key, message).at(place, "").help(help));

@@ -1,4 +1,4 @@
-//! `[function.monitor]`: what is told of flows, and of who talks most.
+//! `[function.monitor]`: what is reported of flows, and of the hosts with the most traffic.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> MonitorFun
         && findings.clean(table.key())
     {
         let key = format!("{}.top.interval", table.key());
-        let finding = Finding::mistake(&key, "who talks most in an interval is told in the log")
+        let finding = Finding::mistake(&key, "rankings of an interval are written to the log")
             .at(findings.place(&key), "there is no log")
             .help("add `log = \"flows.jsonl\"` to `[function.monitor]`, or remove `interval`");
         findings.push(finding);
@@ -44,7 +44,7 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> MonitorFun
     MonitorFunction { monitor: MonitorConfig { idle, active, top }, log }
 }
 
-/// Reads `[function.monitor.top]`; `None` when nobody is to be listed.
+/// Reads `[function.monitor.top]`; `None` when no ranking is kept.
 fn read_top(table: &mut Table<'_>, findings: &mut Findings) -> Option<TopConfig> {
     let default = TopConfig::default();
     let listed = table.read("listed", findings, integer(0..=1_000));
@@ -64,13 +64,13 @@ fn read_top(table: &mut Table<'_>, findings: &mut Findings) -> Option<TopConfig>
     (listed > 0).then_some(TopConfig { listed, counters, interval })
 }
 
-/// Writes what is told, and where.
+/// Writes what is reported, and where.
 pub(super) fn describe(function: &MonitorFunction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let MonitorConfig { idle, active, top } = &function.monitor;
     write!(f, "flows end after {} without a packet", Span(*idle))?;
-    write!(f, ", and are told of every {}", Span(*active))?;
+    write!(f, ", and are reported every {}", Span(*active))?;
     if let Some(top) = top {
-        write!(f, "; the {} who talk most", top.listed)?;
+        write!(f, "; top {} hosts and flows", top.listed)?;
         match top.interval {
             Some(interval) => write!(f, ", every {}", Span(interval))?,
             None => f.write_str(", at the end")?,

@@ -1,4 +1,4 @@
-//! `[function.policer]`: who is held to which rate, and what becomes of the rest.
+//! `[function.policer]`: the rates that subscribers are limited to, and what happens to packets above them.
 
 mod classes;
 mod describe;

@@ -18,7 +18,7 @@ pub struct RunConfig {
     /// Seeds hash keys, table placement and generated traffic, which makes a run repeatable; random if
     /// absent, which is what keeps a run from being aimed at.
     pub seed: Option<u64>,
-    /// Who the process becomes once its devices are open, by name or number; without it, it stays who it is.
+    /// The user that the process becomes once its devices are open, by name or number; without it, the user stays the same.
     pub user: Option<String>,
     /// The group it is in then; without it, the user's own.
     pub group: Option<String>,

@@ -20,14 +20,14 @@ pub struct SteeringConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HashKeyChoice {
     /// Drawn at start; one device swaps source and destination, so that both directions of a flow
-    /// meet. Nobody can aim traffic at one lane.
+    /// meet. An attacker cannot aim traffic at one lane.
     #[default]
     Random,
     /// A key under which swapped addresses and ports hash alike, as hardware that cannot swap needs
-    /// it. Anyone who knows it can aim at one lane.
+    /// it. With knowledge of the key, traffic can be aimed at one lane.
     Symmetric,
     /// The published key of the Microsoft RSS specification, with fields swapped on one device; for
-    /// comparing with other implementations. Anyone can aim at one lane.
+    /// comparing with other implementations. Traffic can be aimed at one lane.
     Microsoft,
 }
 

@@ -19,7 +19,7 @@ pub struct SimConfig {
     /// Bits per second of the link, each frame with preamble, checksum and gap; what arrives is at
     /// most this.
     pub link: u64,
-    /// Who moves packets into the queues.
+    /// How packets get into the queues.
     pub driver: Driver,
     /// Descriptors of each receive queue; rounded up to a power of two.
     pub queue: u32,
@@ -27,10 +27,10 @@ pub struct SimConfig {
     pub traffic: TrafficConfig,
 }
 
-/// Who plays the part of the hardware.
+/// What takes the place of the hardware.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Driver {
-    /// Nobody: packets are drawn ahead and arrive when they are due, whichever worker polls and however late.
+    /// The receiving lane itself: packets are drawn ahead and arrive when they are due, whichever worker polls and however late.
     #[default]
     Pumped,
     /// A thread of its own.

@@ -115,8 +115,8 @@ fn disjoint(source: &PrefixList, destination: &PrefixList) -> bool {
     !source.is_empty() && !destination.is_empty() && !common(true) && !common(false)
 }
 
-/// A list with something in it: without the key everything matches, so nobody needs an empty list, and
-/// a reader could take it to match nothing.
+/// A list that is not empty. Without the key everything matches, so an empty list is never needed, and a reader could take it to
+/// match nothing.
 fn filled<'d, T>(
     convert: impl Fn(&Value<'d>, &mut Findings) -> Option<T>,
 ) -> impl FnOnce(&Value<'d>, &mut Findings) -> Option<Vec<T>> {

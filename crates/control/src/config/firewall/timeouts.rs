@@ -6,7 +6,7 @@ use crate::config::lifetime::{ICMP, TCP_ESTABLISHED, TCP_TRANSITORY, UDP, lifeti
 use crate::findings::Findings;
 use crate::reader::Table;
 
-/// Reads the lifetimes. Shorter ones than the RFCs ask for are taken, with a warning.
+/// Reads the lifetimes. Lifetimes below those that RFCs require are accepted, with a warning.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Timeouts {
     let default = Timeouts::default();
     let mut read = |key, default, least| lifetime(table, findings, key, default, least);

@@ -80,7 +80,7 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<Che
     })
 }
 
-/// Reads what a check by HTTP asks for.
+/// Reads what a check by HTTP requests.
 fn read_http(table: &mut Table<'_>, findings: &mut Findings) -> Option<HttpCheck> {
     let path = table.require("path", "path = \"/health\"", findings, |value, findings| {
         let path = visible(value, findings)?;

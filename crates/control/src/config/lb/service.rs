@@ -64,7 +64,7 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<Ser
     Some(service)
 }
 
-/// Notes backends of which nobody knows on which port they are to be checked.
+/// Reports backends without a port to check: neither backend nor service names one.
 fn check_ports(service: &ServiceConfig, table: &Table<'_>, findings: &mut Findings) {
     let Some(CheckConfig { kind: CheckKind::Tcp | CheckKind::Http(_), port, .. }) = &service.check
     else {

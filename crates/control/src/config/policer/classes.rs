@@ -9,7 +9,7 @@ use crate::findings::Findings;
 use crate::reader::Table;
 use crate::reader::convert::{list, prefix};
 
-/// Reads the meter for everyone and those of the classes. `subject` has the leading bits of IPv4 and
+/// Reads the default meter and those of the classes. `subject` has the leading bits of IPv4 and
 /// IPv6 addresses that share a bucket.
 pub(super) fn read(
     table: &mut Table<'_>,

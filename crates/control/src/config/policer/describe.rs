@@ -7,7 +7,7 @@ use rheostat_steer::{Side, Whose};
 
 use crate::quantity::{Bytes, Count};
 
-/// Writes who is held to what, and what becomes of the rest.
+/// Writes the limits of subscribers, and what happens to packets above them.
 pub(in crate::config) fn describe(
     policer: &PolicerConfig,
     f: &mut fmt::Formatter<'_>,
