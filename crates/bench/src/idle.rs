@@ -87,11 +87,11 @@ impl IdleBench {
 
     fn pair(&self, spec: &Spec, fixed_first: bool) -> Result<Pair, BenchError> {
         let (fixed, balanced) = if fixed_first {
-            let fixed = self.run_once(spec, Control::Nobody)?;
+            let fixed = self.run_once(spec, Control::Off)?;
             (fixed, self.run_once(spec, Control::Rsspp)?)
         } else {
             let balanced = self.run_once(spec, Control::Rsspp)?;
-            (self.run_once(spec, Control::Nobody)?, balanced)
+            (self.run_once(spec, Control::Off)?, balanced)
         };
         // A lane's time per packet.
         let nanos = |figure: &Figure| 1e3 * spec.lanes as f64 / figure.mpps;

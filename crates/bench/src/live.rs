@@ -3,7 +3,7 @@
 //! Three namespaces stand in a row: source, middle, sink. The kernel repeats frames at the source
 //! (`BPF_PROG_TEST_RUN` with live frames), a BPF program makes flows of them, and another counts and
 //! drops what reaches the sink. In the middle stands what is measured: rheo, the kernel with nftables,
-//! or a bare redirect. On virtual interfaces most of the work is done by whoever sends, in softirq, so
+//! or a bare redirect. On virtual interfaces most of the work is done by the sending process, in softirq, so
 //! figures of one process say little: counted is what all processors do, less what the same frames
 //! cost when they are dropped as they reach the middle.
 
@@ -47,7 +47,7 @@ impl LiveBench {
     /// Measures all paths with each number of flows (a power of two), and calls `done` for each row.
     ///
     /// # Errors
-    /// [`LiveError`] when the machine lacks something, or a path does not forward.
+    /// [`LiveError`] when something is missing on the machine, or a path does not forward.
     pub fn run(
         &self,
         paths: &[Path],
@@ -99,7 +99,7 @@ impl LiveBench {
             let generator =
                 Generator::new(&station.wires, station.path.sink(), flows, middle::RING).and_then(
                     |mut generator| {
-                        generator.warm_up(flows, generator::WARM_UP_PATIENCE)?;
+                        generator.warm_up(flows, generator::WARM_UP_TIMEOUT)?;
                         Ok(generator)
                     },
                 );

@@ -72,7 +72,7 @@ pub struct Load {
     pub distribution: Distribution,
     /// How long packets are.
     pub size: FrameSize,
-    /// Whom they go to.
+    /// The servers they go to.
     pub servers: Servers,
     /// Where they come from.
     pub source: SourceKind,
@@ -93,7 +93,7 @@ pub struct MemoryDevice {
     monitor: Arc<Monitor>,
 }
 
-/// What is shared by a device's queues and those who watch it.
+/// What a device's queues share with its monitors.
 #[derive(Default)]
 struct Monitor {
     stopped: AtomicBool,

@@ -39,7 +39,7 @@ pub struct NfBench {
     pub effort: Effort,
     /// The allocations of this process so far, all threads together.
     pub allocations: fn() -> u64,
-    /// Who looks after the lanes.
+    /// The controller of the lanes.
     pub control: Control,
     /// Whether rows say how long each stage takes, which costs some nanoseconds per packet.
     pub stages: bool,

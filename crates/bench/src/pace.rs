@@ -39,8 +39,7 @@ impl Pace {
     }
 }
 
-/// A lane's part in the pace. Whoever drops it has no packet left, for whatever reason, and nobody
-/// waits for him any more.
+/// A lane's part in the pace. Once it is dropped, the lane has no packet left, and no other lane waits for it.
 pub(crate) struct Turn<'a> {
     pace: &'a Pace,
     own: &'a Counter,
@@ -48,7 +47,7 @@ pub(crate) struct Turn<'a> {
 
 impl Turn<'_> {
     /// Waits until all lanes are near `position`, which this one is about to take. The lane that is
-    /// furthest behind never waits, so that somebody always goes on.
+    /// furthest behind never waits, so that there is no deadlock.
     pub(crate) fn wait(&self, position: u64) {
         self.own.set(position);
         let is_far = |other: &Position| other.0.get().saturating_add(self.pace.ahead) < position;

@@ -59,7 +59,7 @@ impl PlanLog {
         log.took.push(took.as_secs_f64() * 1e6);
         log.moving += u64::from(!plan.moves.is_empty());
         for reason in &plan.why {
-            // Without steps, there was nobody to give, or nobody to take.
+            // Without steps, there was no lane to give shards, or none to take them.
             if let Reason::Rebalanced { steps, .. } | Reason::NoBetter { steps, .. } = reason
                 && *steps > 0
             {

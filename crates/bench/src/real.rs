@@ -1,5 +1,5 @@
 //! Scenarios on real lanes: threads on cores of their own, packets that arrive when they are due whether or
-//! not anyone is ready, and time as it passes.
+//! not a lane is ready, and real time.
 //!
 //! The simulated NIC's pumped driver needs no core for the source, so two cores run two lanes under an open
 //! loop. Latency counts from the moment a packet was due to arrive, not from when a lane came round to it,
@@ -168,8 +168,8 @@ impl<'a> Real<'a> {
         if let Some(capacity) = self.capacities.get(&(lanes, rounds)) {
             return Ok(*capacity);
         }
-        // What lanes do in their own time, waiting for nobody, is too little by as much as the source makes
-        // them wait for each other; near full load it shows what it is.
+        // The work of lanes that do not wait for each other comes out too low by as much as the source makes them wait for each
+        // other; near full load it is right.
         let mut capacity = self.pace(lanes, rounds, Arriving::Lossless)?;
         for _ in 0..2 {
             let rate = NEAR_FULL * f64::from(lanes) * capacity;

@@ -222,7 +222,7 @@ impl Scenario {
         scenario.check().map(|()| scenario)
     }
 
-    /// Whether it still makes sense, to whoever has changed it.
+    /// Whether it is still consistent after changes.
     ///
     /// # Errors
     /// [`ScenarioError::Value`].

@@ -29,7 +29,7 @@ use lane::{Lane, Spent};
 use sink::Departures;
 use tables::{FlowState, OwnTables};
 
-/// Who may reach which flow.
+/// How lanes share flow state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
     /// A table per shard, each owned by the lane that gets all of the shard's packets.
@@ -49,7 +49,7 @@ pub enum Action {
     Read,
     /// Its state is written.
     Write,
-    /// Its state is written, and nobody else works on the flow meanwhile: where lanes share flows, a lock
+    /// Its state is written, and no other lane works on the flow meanwhile: where lanes share flows, a lock
     /// of the flow is held over the work. A lane that owns its flows needs none.
     Ordered,
 }
@@ -165,14 +165,14 @@ impl SharingBench {
         action: Action,
         clock: &Clock,
     ) -> Result<Vec<Row>, BenchError> {
-        let beds = systems.into_iter().map(|system| Testbed::new(system, arrivals, action));
-        let mut beds = beds.collect::<Result<Vec<_>, _>>()?;
-        let mut windows = vec![Vec::new(); beds.len()];
+        let testbeds = systems.into_iter().map(|system| Testbed::new(system, arrivals, action));
+        let mut testbeds = testbeds.collect::<Result<Vec<_>, _>>()?;
+        let mut windows = vec![Vec::new(); testbeds.len()];
         for round in 0..=self.windows {
-            for turn in 0..beds.len() {
+            for turn in 0..testbeds.len() {
                 // Each system begins in its turn.
-                let system = (round + turn) % beds.len();
-                let window = beds[system].window(arrivals, round, action, self, clock)?;
+                let system = (round + turn) % testbeds.len();
+                let window = testbeds[system].window(arrivals, round, action, self, clock)?;
                 if round > 0 {
                     windows[system].push(window);
                 }
@@ -180,14 +180,14 @@ impl SharingBench {
         }
         if action.writes() {
             let passed = arrivals.packets() * (self.windows as u64 + 1);
-            beds.iter_mut().try_for_each(|testbed| testbed.check(arrivals, passed))?;
+            testbeds.iter_mut().try_for_each(|testbed| testbed.check(arrivals, passed))?;
         }
-        let own = beds.iter().position(|testbed| testbed.system == System::PerShard);
+        let own = testbeds.iter().position(|testbed| testbed.system == System::PerShard);
         let row = |(index, testbed): (usize, &Testbed)| {
             let own = own.filter(|own| *own != index).map(|own| windows[own].as_slice());
             Row::new(testbed.system, action, arrivals, &windows[index], own)
         };
-        Ok(beds.iter().enumerate().map(row).collect())
+        Ok(testbeds.iter().enumerate().map(row).collect())
     }
 }
 

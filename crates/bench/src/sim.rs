@@ -80,7 +80,7 @@ pub enum SimError {
     /// The steering does not fit.
     #[error(transparent)]
     Steering(#[from] SteeringError),
-    /// Nobody has measured the chain.
+    /// The chain was not measured.
     #[error("the file of costs has no chain `{0}`: measure it with `rheo bench costs`")]
     Chain(&'static str),
     /// The source ends before the runs do.
@@ -138,7 +138,7 @@ impl Simulator<'_> {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         jobs.get(index).zip(over.get(index))
                     } {
-                        // Nobody listens any more once another job has failed.
+                        // The receiver is gone once another job has failed.
                         if sender.send(self.run_job(job, steering, over)).is_err() {
                             return;
                         }

@@ -16,7 +16,7 @@ pub struct Search {
     low: f64,
     /// The lowest rate that failed, or the upper end.
     high: f64,
-    /// Nothing passes below this, as far as anybody cares.
+    /// A rate below this counts as none.
     least: f64,
     /// The search ends when the ends are this close, as a share of the upper one.
     precision: f64,

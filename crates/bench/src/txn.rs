@@ -135,21 +135,21 @@ impl TxnBench {
         batch: usize,
         clock: &Clock,
     ) -> Result<Vec<Row>, BenchError> {
-        let beds = engines.iter().map(|engine| Testbed::new(*engine, packets.lanes()));
-        let mut beds = beds.collect::<Result<Vec<_>, _>>()?;
-        let mut windows = vec![Vec::new(); beds.len()];
+        let testbeds = engines.iter().map(|engine| Testbed::new(*engine, packets.lanes()));
+        let mut testbeds = testbeds.collect::<Result<Vec<_>, _>>()?;
+        let mut windows = vec![Vec::new(); testbeds.len()];
         for round in 0..=self.windows {
-            for turn in 0..beds.len() {
+            for turn in 0..testbeds.len() {
                 // Each engine begins in its turn.
-                let testbed = (round + turn) % beds.len();
-                let window = beds[testbed].window(packets, batch, clock)?;
+                let testbed = (round + turn) % testbeds.len();
+                let window = testbeds[testbed].window(packets, batch, clock)?;
                 if round > 0 {
                     windows[testbed].push(window);
                 }
             }
         }
         let written = packets.writes() * (self.windows as u64 + 1);
-        beds.iter().try_for_each(|testbed| testbed.check(written))?;
+        testbeds.iter().try_for_each(|testbed| testbed.check(written))?;
         let own = engines.iter().position(|engine| *engine == EngineKind::Txn);
         let row = |(index, engine): (usize, &EngineKind)| {
             let own = own.filter(|own| *own != index).map(|own| windows[own].as_slice());

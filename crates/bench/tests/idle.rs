@@ -28,6 +28,6 @@ fn rows_tell_the_cost_of_balancing_what_is_even() {
         assert!(row.ns_static > 0.0 && row.ns_balanced > 0.0, "{row:?}");
         assert!(row.cost_low <= row.cost && row.cost <= row.cost_high, "{row:?}");
         assert!(row.cost.is_finite(), "{row:?}");
-        assert_eq!(row.withheld, 0, "a single lane has nobody to give shards to");
+        assert_eq!(row.withheld, 0, "there is no lane to give shards to");
     }
 }

@@ -38,7 +38,7 @@ fn moves_that_take_too_long_are_an_error_that_says_how_far_it_came() {
         limit: Duration::from_millis(50),
         sabotage: None,
     };
-    let error = bench.run().expect_err("nobody moves so many").to_string();
+    let error = bench.run().expect_err("no run moves so many").to_string();
     assert!(error.contains("of 18446744073709551615 shards were moved in 50ms"), "{error}");
 }
 

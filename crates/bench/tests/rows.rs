@@ -56,7 +56,7 @@ fn every_kind_of_row_has_a_sound_run() {
         assert!(row.mode != Mode::Unknown && (0.0..=1.0).contains(&row.speed), "{row:?}");
         // The harness has no stages.
         assert_eq!(row.stages.is_none(), row.chain == "harness", "{row:?}");
-        assert_eq!(row.instructions_per_packet, None, "nobody asked: {row:?}");
+        assert_eq!(row.instructions_per_packet, None, "not requested: {row:?}");
         if let (Some(least), Some(median)) = (row.stages, row.stages_median) {
             assert!(least.source > 0.0 && least.run <= median.run, "{row:?}");
         }
@@ -82,6 +82,6 @@ fn a_row_with_more_lanes_than_cores_is_refused() {
         stages: false,
         instructions: None,
     };
-    let error = bench.run(&selection.specs(), |_| {}).expect_err("nobody has so many cores");
+    let error = bench.run(&selection.specs(), |_| {}).expect_err("no machine has so many cores");
     assert!(error.to_string().starts_with("10000 lanes need 10000 cores"), "{error}");
 }

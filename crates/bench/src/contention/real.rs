@@ -134,7 +134,7 @@ pub(super) fn warmed_up(pattern: &dyn Pattern, lanes: usize) -> Vec<Txn> {
         for txn in &mut txns {
             txn.begin(pattern.time(number));
             let done = pattern.packet(txn, number).and_then(|()| txn.commit());
-            assert!(done.is_ok(), "there is nobody to conflict with");
+            assert!(done.is_ok(), "no other lane runs");
             txn.rest();
         }
     }

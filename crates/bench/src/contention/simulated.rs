@@ -27,7 +27,7 @@ pub struct SimulatedLanes<'a> {
     pattern: &'a dyn Pattern,
     lanes: Vec<Lane>,
     cost: Cost,
-    /// Who does something next, and when, in picoseconds.
+    /// The lanes' next steps, by time in picoseconds.
     due: BinaryHeap<Reverse<(u64, usize)>>,
     /// The lane that runs alone.
     alone: Option<usize>,

@@ -4,7 +4,7 @@
 /// Packets of a burst.
 pub(super) const BURST: u64 = 32;
 /// How often a transaction of one packet is tried before it runs alone.
-const PATIENCE: u32 = 8;
+const TIMEOUT: u32 = 8;
 
 /// The size of a lane's sub-bursts: halved by an abort, one more after a success.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl SubBurst {
 
     /// Whether the next attempt has to run alone.
     pub(super) fn runs_alone(&self) -> bool {
-        self.failures >= PATIENCE
+        self.failures >= TIMEOUT
     }
 
     /// An attempt of so many packets took effect.
@@ -60,7 +60,7 @@ mod tests {
             .collect();
         assert_eq!(sizes, [16, 8, 4, 2, 1, 1]);
         assert!(!sub_burst.runs_alone());
-        (1..PATIENCE).for_each(|_| sub_burst.aborted(1));
+        (1..TIMEOUT).for_each(|_| sub_burst.aborted(1));
         assert!(sub_burst.runs_alone());
         sub_burst.committed(1);
         assert!(!sub_burst.runs_alone() && sub_burst.size() == 2);

@@ -53,7 +53,7 @@ fn more_addresses_end_the_conflicts_of_a_nat() {
 }
 
 #[test]
-fn a_lane_alone_conflicts_with_nobody_and_takes_the_time_it_costs() {
+fn a_lane_alone_has_no_conflicts_and_takes_the_time_it_costs() {
     for case in Case::ALL {
         let (simulated, profile) = simulate(case, 1, false, 3_200);
         assert_eq!(profile.aborts, 0, "{profile}");

@@ -30,7 +30,7 @@ const ROUNDS: usize = 60;
 const FENCES: usize = 500;
 const WAKES: usize = 200;
 /// A round of moves that takes longer than this never ends.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// The migrator is looked after this often.
 const STEP: Duration = Duration::from_micros(50);
 
@@ -158,11 +158,11 @@ fn moves() -> Result<(Distribution, Distribution, Distribution), BenchError> {
         let moves: Vec<Move> = there.map(shift).collect();
         running.meters.iter().for_each(|meter| meter.start(0));
         running.runtime.migrate(&moves).expect("a plan with the present owners");
-        let last = Instant::now() + PATIENCE;
+        let last = Instant::now() + TIMEOUT;
         while !running.runtime.migrator().is_idle() {
             if Instant::now() > last {
                 let (done, asked) = (running.runtime.migrator().moved(), moves.len() as u64);
-                return Err(BenchError::Slow { done, asked, limit: PATIENCE });
+                return Err(BenchError::Slow { done, asked, limit: TIMEOUT });
             }
             running.runtime.step_migrator();
             thread::sleep(STEP);

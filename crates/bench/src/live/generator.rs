@@ -21,7 +21,7 @@ const QUIET: Duration = Duration::from_millis(50);
 /// Bytes of a frame, without its check sequence: 64 on the wire with it.
 const FRAME: usize = 60;
 /// Time enough for a million flows on the slowest path.
-pub(super) const WARM_UP_PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const WARM_UP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What was sent and arrived in a span, and what it cost.
 #[derive(Clone, Copy, Debug)]
@@ -74,13 +74,13 @@ impl<'a> Generator<'a> {
     }
 
     /// Sends every flow twice, so that the path knows them, and waits until all is quiet. A path too slow
-    /// for that has `patience` of time.
+    /// for that has `timeout` of time.
     ///
     /// # Errors
     /// [`LiveError::Silent`] when less than half arrives.
-    pub(super) fn warm_up(&mut self, flows: u32, patience: Duration) -> Result<(), LiveError> {
+    pub(super) fn warm_up(&mut self, flows: u32, timeout: Duration) -> Result<(), LiveError> {
         let least = u64::from(flows) * 2;
-        let end = Instant::now() + patience;
+        let end = Instant::now() + timeout;
         while self.sent < least && Instant::now() < end {
             self.send_for(Duration::from_millis(100))?;
         }
@@ -174,7 +174,7 @@ mod tests {
         // Takes what comes, so that it can be sent, and sends nothing on.
         let _drops = Sink::attach(&wires.middle, LAN).expect("a program");
         let mut generator = Generator::new(&wires, SinkPlace::Far, 1024, RING).expect("programs");
-        // Who was kept from the core for so long has sent nothing, and misses nothing.
+        // A generator that was kept from the core for so long has sent nothing, and misses nothing.
         let mut attempts = (0..100).map(|_| generator.warm_up(1024, Duration::from_secs(1)));
         let error = attempts.find_map(Result::err).expect("nothing arrives");
         assert!(matches!(error, LiveError::Silent { arrived: 0, .. }), "{error}");
@@ -193,7 +193,7 @@ mod tests {
             // Where other work keeps the path from its core, queues run over, so that few may arrive, and late.
             let is_slow = |error: &LiveError| matches!(error, LiveError::Silent { .. });
             let warmed = (0..100)
-                .map(|_| generator.warm_up(1024, WARM_UP_PATIENCE))
+                .map(|_| generator.warm_up(1024, WARM_UP_TIMEOUT))
                 .find(|outcome| !outcome.as_ref().is_err_and(is_slow));
             warmed.expect("packets pass").expect("packets pass");
             let mut windows = (0..100)

@@ -38,7 +38,7 @@ impl Wires {
         };
         wires.cable(LAN, &wires.source, LAN_MAC, SOURCE_MAC)?;
         wires.cable(WAN, &wires.sink, "02:00:00:00:71:01", "02:00:00:00:71:0a")?;
-        // It answers who looks for it, so that nobody needs to be told its address on the link.
+        // It answers ARP, so that its address on the link need not be configured.
         wires.sink.ip(&format!("addr add {SINK_ADDRESS}/24 dev {END}"))?;
         Ok(wires)
     }

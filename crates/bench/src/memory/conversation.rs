@@ -245,7 +245,7 @@ impl Conversation {
         Planned { ends, step, hash }
     }
 
-    /// Endpoints of which nobody has heard yet, whose shard is the lane's. Each connection has 16
+    /// Endpoints that were not used yet, whose shard is the lane's. Each connection has 16
     /// numbers to choose from; should none fit, which for two lanes happens once in 65,536, the packets are handed to
     /// another lane.
     fn endpoints_of_brief(&self, connection: u64) -> (Endpoints, u32) {

@@ -1,4 +1,4 @@
-//! Who talks in a flow, by its number alone.
+//! The endpoints of a flow, from its number alone.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -19,7 +19,7 @@ pub enum FrameSize {
     Mix,
 }
 
-/// Whom the flows go to.
+/// The servers that flows go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Servers {
     /// Each to a server of its own, more or less.

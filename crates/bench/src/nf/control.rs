@@ -1,4 +1,4 @@
-//! Who looks after the lanes of a row.
+//! The controller of the lanes of a row.
 
 use std::io;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use rheostat_control::{Balancer, Balancing};
 use rheostat_run::{LoadReporting, RunView};
 use rheostat_steer::policy::{LoadSnapshot, Plan, Policy, Rsspp};
 
-/// Who looks after the lanes of a row, and what they report for it.
+/// The controller of the lanes of a row, and what lanes report for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
-    /// Nobody, and they report nothing: static RSS at its barest.
-    Nobody,
-    /// Nobody, and they report how busy they are: static RSS as `rheo run` has it.
+    /// None, and lanes report nothing: static RSS without any count of the load.
+    Off,
+    /// None, and lanes report how busy they are: static RSS as `rheo run` has it.
     #[default]
     Watched,
     /// RSS++ with its defaults and at its own pace, in a thread as `rheo run` has it; they report what each
@@ -26,7 +26,7 @@ pub enum Control {
 impl Control {
     pub(super) fn reporting(self) -> LoadReporting {
         match self {
-            Control::Nobody => LoadReporting::Nothing,
+            Control::Off => LoadReporting::Nothing,
             Control::Watched => LoadReporting::Lanes,
             Control::Rsspp => LoadReporting::Shards,
         }

@@ -41,7 +41,7 @@ pub enum Mode {
     Fast,
     /// A slower one, and scaled to the fastest.
     Slow,
-    /// Nobody looked.
+    /// Not measured.
     #[default]
     Unknown,
 }
@@ -93,7 +93,7 @@ struct Window {
 }
 
 /// How long no flow may be opened before the chain is taken to refuse them.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long a window may be drawn out until a packet has passed.
 const STALLED: Duration = Duration::from_secs(60);
@@ -106,7 +106,7 @@ pub(super) fn await_opening(opening: &Opening, flows: u64) -> Result<(), BenchEr
         let opened = opening.opened();
         if opened != last {
             (last, since) = (opened, Instant::now());
-        } else if since.elapsed() > if opened < flows { PATIENCE } else { STALLED } {
+        } else if since.elapsed() > if opened < flows { TIMEOUT } else { STALLED } {
             return Err(BenchError::Opening { opened, flows, reasons: String::new() });
         }
     }

@@ -121,7 +121,7 @@ impl ChainKind {
         }
     }
 
-    /// Whom the flows of its rows go to.
+    /// The servers that the flows of its rows go to.
     const fn servers(self) -> Servers {
         match self {
             ChainKind::Lb => Servers::One,

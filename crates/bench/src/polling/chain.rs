@@ -13,7 +13,7 @@ use rheostat_steer::Steering;
 
 use crate::dut::{self, Bounce};
 use crate::error::BenchError;
-use crate::real::busy_work::{Labour, RoundTime};
+use crate::real::busy_work::{BusyWork, RoundTime};
 
 /// Flows that a shard has room for.
 const FLOWS: usize = 1 << 10;
@@ -84,7 +84,7 @@ impl Equipment {
             };
             match self.rounds {
                 0 => service,
-                rounds => Box::new(Labour::new(service, rounds)),
+                rounds => Box::new(BusyWork::new(service, rounds)),
             }
         }
     }

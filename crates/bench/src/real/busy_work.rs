@@ -8,15 +8,15 @@ use rheostat_run::{AnyPoolClient, Batch, Metrics, Output, Service, ShardSet};
 
 /// Does so many rounds of arithmetic for every packet before another service gets it (RSS++ 5.4: "generates
 /// W pseudo-random numbers for each packet received").
-pub(crate) struct Labour {
+pub(crate) struct BusyWork {
     service: Box<dyn Service>,
     rounds: u32,
     number: u64,
 }
 
-impl Labour {
-    pub(crate) fn new(service: Box<dyn Service>, rounds: u32) -> Labour {
-        Labour { service, rounds, number: 1 }
+impl BusyWork {
+    pub(crate) fn new(service: Box<dyn Service>, rounds: u32) -> BusyWork {
+        BusyWork { service, rounds, number: 1 }
     }
 
     fn work(&mut self, packets: usize) {
@@ -61,7 +61,7 @@ impl RoundTime {
     }
 }
 
-impl Service for Labour {
+impl Service for BusyWork {
     fn is_stateful(&self) -> bool {
         self.service.is_stateful()
     }

@@ -1,4 +1,4 @@
-//! What a trial runs on: lanes behind a simulated NIC, their controller, and those who look.
+//! What a trial runs on: lanes behind a simulated NIC, their controller, and observers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
 use super::Trial;
-use super::busy_work::Labour;
+use super::busy_work::BusyWork;
 use super::intervals::{self, INTERVAL, Intervals, NO_ROOM};
 use super::observer::Observer;
 use crate::disturbance::Disturbance;
@@ -112,7 +112,7 @@ impl Testbed<'_> {
             reporting: if is_static { LoadReporting::Lanes } else { LoadReporting::Shards },
             ..RuntimeConfig::new(lanes, pool, steering, self.hasher())
         };
-        let service = |lane| Box::new(Labour::new(service(lane), rounds)) as Box<dyn Service>;
+        let service = |lane| Box::new(BusyWork::new(service(lane), rounds)) as Box<dyn Service>;
         let runtime = Runtime::start(config, vec![nic], clock.clone(), service, shards)?;
 
         let log = PlanLog::default();

@@ -103,7 +103,7 @@ impl Recorder {
 pub fn read(path: &Path) -> Result<Results, RecordError> {
     let failed = |source| RecordError::Io { path: path.to_owned(), source };
     let text = fs::read_to_string(path).map_err(failed)?;
-    // Whoever was interrupted while he wrote has left a line without an end.
+    // A run that was interrupted while it wrote has left a line without an end.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let (mut file_header, mut runs) = (None, Vec::new());
     for (number, line) in (1..).zip(whole.lines()) {

@@ -1,4 +1,4 @@
-//! The colours of series are told apart by everyone, on light and on dark ground.
+//! Colours of series that all readers can distinguish, on light and on dark ground.
 //!
 //! What people with one kind of receptor missing see is computed with the matrices of Machado, Oliveira and
 //! Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency" (2009), at full severity, in linear
@@ -87,9 +87,9 @@ fn series_are_told_apart_and_from_the_ground() {
             for (other_at, &other) in colours.iter().enumerate().take(at) {
                 // The first four are the policies, which nearly every chart has.
                 let least = if at < 4 { 28.0 } else { 13.0 };
-                for (who, eyes) in &EYES {
+                for (reader, eyes) in &EYES {
                     let apart = apart(one, other, eyes);
-                    assert!(apart >= least, "{scheme}: {at} and {other_at} with {who}: {apart}");
+                    assert!(apart >= least, "{scheme}: {at} and {other_at} with {reader}: {apart}");
                 }
             }
         }

@@ -1,5 +1,4 @@
-//! Charts as SVG, drawn to be read: on paper, on a phone, in the dark, by people who do not see all
-//! colours, and by those who have them read out.
+//! Charts as SVG that can be read on paper, on a phone, in the dark, with colour blindness and with a screen reader.
 //!
 //! ```
 //! use rheostat_bench::report::Page;
@@ -47,7 +46,7 @@ pub use unit::Unit;
 
 /// What a page needs of a chart.
 pub trait Chart {
-    /// The chart as an `<svg>` element. `title` and `says` are read out to those who do not see it.
+    /// The chart as an `<svg>` element. `title` and `says` are for screen readers.
     fn svg(&self, title: &str, says: &str) -> String;
     /// What its colours, strokes and shades mean, apart from what the chart itself has written into it.
     fn keys(&self) -> Vec<Key>;

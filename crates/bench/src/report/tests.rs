@@ -351,7 +351,7 @@ fn cores() -> Results {
 }
 
 #[test]
-fn the_same_traffic_on_more_lanes_tells_how_many_are_needed() {
+fn the_same_traffic_on_more_lanes_shows_how_many_are_needed() {
     let figures = figures(&cores());
     let drops = figures.iter().find(|figure| figure.title.starts_with("Dropped")).unwrap();
     assert_eq!(drops.title, "Dropped packets against lanes, traffic for 4.5 lanes");

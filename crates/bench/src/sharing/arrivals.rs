@@ -74,7 +74,7 @@ impl Arrivals {
             let (hash, checksum) = (rss[flow as usize], random.random());
             let arrival = Arrival { now: Time::ZERO, hash, checksum, connection: false };
             let Choice::Lane(lane) = Spray.dispatch(&arrival, &backlogs) else {
-                unreachable!("data is handed to nobody")
+                unreachable!("data goes to a lane")
             };
             sprayed[lane.index()].push(packet);
         }

@@ -73,7 +73,7 @@ impl Tables for &mut OwnTables {
         look_up(&mut self.tables[flow.shard / self.lanes], self.state, flow, act)
     }
 
-    /// Needs no lock: nobody else has the flow.
+    /// Needs no lock: no other lane has the flow.
     #[inline]
     fn alone(&mut self, _number: u32, act: impl FnOnce(&mut Self)) {
         act(self);
@@ -84,7 +84,7 @@ impl Tables for &mut OwnTables {
 #[derive(Debug)]
 pub(crate) struct SharedTables {
     segments: Vec<Line<Mutex<FlowTable>>>,
-    /// By flow: who has it may work on it. Empty where nobody asks for that.
+    /// By flow: the lane that holds the lock may work on it. Empty where flows are not locked.
     alone: Vec<Line<Mutex<()>>>,
     state: Handle<FlowState>,
 }

@@ -59,8 +59,8 @@ impl FlowNumbers {
     }
 }
 
-/// Hashes keys of flows: multiply and turn, word by word. The keys are those of a benchmark, so nobody
-/// chooses them to collide.
+/// Hashes keys of flows: multiply and turn, word by word. The keys are those of a benchmark, so they are
+/// not chosen to collide.
 #[derive(Default)]
 struct Words(u64);
 

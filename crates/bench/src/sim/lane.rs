@@ -18,7 +18,7 @@ pub(super) struct Job {
     pub(super) flow: u32,
     pub(super) luck: u32,
     pub(super) shard: ShardId,
-    /// Who processes it, if that was decided for this very packet.
+    /// The lane that processes it, if that was decided for this packet.
     pub(super) lane: Option<LaneId>,
 }
 
@@ -136,7 +136,7 @@ impl Lane {
         !(self.queue.is_empty() && self.inbox.is_empty() && self.commands.is_empty())
     }
 
-    /// Whether nobody polls it until it is given a shard.
+    /// Whether it is not polled until it gets a shard.
     pub(super) fn is_parked(&self) -> bool {
         self.owned == 0 && self.arriving == 0
     }

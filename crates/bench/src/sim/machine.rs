@@ -38,7 +38,7 @@ impl Size {
     }
 }
 
-/// Who says which lane gets a packet.
+/// What decides which lane gets a packet.
 pub(super) enum Placement {
     /// The indirection table, by the packet's shard.
     Table,
@@ -119,8 +119,8 @@ impl<W: Work> Machine<W> {
 
     /// By lane, whether packets are led to it.
     pub(super) fn active(&self) -> Vec<bool> {
-        let everybody = matches!(self.placement, Placement::Dispatch(_));
-        let mut active = vec![everybody; self.size.lanes.into()];
+        let all = matches!(self.placement, Placement::Dispatch(_));
+        let mut active = vec![all; self.size.lanes.into()];
         for shard in 0..self.size.shards as u16 {
             active[self.migrator.lane_of(ShardId(shard)).index()] = true;
         }
@@ -233,9 +233,9 @@ impl<W: Work> Machine<W> {
     }
 
     /// Lets the lanes come to an end, and shards that are moving arrive, looking every `glance` nanoseconds; gives
-    /// up after `patience`.
-    pub(super) fn run_dry(&mut self, mut now: u64, glance: u64, patience: u64) {
-        let last = now + patience;
+    /// up after `timeout`.
+    pub(super) fn run_dry(&mut self, mut now: u64, glance: u64, timeout: u64) {
+        let last = now + timeout;
         while now < last && !(self.ends.is_empty() && self.migrator.is_idle()) {
             now += glance;
             self.advance(now);
@@ -297,7 +297,7 @@ impl<W: Work> Machine<W> {
     /// A lane ends a poll: packets leave, and others hear of it.
     fn end_poll(&mut self, id: LaneId, now: u64) {
         let lane = &mut self.lanes[id.index()];
-        let since = lane.since.take().expect("who ends a poll has begun it");
+        let since = lane.since.take().expect("a poll that ends has begun");
         let mut burst = std::mem::take(&mut lane.burst);
         if !burst.is_empty() {
             lane.counts.busy_ns += now - since;

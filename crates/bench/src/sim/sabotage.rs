@@ -100,7 +100,7 @@ fn a_packet_that_vanishes_is_noticed() {
         }
     });
     assert!(stolen > 0);
-    // Whoever waits for the watermark behind it waits for ever.
+    // A shard that waits for the watermark behind it waits for ever.
     assert!(machine.ledger.lost() >= stolen, "{stolen} of {}", machine.ledger.lost());
 }
 

@@ -13,9 +13,9 @@ use crate::scenario::policy_of;
 
 /// How often the migrator is looked after at the end, and how long: in nanoseconds.
 const GLANCE: u64 = 100_000;
-const PATIENCE: u64 = 60_000_000_000;
+const TIMEOUT: u64 = 60_000_000_000;
 
-/// A machine, its controller, and who looks at it.
+/// A machine, its controller, and the meter of its intervals.
 pub(super) struct Simulation<W> {
     pub(super) machine: Machine<W>,
     /// With the log of its policy; none where packets are dispatched one by one.
@@ -47,7 +47,7 @@ impl<W: Work> Simulation<W> {
         now as f64 / self.end as f64
     }
 
-    /// Lets time pass until `now`, and everybody look who wants to.
+    /// Lets time pass until `now`, with the meter's intervals and the controller's steps on the way.
     fn pass(&mut self, now: u64) {
         while self.due.min(self.tick) <= now {
             let next = self.due.min(self.tick);
@@ -68,7 +68,7 @@ impl<W: Work> Simulation<W> {
     /// Ends the run: nothing arrives any more, and what is under way leaves.
     pub(super) fn finish(mut self) -> Run {
         self.pass(self.end);
-        self.machine.run_dry(self.end, GLANCE, PATIENCE);
+        self.machine.run_dry(self.end, GLANCE, TIMEOUT);
         let (ledger, meter) = (&self.machine.ledger, &self.meter);
         let latency = |share: f64| (share, ledger.latency.value_at_quantile(share) as f64 / 1e3);
         let shares = Run::SHARES.into_iter().filter(|_| !ledger.latency.is_empty());

@@ -60,7 +60,7 @@ fn assert_sound(runs: &[Run]) {
 }
 
 #[test]
-fn a_seed_gives_the_same_runs_whoever_computes_them() {
+fn a_seed_gives_the_same_runs_on_any_number_of_threads() {
     let scenario = scenario(&[(r#"["rss"]"#, r#"["rsspp", "local-search", "spray"]"#)]);
     let one = reproducible(simulate(&scenario, 1));
     assert_eq!(one.len(), 6);
@@ -163,7 +163,7 @@ fn pauses_of_the_machine_make_latencies_longer() {
 }
 
 #[test]
-fn a_chain_that_nobody_has_measured_is_told() {
+fn a_chain_that_was_not_measured_is_an_error() {
     let scenario = scenario(&[]);
     let costs = Costs { chains: Vec::new(), ..Costs::built_in() };
     let simulator = Simulator {

@@ -1,5 +1,5 @@
 //! Locks for lanes that have a core each: they spin. A virtual core may lose its processor while it holds one,
-//! so who waits long lets others have theirs.
+//! so a thread that waits long yields its own.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -26,7 +26,7 @@ pub(super) fn wait_while(busy: impl Fn() -> bool) {
 pub(super) struct Exclusive(AtomicBool);
 
 impl Exclusive {
-    /// Does something that nobody does meanwhile.
+    /// Runs something under the lock.
     #[inline]
     pub(super) fn with<R>(&self, act: impl FnOnce() -> R) -> R {
         // Others read their own copy of the line until it changes.

@@ -29,7 +29,7 @@ pub struct Row {
     pub ns_high: f64,
     /// Packets per second through all lanes, in millions: lanes ÷ `ns`.
     pub mpps: f64,
-    /// Transactions that were given up ÷ all that were begun, over all windows. Who locks gives up nothing.
+    /// Transactions that were given up ÷ all that were begun, over all windows. With locks, none is given up.
     pub abort_rate: f64,
     /// The time per packet ÷ that of transactions in the same round: the median round. Only where these were
     /// measured, too, and not of themselves.

@@ -66,7 +66,7 @@ fn run<const N: usize, E: Engine>(
     clock: &Clock,
 ) -> Result<(u64, Tries), CoreError> {
     let pinned = pin_current_thread(core);
-    // Who fails says so, too: nobody waits for him in vain.
+    // Counted after a failure, too, so that the others do not wait in vain.
     ready.fetch_add(1, Ordering::AcqRel);
     wait_while(|| ready.load(Ordering::Acquire) < all);
     pinned?;

@@ -25,7 +25,7 @@ use crate::datagrams::Datagrams;
 use crate::disturbance::Disturbance;
 use crate::dut::{self, Bounce};
 use crate::error::BenchError;
-use crate::real::busy_work::{Labour, RoundTime};
+use crate::real::busy_work::{BusyWork, RoundTime};
 use crate::real::intervals::{arrived, delivered, no_room};
 use crate::worker_time::workers_cpu;
 
@@ -132,7 +132,7 @@ impl Measurement {
             ..RuntimeConfig::new(lanes, pool, steering, hasher)
         };
         let rounds = self.round.rounds(setup.service.saturating_sub(HARNESS));
-        let service = |_| Box::new(Labour::new(Box::new(Bounce), rounds)) as Box<dyn Service>;
+        let service = |_| Box::new(BusyWork::new(Box::new(Bounce), rounds)) as Box<dyn Service>;
         let runtime =
             Runtime::start(runtime_config, vec![Box::new(nic)], clock.clone(), service, shards)?;
         wait_until(&clock, from);

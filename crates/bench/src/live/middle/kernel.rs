@@ -17,11 +17,11 @@ pub(super) fn masquerade(wires: &Wires) -> Result<(), LiveError> {
     middle.ip(&format!("route add default via {SINK_ADDRESS}"))?;
     middle.exec("sysctl -qw net.ipv4.ip_forward=1", "")?;
     middle.exec("nft -f -", RULES)?;
-    // As long as rheo's NAT: nobody forgets flows between two windows.
+    // As long as rheo's NAT: flows do not expire between two windows.
     for state in ["timeout", "timeout_stream"] {
         middle.exec(&format!("sysctl -qw net.netfilter.nf_conntrack_udp_{state}=300"), "")?;
     }
-    // Frames that are sent by XDP are taken only by who polls for them: a program would see to that
-    // (and cost), and so does coalescing.
+    // Frames that are sent by XDP are received only where NAPI polls: an XDP program would cause that (and cost time), and
+    // coalescing does as well.
     middle.exec(&format!("ethtool -K {LAN} gro on"), "")
 }

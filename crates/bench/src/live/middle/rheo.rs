@@ -14,7 +14,7 @@ use crate::live::path::Path;
 use crate::live::wires::{LAN, SINK_ADDRESS, WAN, Wires};
 
 /// How long it may take to start, for which the kernel verifies its programs, and to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running `rheo`, killed when dropped.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Rheo {
     pub(super) fn stop(mut self) -> Result<String, LiveError> {
         let pid = Pid::from_child(&self.child);
         let _ = kill_process(pid, Signal::TERM);
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while Instant::now() < end {
             if let Ok(Some(status)) = self.child.try_wait() {
                 if status.success() {
@@ -83,7 +83,7 @@ impl Rheo {
 
     /// It is ready once both interfaces have its programs.
     fn wait_until_ready(&mut self, wires: &Wires) -> Result<(), LiveError> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(self.failed(&status.to_string()));

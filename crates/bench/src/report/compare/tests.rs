@@ -66,7 +66,7 @@ fn runs_that_cannot_be_paired_are_resampled() {
 }
 
 #[test]
-fn a_run_of_each_tells_nothing() {
+fn one_run_of_each_decides_nothing() {
     let first = |mut results: Results| {
         results.runs.retain(|run| run.seed == 1);
         results

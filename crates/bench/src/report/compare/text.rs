@@ -23,7 +23,7 @@ impl Verdict {
 }
 
 impl Comparison {
-    /// A line of JSON per ratio, and one per row that a side lacks.
+    /// A line of JSON per ratio, and one per row that is missing on a side.
     pub fn json_lines(&self) -> Vec<String> {
         #[derive(Serialize)]
         struct Line<'a> {

@@ -9,7 +9,7 @@ use crate::report::metric::{
 use crate::report::plot::{Axis, Floor, Line, LineChart, Point, Unit};
 use crate::report::sentence;
 
-/// More numbers of lanes, or loads, than that would make a page nobody reads to the end.
+/// More numbers of lanes, or loads, would make a page too long to read.
 const MOST: usize = 2;
 
 /// Figures against the load, for numbers of lanes that have several.

@@ -100,7 +100,7 @@ fn digits(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    // Nobody counts so many digits.
+    // So many digits cannot be read at a glance.
     if !(1e-12..1e15).contains(&value.abs()) {
         return format!("{value:.2e}");
     }

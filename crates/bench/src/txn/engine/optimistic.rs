@@ -10,7 +10,7 @@ use crate::error::BenchError;
 use crate::txn::packets::{ELEMENTS, Packet};
 
 /// After so many aborts of a single packet it runs alone, as in a run.
-const PATIENCE: u32 = 8;
+const TIMEOUT: u32 = 8;
 
 /// A lane with its transactions.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Engine for Optimistic {
                     self.txn.roll_back();
                     self.size = (part.len() / 2).max(1);
                     failed += u32::from(part.len() == 1);
-                    if failed >= PATIENCE {
+                    if failed >= TIMEOUT {
                         self.txn.make_serial();
                     }
                 }
@@ -91,7 +91,7 @@ impl Engine for Optimistic {
         // Another transaction of a lane that does not run.
         let mut txn = Txn::new(txn.objects(), txn.lane());
         txn.begin(Time::ZERO);
-        let read = |element| elements.read(&mut txn, element).expect("nobody else runs");
+        let read = |element| elements.read(&mut txn, element).expect("no other lane runs");
         (0..ELEMENTS).map(read).sum()
     }
 }

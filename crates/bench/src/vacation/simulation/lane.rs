@@ -27,7 +27,7 @@ pub(super) struct SimulatedLane {
 }
 
 impl SimulatedLane {
-    /// A lane with these rates, that nobody has visited.
+    /// A lane with these rates that was not polled yet.
     pub(super) fn new(
         setup: &Simulation,
         rates: &[(Duration, f64)],
