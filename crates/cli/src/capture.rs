@@ -161,7 +161,7 @@ fn write(
                 file.packet(&copy.taken(&copy.interface()))?;
                 gathered += 1;
                 if !client.has_more() {
-                    // Whoever reads along sees it at once.
+                    // A reader that follows the file sees it at once.
                     file.flush()?;
                     *written += std::mem::take(&mut gathered);
                 }

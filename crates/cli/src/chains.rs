@@ -132,7 +132,7 @@ fn open_monitor(function: &MonitorFunction, logs: Logs) -> Result<(Monitor, Log)
     Ok((Monitor::new(config, Some(log)), Log { writer: Some(writer), watch: None }))
 }
 
-/// What goes on beside a run: the writer of a log, if there is a log, and who watches the ports.
+/// What goes on beside a run: the writer of a log, if there is a log, and the watch on the ports.
 #[derive(Default)]
 pub(crate) struct Log {
     writer: Option<LogWriter>,

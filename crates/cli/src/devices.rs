@@ -153,7 +153,7 @@ impl Opener<'_> {
             }
         };
         if matches!(live.access, Access::AfXdp { .. }) {
-            tell_offloads(&config.name, &interface);
+            warn_of_offloads(&config.name, &interface);
         }
         // The kernel has chosen the number in a name with `%d`; such an interface is this process's own.
         if !interface.contains('%') {
@@ -227,13 +227,11 @@ impl Opener<'_> {
     }
 }
 
-/// Says which offloads lose packets of TCP on an interface that is used by AF_XDP.
-fn tell_offloads(device: &str, interface: &str) {
+/// Warns of offloads that lose packets of TCP on an interface that is used by AF_XDP.
+fn warn_of_offloads(device: &str, interface: &str) {
     for finding in doctor::offloads(interface) {
         let (found, means) = (finding.found, finding.means.unwrap_or_default());
-        let mend = finding.mend.unwrap_or_default();
-        eprintln!(
-            "warning: device `{device}`: interface `{interface}`: {found}: {means}; `{mend}`"
-        );
+        let fix = finding.fix.unwrap_or_default();
+        eprintln!("warning: device `{device}`: interface `{interface}`: {found}: {means}; `{fix}`");
     }
 }

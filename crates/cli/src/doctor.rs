@@ -1,4 +1,4 @@
-//! `rheo doctor`: what this machine can do for rheostat, and what it lacks.
+//! `rheo doctor`: checks of kernel, interfaces and privileges, with fixes.
 
 mod machine;
 mod probe;
@@ -18,12 +18,12 @@ use machine::ThisMachine;
   rheo doctor --json | jq '.findings[] | select(.level != \"ok\")'
   rheo doctor --json | jq '.sleep[] | {priority, shortest_us, targets}'
 
-Each line is ok, a warning (something works less well than it could) or a LACK (something does not work), with
-what it means for rheostat and the command that mends it. Without interfaces, all but the loopback are looked
-at. Sleeps of microseconds, which polling by `metronome` needs, are measured for a second: what they take and cost, with
-the priority that the process has and under SCHED_FIFO where it may. Nothing is changed, unless --probe is given: then a program that lets every packet pass is attached to each
-interface for a moment, which some drivers answer by resetting the link. The exit status is 0 if nothing
-lacks, 1 if something does.")]
+Each line is ok, a warning (something works less well than it could) or an ERROR (something does not work), with
+what it means for rheostat and the command that fixes it. Without arguments, all interfaces but the loopback are
+checked. Sleeps of microseconds, which polling by `metronome` needs, are measured for a second: what they take and
+cost, with the priority that the process has and, where it is allowed, under SCHED_FIFO. Nothing is changed, unless
+--probe is given: then a program that lets every packet pass is attached to each interface for a moment, upon which
+some drivers reset the link. The exit status is 1 if there is an ERROR, else 0.")]
 pub(crate) struct Args {
     /// Interfaces to look at.
     #[arg(value_name = "INTERFACE")]
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     } else {
         out!("{diagnosis}");
     }
-    Ok(if diagnosis.lacks() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if diagnosis.has_errors() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The offloads of an interface, or of the other end of its veth pair, by which packets of TCP are lost.

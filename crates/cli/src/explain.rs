@@ -20,9 +20,9 @@ mod capture;
   rheo explain configs/firewall.toml --input in.pcap --lanes 8   # a capture
   rheo explain configs/firewall.toml --input in.pcap --lanes 8 --load 0.9 --buckets
 
-Nothing is moved. Of a running instance, the load is looked at for a while, and some of its packets, to tell
-flows apart. A capture tells how the load is spread, and not what it is: every packet is taken to cost the
-same, and the lanes to be loaded to 70 % on average, unless --load says otherwise.")]
+Nothing is moved. Of a running instance, the load is measured for a while, and a sample of its packets shows the
+flows. A capture shows how the load is spread, not how high it is: every packet is assumed to cost the same, and
+the lanes to be loaded to 70 % on average, unless --load is given.")]
 pub(crate) struct Args {
     /// The configuration that places the packets of a capture; without it, a running instance is asked.
     config: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "1s", conflicts_with = "config",
           value_parser = rheostat_base::unit::parse_duration)]
     over: Duration,
-    /// Look at so many packets to tell flows apart.
+    /// Look at so many packets to distinguish flows.
     #[arg(long, value_name = "N", default_value_t = 20_000, conflicts_with = "config")]
     sample: u64,
     /// Take a capture to load lanes to this share of their time, on average.

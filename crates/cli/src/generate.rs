@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         captures.write(&frame, &arrival);
         count += 1;
         if captures.have_failed() && statistics.is_none() {
-            // Nobody would get what is still to come.
+            // Nothing would receive the packets still to come.
             break;
         }
         if count.is_multiple_of(65_536) {

@@ -17,8 +17,8 @@ pub(crate) struct UnknownName {
     name: String,
 }
 
-/// Finds the numbers of a user and a group. Without a group it is the user's own; without a user nobody is
-/// to be become.
+/// Finds the numbers of a user and a group. Without a group it is the user's own; without a user, the process keeps
+/// its own.
 pub(crate) fn find(
     user: Option<&str>,
     group: Option<&str>,
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(found("rheo", Some("wire")), Some((998, 44)));
         assert_eq!(found("998", None), Some((998, 997)));
         assert_eq!(found("5000", Some("5001")), Some((5_000, 5_001)));
-        assert_eq!(found("5000", None), None, "nobody knows that user's group");
+        assert_eq!(found("5000", None), None, "that user's group is not known");
         assert_eq!((found("nosuch", None), found("rheo", Some("nosuch"))), (None, None));
         let error = find_in("nosuch", None, PASSWD, GROUPS).unwrap_err().to_string();
         assert!(error.starts_with("there is no user `nosuch` in /etc/passwd"), "{error}");

@@ -95,9 +95,9 @@ impl Links {
         Ok(Links { board, is_lost, keeps_privileges, mtus, _follower: Some(follower) })
     }
 
-    /// Lets the run go by the MTUs of its interfaces from now on.
+    /// Makes the run apply changes of its interfaces' MTUs from now on.
     pub(crate) fn go_by(&self, mtus: Mtus) {
-        // What has changed since the devices were opened was nobody's event.
+        // Changes since the devices were opened raised no event.
         self.mtus.get_or_init(|| mtus).catch_up();
     }
 

@@ -141,7 +141,7 @@ mod tests {
         assert!(is_same_file(&at("new"), &at("sub/../new")));
         assert!(is_same_file(&at("new"), &at("dangling")));
         assert!(!is_same_file(&at("new"), &at("other")));
-        // Into a device, everybody may write.
+        // Any number of outputs may go to a device.
         assert!(!is_same_file(Path::new("/dev/null"), Path::new("/dev/null")));
         symlink("loop", at("loop")).unwrap();
         assert_eq!(file_id(&at("loop")), None);

@@ -75,7 +75,7 @@ enum Command {
     Check(check::Args),
     /// Write generated or replayed traffic to a capture, or describe it.
     Gen(Box<generate::Args>),
-    /// Say what this machine can do for rheostat, what it lacks, and what mends it.
+    /// Check kernel, NIC and privileges; print fixes.
     Doctor(doctor::Args),
     /// Show the figures of a running instance.
     Status(control::StatusArgs),

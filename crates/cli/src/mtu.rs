@@ -66,7 +66,7 @@ impl Mtus {
         }
     }
 
-    /// Lets everything go by another MTU, and returns what to tell about it.
+    /// Applies another MTU, and returns what to report about it.
     fn apply(&self, device: DeviceId, mtu: u32) -> Option<String> {
         let known = self.devices.get(device.index())?;
         self.view.set_mtu(device, mtu);

@@ -17,8 +17,8 @@ use crate::failure::Failure;
   rheo nat-host gateway.toml 203.0.113.1:4711
   rheo nat-host gateway.toml --json 203.0.113.1:4711 203.0.113.2:5000
 
-The NAT of the configuration must give each host a block of ports (`deterministic = true`); otherwise the
-log tells. The exit status is 1 when one of the endpoints is nobody's.")]
+The NAT of the configuration must give each host a block of ports (`deterministic = true`); otherwise, search
+the log. The exit status is 1 when an endpoint belongs to no host.")]
 pub(crate) struct Args {
     /// The configuration.
     config: PathBuf,
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             let line = serde_json::to_string(&Found { external, host });
             out!("{}", line.expect("addresses are always JSON"));
         } else {
-            let host = host.map_or("nobody's".to_owned(), |host| host.to_string());
+            let host = host.map_or("no host".to_owned(), |host| host.to_string());
             out!("{external}  {host}");
         }
     }

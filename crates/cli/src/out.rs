@@ -1,6 +1,6 @@
 //! What commands print.
 
-/// As `println!`, but when nobody reads any more, nothing is written.
+/// As `println!`, but without a panic when the reader has closed its end: then nothing is written.
 macro_rules! out {
     ($($argument:tt)*) => {{
         use std::io::Write;

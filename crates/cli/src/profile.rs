@@ -71,14 +71,14 @@ fn ask(args: &Args) -> Result<ScalingProfile, Failure> {
     }
 }
 
-/// The configuration, with generated packets where it lacks captures, and an end.
+/// The configuration, with generated packets where it names no captures, and an end.
 fn load(path: &std::path::Path, mut overrides: Overrides) -> Result<Config, Failure> {
     let (mut config, mut warnings) = Config::load_for(path, &overrides, &ThisMachine)?;
     if config.check_inputs().is_err() {
-        let lacks =
+        let is_unnamed =
             |kind: &DeviceKind| matches!(kind, DeviceKind::Pcap(pcap) if pcap.input.is_none());
-        let lacking = config.devices.iter().filter(|device| lacks(&device.kind));
-        overrides.devices.extend(lacking.map(|device| DeviceOverride {
+        let unnamed = config.devices.iter().filter(|device| is_unnamed(&device.kind));
+        overrides.devices.extend(unnamed.map(|device| DeviceOverride {
             name: device.name.clone(),
             kind: KindOverride::Sim(RATE),
         }));

@@ -184,7 +184,7 @@ pub(crate) fn carry_out(
     let (chain, seed) = (config.chain.clone(), config.run.seed);
     let lanes = assemble::lane_count(&config)?;
     let watch = Watch::new(&config, quiet)?;
-    // Before any thread is started that is to become somebody else.
+    // Before any thread is started that changes its user.
     let identity = identity::find(config.run.user.as_deref(), config.run.group.as_deref())?;
     if let Some(identity) = identity {
         privileges::become_later(identity);
@@ -294,7 +294,7 @@ impl Run {
     }
 }
 
-/// Starts to put in force what checks find out, and to tell it.
+/// Starts to put the results of checks in force, and to report them.
 fn start_health(lines: HealthLines, log: Option<&Path>) -> Result<LogWriter, LogError> {
     match log {
         Some(path) => LogWriter::start(path, lines),
@@ -327,7 +327,7 @@ fn print(finished: Finished, json: bool) -> ExitCode {
 }
 
 impl Finished {
-    /// The files in which something is missing. Of those that nobody was told of, somebody is told now.
+    /// The files in which something is missing. Those that were not reported during the run are reported now.
     pub(crate) fn incomplete(&self) -> Vec<IncompleteFile> {
         let incomplete = self.files.incomplete();
         for file in incomplete.iter().filter(|file| !self.told.contains(&file.file)) {
@@ -375,8 +375,7 @@ impl Watch {
         Ok(Watch { duration, interval, interrupted, bar, quiet: quiet == Quiet::Yes })
     }
 
-    /// Prints figures until the input ends, the time is up, or someone interrupts; then lets what has
-    /// arrived go through.
+    /// Prints metrics until the input ends, the time is up, or the run is interrupted; then processes what has arrived.
     fn follow(
         &self,
         mut run: Runtime,
@@ -414,7 +413,7 @@ impl Watch {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        // While the lanes still stand, so that nobody is told about half a run.
+        // While all lanes exist, so that no client is shown half a run.
         drop(server);
         let balance = balancing.stop();
         let is_link_lost = links.is_lost();

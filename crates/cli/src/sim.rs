@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// Steps of the bar.
 const STEPS: u64 = 1_000;
 
-/// How much is done and the time left, where somebody looks.
+/// How much is done and the time left, where standard error is a terminal.
 fn progress() -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -13,7 +13,7 @@ use rheostat_testkit::veth::await_links;
 use serde_json::Value;
 
 /// How long to wait for what happens within a second on a machine that is not overloaded.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 #[test]
 fn lanes_with_little_to_do_are_parked_while_packets_arrive() {
@@ -33,7 +33,7 @@ fn parks_a_lane(instance: Instance) -> Value {
     let start = Instant::now();
     let mut status = json(&instance.ask(&["status", "--json"]));
     while !is_done(&status) {
-        assert!(start.elapsed() < PATIENCE, "nothing moves: {status}");
+        assert!(start.elapsed() < TIMEOUT, "nothing moves: {status}");
         thread::sleep(Duration::from_millis(50));
         status = json(&instance.ask(&["status", "--json"]));
     }

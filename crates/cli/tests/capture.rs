@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::instance::{Instance, json};
 
 /// How long to wait for what happens at once on a machine that has nothing else to do.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What tshark says of a capture, one packet per line: interface, direction, protocol, comment.
 fn tshark(path: &Path) -> Option<Vec<String>> {
@@ -31,7 +31,7 @@ fn packets_before_and_after_the_chain_come_into_one_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.pcapng");
     let file = path.to_str().unwrap();
-    // Short ones, so that all of them fit the socket, and the instance need not wait for who takes them.
+    // Short ones, so that all of them fit the socket, and the instance need not wait for the reader.
     let which = ["--filter", "tcp and ip", "--count", "500", "--snaplen", "60"];
     instance.ask(&[&["capture"][..], &which, &["-o", file]].concat());
     match tshark(&path) {
@@ -117,7 +117,7 @@ fn a_packet_is_followed_from_its_queue_to_its_end() {
     // Packets that were in their queues by then stay on their lanes; those behind them do not.
     let (mut handed, start) = (0, Instant::now());
     while handed < 5 {
-        assert!(start.elapsed() < PATIENCE, "{handed} packets were handed over");
+        assert!(start.elapsed() < TIMEOUT, "{handed} packets were handed over");
         let text = instance.ask(&["trace", "--filter", "tcp", "--count", "5", "--json"]);
         let journeys: Vec<_> = text.lines().map(json).collect();
         assert_eq!(journeys.len(), 5, "{text}");
@@ -130,13 +130,12 @@ fn a_packet_is_followed_from_its_queue_to_its_end() {
 
 /// Whether a packet was handed to another lane, which took it. Its way must be whole in either case.
 fn was_handed_over(journey: &serde_json::Value) -> bool {
-    let stations = journey["stations"].as_array().unwrap();
-    let stages: Vec<_> =
-        stations.iter().map(|station| station["stage"].as_str().unwrap()).collect();
+    let points = journey["points"].as_array().unwrap();
+    let stages: Vec<_> = points.iter().map(|point| point["stage"].as_str().unwrap()).collect();
     let handed = stages.contains(&"handed_to");
     if stages == ["received", "placed", "handed_to", "dropped"] {
         // The other lane did not run meanwhile.
-        assert_eq!(stations[3]["reason"], "handoff_full", "{journey}");
+        assert_eq!(points[3]["reason"], "handoff_full", "{journey}");
         return false;
     }
     let start: &[&str] = match handed {
@@ -145,11 +144,11 @@ fn was_handed_over(journey: &serde_json::Value) -> bool {
     };
     assert_eq!(stages[..start.len()], *start, "{journey}");
     assert!(matches!(*stages.last().unwrap(), "sent" | "dropped"), "{journey}");
-    let function = &stations[start.len() - 1];
+    let function = &points[start.len() - 1];
     assert_eq!(function["name"], "Firewall");
-    assert_eq!(function["lane"], stations[1]["owner"]);
-    assert_eq!(handed, stations[0]["lane"] != stations[1]["owner"]);
-    assert_eq!(stations[1]["shard"], stations[0]["bucket"]);
+    assert_eq!(function["lane"], points[1]["owner"]);
+    assert_eq!(handed, points[0]["lane"] != points[1]["owner"]);
+    assert_eq!(points[1]["shard"], points[0]["bucket"]);
     assert_eq!(journey["finished"], true);
     handed
 }

@@ -100,7 +100,7 @@ fn visitors_of_a_service_go_to_its_backends() {
 }
 
 #[test]
-fn the_summary_tells_how_a_run_was_polled() {
+fn the_summary_states_how_a_run_was_polled() {
     let place = tempfile::tempdir().unwrap();
     let flags = ["--polling", "metronome", "--workers", "3", "--lanes", "2", "--duration", "500ms"];
     let summary = run(place.path(), "demo.toml", &flags);

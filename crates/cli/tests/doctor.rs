@@ -20,13 +20,13 @@ fn this_machine_is_examined() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let findings = json["findings"].as_array().unwrap();
     assert!(findings.len() > 10);
-    let lacks = findings.iter().any(|finding| finding["level"] == "lack");
-    assert_eq!((status, with_json), (Some(lacks.into()), Some(lacks.into())));
+    let has_errors = findings.iter().any(|finding| finding["level"] == "error");
+    assert_eq!((status, with_json), (Some(has_errors.into()), Some(has_errors.into())));
 }
 
 #[test]
-fn an_interface_that_does_not_exist_is_a_lack() {
+fn an_interface_that_does_not_exist_is_an_error() {
     let (status, text) = doctor(&["no-such-one"]);
     assert_eq!(status, Some(1));
-    assert!(text.contains("interface no-such-one\nLACK     interface"), "{text}");
+    assert!(text.contains("interface no-such-one\nERROR    interface"), "{text}");
 }

@@ -201,7 +201,7 @@ fn what_is_missing_in_a_file_is_in_the_status_while_the_run_goes_on() {
 }
 
 #[test]
-fn a_capture_of_an_instance_overwrites_none_of_its_files_and_tells_of_a_full_disk() {
+fn a_capture_of_an_instance_overwrites_none_of_its_files_and_reports_a_full_disk() {
     let folder = folder();
     let config = folder.path().join("nat.toml");
     let [log, full] = ["nat.pcapng", "full.pcapng"].map(|name| folder.path().join(name));

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 const RHEO: &str = env!("CARGO_BIN_EXE_rheo");
 
 /// How long to wait for what happens at once on a machine that has nothing else to do.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What a command says that has waited for lanes in vain. It waits for 5 s, and a busy machine may keep one from its core
 /// for longer.
@@ -62,7 +62,7 @@ impl Instance {
         let instance = Instance { child: Some(child), folder: Some(folder), config };
         let start = Instant::now();
         while !rheo(&socket, &["status"]).status.success() {
-            assert!(start.elapsed() < PATIENCE, "the instance does not answer");
+            assert!(start.elapsed() < TIMEOUT, "the instance does not answer");
             std::thread::sleep(Duration::from_millis(20));
         }
         instance
@@ -93,7 +93,7 @@ impl Instance {
                 return String::from_utf8(output.stdout).unwrap();
             }
             let errors = String::from_utf8_lossy(&output.stderr);
-            let may_succeed = errors.contains(GAVE_UP) && start.elapsed() < PATIENCE;
+            let may_succeed = errors.contains(GAVE_UP) && start.elapsed() < TIMEOUT;
             assert!(may_succeed, "{arguments:?}: {errors}");
         }
     }

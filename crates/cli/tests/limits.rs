@@ -1,4 +1,4 @@
-//! Configurations that ask for more than the machine has, and what `rheo check` reports to programs.
+//! Configurations that need more than the machine has, and what `rheo check` reports to programs.
 //!
 //! Timed: processes.
 
@@ -75,7 +75,7 @@ fn a_sum_is_shown_by_check() {
 }
 
 #[test]
-fn what_this_machine_lacks_is_refused_and_left_out_offline() {
+fn what_is_missing_on_this_machine_is_refused_and_left_out_offline() {
     let folder = tempfile::tempdir().unwrap();
     let generated = "kind = \"sim\"\nrate = \"1kpps\"";
     let live = FIREWALL.replace(generated, "kind = \"af_packet\"\ninterface = \"no-such0\"");

@@ -1,4 +1,4 @@
-//! Polling policies on machines that do not give them what they ask for: each says so in a word, and works.
+//! Polling policies on machines that refuse what they request: each reports it in one line, and works.
 //!
 //! Timed: sleep, clock, processes, devices.
 

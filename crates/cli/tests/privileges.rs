@@ -60,7 +60,7 @@ fn check(instance: &Instance, user: &str, group: &str) {
         ["rheo", "rheo-log", "nic wire", "rheo-worker-0", "rheo-worker-1", "rheo-control"];
     // A thread has the name of the one that starts it until it has run for a moment, and what it gives up last it may
     // have a moment longer than all else.
-    let patience = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_secs(120);
     let threads = loop {
         let threads = threads(instance);
         let are_there = NAMES.iter().all(|name| threads.contains_key(*name));
@@ -68,7 +68,7 @@ fn check(instance: &Instance, user: &str, group: &str) {
         if are_there && threads.values().all(is_done) {
             break threads;
         }
-        assert!(Instant::now() < patience, "not {NAMES:?} without privileges: {threads:?}");
+        assert!(Instant::now() < deadline, "not {NAMES:?} without privileges: {threads:?}");
         thread::sleep(Duration::from_millis(5));
     };
     for (name, status) in &threads {
@@ -107,7 +107,7 @@ fn every_thread_becomes_the_user_of_the_configuration() {
     for (name, status) in threads(&instance) {
         assert_eq!(field(&status, "Groups"), [""; 0], "{name} is in other groups");
     }
-    // Whoever runs it can ask it.
+    // The user that runs it can connect.
     let socket = fs::metadata(instance.socket()).unwrap();
     assert_eq!(socket.permissions().mode() & 0o777, 0o600);
     assert_eq!(std::os::unix::fs::MetadataExt::uid(&socket), 65_534);

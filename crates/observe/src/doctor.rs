@@ -1,5 +1,5 @@
-//! What a machine can do for rheostat, what it lacks, and the command that mends each lack. The machine is
-//! whatever [`Machine`] shows of one: nothing here does I/O.
+//! Checks kernel, interfaces and privileges of a machine, and names the command that fixes each fault. [`Machine`] shows the
+//! machine: nothing here does I/O.
 
 mod interface;
 mod kernel;
@@ -64,7 +64,7 @@ pub enum Level {
     /// Something works less well than it could.
     Warning,
     /// Something does not work.
-    Lack,
+    Error,
 }
 
 /// One thing that was looked at.
@@ -82,9 +82,9 @@ pub struct Finding {
     /// What that means for rheostat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub means: Option<&'static str>,
-    /// The command that mends it, if one does.
+    /// The command that fixes it, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mend: Option<String>,
+    pub fix: Option<String>,
 }
 
 /// All that was looked at.
@@ -99,8 +99,8 @@ pub struct Diagnosis {
 
 impl Diagnosis {
     /// Whether anything does not work.
-    pub fn lacks(&self) -> bool {
-        self.findings.iter().any(|finding| finding.level == Level::Lack)
+    pub fn has_errors(&self) -> bool {
+        self.findings.iter().any(|finding| finding.level == Level::Error)
     }
 }
 
@@ -136,7 +136,7 @@ impl Finding {
     /// All is well.
     fn ok(check: &'static str, found: impl Into<String>) -> Finding {
         let found = found.into();
-        Finding { check, interface: None, level: Level::Ok, found, means: None, mend: None }
+        Finding { check, interface: None, level: Level::Ok, found, means: None, fix: None }
     }
 
     /// It works less well than it could.
@@ -145,12 +145,12 @@ impl Finding {
     }
 
     /// It does not work.
-    fn lack(check: &'static str, found: impl Into<String>, means: &'static str) -> Finding {
-        Finding { level: Level::Lack, means: Some(means), ..Finding::ok(check, found) }
+    fn error(check: &'static str, found: impl Into<String>, means: &'static str) -> Finding {
+        Finding { level: Level::Error, means: Some(means), ..Finding::ok(check, found) }
     }
 
-    fn mended_by(self, command: impl Into<String>) -> Finding {
-        Finding { mend: Some(command.into()), ..self }
+    fn fixed_by(self, command: impl Into<String>) -> Finding {
+        Finding { fix: Some(command.into()), ..self }
     }
 }
 
@@ -165,8 +165,8 @@ impl fmt::Display for Diagnosis {
             writeln!(f, "{finding}")?;
         }
         let count = |level| self.findings.iter().filter(|finding| finding.level == level).count();
-        let (ok, warnings, lacks) = (count(Level::Ok), count(Level::Warning), count(Level::Lack));
-        write!(f, "\n{ok} ok, {warnings} warnings, {lacks} lacks")
+        let (ok, warnings, errors) = (count(Level::Ok), count(Level::Warning), count(Level::Error));
+        write!(f, "\n{ok} ok, {warnings} warnings, {errors} errors")
     }
 }
 
@@ -175,13 +175,13 @@ impl fmt::Display for Finding {
         let level = match self.level {
             Level::Ok => "ok",
             Level::Warning => "warning",
-            Level::Lack => "LACK",
+            Level::Error => "ERROR",
         };
         write!(f, "{level:<8} {:<18} {}", self.check, self.found)?;
         if let Some(means) = self.means {
             write!(f, "\n{:27} {means}", "")?;
         }
-        match &self.mend {
+        match &self.fix {
             Some(command) => write!(f, "\n{:27} $ {command}", ""),
             None => Ok(()),
         }

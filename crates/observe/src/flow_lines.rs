@@ -1,4 +1,4 @@
-//! The log of a monitor as lines of JSON: flows, and who talked most.
+//! The log of a monitor as lines of JSON: flows, and the hosts with the most traffic.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,8 +15,8 @@ use serde::Serialize;
 use crate::log_writer::Lines;
 use crate::summary::TopLine;
 
-/// Intervals that may wait for shards that are behind. A shard without packets tells nothing for as long
-/// as its lane has none either.
+/// Intervals that may wait for shards that are behind. A shard without packets reports nothing as long as its lane has none
+/// either.
 const WAITING: usize = 3;
 
 /// Writes the log of a monitor.
@@ -25,7 +25,7 @@ pub struct FlowLines {
     log: MonitorLog,
     /// The length of an interval, and how many are listed for it.
     interval: Option<(Duration, usize)>,
-    /// Intervals of which not all shards have told.
+    /// Intervals that not all shards have reported.
     waiting: BTreeMap<u64, Interval>,
 }
 
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_who_talked_to_whom_how_much_and_how_it_ended() {
+    fn a_line_states_the_endpoints_of_a_flow_its_volume_and_how_it_ended() {
         let (a, b) = (Ipv4Addr::new(10, 0, 0, 5), Ipv4Addr::new(198, 51, 100, 1));
         let mut out = WayCounts::default();
         (out.packets, out.bytes, out.flags) = (3, 172, 0x13);

@@ -1,5 +1,5 @@
-//! Follows the checks of a load balancer's backends: what they find out is put in force, and told as lines of
-//! JSON and on standard error.
+//! Follows the checks of a load balancer's backends: their results are put in force, and reported as lines of JSON and on
+//! standard error.
 
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -11,8 +11,7 @@ use serde::Serialize;
 
 use crate::log_writer::Lines;
 
-/// Puts in force what checks find out, and tells it. Tables are built here, where no packet waits for
-/// them.
+/// Puts the results of checks in force, and reports them. Tables are built here, where no packet waits for them.
 #[derive(Debug)]
 pub struct HealthLines {
     checks: Arc<HealthChecks>,
@@ -39,7 +38,7 @@ impl HealthLines {
         HealthLines { checks, board }
     }
 
-    fn tell(&self, event: &HealthEvent, file: &mut dyn Write) -> io::Result<()> {
+    fn report(&self, event: &HealthEvent, file: &mut dyn Write) -> io::Result<()> {
         self.board.note(event.service, event.backend, event.is_up());
         let health = self.board.in_force();
         let up = health
@@ -74,7 +73,7 @@ impl Lines for HealthLines {
     fn write_new(&mut self, file: &mut dyn Write) -> io::Result<usize> {
         let events = self.checks.take_events();
         for event in &events {
-            self.tell(event, file)?;
+            self.report(event, file)?;
         }
         Ok(events.len())
     }
@@ -124,9 +123,9 @@ mod tests {
             failure: Some(Failure::Status(503)),
         };
         let mut file = Vec::new();
-        lines.tell(&event, &mut file).unwrap();
+        lines.report(&event, &mut file).unwrap();
         assert_eq!(board.in_force()[0], [Health::Up, Health::Down]);
-        lines.tell(&HealthEvent { failure: None, ..event }, &mut file).unwrap();
+        lines.report(&HealthEvent { failure: None, ..event }, &mut file).unwrap();
         assert_eq!(board.in_force()[0], [Health::Up, Health::Up]);
         let text = String::from_utf8(file).unwrap();
         assert_eq!(

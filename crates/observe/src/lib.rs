@@ -1,5 +1,5 @@
-//! What people are shown of a run: a line of figures while it goes on, a summary at the end, and, through its
-//! control socket, whatever they ask for in between.
+//! What people are shown of a run: a line of metrics while it goes on, a summary at the end, and, through its control socket, the
+//! answers to requests in between.
 
 pub mod capture;
 pub mod control;

@@ -1,4 +1,4 @@
-//! What has happened to the interfaces of live devices, for the summary and for whoever asks meanwhile.
+//! What has happened to the interfaces of live devices, for the summary and for status requests during the run.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -159,7 +159,7 @@ impl LogWriter {
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
-        // When the run failed, nobody asks what became of the log.
+        // A run that failed drops this without `close`: its own error is reported, not the log's.
         self.end();
     }
 }
@@ -213,7 +213,7 @@ fn follow(lines: &mut impl Lines, output: &mut Output<impl Write>, stop: &Atomic
             }
             return output.write_gathered();
         }
-        // Whoever follows the file sees what there is.
+        // A reader that follows the file sees everything up to now.
         output.write_gathered();
         if new == 0 {
             thread::sleep(PAUSE);

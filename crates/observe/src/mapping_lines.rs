@@ -57,7 +57,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[test]
-    fn a_line_says_who_had_which_endpoint_and_when() {
+    fn a_line_states_which_host_had_which_endpoint_and_when() {
         let event = MappingEvent {
             time: Time::from_nanos(1_500_000_000),
             change: MappingChange::Created,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::log_writer::{LogError, LogMonitor};
 
-/// A file that lacks some of what was to be in it.
+/// A file that misses some of what was to be in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IncompleteFile {
     /// The file.
@@ -77,7 +77,7 @@ fn of_capture(error: WriteError) -> IncompleteFile {
     let (path, lost, problem) = match error {
         WriteError::Write { path, lost, source } => (path, lost, source.to_string()),
         WriteError::Create { path, source } => (path, 0, source.to_string()),
-        WriteError::Extension { path } => (path, 0, "its name tells no format".to_owned()),
+        WriteError::Extension { path } => (path, 0, "its name states no format".to_owned()),
         WriteError::OtherLink { path, lost } => (
             path,
             lost,

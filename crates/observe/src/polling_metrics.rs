@@ -16,7 +16,7 @@ pub struct PollingMetrics {
     pub workers: Vec<WorkerMetrics>,
     /// The lanes, in order.
     pub lanes: Vec<LanePollingMetrics>,
-    /// What keeps sleeps from being what the policy asks for; left out where nothing does.
+    /// What keeps sleeps from taking the time that the policy requests; left out where nothing does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -112,7 +112,7 @@ impl LanePollingMetrics {
     }
 }
 
-/// Lines for people, of policies that have something to tell.
+/// Lines for people, of policies that have something to report.
 impl fmt::Display for PollingMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sum = |count: fn(&WorkerMetrics) -> u64| self.workers.iter().map(count).sum::<u64>();

@@ -1,4 +1,4 @@
-//! How many ports of a NAT's external addresses are in use, for the summary and for whoever asks meanwhile.
+//! How many ports of a NAT's external addresses are in use, for the summary and for status requests during the run.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

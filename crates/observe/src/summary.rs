@@ -53,7 +53,7 @@ pub struct Summary {
     /// What the functions of the chain have counted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub functions: BTreeMap<Cow<'static, str>, u64>,
-    /// Who has most of what functions rank, by the name of the ranking.
+    /// The first entries of each ranking of a function, by the ranking's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub top: BTreeMap<Cow<'static, str>, Vec<TopLine>>,
     /// The lanes, in order.
@@ -68,7 +68,7 @@ pub struct Summary {
     pub seconds: f64,
     /// Million packets received per second.
     pub mpps: f64,
-    /// Files that lack some of what was to be in them; left out while all are complete.
+    /// Files that miss some of what was to be in them; left out while all are complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub incomplete: Vec<IncompleteFile>,
     /// The links of live devices; left out where there are none.
@@ -127,10 +127,10 @@ pub struct Flows {
     pub peak: u64,
 }
 
-/// Somebody in a ranking, and what is known of the count.
+/// An entry of a ranking, and what is known of its count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopLine {
-    /// Who.
+    /// The host or flow.
     pub name: String,
     /// Counted for sure.
     pub least: u64,
@@ -139,7 +139,7 @@ pub struct TopLine {
 }
 
 impl TopLine {
-    /// Those whom a ranking lists.
+    /// The entries of a ranking.
     pub fn of(ranking: &Ranking) -> Vec<TopLine> {
         let line = |(name, count): (&str, Estimate)| TopLine {
             name: name.to_owned(),

@@ -10,23 +10,23 @@ use rheostat_io::layer::trace::Event;
 
 use crate::control::TraceRequest;
 
-/// How many packets are followed unless told otherwise.
+/// How many packets are traced by default.
 const COUNT: u8 = 10;
 
 /// Puts notes together to journeys.
 #[derive(Debug)]
-pub struct Journal {
+pub struct TraceLog {
     devices: Vec<String>,
     count: usize,
     /// Packets under way, by their marks, in the order in which they were first noted.
     under_way: Vec<(u8, Vec<Event>)>,
-    told: u64,
+    reported: u64,
 }
 
-impl Journal {
-    /// A journal of `count` packets in a run with these devices.
-    pub fn new(devices: Vec<String>, count: u8) -> Journal {
-        Journal { devices, count: count.into(), under_way: Vec::new(), told: 0 }
+impl TraceLog {
+    /// A log of `count` packets in a run with these devices.
+    pub fn new(devices: Vec<String>, count: u8) -> TraceLog {
+        TraceLog { devices, count: count.into(), under_way: Vec::new(), reported: 0 }
     }
 
     /// Takes a note.
@@ -42,7 +42,7 @@ impl Journal {
     /// Lets `add` add the notes of another round and returns the journeys that were over before. Lanes
     /// note in order, but their rings are read one after the other: the round in which the last note of
     /// a packet comes may have missed earlier ones, which then come in the next.
-    pub fn finished_after(&mut self, add: impl FnOnce(&mut Journal)) -> Vec<Journey> {
+    pub fn finished_after(&mut self, add: impl FnOnce(&mut TraceLog)) -> Vec<Journey> {
         let over = |events: &[Event]| events.iter().any(|event| event.step.is_last());
         let marks = self.under_way.iter().filter(|(_, events)| over(events)).map(|(mark, _)| *mark);
         let marks: Vec<_> = marks.collect();
@@ -51,30 +51,30 @@ impl Journal {
             .into_iter()
             .partition(|(mark, _)| marks.contains(mark));
         self.under_way = under_way;
-        self.tell(over)
+        self.report(over)
     }
 
     /// The journeys that are not over, when nothing more will be noted.
     pub fn unfinished(&mut self) -> Vec<Journey> {
         let rest = std::mem::take(&mut self.under_way);
-        self.tell(rest)
+        self.report(rest)
     }
 
-    /// Whether as many journeys were told as were asked for.
+    /// Whether as many journeys were reported as were requested.
     pub fn is_complete(&self) -> bool {
-        self.told >= self.count as u64
+        self.reported >= self.count as u64
     }
 
-    /// How many journeys were told.
-    pub fn told(&self) -> u64 {
-        self.told
+    /// How many journeys were reported.
+    pub fn reported(&self) -> u64 {
+        self.reported
     }
 
-    fn tell(&mut self, packets: Vec<(u8, Vec<Event>)>) -> Vec<Journey> {
+    fn report(&mut self, packets: Vec<(u8, Vec<Event>)>) -> Vec<Journey> {
         let mut journeys = Vec::new();
         for (_, events) in packets {
-            if let Some(journey) = Journey::of(self.told + 1, events, &self.devices) {
-                self.told += 1;
+            if let Some(journey) = Journey::of(self.reported + 1, events, &self.devices) {
+                self.reported += 1;
                 journeys.push(journey);
             }
         }

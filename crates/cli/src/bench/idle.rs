@@ -18,11 +18,11 @@ use crate::failure::Failure;
   rheo bench idle --chain harness         the same twice: what it shows is chance
   rheo bench idle --json > rows.json
 
-Pairs of runs of one load, which is even: static RSS without any count of the load, and RSS++
-with all that it needs. A row's cost is the share of the throughput that the second lacks, and
-between what it lies with a confidence of 95 %. Packets come from memory as fast as lanes take
-them, 64 bytes each. Plans that would have moved shards are withheld; there are none if every
-lane has a core of its own: leave the machine alone meanwhile.")]
+Pairs of runs of one even load: static RSS without any count of the load, and RSS++ with all
+that it needs. A row's cost is the share of the first's throughput by which the second is lower,
+with its 95 % confidence interval. Packets of 64 bytes come from memory as fast as lanes take
+them. Plans that would have moved shards are withheld; there are none if every lane has a core
+of its own: run nothing else meanwhile.")]
 pub(super) struct Args {
     /// What lanes do.
     #[arg(long = "chain", value_delimiter = ',', value_parser = super::chain::parser())]

@@ -113,7 +113,7 @@ fn described(trial: &Trial) -> String {
     format!("{policy} on {lanes} lanes at {load:.2}, seed {seed}")
 }
 
-/// Runs done and the time left, where somebody looks.
+/// Runs done and the time left, where standard error is a terminal.
 fn progress(runs: usize) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

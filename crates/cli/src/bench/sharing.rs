@@ -20,7 +20,7 @@ A row's cost is what lanes spend on a packet, the same work for each included; t
 columns compare it, and the rate, with tables per shard in the same rounds. Order is that in
 which packets leave. Every lane has a core of its own; leave the machine alone meanwhile.")]
 pub(super) struct Args {
-    /// Who may reach which flow.
+    /// How lanes share flow state.
     #[arg(long = "system", value_enum, value_delimiter = ',')]
     systems: Vec<SystemName>,
     /// What is done with a packet's flow.
@@ -67,7 +67,7 @@ enum ActionName {
     Read,
     /// Its state is written.
     Write,
-    /// Its state is written, and nobody else works on the flow meanwhile.
+    /// Its state is written, and no other lane works on the flow meanwhile.
     Ordered,
 }
 

@@ -27,7 +27,7 @@ const MOST: f64 = 1.25;
 
 A rate passes when a trial of it loses no more than the given share: 0 is the throughput of RFC 2544,
 section 26.1 (NDR), 0.005 the partial drop rate that is usual for software (PDR). It fails when two
-trials do. RFC 2544 asks for trials of 60 seconds; shorter ones find rates that are a little higher.")]
+trials do. RFC 2544 requires trials of 60 seconds; shorter ones find rates that are a little higher.")]
 pub(super) struct Args {
     /// A scenario that comes with rheostat, or a file: its traffic, chain, work and queues.
     #[arg(default_value = "balance")]

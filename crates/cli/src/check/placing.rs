@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// What hashes the packets of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HashedBy {
-    /// The simulated interface, or whoever reads a capture.
+    /// The simulated interface, or the reader of a capture.
     Software,
     /// The program that a live interface is given.
     Program,

@@ -38,7 +38,7 @@ pub(crate) enum ClientError {
     /// All instances that could be meant have ended without removing their sockets.
     #[error("no instance answers at {0}: they have ended without removing their sockets")]
     Stale(String),
-    /// Nobody listens.
+    /// No process listens.
     #[error("no instance answers at {}: {source}{}", path.display(), hint(source))]
     Connect { path: PathBuf, source: io::Error },
     /// The conversation broke off.
@@ -50,7 +50,7 @@ pub(crate) enum ClientError {
     /// Not a reply of this version.
     #[error("the instance's answer is not understood ({0}): is it another version of rheo?")]
     Reply(serde_json::Error),
-    /// The instance says no.
+    /// The instance refused.
     #[error("{0}")]
     Refused(String),
 }
@@ -86,7 +86,7 @@ impl Target {
         }
     }
 
-    /// Asks for something that is answered with one line.
+    /// Sends a request whose answer is one line.
     ///
     /// # Errors
     /// [`ClientError`] when the instance cannot be asked, or refuses.
@@ -140,7 +140,7 @@ impl Client {
     }
 }
 
-/// The only socket in a folder that somebody listens behind; the only socket, where nobody does.
+/// The only socket in a folder that a process listens behind; the only socket, where none has a listener.
 fn only_socket(folder: &Path) -> Result<PathBuf, ClientError> {
     let is_socket =
         |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.file_type().is_socket());
@@ -193,7 +193,7 @@ mod tests {
         drop(UnixListener::bind(&stale).unwrap());
         let listener = UnixListener::bind(&live).unwrap();
         assert_eq!(only_socket(folder.path()).unwrap(), live);
-        assert!(stale.exists(), "who asks removes nothing");
+        assert!(stale.exists(), "a client removes nothing");
         drop(UnixListener::bind(&other).unwrap());
         drop(listener);
         let error = only_socket(folder.path()).unwrap_err();

@@ -23,7 +23,7 @@ const MOST: u64 = 1_000_000;
 /// Into how many parts the time is divided. Packets are looked at at the beginning of each, so that the sample is
 /// not that of one moment.
 const PARTS: u32 = 10;
-/// Bytes of a packet that tell its flow, extension headers and the packet in an ICMP error included.
+/// Bytes of a packet that its flow is read from, extension headers and the packet in an ICMP error included.
 const HEADERS: usize = 256;
 /// How long to wait when nothing was there.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -34,7 +34,7 @@ const APPLY_GLANCE: Duration = Duration::from_millis(2);
 /// The longest pause between two rewrites.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// A running instance, for whoever may control it.
+/// A running instance, as clients of the control socket see it.
 #[derive(Debug)]
 pub(crate) struct Instance {
     /// The run.
@@ -43,7 +43,7 @@ pub(crate) struct Instance {
     pub(crate) interrupted: Arc<AtomicBool>,
     /// Where the health of backends is changed, if the chain has a load balancer.
     pub(crate) board: Option<Arc<HealthBoard>>,
-    /// Who decides which lane owns which shard.
+    /// How it is decided which lane owns which shard.
     pub(crate) balance: BalanceConfig,
     /// The functions of the chain.
     pub(crate) functions: Vec<String>,

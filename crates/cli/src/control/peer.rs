@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 /// How often a waiting connection looks whether the run has ended.
 const GLANCE: Duration = Duration::from_millis(100);
 /// How long a client may leave an answer unread before it is given up.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a client may say nothing.
 const SILENCE: Duration = Duration::from_secs(300);
 
@@ -29,12 +29,12 @@ impl Peer {
     /// Takes a connection; `over` is set when the run ends.
     pub(super) fn new(stream: UnixStream, over: Arc<AtomicBool>) -> io::Result<Peer> {
         stream.set_read_timeout(Some(GLANCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         Ok(Peer { reader: BufReader::new(stream), over })
     }
 
-    /// Whether the client runs under the same user as we do, or as root. The mode of the socket says
-    /// so, too, but whoever was given its descriptor does not meet the mode.
+    /// Whether the client runs under the same user as we do, or as root. The mode of the socket restricts
+    /// clients as well, but not those that were passed a descriptor of the socket.
     pub(super) fn is_entitled(&self) -> bool {
         let owner = socket_peercred(self.reader.get_ref()).map(|credentials| credentials.uid);
         owner.is_ok_and(|owner| owner == geteuid() || owner.is_root())
@@ -93,8 +93,8 @@ impl Peer {
         }
     }
 
-    /// Whether the client has closed its connection, so that nobody waits for the answer. One that has
-    /// merely said all it has to say still waits.
+    /// Whether the client has closed its connection and waits for no answer. One that has closed only its sending direction still
+    /// waits.
     pub(super) fn has_gone(&self) -> bool {
         let mut stream = [PollFd::new(self.reader.get_ref(), PollFlags::empty())];
         let gone = PollFlags::HUP | PollFlags::ERR;

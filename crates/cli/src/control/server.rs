@@ -25,7 +25,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers who connects to `socket` about `instance`.
+    /// Answers clients that connect to `socket` about `instance`.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -63,7 +63,7 @@ fn accept(socket: &ControlSocket, instance: &Arc<Instance>, over: &Arc<AtomicBoo
         let busy = clients.len() >= CLIENTS;
         let instance = instance.clone();
         let client = move || {
-            // The client has gone or does not read: nobody is left to be told.
+            // The client has closed or does not read: the error cannot be reported to it.
             let _ = converse(peer, &instance, busy);
         };
         let client = thread::Builder::new().name("rheo-client".into()).spawn(client);

@@ -1,4 +1,4 @@
-//! The socket in the file system: made so that nobody else can ever connect, and removed at the end.
+//! The socket in the file system: no other user can connect to it at any time, and it is removed at the end.
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
@@ -28,7 +28,7 @@ pub(crate) enum SocketError {
     NotASocket(PathBuf),
     /// A socket is in the way that may be in use.
     #[error(
-        "cannot tell whether an instance listens at the control socket {}, which stays as it is: {source}; \
+        "cannot find out whether an instance listens at the control socket {}, which stays as it is: {source}; \
          choose another path with --control", path.display()
     )]
     Unknown { path: PathBuf, source: io::Error },
@@ -46,7 +46,7 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Whether somebody listens behind the socket file at `path`. Never waits, whatever the listener does.
+/// Whether a process listens behind the socket file at `path`. Never waits, whatever the listener does.
 ///
 /// # Errors
 /// When that cannot be told: there is no file, it must not be used, or is a socket of another kind.
@@ -73,12 +73,12 @@ fn identity_of(file: &Metadata) -> FileIdentity {
 pub(crate) struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Of our file, so that nobody else's is removed.
+    /// Of our file, so that no other is removed.
     identity: FileIdentity,
 }
 
 impl ControlSocket {
-    /// Lets another user connect, in place of the one who made it.
+    /// Lets another user connect, in place of the one that made it.
     ///
     /// # Errors
     /// [`SocketError::Make`] when the operating system refuses.
@@ -88,9 +88,8 @@ impl ControlSocket {
             .map_err(|source| SocketError::Make { path: self.path.clone(), source })
     }
 
-    /// Listens at `path`. A socket file that nobody listens behind, left by a crash, is replaced; one that
-    /// somebody listens behind never is, not even by instances that start at the same time. The folder is
-    /// made if only it is missing.
+    /// Listens at `path`. A socket file without a listener, left by a crash, is replaced; one with a listener never is, not even by
+    /// instances that start at the same time. The folder is made if only it is missing.
     ///
     /// # Errors
     /// [`SocketError`] when another instance listens there, or no socket can be made.
@@ -107,11 +106,11 @@ impl ControlSocket {
         Err(fails(io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// Binds in a folder that nobody else can enter, narrows the mode, and only then moves the socket
+    /// Binds in a folder that no other user can enter, narrows the mode, and only then moves the socket
     /// to its place: at no moment is there a socket that others may connect to, and the umask, which
     /// all threads share, stays alone.
     fn create(path: &Path, stale: Option<FileIdentity>) -> io::Result<ControlSocket> {
-        // A file may have a longer name than a socket that someone is to connect to.
+        // A file may have a longer name than the address of a socket.
         SocketAddr::from_pathname(path)?;
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -190,7 +189,7 @@ impl Drop for ControlSocket {
     fn drop(&mut self) {
         let is_ours = |file: Metadata| identity_of(&file) == self.identity;
         if fs::symlink_metadata(&self.path).is_ok_and(is_ours) {
-            // Nobody is left to be told that it stays; the next run replaces it.
+            // A failure cannot be reported any more; the next run replaces the file.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -252,7 +251,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.sock");
         let listener = UnixListener::bind(&path).unwrap();
-        // Nobody accepts: until no more may wait.
+        // Connects without accepting, until no more may wait.
         let mut waiting = Vec::new();
         let connect = || {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

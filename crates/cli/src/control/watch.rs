@@ -7,7 +7,7 @@ use std::time::Duration;
 use rheostat_io::layer::capture::Mirrors;
 use rheostat_observe::capture::PacketCopy;
 use rheostat_observe::control::{self, CaptureRequest, Reply, TraceRequest};
-use rheostat_observe::trace::Journal;
+use rheostat_observe::trace::TraceLog;
 
 use super::instance::Instance;
 use super::peer::Peer;
@@ -47,7 +47,7 @@ impl Instance {
             match taken {
                 0 if last => break,
                 0 => thread::sleep(PAUSE),
-                // Who has had enough gets what waits, and not what comes meanwhile.
+                // A client that has stopped the capture gets what waits, and not what comes meanwhile.
                 _ if last && taken < BATCH => break,
                 _ => {}
             }
@@ -66,17 +66,17 @@ impl Instance {
             Err(message) => return peer.send(&Reply::Error { message }),
         };
         peer.send(&Reply::Tracing)?;
-        let mut journal = Journal::new(self.view.devices().to_vec(), count);
+        let mut log = TraceLog::new(self.view.devices().to_vec(), count);
         let mut over = false;
-        while !over && !journal.is_complete() {
+        while !over && !log.is_complete() {
             over = peer.has_had_enough() || peer.run_is_over();
             // Those whose last note was there a round ago.
             let mut lines = String::new();
-            let mut finished = journal.finished_after(|journal| {
-                trace.take(|event| journal.add(event));
+            let mut finished = log.finished_after(|log| {
+                trace.take(|event| log.add(event));
             });
             if over {
-                finished.extend(journal.unfinished());
+                finished.extend(log.unfinished());
             }
             for journey in finished {
                 lines.push_str(&control::line(&Reply::Journey(journey)));
@@ -84,6 +84,6 @@ impl Instance {
             peer.send_lines(&mut lines)?;
             thread::sleep(PAUSE);
         }
-        peer.send(&Reply::End { packets: journal.told(), lost: trace.lost() })
+        peer.send(&Reply::End { packets: log.reported(), lost: trace.lost() })
     }
 }

@@ -50,7 +50,7 @@ pub enum Reply {
     Journey(Journey),
     /// The last line of a capture or a trace.
     End {
-        /// Packets told of.
+        /// Packets reported.
         packets: u64,
         /// Packets not copied, or notes not kept, because they were not read in time.
         lost: u64,

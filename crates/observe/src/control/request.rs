@@ -1,4 +1,4 @@
-//! What a client may ask for.
+//! The requests of a client.
 
 use std::fmt;
 
@@ -65,7 +65,7 @@ pub struct ExplainRequest {
     /// For how many milliseconds to look at the load; a second without it, a minute at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub over_ms: Option<u64>,
-    /// How many packets to look at, to tell flows apart; 20,000 without it, a million at most.
+    /// How many packets to look at to distinguish flows; 20,000 without it, a million at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<u64>,
 }

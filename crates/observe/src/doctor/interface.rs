@@ -20,15 +20,15 @@ pub(super) fn examine(machine: &dyn Machine, name: &str, findings: &mut Vec<Find
     let first = findings.len();
     let Some(mtu) = machine.read(&format!("/sys/class/net/{name}/mtu")) else {
         let means = "a run with it cannot start";
-        let lack = Finding::lack("interface", "there is none of this name", means);
-        findings.push(Finding { interface: Some(name.to_owned()), ..lack.mended_by("ip link") });
+        let error = Finding::error("interface", "there is none of this name", means);
+        findings.push(Finding { interface: Some(name.to_owned()), ..error.fixed_by("ip link") });
         return;
     };
     let facts = machine.interface(name);
     let state = machine.read(&format!("/sys/class/net/{name}/operstate")).unwrap_or_default();
     findings.push(match state.as_str() {
         "down" => Finding::warning("link", "down", "no packet comes or goes")
-            .mended_by(format!("ip link set {name} up")),
+            .fixed_by(format!("ip link set {name} up")),
         _ => Finding::ok("link", state),
     });
     xdp(&facts, findings);
@@ -80,7 +80,7 @@ fn length(name: &str, mtu: u32, facts: &InterfaceFacts, findings: &mut Vec<Findi
             format!("{mtu} bytes"),
             "native XDP takes packets of one page: the driver may refuse, and generic XDP is used",
         )
-        .mended_by(format!("ip link set {name} mtu 3498"))
+        .fixed_by(format!("ip link set {name} mtu 3498"))
     } else {
         Finding::ok("MTU", format!("{mtu} bytes"))
     });
@@ -111,7 +111,7 @@ fn queues(name: &str, facts: &InterfaceFacts, findings: &mut Vec<Finding>) {
         findings.push(match now < DESCRIPTORS && now < most {
             false => Finding::ok("receive ring", found),
             true => Finding::warning("receive ring", found, "a burst of packets is dropped sooner")
-                .mended_by(format!("ethtool -G {name} rx {}", most.min(4_096))),
+                .fixed_by(format!("ethtool -G {name} rx {}", most.min(4_096))),
         });
     }
 }
@@ -138,13 +138,13 @@ pub(super) fn offloads(machine: &dyn Machine, name: &str, facts: &InterfaceFacts
         |on: &[String], names: &[&str]| names.iter().any(|name| on.iter().any(|on| on == name));
     if has(on, &JOINING) {
         findings.push(
-            Finding::lack(
+            Finding::error(
                 "joined packets",
                 "the interface puts TCP segments together",
                 "packets are longer than what arrived: they cannot be forwarded as they are, and drivers \
                  refuse native XDP",
             )
-            .mended_by(format!("ethtool -K {name} lro off rx-gro-hw off")),
+            .fixed_by(format!("ethtool -K {name} lro off rx-gro-hw off")),
         );
     }
     if facts.driver.as_deref() != Some("veth") {
@@ -165,7 +165,7 @@ pub(super) fn offloads(machine: &dyn Machine, name: &str, facts: &InterfaceFacts
                 "packets that a local TCP sends into the pair come without checksums and up to 64 KiB long: \
                  switch that off on the peer, where the sender is (or attach an XDP program there)",
             )
-            .mended_by(format!("ethtool -K {peer} tx off tso off gso off{remark}")),
+            .fixed_by(format!("ethtool -K {peer} tx off tso off gso off{remark}")),
         );
     }
     findings

@@ -4,8 +4,8 @@ use super::{Finding, Machine};
 
 /// The oldest kernel that takes the XDP program, in which loops over headers and `bpf_loop` are used.
 const XDP: (u32, u32) = (5, 18);
-/// The first kernel that says what drivers can do with XDP.
-const TELLS: (u32, u32) = (6, 3);
+/// The first kernel that reports what drivers can do with XDP.
+const REPORTS: (u32, u32) = (6, 3);
 
 pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
     findings.push(version(machine));
@@ -24,7 +24,7 @@ pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
                 "programs are interpreted",
                 "the XDP program, which sees every packet, is several times slower",
             )
-            .mended_by("sysctl -w net.core.bpf_jit_enable=1"),
+            .fixed_by("sysctl -w net.core.bpf_jit_enable=1"),
             _ => Finding::ok("BPF compiler", "programs are compiled"),
         });
     }
@@ -32,10 +32,10 @@ pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
         findings.push(match disabled.as_str() {
             "0" => Finding::warning(
                 "unprivileged BPF",
-                "everybody may load programs",
+                "every user may load programs",
                 "rheostat does not need it, and it has been a way to attack the kernel",
             )
-            .mended_by("sysctl -w kernel.unprivileged_bpf_disabled=1"),
+            .fixed_by("sysctl -w kernel.unprivileged_bpf_disabled=1"),
             _ => Finding::ok("unprivileged BPF", "only the privileged may load programs"),
         });
     }
@@ -46,7 +46,7 @@ pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
             "there is no /dev/net/tun",
             "devices of kind `tap` cannot be opened",
         )
-        .mended_by("modprobe tun"),
+        .fixed_by("modprobe tun"),
     });
 }
 
@@ -62,17 +62,17 @@ fn version(machine: &dyn Machine) -> Finding {
     };
     let found = format!("Linux {release}");
     if version < XDP {
-        Finding::lack(
+        Finding::error(
             "kernel",
             found,
             "devices of kind `af_xdp` need Linux 5.18; `af_packet`, `tap`, `pcap` and `sim` may work",
         )
-        .mended_by("apt install linux-image-amd64  # or another kernel of 6.1 or later")
-    } else if version < TELLS {
+        .fixed_by("apt install linux-image-amd64  # or another kernel of 6.1 or later")
+    } else if version < REPORTS {
         Finding::warning(
             "kernel",
             found,
-            "it does not tell what drivers can do with XDP, which Linux 6.3 does: try with --probe",
+            "it does not report what drivers can do with XDP, as Linux 6.3 does: try with --probe",
         )
     } else {
         Finding::ok("kernel", found)

@@ -22,13 +22,13 @@ pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
             "none reserved",
             "a lookup among a million flows costs about 5 ns more",
         )
-        .mended_by("sysctl -w vm.nr_hugepages=512"),
+        .fixed_by("sysctl -w vm.nr_hugepages=512"),
         (total, 0) => Finding::warning(
             "huge pages",
             format!("all {total} are taken"),
             "new runs go without: a lookup among a million flows costs about 5 ns more",
         )
-        .mended_by(format!("sysctl -w vm.nr_hugepages={}", total + 512)),
+        .fixed_by(format!("sysctl -w vm.nr_hugepages={}", total + 512)),
         (total, free) => Finding::ok("huge pages", format!("{free} of {total} free")),
     });
     if let Some(chosen) = chosen {
@@ -37,9 +37,9 @@ pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
             false => Finding::warning(
                 "transparent pages",
                 chosen,
-                "buffers and flow tables, which ask for large pages, do not get them",
+                "buffers and flow tables request large pages and do not get them",
             )
-            .mended_by("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"),
+            .fixed_by("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"),
         });
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
     for (number, name, means) in CAPABILITIES {
         findings.push(match has(number) {
             true => Finding::ok(name, "held"),
-            false => Finding::lack(name, "not held", means).mended_by(
+            false => Finding::error(name, "not held", means).fixed_by(
                 "run as root, or: setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon+ep rheo",
             ),
         });
@@ -43,7 +43,7 @@ pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
         let means = "buffers shared with the kernel may be refused (AF_XDP locks them)";
         findings.push(match locked >= LOCKED || has(14) || has(SYS_RESOURCE) {
             true => Finding::ok("locked memory", found),
-            false => Finding::lack("locked memory", found, means).mended_by("ulimit -l unlimited"),
+            false => Finding::error("locked memory", found, means).fixed_by("ulimit -l unlimited"),
         });
     }
     if let Some(files) = limit(&limits, "Max open files") {
@@ -51,7 +51,7 @@ pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
         let means = "with many lanes and devices, sockets cannot be opened";
         findings.push(match files >= FILES {
             true => Finding::ok("open files", found),
-            false => Finding::warning("open files", found, means).mended_by("ulimit -n 4096"),
+            false => Finding::warning("open files", found, means).fixed_by("ulimit -n 4096"),
         });
     }
 }

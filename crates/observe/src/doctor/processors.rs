@@ -13,7 +13,7 @@ pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
             "none",
             "the scheduler may put other threads on a worker's core: latency has a tail then",
         )
-        .mended_by(isolation(machine)),
+        .fixed_by(isolation(machine)),
     });
     if let Some(cores) = read(&format!("{CPU}/nohz_full")).filter(|cores| cores != "(null)") {
         findings.push(Finding::ok("cores without tick", cores));
@@ -26,7 +26,7 @@ pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
                 "cores are shared by two threads each",
                 "two workers on one core slow each other down: name one thread of each core",
             )
-            .mended_by("grep . /sys/devices/system/cpu/cpu*/topology/thread_siblings_list  # then [workers] cores"),
+            .fixed_by("grep . /sys/devices/system/cpu/cpu*/topology/thread_siblings_list  # then [workers] cores"),
             _ => Finding::ok("hyperthreads", "each core is its own"),
         });
     }
@@ -38,7 +38,7 @@ pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
                 source,
                 "reading the time is a call into the kernel, twice for each poll",
             )
-            .mended_by(
+            .fixed_by(
                 "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
             ),
         });
@@ -54,7 +54,7 @@ pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
             "running",
             "it moves the interrupts of queues away from the cores that poll them",
         )
-        .mended_by("systemctl disable --now irqbalance"),
+        .fixed_by("systemctl disable --now irqbalance"),
     });
     quota(machine, findings);
 }
@@ -91,7 +91,7 @@ fn governor(machine: &dyn Machine, findings: &mut Vec<Finding>) {
             format!("governor `{slow}`"),
             "cores slow down between bursts, and metrics are not comparable",
         )
-        .mended_by("cpupower frequency-set -g performance"),
+        .fixed_by("cpupower frequency-set -g performance"),
     );
 }
 
@@ -117,8 +117,8 @@ fn quota_v1(machine: &dyn Machine, findings: &mut Vec<Finding>) -> bool {
         if let (Some(quota), Some(period)) =
             (number("cpu.cfs_quota_us").filter(|quota| *quota > 0.0), number("cpu.cfs_period_us"))
         {
-            let mend = format!("echo -1 > {path}/cpu.cfs_quota_us");
-            findings.push(quota_found(quota / period, folder, mend));
+            let fix = format!("echo -1 > {path}/cpu.cfs_quota_us");
+            findings.push(quota_found(quota / period, folder, fix));
             return true;
         }
         match folder.rfind('/') {
@@ -128,11 +128,11 @@ fn quota_v1(machine: &dyn Machine, findings: &mut Vec<Finding>) -> bool {
     }
 }
 
-fn quota_found(cores: f64, folder: &str, mend: String) -> Finding {
+fn quota_found(cores: f64, folder: &str, fix: String) -> Finding {
     let found = format!("{cores:.2} cores in {}", if folder.is_empty() { "/" } else { folder });
     let means = "a worker that polls is stopped when its share of the period is used up: packets wait, and \
                  queues overflow";
-    Finding::warning("processor quota", found, means).mended_by(mend)
+    Finding::warning("processor quota", found, means).fixed_by(fix)
 }
 
 /// `cpu.max` of the group, or of one around it.
@@ -147,8 +147,8 @@ fn quota_v2(machine: &dyn Machine, findings: &mut Vec<Finding>) -> bool {
             let (quota, period) = (words.next(), words.next());
             let number = |word: Option<&str>| word.and_then(|word| word.parse::<f64>().ok());
             if let (Some(quota), Some(period)) = (number(quota), number(period)) {
-                let mend = format!("echo max > /sys/fs/cgroup{folder}/cpu.max");
-                findings.push(quota_found(quota / period, folder, mend));
+                let fix = format!("echo max > /sys/fs/cgroup{folder}/cpu.max");
+                findings.push(quota_found(quota / period, folder, fix));
                 return true;
             }
         }

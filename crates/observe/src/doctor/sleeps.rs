@@ -155,7 +155,7 @@ pub(super) fn examine(
             refused.to_string(),
             "with policy `metronome` packets wait so much longer, or workers spin",
         )
-        .mended_by("allow prctl in the container's seccomp profile (docker run --security-opt seccomp=FILE)"),
+        .fixed_by("allow prctl in the container's seccomp profile (docker run --security-opt seccomp=FILE)"),
     });
     findings.push(sleeps(facts));
     findings.push(targets(&facts.usual));
@@ -181,18 +181,18 @@ fn sleeps(facts: &SleepFacts) -> Finding {
     };
     if median.is_some_and(|median| median > OVERSHOOT) {
         let means = "half of the sleeps end so late: workers spin for shorter targets";
-        return Finding::warning("sleep", found, means).mended_by(
+        return Finding::warning("sleep", found, means).fixed_by(
             "cpupower idle-set -D 20  # no idle state that takes more than 20 us to leave",
         );
     }
     if late.is_some_and(|late| late > LATE) {
         let means = "one sleep in a thousand ends more than 1 ms late, as other threads run on the core: packets wait, and \
                      queues may overflow";
-        let mend = match fifo_helps {
+        let fix = match fifo_helps {
             true => "set [workers] priority = \"fifo:10\" (or \"nice:-20\")",
             false => "add isolcpus=1 to the kernel's command line, and set [workers] cores = \"1\"",
         };
-        return Finding::warning("sleep", found, means).mended_by(mend);
+        return Finding::warning("sleep", found, means).fixed_by(fix);
     }
     Finding::ok("sleep", found)
 }
@@ -254,7 +254,7 @@ fn idle_states(machine: &dyn Machine, findings: &mut Vec<Finding>) {
             format!("`{name}` takes {latency} us to leave"),
             "sleeps of workers end so much later after the core was idle for long",
         )
-        .mended_by(format!("cpupower idle-set -D {IDLE_LATENCY}"))
+        .fixed_by(format!("cpupower idle-set -D {IDLE_LATENCY}"))
     } else {
         Finding::ok("idle states", format!("the slowest, `{name}`, takes {latency} us to leave"))
     });
@@ -263,7 +263,7 @@ fn idle_states(machine: &dyn Machine, findings: &mut Vec<Finding>) {
 /// CAP_SYS_NICE in `linux/capability.h`.
 const SYS_NICE: u32 = 23;
 
-/// Whether workers may get the priority that a configuration asks for.
+/// Whether workers may get the priority that a configuration requests.
 fn priority(machine: &dyn Machine, findings: &mut Vec<Finding>) {
     let status = machine.read("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -280,7 +280,7 @@ fn priority(machine: &dyn Machine, findings: &mut Vec<Finding>) {
             Finding::ok("priority", format!("{} at most, by limit", Priority::Fifo(limit)))
         }
         (false, _) => Finding::warning("priority", "only that of the process", means)
-            .mended_by("run as root, or: setcap cap_sys_nice+ep rheo, or: ulimit -r 10"),
+            .fixed_by("run as root, or: setcap cap_sys_nice+ep rheo, or: ulimit -r 10"),
     });
     let unit = UNITS.into_iter().find_map(|path| Some((path, machine.read(path)?)));
     if let Some((path, text)) = unit
@@ -292,7 +292,7 @@ fn priority(machine: &dyn Machine, findings: &mut Vec<Finding>) {
                 format!("{path} has RestrictRealtime=yes"),
                 "in the unit `[workers] priority = \"fifo:…\"` is refused",
             )
-            .mended_by(
+            .fixed_by(
                 "systemctl edit rheo@  # the lines are commented in the unit, under Priority",
             ),
         );

@@ -12,7 +12,7 @@ fn amiss(machine: &MadeUp) -> Vec<(&'static str, Level, String)> {
     amiss
         .map(|finding| {
             assert!(finding.means.is_some(), "{finding} says nothing about rheostat");
-            (finding.check, finding.level, finding.mend.unwrap_or_default())
+            (finding.check, finding.level, finding.fix.unwrap_or_default())
         })
         .collect()
 }
@@ -41,21 +41,24 @@ fn a_sound_machine_has_nothing_amiss() {
     let machine = MadeUp::sound().and("eth1", fast_nic());
     assert_eq!(amiss(&machine), []);
     let diagnosis = examine(&machine, &[]);
-    assert!(!diagnosis.lacks());
+    assert!(!diagnosis.has_errors());
     let text = diagnosis.to_string();
-    assert!(text.contains("\ninterface eth1\n") && text.ends_with("0 warnings, 0 lacks"), "{text}");
+    assert!(
+        text.contains("\ninterface eth1\n") && text.ends_with("0 warnings, 0 errors"),
+        "{text}"
+    );
 }
 
 #[test]
-fn each_fault_is_found_alone_with_the_command_that_mends_it() {
-    use Level::{Lack, Warning};
+fn each_fault_is_found_alone_with_the_command_that_fixes_it() {
+    use Level::{Error, Warning};
     let cpu = "/sys/devices/system/cpu";
     let sound = MadeUp::sound;
     let cases = [
         (
             sound().with("/proc/sys/kernel/osrelease", "5.10.0-30-amd64"),
             "kernel",
-            Lack,
+            Error,
             "apt install",
         ),
         (sound().with("/proc/sys/kernel/osrelease", "6.1.0"), "kernel", Warning, ""),
@@ -78,7 +81,7 @@ fn each_fault_is_found_alone_with_the_command_that_mends_it() {
             // All but CAP_NET_RAW.
             sound().with("/proc/self/status", "CapEff:\t000001ffffffdfff"),
             "CAP_NET_RAW",
-            Lack,
+            Error,
             "run as root",
         ),
         (
@@ -87,7 +90,7 @@ fn each_fault_is_found_alone_with_the_command_that_mends_it() {
                 .with("/proc/self/status", "CapEff:\t000001fffeffbfff")
                 .with("/proc/self/limits", "Max locked memory 8388608 8388608 bytes"),
             "locked memory",
-            Lack,
+            Error,
             "ulimit -l unlimited",
         ),
         (
@@ -142,19 +145,19 @@ fn each_fault_is_found_alone_with_the_command_that_mends_it() {
             "echo -1 > /sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us",
         ),
     ];
-    for (machine, check, level, mend) in cases {
+    for (machine, check, level, fix) in cases {
         let (found, as_level, command) = only(&machine);
         assert_eq!((found, as_level), (check, level));
-        assert!(command.starts_with(mend) && command.is_empty() == mend.is_empty(), "{command}");
+        assert!(command.starts_with(fix) && command.is_empty() == fix.is_empty(), "{command}");
     }
 }
 
 #[test]
-fn a_process_without_privileges_lacks_each_capability_and_admin_stands_for_some() {
-    let nobody = MadeUp::sound().with("/proc/self/status", "CapEff:\t0000000000000000");
-    let lacks: Vec<_> = amiss(&nobody).into_iter().map(|(check, ..)| check).collect();
-    assert_eq!(lacks, ["CAP_NET_RAW", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON", "priority"]);
-    assert!(examine(&nobody, &[]).lacks());
+fn each_capability_that_a_process_does_not_hold_is_a_fault_and_admin_includes_some() {
+    let unprivileged = MadeUp::sound().with("/proc/self/status", "CapEff:\t0000000000000000");
+    let faults: Vec<_> = amiss(&unprivileged).into_iter().map(|(check, ..)| check).collect();
+    assert_eq!(faults, ["CAP_NET_RAW", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON", "priority"]);
+    assert!(examine(&unprivileged, &[]).has_errors());
     // CAP_SYS_NICE, CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW.
     let old = MadeUp::sound().with("/proc/self/status", "CapEff:\t0000000000a03000");
     assert_eq!(amiss(&old), []);
@@ -162,7 +165,7 @@ fn a_process_without_privileges_lacks_each_capability_and_admin_stands_for_some(
 
 #[test]
 fn each_fault_of_an_interface_is_found() {
-    use Level::{Lack, Warning};
+    use Level::{Error, Warning};
     let nic = fast_nic;
     let with = |facts: InterfaceFacts| MadeUp::sound().and("eth1", facts);
     let veth = || InterfaceFacts { driver: Some("veth".into()), ..nic() };
@@ -200,15 +203,15 @@ fn each_fault_of_an_interface_is_found() {
         (
             with(InterfaceFacts { offloads: Some(vec!["rx-lro".into()]), ..nic() }),
             "joined packets",
-            Lack,
+            Error,
             "ethtool -K eth1 lro off rx-gro-hw off",
         ),
         (with(veth()), "offloads of a veth", Warning, "ethtool -K PEER tx off"),
     ];
-    for (machine, check, level, mend) in cases {
+    for (machine, check, level, fix) in cases {
         let (found, as_level, command) = only(&machine);
         assert_eq!((found, as_level), (check, level));
-        assert!(command.starts_with(mend) && command.is_empty() == mend.is_empty(), "{command}");
+        assert!(command.starts_with(fix) && command.is_empty() == fix.is_empty(), "{command}");
     }
     let jumbo = with(InterfaceFacts { ..nic() }).with(mtu, "9000");
     assert_eq!(amiss(&jumbo), [], "this one takes packets in several buffers");
@@ -217,16 +220,16 @@ fn each_fault_of_an_interface_is_found() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_a_lack() {
+fn an_interface_that_does_not_exist_is_an_error() {
     let Diagnosis { findings, .. } = examine(&MadeUp::sound(), &["eth9".to_owned()]);
     let last = findings.last().unwrap();
-    assert_eq!((last.level, last.interface.as_deref()), (Level::Lack, Some("eth9")));
+    assert_eq!((last.level, last.interface.as_deref()), (Level::Error, Some("eth9")));
 }
 
 #[test]
-fn a_machine_that_tells_nothing_is_examined_all_the_same() {
+fn a_machine_that_shows_nothing_is_examined_all_the_same() {
     let diagnosis = examine(&MadeUp::default().and("eth0", InterfaceFacts::default()), &[]);
-    assert!(diagnosis.lacks());
+    assert!(diagnosis.has_errors());
     let json = serde_json::to_value(&diagnosis).unwrap();
     assert_eq!(json["findings"][0]["check"], "kernel");
     assert_eq!(json["findings"][0]["level"], "warning");
@@ -252,11 +255,11 @@ fn the_offloads_of_the_far_end_of_a_pair_count() {
     assert_eq!(lossy_offloads(&pair(on(), Some(vec![])), "va"), []);
     let found = lossy_offloads(&pair(Some(vec![]), on()), "va");
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].mend.as_deref(), Some("ethtool -K vb tx off tso off gso off"));
+    assert_eq!(found[0].fix.as_deref(), Some("ethtool -K vb tx off tso off gso off"));
     // The other end is in another namespace: it is taken to be as this one is.
     let far = pair(on(), None).with("/sys/class/net/va/iflink", "9");
     let found = lossy_offloads(&far, "va");
-    assert!(found[0].mend.as_deref().is_some_and(|mend| mend.contains("PEER")), "{found:?}");
+    assert!(found[0].fix.as_deref().is_some_and(|fix| fix.contains("PEER")), "{found:?}");
 }
 
 /// Sleeps that take `late` microseconds more than asked, one of 500 of them `tail` microseconds.
@@ -295,13 +298,13 @@ fn sleeps_are_shown_with_their_cost_and_the_vacations_they_allow() {
 
 #[test]
 fn late_sleeps_have_the_fix_of_their_cause() {
-    let (check, level, mend) = only(&sleeping(sleeps(60, 160), None));
+    let (check, level, fix) = only(&sleeping(sleeps(60, 160), None));
     assert_eq!((check, level), ("sleep", Level::Warning));
-    assert!(mend.starts_with("cpupower idle-set"), "{mend}");
-    let (_, _, mend) = only(&sleeping(sleeps(4, 9_000), Some(sleeps(4, 150))));
-    assert!(mend.contains("priority = \"fifo:10\""), "{mend}");
-    let (_, _, mend) = only(&sleeping(sleeps(4, 9_000), Some(sleeps(4, 8_000))));
-    assert!(mend.contains("isolcpus"), "real time does not help: {mend}");
+    assert!(fix.starts_with("cpupower idle-set"), "{fix}");
+    let (_, _, fix) = only(&sleeping(sleeps(4, 9_000), Some(sleeps(4, 150))));
+    assert!(fix.contains("priority = \"fifo:10\""), "{fix}");
+    let (_, _, fix) = only(&sleeping(sleeps(4, 9_000), Some(sleeps(4, 8_000))));
+    assert!(fix.contains("isolcpus"), "real time does not help: {fix}");
 }
 
 #[test]
@@ -309,15 +312,15 @@ fn what_keeps_workers_from_a_priority_is_named() {
     let sound = MadeUp::sound;
     // All but CAP_SYS_NICE.
     let unprivileged = sound().with("/proc/self/status", "CapEff:\t000001ffff7fffff");
-    let (check, level, mend) = only(&unprivileged);
+    let (check, level, fix) = only(&unprivileged);
     assert_eq!((check, level), ("priority", Level::Warning));
-    assert!(mend.contains("ulimit -r 10"), "{mend}");
+    assert!(fix.contains("ulimit -r 10"), "{fix}");
     let limits = "Max open files 20000 20000 files\nMax realtime priority 10 10\n";
     assert_eq!(amiss(&unprivileged.with("/proc/self/limits", limits)), []);
     let unit = "/etc/systemd/system/rheo@.service";
-    let (check, _, mend) = only(&sound().with(unit, "[Service]\nRestrictRealtime=yes\n"));
+    let (check, _, fix) = only(&sound().with(unit, "[Service]\nRestrictRealtime=yes\n"));
     assert_eq!(check, "unit");
-    assert!(mend.starts_with("systemctl edit"), "{mend}");
+    assert!(fix.starts_with("systemctl edit"), "{fix}");
     assert_eq!(amiss(&sound().with(unit, "[Service]\n#RestrictRealtime=yes\n")), []);
 }
 
@@ -332,7 +335,7 @@ fn slow_idle_states_are_found_unless_they_are_disabled() {
             .with(&format!("{folder}/state2/latency"), latency)
     };
     assert_eq!(amiss(&machine("20")), []);
-    let (check, _, mend) = only(&machine("133"));
-    assert_eq!((check, mend.as_str()), ("idle states", "cpupower idle-set -D 20"));
+    let (check, _, fix) = only(&machine("133"));
+    assert_eq!((check, fix.as_str()), ("idle states", "cpupower idle-set -D 20"));
     assert_eq!(amiss(&machine("133").with(&format!("{folder}/state2/disable"), "1")), []);
 }

@@ -9,7 +9,7 @@ use rheostat_base::{DeviceId, ShardId};
 use rheostat_packet::{FlowKey, Headers, LinkType, Tuple};
 use rheostat_steer::Steering;
 
-/// Flows that are told apart. A flow that matters comes among the first.
+/// Flows that are counted separately. A flow that matters comes among the first.
 const MOST_FLOWS: usize = 1 << 20;
 
 /// Counts packets by bucket and by flow.

@@ -14,10 +14,10 @@ const FLOWS: usize = 10;
 pub struct Explanation {
     /// The policy.
     pub policy: String,
-    /// Seconds of load that it judges by; of a capture, its length.
+    /// Seconds of load that it is based on; of a capture, its length.
     pub seconds: f64,
-    /// The mean load of a lane that was taken for granted, where the load itself is not known: a capture tells
-    /// how it is spread, and not what it is.
+    /// The mean load of a lane that was assumed, where the load itself is not known: a capture shows how load is spread, not how
+    /// high it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumed: Option<f64>,
     /// The lanes, by number.

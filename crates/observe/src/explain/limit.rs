@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Breakdown;
 
-/// How far a shard may lie above the mean, as a share of it, before it counts as a limit: as much as
-/// nobody would call uneven.
+/// How far a shard may lie above the mean, as a share of it, before it counts as a limit: 5 % is a difference without
+/// consequence.
 const TOLERANCE: Load = Load::from_percent(105);
-/// Packets of a shard below which its flows cannot be told to be few.
+/// Packets of a shard below which it is not known whether its flows are few.
 const ENOUGH: u64 = 20;
 
 /// A part of the load that is more than a lane's fair share and cannot be divided.
@@ -34,7 +34,7 @@ pub struct Limit {
 pub enum LimitKind {
     /// A flow: its packets have to stay in order.
     Flow,
-    /// A shard, whose flows more shards would tell apart.
+    /// A shard, whose flows more shards would separate.
     Shard,
 }
 

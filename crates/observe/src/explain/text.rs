@@ -104,7 +104,7 @@ impl fmt::Display for Limit {
             _ => write!(
                 f,
                 "limited by one shard: shard {shard} takes {load} of a lane, a fair share is {mean}; more \
-                 shards ([state] shards) tell its flows apart"
+                 shards ([state] shards) separate its flows"
             ),
         }
     }

@@ -48,8 +48,8 @@ impl Pair {
     }
 }
 
-/// The pairs, those of the cause that was noted most often first, whatever operations it is about: a recipe mends a
-/// cause, and not a pair of lines. Of one cause, those that were noted most often first.
+/// The pairs, those of the cause that was noted most often first, whatever operations it is about: a recipe fixes a cause, not a
+/// pair of lines. Pairs of the same cause are ordered by how often they were noted, most often first.
 pub(super) fn ranked(conflicts: &[ConflictCount], objects: &[ObjectInfo]) -> Vec<Pair> {
     let mut pairs: Vec<Pair> = Vec::new();
     for pair in conflicts.iter().filter(|conflict| conflict.count > 0) {
@@ -59,8 +59,8 @@ pub(super) fn ranked(conflicts: &[ConflictCount], objects: &[ObjectInfo]) -> Vec
             None => pairs.push(pair),
         }
     }
-    let totals: Vec<u64> = pairs.iter().map(|pair| of_cause(pair, &pairs)).collect();
-    let mut ranked: Vec<(u64, Pair)> = totals.into_iter().zip(pairs).collect();
+    let counts: Vec<u64> = pairs.iter().map(|pair| of_cause(pair, &pairs)).collect();
+    let mut ranked: Vec<(u64, Pair)> = counts.into_iter().zip(pairs).collect();
     ranked.sort_by_key(|(total, pair)| {
         (Reverse(*total), pair.object, pair.cause, Reverse(pair.count))
     });

@@ -144,7 +144,7 @@ impl ScalingProfile {
     fn note_transactions(&mut self) {
         if self.lanes == 1 {
             self.notes.push(
-                "one lane conflicts with nobody: profile with --lanes 2 or more, up to as many as are to be used"
+                "one lane alone has no conflicts: profile with --lanes 2 or more, up to as many as are to be used"
                     .to_owned(),
             );
         }
@@ -160,8 +160,8 @@ impl ScalingProfile {
         let is_uneven = self.imbalance.is_some_and(|imbalance| imbalance > UNEVEN);
         if is_uneven && self.packets >= ENOUGH * packets.len() as u64 {
             self.notes.push(format!(
-                "lanes are uneven (over {UNEVEN}): a packet set of more fields tells more packets apart and spreads \
-                 them better; where it is the same few flows that are heavy, [balance] policy = \"rsspp\" helps"
+                "lanes are uneven (over {UNEVEN}): a packet set of more fields distinguishes more packets and \
+                 spreads them better; where a few flows are heavy, [balance] policy = \"rsspp\" helps"
             ));
         }
     }

@@ -94,7 +94,7 @@ fn causes_are_ranked_with_their_lines_and_the_setting_that_helps() {
         (second.object.as_str(), second.operations.as_str()),
         ("toy.vector", "update / update")
     );
-    assert!(!second.source.contains(" / "), "the same place is told once: {}", second.source);
+    assert!(!second.source.contains(" / "), "the same place is named once: {}", second.source);
     let text = profile.to_string();
     for wanted in ["75.0 % of the aborts", SETTING, "1.60 times the rate", &first.source] {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");

@@ -14,31 +14,31 @@ pub struct Journey {
     pub packet: u64,
     /// Whether it is over: sent, dropped or consumed.
     pub finished: bool,
-    /// The stations, in order.
-    pub stations: Vec<TracePoint>,
+    /// The points, in order.
+    pub points: Vec<TracePoint>,
 }
 
 impl Journey {
-    /// The way that these notes tell; `None` when they do not begin with the packet's arrival: then it
-    /// belongs to an earlier trace.
+    /// The way that these notes describe; `None` when they do not begin with the packet's arrival: then it belongs to an earlier
+    /// trace.
     pub(super) fn of(packet: u64, mut events: Vec<Event>, devices: &[String]) -> Option<Journey> {
         // Stable: what a lane noted at one time stays in order.
         events.sort_by_key(|event| event.at);
         let start = events.iter().find(|event| matches!(event.step, Step::Received { .. }))?.at;
         let finished = events.iter().any(|event| event.step.is_last());
-        let station = |event: Event| TracePoint {
+        let point = |event: Event| TracePoint {
             us: event.at.since(start).as_nanos() as f64 / 1e3,
             lane: event.lane.0,
             what: What::of(event.step, devices),
         };
-        Some(Journey { packet, finished, stations: events.into_iter().map(station).collect() })
+        Some(Journey { packet, finished, points: events.into_iter().map(point).collect() })
     }
 }
 
 impl fmt::Display for Journey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "packet {}", self.packet)?;
-        for TracePoint { us, lane, what } in &self.stations {
+        for TracePoint { us, lane, what } in &self.points {
             write!(f, "\n  {us:>9.1} us  lane {lane:<2}  {what}")?;
         }
         if !self.finished {

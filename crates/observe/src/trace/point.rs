@@ -1,4 +1,4 @@
-//! One station of a packet.
+//! One point of a packet.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use rheostat_io::layer::trace::Step;
 use rheostat_packet::FlowKey;
 use serde::{Deserialize, Serialize};
 
-/// A station of a packet's way.
+/// A point of a packet's way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TracePoint {
     /// Microseconds since the lane took the packet from its queue.

@@ -14,13 +14,13 @@ fn received() -> Step {
     Step::Received { device: DeviceId(0), length: 74, nanos: 9, hash, bucket: Some(43) }
 }
 
-fn journal(count: u8) -> Journal {
-    Journal::new(vec!["lan".into(), "wan".into()], count)
+fn log(count: u8) -> TraceLog {
+    TraceLog::new(vec!["lan".into(), "wan".into()], count)
 }
 
 #[test]
 fn notes_of_several_lanes_become_one_way_in_the_order_of_time() {
-    let mut journal = journal(1);
+    let mut log = log(1);
     let inner =
         FlowKey::v4((Ipv4Addr::new(10, 0, 0, 5), 40), (Ipv4Addr::new(192, 0, 2, 1), 80), 6, 0);
     let outer =
@@ -35,13 +35,13 @@ fn notes_of_several_lanes_become_one_way_in_the_order_of_time() {
     let nat =
         Step::Function { name: "Nat", verdict: "forward".into(), rewrote: Some((inner, outer)) };
     // The owner's ring is read before that of the lane that received the packet has its notes.
-    journal.add(event(9, 12, 1, Step::Taken));
-    journal.add(event(9, 13, 1, nat));
-    journal.add(event(9, 15, 1, Step::Sent(DeviceId(1))));
-    let journeys = journal.finished_after(|journal| {
-        journal.add(event(9, 0, 0, received()));
-        journal.add(event(9, 1, 0, placed));
-        journal.add(event(9, 1, 0, Step::HandedTo(LaneId(1))));
+    log.add(event(9, 12, 1, Step::Taken));
+    log.add(event(9, 13, 1, nat));
+    log.add(event(9, 15, 1, Step::Sent(DeviceId(1))));
+    let journeys = log.finished_after(|log| {
+        log.add(event(9, 0, 0, received()));
+        log.add(event(9, 1, 0, placed));
+        log.add(event(9, 1, 0, Step::HandedTo(LaneId(1))));
     });
     let text = journeys[0].to_string();
     let expected = "\
@@ -53,21 +53,21 @@ packet 1
        13.0 us  lane 1   Nat: forward; tcp 10.0.0.5:40 - 192.0.2.1:80 is now tcp 203.0.113.1:50 - 192.0.2.1:80
        15.0 us  lane 1   sent on wan";
     assert_eq!(text, expected);
-    assert!(journal.is_complete() && journal.unfinished().is_empty());
+    assert!(log.is_complete() && log.unfinished().is_empty());
     let json = serde_json::to_value(&journeys[0]).unwrap();
-    assert_eq!(json["stations"][4]["stage"], "function");
-    assert_eq!(json["stations"][4]["after"]["inner"], "203.0.113.1:50");
+    assert_eq!(json["points"][4]["stage"], "function");
+    assert_eq!(json["points"][4]["after"]["inner"], "203.0.113.1:50");
     assert_eq!(serde_json::from_value::<Journey>(json).unwrap(), journeys[0]);
 }
 
 #[test]
 fn what_never_arrived_here_is_not_told() {
-    let mut journal = journal(2);
-    journal.add(event(3, 1, 0, Step::Dropped(DropReason::Denied)));
-    assert!(journal.finished_after(|_| {}).is_empty(), "a packet of an earlier trace");
-    journal.add(event(4, 1, 0, received()));
-    assert!(journal.finished_after(|_| {}).is_empty(), "it is still under way");
-    let rest = journal.unfinished();
+    let mut log = log(2);
+    log.add(event(3, 1, 0, Step::Dropped(DropReason::Denied)));
+    assert!(log.finished_after(|_| {}).is_empty(), "a packet of an earlier trace");
+    log.add(event(4, 1, 0, received()));
+    assert!(log.finished_after(|_| {}).is_empty(), "it is still under way");
+    let rest = log.unfinished();
     assert!(!rest[0].finished && rest[0].to_string().ends_with("still under way"));
-    assert!(!journal.is_complete() && journal.told() == 1);
+    assert!(!log.is_complete() && log.reported() == 1);
 }

@@ -90,7 +90,7 @@ fn silent_clients_take_up_places_until_they_go() {
         thread::sleep(Duration::from_millis(20));
         ask(&mut connect(&path), r#"{"command":"status"}"#).contains(r#""reply":"status""#)
     };
-    assert!((0..6_000).any(|_| served()), "the places of those who went are taken");
+    assert!((0..6_000).any(|_| served()), "the places of clients that left are taken");
 }
 
 #[test]
