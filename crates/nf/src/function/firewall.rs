@@ -121,8 +121,8 @@ impl Firewall {
         let timeouts = &self.config.timeouts;
         match (&state.tcp, protocol) {
             (Some(track), _) => match track.phase() {
-                // Half closed, a connection may be silent as long as an open one: who has closed
-                // waits for the other (RFC 7857, 2, after RFC 6146, 3.5.2.2).
+                // Half closed, a connection may be silent as long as an open one: the end that has closed waits for the other
+                // (RFC 7857, 2, after RFC 6146, 3.5.2.2).
                 Phase::Established | Phase::Closing => timeouts.tcp_established,
                 Phase::Closed => timeouts.tcp_closed,
                 _ => timeouts.tcp_transitory,
@@ -188,7 +188,7 @@ impl NetworkFunction for Firewall {
         state: &mut FlowState,
     ) -> Outcome<Verdict> {
         if packet.is_icmp_error() {
-            // It belongs to the flow, but it neither refreshes nor ends it: anyone can forge one.
+            // It belongs to the flow, but it neither refreshes nor ends it: it can be forged.
             return Ok(match goes_to_sender(packet) {
                 true => Verdict::Forward,
                 false => Verdict::Drop(DropReason::IcmpUnrelated),

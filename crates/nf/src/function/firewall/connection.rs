@@ -124,7 +124,7 @@ impl TcpTrack {
             return Some(TcpTrack { halves, phase: Phase::SynSent });
         }
         if options.pickup && !segment.has(SYN) {
-            // Who opened the connection is unknown, and so are the window scales: windows are not
+            // Which end opened the connection is unknown, and so are the window scales: windows are not
             // checked until the connection ends.
             let halves = [Half::from_middle(segment), Half::acknowledged_by(segment)];
             let mut track = TcpTrack { halves, phase: Phase::Established };

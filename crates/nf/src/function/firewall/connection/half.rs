@@ -27,7 +27,7 @@ pub(super) struct Half {
 const _: () = assert!(size_of::<Half>() == 16);
 
 /// The one of two sequence numbers that lies further on. A choice between two values and not a jump:
-/// which it is changes from packet to packet, and nobody can foresee it.
+/// which it is changes from packet to packet, and cannot be predicted.
 #[inline]
 fn later(a: u32, b: u32) -> u32 {
     if at_most(b, a) { a } else { b }

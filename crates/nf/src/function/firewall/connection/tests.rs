@@ -1,4 +1,4 @@
-//! Connections as a middlebox sees them: who sends what, and what must come of it.
+//! Connections as a middlebox sees them: segments of both ends, and what must follow.
 
 use super::*;
 use proptest::prelude::*;
