@@ -196,7 +196,7 @@ impl Lb {
             Ok(tcp) => tcp.unwrap_or(TcpFlags(0)).0,
             Err(reason) => return Ok(Admission::Refuse(reason)),
         };
-        // A SYN without ACK is the backend's own connection to somebody.
+        // A SYN without ACK opens a connection of the backend's own.
         let asks = tcp & (TcpFlags::SYN | TcpFlags::ACK) == TcpFlags::SYN;
         let seat = self.map.backend_at(key.first(), key.first_port(), key.protocol());
         let Some(seat) = seat.filter(|_| !asks) else { return Ok(self.stranger(packet)) };

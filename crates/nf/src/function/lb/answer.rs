@@ -1,5 +1,5 @@
-//! What the load balancer says itself: to clients whose packets are too big for a tunnel or whose
-//! backend is down, and to those who ask whether a service's address is there.
+//! What the load balancer sends itself: to clients whose packets are too big for a tunnel or whose backend is down, and to
+//! hosts that send echo requests to a service's address.
 
 use rheostat_ip::{Unreachable, unreachable};
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
@@ -74,8 +74,7 @@ pub(super) fn is_echo_request(packet: &Packet<'_>) -> bool {
 /// big" (RFC 4443, section 3.2), in answer to `packet` to `out` and returns its length. `None` when there
 /// must be no answer.
 fn too_big(packet: &Mbuf, headers: &Headers, mtu: u32, out: &mut [u8]) -> Option<usize> {
-    // To whom, when and with what quote errors are sent is the same for all; only this one's first
-    // words are others.
+    // The receivers, limits and quotes of errors are the same for all; only this one's first words differ.
     let len = unreachable(packet.into(), headers, Unreachable::Prohibited, out)?;
     let (header, kind) = match headers.network {
         Network::Ipv4 => (ipv4::MIN_HEADER, [icmpv4::UNREACHABLE, 4]),
@@ -107,7 +106,7 @@ fn echo_reply(packet: &Mbuf, headers: &Headers, out: &mut [u8]) -> Option<usize>
     let transport = Transport::Icmp { kind, code: 0, rest: u32::from_be_bytes([a, b, c, d]) };
     let (from, to) = (ends.second(), ends.first());
     let reply = FrameBuilder::new(from, to, transport, Payload::Bytes(data));
-    // The link header of the reply is that of an error to the same sender, and there is none to whom no
+    // The link header of the reply is that of an error to the same sender, and there is none where no
     // error may be sent.
     unreachable(packet.into(), headers, Unreachable::Prohibited, out)?;
     let body = out.get_mut(l3..).filter(|body| body.len() >= reply.len())?;

@@ -1,6 +1,6 @@
 //! Active health checks: backends are asked from time to time, and those that do not answer as they should
-//! get no more clients. No input or output and no clock: whoever is at home on a network is asked what to
-//! send, and given what came.
+//! get no more clients. No input or output and no clock: a local service of the network
+//! asks it what to send, and passes on what came.
 //!
 //! A backend counts as down after `fall` checks in a row that fail, and as up after `rise` that succeed.
 //! Before its first check it counts as up.

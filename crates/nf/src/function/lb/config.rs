@@ -18,7 +18,7 @@ use crate::function::firewall::PortRange;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LbConfig {
     /// What the tables and the hash into them are drawn from. The same on every instance that serves the
-    /// same addresses; whoever knows it can choose connections that all fall to one backend.
+    /// same addresses; with it, a client can choose connections that all go to one backend.
     pub seed: u64,
     /// Slots of each service's table: a prime, at least a hundred for each backend.
     pub table_size: usize,
@@ -34,7 +34,7 @@ pub struct LbConfig {
     pub answers_per_second: u32,
     /// Where packets of its own leave.
     pub sides: Sides,
-    /// The file that whoever runs the balancer is to write changes of health to.
+    /// The file that the program writes changes of health to.
     pub log: Option<PathBuf>,
 }
 
@@ -47,7 +47,7 @@ pub struct Sides {
     pub outside: DeviceId,
 }
 
-/// An address and ports that clients know, and who serves them.
+/// An address and ports that clients know, and the backends that serve them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceConfig {
     /// What people call it.

@@ -1,5 +1,5 @@
-//! ICMP errors about flows (RFC 792; RFC 4443): they concern whoever sent the packet that they quote,
-//! which is a backend, or a client. They neither refresh nor end a flow: anyone can forge one.
+//! ICMP errors about flows (RFC 792; RFC 4443): they concern the sender of the packet that they quote, which is a backend, or a
+//! client. They neither refresh nor end a flow: they can be forged.
 
 use std::net::IpAddr;
 
@@ -107,7 +107,7 @@ impl Lb {
         forward_if(done.is_ok())
     }
 
-    /// Likewise, the service's endpoint into an error to a client. Whoever inside found the fault, the
+    /// Likewise, the service's endpoint into an error to a client. Whichever host inside found the fault, the
     /// service's address reports it (RFC 5508, REQ-5).
     fn error_to_client(packet: &mut Packet<'_>, (vip, port): (IpAddr, u16)) -> Verdict {
         let done = packet

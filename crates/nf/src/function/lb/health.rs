@@ -105,7 +105,7 @@ struct Known {
 }
 
 impl Known {
-    /// The health that follows: who is dead is down, whatever was told.
+    /// The health that follows: a dead backend is down, whatever was set.
     fn combined(&self) -> Vec<Vec<Health>> {
         let both = |(told, dead): (&Vec<Health>, &Vec<bool>)| {
             let one = |(told, dead): (&Health, &bool)| if *dead { Health::Down } else { *told };
@@ -158,7 +158,7 @@ pub struct HealthBoard {
     config: Arc<LbConfig>,
     /// Counts the assignments, so that a shard sees without the lock that its own is still in force.
     generation: AtomicU64,
-    /// Held while tables are built, by those who change something; no lane ever asks for it.
+    /// Held by threads that change something, while tables are built; no lane ever takes it.
     known: Mutex<Known>,
     current: Mutex<Arc<Assignment>>,
     /// The generation that each shard goes by. Locked when a shard is made and when pending ones are listed.
@@ -199,7 +199,7 @@ impl HealthBoard {
         self.lock().told.clone()
     }
 
-    /// The health in force, likewise: who is dead by a check is down, whatever was told.
+    /// The health in force, likewise: a backend that is dead by a check is down, whatever was set.
     pub fn in_force(&self) -> Vec<Vec<Health>> {
         self.assignment().1.health.clone()
     }
@@ -293,7 +293,7 @@ impl HealthBoard {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *current, next.clone());
         drop(current);
-        // Release: who sees the number finds the lock's contents at least as new.
+        // Release: a thread that sees the number finds the lock's contents at least as new.
         self.generation.fetch_add(1, Ordering::Release);
         let moved = before.tables.iter().zip(&next.tables).map(|(old, new)| {
             match old.is_empty() || new.is_empty() {
@@ -363,7 +363,7 @@ mod tests {
         assert_eq!((board.health(), board.generation()), (health, generation + 1));
         let (_, after) = board.assignment();
         assert_eq!(after.tables[0].shares(4).iter().filter(|slots| **slots > 0).count(), 2);
-        // Whoever holds the old one still has it.
+        // The holder of the old one still has it.
         assert_eq!(before.tables[0].shares(4).iter().filter(|slots| **slots > 0).count(), 4);
         assert_eq!(board.apply(vec![vec![Health::Down; 4]]), Ok(vec![1.0]));
         assert_eq!(board.assignment().1.tables[0].pick(7), None);

@@ -1,7 +1,7 @@
 //! The keyed hash that must come out the same on every instance of the load balancer.
 //!
 //! The shards' own hash is drawn at random in each process. This one depends on the configuration
-//! alone, and whoever does not know its seed cannot choose connections that fall to one backend.
+//! alone, and without its seed no client can choose connections that go to one backend.
 
 use rheostat_packet::{Family, FlowKey};
 

@@ -7,8 +7,8 @@
 //! When a backend goes, its slots go to the others, and few slots change hands between those: which
 //! slots are free at a turn has changed a little.
 //!
-//! The table depends on the seed and on who the backends are, not on the order in which they are named
-//! nor on who was there before, so that all instances with one configuration have the same one.
+//! The table depends on the seed and on the backends, not on the order in which they are named nor on those before, so that all
+//! instances with one configuration have the same one.
 
 use std::net::IpAddr;
 

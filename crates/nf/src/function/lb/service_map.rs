@@ -22,7 +22,7 @@ struct Ports {
     service: u16,
 }
 
-/// Who serves what.
+/// The services, by address, protocol and port.
 #[derive(Debug)]
 pub(super) struct ServiceMap {
     /// The services of an address and protocol: ranges of ports that do not overlap, in order.

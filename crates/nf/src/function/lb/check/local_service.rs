@@ -1,4 +1,4 @@
-//! The checks of all backends, as someone at home on the network.
+//! The checks of all backends, as a local service of the network.
 #![expect(
     clippy::disallowed_types,
     reason = "checks belong to no shard, and only answers to them take the lock"
@@ -25,7 +25,7 @@ use super::probe::{Ends, Outcome, Probe};
 use super::target::Target;
 use crate::function::lb::config::LbConfig;
 
-/// Changes that may wait to be read. More cannot be: whoever does not read for so long has gone.
+/// Changes that may wait to be read. More cannot be: a reader that does not read for so long has gone.
 const EVENTS: usize = 65_536;
 /// The ports that checks are sent from (RFC 6335, section 6).
 const PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;

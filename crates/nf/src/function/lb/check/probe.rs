@@ -19,11 +19,11 @@ pub(super) type Outcome = Result<(), Failure>;
 
 /// How long until something is sent once more; twice as long after each time (RFC 6298, sections 2 and 5).
 const RESEND: Duration = Duration::from_secs(1);
-/// What the longest segment may carry: what fits in 1,280 bytes of IPv6, which everybody has. Option kind
+/// What the longest segment may carry: what fits in 1,280 bytes of IPv6, which every link carries. Option kind
 /// 2, length 4 (RFC 9293, section 3.2).
 const MSS: [u8; 4] = [2, 4, (1_220_u16 >> 8) as u8, 1_220_u16 as u8];
 
-/// Who asks whom.
+/// The two ends of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ends {
     /// The address that is asked from, and a port or an identifier of the check's own.
@@ -79,7 +79,7 @@ impl Probe {
         probe
     }
 
-    /// Who asks whom.
+    /// The two ends of a check.
     pub(super) fn ends(&self) -> Ends {
         self.ends
     }
@@ -152,7 +152,7 @@ impl Probe {
 
     /// Takes an ICMP error about a packet of the check, whose transport header begins with `quoted`.
     pub(super) fn take_error(&self, code: u8, quoted: &[u8]) -> Option<Outcome> {
-        // Whoever does not see the packets cannot guess what they say (RFC 5927, section 4.1).
+        // A sender that does not see the packets cannot guess their contents (RFC 5927, section 4.1).
         let word = |at: usize| quoted.get(at..)?.first_chunk().copied().map(u32::from_be_bytes);
         let is_ours = match &self.stage {
             Stage::Echo { sequence, .. } => {
@@ -230,7 +230,7 @@ impl Probe {
         let flags = segment.flags().0;
         let has = |flag| flags & flag != 0;
         if has(TcpFlags::RST) {
-            // Only what is exactly next, or anybody could end it (RFC 5961, section 3.2).
+            // Only what is exactly next, or any host could end it (RFC 5961, section 3.2).
             return (segment.seq() == *ack).then_some(Err(Failure::Reset));
         }
         if has(TcpFlags::SYN) {

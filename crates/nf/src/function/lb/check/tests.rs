@@ -218,7 +218,7 @@ fn a_syn_is_sent_again_and_then_given_up() {
         world.next();
     }
     assert_eq!(world.events(), [Some(Failure::Silent)]);
-    // An answer that is late is nobody's any more: the stack resets the connection.
+    // An answer that is late belongs to no check: the stack resets the connection.
     assert!(!world.answer(first.reply(SYN | ACK, 1), &[]).0);
 }
 
@@ -388,7 +388,7 @@ fn a_connection_that_ends_before_the_answer_is_a_failure() {
     let end = |flags: u8, seq: u32, data: &'static [u8]| {
         move |world: &mut World, syn: Sent| {
             let request = open(world, &syn);
-            // Not what is next: anybody could have sent that.
+            // Not what is next: any host could have sent that.
             world.answer(request.reply(RST | ACK, 502), &[]);
             world.answer(request.reply(flags, seq), data);
         }

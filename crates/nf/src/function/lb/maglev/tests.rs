@@ -134,7 +134,7 @@ fn a_table_too_small_for_its_backends_disturbs_more() {
 fn another_seed_is_another_table() {
     let backends = equal(10);
     let (a, b) = (Maglev::new(SIZE, 1, &backends), Maglev::new(SIZE, 2, &backends));
-    // Nine in ten slots belong to somebody else by chance.
+    // Nine in ten slots belong to another backend by chance.
     let moved = a.moved(&b, |_| true) as f64 / SIZE as f64;
     assert!((0.88..0.92).contains(&moved), "{moved}");
 }
