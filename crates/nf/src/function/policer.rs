@@ -1,4 +1,4 @@
-//! A policer: everyone it meters has a bucket of tokens, packets beyond it are dropped or marked. Who
+//! A policer: each metered address has a bucket of tokens, packets beyond it are dropped or marked. What
 //! is metered is one address, or a prefix: of the source, of the destination, or of the inner or outer
 //! end. Meters are those of RFC 2697 and RFC 2698, or a plain limit.
 //!
@@ -40,7 +40,7 @@ const COLOURS: [&str; 3] = ["policer_green", "policer_yellow", "policer_red"];
 /// The settings of a policer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicerConfig {
-    /// Who has a bucket.
+    /// Which addresses have a bucket.
     pub subject: Subject,
     /// The side whose packets are metered; those of the other pass. Without it, those of both are.
     pub from: Option<Side>,
@@ -58,7 +58,7 @@ pub struct PolicerConfig {
     pub pass_non_ip: bool,
 }
 
-/// Who has a bucket: all addresses that share so many leading bits have one together.
+/// Which addresses have a bucket: all that share so many leading bits have one together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// Which of a packet's addresses counts.
@@ -91,7 +91,7 @@ pub struct Policer {
     config: PolicerConfig,
 }
 
-/// What the policer remembers of one who is metered.
+/// What the policer keeps of a metered address.
 #[derive(Debug)]
 pub enum FlowState {
     /// Everything passes.

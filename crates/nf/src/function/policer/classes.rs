@@ -35,13 +35,13 @@ pub enum ClassError {
 }
 
 impl Classes {
-    /// One class for everyone.
+    /// One class for all addresses.
     pub fn new(others: Option<Meter>) -> Classes {
         Classes { meters: vec![others], by_prefix: HashMap::new(), lengths: [vec![], vec![]] }
     }
 
     /// Adds a class for the addresses of `prefixes`, each as far as no longer one is for it. The meter
-    /// is not shared by them: everyone of the class has buckets of their own.
+    /// is not shared by them: each address of the class has buckets of its own.
     ///
     /// # Errors
     /// [`ClassError`]; then nothing is added.
@@ -80,7 +80,7 @@ impl Classes {
         self.meters.get(usize::from(class.0))?.as_ref()
     }
 
-    /// The meter of everyone whom no class is for.
+    /// The meter of addresses without a class.
     pub fn others(&self) -> Option<&Meter> {
         self.meter(ClassId(0))
     }

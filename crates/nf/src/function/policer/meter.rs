@@ -60,7 +60,7 @@ pub enum MeterError {
     PeakBelowCommitted,
 }
 
-/// The tokens left of one who is metered.
+/// The tokens left of a metered address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// Committed, and excess or peak.
