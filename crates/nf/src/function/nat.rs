@@ -369,7 +369,7 @@ impl NetworkFunction for Nat {
             return Ok(Verdict::Drop(DropReason::NoMapping));
         }
         if packet.is_icmp_error() {
-            // It neither refreshes nor ends the flow: anyone can forge one (RFC 5508, REQ-6).
+            // It neither refreshes nor ends the flow: it can be forged (RFC 5508, REQ-6).
             return Ok(match translated.ends.translate_error(packet, outbound) {
                 Ok(()) => onward,
                 Err(reason) => Verdict::Drop(reason),

@@ -1,6 +1,6 @@
 //! Giving out external endpoints; [`release`](super::release) takes them back.
 //!
-//! A new flow gets a port that nobody has. When there is none, it takes over one whose connections are properly
+//! A new flow gets a free port. When there is none, it takes over one whose connections are properly
 //! over, preferably one that the flow's SYN proves to be free for it (see [`closing`](super::closing)), else one
 //! that has been unused for long. When there is none of those either, the host with the most unanswered ports in
 //! this shard loses its oldest. All of this is decided in the shard that lacks a port, so the number of lanes does
@@ -124,7 +124,7 @@ impl Nat {
         Wanted { inner, ports: part.ports.clone(), privileged }
     }
 
-    /// Whom a packet from outside is for, if it may come in.
+    /// The inner endpoint that a packet from outside is for, if it may come in.
     pub(super) fn admit(
         &self,
         shard: &mut NatShard,

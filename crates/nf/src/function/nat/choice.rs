@@ -56,7 +56,7 @@ impl Suitable {
         Suitable { preserved, ranges }
     }
 
-    /// One of `free` that suits: the inner port itself, else one that nobody can foresee (RFC 6056), the
+    /// One of `free` that suits: the inner port itself, else an unpredictable one (RFC 6056), the
     /// first from a random rank on. It finds one if there is one, and the time does not depend on how many
     /// there are.
     pub(super) fn choose(&self, free: &RankSet, rng: &mut impl Rng) -> Option<usize> {

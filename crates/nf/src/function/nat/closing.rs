@@ -175,7 +175,7 @@ impl Closing {
         self.flags & both == both || self.flags & RESET != 0
     }
 
-    /// Whether a SYN shows to who remembers this connection, which is over, that it opens a new one
+    /// Whether a SYN shows to an end that remembers this connection, which is over, that it opens a new one
     /// (RFC 6191, section 2): by a later time stamp if both have one, and else, or if the two are the same,
     /// by a later number.
     pub(super) fn is_outlived_by(&self, opening: Opening) -> bool {

@@ -19,7 +19,7 @@ pub enum Mapping {
 /// Whose packets are let in to an external endpoint (RFC 4787, section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Filtering {
-    /// Everybody's.
+    /// Those of every host.
     EndpointIndependent,
     /// Those of hosts that the inner endpoint has sent to.
     #[default]
@@ -89,7 +89,7 @@ pub struct NatConfig {
     pub ports: RangeInclusive<u16>,
     /// When flows share an external endpoint.
     pub mapping: Mapping,
-    /// Who is let in. With [`Mapping::AddressAndPortDependent`], only whom a flow goes to.
+    /// Which hosts are let in. With [`Mapping::AddressAndPortDependent`], only the one that a flow goes to.
     pub filtering: Filtering,
     /// Which external address an inner one gets.
     pub pooling: Pooling,

@@ -40,7 +40,7 @@ impl Way {
 pub(super) enum Holding {
     /// The flow is answered, or its host cannot lose it.
     Kept,
-    /// Nobody has answered this host's flow.
+    /// This host's flow was not answered.
     Waiting(Ipv4Addr),
     /// The flow's connection is over.
     Spent,

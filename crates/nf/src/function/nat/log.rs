@@ -1,4 +1,4 @@
-//! The log of mappings: who had which external endpoint, and when (RFC 6888, section 4). Events leave
+//! The log of mappings: which host had which external endpoint, and when (RFC 6888, section 4). Events leave
 //! the shards over rings, so that no packet waits for a disk.
 #![expect(
     clippy::disallowed_types,
@@ -65,7 +65,7 @@ impl MappingLog {
     }
 
     fn rings(&self) -> MutexGuard<'_, Vec<Consumer<MappingEvent>>> {
-        // Held by the one who reads and, before the first packet, by those who open.
+        // Held by the reader and, before the first packet, by threads that open ends.
         self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -63,8 +63,8 @@ impl Nat {
         request: &Request,
     ) -> Option<(External, usize)> {
         let (protocol, address) = (inner.protocol, self.rules.pool.address(part.address));
-        let anybody = (Ipv4Addr::UNSPECIFIED, 0);
-        let key = FlowKey::v4((address, 0), anybody, protocol, inner.zone);
+        let any = (Ipv4Addr::UNSPECIFIED, 0);
+        let key = FlowKey::v4((address, 0), any, protocol, inner.zone);
         let NatShard { id, steering, classes, rng, sets, .. } = shard;
         let class = classes.of(protocol).leading_to(*id, &key, steering);
         let set = sets.get_or_make(part.address, protocol, || {

@@ -1,6 +1,6 @@
 //! The mappings of a shard: which external endpoint stands for an inner one, whatever the remote. They
 //! are the coarser state to which flows are anchored, and live as long as one of their flows does. One whose
-//! port another has got is found by nobody; the flows it still has end on their own.
+//! port another has got is not found any more; the flows it still has end on their own.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
@@ -28,8 +28,8 @@ pub(super) struct External {
     pub(super) port: u16,
 }
 
-/// A mapping with its flows counted. Flows that someone outside has opened and nobody inside has
-/// answered do not keep it in use (RFC 4787, REQ-6).
+/// A mapping with its flows counted. Flows that were opened from outside and not answered inside
+/// do not keep it in use (RFC 4787, REQ-6).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mapping {
     address: Ipv4Addr,
@@ -59,7 +59,7 @@ pub(super) enum Use {
     Lost,
     /// A flow is open, or it is not known to be over: the port stays.
     Held,
-    /// Nobody has answered any of the flows.
+    /// None of the flows was answered.
     Waiting,
     /// All its flows are over: the port is free for others.
     Closed,
@@ -144,7 +144,7 @@ pub(super) struct Mappings {
     slots: Vec<Mapping>,
     free: Vec<u32>,
     by_inner: HashTable<u32>,
-    /// Drawn at random, so that nobody can choose endpoints that collide.
+    /// Drawn at random, so that no host can choose endpoints that collide.
     hasher: RandomState,
 }
 

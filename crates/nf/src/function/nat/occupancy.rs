@@ -105,7 +105,7 @@ impl Occupancy {
     }
 
     /// Opens a flow: finds an external endpoint for it, and enters it in the table by both its keys. Returns whether
-    /// it got a port that nobody had.
+    /// it got a free port.
     pub fn open(&mut self, flow: &NewFlow) -> bool {
         let NewFlow { inner, key } = *flow;
         let taken = self.shard.counts.taken + self.shard.counts.reused;

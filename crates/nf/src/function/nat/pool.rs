@@ -29,7 +29,7 @@ pub struct Pool {
 /// Why a pool cannot be divided among hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockError {
-    /// Nobody is named, or somebody without an IPv4 address.
+    /// No host is named, or one without an IPv4 address.
     #[error("port blocks need the IPv4 prefixes of the hosts inside")]
     NoHosts,
     /// There are more hosts than ports.

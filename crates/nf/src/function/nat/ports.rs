@@ -21,7 +21,7 @@ pub(super) struct PortSets {
 #[derive(Debug)]
 pub(super) struct PortSet {
     slots: Box<[Slot]>,
-    /// Ports that nobody has and that have rested.
+    /// Ports that belong to no host and have rested.
     pub(super) free: RankSet,
     /// Ports of TCP that serve another connection when none is free: those of mappings all of whose
     /// connections are over, and those that rest.

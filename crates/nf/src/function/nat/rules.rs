@@ -1,5 +1,5 @@
-//! What follows from a packet and the settings alone, wherever mappings are kept: who is translated, who may
-//! open a flow, and what becomes of packets without one.
+//! What follows from a packet and the settings alone, wherever mappings are kept: which hosts are translated, which may open a
+//! flow, and what becomes of packets without one.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -45,7 +45,7 @@ pub(super) enum Outbound {
 pub(super) enum Inbound {
     /// It passes as it is.
     Pass,
-    /// It is dropped, unless somebody lets it in.
+    /// It is dropped, unless a mapping lets it in.
     Ask {
         external: Endpoint,
         remote: Endpoint,
@@ -77,7 +77,7 @@ impl Rules {
         let Some(ends @ (inner, remote)) = ends_v4(&packet.key(), packet.is_forward()) else {
             return Outbound::Pass(None);
         };
-        // Nobody inside has an external address, or one that names no host.
+        // No host inside has an external address, or one that names no host.
         let is_spoofed = self.external.contains(&inner.0) || inner.0.is_loopback();
         if is_spoofed || !is_host(inner.0.into()) || !is_routable(remote.0) {
             return Outbound::Refuse(DropReason::NoRoute);

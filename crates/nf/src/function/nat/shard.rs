@@ -50,7 +50,7 @@ impl SharedClasses {
     }
 }
 
-/// The state of a NAT in one shard: the ports that are the shard's to give out, and who has them.
+/// The state of a NAT in one shard: the ports that are the shard's to give out, and their hosts.
 #[derive(Debug)]
 pub struct NatShard {
     pub(super) id: ShardId,
@@ -63,7 +63,7 @@ pub struct NatShard {
     pub(super) displaced: Option<Ends>,
     /// The zone of the flow that was opened last.
     pub(super) zone: u32,
-    /// Where the ports in use are published, if somebody watches.
+    /// Where the ports in use are published, if they are watched.
     pub(super) usage: Option<UsageEnd>,
     pub(super) mappings: Mappings,
     pub(super) permissions: Permissions,
@@ -74,7 +74,7 @@ pub struct NatShard {
 }
 
 impl NatShard {
-    /// Random numbers that nobody can foresee who does not know `seed`.
+    /// Random numbers that cannot be predicted without `seed`.
     pub(super) fn rng(seed: u64) -> StdRng {
         StdRng::seed_from_u64(seed)
     }
@@ -98,7 +98,7 @@ pub(super) struct Counts {
     /// Of those given out, the ones with the inner endpoint's port.
     pub(super) preserved: u64,
     /// Those of closed connections that others got before they had rested, and those that a host lost
-    /// because nobody had answered.
+    /// because they were not answered.
     pub(super) reused: u64,
     pub(super) taken: u64,
     /// Flows between hosts inside.

@@ -130,7 +130,7 @@ impl SharedNat {
             return Ok(Verdict::Drop(DropReason::NoMapping));
         }
         if is_error(packet) {
-            // It neither refreshes nor ends the flow: anyone can forge one (RFC 5508, REQ-6).
+            // It neither refreshes nor ends the flow: it can be forged (RFC 5508, REQ-6).
             let done = if is_passed { Ok(()) } else { ends.translate_error(packet, outbound) };
             return Ok(done.map_or_else(Verdict::Drop, |()| onward));
         }

@@ -1,6 +1,6 @@
 //! Unsolicited SYNs from outside (RFC 5382, REQ-4). For a while they are met with silence, because the
 //! host inside may be about to open the same connection from its side; if it has not by then, their
-//! sender is told that nobody listens.
+//! sender gets an error.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -37,7 +37,7 @@ impl Silence {
         Silence { lasts, waiting: VecDeque::new() }
     }
 
-    /// Notes a SYN that nobody has asked for.
+    /// Notes an unsolicited SYN.
     pub(super) fn note(&mut self, packet: &Packet<'_>, now: Time) {
         let Some(lasts) = self.lasts else { return };
         // Those whose time has come do not count: when the shard gets round to them must not matter.

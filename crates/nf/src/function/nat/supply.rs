@@ -16,11 +16,11 @@ const LOOKS: usize = 64;
 /// Where ports come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Supply {
-    /// Nobody has them.
+    /// They belong to no host.
     Free,
     /// Their connections are over.
     Spent,
-    /// Nobody has answered their flows.
+    /// Their flows were not answered.
     Waiting,
 }
 
@@ -30,9 +30,9 @@ pub(super) const SUPPLIES: [Supply; 3] = [Supply::Free, Supply::Spent, Supply::W
 /// Whether a port can serve a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Proof {
-    /// Nobody takes the connection for the one that the port has served.
+    /// The connection cannot be taken for the one that the port has served.
     Given,
-    /// Nothing shows it, but nobody has used the port since then.
+    /// Nothing shows it, but the port was not used since then.
     UnusedSince(Time),
 }
 

@@ -41,7 +41,7 @@ impl Syn {
         }
     }
 
-    /// Tells its sender that nobody listens.
+    /// Reports to its sender that there is no listener.
     pub(super) fn answer<L>(&self, cx: &mut Cx<'_, L>) -> Outcome<()> {
         let data = &self.start[..usize::from(self.len)];
         let link = LinkType::ALL[usize::from(self.link)];

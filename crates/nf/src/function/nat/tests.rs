@@ -120,7 +120,7 @@ proptest! {
         let pooling = if arbitrary { Pooling::Arbitrary } else { Pooling::Paired };
         let config = NatConfig { pooling, ..config(addresses, mapping) };
         let mut world = World::new(config, key, shards);
-        // Who has an external endpoint: an inner endpoint, and for one remote alone where that counts.
+        // The owner of each external endpoint: an inner endpoint, and for one remote alone where that counts.
         let mut owners: HashMap<(u8, Endpoint, Option<Endpoint>), Endpoint> = HashMap::new();
         let mut mapped: HashMap<(u8, Endpoint), Endpoint> = HashMap::new();
         for (protocol, host, port, remote, remote_port) in flows {
@@ -142,7 +142,7 @@ proptest! {
     }
 }
 
-/// The fill of the pool at which the first flow finds no port that nobody has, with a mapping for each.
+/// The fill of the pool at which the first flow finds no free port, with a mapping for each.
 fn first_refusal(shards: usize) -> f64 {
     let mut key = [0; 40];
     let mut state = 88_172_645_463_325_252_u64;
@@ -170,7 +170,7 @@ fn first_refusal(shards: usize) -> f64 {
         let (shard, table) = &mut world.shards[id.index()];
         let flows = Flows::of(table);
         match world.nat.bind(shard, flows, &request(key, inner, remote)) {
-            // The first that gets the port of another: nobody answers here.
+            // The first that gets the port of another: there are no answers here.
             Ok(_) if shard.counts.ended > 0 => break,
             Ok(_) => given += 1,
             Err(other) => panic!("{other:?}"),

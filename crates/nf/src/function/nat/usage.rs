@@ -1,4 +1,4 @@
-//! How many ports of each external address are in use, for those who watch a run.
+//! How many ports of each external address are in use, for the metrics of a run.
 //!
 //! With endpoint-independent mapping, shards add up the ports in use. With address- and port-dependent mapping a
 //! port serves one flow to each remote endpoint, so there is a number for each of them, and a flow is refused when
@@ -7,7 +7,7 @@
 //! [`crowd`](super::crowd)): so many flows go there that ports tried at random were all taken.
 #![expect(
     clippy::disallowed_types,
-    reason = "held before the first packet, and by those who watch: shards have gauges"
+    reason = "held before the first packet, and by readers: shards have gauges"
 )]
 
 use std::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-//! The ports whose flows nobody has answered, by the host that has them: what one host can lose when another
+//! The ports whose flows were not answered, by the host that has them: what one host can lose when another
 //! finds no port.
 
 use std::collections::{HashMap, VecDeque};

@@ -40,7 +40,7 @@ pub(super) struct Endpoints {
     rest: Duration,
 }
 
-/// Ports of one external address and protocol, all even or all odd, in an order that nobody can foresee (RFC 6056).
+/// Ports of one external address and protocol, all even or all odd, in an unpredictable order (RFC 6056).
 #[derive(Debug)]
 struct PortSet {
     leases: Allocator<Mapping>,
@@ -119,7 +119,7 @@ impl Endpoints {
         Ok(None)
     }
 
-    /// Who has an external endpoint, of an address in this place of the pool.
+    /// The inner endpoint that has an external endpoint, of an address in this place of the pool.
     pub(super) fn holder(
         &self,
         cx: &mut impl Transactional,
@@ -157,7 +157,7 @@ impl Endpoints {
         self.set_of(place).leases.set(cx, place.lease, mapping).map(|_| ())
     }
 
-    /// A mapping has no flow left: its endpoint rests before somebody else gets it (RFC 6888, REQ-8).
+    /// A mapping has no flow left: its endpoint rests before another host gets it (RFC 6888, REQ-8).
     pub(super) fn release(&self, cx: &mut impl Transactional, place: Place) -> Outcome<()> {
         let leases = &self.set_of(place).leases;
         match self.rest.is_zero() {
@@ -166,7 +166,7 @@ impl Endpoints {
         }
     }
 
-    /// Gives an endpoint back that nobody has used.
+    /// Gives an unused endpoint back.
     pub(super) fn free(&self, cx: &mut impl Transactional, place: Place) -> Outcome<()> {
         self.set_of(place).leases.free(cx, place.lease).map(|_| ())
     }

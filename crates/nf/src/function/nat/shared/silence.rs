@@ -40,7 +40,7 @@ impl Silence {
         }
     }
 
-    /// Notes a SYN that nobody has asked for, once.
+    /// Notes an unsolicited SYN, once.
     pub(super) fn note(&self, cx: &mut impl Transactional, packet: &Packet<'_>) -> Outcome<()> {
         let name = name_of(&packet.arrival_key());
         if self.names.get(cx, &name)?.is_some() {
