@@ -65,7 +65,7 @@ mod tests {
                 let first = *first.get_or_insert(from);
                 let new = (from..to).filter(|ns| *ns >= first && taken.insert(*ns)).count() as u64;
                 worked_ns += if worked { new } else { 0 };
-                // Time that nobody polled for, before what was taken last, stays idle.
+                // Time without polls, before what was taken last, stays idle.
                 taken.extend(first..to);
                 clock = to.max(clock);
                 busy.note(&counters, (NS(from), NS(to)), worked);

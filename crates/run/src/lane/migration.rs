@@ -80,7 +80,7 @@ impl Lane {
         for HandoffPacket { packet, .. } in hold.waiting_for(shard.id) {
             // Received here by the shard's buckets: behind those that its former owner received by them until it gave
             // the shard away. What comes from now on is younger anyhow, or late. What other lanes handed over keeps
-            // the order of those who received it.
+            // the order of the lanes that received it.
             if bucket_shard(steering, packet).is_none_or(|bucket| bucket == shard.id)
                 && let Some(stamp) = receivers[packet.device().index()].stamp_now()
             {
@@ -140,7 +140,7 @@ impl Lane {
             self.release_stamps.note(id, &self.receivers);
             self.counters.flows_out.add(shard.table.counts().live);
             self.counters.shards_out.increment();
-            // Before they are counted as handed over, so that nobody takes them for done with.
+            // Before they are counted as handed over, so that they are not taken for processed.
             self.count_held();
             self.counters.handoff_out.add(shard.fragments.held() as u64);
             let ownership_epoch = self.ownership.ownership_epoch();

@@ -25,7 +25,7 @@ pub struct Output {
     /// When the poll began.
     polled: Time,
     now: Time,
-    /// Shows what passes to those who look.
+    /// Shows what passes to readers.
     mirror: LaneMirror,
     /// Where it is noted how long each stage takes.
     meter: Meter,
@@ -101,7 +101,7 @@ impl Output {
         self.meter.as_ref().map(|meter| meter.times())
     }
 
-    /// Says that a stage has ended, for the sake of those who measure.
+    /// Notes that a stage has ended, where stages are timed.
     #[inline]
     pub fn end_stage(&mut self, stage: BurstStage) {
         end_stage(&mut self.meter, stage);
@@ -205,7 +205,7 @@ impl Output {
         None
     }
 
-    /// Shows what happens to packets to those who look.
+    /// Shows what happens to packets to readers.
     #[inline]
     pub fn mirror(&mut self) -> &mut LaneMirror {
         &mut self.mirror

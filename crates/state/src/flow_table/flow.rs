@@ -257,7 +257,7 @@ impl<'a> FlowMut<'a> {
             return None;
         }
         tail.initialised &= !handle.bit();
-        // SAFETY: as in `state`; the bit is clear now, so nobody reads or drops it again.
+        // SAFETY: as in `state`; the bit is clear now, so it is not read or dropped again.
         Some(unsafe { self.place(handle).read() })
     }
 

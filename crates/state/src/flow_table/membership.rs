@@ -128,7 +128,7 @@ impl FlowTable {
     }
 
     /// Takes the insertion of a flow back, as if it had not been: it is not counted, and its entry can be
-    /// taken again at once. For flows that nobody has looked up since, but to undo that as well.
+    /// taken again at once. For flows that were not looked up since, except to undo that as well.
     pub fn retract(&mut self, flow: FlowId) -> bool {
         let Some(index) = self.live(flow) else { return false };
         let entries = if self.entries.tail(index).partner == NO_PARTNER { 1 } else { 2 };

@@ -12,7 +12,7 @@ use super::layout::Handle;
 mod sealed {
     use std::ptr::NonNull;
 
-    /// The states themselves, which nobody else can name.
+    /// The states themselves, which other modules cannot name.
     pub trait Set: Copy {
         /// References to them.
         type Refs<'a>;

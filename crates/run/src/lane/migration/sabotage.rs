@@ -89,7 +89,7 @@ fn a_device_whose_packets_do_not_tell_their_bucket_lets_them_pass() {
 #[test]
 fn an_heir_that_does_not_wait_for_those_between_lets_packets_pass() {
     let passed = over_a_bucket_that_moves(HashKind::Addresses, |fixture| {
-        // The word of A, before A has taken anything; its own comes to nobody.
+        // The word of A, before A has taken anything; its own reaches no lane.
         let misdirected = fixture.misdirected;
         fixture.lanes[C].handoff.send_control(LaneId(B as u16), Control::Drained(misdirected));
         fixture.poll(B);
@@ -143,7 +143,7 @@ fn on_a_live_device(meddle: impl FnOnce(&mut Fixture)) -> Vec<Violation> {
     fixture.poll(B);
     fixture.redirect();
     fixture.poll(C);
-    // One more for the owner, then the table leads to B, who is the first to receive.
+    // One more for the owner, then the table leads to B, which is the first to receive.
     fixture.arrive(A, 1);
     fixture.arrive(B, 1);
     fixture.poll(B);
