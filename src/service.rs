@@ -1,7 +1,7 @@
 //! What the author of a service imports, which gets the packets of a lane directly: see `docs/services.md`.
 
 pub use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
-pub use rheostat_packet::checksum::{Validity, judge_packet};
+pub use rheostat_packet::checksum::{Validity, evaluate_packet};
 pub use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig};
 pub use rheostat_run::{
     AnyPoolClient, Batch, HandoffPacket, Lost, Output, PacketInfo, PacketKind, Pool, PoolClient,

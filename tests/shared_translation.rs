@@ -63,7 +63,7 @@ impl<S: Source> Source for Outside<S> {
 impl<S: Source> Source for Kept<S> {
     fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
         let arrival = self.inner.next(frame)?;
-        let mut frames = self.frames.lock().expect("nobody panics with it");
+        let mut frames = self.frames.lock().expect("no thread panicked with it");
         frames.push(frame.clone());
         Some(Arrival { time: Time::from_nanos(1_000 * frames.len() as u64), ..arrival })
     }
@@ -144,11 +144,11 @@ fn run(lanes: usize, inner: impl Source + 'static, link: LinkType) -> Run {
         translated: 0,
         handoff: report.counters.handoff_out,
     };
-    let frames = frames.lock().expect("nobody panics with it");
+    let frames = frames.lock().expect("no thread panicked with it");
     let mut latest: BTreeMap<String, u32> = BTreeMap::new();
     for packet in &report.sent {
         let before = &frames[packet.stamp as usize];
-        run.judge(before, packet, link);
+        run.check(before, packet, link);
         if let Some((_, key)) = v4(before, before.len(), link) {
             let latest = latest.entry(key.to_string()).or_default();
             assert!(*latest <= packet.stamp, "{key}: {} after {latest}", packet.stamp);
@@ -163,7 +163,7 @@ fn run(lanes: usize, inner: impl Source + 'static, link: LinkType) -> Run {
 
 impl Run {
     /// Holds a packet that left against what it was.
-    fn judge(&mut self, before: &[u8], packet: &Collected, link: LinkType) {
+    fn check(&mut self, before: &[u8], packet: &Collected, link: LinkType) {
         assert!(self.left.insert(packet.stamp), "packet {} left twice", packet.stamp);
         let mut after = packet.bytes.clone();
         let (Some((_, was)), Some((headers, is))) =
@@ -200,7 +200,7 @@ impl Run {
     }
 }
 
-/// Runs a source on each number of lanes, to learn who gets which endpoint, and then once more with all of it again
+/// Runs a source on each number of lanes, to learn which flow gets which endpoint, and then once more with all of it again
 /// behind it, in which those outside answer to these endpoints.
 fn compare<S: Source + 'static>(name: &str, link: LinkType, source: impl Fn() -> S) -> Run {
     let mut one: Option<Run> = None;

@@ -10,7 +10,7 @@ use rheostat::service::{
     AnyPoolClient, Batch, HandoffPacket, Output, PacketKind, PoolClient, Reply, Service, ShardSet,
 };
 use rheostat::service::{
-    Ethernet, FrameBuilder, LinkType, Payload, Transport, Validity, judge_packet,
+    Ethernet, FrameBuilder, LinkType, Payload, Transport, Validity, evaluate_packet,
 };
 use rheostat::wire::{EthernetFrame, UdpDatagram, protocol, udp};
 use rheostat::{DropReason, FlowKey, Time};
@@ -134,7 +134,7 @@ fn data(HandoffPacket { packet, info }: &HandoffPacket) -> Result<&[u8], DropRea
     if !is_whole || is_tagged || headers.protocol != protocol::UDP || packet.is_chained() {
         return Err(DropReason::NoListener);
     }
-    if judge_packet(packet, headers).is_none_or(|validity| validity == Validity::Invalid) {
+    if evaluate_packet(packet, headers).is_none_or(|validity| validity == Validity::Invalid) {
         return Err(DropReason::Malformed);
     }
     let transport = packet.data().get(headers.l4.into()..).ok_or(DropReason::Malformed)?;

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rheostat_packet::checksum::{Validity, judge_packet};
+use rheostat_packet::checksum::{Validity, evaluate_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache, Tuple};
 use rheostat_traffic::replay::Names;
 
@@ -20,12 +20,12 @@ const LINKS: [LinkType; 5] = [
     LinkType::LinuxCooked2,
 ];
 
-fn judged(bytes: &[u8], cut: u32, link: LinkType, headers: &Headers) -> Option<Validity> {
+fn validity_of(bytes: &[u8], cut: u32, link: LinkType, headers: &Headers) -> Option<Validity> {
     let mut cache = PoolCache::new(POOL.with(Mempool::clone));
     let mut packet = cache.alloc_from(bytes).unwrap();
     packet.set_link(link);
     packet.set_wire_len(bytes.len() as u32 + cut);
-    let validity = judge_packet(&packet, headers);
+    let validity = evaluate_packet(&packet, headers);
     cache.free(packet);
     validity
 }
@@ -67,9 +67,9 @@ fuzz_target!(|input: (u64, u8, u8, &[u8])| {
     }
     // Zero has two forms in one's complement, and an update cannot tell which was meant.
     let zeros = |frame: &[u8]| frame.windows(2).any(|word| word == [0, 0] || word == [255, 255]);
-    match judged(bytes, cut, link, &headers) {
+    match validity_of(bytes, cut, link, &headers) {
         Some(Validity::Invalid) if zeros(bytes) || zeros(&frame) => {}
-        validity => assert_eq!(judged(&frame, cut, link, &headers), validity),
+        validity => assert_eq!(validity_of(&frame, cut, link, &headers), validity),
     }
     Names::new(7, number.wrapping_neg()).rename(&mut frame, wire_len, link);
     if !zeros(bytes) && !zeros(&frame) {

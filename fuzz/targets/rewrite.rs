@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use libfuzzer_sys::fuzz_target;
-use rheostat_packet::checksum::{Validity, judge_packet};
+use rheostat_packet::checksum::{Validity, evaluate_packet};
 use rheostat_packet::wire::rewrite::Rewrite;
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, Network, PoolCache};
 
@@ -23,7 +23,7 @@ fuzz_target!(|input: (u128, u16, u8, &[u8])| {
     let mut packet = cache.alloc_from(bytes).unwrap();
     packet.set_link(LinkType::Raw);
     if let Ok(headers) = Headers::parse(&packet) {
-        let before = judge_packet(&packet, &headers);
+        let before = evaluate_packet(&packet, &headers);
         let field = usize::from(headers.l4)
             + match headers.protocol {
                 6 => 16,
@@ -50,11 +50,11 @@ fuzz_target!(|input: (u128, u16, u8, &[u8])| {
             // A query whose identifier changes is still the packet it was.
             assert_eq!(after, Ok(headers), "a rewritten packet has other layers");
             if done.is_ok() && before == Some(Validity::Valid) {
-                assert_eq!(judge_packet(&packet, &headers), Some(Validity::Valid));
+                assert_eq!(evaluate_packet(&packet, &headers), Some(Validity::Valid));
             }
             // Zero has two forms in one's complement, and an update cannot tell which was meant.
             if done.is_ok() && before == Some(Validity::Invalid) && !is_zero {
-                assert_ne!(judge_packet(&packet, &headers), Some(Validity::Valid));
+                assert_ne!(evaluate_packet(&packet, &headers), Some(Validity::Valid));
             }
         }
     }

@@ -33,8 +33,8 @@ impl Capture {
     }
 }
 
-/// Calls `compare` with each capture in the folder that `RHEO_TRACES` names, in order, and says how many there were;
-/// without it, says that the test was not run and returns `false`.
+/// Calls `compare` with each capture in the folder that `RHEO_TRACES` names, in order, and prints how many there were;
+/// without it, prints that the test was not run and returns `false`.
 ///
 /// # Panics
 /// When none can be read.

@@ -5,7 +5,7 @@ use rheostat_packet::LinkType;
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
 use rheostat_traffic::{Arrival, Source};
 
-/// UDP datagrams from 10.0.0.1 to 192.0.2.1:53, all at time 0; their source ports tell a number of flows, in turn.
+/// UDP datagrams from 10.0.0.1 to 192.0.2.1:53, all at time 0; their source ports make a number of flows, in turn.
 #[derive(Clone, Debug)]
 pub struct Datagrams {
     flows: u16,

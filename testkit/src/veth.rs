@@ -21,7 +21,7 @@ fn ip_or_not(words: &str) {
 }
 
 /// Waits until the kernel has taken these virtual cables up, which it does some time after both ends were put up. Until then
-/// it drops what it is given to send there, without a word, and says that they do not run.
+/// it drops what it is given to send there, without a word, and prints that they do not run.
 ///
 /// # Panics
 /// When one of them stays down.

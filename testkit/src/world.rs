@@ -1,5 +1,5 @@
 //! A whole run on one thread and in virtual time: a simulated NIC, lanes with the firewall, and what
-//! left. Time passes only when a test says so, and lanes run only when a test polls them.
+//! left. Time passes only when a test advances it, and lanes run only when a test polls them.
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use rheostat_nf::function::monitor::MonitorLog;
 use rheostat_nf::function::nat::{NatConfig, SharedNat};
 use rheostat_nf::function::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
 use rheostat_nf::{AnyChain, Seeds, shipped};
-use rheostat_packet::checksum::{Validity, judge_packet};
+use rheostat_packet::checksum::{Validity, evaluate_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
@@ -41,7 +41,7 @@ type Feed = VecDeque<(Time, Vec<u8>)>;
 
 impl Frames {
     fn lock(&self) -> MutexGuard<'_, Feed> {
-        self.0.lock().expect("nobody panics with it")
+        self.0.lock().expect("no thread panicked with it")
     }
 }
 
@@ -382,7 +382,8 @@ impl Rig {
 
     fn has_wrong_checksum(&mut self, frame: &[u8]) -> bool {
         let packet = self.cache.alloc_from(frame).expect("a buffer");
-        let validity = Headers::parse(&packet).ok().map(|headers| judge_packet(&packet, &headers));
+        let validity =
+            Headers::parse(&packet).ok().map(|headers| evaluate_packet(&packet, &headers));
         self.cache.free(packet);
         validity == Some(Some(Validity::Invalid))
     }

@@ -2,7 +2,7 @@
 //! (sections 4.8 and 5.4), on real lanes and on as many simulated ones as the paper has cores.
 //!
 //! Each case is the [pattern](crate::contention) of a function with a setting, before and after: first as its
-//! semantics want it, then as the recipe says. The numbers of the paper are of other machines, and of whole
+//! semantics want it, then as the recipe states. The numbers of the paper are of other machines, and of whole
 //! functions with packets from a wire.
 
 mod case;

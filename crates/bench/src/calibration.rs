@@ -1,12 +1,12 @@
 //! How fast the processor is at the moment. A virtual processor may run at one of several speeds, up to twice apart and for
-//! seconds at a time, which no counter tells: mostly because another machine's processor shares its core. So a lane that is
-//! measured times the same arithmetic every few milliseconds, on its own core, and a figure says at which speed it was taken.
+//! seconds at a time, which no counter shows: mostly because another machine's processor shares its core. So a lane that is
+//! measured times the same arithmetic every few milliseconds, on its own core, and a figure states at which speed it was taken.
 //!
-//! What is fast is known before the processor was ever seen to be. A single chain of multiplications takes as long whether or not
-//! the core is shared, since it leaves most of it unused; two chains of cheaper operations at once take a known share of that time
-//! on a core of their own (measured 0.83, on a Xeon of the Cascade Lake generation; their latencies say 0.75), and 1.5 times as
-//! much on a shared one. The code of a lane suffers more (a loop that parses, hashes and updates a table: 1.7 times), so what is
-//! scaled by these timings is scaled by too little rather than too much.
+//! What is fast is known before the processor was ever seen to be. A single chain of multiplications takes as long whether or
+//! not the core is shared, since it leaves most of it unused; two chains of cheaper operations at once take a known share of
+//! that time on a core of their own (measured 0.83, on a Xeon of the Cascade Lake generation; their latencies say 0.75), and
+//! 1.5 times as much on a shared one. The code of a lane suffers more (a loop that parses, hashes and updates a table: 1.7
+//! times), so what is scaled by these timings is scaled by too little rather than too much.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Ticks of `/proc/stat` a second, whatever the kernel's own are (proc(5), `USER_HZ`).
 const TICKS: u64 = 100;
 
-/// Sums since the start of the process and the machine; two of them tell what happened between.
+/// Sums since the start of the process and the machine; the difference of two is what happened between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Disturbance {
     /// How long the threads of this process were ready and had no core, threads that have ended left out.

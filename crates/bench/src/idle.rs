@@ -3,7 +3,7 @@
 //! A load that is even already is measured in pairs of runs, one right after the other: under static RSS,
 //! whose lanes report nothing, and under RSS++, whose lanes count packets per shard and their time, and whose
 //! controller reads all that and plans, at its own pace. Each run is a fresh one, so that where its memory
-//! happens to lie is part of the chance that the interval tells of, and not of the difference. Lanes take
+//! happens to lie is part of the chance that the interval covers, and not of the difference. Lanes take
 //! packets as fast as they can, so all are equally busy, as far as the machine lets them; what a plan would
 //! change nevertheless is counted and not done.
 

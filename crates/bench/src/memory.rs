@@ -1,13 +1,12 @@
 //! Two devices whose packets come from memory, for measuring what lies between them.
 //!
-//! A lane polls a queue of each: what it forwards from one leaves through the other. The packets are
-//! those of a conversation that a stateful function accepts: every flow opens with a handshake, then
-//! both ends send data in turn, each with the sequence and acknowledgement numbers that follow from
-//! what the other has sent. A source that *converses* ([`SourceKind::Converse`]) writes headers, sequence numbers and
-//! checksums of each packet anew, as both ends of a connection have to; one that *replays* copies headers that were prepared, the same in
-//! each round. Each buffer goes round: of [`CYCLE`] buffers per queue, twice that per lane, the one that was sent
-//! longest ago is used next, so that neither headers nor handles stay in the nearest cache longer than with a real
-//! device.
+//! A lane polls a queue of each: what it forwards from one leaves through the other. The packets are those of a conversation
+//! that a stateful function accepts: every flow opens with a handshake, then both ends send data in turn, each with the
+//! sequence and acknowledgement numbers that follow from what the other has sent. A source that *converses*
+//! ([`SourceKind::Converse`]) writes headers, sequence numbers and checksums of each packet anew, as both ends of a connection
+//! have to; one that *replays* copies headers that were prepared, the same in each round. Each buffer goes round: of [`CYCLE`]
+//! buffers per queue, twice that per lane, the one that was sent longest ago is used next, so that neither headers nor handles
+//! stay in the nearest cache longer than with a real device.
 
 mod conversation;
 mod endpoints;
@@ -111,7 +110,7 @@ struct QueueCounters {
     sent_bytes: Counter,
 }
 
-/// Tells when the flows of all lanes are open, and how fast their processors are.
+/// Reports when the flows of all lanes are open, and how fast their processors are.
 #[derive(Clone)]
 pub struct Opening {
     lanes: Vec<Arc<Progress>>,
@@ -124,7 +123,7 @@ impl Opening {
         self.lanes.iter().map(|lane| lane.opened.get()).sum()
     }
 
-    /// How long the arithmetic took by which the lanes tell the speed of their processors.
+    /// How long the arithmetic took by which the lanes report the speed of their processors.
     pub(crate) fn timings(&self) -> TimingSum {
         let sums = self.timings.iter().map(|timings| timings.sum());
         sums.fold(TimingSum::default(), TimingSum::plus)

@@ -28,7 +28,7 @@ const TOGETHER: usize = 32;
 const AT_ONCE: usize = 2 * TOGETHER;
 /// How often the migrator looks after shards that are moving.
 const STEP: Duration = Duration::from_micros(50);
-/// Descriptors of each receive queue, unless a bench is told otherwise: with these, a worker which the operating system
+/// Descriptors of each receive queue, by default: with these, a worker which the operating system
 /// suspends for a while loses nothing.
 pub const DESCRIPTORS: u32 = 1 << 14;
 /// Likewise.
@@ -36,7 +36,7 @@ const BUFFERS: u32 = 1 << 16;
 const HANDOFF: usize = 1 << 13;
 /// Flows that a shard has room for.
 const FLOWS: usize = 4_096;
-/// Packets that can be told apart.
+/// Packets that can be distinguished.
 const MOST_PACKETS: u64 = 1 << 26;
 
 /// What is to be moved, and under what load.
@@ -66,7 +66,7 @@ pub struct MigrateRow {
     /// Packets that no counter explains: of those that arrived, those that neither left, seen from outside, nor were
     /// dropped for any reason. Anything but 0 is a fault of the runtime.
     pub lost: u64,
-    /// Packets dropped, by reason; reasons without drops are left out. A full queue or ring says that more arrived than
+    /// Packets dropped, by reason; reasons without drops are left out. A full queue or ring states that more arrived than
     /// the lanes can do while shards move; `hold_full` that packets waited too long for their shard.
     pub dropped: BTreeMap<&'static str, u64>,
     /// Packets that left more than once, seen from outside.

@@ -36,7 +36,7 @@ pub struct PumpBench {
 }
 
 impl PumpBench {
-    /// Measures; `each` is told every row.
+    /// Measures; `each` is called with every row.
     ///
     /// # Errors
     /// [`BenchError`] when a device cannot be had, or the two devices gave a lane different packets.

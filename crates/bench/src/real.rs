@@ -78,7 +78,7 @@ impl<'a> Real<'a> {
     /// Finds out how fast this machine works.
     ///
     /// # Errors
-    /// [`BenchError`] when it has not the cores that the scenario asks for.
+    /// [`BenchError`] when it has not the cores that the scenario requests.
     pub fn new(scenario: &'a Scenario) -> Result<Real<'a>, BenchError> {
         let cores = CoreSet::available()?.cores().len();
         let lanes = scenario.lanes.iter().copied().max().unwrap_or(1).into();
@@ -121,7 +121,7 @@ impl<'a> Real<'a> {
         self.run_at(trial, rounds, rate.max(1.0), capacity)
     }
 
-    /// Runs a trial under another rate of arrival than its load says, in packets per second.
+    /// Runs a trial under another rate of arrival than its load states, in packets per second.
     ///
     /// # Errors
     /// As [`Real::run`].

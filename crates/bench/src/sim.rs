@@ -2,7 +2,7 @@
 //!
 //! The controller, the estimator, the policies, the dispatchers, the hash and the sources are those of a run. What is
 //! simulated are lanes and queues, and the time that lanes take, which was measured on a machine: [`crate::costs`].
-//! `docs/simulator.md` says what is modelled, what is not, and how that was checked.
+//! `docs/simulator.md` states what is modelled, what is not, and how that was checked.
 
 mod flow_numbers;
 mod lane;
@@ -52,7 +52,7 @@ use crate::scenario::{ChainName, Scenario, Traffic, policy_of};
 const BATCH: usize = 1 << 13;
 /// Packets among which flows are counted.
 const SAMPLE: usize = 200_000;
-/// How often progress is told.
+/// How often progress is reported.
 const TELL: Duration = Duration::from_millis(200);
 /// Packets per second of a source whose time is stretched anyway: few, so that nanoseconds are fine enough.
 const REFERENCE_RATE: u64 = 100_000;
@@ -65,7 +65,7 @@ pub struct Simulator<'a> {
     pub costs: &'a Costs,
     /// Whether lanes stop now and then as they did on the machine that the costs are from.
     pub noisy: bool,
-    /// Tells how long plans take, in real time.
+    /// Reports how long plans take, in real time.
     pub stopwatch: Clock,
     /// How many runs to simulate at the same time.
     pub threads: usize,

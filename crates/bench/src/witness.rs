@@ -1,4 +1,4 @@
-//! Sees every packet leave, and tells those that leave twice from those that leave once. It does not ask
+//! Sees every packet leave, and distinguishes those that leave twice from those that leave once. It does not ask
 //! the lanes.
 
 use std::num::NonZeroU32;
@@ -23,7 +23,7 @@ struct Seen {
 struct End(Witness, Option<NonZeroU32>);
 
 impl Witness {
-    /// Tells the first `packets` packets apart.
+    /// Distinguishes the first `packets` packets.
     pub(crate) fn new(packets: u64) -> Witness {
         let words = packets.div_ceil(64);
         let left = (0..words).map(|_| AtomicU64::new(0)).collect();

@@ -72,9 +72,8 @@ pub trait RxQueue: Send {
         }
     }
 
-    /// Where what waits now ends, so that it can be told when all of it has been received. By default
-    /// after [`RxQueue::backlog`] packets; a queue of several rings, or of items that are no packets,
-    /// says more.
+    /// Where what waits now ends, to find out later when all of it has been received. By default after [`RxQueue::backlog`]
+    /// packets; a queue of several rings, or of items that are no packets, returns more.
     fn end(&self) -> QueueEnd {
         QueueEnd::Packets(self.backlog() as u64)
     }
@@ -120,7 +119,7 @@ impl Rest {
 pub enum QueueEnd {
     /// After so many packets more.
     Packets(u64),
-    /// Where [`RxQueue::has_read`] says so of these figures, one per ring.
+    /// Where [`RxQueue::has_read`] returns true for these numbers, one per ring.
     Rings(Vec<u64>),
 }
 

@@ -53,7 +53,7 @@ pub enum OpenError {
         device: String,
         /// What fits.
         drawn: Duration,
-        /// What was asked for.
+        /// What was requested.
         length: Duration,
         /// Bytes that they may take.
         memory: usize,

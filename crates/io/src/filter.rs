@@ -30,7 +30,7 @@ pub struct Filter {
     pub leave: Vec<Match>,
 }
 
-/// Why packets cannot be told apart so.
+/// Why packets cannot be distinguished so.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FilterError {
     /// A list is too long.
@@ -51,7 +51,7 @@ impl Filter {
     /// Whether the filter can be applied.
     ///
     /// # Errors
-    /// [`FilterError`] says what is wrong with it.
+    /// [`FilterError`] states what is wrong with it.
     pub fn check(&self) -> Result<(), FilterError> {
         for list in [&self.take, &self.leave] {
             if list.len() > Filter::MOST {

@@ -1,4 +1,4 @@
-//! What a network interface of this machine says of its link.
+//! What a network interface of this machine states about its link.
 
 use std::io;
 

@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rheostat_base::{QueueId, Time};
 
-/// Tells when everything that was delivered has been processed, and whose packet is next. Shared by the
+/// Reports when everything that was delivered has been processed, and whose packet is next. Shared by the
 /// devices of a run.
 pub struct ReplayBarrier {
     /// Packets that devices have put into queues. Counted by a device before it asks.
@@ -45,7 +45,7 @@ struct Turns {
 pub(crate) struct Reader(usize);
 
 impl ReplayBarrier {
-    /// `received_and_done` tells how many packets lanes have received, when all of these have been sent,
+    /// `received_and_done` states how many packets lanes have received, when all of these have been sent,
     /// dropped, consumed, or are held, and `None` while one has not. It may err on the side of `None`.
     pub fn new(
         received_and_done: impl Fn() -> Option<u64> + Send + Sync + 'static,

@@ -67,7 +67,7 @@ impl fmt::Display for Priority {
     limit(*priority)
 )]
 pub struct PriorityRefused {
-    /// What was asked for.
+    /// What was requested.
     pub priority: Priority,
     /// What the kernel said.
     pub source: io::Error,

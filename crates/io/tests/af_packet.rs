@@ -113,7 +113,7 @@ fn hostile_packets_are_placed_as_in_user_space() {
             assert!(seen > 0, "the last of them does not come");
         }
     }
-    // Some lanes may tell later than others.
+    // Some lanes may report later than others.
     while got <= 900 {
         let seen =
             far.poll_for(1, |_, packet| got += usize::from(frames.contains(&packet.to_vec())));

@@ -1,5 +1,5 @@
 //! AF_XDP devices on real interfaces: pairs of virtual Ethernet devices in a network namespace of each
-//! test's own. Needs root, and is only run when `RHEO_ROOT_TESTS=1` says so; says itself when it is not.
+//! test's own. Needs root, and is only run with `RHEO_ROOT_TESTS=1`; prints when it is not.
 
 mod crossing;
 mod jumbo;

@@ -36,7 +36,7 @@ impl Case {
         Case { name: format!("{name}, {device}, {hashing:?}"), config, program }
     }
 
-    /// Runs the program on a frame and compares. Errors tell what differs.
+    /// Runs the program on a frame and compares. Errors name what differs.
     fn compare(&mut self, frame: &[u8]) -> Result<(), String> {
         let ProgramConfig { steering, hashing, device, .. } = &self.config;
         let (hash, kind) = expected(steering, *hashing, *device, frame);

@@ -7,7 +7,7 @@ use rheostat_base::Time;
 use rheostat_io::{Device, FaultConfig, FaultyDevice, NullSink, Pacing, SimConfig, SimNic};
 use rheostat_packet::{Mempool, PoolCache};
 
-/// Stamps in the order they were received, and the packets the device says it passed on.
+/// Stamps in the order they were received, and the packets the device states it passed on.
 fn run(faults: &FaultConfig, pool: &Mempool) -> (Vec<u32>, u64) {
     let nic = SimConfig { pacing: Pacing::Lossless, ..config(2, 8) };
     let nic = SimNic::open(nic, numbered(300), |_| Box::new(NullSink), pool).unwrap();

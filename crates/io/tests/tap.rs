@@ -130,7 +130,7 @@ fn hostile_packets_are_placed_as_in_user_space() {
         // Some are dropped by the kernel; the others are in their queues when the call is over.
         while tap.poll(|lane, packet| {
             let bytes = packet.to_vec();
-            // What the host says by itself is placed likewise.
+            // What the host states by itself is placed likewise.
             let (hash, _) = expected(&steering, HashOptions::AddressesOnly, device, &bytes);
             assert_eq!(steering.bucket_of_hash(hash) % 4, lane, "{bytes:02x?}");
             got += 1;
@@ -271,7 +271,7 @@ fn a_full_queue_is_counted() {
     ip(&format!("link set dev {} txqueuelen 32", tap.device.interface()));
     let sender = Sender::new(5, 4);
     for i in 0..2_000 {
-        // The kernel tells senders of drops.
+        // The kernel reports drops to senders.
         let _ = sender.0[0].send(&u32::to_be_bytes(i));
     }
     let full = tap.monitor.counters().queue_full[0];

@@ -44,7 +44,7 @@ pub(crate) enum Message {
 pub(crate) fn parse(ip: &Ipv6Packet<'_>, message: &[u8]) -> Option<Message> {
     let (source, destination) = (ip.source(), ip.destination());
     let icmp = Icmpv6Message::new(message).ok()?;
-    let judged = checksum::judge(
+    let validity = checksum::evaluate(
         IpAddr::V6(source),
         IpAddr::V6(destination),
         ICMPV6,
@@ -52,7 +52,7 @@ pub(crate) fn parse(ip: &Ipv6Packet<'_>, message: &[u8]) -> Option<Message> {
         [message],
     );
     // A packet from beyond the link cannot arrive with 255.
-    if ip.hop_limit() != 255 || icmp.code() != 0 || judged != Validity::Valid {
+    if ip.hop_limit() != 255 || icmp.code() != 0 || validity != Validity::Valid {
         return None;
     }
     let (target, options) = icmp.body().split_first_chunk::<16>()?;
@@ -101,7 +101,7 @@ fn link_address(mut options: &[u8], kind: u8) -> Option<Option<MacAddress>> {
     options.is_empty().then_some(found)
 }
 
-/// Asks for the link address of `target` (section 7.2.2): all that might have it, or the neighbour that
+/// Requests the link address of `target` (section 7.2.2): all that might have it, or the neighbour that
 /// had it.
 pub(crate) fn solicitation(
     interface: &Interface,

@@ -30,14 +30,14 @@ pub struct Interface {
     /// Addresses that it answers ARP and neighbour solicitations for besides its own, and whose packets
     /// are for the chain: a NAT's external addresses, a load balancer's virtual ones.
     pub proxied: PrefixList,
-    /// Whether its frames are played to it, from a capture or a generator, and no host is on its link. It then takes frames to every
-    /// station, and every neighbour is assumed to exist: one that the configuration does not name has a link address made of its IP
-    /// address.
+    /// Whether its frames are played to it, from a capture or a generator, and no host is on its link. It then takes frames to
+    /// every station, and every neighbour is assumed to exist: one that the configuration does not name has a link address made
+    /// of its IP address.
     pub is_played: bool,
 }
 
-/// The link address that a neighbour is assumed to have where no host can answer: administered locally, and ending in the last four
-/// bytes of the IP address.
+/// The link address that a neighbour is assumed to have where no host can answer: administered locally, and ending in the last
+/// four bytes of the IP address.
 pub(crate) fn assumed_mac(address: IpAddr) -> MacAddress {
     let [.., a, b, c, d] = match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_link_local_address_is_that_of_the_link_address() {
-        // RFC 4291, appendix A: the bit that says "universal" is inverted.
+        // RFC 4291, appendix A: the bit that states "universal" is inverted.
         assert_eq!(interface().link_local(), "fe80::5eff:fe10:9".parse::<Ipv6Addr>().unwrap());
     }
 

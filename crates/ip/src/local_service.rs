@@ -52,8 +52,8 @@ impl Outbox {
     }
 }
 
-/// A service on this machine, such as health checks. All lanes share it, and each calls it with the packets it received; calls are
-/// rare, so that a lock inside costs nothing that matters.
+/// A service on this machine, such as health checks. All lanes share it, and each calls it with the packets it received; calls
+/// are rare, so that a lock inside costs nothing that matters.
 pub trait LocalService: Send + Sync {
     /// Takes a packet for an address of this machine that has arrived at `now`; what is put into
     /// `outbox` is sent. `false` when the packet is not for this service: the next one gets it, and

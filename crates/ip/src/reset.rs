@@ -81,8 +81,8 @@ mod tests {
         assert_eq!((tcp.seq(), tcp.ack(), tcp.flags().0), (0, 108, TcpFlags::RST | TcpFlags::ACK));
         assert_eq!((tcp.source_port(), tcp.destination_port()), (22, 40_000));
         let (from, to) = ("10.0.0.5".parse().unwrap(), "198.51.100.1".parse().unwrap());
-        let judged = checksum::judge(from, to, 6, tcp.checksum(), [&frame[38..58]]);
-        assert_eq!(judged, checksum::Validity::Valid);
+        let validity = checksum::evaluate(from, to, 6, tcp.checksum(), [&frame[38..58]]);
+        assert_eq!(validity, checksum::Validity::Valid);
         let frame = answer(TcpFlags::ACK, ethernet).unwrap();
         let tcp = TcpSegment::new(&frame[38..58]).unwrap();
         assert_eq!((tcp.seq(), tcp.flags().0), (900, TcpFlags::RST));

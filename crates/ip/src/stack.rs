@@ -171,8 +171,8 @@ impl Stack {
         &self.network
     }
 
-    /// Catches up with what other lanes have learned, and with other routes and MTUs. To be called before the packets of a poll, so that
-    /// those that have waited leave before them.
+    /// Catches up with what other lanes have learned, and with other routes and MTUs. To be called before the packets of a
+    /// poll, so that those that have waited leave before them.
     #[inline]
     pub fn refresh(&mut self, out: &mut Output) {
         if self.network.changes() != self.changes {

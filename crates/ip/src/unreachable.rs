@@ -1,4 +1,4 @@
-//! The ICMP errors that tell a sender that its packets do not get where they were sent.
+//! The ICMP errors that report to a sender that its packets do not reach their destination.
 
 use std::net::IpAddr;
 

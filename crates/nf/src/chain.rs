@@ -64,7 +64,7 @@ pub trait Chain: Send + Sync + 'static {
         Unread
     }
 
-    /// Asks for what a packet will need of shared objects (see [`NetworkFunction::prefetch`]).
+    /// Requests what a packet will need of shared objects (see [`NetworkFunction::prefetch`]).
     ///
     /// [`NetworkFunction::prefetch`]: crate::NetworkFunction::prefetch
     #[inline]
@@ -129,7 +129,7 @@ pub trait Chain: Send + Sync + 'static {
     /// Undoes what the functions have done to a packet of a live flow.
     fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>);
 
-    /// Tells the functions that the flow ends.
+    /// Notifies the functions that the flow ends.
     fn ended(
         &self,
         local: &mut Self::Shard,

@@ -193,7 +193,7 @@ impl<C: Chain> ChainService<C> {
         self.send_originated(out);
     }
 
-    /// What the chain decides about a packet, which is noted if the packet is followed.
+    /// What the chain decides about a packet, which is noted if the packet is traced.
     #[inline(always)]
     fn evaluate(
         &mut self,

@@ -164,9 +164,9 @@ impl<L> Cx<'_, L> {
         self.expire_at(self.scope.now + lifetime);
     }
 
-    /// Lets the flow live until `deadline`. When several functions of a chain say so for one packet,
+    /// Lets the flow live until `deadline`. When several functions of a chain call it for one packet,
     /// the earliest time counts; when none does, the deadline stays. A flow for which no function ever
-    /// says so lives for [`DEFAULT_LIFETIME`].
+    /// calls it lives for [`DEFAULT_LIFETIME`].
     #[inline]
     pub fn expire_at(&mut self, deadline: Time) {
         let requests = &mut self.scope.requests;
@@ -176,7 +176,7 @@ impl<L> Cx<'_, L> {
     /// Lets a new flow be found under `key`, too, whose first endpoint is the inner one. The key must
     /// belong to the same shard by the function's [`steering`], and it must be free; otherwise there
     /// will be no flow, and the packet is dropped. Counts in [`first`], for the last function that
-    /// says so; the function has to say that it gives [`aliases`].
+    /// calls it; the function has to declare that it gives [`aliases`].
     ///
     /// [`steering`]: crate::NetworkFunction::steering
     /// [`aliases`]: crate::NetworkFunction::aliases
@@ -209,8 +209,8 @@ impl<L> Cx<'_, L> {
         self.scope.requests.close = true;
     }
 
-    /// Says whether the flow may be evicted when its shard's table is full: flows that have not proved
-    /// themselves, such as half-open connections.
+    /// Sets whether the flow may be evicted when its shard's table is full: that of unconfirmed flows, such as half-open
+    /// connections.
     #[inline]
     pub fn set_evictable(&mut self, evictable: bool) {
         self.scope.requests.evictable = Some(evictable);
@@ -264,7 +264,7 @@ impl<L> Cx<'_, L> {
     }
 }
 
-/// What the methods of shared objects take. At the time that [`Cx::now`] tells.
+/// What the methods of shared objects take. Their time is [`Cx::now`].
 ///
 /// # Panics
 /// When the function's chain does not run it in transactions (see [`Shared`](crate::Shared)).
@@ -319,5 +319,5 @@ impl<'a> Flows<'a> {
     }
 }
 
-/// How long a flow lives without a packet when no function says otherwise.
+/// How long a flow lives without a packet when no function states otherwise.
 pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(60);

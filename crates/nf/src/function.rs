@@ -105,7 +105,7 @@ pub trait NetworkFunction: Send + Sync + 'static {
         None
     }
 
-    /// Says where in a flow's entry the function's state lies, once, before the first packet: for functions that
+    /// States where in a flow's entry the function's state lies, once, before the first packet: for functions that
     /// look at other flows (see [`Flows::look_at`](crate::Flows::look_at)).
     fn placed(&mut self, _place: Handle<Self::Flow>) {}
 
@@ -196,7 +196,7 @@ pub trait NetworkFunction: Send + Sync + 'static {
     /// Whether the first packet of a flow, when the function has let it through and the table has no
     /// room for the flow, passes all the same; otherwise it is dropped as
     /// [`DropReason::TableFull`](rheostat_base::DropReason::TableFull). In a chain it passes only if
-    /// every function says so. Its state is given to [`NetworkFunction::discarded`] either way.
+    /// every function returns true. Its state is given to [`NetworkFunction::discarded`] either way.
     fn passes_without_entry(&self) -> bool {
         false
     }

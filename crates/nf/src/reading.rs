@@ -8,7 +8,7 @@ use crate::packet::Packet;
 use crate::verdict::Outcome;
 
 /// What a function decides about most packets of no flow by reading shared objects and changing none of them. Packets come here
-/// three times, each time all of a burst before the first comes again: to tell what will be read, to ask for it, and to be
+/// three times, each time all of a burst before the first comes again: to name what will be read, to prefetch it, and to be
 /// decided about, many of them in one transaction. A packet about which nothing is decided takes the general handlers.
 ///
 /// Whatever is decided here, [`NetworkFunction::non_flow`](crate::NetworkFunction::non_flow) must decide, too: it would have

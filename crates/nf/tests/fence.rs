@@ -84,7 +84,7 @@ fn refused(lines: &str) -> Vec<String> {
         let message: Value = serde_json::from_str(line).unwrap();
         let message = &message["message"];
         let text = message["rendered"].as_str().filter(|_| message["level"] == "error")?;
-        // Other errors tell how many there were.
+        // Other errors report how many there were.
         text.contains("src/lib.rs").then(|| text.to_owned())
     };
     let found: Vec<_> = text.lines().filter_map(read).collect();

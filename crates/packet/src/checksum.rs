@@ -6,7 +6,7 @@ mod validity;
 
 pub use delta::Delta;
 pub use sum::Sum;
-pub use validity::{Validity, judge, judge_packet};
+pub use validity::{Validity, evaluate, evaluate_packet};
 
 /// The checksum of `bytes`; zero when they contain their own right one.
 #[inline]

@@ -59,14 +59,14 @@ pub struct Headers {
     pub end: u32,
 }
 
-/// What the link layer says of the network layer.
+/// What the link layer states about the network layer.
 #[derive(Clone, Copy, Debug)]
 struct LinkHeader {
     ethertype: u16,
     zone: u32,
     /// Where the network layer starts.
     l3: usize,
-    /// Where the frame ends, as far as the link layer tells.
+    /// Where the frame ends, as far as the link layer has it.
     end: usize,
 }
 

@@ -71,10 +71,10 @@ pub enum Malformed {
     /// The header's version field names another protocol version.
     #[error("the {0} header carries another version number")]
     Version(Layer),
-    /// The header says that it is shorter than such a header can be, or longer than the packet.
+    /// The header states that it is shorter than such a header can be, or longer than the packet.
     #[error("the {0} header states an impossible header length")]
     HeaderLength(Layer),
-    /// The header says that the packet is shorter than the header, or longer than the frame.
+    /// The header states that the packet is shorter than the header, or longer than the frame.
     #[error("the {0} header states an impossible packet length")]
     Length(Layer),
     /// A segmentation-offload frame, which states no length, cannot be a fragment.

@@ -173,7 +173,7 @@ mod tests {
 
     type Found = Option<(Headers, Tuple)>;
 
-    /// What the two functions say, and what the general way says.
+    /// What the two functions say, and what the general way states.
     fn both(frame: &[u8], wire_len: u32) -> (Found, Found) {
         let pool = Mempool::new(&MempoolConfig { buffers: 2, ..MempoolConfig::default() });
         let mut cache = PoolCache::new(pool.expect("memory for two buffers"));

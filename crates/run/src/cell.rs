@@ -9,8 +9,8 @@ use rheostat_io::sleep::SleepProfile;
 use crate::lane::Lane;
 use crate::poll::metronome::{LanePolicy, MetronomeSettings};
 
-/// The lanes of a run, in the order of their numbers. Each is data that the worker which takes it runs; a lane whose worker panicked
-/// stays taken.
+/// The lanes of a run, in the order of their numbers. Each is data that the worker which takes it runs; a lane whose worker
+/// panicked stays taken.
 pub(crate) type LaneCells = Vec<TryLock<LaneCell>>;
 
 /// A lane behind its lock.

@@ -1,10 +1,10 @@
-//! What lanes tell of their load.
+//! What lanes report of their load.
 
 use std::sync::Arc;
 
 use rheostat_base::{Counter, ShardId};
 
-/// What lanes tell of their load while a run goes on. Decided once per run.
+/// What lanes report of their load while a run goes on. Decided once per run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoadReporting {
     /// Nothing, so that live figures show no load: to measure what the rest costs.

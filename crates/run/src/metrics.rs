@@ -59,8 +59,8 @@ impl Estimate {
     }
 }
 
-/// The keys with the largest counts, where only some counts are kept: the union of several summaries, each with a floor that no count
-/// of a key it does not name exceeds (Agarwal et al., "Mergeable Summaries", PODS 2012, section 3).
+/// The keys with the largest counts, where only some counts are kept: the union of several summaries, each with a floor that no
+/// count of a key it does not name exceeds (Agarwal et al., "Mergeable Summaries", PODS 2012, section 3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranking {
     entries: BTreeMap<String, Estimate>,

@@ -1,5 +1,5 @@
 //! Moving shards between lanes while packets arrive: nothing is lost or doubled, flows keep their order,
-//! and no lane waits for another. `docs/migration.md` tells why it works.
+//! and no lane waits for another. `docs/migration.md` states why it works.
 //!
 //! Shard s moves from lane A to lane B:
 //!
@@ -7,9 +7,9 @@
 //! |---|---|---|
 //! | 1 | B | on [`Command::Expect`], holds from now on what devices place by the buckets of s |
 //! | 2 | migrator | rewrites the devices' tables and waits until no packet is placed by the old ones |
-//! | 3 | B and every other lane C | on [`Command::Redirect`], holds all packets of s from now on, or hands them to B, and tells A so by a `Redirected` message |
+//! | 3 | B and every other lane C | on [`Command::Redirect`], holds all packets of s from now on, or hands them to B, and notifies A by a `Redirected` message |
 //! | 4 | A | on [`Command::Release`], goes on until all of these messages have come and all that waited in its queues is processed, then sends B the box, and every C a `Released` message |
-//! | 5 | C | on this message, tells B by a `Drained` message that it has what A had handed to it |
+//! | 5 | C | on this message, notifies B by a `Drained` message that it has what A had handed to it |
 //! | 6 | B | on the box and all of these, processes what it has held, in order |
 //!
 //! | file | what it does |

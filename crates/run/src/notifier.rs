@@ -40,7 +40,7 @@ impl EventNotifier {
         let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
     }
 
-    /// Says that the worker is about to sleep; it must then look for work once more.
+    /// Announces that the worker is about to sleep; it must then look for work once more.
     pub(crate) fn prepare_park(&self) {
         self.bell.prepare_park();
     }
@@ -52,7 +52,7 @@ impl EventNotifier {
         let _ = poll(&mut [PollFd::new(&self.event, PollFlags::IN)], Some(&timeout));
     }
 
-    /// Says that the worker is awake, and forgets rings.
+    /// Announces that the worker is awake, and forgets rings.
     pub(crate) fn unpark(&self) {
         self.bell.unpark();
         // Empty when there was no notification.

@@ -1,4 +1,4 @@
-//! What workers tell of their polling while a run goes on: tries, sleeps, modes and vacations.
+//! What workers report of their polling while a run goes on: tries, sleeps, modes and vacations.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +19,7 @@ pub(crate) struct PollingBoard {
     generation: AtomicU64,
     /// When the run ended, in nanoseconds.
     ended: AtomicU64,
-    /// What keeps sleeps from being what the policy asks for.
+    /// What keeps sleeps from being what the policy requests.
     warnings: Mutex<Vec<String>>,
 }
 
@@ -65,7 +65,7 @@ pub struct PollingSample {
     pub lanes: Vec<LanePolling>,
     /// The workers, in order.
     pub workers: Vec<WorkerPolling>,
-    /// What keeps sleeps from being what the policy asks for, each told once.
+    /// What keeps sleeps from being what the policy requests, each told once.
     pub warnings: Vec<String>,
 }
 
@@ -216,7 +216,7 @@ impl PollingBoard {
         board.blocks.set(counts.blocks);
     }
 
-    /// A worker has something to tell, which several workers may: it is told once.
+    /// Adds a warning of a worker. Several workers may have the same: it is reported once.
     pub(crate) fn warn(&self, warning: String) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if !warnings.contains(&warning) {
@@ -224,7 +224,7 @@ impl PollingBoard {
         }
     }
 
-    /// What workers had to tell.
+    /// The warnings of workers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -11,7 +11,7 @@
 //! | `member` | the other end: does tasks, and sleeps |
 //! | `stepped` | a pool that a test drives |
 //!
-//! `docs/adr/0015-replies-in-order.md` tells why it is so.
+//! `docs/adr/0015-replies-in-order.md` states why it is so.
 
 mod channel;
 mod client;

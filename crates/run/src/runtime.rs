@@ -64,7 +64,7 @@ pub struct RuntimeConfig {
     pub steering: Arc<Steering>,
     /// Hashes keys for the flow tables.
     pub hasher: FlowHasher,
-    /// What lanes tell of their load. Without [`LoadReporting::Shards`], a policy that moves shards sees
+    /// What lanes report of their load. Without [`LoadReporting::Shards`], a policy that moves shards sees
     /// no shard that it could move.
     pub reporting: LoadReporting,
     /// Whether lanes note how long each stage takes ([`RunReport::stages`]), and from when on. Costs some nanoseconds per packet.
@@ -333,7 +333,7 @@ impl Runtime {
         self.migrator().start(moves, self.view.now())
     }
 
-    /// Does what can be done now for shards that are moving, and says whether all have arrived; to be
+    /// Does what can be done now for shards that are moving, and returns whether all have arrived; to be
     /// called again and again until then.
     pub fn step_migrator(&self) -> bool {
         let mut migrator = self.migrator();

@@ -10,7 +10,7 @@ use crate::lane::PacketInfo;
 #[derive(Debug)]
 pub struct ShardSet {
     shards: Vec<Option<Box<Shard>>>,
-    /// Where the tables of owned shards are, in few lines, so that what packets will need is asked for without a look at the
+    /// Where the tables of owned shards are, in few lines, so that what packets will need is requested without a look at the
     /// tables themselves.
     hints: Vec<Option<PrefetchHint>>,
 }

@@ -14,7 +14,7 @@ pub enum BurstStage {
     Receive,
     /// Headers, keys and shards, and the shards' owners.
     Classify,
-    /// The service asks for the memory that flows lie in.
+    /// The service requests the memory that flows lie in.
     Probe,
     /// The service decides.
     Run,
@@ -57,7 +57,7 @@ impl StageTimes {
     }
 }
 
-/// Says whether stages are timed: not before it is turned on, so that what a run does first does not count.
+/// Returns whether stages are timed: not before it is turned on, so that what a run does first does not count.
 #[derive(Clone, Debug, Default)]
 pub struct StageSwitch(Arc<AtomicBool>);
 

@@ -60,7 +60,7 @@ pub enum TableError {
     /// There is no such device.
     #[error("there is no device `{device}`; the devices are {devices}")]
     Device {
-        /// What was asked for.
+        /// What was requested.
         device: String,
         /// What there is.
         devices: String,
@@ -116,7 +116,7 @@ impl RunView {
 
     /// The migrator, to be stepped while shards are moving. Other threads that want it wait meanwhile, so hold it briefly.
     pub fn migrator(&self) -> MutexGuard<'_, Migrator> {
-        // Its own bugs apart, nothing in it panics; and whatever is wrong then, the account tells.
+        // Its own bugs apart, nothing in it panics; and the account shows whatever is wrong then.
         self.migrator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

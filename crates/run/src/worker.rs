@@ -53,7 +53,7 @@ pub(crate) enum Shift {
 type Held<'a> = TryGuard<'a, LaneCell>;
 
 impl Worker {
-    /// Polls lanes as the policy says until told to stop.
+    /// Polls lanes as the policy states until told to stop.
     pub(crate) fn run(&self, shift: Shift) {
         match (shift, self.crew.attendance()) {
             (Shift::Bound(lanes, policy), _) => self.run_bound(&lanes, policy),
@@ -167,7 +167,7 @@ fn block<'a, L: Iterator<Item = &'a Lane>>(
     let descriptors = descriptors.iter().chain([&notifier]);
     let mut polled: Vec<_> =
         descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
-    // A device that only has an error to tell would wake the worker again at once.
+    // A device that has only an error would wake the worker again at once.
     let woken = poll(&mut polled, Some(&timeout)).is_ok_and(|ready| ready > 0);
     if woken && !polled.iter().any(|fd| fd.revents().contains(PollFlags::IN)) {
         std::thread::sleep(NAP);

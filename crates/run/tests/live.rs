@@ -1,5 +1,5 @@
 //! Shards that move between running lanes while packets arrive on real interfaces. Needs root, and is only
-//! run when `RHEO_ROOT_TESTS=1` says so; says itself when it is not.
+//! run with `RHEO_ROOT_TESTS=1`; prints when it is not.
 //!
 //! Timed: threads, sleep, clock, processes, devices, sockets.
 
@@ -45,7 +45,7 @@ const UNDER_WAY: u64 = 192;
 /// How long nothing may go on: what takes milliseconds where nothing else keeps the lanes from their cores.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What numbered packets tell, whatever stamps say.
+/// What numbered packets show, whatever their stamps are.
 #[derive(Default)]
 struct Witness {
     seen: AtomicU64,
@@ -241,7 +241,7 @@ fn moved(device: impl FnOnce(Arc<Steering>, &Mempool) -> Box<dyn Device>) -> Out
     // A lane that is held up may have a full queue, and the device counts what it refuses.
     let accounted = seen.load(Ordering::Relaxed) + refused(&report.last.devices);
     assert_eq!((accounted, doubled.load(Ordering::Relaxed)), (sent, 0), "{told}");
-    // Whatever numbers tell, stamps tell as well.
+    // What numbers show, stamps show as well.
     assert_eq!(witness.overtaken.load(Ordering::Relaxed), reordered, "{told}");
     Outcome { report, lanes, witness }
 }

@@ -1,4 +1,4 @@
-//! Lanes tell as much of their load as the run is to report, and no more.
+//! Lanes report as much of their load as the run is configured to, and no more.
 //!
 //! Timed: threads, sleep, clock.
 

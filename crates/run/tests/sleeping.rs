@@ -171,7 +171,7 @@ impl Service for Echo {
 
 /// Frames one by one on the first lane's wire, each sent once the one before is through. A worker that is not woken sees
 /// each of its own half a second later; one that is, in most cases, in less than half of that, whatever else the machine
-/// does. So the median of each lane tells the two apart.
+/// does. So the median of each lane distinguishes the two.
 fn one_by_one(polling: Polling, mut clients: impl Iterator<Item = PoolClient<(), ()>>) {
     const FRAMES: u64 = 100;
     let config = RuntimeConfig { polling, ..config(LANES, LANES, pool(512)) };

@@ -48,7 +48,7 @@ fn main() {
     }
 }
 
-/// The best of some rounds, in nanoseconds per packet. `run` is told which burst it is.
+/// The best of some rounds, in nanoseconds per packet. `run` gets the number of the burst.
 fn measure(mut run: impl FnMut(u64)) -> f64 {
     let mut best = Duration::MAX;
     for round in 0..ROUNDS {

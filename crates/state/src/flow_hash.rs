@@ -1,7 +1,8 @@
 //! The keyed hash that places flows in a table.
 //!
-//! Senders choose flow keys, so with a fixed hash an attacker could fill one line of the table and make every lookup there slow. The hash is therefore drawn at random, from a family for which a
-//! bound on collisions is proven for *every* pair of keys, not for typical ones:
+//! Senders choose flow keys, so with a fixed hash an attacker could fill one line of the table and make every lookup there
+//! slow. The hash is therefore drawn at random, from a family for which a bound on collisions is proven for *every* pair of
+//! keys, not for typical ones:
 //!
 //! 1. NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: "UMAC", CRYPTO '99; RFC 4418, section 5.2): the
 //!    sum over the message's pairs of 32-bit words of (m₂ᵢ + k₂ᵢ)·(m₂ᵢ₊₁ + k₂ᵢ₊₁), inner sums modulo

@@ -3,7 +3,7 @@
 //! Only a datagram's first fragment carries the ports. The tracker learns the flow key from it, holds
 //! fragments that come earlier, and gives them out once the key is known; no byte is copied, and the
 //! datagram goes on in fragments. On the way it refuses what no honest sender produces: fragments
-//! that overlap (RFC 5722 demands it for IPv6, RFC 1858 and RFC 3128 tell why for IPv4), that disagree
+//! that overlap (RFC 5722 demands it for IPv6, RFC 1858 and RFC 3128 explain why for IPv4), that disagree
 //! about the datagram's end, or that run past the longest datagram there can be. A datagram caught at
 //! that is *poisoned*: whatever of it is held or still to come is dropped.
 //!

@@ -160,7 +160,7 @@ impl Meetings {
         }
     }
 
-    /// Writes it, if that is asked for.
+    /// Writes it, if that is requested.
     fn attend(&self, world: &World, lane: &mut Lane, now: Time) {
         let request = self.wanted.swap(0, Ordering::Relaxed);
         if request > 0 {
@@ -186,7 +186,7 @@ fn run_first(world: &World, seed: u64, meetings: &Meetings) -> History {
         while !has_met {
             request += 1;
             lane.run(world, Operation::ReadElement(0), now);
-            // Unless a write that was asked for earlier, and comes only now, has got in its way.
+            // Unless a write that was requested earlier, and comes only now, has got in its way.
             has_met = lane.record.is_some() && meetings.await_write(request);
             lane.run(world, Operation::Write(0, round), now);
             let committed = lane.commit();

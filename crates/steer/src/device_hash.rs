@@ -17,7 +17,7 @@ pub enum HashOptions {
 }
 
 /// The hash of a packet that arrives on `device`, and what it covers. `outer` holds the packet's own
-/// addresses, source first, which an ICMP error's tuple does not tell.
+/// addresses, source first, which an ICMP error's tuple does not contain.
 #[inline]
 pub fn hash_packet(
     steering: &Steering,

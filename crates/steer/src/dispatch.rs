@@ -1,7 +1,7 @@
 //! Baselines that choose a lane for each packet, to compare the policies with.
 //!
 //! A [`Policy`](crate::Policy) decides about shards once per period and keeps flows on their lanes.
-//! A dispatcher is asked for each packet; what that costs in order, locks and copies is what it is
+//! A dispatcher is called for each packet; what that costs in order, locks and copies is what it is
 //! there to show (RSS++ section 2, Table 1, sections 5.4 and 5.5).
 
 mod round_robin;

@@ -118,7 +118,7 @@ impl Infeasible {
         self.wanted.field_names(extra(Side::Inside) | extra(Side::Outside))
     }
 
-    /// Whether an address of IP is all that was asked for: devices hash both, or none.
+    /// Whether an address of IP is all that was requested: devices hash both, or none.
     fn is_one_address(&self) -> bool {
         self.wanted.single_address().is_some() && self.wanted.basis() == Basis::Network
     }

@@ -14,7 +14,7 @@ use crate::orientation::Side;
 
 /// A set of header fields, and whose packets have them. Ends are those of the oriented key, the same for
 /// both directions: the inner one is the source of packets from inside and the destination of packets
-/// from outside. So the fields of a device follow from the side it is on, unless a set says otherwise
+/// from outside. So the fields of a device follow from the side it is on, unless a set states otherwise
 /// ([`PacketSet::per_side`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PacketSet {

@@ -81,7 +81,7 @@ pub fn by_name(name: &str) -> Result<Box<dyn Policy>, UnknownPolicy> {
     with_scaling(name, Scaling::default())
 }
 
-/// The policy of this name, which adds and parks lanes as `scaling` says. `rss` does neither, and
+/// The policy of this name, which adds and parks lanes as `scaling` states. `rss` does neither, and
 /// `traffic-class` has thresholds of its own.
 ///
 /// # Errors

@@ -218,7 +218,7 @@ impl Steering {
         mask
     }
 
-    /// What a packet of that link says about its flow: the key that names it, where it belongs to one, and
+    /// What a packet of that link states about its flow: the key that names it, where it belongs to one, and
     /// places it in any case. Where ports do not count, every packet of IP has the key of its own addresses,
     /// and where no fields do, every packet has a key of what it has.
     pub fn tuple(&self, data: &[u8], headers: &Headers, link: LinkType) -> Tuple {
@@ -289,7 +289,7 @@ impl Steering {
         self.naming.reduce(self.orient_whole(device, key))
     }
 
-    /// As [`Steering::orient`], with all that the key has: for fragments, whose datagrams are told apart
+    /// As [`Steering::orient`], with all that the key has: for fragments, whose datagrams are distinguished
     /// by addresses and protocol, whatever names flows.
     #[inline(always)]
     pub fn orient_whole(&self, device: DeviceId, key: FlowKey) -> Oriented {
@@ -313,7 +313,7 @@ impl Steering {
         ShardId((hash as usize & (self.shards - 1)) as u16)
     }
 
-    /// The hash of an oriented key over those of its fields that packets are placed by. `kind` says
+    /// The hash of an oriented key over those of its fields that packets are placed by. `kind` states
     /// which could be seen.
     #[inline]
     pub fn hash(&self, key: &FlowKey, kind: HashKind) -> u32 {

@@ -51,7 +51,7 @@ pub enum RewriteError {
     },
 }
 
-/// Tells when no packet can be placed by the entries that a rewrite replaced.
+/// Reports when no packet can be placed by the entries that a rewrite replaced.
 pub struct Fence(Box<dyn Fn() -> bool + Send + Sync>);
 
 impl Fence {
@@ -112,7 +112,7 @@ impl GenerationTable {
         QueueId(self.shared.entries[bucket].load(Ordering::Relaxed))
     }
 
-    /// Tells rewriters that every packet placed from here on is placed by the entries written so far.
+    /// Announces to rewriters that every packet placed from here on is placed by the entries written so far.
     /// The placing side calls this before it places a batch, with nothing in between half placed.
     #[inline]
     pub fn acknowledge(&self) {
@@ -210,8 +210,8 @@ mod models {
         });
     }
 
-    /// Once the fence has passed, every thread sees all packets that the old entries placed: none appears later. Fails when the Release of `acknowledge` or the Acquire of the fence is
-    /// weakened.
+    /// Once the fence has passed, every thread sees all packets that the old entries placed: none appears later. Fails when the
+    /// Release of `acknowledge` or the Acquire of the fence is weakened.
     #[test]
     fn packets_placed_by_old_entries_are_in_their_queue_when_the_fence_passes() {
         loom::model(|| {

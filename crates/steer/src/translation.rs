@@ -31,7 +31,7 @@ impl Translation {
         Translation { external, ..Translation::default() }
     }
 
-    /// Says that an inner endpoint always has this external one.
+    /// States that an inner endpoint always has this external one.
     pub fn fix(&mut self, protocol: u8, inner: (Ipv4Addr, u16), external: (Ipv4Addr, u16)) {
         self.fixed.insert((protocol, inner.0, inner.1), external);
     }

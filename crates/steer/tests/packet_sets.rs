@@ -219,7 +219,7 @@ fn packets_without_a_set_spread_evenly() {
     }
 }
 
-/// Which of those are told apart, of frames between two stations.
+/// Which of those are distinguished, of frames between two stations.
 #[test]
 fn a_vlan_and_an_ethertype_have_places_of_their_own() {
     let place = Place::by(PacketSet::NONE);

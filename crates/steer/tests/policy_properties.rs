@@ -81,7 +81,7 @@ fn within_bounds(load: &LoadSnapshot) -> bool {
     (load.bounds().min..=load.bounds().max).contains(&load.active().count())
 }
 
-/// 1,000 loads per property, or as many as `PROPTEST_CASES` says.
+/// 1,000 loads per property, or as many as `PROPTEST_CASES` states.
 fn cases() -> u32 {
     match std::env::var("PROPTEST_CASES") {
         Ok(text) => text.parse().expect("PROPTEST_CASES is a number"),

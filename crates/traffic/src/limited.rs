@@ -6,7 +6,7 @@ use rheostat_base::Time;
 
 use rheostat_io::{Arrival, Source};
 
-/// As much of a source as is asked for.
+/// As much of a source as is requested.
 #[derive(Debug)]
 pub struct Limited<S> {
     source: S,

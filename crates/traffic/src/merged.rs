@@ -20,7 +20,7 @@ struct Part<S> {
 }
 
 impl<S: Source> Merged<S> {
-    /// Merges `sources`. Each is asked for its first packet.
+    /// Merges `sources`. The first packet of each is drawn.
     pub fn new(sources: impl IntoIterator<Item = S>) -> Merged<S> {
         let part = |mut source: S| {
             let mut frame = Vec::new();

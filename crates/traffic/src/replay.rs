@@ -44,7 +44,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Reads `reel` once to measure it, and plays it as `config` says; the same for the same seed.
+    /// Reads `reel` once to measure it, and plays it as `config` states; the same for the same seed.
     ///
     /// # Errors
     /// [`SourceError`] for a configuration that makes no sense, or a reel without packets.

@@ -34,7 +34,7 @@ impl Usual {
     }
 }
 
-/// Checks what several sources are told: the rate.
+/// Checks what several sources have in common: the rate.
 pub(crate) fn check_rate(packets_per_second: u64) -> Result<(), SourceError> {
     if packets_per_second == 0 { Err(SourceError::Rate) } else { Ok(()) }
 }

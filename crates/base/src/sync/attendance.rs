@@ -56,7 +56,7 @@ impl Attendance {
         self.lanes[lane].attendants.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A worker attends the lane no more. If it is to sleep, it must say so after this, and then look at the lane once
+    /// A worker attends the lane no more. If it is to sleep, it must announce that after this, and then look at the lane once
     /// more.
     #[inline]
     pub fn leave(&self, lane: usize) {

@@ -1,8 +1,8 @@
 //! Waking a thread that sleeps because it has nothing to do, without a system call while it is awake.
 //!
-//! No lost wake-up: the sleeper announces its sleep, and then looks for work once more; the thread that adds work looks, after adding
-//! it, whether the other sleeps. Each stores before it loads what the other stores, with a sequentially consistent fence between, so
-//! that at least one of them sees the other's store (Dekker).
+//! No lost wake-up: the sleeper announces its sleep, and then looks for work once more; the thread that adds work looks, after
+//! adding it, whether the other sleeps. Each stores before it loads what the other stores, with a sequentially consistent fence
+//! between, so that at least one of them sees the other's store (Dekker).
 
 use crate::sync::atomic::{AtomicBool, Ordering, fence};
 
@@ -18,7 +18,7 @@ impl Parker {
         Parker { asleep: AtomicBool::new(false) }
     }
 
-    /// Says that the owner is about to sleep. It must look for work once more after this, and not sleep
+    /// Announces that the owner is about to sleep. It must look for work once more after this, and not sleep
     /// if there is any.
     pub fn prepare_park(&self) {
         self.asleep.store(true, Ordering::Relaxed);
@@ -27,7 +27,7 @@ impl Parker {
         fence(Ordering::SeqCst);
     }
 
-    /// Says that the owner is awake.
+    /// Announces that the owner is awake.
     pub fn unpark(&self) {
         self.asleep.store(false, Ordering::Relaxed);
     }

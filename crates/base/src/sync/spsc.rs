@@ -2,7 +2,7 @@
 //! be cloned, and each operation takes `&mut self`.
 //!
 //! Both indices grow forever and are reduced by the mask, so full and empty differ. Each side keeps a
-//! stale copy of the other's index and reads the real one only when the copy says full or empty, so
+//! stale copy of the other's index and reads the real one only when the copy shows full or empty, so
 //! that in the steady state the two sides touch each other's cache line once per lap, not per item.
 #![allow(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! A value that one thread at a time uses, and that no thread waits for: one that finds it taken goes on to something else.
 //!
-//! Taking costs one compare-and-swap, giving back one store. A thread that panics while it has the value leaves it taken: no other
-//! thread uses a half-changed value.
+//! Taking costs one compare-and-swap, giving back one store. A thread that panics while it has the value leaves it taken: no
+//! other thread uses a half-changed value.
 #![allow(unsafe_code)]
 
 use std::fmt;

@@ -34,7 +34,7 @@ impl SubBurst {
     /// An attempt of so many packets took effect.
     pub(super) fn committed(&mut self, packets: u64) {
         self.failures = 0;
-        // The rest of a burst, smaller than could have been, says nothing.
+        // The rest of a burst, smaller than could have been, shows nothing.
         self.size = (self.size + u64::from(packets >= self.size)).min(self.most);
     }
 

@@ -34,7 +34,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The migrator is looked after this often.
 const STEP: Duration = Duration::from_micros(50);
 
-/// Measures costs, in some 30 seconds; `say` is told what comes next.
+/// Measures costs, in some 30 seconds; `say` is called with what comes next.
 ///
 /// # Errors
 /// [`BenchError`] when there are not two cores, or a run was not sound.

@@ -1,4 +1,4 @@
-//! What a row says.
+//! What a row states.
 
 use std::fmt;
 

@@ -55,7 +55,7 @@ pub enum LiveError {
         sent: u64,
         /// Packets that reached the sink.
         arrived: u64,
-        /// What it says about that.
+        /// Its output about that.
         said: String,
     },
     /// `rheo` ended with a failure.

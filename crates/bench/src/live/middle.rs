@@ -67,7 +67,7 @@ impl Middle {
         }
     }
 
-    /// Ends it; what it says at its end, if it is one that says something.
+    /// Ends it; returns its last output, if it prints any.
     pub(super) fn stop(self) -> Result<String, LiveError> {
         match self {
             Middle::Kernel | Middle::Redirect { .. } | Middle::Bounce { .. } => Ok(String::new()),

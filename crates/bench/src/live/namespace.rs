@@ -70,7 +70,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Runs a command to its end; what it says is the error's.
+/// Runs a command to its end; its output is the error's.
 fn run(program: &str, arguments: &[&str], input: &str) -> Result<(), LiveError> {
     let failed = |message: String| LiveError::Command {
         command: format!("{program} {}", arguments.join(" ")),

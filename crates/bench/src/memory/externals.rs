@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::frame::{TAG, untagged};
 
-/// Short connections that are told apart: more than there are at a time.
+/// Short connections that are distinguished: more than there are at a time.
 const BRIEF: usize = 1 << 20;
 
 /// Endpoints by flow, and of short connections by their number.

@@ -33,7 +33,7 @@ pub(super) struct Step {
     /// Whether the packet carries data up to the end of the frame; else the rest is padding.
     pub(super) has_data: bool,
     /// Below 16. Written into the traffic class, which every chain leaves alone, so that what leaves can
-    /// be told apart.
+    /// be distinguished.
     pub(super) mark: u8,
     /// Written into the sender's link address: which flow or connection it is. Routers overwrite it.
     pub(super) tag: u32,
@@ -199,7 +199,7 @@ fn write_tcp(transport: &mut [u8], step: &Step, mut sum: Sum) {
 
 #[cfg(test)]
 mod tests {
-    use rheostat_packet::checksum::{Validity, judge_packet};
+    use rheostat_packet::checksum::{Validity, evaluate_packet};
     use rheostat_packet::{Headers, Mempool, MempoolConfig, PoolCache, Tuple};
 
     use super::super::endpoints::{FrameSize, Servers};
@@ -224,7 +224,7 @@ mod tests {
                 assert_eq!(untagged(packet.data()).len() < packet.len(), ends.is_tagged);
                 assert_eq!(mark(packet.data()), 5);
                 let headers = Headers::parse(&packet).expect("well-formed");
-                assert_eq!(judge_packet(&packet, &headers), Some(Validity::Valid), "{ends:?}");
+                assert_eq!(evaluate_packet(&packet, &headers), Some(Validity::Valid), "{ends:?}");
                 let key = if from_client { ends.key() } else { ends.key().reversed() };
                 assert_eq!(Tuple::of(&packet, &headers), Tuple::Flow(key));
                 cache.free(packet);

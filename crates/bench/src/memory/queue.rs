@@ -56,7 +56,7 @@ pub(super) fn pairs([inside, outside]: [Half; 2], calibrator: Calibrator) -> [Qu
 struct MemoryRx {
     side: Side,
     maker: Maker,
-    /// One of a lane's queues tells the speed of its processor.
+    /// One of a lane's queues reports the speed of its processor.
     calibrator: Option<Calibrator>,
     counters: Arc<QueueCounters>,
     monitor: Arc<Monitor>,

@@ -105,7 +105,7 @@ impl Template {
     }
 }
 
-/// The byte that says that the header has no options.
+/// The byte that states that the header has no options.
 const OFFSET: u8 = 5 << 4;
 
 #[cfg(test)]

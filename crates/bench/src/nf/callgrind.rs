@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn what_both_runs_execute_cancels() {
         let folder = tempfile::tempdir().unwrap();
-        // 9 million to set up, 321 for each packet, and the longer run passes some more than it was asked for.
+        // 9 million to set up, 321 for each packet, and the longer run passes some more than requested.
         let callgrind = instead_of_valgrind(
             folder.path(),
             "passed=$((last + last / 1000))\n\

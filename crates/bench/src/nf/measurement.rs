@@ -116,7 +116,7 @@ pub(super) fn await_opening(opening: &Opening, flows: u64) -> Result<(), BenchEr
 /// Windows that are taken for each that is wanted, as long as the processor is slow.
 const ATTEMPTS: usize = 4;
 
-/// Measures a run under way, of which `sample` tells how far it is, after `warm_up`. Windows in which the processor is slower
+/// Measures a run under way, of which `sample` states how far it is, after `warm_up`. Windows in which the processor is slower
 /// than it was seen to be are taken again.
 pub(super) fn measure(
     bench: &NfBench,

@@ -1,4 +1,4 @@
-//! What a row says, as JSON and as text.
+//! What a row states, as JSON and as text.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ pub struct Row {
     pub mpps_max: f64,
     /// A lane's time per packet, in nanoseconds.
     pub ns_per_packet: f64,
-    /// That less what the harness takes for the same load, from the same source, on as many lanes. Says little when either
+    /// That less what the harness takes for the same load, from the same source, on as many lanes. States little when either
     /// row is slow.
     pub ns_above_harness: f64,
     /// In which of the machine's speeds the row was taken. The figures of a slow row are scaled by `speed`.
@@ -53,7 +53,7 @@ pub struct Row {
     pub instructions_above_harness: Option<f64>,
     /// Calls of the allocator per packet, by all threads.
     pub allocations_per_packet: f64,
-    /// How long each stage takes, if that was asked for: as a tenth of all polls has it at most, in nanoseconds per packet.
+    /// How long each stage takes, if that was requested: as a tenth of all polls has it at most, in nanoseconds per packet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<StageNanos>,
     /// The same in median polls.
@@ -67,7 +67,7 @@ pub struct Row {
 pub enum PacketBytes {
     /// This many bytes on the wire.
     Each(u16),
-    /// Drawn from what the name says.
+    /// Drawn from what the name states.
     Drawn(String),
 }
 
@@ -119,7 +119,7 @@ impl Row {
         }
     }
 
-    /// What tells the row from others.
+    /// What distinguishes the row from others.
     pub fn name(&self) -> String {
         let Row { chain, source, flows, distribution, .. } = self;
         let Row { packet_bytes, new_flow_share, lanes, .. } = self;

@@ -130,7 +130,7 @@ impl ChainKind {
         }
     }
 
-    /// What lanes have to tell of their load at least.
+    /// What lanes have to report of their load at least.
     pub(super) const fn reporting(self) -> LoadReporting {
         match self {
             ChainKind::Empty => LoadReporting::Shards,

@@ -10,8 +10,8 @@ use rheostat_packet::Mbuf;
 /// Longer delays count as this: ten seconds.
 const LONGEST: u64 = 10_000_000_000;
 
-/// Measures from the moment a packet is due, whether or not a lane is ready for it, to the moment it leaves. It does nothing else,
-/// so that it costs lanes little.
+/// Measures from the moment a packet is due, whether or not a lane is ready for it, to the moment it leaves. It does nothing
+/// else, so that it costs lanes little.
 #[derive(Clone)]
 pub(super) struct Stopwatch {
     clock: Clock,

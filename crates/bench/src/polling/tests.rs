@@ -72,3 +72,47 @@ fn more_lanes_than_cores_are_refused() {
     let error = bench.prepare().err().unwrap();
     assert!(matches!(error, BenchError::TooFewCores { .. }), "{error}");
 }
+
+#[test]
+fn a_row_is_per_second_and_lane_with_the_source_taken_off() {
+    let bench = PollingBench { lanes: 2, ..bench(&[PolicyUnderTest::Metronome], &[0.5]) };
+    let costs = Costs {
+        capacity_pps: 2e6,
+        source_ns: 50.0,
+        sleep_cycle_us: 2.0,
+        step_sleep_period_us: 60.0,
+        empty_poll_us: 0.1,
+        shortest_sleep_us: 5.0,
+        noise_p99_us: 1.0,
+    };
+    let testbed = Testbed::new(bench.chain, 1, 1).unwrap();
+    let prepared = Prepared { bench: &bench, testbed, costs, repeats: Cell::new(0) };
+    let mut latencies = stopwatch::latencies();
+    (1..=100).for_each(|us| latencies.record(1_000 * us).unwrap());
+    let sum = slices::Slice {
+        seconds: 2.0,
+        cpu: 1.2,
+        arrived: 2_000_000,
+        delivered: 1_990_000,
+        lost: 10_000,
+        vacations: 1_000,
+        vacation_ns: 40_000_000,
+        tries: 4_000,
+        lost_tries: 300,
+        wake_ups: 5_000,
+        ..slices::Slice::default()
+    };
+    let seen = slices::Seen { sum, latencies, quiet: 0.9 };
+    let policy = PolicyUnderTest::Metronome;
+    let contender = Contender { policy, name: "metronome".into(), is_awake: false };
+    let row = prepared.row_of((&contender, Duration::ZERO), 0.5, &seen);
+    assert_eq!((row.lanes, row.workers, row.load, row.seconds), (2, 2, 0.5, 2.0));
+    assert_eq!((row.rate_pps, row.loss, row.wake_ups_per_s), (1_000_000.0, 0.005, 2_500.0));
+    // 50 ns for each packet delivered, of 1.2 s on two lanes in two seconds.
+    assert_eq!((row.source_cpu_share, row.cpu_share), (0.024_88, 0.275_13));
+    assert_eq!((row.lost_tries, row.vacation_mean_us), (Some(0.075), Some(40.0)));
+    // Latencies are kept to a hundredth.
+    let within = |found: Option<f64>, us: f64| (found.unwrap() / us - 1.0).abs() < 0.011;
+    assert!(within(row.p50_us, 50.0) && within(row.p99_us, 99.0), "{row:?}");
+    assert_eq!((row.target_us, row.quiet), (50.0, 0.9));
+}

@@ -1,4 +1,4 @@
-//! What a row says.
+//! What a row states.
 
 use std::time::Duration;
 
@@ -79,5 +79,25 @@ impl Table {
             row.longest_ms,
             row.write_ns
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_the_drops_of_each_device_and_what_the_ring_cannot_hold() {
+        let round = Round {
+            dropped_pumped: 345,
+            dropped_stepped: 346,
+            longest: Duration::from_micros(3_250),
+        };
+        let row = Row::new(&round, (Duration::from_millis(3), 200_000, 256));
+        assert_eq!((row.away_ms, row.rate, row.descriptors), (3.0, 200_000, 256));
+        assert_eq!((row.dropped_pumped, row.dropped_stepped), (345, 346));
+        // 600 packets in 3 ms, and the one at its start.
+        assert_eq!((row.expected, row.longest_ms), (601 - 256, 3.25));
+        assert_eq!(Row::new(&round, (Duration::from_millis(1), 200_000, 256)).expected, 0);
     }
 }

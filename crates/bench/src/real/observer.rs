@@ -40,7 +40,7 @@ struct End {
 }
 
 impl Observer {
-    /// Tells the first `packets` packets apart. Until [`Observer::measure`], latencies do not count.
+    /// Distinguishes the first `packets` packets. Until [`Observer::measure`], latencies do not count.
     pub(super) fn new(clock: Clock, packets: u64) -> Observer {
         Observer(Arc::new(Seen {
             clock,

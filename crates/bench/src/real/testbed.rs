@@ -28,7 +28,7 @@ use crate::scenario::{ChainName, Scenario, policy_of};
 /// Flows that a shard has room for.
 const FLOWS: usize = 1 << 13;
 const HANDOFF: usize = 1 << 12;
-/// Packets that can be told apart.
+/// Packets that can be distinguished.
 const MOST_PACKETS: u64 = 1 << 27;
 /// What is drawn beyond the end of a run, which may come late.
 const BEYOND: Duration = Duration::from_secs(1);
@@ -280,7 +280,7 @@ mod tests {
 
     use super::*;
 
-    /// What the account says of a run to which so many packets arrived, one of them refused by the firewall and
+    /// What the account states about a run to which so many packets arrived, one of them refused by the firewall and
     /// one dropped by a full queue, and from which those with these stamps left.
     fn said(arrived: u64, left: &[u32]) -> (u64, u64, u64) {
         let pool =

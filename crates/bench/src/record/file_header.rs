@@ -31,7 +31,7 @@ pub struct FileHeader {
     pub text: String,
     /// What the machine itself does to latencies; `null` where nothing ran in real time.
     pub noise: Option<Noise>,
-    /// The costs that a simulation used: the file's name and the first line of it that says where they are
+    /// The costs that a simulation used: the file's name and the first line of it that states where they are
     /// from. `null` for real runs.
     pub costs: Option<String>,
     /// Whether the runs are simulated.

@@ -85,7 +85,7 @@ pub enum Verdict {
     More,
     /// The interval holds 1.
     NoDifference,
-    /// There are too few runs to tell.
+    /// There are too few runs to decide.
     TooFewRuns,
     /// Both lie within what the machine does by itself.
     WithinNoise,

@@ -36,7 +36,7 @@ impl Estimate {
         })
     }
 
-    /// Whether this one differs from another, so that chance alone would say so at most once in twenty times.
+    /// Whether this one differs from another, by more than chance alone would cause in one of twenty cases.
     pub(super) fn against(&self, other: &Estimate) -> Difference {
         if !suffice(self.runs, other.runs) {
             return Difference::Unknown;
@@ -56,7 +56,7 @@ impl Estimate {
     }
 }
 
-/// Whether so many runs of one and of the other suffice to tell a difference by intervals that do not overlap.
+/// Whether so many runs of one and of the other suffice to show a difference by intervals that do not overlap.
 ///
 /// From six runs on the intervals have 95 %, and those of equal medians miss each other yet more seldom than one of
 /// them misses the median. The ranges of fewer runs miss each other by chance in two of all the ways in

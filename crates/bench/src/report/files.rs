@@ -28,7 +28,7 @@ pub struct Found {
 /// Why there is nothing to report.
 #[derive(Debug, Error)]
 pub enum ReportError {
-    /// A file that was asked for is none of results.
+    /// A file that was requested is none of results.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A file or a folder cannot be read, or not be written.
@@ -105,7 +105,7 @@ fn look_at(path: &Path, found: &mut Found) -> Result<(), RecordError> {
     }
     match read(path) {
         Ok(results) => found.results.push((path.to_owned(), results)),
-        // Whether it is a broken file of runs, or one of rows, its first line says.
+        // Whether it is a broken file of runs, or one of rows, its first line states.
         Err(_) if !begins_with_a_preface(path) => found.rows.push(rows::read(path)?),
         Err(error) => return Err(error),
     }

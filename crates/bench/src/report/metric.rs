@@ -10,7 +10,7 @@ pub(super) struct Metric {
     pub(super) name: &'static str,
     /// The name for people.
     pub(super) label: &'static str,
-    /// What its axis says.
+    /// What its axis states.
     pub(super) axis: &'static str,
     pub(super) unit: Unit,
     /// Whether it is drawn by ratios, since it spans orders of magnitude.

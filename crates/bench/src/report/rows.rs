@@ -104,7 +104,7 @@ pub(super) fn id(number: usize) -> String {
     format!("rows-{}", number + 1)
 }
 
-/// What the section is called: the file, and the folder that says when and where.
+/// What the section is called: the file, and the folder that states when and where.
 pub(super) fn title(file: &RowFile) -> String {
     let name = |path: Option<&Path>| {
         path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned())

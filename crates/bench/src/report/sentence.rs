@@ -22,7 +22,7 @@ pub(super) struct Other<'a> {
     pub(super) is_limited: bool,
 }
 
-/// Compares others with a reference: `place` says where (`At a load of 0.94 on 2 lanes`), `what` what is compared.
+/// Compares others with a reference: `place` states where (`At a load of 0.94 on 2 lanes`), `what` what is compared.
 pub(super) fn compared(
     place: &str,
     what: &str,

@@ -30,7 +30,7 @@ pub(crate) struct Arrivals {
     packets: u32,
 }
 
-/// A flow, as its packets' headers tell it.
+/// A flow, from its packets' headers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flow {
     pub(super) key: FlowKey,

@@ -128,7 +128,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tables in which every flow stands where `place` says.
+/// Tables in which every flow stands where `place` states.
 fn filled(
     arrivals: &Arrivals,
     tables: usize,

@@ -9,8 +9,8 @@ use super::lane::Job;
 /// Longer delays count as this: ten seconds.
 const LONGEST: u64 = 10_000_000_000;
 
-/// Follows each packet from its arrival to its end. Nothing is taken on trust from the lanes: packets are told
-/// apart by their numbers, order by what left before.
+/// Follows each packet from its arrival to its end. Nothing is taken on trust from the lanes: packets are
+/// identified by their numbers, order by what left before.
 #[derive(Debug)]
 pub(super) struct Ledger {
     /// When a packet has to arrive to be part of the figures.

@@ -107,7 +107,7 @@ impl<W: Work> Machine<W> {
         machine
     }
 
-    /// Lets the controller look, and tells lanes what it wants. Returns when it wants to look again.
+    /// Lets the controller look, and passes its commands to lanes. Returns when it wants to look again.
     pub(super) fn control(&mut self, balancer: &mut Balancer, now: u64) -> u64 {
         let Machine { lanes, migrator, size, .. } = self;
         let lanes = lanes.iter().take(size.lanes.into());
@@ -209,7 +209,7 @@ impl<W: Work> Machine<W> {
         }
     }
 
-    /// Tells lanes what the migrator wants.
+    /// Passes the migrator's commands to lanes.
     pub(super) fn tell(&mut self, now: u64) {
         for (id, command) in std::mem::take(&mut self.migrator.commands) {
             let lane = &mut self.lanes[id.index()];

@@ -43,8 +43,8 @@ fn machine(lanes: u16) -> Machine<Even> {
     Machine::new(size, Even, Placement::Table, |_| Pauses::none(), ledger)
 }
 
-/// Packets of one flow per shard every 12 us, at times many, and shard 0 goes from lane 0 to lane 1 and back all the time; `meddle`
-/// is called while packets wait.
+/// Packets of one flow per shard every 12 us, at times many, and shard 0 goes from lane 0 to lane 1 and back all the time;
+/// `meddle` is called while packets wait.
 fn run(lanes: u16, mut meddle: impl FnMut(u32, &mut Machine<Even>)) -> Machine<Even> {
     let mut machine = machine(lanes);
     let mut now = 0;

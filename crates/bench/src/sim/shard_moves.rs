@@ -4,7 +4,7 @@ use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_control::ShardMigrator;
 use rheostat_run::{Move, MoveError};
 
-/// What a lane is told.
+/// A command to a lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Command {
     /// The shard will come: hold its packets.
@@ -15,7 +15,7 @@ pub(super) enum Command {
     Release { shard: ShardId, to: LaneId },
 }
 
-/// What a lane tells.
+/// What a lane reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
     Ready(ShardId),

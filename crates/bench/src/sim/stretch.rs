@@ -23,7 +23,7 @@ struct Piece {
 
 impl Stretch {
     /// A source's time passes `pace` times as fast as the run's, and after each of `steps`, which are counted from
-    /// `start`, as many times faster as its factor says.
+    /// `start`, as many times faster as its factor states.
     pub(super) fn new(pace: f64, steps: &[Step], start: Duration) -> Stretch {
         let mut pieces = vec![Piece { source: 0.0, run: 0.0, pace }];
         for step in steps {

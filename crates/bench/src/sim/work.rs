@@ -47,7 +47,7 @@ pub(super) struct MeasuredWork {
     overhead: Overhead,
 }
 
-/// Ranks of luck that are told apart.
+/// Ranks of luck that are distinguished.
 const RANKS: usize = 1 << 10;
 /// Flows of the smallest working set.
 const FEWEST: f64 = 256.0;

@@ -229,3 +229,6 @@ impl VacationRow {
 fn service(seen: &Observation, rate: f64) -> LaneService {
     LaneService { rate, mean: seen.service, mean_square: seen.service * seen.service }
 }
+
+#[cfg(test)]
+mod tests;

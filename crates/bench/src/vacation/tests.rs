@@ -13,7 +13,7 @@ use super::*;
 const US: fn(u64) -> Duration = Duration::from_micros;
 
 /// Sleeps that take 3 to 5 us more than asked, and 4 us of CPU time.
-fn profile() -> SleepProfile {
+pub(super) fn profile() -> SleepProfile {
     let point = |asked| {
         let taken = (0..=20).map(|n| US(asked + 3) + Duration::from_nanos(100 * n)).collect();
         SleepPoint::new(US(asked), taken, US(4)).unwrap()
@@ -21,12 +21,12 @@ fn profile() -> SleepProfile {
     SleepProfile::new([1, 10, 50, 100, 500].map(point).into())
 }
 
-fn settings(timeouts: Timeouts) -> MetronomeSettings {
+pub(super) fn settings(timeouts: Timeouts) -> MetronomeSettings {
     let rules = ModeRules { idle_after: None, busy_on_miss: false };
     MetronomeSettings { timeouts, rules, ..MetronomeSettings::default() }
 }
 
-fn simulation(workers: usize, rates: &[f64], policy: Policy) -> Simulation {
+pub(super) fn simulation(workers: usize, rates: &[f64], policy: Policy) -> Simulation {
     Simulation {
         workers,
         rates: rates.iter().map(|rate| vec![(Duration::ZERO, *rate)]).collect(),

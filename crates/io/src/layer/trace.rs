@@ -1,8 +1,8 @@
-//! Single packets followed through a run: a mark on the packet, and a note at every station it passes.
+//! Single packets traced through a run: a mark on the packet, and a note at every trace point.
 
 mod step;
 
 pub use step::{Event, Step};
 
-/// The most packets that one trace follows: each has a mark of its own, in one byte.
+/// The most packets of one trace: each has a mark of its own, in one byte.
 pub const MOST: u8 = 255;

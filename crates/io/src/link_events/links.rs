@@ -39,7 +39,7 @@ impl Links {
         }
     }
 
-    /// Applies a message and tells what has changed, by the number of the link.
+    /// Applies a message and returns what has changed, by the number of the link.
     pub(super) fn handle(
         &mut self,
         message: &LinkMessage,

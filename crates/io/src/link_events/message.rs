@@ -53,7 +53,7 @@ pub(super) fn list_request() -> Vec<u8> {
     bytes.extend(((HEADER + BODY) as u32).to_ne_bytes());
     bytes.extend(GET_LINK.to_ne_bytes());
     bytes.extend(DUMP.to_ne_bytes());
-    // Sequence number, sender, and a body that asks for every kind of link.
+    // Sequence number, sender, and a body that requests every kind of link.
     bytes.resize(HEADER + BODY, 0);
     bytes
 }

@@ -160,7 +160,7 @@ mod tests {
             shell("ip link add rw0 type veth peer name rw1");
             assert_eq!(until(&mut watch, LinkEvent::Returned), [LinkEvent::Returned]);
             assert_ne!(watch.state(0).unwrap().index, first.index);
-            // More than the socket holds, unread: the list says what has become of the link.
+            // More than the socket holds, unread: the list states what has become of the link.
             for mtu in 0..40 {
                 shell(&format!(
                     "for i in $(seq 40); do echo link set rw1 mtu $((1300 + i + {mtu})); done \

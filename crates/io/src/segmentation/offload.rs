@@ -1,4 +1,4 @@
-//! The header that says what is left to do.
+//! The header that states what is left to do.
 
 use rheostat_packet::checksum;
 use thiserror::Error;
@@ -38,7 +38,7 @@ pub enum Transport {
 /// Why a frame cannot be finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OffloadError {
-    /// The header asks for something that was not offered.
+    /// The header requests something that was not offered.
     #[error("segmentation of kind {0:#x} was not offered")]
     Kind(u8),
     /// Numbers that cannot be.
@@ -50,7 +50,7 @@ impl Offload {
     /// Reads a header in the processor's byte order.
     ///
     /// # Errors
-    /// [`OffloadError`] when it asks for what we cannot do.
+    /// [`OffloadError`] when it requests what we cannot do.
     pub fn parse(header: &[u8; VNET_HEADER]) -> Result<Offload, OffloadError> {
         let word = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
         let size = word(4);

@@ -33,7 +33,7 @@ impl Segmentation {
     /// Plans the cutting of `frame`; `None` if it is not to be cut.
     ///
     /// # Errors
-    /// [`OffloadError::Layout`] when the headers of the frame are not where the offload says.
+    /// [`OffloadError::Layout`] when the headers of the frame are not where the offload states.
     pub fn plan(frame: &[u8], offload: &Offload) -> Result<Option<Segmentation>, OffloadError> {
         let Some((transport, size)) = offload.segments else { return Ok(None) };
         let wrong = OffloadError::Layout;
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport as Built};
-    use rheostat_packet::checksum::{Validity, judge};
+    use rheostat_packet::checksum::{Validity, evaluate};
     use rheostat_packet::tuple;
 
     /// A frame as a host hands it to an interface that offloads, and what is left to do with it.
@@ -207,8 +207,8 @@ mod tests {
         let key = tuple::addresses(frame, &headers).unwrap();
         let covered = &frame[headers.l4.into()..];
         let field = at(covered, if headers.protocol == 6 { 16 } else { 6 });
-        let judged = judge(key.first(), key.second(), headers.protocol, field, [covered]);
-        assert_eq!(judged, Validity::Valid, "{headers:?}");
+        let validity = evaluate(key.first(), key.second(), headers.protocol, field, [covered]);
+        assert_eq!(validity, Validity::Valid, "{headers:?}");
         assert_eq!(headers.end as usize, frame.len());
         headers
     }

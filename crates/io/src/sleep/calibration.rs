@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{SleepPoint, SleepProfile, Sleeper};
 
-/// What is asked for: from the shortest sleep to where the overshoot no longer changes.
+/// What is requested: from the shortest sleep to where the overshoot no longer changes.
 pub const ASKED: [Duration; 6] = [
     Duration::from_micros(1),
     Duration::from_micros(5),

@@ -1,11 +1,11 @@
-//! How long sleeps take on a machine, by what was asked for.
+//! How long sleeps take on a machine, by what was requested.
 
 use std::time::Duration;
 
 /// Sleeps of one asked duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SleepPoint {
-    /// What was asked for.
+    /// What was requested.
     asked: Duration,
     /// What each sleep took, ascending; never empty.
     taken: Box<[Duration]>,
@@ -20,7 +20,7 @@ impl SleepPoint {
         (!taken.is_empty()).then(|| SleepPoint { asked, taken: taken.into(), cpu })
     }
 
-    /// What was asked for.
+    /// What was requested.
     pub fn asked(&self) -> Duration {
         self.asked
     }

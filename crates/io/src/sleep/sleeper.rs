@@ -50,11 +50,11 @@ pub struct Sleeper {
     thread: PhantomData<*const ()>,
 }
 
-/// What the kernel gives a thread that asks for nothing.
+/// What the kernel gives a thread that requests nothing.
 const DEFAULT_SLACK: Duration = Duration::from_micros(50);
 
 impl Sleeper {
-    /// Sets the slack of the calling thread to 1 ns. Whether the kernel took it, [`Sleeper::slack`] says.
+    /// Sets the slack of the calling thread to 1 ns. Whether the kernel took it, [`Sleeper::slack`] states.
     pub fn new(clock: Clock) -> Sleeper {
         let set = set_current_timer_slack(NonZeroU64::new(1));
         let slack = match (set, current_timer_slack()) {

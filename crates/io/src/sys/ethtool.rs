@@ -1,4 +1,4 @@
-//! What a driver says of its interface (`linux/ethtool.h`, by `SIOCETHTOOL`): its name, queues, rings,
+//! What a driver states about its interface (`linux/ethtool.h`, by `SIOCETHTOOL`): its name, queues, rings,
 //! offloads, and the table by which it spreads packets. Reads only.
 #![allow(unsafe_code)]
 
@@ -107,10 +107,10 @@ unsafe impl Query for DriverInfo {}
 const _: () = assert!(size_of::<DriverInfo>() == 196);
 // SAFETY: the kernel writes a word for each bit set in `mask`; callers set one.
 unsafe impl Query for SetInfo {}
-// SAFETY: the kernel writes as many names as `count` says, unless the set has another number, when it
-// fails; see `names`, which asks for no more than there is room for.
+// SAFETY: the kernel writes as many names as `count` states, unless the set has another number, when it
+// fails; see `names`, which requests no more than there is room for.
 unsafe impl Query for Names {}
-// SAFETY: the kernel writes as many blocks as `blocks` says at most.
+// SAFETY: the kernel writes as many blocks as `blocks` states at most.
 unsafe impl Query for Features {}
 // SAFETY: `struct ethtool_channels` and `struct ethtool_ringparam` are nine words each.
 unsafe impl Query for [u32; 9] {}

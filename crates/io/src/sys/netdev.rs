@@ -1,4 +1,4 @@
-//! What the kernel says of XDP on an interface (`linux/netdev.h`: the generic netlink family `netdev`,
+//! What the kernel states about XDP on an interface (`linux/netdev.h`: the generic netlink family `netdev`,
 //! since Linux 6.3).
 
 use std::io;

@@ -1,4 +1,4 @@
-//! A socket on which the kernel tells of its routes and neighbours (netlink(7), rtnetlink(7)).
+//! A socket on which the kernel reports its routes and neighbours (netlink(7), rtnetlink(7)).
 
 use std::io;
 use std::os::fd::OwnedFd;

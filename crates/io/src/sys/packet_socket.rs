@@ -39,7 +39,7 @@ impl PacketSocket {
         }
     }
 
-    /// Gets frames through a ring of blocks (TPACKET_V3), each with a virtio header in front that says
+    /// Gets frames through a ring of blocks (TPACKET_V3), each with a virtio header in front that states
     /// what offloading was left undone.
     pub(crate) fn set_ring(&self, shape: &RingShape) -> io::Result<()> {
         let version = libc::tpacket_versions::TPACKET_V3 as libc::c_int;
@@ -95,7 +95,7 @@ impl PacketSocket {
     }
 
     /// Joins the group of sockets of number `group` among which a program distributes packets, or makes
-    /// a new one; says its number. The program's results count sockets in the order in which they join.
+    /// a new one; returns its number. The program's results count sockets in the order in which they join.
     pub(crate) fn join_group(&self, group: Option<u16>) -> io::Result<u16> {
         let kind = libc::PACKET_FANOUT_EBPF
             | if group.is_none() { libc::PACKET_FANOUT_FLAG_UNIQUEID } else { 0 };
@@ -140,7 +140,7 @@ impl PacketSocket {
         }
     }
 
-    /// Asks for an option. `T` is what it gives: numbers, of which every value is valid.
+    /// Requests an option. `T` is what it gives: numbers, of which every value is valid.
     fn get<T>(&self, level: libc::c_int, name: libc::c_int, value: &mut T) -> io::Result<()> {
         let mut len = mem::size_of::<T>() as libc::socklen_t;
         let value = (&raw mut *value).cast();

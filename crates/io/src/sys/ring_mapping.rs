@@ -31,7 +31,7 @@ unsafe impl<T: Send> Sync for RingMapping<T> {}
 
 impl<T: Copy> RingMapping<T> {
     /// Maps the ring of `size` entries that `socket` offers at `page_offset`, laid out as `offset`
-    /// says.
+    /// states.
     ///
     /// # Safety
     /// The socket has a ring of `size` entries `T` there, for all of whose values every pattern of bits

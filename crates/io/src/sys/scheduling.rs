@@ -17,7 +17,7 @@ impl Scheduling {
     /// That of the calling thread.
     pub(crate) fn of_this_thread() -> io::Result<Scheduling> {
         // The system calls themselves: musl's functions of these names only fail.
-        // SAFETY: asks for a number; 0 is the calling thread.
+        // SAFETY: requests a number; 0 is the calling thread.
         let class = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
         let mut priority = 0_i32;
         // SAFETY: the kernel writes `sched_param`, one number, which lives until the call returns.
@@ -29,7 +29,7 @@ impl Scheduling {
         Ok(Scheduling { class: class as i32, priority, nice })
     }
 
-    /// What a priority asks for.
+    /// What a priority requests.
     pub(crate) fn with(priority: Priority) -> Scheduling {
         match priority {
             Priority::Fifo(priority) => {

@@ -17,7 +17,7 @@ pub(crate) struct TapQueue(File);
 
 impl TapQueue {
     /// Attaches a queue to the interface called `name`, which is made if it does not exist. `%d` in a name
-    /// stands for a number that the kernel chooses. Frames have a virtio header in front. Says what the
+    /// stands for a number that the kernel chooses. Frames have a virtio header in front. Returns what the
     /// interface is called.
     pub(crate) fn attach(name: &str) -> io::Result<(TapQueue, String)> {
         let file = OpenOptions::new()
@@ -36,7 +36,7 @@ impl TapQueue {
         Ok((queue, name.to_string_lossy().into_owned()))
     }
 
-    /// Tells the kernel what it may leave undone: checksums, and cutting of TCP and, where it knows that,
+    /// Sets what the kernel may leave undone: checksums, and cutting of TCP and, where it knows that,
     /// UDP.
     pub(crate) fn set_offload(&self) -> io::Result<()> {
         let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;

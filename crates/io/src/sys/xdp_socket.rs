@@ -161,13 +161,13 @@ impl XdpSocket {
         bind(&self.0, &address)
     }
 
-    /// Tells the kernel to send what waits in the TX ring: where it copies, up to 32 packets unless
+    /// Makes the kernel send what waits in the TX ring: where it copies, up to 32 packets unless
     /// [`XdpSocket::set_transmit_budget`] was called.
     pub(crate) fn send(&self) -> Result<(), Errno> {
         send(&self.0, &[], SendFlags::DONTWAIT).map(drop)
     }
 
-    /// Tells the kernel that there are buffers in the FILL ring.
+    /// Notifies the kernel that there are buffers in the FILL ring.
     pub(crate) fn wake(&self) -> Result<(), Errno> {
         recv(&self.0, &mut [0_u8; 0], RecvFlags::DONTWAIT).map(drop)
     }

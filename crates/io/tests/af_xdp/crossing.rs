@@ -109,8 +109,8 @@ fn runts_are_left_and_the_others_sent() {
     });
 }
 
-/// A full burst promises another, and both leave by one call to the kernel. Where no other comes, the first is sent by whatever the
-/// lane does next.
+/// A full burst promises another, and both leave by one call to the kernel. Where no other comes, the first is sent by whatever
+/// the lane does next.
 #[test]
 fn a_full_burst_waits_for_the_next_and_for_nothing_else() {
     isolated(module_path!(), "a_full_burst_waits_for_the_next_and_for_nothing_else", || {
@@ -171,7 +171,7 @@ fn a_full_burst_waits_for_the_next_and_for_nothing_else() {
     });
 }
 
-/// Whether a call to the kernel sends as many packets as it is told (Linux 6.17).
+/// Whether a call to the kernel sends as many packets as it is reported (Linux 6.17).
 fn sends_more_at_once() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse::<u32>());

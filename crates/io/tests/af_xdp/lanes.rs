@@ -226,7 +226,7 @@ fn lanes_run_on_threads_of_their_own() {
 }
 
 /// The table is rewritten at random before every burst, 1,000 times: every packet still comes, and once
-/// a fence has passed, where the new table says.
+/// a fence has passed, where the new table states.
 #[test]
 fn a_thousand_rewrites_lose_nothing() {
     isolated(module_path!(), "a_thousand_rewrites_lose_nothing", || {

@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 const PROTOCOLS: [u8; 13] = [1, 6, 17, 33, 47, 50, 51, 58, 59, 89, 132, 136, 4];
 const EXTENSIONS: [u8; 8] = [0, 43, 44, 51, 60, 135, 139, 140];
 
-/// Addresses that prefix lists of the tests tell apart, and some that are equal.
+/// Addresses that prefix lists of the tests distinguish, and some that are equal.
 fn v4_address() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         any::<[u8; 4]>().prop_map(Vec::from),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::Time;
 use rheostat_io::{Device, DeviceMonitor, QueuePair};
-use rheostat_packet::checksum::{Validity, judge_packet};
+use rheostat_packet::checksum::{Validity, evaluate_packet};
 use rheostat_packet::{Burst, Headers, Mbuf, Mempool, MempoolConfig, PoolCache};
 
 use super::udp;
@@ -144,7 +144,7 @@ pub(crate) fn output(mut child: Child) -> String {
     text
 }
 
-/// Passes packets from one device to the other and back, and judges each.
+/// Passes packets from one device to the other and back, and checks each.
 pub(crate) fn forward<D: Device>(lan: &mut Open<D>, wan: &mut Open<D>, longest: &mut usize) {
     for (from, to) in [(0, 1), (1, 0)] {
         let [from, to] = match (from, to) {
@@ -156,8 +156,8 @@ pub(crate) fn forward<D: Device>(lan: &mut Open<D>, wan: &mut Open<D>, longest: 
             receive.rx.recv(&mut burst, &mut from.cache, Time::ZERO);
             for packet in &burst {
                 let headers = Headers::parse(packet).expect("hosts send sound packets");
-                let judged = judge_packet(packet, &headers);
-                assert!(!matches!(judged, Some(Validity::Invalid | Validity::Partial)));
+                let validity = evaluate_packet(packet, &headers);
+                assert!(!matches!(validity, Some(Validity::Invalid | Validity::Partial)));
                 *longest = (*longest).max(packet.len());
             }
             while !burst.is_empty() {

@@ -1,4 +1,4 @@
-//! Messages of rtnetlink: requests to the kernel, and what it tells. Numbers are in the machine's own byte
+//! Messages of rtnetlink: requests to the kernel, and what it reports. Numbers are in the machine's own byte
 //! order. Whatever does not fit its stated length is left out, and what is not known is passed over.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -46,7 +46,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// All, in the order in which they are to be asked for.
+    /// All, in the order in which they are to be requested.
     pub const ALL: [Request; 4] =
         [Request::Links, Request::Addresses, Request::Routes, Request::Neighbours];
 
@@ -85,7 +85,7 @@ pub struct KernelRoute {
     pub interface: u32,
 }
 
-/// Something that the kernel says.
+/// Something that the kernel states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelEvent {
     /// An interface is there, or has changed.
@@ -174,7 +174,7 @@ impl Iterator for Messages<'_> {
     }
 }
 
-/// Reads one message; `None` when it says nothing that counts here.
+/// Reads one message; `None` when it states nothing that counts here.
 fn read(message: &[u8]) -> Option<KernelEvent> {
     let (kind, flags) = (u16_at(message, 4)?, u16_at(message, 6)?);
     let sequence = u32_at(message, 8)?;

@@ -26,7 +26,7 @@ pub enum Progress {
     Changed,
 }
 
-/// The kernel's tables, first as it tells them whole, then as they change.
+/// The kernel's tables, first as it reports them whole, then as they change.
 #[derive(Debug)]
 pub struct KernelTables {
     /// Rheostat's devices by the names of their interfaces.
@@ -60,7 +60,7 @@ impl KernelTables {
         }
     }
 
-    /// Forgets everything: the kernel is to tell it anew. At first, and when messages were lost.
+    /// Forgets everything: the kernel is to report it anew. At first, and when messages were lost.
     pub fn restart(&mut self) -> Progress {
         self.devices.clear();
         self.up.clear();
@@ -82,8 +82,8 @@ impl KernelTables {
         self.sequence > 0 && self.asking.is_none()
     }
 
-    /// Takes in what the kernel says. With an interface or an address, routes of IPv4 go of which it says
-    /// nothing: then everything is asked for anew, and what was known stays in force until all is told.
+    /// Takes in what the kernel states. With an interface or an address, routes of IPv4 go of which it states
+    /// nothing: then everything is requested anew, and what was known stays in force until all is reported.
     pub fn take(&mut self, event: KernelEvent) -> Progress {
         let has_changed = match event {
             KernelEvent::Overrun => return self.restart(),
@@ -135,7 +135,7 @@ impl KernelTables {
             }
             KernelEvent::Route { route, .. } if route.table != MAIN => false,
             KernelEvent::Route { route, is_there: true } => {
-                // The kernel replaces a route in place, and tells only of the new one.
+                // The kernel replaces a route in place, and reports only the new one.
                 let same = |other: &KernelRoute| {
                     (other.prefix, other.metric) == (route.prefix, route.metric)
                         && route.prefix.0.is_ipv4()
@@ -286,7 +286,7 @@ mod tests {
         let better = route(([0; 4], 0), [192, 168, 77, 9], 5, 10);
         tables.take(better);
         assert_eq!(told(&tables), ["0.0.0.0/0 via 192.168.77.9 on device 0"]);
-        // Replaced in place: the kernel tells of the new one only.
+        // Replaced in place: the kernel reports the new one only.
         tables.take(route(([0; 4], 0), [192, 168, 77, 8], 5, 10));
         assert_eq!(told(&tables), ["0.0.0.0/0 via 192.168.77.8 on device 0"]);
     }

@@ -6,7 +6,7 @@ use rheostat_packet::wire::MacAddress;
 /// How sure it is that a neighbour is there (RFC 4861, section 7.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeighbourState {
-    /// It was asked for its link address and has not answered yet.
+    /// Its link address was requested, and it has not answered yet.
     Incomplete,
     /// It has answered a short while ago.
     Reachable,

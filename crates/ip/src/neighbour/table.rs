@@ -25,14 +25,15 @@ const FORGOTTEN: Duration = Duration::from_secs(600);
 /// Changes that lanes can catch up with one by one; a lane that is further behind reads the whole table.
 const LOG: usize = 1_024;
 
-/// How much is kept and requested, so that a sender that makes up addresses cannot fill the table or the link (RFC 6583, section 6).
+/// How much is kept and requested, so that a sender that makes up addresses cannot fill the table or the link (RFC 6583,
+/// section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighbourLimits {
     /// Neighbours at most.
     pub entries: usize,
     /// Neighbours per device that have not answered yet, at most; gateways do not count.
     pub incomplete: usize,
-    /// New addresses that are asked for per second, all devices together; gateways do not count.
+    /// New addresses that are requested per second, all devices together; gateways do not count.
     pub questions_per_second: u32,
 }
 
@@ -47,7 +48,7 @@ impl Default for NeighbourLimits {
 pub struct Solicitation {
     /// On which link.
     pub device: DeviceId,
-    /// Whose link address is asked for.
+    /// Whose link address is requested.
     pub target: IpAddr,
     /// The receiver: the neighbour whose address it was; without one, all.
     pub to: Option<MacAddress>,
@@ -64,7 +65,7 @@ pub enum Resolution {
     Refused,
 }
 
-/// What an answer says of a neighbour (RFC 4861, section 4.4).
+/// What an answer states about a neighbour (RFC 4861, section 4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advertisement {
     /// Its link address, where the answer names one.
@@ -191,8 +192,8 @@ impl Neighbours {
         }
     }
 
-    /// Handles a packet that contains a neighbour's link address. The address is taken over if the neighbour is known (RFC 826: the
-    /// merge); an unknown neighbour is not entered.
+    /// Handles a packet that contains a neighbour's link address. The address is taken over if the neighbour is known (RFC 826:
+    /// the merge); an unknown neighbour is not entered.
     pub fn merge(&mut self, key: NeighbourKey, mac: MacAddress, now: Time) {
         if self.entries.contains_key(&key) {
             self.learn(key, mac, now);
@@ -291,7 +292,7 @@ impl Neighbours {
     }
 
     /// The keys that changed after `version`, some perhaps more than once; `None` when that is too long
-    /// ago to tell.
+    /// ago to report.
     pub(super) fn changes_since(
         &self,
         version: u64,

@@ -97,7 +97,7 @@ fn advertisements_count_as_rfc_4861_7_2_5_has_it() {
     };
     use NeighbourState::{Incomplete, Reachable, Stale};
     for (start, advertised, expected) in [
-        // Without a link address, an answer to the first question says nothing.
+        // Without a link address, an answer to the first question states nothing.
         (Incomplete, say(None, true, true), (Incomplete, [0; 6])),
         (Incomplete, say(Some(MAC), true, false), (Reachable, MAC)),
         (Incomplete, say(Some(MAC), false, true), (Stale, MAC)),
@@ -198,7 +198,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     /// Whatever happens, every entry has one timer, the counts agree, and a view that follows now and
-    /// then shows what the table says.
+    /// then shows what the table states.
     #[test]
     fn views_follow_and_the_books_balance(
         steps in prop::collection::vec((step(), 0_u64..9), 1..120),

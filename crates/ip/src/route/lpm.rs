@@ -1,7 +1,7 @@
 //! Longest prefix match, by the structure of "Poptrie: A Compressed Trie with Population Count for Fast
 //! and Scalable Software IP Routing Table Lookup" (Asai and Ohara, SIGCOMM 2015): a table that is indexed
-//! by the first 16 bits, then nodes of 64 children each. A node has one bit per child that says whether
-//! it is a node, too, and one that says whether its leaf differs from the one before; counting bits finds
+//! by the first 16 bits, then nodes of 64 children each. A node has one bit per child that shows whether
+//! it is a node, too, and one that shows whether its leaf differs from the one before; counting bits finds
 //! a child's place in arrays without gaps. A node is 24 bytes, so that tables of a million routes lie in
 //! the last-level cache.
 //!
@@ -184,7 +184,7 @@ pub(super) fn order<A: Address>(entries: &mut [Entry<A>]) {
 
 /// The children of a node or of the first table.
 pub(super) struct Level<'a, A> {
-    /// The value of each, where it is no node or nothing inside it says otherwise.
+    /// The value of each, where it is no node or nothing inside it states otherwise.
     pub(super) values: Vec<u16>,
     /// Those that are nodes, with the prefixes inside them.
     pub(super) children: Vec<(usize, &'a [Entry<A>])>,

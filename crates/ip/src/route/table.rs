@@ -46,7 +46,7 @@ impl HopId {
 /// Why routes do not make a table.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RouteError {
-    /// The route says neither through which router nor on which device.
+    /// The route states neither through which router nor on which device.
     #[error("the route to {0} leads nowhere: give it a gateway or a device")]
     Nowhere(Prefix),
     /// Prefix and gateway are of different versions of IP.
@@ -247,7 +247,8 @@ fn resolve(interfaces: &[Interface], route: &Route) -> Result<Hop, RouteError> {
     Ok(Hop::Gateway(device, gateway))
 }
 
-/// The addresses of all hosts in a network (RFC 1812, section 5.3.5): its last, and its first, which is obsolete. Networks of one or two hosts have none (RFC 3021), nor has IPv6.
+/// The addresses of all hosts in a network (RFC 1812, section 5.3.5): its last, and its first, which is obsolete. Networks of
+/// one or two hosts have none (RFC 3021), nor has IPv6.
 fn broadcasts(prefix: Prefix) -> Option<[IpAddr; 2]> {
     let IpAddr::V4(first) = prefix.address() else { return None };
     if prefix.length() > 30 {

@@ -14,7 +14,7 @@ use crate::interface::assumed_mac;
 use crate::neighbour::{NeighbourKey, Seen, mapped, mapped_v4};
 use crate::route::{Hop, HopId};
 
-/// What the header of a packet says that leaves.
+/// The header fields of a packet that leaves.
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     destination: u128,
@@ -143,7 +143,7 @@ impl Stack {
         self.network.with_neighbours(|table| table.note_use(key, out.now()));
     }
 
-    /// A packet that is longer than its link carries: in fragments if it may be, else its sender is told
+    /// A packet that is longer than its link carries: in fragments if it may be, else an ICMP error goes to its sender
     /// (RFC 1191, section 4; RFC 8200, section 5).
     #[cold]
     #[inline(never)]
@@ -191,7 +191,7 @@ impl Leaving {
     #[inline(always)]
     fn of(packet: &Mbuf, l3: u8) -> Option<Leaving> {
         let bytes = packet.data().get(usize::from(l3)..)?;
-        // A byte says whether it is one of IPv4 or IPv6: by now, link headers may be out of date.
+        // A byte shows whether it is one of IPv4 or IPv6: by now, link headers may be out of date.
         if bytes.first()? >> 4 == 4 {
             let ip = Ipv4Packet::new(bytes).ok()?;
             return Some(Leaving {

@@ -13,7 +13,7 @@ use super::{ErrorsAfterChain, Origin, Path, Stack};
 use crate::icmp_error::{Problem, icmp_error};
 
 impl Stack {
-    /// Tells the sender of a packet that has not been to the chain what is wrong. The error comes from the
+    /// Reports an error to the sender of a packet that has not been to the chain. The error comes from the
     /// interface the packet arrived on.
     pub(super) fn complain(&mut self, packet: &Mbuf, l3: u8, problem: Problem, out: &mut Output) {
         let device = packet.device();
@@ -22,7 +22,7 @@ impl Stack {
         }
     }
 
-    /// Tells what is wrong with a packet that has been to the chain and would have left on `device`: as
+    /// Reports an error about a packet that has been to the chain and would have left on `device`: as
     /// the next router would, through the chain, where that changes packets.
     pub(super) fn complain_after_chain(
         &mut self,

@@ -36,7 +36,7 @@ const PLAIN: u32 = u32::from_le_bytes([0xff, 0xff, 0xff, 0]);
 pub(super) struct Forwarding {
     /// By device: the link address that its frames are for, in the byte order of memory.
     stations: Box<[u64]>,
-    /// By the first eight bits of an address of IPv4: whether a host has it, as far as they tell. [`OWN`] and [`NO_HOST`].
+    /// By the first eight bits of an address of IPv4: whether a host has it, as far as they show it. [`OWN`] and [`NO_HOST`].
     addresses: Box<[u8; 256]>,
     /// By hop.
     adjacencies: Vec<Adjacency>,
@@ -139,7 +139,7 @@ impl Stack {
 
     /// Makes the packets at the front of what is left of a burst ready to leave, up to the first that needs more than the
     /// fast path does, and at most [`BURST`]. The first of them was the one at `place` when their ways were looked up. The result
-    /// says on which devices they leave.
+    /// states on which devices they leave.
     #[inline(never)]
     pub fn forward(
         &mut self,
@@ -148,7 +148,7 @@ impl Stack {
         infos: &[PacketInfo],
     ) -> &[DeviceId] {
         if self.forwarding.changes != self.changes {
-            // One of the packets before has told of other ways.
+            // One of the packets before has changed neighbours or routes.
             self.forwarding.ways.truncate(place);
             self.forwarding.changes = self.changes;
             ways(&self.routes, packets, &mut self.forwarding.ways);

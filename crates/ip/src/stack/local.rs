@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use rheostat_base::DropReason;
-use rheostat_packet::checksum::{Delta, Validity, judge_packet};
+use rheostat_packet::checksum::{Delta, Validity, evaluate_packet};
 use rheostat_packet::wire::protocol::{ICMPV4, ICMPV6, TCP, UDP};
 use rheostat_packet::wire::{Ipv4PacketMut, Ipv6PacketMut, icmpv4, icmpv6};
 use rheostat_packet::{Headers, LinkType, Mbuf, Network};
@@ -22,8 +22,8 @@ const TTL: u8 = 64;
 const RESET: usize = 128;
 
 impl Stack {
-    /// Handles a packet for `to`, an address of this machine: answers echo requests, offers the rest to the local services, and sends an
-    /// error to the sender when none takes it.
+    /// Handles a packet for `to`, an address of this machine: answers echo requests, offers the rest to the local services, and
+    /// sends an error to the sender when none takes it.
     #[cold]
     #[inline(never)]
     pub(super) fn take_own(
@@ -45,7 +45,7 @@ impl Stack {
         if headers.fragment.is_some() {
             return Admission::Drop(DropReason::NoListener);
         }
-        if matches!(judge_packet(packet, &headers), Some(Validity::Invalid)) {
+        if matches!(evaluate_packet(packet, &headers), Some(Validity::Invalid)) {
             return Admission::Drop(DropReason::Malformed);
         }
         if is_echo_request(packet, &headers) {
@@ -81,7 +81,8 @@ impl Stack {
         Admission::Drop(DropReason::NoListener)
     }
 
-    /// Reports to the sender that its packet has no listener (RFC 1122, section 3.2.2.1; RFC 9293, section 3.10.7.1; RFC 4443, sections
+    /// Reports to the sender that its packet has no listener (RFC 1122, section 3.2.2.1; RFC 9293, section 3.10.7.1; RFC 4443,
+    /// sections
     /// 3.1 and 3.4).
     fn refuse_own(&mut self, packet: &Mbuf, l3: u8, ip: &[u8], protocol: u8, out: &mut Output) {
         match protocol {

@@ -36,8 +36,9 @@ impl Stack {
         };
         let ArpAddresses { sender_mac, sender, target, .. } = asked;
         let key = NeighbourKey::new(device, sender.into());
-        // Not learned are this machine's own addresses, and those that are not on the link. A sender without an address probes whether
-        // the one it wants is free (RFC 5227, section 2.1.1). Where link addresses are assumed, none may change in the middle.
+        // Not learned are this machine's own addresses, and those that are not on the link. A sender without an address probes
+        // whether the one it wants is free (RFC 5227, section 2.1.1). Where link addresses are assumed, none may change in the
+        // middle.
         let may_be_learned = interface.is_on_link(sender.into())
             && !interface.is_played
             && !sender.is_unspecified()
@@ -106,7 +107,7 @@ impl Stack {
         Some(Admission::Consume)
     }
 
-    /// Asks for link addresses.
+    /// Requests link addresses.
     pub(super) fn ask_all(&mut self, questions: &[Solicitation], out: &mut Output) {
         let network = self.network.clone();
         for Solicitation { device, target, to } in questions {
@@ -134,8 +135,8 @@ impl Stack {
         }
     }
 
-    /// Announces this machine's addresses on every link: hosts that had other link addresses for them learn the new ones (RFC 5227,
-    /// section 2.3; RFC 4861, section 7.2.6).
+    /// Announces this machine's addresses on every link: hosts that had other link addresses for them learn the new ones (RFC
+    /// 5227, section 2.3; RFC 4861, section 7.2.6).
     #[cold]
     pub(super) fn announce(&mut self, out: &mut Output) {
         for interface in self.network.clone().interfaces() {

@@ -28,7 +28,7 @@ fn without_hosts_on_the_link_frames_to_any_station_are_taken_and_neighbours_assu
     let mut bench = Bench::new(played, 1);
     let sent = bench.receive(0, 0, &elsewhere, s(0));
     assert_eq!((sent.len(), &sent[0].1[..6]), (1, &[2, 0, 10, 0, 0, 9][..]));
-    // What a capture says of its own neighbours changes nothing in the middle of it.
+    // What a capture states about its own neighbours changes nothing in the middle of it.
     assert_eq!(bench.receive(0, 1, &arp_reply("192.0.2.254", "192.0.2.1"), s(0)), []);
     let sent = bench.receive(0, 0, &udp(LAN, "10.0.0.2", "8.8.8.8", 5), s(0));
     assert_eq!((sent[0].0, &sent[0].1[..6]), (DeviceId(1), &[2, 0, 192, 0, 2, 254][..]));
@@ -87,7 +87,7 @@ fn a_lane_that_is_far_behind_still_gives_up_what_waits() {
     for second in 1..=3 {
         bench.tick(0, s(second));
     }
-    // Much happens after that: the table no longer tells what it was.
+    // Much happens after that: the table no longer states what it was.
     for number in 0..3_000_u32 {
         let mut request = arp_reply("192.0.2.9", "192.0.2.1");
         request[21] = 1;
@@ -201,7 +201,7 @@ fn another_mtu_of_a_link_counts_from_the_next_poll_on() {
     }
     network.set_mtu(DeviceId(1), 1_300);
     assert_eq!((network.mtu(DeviceId(1)), network.mtu(DeviceId(0))), (Some(1_300), Some(1_500)));
-    // The senders are told the new MTU, by ICMP type 3 code 4 and ICMPv6 type 2.
+    // The senders get the new MTU, by ICMP type 3 code 4 and ICMPv6 type 2.
     let told = bench.receive(0, 0, &v4, s(0));
     assert_eq!((told.len(), told[0].0), (1, DeviceId(0)));
     assert_eq!(
@@ -235,7 +235,7 @@ fn a_link_too_narrow_for_ipv6_carries_none_until_it_is_wide_again() {
     let (out, back) = (udp(LAN, "fd00::2", "fd01::2", 5), udp(WAN, "fd01::2", "fd00::2", 5));
     let v4 = udp(LAN, "10.0.0.2", "192.0.2.2", 5);
     network.set_mtu(DeviceId(1), 1_279);
-    // No route leads there: the sender is told (ICMPv6 type 1), and nothing is taken from there.
+    // No route leads there: the sender gets an error (ICMPv6 type 1), and nothing is taken from there.
     let told = bench.receive(0, 0, &out, s(0));
     assert_eq!((told.len(), told[0].0, told[0].1[54]), (1, DeviceId(0), 1));
     assert_eq!(bench.receive(0, 1, &back, s(0)), []);

@@ -10,7 +10,7 @@ use crate::chain::Chain;
 use crate::cx::Scope;
 use crate::verdict::{Ending, Outcome};
 
-/// Tells the functions of a chain that a flow ends: where it works on shared objects, in a transaction of its
+/// Notifies the functions of a chain that a flow ends: where it works on shared objects, in a transaction of its
 /// own.
 #[inline]
 pub(super) fn tell_end<C: Chain>(

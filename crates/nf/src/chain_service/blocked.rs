@@ -63,7 +63,7 @@ pub(super) enum Room {
 }
 
 impl<C: Chain> ChainService<C> {
-    /// Does what a packet needs, so that the chain can be executed again; or says what it has come to.
+    /// Does what a packet needs, so that the chain can be executed again; or states what it has come to.
     #[inline(never)]
     pub(super) fn resolve(
         &mut self,

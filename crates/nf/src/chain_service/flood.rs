@@ -16,7 +16,7 @@ pub(super) fn send(packet: Mbuf, devices: DeviceSet, out: &mut Output) {
     };
     for device in devices.without(last).iter() {
         if let Some(mut copy) = out.copy(&packet) {
-            // Only one of them is followed: it would seem to leave several times.
+            // Only one of them is traced: it would seem to leave several times.
             copy.set_mark(0);
             out.send(device, copy);
         }

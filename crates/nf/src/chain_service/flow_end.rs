@@ -11,7 +11,7 @@ use crate::cx::{Requests, Scope};
 use crate::verdict::Ending;
 
 impl<C: Chain> ChainService<C> {
-    /// Ends a flow: the functions are told, and its entry leaves the table.
+    /// Ends a flow: the functions are notified, and its entry leaves the table.
     #[inline(never)]
     pub(super) fn end(
         &mut self,

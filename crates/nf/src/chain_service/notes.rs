@@ -1,4 +1,4 @@
-//! What is noted about packets that are followed. None of it runs for others.
+//! What is noted about packets that are traced. None of it runs for others.
 
 use rheostat_ip::{Admission, Departure, Stack};
 use rheostat_packet::Mbuf;
@@ -11,7 +11,7 @@ use crate::cx::OutboxLen;
 
 impl<C: Chain> ChainService<C> {
     /// Notes whether the packet's flow is known. It is looked up once more for this, so that the lookup
-    /// that counts need not tell. Returns whether it is.
+    /// that counts need not return it. Returns whether it is.
     #[cold]
     pub(super) fn note_lookup(
         &mut self,

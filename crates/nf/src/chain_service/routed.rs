@@ -28,8 +28,8 @@ impl<C: Chain> ChainService<C> {
         self
     }
 
-    /// What the network layer says of each packet of a batch before the chain sees it; nothing where there is no network layer.
-    /// Those that do not go to the chain are no longer usual ones.
+    /// What the network layer states about each packet of a batch before the chain sees it; nothing where there is no network
+    /// layer. Those that do not go to the chain are no longer usual ones.
     #[inline(never)]
     pub(super) fn admit(&mut self, batch: &mut Batch, out: &mut Output) {
         self.admissions.clear();

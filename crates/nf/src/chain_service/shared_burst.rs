@@ -56,7 +56,7 @@ impl<C: Copy> ReadBurst<C> {
         ReadBurst { clues: [None; BURST], len: 0 }
     }
 
-    /// Finds out about the first packets what will be read for them, and asks for that.
+    /// Finds out about the first packets what will be read for them, and requests that.
     #[inline(never)]
     fn look_ahead(
         &mut self,
@@ -163,7 +163,7 @@ impl<C: Chain> ChainService<C> {
             // When one packet after the other needs the general code, several share a transaction again.
             missed = if passed > 0 { 1 } else { 2 * missed + 1 };
             let most = if is_read { read.general(from).max(missed) } else { packets.len() };
-            // A packet that is followed has a transaction of its own, so that what is noted is about it.
+            // A packet that is traced has a transaction of its own, so that what is noted is about it.
             let traced = packets[from].mark() != 0;
             let is_apart = |&at: &usize| {
                 traced || packets[at].mark() != 0 || !goes_to_chain(self.admissions.get(at))

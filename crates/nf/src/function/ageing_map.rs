@@ -56,7 +56,7 @@ impl<E: Entry> AgeingMap<E> {
         }
     }
 
-    /// Says by which settings of a function's users there is room for more, and entries are refreshed less often: the
+    /// States by which settings of a function's users there is room for more, and entries are refreshed less often: the
     /// names of keys in `table`.
     pub fn set_by(&self, objects: &Objects, table: &str, capacity: &str, refresh_interval: &str) {
         let setting = |key| format!("[{table}] {key}");

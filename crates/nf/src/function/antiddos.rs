@@ -5,9 +5,9 @@
 //! object: each lane changes its own part, and a flow's first packet reads all parts together, or what was read up to
 //! `staleness` ago.
 
-pub mod census;
+pub mod flow_counts;
 
-pub use census::{Alarm, Census};
+pub use flow_counts::{Alarm, FlowCounts};
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::verdict::{Admission, Outcome, Verdict};
 pub struct AntiDdosConfig {
     /// What counts as an attack.
     pub alarm: Alarm,
-    /// How old the counts may be that a new flow is judged by; zero for those of this moment.
+    /// How old the counts may be by which a new flow is evaluated; zero for those of this moment.
     pub staleness: Duration,
     /// The side whose flows count. Without it, those of both do.
     pub from: Option<Side>,
@@ -71,7 +71,7 @@ impl Default for AntiDdosConfig {
 #[derive(Debug)]
 pub struct AntiDdos {
     config: AntiDdosConfig,
-    census: Distributed<Census>,
+    flow_counts: Distributed<FlowCounts>,
     counts: Distributed<Counts>,
 }
 
@@ -106,29 +106,29 @@ impl Counts {
 impl AntiDdos {
     /// A detector with these settings.
     pub fn new(config: AntiDdosConfig, objects: &Objects) -> AntiDdos {
-        let census = Distributed::new(
+        let flow_counts = Distributed::new(
             objects,
             "antiddos flows",
-            Census::default(),
-            Census::merge,
+            FlowCounts::default(),
+            FlowCounts::merge,
             config.staleness,
         );
-        objects.set_by(census.id(), Recipe::RaiseStaleness, "[function.antiddos] staleness");
+        objects.set_by(flow_counts.id(), Recipe::RaiseStaleness, "[function.antiddos] staleness");
         let (zero, merge) = (Counts::default(), Counts::merge);
         let counts = Distributed::new(objects, "antiddos counts", zero, merge, Duration::ZERO);
-        AntiDdos { config, census, counts }
+        AntiDdos { config, flow_counts, counts }
     }
 
     /// Whether there is an attack now.
     fn is_alarmed(&self, cx: &mut Cx<'_, ()>) -> Outcome<bool> {
-        Ok(self.config.alarm.is_raised_by(self.census.read(cx)?))
+        Ok(self.config.alarm.is_raised_by(self.flow_counts.read(cx)?))
     }
 
     /// Takes a flow out of the count.
     fn leave(&self, cx: &mut Cx<'_, ()>, state: &FlowState) -> Outcome<()> {
-        self.census.update(cx, |census| {
-            census.flows -= 1;
-            census.one_packet -= i64::from(state.has_one_packet);
+        self.flow_counts.update(cx, |flow_counts| {
+            flow_counts.flows -= 1;
+            flow_counts.one_packet -= i64::from(state.has_one_packet);
         })
     }
 }
@@ -156,9 +156,9 @@ impl NetworkFunction for AntiDdos {
             })?;
             return Ok(Admission::Refuse(DropReason::UnderAttack));
         }
-        self.census.update(cx, |census| {
-            census.flows += 1;
-            census.one_packet += 1;
+        self.flow_counts.update(cx, |flow_counts| {
+            flow_counts.flows += 1;
+            flow_counts.one_packet += 1;
         })?;
         let alarmed = self.config.action == Action::Count && self.is_alarmed(cx)?;
         self.counts.update(cx, |counts| {
@@ -183,7 +183,7 @@ impl NetworkFunction for AntiDdos {
         }
         if state.has_one_packet {
             state.has_one_packet = false;
-            self.census.update(cx, |census| census.one_packet -= 1)?;
+            self.flow_counts.update(cx, |flow_counts| flow_counts.one_packet -= 1)?;
             cx.set_evictable(false);
         }
         cx.expire_in(self.config.idle);
@@ -204,10 +204,10 @@ impl NetworkFunction for AntiDdos {
     }
 
     fn shared_metrics(&self, metrics: &mut Metrics) {
-        let (census, counts) = (self.census.total(), self.counts.total());
+        let (flow_counts, counts) = (self.flow_counts.total(), self.counts.total());
         for (name, count) in [
-            ("antiddos_flows", census.flows.max(0) as u64),
-            ("antiddos_one_packet_flows", census.one_packet.max(0) as u64),
+            ("antiddos_flows", flow_counts.flows.max(0) as u64),
+            ("antiddos_one_packet_flows", flow_counts.one_packet.max(0) as u64),
             ("antiddos_opened", counts.opened),
             ("antiddos_alarms", counts.alarmed),
             ("antiddos_dropped", counts.dropped),

@@ -1,5 +1,5 @@
-//! A monitor: forwards every packet unchanged, and records flows: their endpoints, packets and bytes of both directions, and how they
-//! ended. Its terms are those of IPFIX (RFC 7011, RFC 5102, and RFC 5103 for both directions in one record).
+//! A monitor: forwards every packet unchanged, and records flows: their endpoints, packets and bytes of both directions, and
+//! how they ended. Its terms are those of IPFIX (RFC 7011, RFC 5102, and RFC 5103 for both directions in one record).
 
 mod flow;
 pub mod log;
@@ -77,7 +77,7 @@ struct Counts {
     /// Records, and those of them that the log had no room for.
     records: u64,
     lost: u64,
-    /// What the records tell of.
+    /// What the records report.
     packets: u64,
     bytes: u64,
     /// What is in no record: packets without a flow, and ICMP errors about one.
@@ -115,7 +115,7 @@ impl Monitor {
 }
 
 impl MonitorShard {
-    /// Tells the rankings what a flow has had since they were last told.
+    /// Adds to the rankings what a flow has had since the last time.
     fn tell(&mut self, key: &FlowKey, state: &mut FlowState) {
         let untold = state.take_untold();
         let recent = self.recent.as_mut().map(|(talkers, _)| talkers);
@@ -178,7 +178,7 @@ impl NetworkFunction for Monitor {
         cx: &mut Cx<'_, MonitorShard>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Admission<FlowState>> {
-        // In a full table the flow that was seen first makes room: it has been told of for longest.
+        // In a full table the flow that was seen first makes room: most of it has been reported.
         cx.set_evictable(true);
         let mut state = FlowState::new(cx.now(), packet.is_forward());
         self.count(cx, packet, flags_of(packet), &mut state);

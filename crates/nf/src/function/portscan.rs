@@ -1,8 +1,8 @@
 //! A detector of port scans: it watches the outcome of the first connection of each host to each other host, and classifies hosts
 //! whose attempts fail too often as scanners. Their further connections are counted, or dropped.
 //!
-//! The test is a threshold random walk ([`walk`]). A connection is a flow until its outcome is known; hosts, and the hosts they have
-//! tried, are shared by all lanes.
+//! The test is a threshold random walk ([`walk`]). A connection is a flow until its outcome is known; hosts, and the hosts they
+//! have tried, are shared by all lanes.
 
 pub mod host;
 pub mod walk;

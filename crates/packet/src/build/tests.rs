@@ -3,7 +3,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use proptest::prelude::*;
 
 use super::*;
-use crate::checksum::{Validity, judge};
+use crate::checksum::{Validity, evaluate};
 use crate::wire::{Ipv4Packet, Ipv6Packet, TcpSegment};
 use crate::{Fragment, Headers, LinkType, Network, Tuple};
 
@@ -166,8 +166,8 @@ proptest! {
         let body = &frame[usize::from(headers.l4)..headers.end as usize];
         let header = if kind == 0 { TcpSegment::new(body).unwrap().header_len() } else { 8 };
         prop_assert_eq!(&body[header..], &payload);
-        // Any field but zero, which says that there is none, leaves it to the sum to tell.
-        let validity = judge(address(a), address(b), headers.protocol, 1, [body]);
+        // Any field but zero, which states that there is none, leaves it to the checksum.
+        let validity = evaluate(address(a), address(b), headers.protocol, 1, [body]);
         prop_assert_eq!(validity, Validity::Valid);
     }
 }

@@ -22,9 +22,9 @@ pub enum Validity {
     Invalid,
 }
 
-/// Judges the checksum `field` of a transport header within `segments`, which together are everything
+/// Evaluates the checksum `field` of a transport header within `segments`, which together are everything
 /// behind the IP headers.
-pub fn judge<'a>(
+pub fn evaluate<'a>(
     source: IpAddr,
     destination: IpAddr,
     protocol: u8,
@@ -55,11 +55,11 @@ pub fn judge<'a>(
     }
 }
 
-/// Judges the transport checksum of a packet with these headers. `None` where there is nothing to
-/// judge: in fragments, in packets that a capture cut short, on the way along a routing header, for
+/// Evaluates the transport checksum of a packet with these headers. `None` where there is nothing to
+/// evaluate: in fragments, in packets that a capture cut short, on the way along a routing header, for
 /// segmentation-offload frames too long to have a checksum, and for protocols other than TCP, UDP and
 /// ICMP.
-pub fn judge_packet(packet: &Mbuf, headers: &Headers) -> Option<Validity> {
+pub fn evaluate_packet(packet: &Mbuf, headers: &Headers) -> Option<Validity> {
     let (l4, end) = (usize::from(headers.l4), headers.end as usize);
     if headers.fragment.is_some() || end > packet.len() {
         return None;
@@ -79,7 +79,7 @@ pub fn judge_packet(packet: &Mbuf, headers: &Headers) -> Option<Validity> {
     };
     let field = u16_at(header.get(at..at + 2)?, 0);
     let covered = segments_within(packet, l4, l4 + len);
-    Some(judge(source, destination, headers.protocol, field, covered))
+    Some(evaluate(source, destination, headers.protocol, field, covered))
 }
 
 /// The bytes of a packet from `start` to `end`, segment by segment.
@@ -125,7 +125,7 @@ mod tests {
         let mut datagram = [0x12, 0x34, 0, 53, 0, 11, 0, 0, 1, 2, 3];
         let with = |field: u16, datagram: &mut [u8; 11]| {
             datagram[6..8].copy_from_slice(&field.to_be_bytes());
-            judge(a, b, 17, field, [&datagram[..]])
+            evaluate(a, b, 17, field, [&datagram[..]])
         };
         let mut pseudo = Sum::default();
         pseudo.add_pseudo_header(a, b, 17, 11);
@@ -138,18 +138,18 @@ mod tests {
         assert_eq!(with(right ^ 1, &mut datagram), Validity::Invalid);
     }
 
-    /// Judges a raw IP packet in buffers of an odd size.
-    fn judged(frame: &[u8]) -> Option<Validity> {
+    /// The validity of a raw IP packet in buffers of an odd size.
+    fn validity(frame: &[u8]) -> Option<Validity> {
         let config = MempoolConfig { buffers: 32, data_room: 97, headroom: 0 };
         let mut cache = PoolCache::new(Mempool::new(&config).unwrap());
         let mut packet = cache.alloc_from(frame).unwrap();
         packet.set_link(LinkType::Raw);
         let headers = Headers::parse(&packet).unwrap();
-        judge_packet(&packet, &headers)
+        evaluate_packet(&packet, &headers)
     }
 
     #[test]
-    fn a_chained_packet_is_judged_as_a_whole() {
+    fn a_chained_packet_is_evaluated_as_a_whole() {
         let (a, b) = ("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap());
         let transports = [
             Transport::Tcp(TcpHeader { ports: (1, 2), ..TcpHeader::default() }),
@@ -158,23 +158,23 @@ mod tests {
         ];
         for transport in transports {
             let mut frame = FrameBuilder::new(a, b, transport, Payload::Pattern(777)).to_vec();
-            assert_eq!(judged(&frame), Some(Validity::Valid));
+            assert_eq!(validity(&frame), Some(Validity::Valid));
             *frame.last_mut().unwrap() ^= 0x40;
-            assert_eq!(judged(&frame), Some(Validity::Invalid));
+            assert_eq!(validity(&frame), Some(Validity::Invalid));
         }
     }
 
     #[test]
-    fn what_cannot_be_judged_is_not() {
+    fn what_cannot_be_evaluated_is_not() {
         let (a, b) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
         let udp = Transport::Udp { ports: (1, 2) };
         let whole = FrameBuilder::new(a, b, udp, Payload::Pattern(40));
-        assert_eq!(judged(&whole.to_vec()), Some(Validity::Valid));
+        assert_eq!(validity(&whole.to_vec()), Some(Validity::Valid));
         let fragment = FrameBuilder { fragment: Some((0, true)), ..whole };
-        assert_eq!(judged(&fragment.to_vec()), None);
+        assert_eq!(validity(&fragment.to_vec()), None);
         let other = FrameBuilder { transport: Transport::Protocol(50), ..whole };
-        assert_eq!(judged(&other.to_vec()), None);
+        assert_eq!(validity(&other.to_vec()), None);
         let padded = [whole.to_vec(), vec![0xaa; 6]].concat();
-        assert_eq!(judged(&padded), Some(Validity::Valid));
+        assert_eq!(validity(&padded), Some(Validity::Valid));
     }
 }

@@ -69,7 +69,7 @@ fn untag(
     Ok(LinkHeader { ethertype, zone, l3, end })
 }
 
-/// No link header: the version number tells what it is.
+/// No link header: the version number states what it is.
 fn raw(data: &[u8], l3: usize, end: usize) -> Result<LinkHeader, Malformed> {
     let ethertype = match data.get(l3).map(|first| first >> 4) {
         Some(4) => ethernet::IPV4,

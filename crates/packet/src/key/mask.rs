@@ -2,7 +2,7 @@
 
 use super::{Family, FlowKey, tail};
 
-/// Which parts of a key count, as far as a mask of its words can tell.
+/// Which parts of a key count, as far as a mask of its words can express it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyParts {
     /// Leading bits of the first address, for IPv4 and for IPv6.

@@ -109,7 +109,7 @@ impl PoolCache {
     }
 
     /// Copies `packet`, which may be of another pool, into as few buffers as hold it. What the device
-    /// told of it is copied too.
+    /// reported of it is copied too.
     ///
     /// # Errors
     /// As for [`PoolCache::alloc_from`].

@@ -27,7 +27,7 @@ pub enum LinkType {
 }
 
 impl LinkType {
-    /// All of them, each in the place that its number as `u8` says.
+    /// All of them, each in the place that its number as `u8` states.
     pub const ALL: [LinkType; 5] = [
         LinkType::Ethernet,
         LinkType::Raw,
@@ -73,7 +73,7 @@ pub(super) struct Head {
     pub(super) total: u32,
     hash: u32,
     wire_len: u32,
-    /// Room for what a device says of the flow: the number of its entry.
+    /// Room for what a device states about the flow: the number of its entry.
     _hint: u32,
     /// Bytes of the first segment.
     pub(super) len: u16,
@@ -145,9 +145,9 @@ impl Kinds {
     }
 }
 
-/// What a device tells of a packet beside its bytes.
+/// What a device reports of a packet beside its bytes.
 impl Mbuf {
-    /// Whether the packet has an Ethernet header, was hashed over addresses and ports, and is not followed. Asked at once, as it
+    /// Whether the packet has an Ethernet header, was hashed over addresses and ports, and is not traced. Asked at once, as it
     /// is asked of every packet and true of most.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
@@ -167,7 +167,7 @@ impl Mbuf {
         self.head().timestamp
     }
 
-    /// Says when the packet arrived.
+    /// Sets when the packet arrived.
     #[inline]
     pub fn set_timestamp(&mut self, timestamp: Time) {
         self.head_mut().timestamp = timestamp;
@@ -191,7 +191,7 @@ impl Mbuf {
         self.head().device
     }
 
-    /// Says which device the packet arrived on.
+    /// Sets which device the packet arrived on.
     #[inline]
     pub fn set_device(&mut self, device: DeviceId) {
         self.head_mut().device = device;
@@ -203,7 +203,7 @@ impl Mbuf {
         self.head().wire_len
     }
 
-    /// Says how many bytes the frame had on the wire.
+    /// Sets how many bytes the frame had on the wire.
     #[inline]
     pub fn set_wire_len(&mut self, wire_len: u32) {
         self.head_mut().wire_len = wire_len;
@@ -235,7 +235,7 @@ impl Mbuf {
         self.head().kinds.link()
     }
 
-    /// Says what the first bytes of the packet are.
+    /// Sets what the first bytes of the packet are.
     #[inline]
     pub fn set_link(&mut self, link: LinkType) {
         let kinds = &mut self.head_mut().kinds;
@@ -248,13 +248,13 @@ impl Mbuf {
         self.head().kinds.0 & REINJECTED != 0
     }
 
-    /// Says that the packet comes from the lane itself: no device received it as it is now.
+    /// Marks the packet as one of the lane itself: no device received it as it is now.
     #[inline]
     pub fn set_reinjected(&mut self) {
         self.head_mut().kinds.0 |= REINJECTED;
     }
 
-    /// The mark of a packet that is followed through the run; zero for one that is not.
+    /// The mark of a packet that is traced; zero for one that is not.
     #[inline]
     pub fn mark(&self) -> u8 {
         self.head().mark
@@ -266,7 +266,7 @@ impl Mbuf {
         self.head_mut().mark = mark;
     }
 
-    /// Takes over what the device told of another packet.
+    /// Takes over what the device reported of another packet.
     pub fn describe_as(&mut self, other: &Mbuf) {
         let Head { timestamp, stamp, hash, wire_len, device, mark, kinds, .. } = *other.head();
         let head = self.head_mut();

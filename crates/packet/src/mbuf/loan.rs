@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::head::Head;
 use super::{Mbuf, Mempool, NO_SEGMENT, PoolCache};
 
-/// The memory of a pool, as a kernel asks for it that is to read and write there.
+/// The memory of a pool, as a kernel requests it that is to read and write there.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolArea {
     /// Where it starts: the start of a page.
@@ -62,14 +62,14 @@ pub enum ReturnError {
 #[derive(Debug)]
 pub struct Loans {
     pool: Mempool,
-    /// By buffer. Relaxed throughout: only the holder of a buffer's address touches its flag, and the rings that carry the address
-    /// from one holder to the next order their accesses.
+    /// By buffer. Relaxed throughout: only the holder of a buffer's address touches its flag, and the rings that carry the
+    /// address from one holder to the next order their accesses.
     lent: Box<[AtomicBool]>,
 }
 
 impl Mempool {
-    /// The pool's memory, to be registered with a kernel. Only the kernel may read or write there, in buffers on loan to it through
-    /// [`Loans`].
+    /// The pool's memory, to be registered with a kernel. Only the kernel may read or write there, in buffers on loan to it
+    /// through [`Loans`].
     pub fn area(&self) -> PoolArea {
         let inner = self.inner();
         PoolArea {
@@ -175,7 +175,7 @@ impl Loans {
         self.lent.iter().filter(|lent| lent.load(Ordering::Relaxed)).count()
     }
 
-    /// Returns every buffer that is on loan to the pool, and says how many there were.
+    /// Returns every buffer that is on loan to the pool, and returns how many there were.
     ///
     /// # Safety
     /// The borrower is gone: it gives nothing back any more, and reads and writes no buffer.

@@ -214,7 +214,7 @@ impl Inner {
     /// Makes buffer `index` a packet with this head.
     ///
     /// # Safety
-    /// The caller owns the buffer, and gives it to the handle; the head says where in this buffer the packet lies.
+    /// The caller owns the buffer, and gives it to the handle; the head states where in this buffer the packet lies.
     #[inline]
     pub(super) unsafe fn own(&self, index: u32, head: Head) -> Mbuf {
         assert!(index < self.count);

@@ -43,7 +43,7 @@ fn errors_name_the_flow_they_are_about() {
         let icmp = Transport::Icmp { kind, code: 1, rest: 0 };
         let error = FrameBuilder::new(router, client, icmp, Payload::Bytes(quoted)).to_vec();
         assert_eq!(tuple(&error), Tuple::IcmpError(flow.reversed()));
-        // A quote that is too short to tell, and an error about an error, belong to no flow.
+        // A quote that is too short, and an error about an error, belong to no flow.
         let short = FrameBuilder::new(router, client, icmp, Payload::Bytes(&quoted[..22])).to_vec();
         assert_eq!(tuple(&short), Tuple::None);
         let again = FrameBuilder::new(client, router, icmp, Payload::Bytes(&error)).to_vec();
@@ -85,7 +85,7 @@ fn padding_holds_no_ports() {
     frame.extend([0xab; 40]);
     let headers = Headers::parse_bytes(&frame, frame.len(), LinkType::Raw).unwrap();
     assert!(headers.fragment.is_some());
-    // As the owner of the datagram asks for the ports of its first fragment.
+    // As the owner of the datagram requests the ports of its first fragment.
     let whole = Headers { fragment: None, ..headers };
     assert_eq!(Tuple::of_bytes(&frame, &whole), Tuple::None);
 }

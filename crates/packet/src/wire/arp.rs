@@ -8,7 +8,7 @@ use crate::malformed::{Layer, Malformed};
 
 /// Bytes in front of the addresses.
 pub const FIXED: usize = 8;
-/// Asks for the hardware address of the target.
+/// Requests the hardware address of the target.
 pub const REQUEST: u16 = 1;
 /// Answers a request.
 pub const REPLY: u16 = 2;

@@ -51,7 +51,7 @@ impl<'a> GrePacket<'a> {
         u16_at(self.fixed, 2)
     }
 
-    /// The key that tells the flows of a tunnel apart, if there is one.
+    /// The key that distinguishes the flows of a tunnel, if there is one.
     pub fn key(&self) -> Option<u32> {
         let at = if self.flags() & CHECKSUM_PRESENT != 0 { 8 } else { 4 };
         (self.flags() & KEY_PRESENT != 0).then(|| u32_at(self.bytes, at))

@@ -41,7 +41,7 @@ pub const EXTENDED_ECHO_REPLY: u8 = 43;
 const CHECKSUM: usize = 2;
 const ID: usize = 4;
 
-/// Whether a message of this type asks for a reply.
+/// Whether a message of this type requests a reply.
 pub const fn is_request(kind: u8) -> bool {
     matches!(
         kind,

@@ -30,7 +30,7 @@ pub const EXTENDED_ECHO_REPLY: u8 = 161;
 
 const CHECKSUM: usize = 2;
 
-/// Whether a message of this type asks for a reply.
+/// Whether a message of this type requests a reply.
 pub const fn is_request(kind: u8) -> bool {
     matches!(kind, ECHO_REQUEST | NODE_INFORMATION_QUERY | EXTENDED_ECHO_REQUEST)
 }

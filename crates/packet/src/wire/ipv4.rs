@@ -150,7 +150,7 @@ impl<'a> Ipv4Packet<'a> {
         &self.bytes[MIN_HEADER..self.header_len()]
     }
 
-    /// The data as far as it is held; link padding is cut off where the total length tells it.
+    /// The data as far as it is held; link padding is cut off where the total length allows it.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         let end = match self.total_len() {

@@ -83,7 +83,7 @@ impl<'a> Ipv6Packet<'a> {
     }
 
     /// What follows the fixed header, as far as it is held; link padding is cut off where the payload
-    /// length tells it.
+    /// length allows it.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         match self.payload_len() {

@@ -39,7 +39,7 @@ impl<'a> Extension<'a> {
         self.bytes[0]
     }
 
-    /// What a fragment header says, with the fragment's length still zero, or `None` for another
+    /// What a fragment header states, with the fragment's length still zero, or `None` for another
     /// header.
     pub fn fragment(&self) -> Option<Fragment> {
         if self.protocol != FRAGMENT {

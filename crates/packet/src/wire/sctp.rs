@@ -37,7 +37,7 @@ impl<'a> SctpPacket<'a> {
         u16_at(self.header, 2)
     }
 
-    /// The tag that tells the receiver that the sender belongs to the association.
+    /// The tag that shows the receiver that the sender belongs to the association.
     #[inline]
     pub fn verification_tag(&self) -> u32 {
         u32_at(self.header, 4)

@@ -3,7 +3,7 @@
 use rheostat_base::sync::spsc::{self, Consumer, Producer};
 use rheostat_base::{LaneId, ShardId, Time};
 
-/// What the migrator tells a lane to do. It takes effect at the start of the lane's next poll.
+/// What the migrator commands a lane to do. It takes effect at the start of the lane's next poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// The lane will own the shard: it holds what devices place here by the shard's buckets, and reports that it is
@@ -17,7 +17,7 @@ pub enum Command {
         sent: Time,
     },
     /// The shard will have another owner, or be the lane's own: the lane hands the shard's packets to it, or holds
-    /// them all, and says so to the present owner by a message.
+    /// them all, and sends the present owner a control message.
     Redirect {
         /// The shard.
         shard: ShardId,
@@ -37,7 +37,7 @@ pub enum Command {
     },
 }
 
-/// What a lane tells the migrator.
+/// What a lane reports to the migrator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// The lane holds packets of this shard.
@@ -83,7 +83,7 @@ impl LaneMailbox {
         self.commands.is_empty()
     }
 
-    /// Tells the migrator.
+    /// Reports to the migrator.
     pub(crate) fn report(&mut self, report: Report) {
         assert!(
             self.reports.push(report).is_ok(),

@@ -1,4 +1,4 @@
-//! Moves shards: tells lanes what to do, rewrites tables, and waits for what must be waited for. It
+//! Moves shards: sends lanes commands, rewrites tables, and waits for what must be waited for. It
 //! never blocks: [`Migrator::step`] does what can be done now.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct Move {
     pub to: LaneId,
 }
 
-/// Why shards are not moved. None of those that were asked for together is.
+/// Why shards are not moved. None of those that were requested together is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MoveError {
     /// There is no such shard.

@@ -151,7 +151,7 @@ impl Ownership {
         self.here += 1;
     }
 
-    /// The shard goes from another lane to `to`, which may be this one. The lane now tells its owner that it has
+    /// The shard goes from another lane to `to`, which may be this one. The lane now reports to its owner that it has
     /// redirected.
     pub(crate) fn redirect(&mut self, shard: ShardId, to: LaneId) {
         debug_assert!(matches!(self.place(shard), Place::Remote(_)), "{shard} is here");

@@ -27,7 +27,7 @@ impl ReleaseStamps {
     }
 
     /// The stamp of a packet that `device` had placed here before the shard left; `None` where the
-    /// device's own stamps tell the order of arrival.
+    /// device's own stamps show the order of arrival.
     pub(crate) fn stamp(&self, shard: ShardId, device: DeviceId) -> Option<u32> {
         self.0.get(&shard).and_then(|stamps| *stamps.get(device.index())?)
     }

@@ -7,7 +7,7 @@ use rheostat_io::{QueueEnd, RxQueue};
 pub(crate) struct Watermark(Vec<QueueEnd>);
 
 impl Watermark {
-    /// The mark of `queues`, which have brought as many packets as `received` says.
+    /// The mark of `queues`, which have brought as many packets as `received` states.
     pub(crate) fn new(queues: &[Box<dyn RxQueue>], received: &[u64]) -> Watermark {
         let marks = queues.iter().zip(received).map(|(queue, received)| match queue.end() {
             QueueEnd::Packets(waiting) => QueueEnd::Packets(received + waiting),
@@ -38,7 +38,7 @@ mod tests {
 
     use super::*;
 
-    /// A queue that says what a test wants it to say.
+    /// A queue that states what a test wants it to say.
     struct Says {
         backlog: usize,
         /// What it has read of its rings, if it has several.

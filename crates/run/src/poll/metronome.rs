@@ -4,7 +4,7 @@
 //!
 //! - [`LanePolicy`], one per lane, stands in the lane's cell and is written under its try-lock. It knows the lane's
 //!   occupancy ρ, its target vacation V̄, and its [`Mode`].
-//! - [`Metronome`], one per worker, is the worker's own. It says which lane to try, and what to do after the try.
+//! - [`Metronome`], one per worker, is the worker's own. It states which lane to try, and what to do after the try.
 //!
 //! A worker's loop:
 //!
@@ -35,7 +35,7 @@
 //!
 //! A sleep is never longer than T_S after a won try and T_L after a lost one; the caller shortens it to the next timer
 //! of the lanes it looks after. After [`Nap::Idle`] and a wake-up, `lane()` is any of the worker's lanes: a worker that
-//! knows which one has packets says so by [`Metronome::go_to`].
+//! knows which one has packets reports it by [`Metronome::go_to`].
 //!
 //! **Which lane.** After a won try the same one; after a lost one a random one (4.5), or always the same by
 //! [`Binding::Static`]. As a worker leaves a lane only when it loses it to another one that comes back, no lane is
@@ -44,9 +44,10 @@
 //! most about 4·T_L for a try, whatever happened. Where lanes outnumber workers, a wake-up tries ⌈N/M⌉ lanes in turn, each
 //! for at most a budget of packets, and a worker that left packets behind does not sleep.
 //!
-//! **Where this differs from the original.** Sleeps are calibrated; T_S is shortened until the measured mean vacation is
-//! the target, which the formula alone misses by up to m times ([`VacationLaw`] says why); modes change with the load; ρ of a lane counts only
-//! polls that had packets; the home lane is tried; lanes may outnumber workers (m of [`Division`] in place of M/N).
+//! **Where this differs from the original.** Sleeps are calibrated; T_S is shortened until the measured mean vacation is the
+//! target, which the formula alone misses by up to m times ([`VacationLaw`] states why); modes change with the load; ρ of a
+//! lane counts only polls that had packets; the home lane is tried; lanes may outnumber workers (m of [`Division`] in place of
+//! M/N).
 
 mod lane_policy;
 pub mod latency;
@@ -283,7 +284,7 @@ impl Metronome {
     }
 
     /// How many packets to take from the lane at most; `None`: until it is empty. A caller with other duties sets a limit of
-    /// its own, and says `drained: false` when it was reached.
+    /// its own, and passes `drained: false` when it was reached.
     pub fn budget(&self) -> Option<usize> {
         (self.division.lanes_per_wake > 1).then_some(self.settings.budget)
     }

@@ -162,7 +162,7 @@ impl<T, R> Back<T, R> {
         self.tasks.pop()
     }
 
-    /// Says what came of the oldest task taken, and wakes the lane.
+    /// Reports the outcome of the oldest task taken, and wakes the lane.
     pub(super) fn reply(&mut self, outcome: Outcome<R>) {
         let has_room = self.replies.push(outcome).is_ok();
         assert!(has_room, "a lane gives no more tasks than it has room for replies");

@@ -86,7 +86,7 @@ impl<T, R, F: Fn(T) -> R> Member<T, R, F> {
 }
 
 impl<T, R, F> Drop for Member<T, R, F> {
-    /// Says so to the lanes: what they have given since will not be done.
+    /// Notifies the lanes: what they have given since will not be done.
     fn drop(&mut self) {
         self.state.end();
         self.channels.iter().for_each(Back::wake_lane);

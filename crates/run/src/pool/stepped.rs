@@ -1,4 +1,4 @@
-//! A pool without threads, for tests: tasks are done when the caller says so.
+//! A pool without threads, for tests: tasks are done when the caller runs them.
 
 use super::member::Member;
 use super::{PoolClient, PoolConfig, PoolError, connect};

@@ -14,7 +14,8 @@ use crate::lane::{Lane, LaneConfig, Unusual};
 use crate::service::Service;
 use crate::shard_set::ShardSet;
 
-/// Builds the lanes of a run without starting them, for callers that poll them themselves: tests, the simulator, the benchmark. `shards` are all of the run, in the order of their numbers.
+/// Builds the lanes of a run without starting them, for callers that poll them themselves: tests, the simulator, the benchmark.
+/// `shards` are all of the run, in the order of their numbers.
 ///
 /// # Errors
 /// [`StartError`] when devices, lanes and shards do not fit.

@@ -148,7 +148,7 @@ impl Datagram {
         }
     }
 
-    /// Whether all parts have come: pieces do not overlap, so their sum tells.
+    /// Whether all parts have come: pieces do not overlap, so their sum decides.
     pub(super) fn is_complete(&self) -> bool {
         self.end == Some(self.covered)
     }

@@ -9,7 +9,7 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 
 use super::*;
 
-/// Packets to feed a tracker with, told apart by their stamps. Declare it before the tracker: a pool
+/// Packets to feed a tracker with, distinguished by their stamps. Declare it before the tracker: a pool
 /// whose packets outlive it is never freed.
 struct Source {
     pool: Mempool,

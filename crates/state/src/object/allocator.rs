@@ -30,8 +30,8 @@ pub struct Lease {
     generation: u32,
 }
 
-/// Resources, numbered from 0, and their leases. A leased resource comes back when it is freed, or when its time is up and was not
-/// extended.
+/// Resources, numbered from 0, and their leases. A leased resource comes back when it is freed, or when its time is up and was
+/// not extended.
 ///
 /// Each lane has a pool of free resources, the longest free first, and lists of those lent out of it, by the order in
 /// which they end. A lane whose pool is empty takes from the fullest other one. Conflicts: that; leases of one lane
@@ -270,7 +270,7 @@ impl<T: Plain> Allocator<T> {
         self.held(cx.txn(), resource, touch)
     }
 
-    /// Writes something else about a lease. Says whether it is still there.
+    /// Writes something else about a lease. Returns whether it is still there.
     ///
     /// # Errors
     /// [`Abort`](crate::txn::Abort) on a conflict.
@@ -286,7 +286,7 @@ impl<T: Plain> Allocator<T> {
         Ok(true)
     }
 
-    /// Lets a lease live for a lifetime from now. Says whether it is still there. With the lifetime it has, it never
+    /// Lets a lease live for a lifetime from now. Returns whether it is still there. With the lifetime it has, it never
     /// ends earlier than before.
     ///
     /// # Errors
@@ -316,7 +316,7 @@ impl<T: Plain> Allocator<T> {
         Ok(true)
     }
 
-    /// Gives a lease back before its time. Says whether it was still there.
+    /// Gives a lease back before its time. Returns whether it was still there.
     ///
     /// # Errors
     /// [`Abort`](crate::txn::Abort) on a conflict.

@@ -108,7 +108,7 @@ impl<K: Plain + Eq, V: Plain> Map<K, V> {
     }
 
     /// What seems to lie under a key in its first bucket. It may be something that was never there: this reads beside all
-    /// transactions, to tell what to fetch next and no more.
+    /// transactions, only to find what to fetch next.
     #[inline]
     pub fn guess(&self, key: &K) -> Option<V> {
         self.guess_hashed(&self.hashed(*key))

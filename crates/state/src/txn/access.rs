@@ -105,7 +105,7 @@ pub struct Touch {
 }
 
 impl Touch {
-    /// `detail` is what tells accesses to one cell apart: for a map, bits of the key's hash.
+    /// `detail` is what distinguishes accesses to one cell: for a map, bits of the key's hash.
     #[inline(always)]
     pub(crate) const fn new(
         object: ObjectId,

@@ -49,8 +49,8 @@ impl Txn {
             self.unlock(self.writes.len());
             return Err(self.turn_away());
         };
-        // With the next time after the snapshot, no transaction has committed since, and none has while this one runs alone; others
-        // may hold locks, but only until they abort.
+        // With the next time after the snapshot, no transaction has committed since, and none has while this one runs alone;
+        // others may hold locks, but only until they abort.
         if !self.alone
             && time != self.snapshot + 1
             && let Err((mine, theirs)) = self.validate()
@@ -122,7 +122,7 @@ impl Txn {
         }
     }
 
-    /// Whether what was read is still so, while all cells to be written are locked. Says what is not.
+    /// Whether what was read is still so, while all cells to be written are locked. States what is not.
     fn validate(&self) -> Result<(), (super::Touch, PackedTouch)> {
         for read in &self.reads {
             // SAFETY: the slabs of cells in the read set are among those that `objects` keep.

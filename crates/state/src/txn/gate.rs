@@ -2,8 +2,8 @@
 //! section 6.)
 //!
 //! A transaction that is to run alone draws a ticket and waits for its turn, then closes the clock: no other transaction gets a
-//! commit time any more. Those that have one finish, and the one that runs alone waits for the locks it finds, which all belong to
-//! those. So it cannot be aborted, and others read on meanwhile.
+//! commit time any more. Those that have one finish, and the one that runs alone waits for the locks it finds, which all belong
+//! to those. So it cannot be aborted, and others read on meanwhile.
 
 use rheostat_base::sync::atomic::{AtomicU64, Ordering};
 use rheostat_base::sync::{hint, thread};

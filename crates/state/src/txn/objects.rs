@@ -155,7 +155,7 @@ impl Objects {
         Profile::of(&self.0.metrics, &self.0.sites)
     }
 
-    /// Tells by which `setting` users of an object follow a recipe: its place in the configuration, such as
+    /// Sets by which `setting` users of an object follow a recipe: its place in the configuration, such as
     /// `[function.antiddos] staleness`, which profiles then name.
     ///
     /// # Panics
@@ -200,7 +200,7 @@ impl Objects {
         &self.0
     }
 
-    /// Tells these objects from those of all other runs.
+    /// Distinguishes these objects from those of all other runs.
     #[inline]
     pub(super) fn number(&self) -> u64 {
         self.0.number

@@ -1,11 +1,11 @@
 //! When memory that was taken out of shared objects can be freed: once every lane has rested since.
 //!
-//! A lane announces when it begins to read shared memory, and when it rests, as it does between bursts. A lane that takes something
-//! out notes a mark, and what has a mark is freed when each lane rests, or began after the mark.
+//! A lane announces when it begins to read shared memory, and when it rests, as it does between bursts. A lane that takes
+//! something out notes a mark, and what has a mark is freed when each lane rests, or began after the mark.
 
 use rheostat_base::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// What a lane that rests says.
+/// What a lane that rests states.
 const RESTING: u64 = 0;
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The memory of an object: cells of one size, each on cache lines of its own.
 //!
 //! A slab lives as long as the run's [`Objects`](super::Objects), and its cells never become anything else. So a
-//! transaction may look at a cell whatever has become of it: the version tells.
+//! transaction may look at a cell whatever has become of it: the version shows that.
 
 use std::sync::Arc;
 

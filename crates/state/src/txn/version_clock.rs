@@ -35,8 +35,8 @@ impl VersionClock {
         (before & ALONE == 0 || alone).then_some((before & !ALONE) + 1)
     }
 
-    /// From now on no other transaction gets a time. Those that have one have locked what they write: that is seen, by the same edge
-    /// as in [`VersionClock::tick`].
+    /// From now on no other transaction gets a time. Those that have one have locked what they write: that is seen, by the same
+    /// edge as in [`VersionClock::tick`].
     pub(super) fn close(&self) {
         let before = self.0.fetch_or(ALONE, Ordering::AcqRel);
         debug_assert!(before & ALONE == 0, "the gate lets one in at a time");

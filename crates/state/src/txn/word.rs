@@ -9,7 +9,7 @@ pub(super) struct Word(u64);
 const LANE_BITS: u32 = 8;
 const _: () = assert!(1 + LANE_BITS + PackedTouch::BITS <= 64);
 
-/// Lanes that a word can tell apart.
+/// Lanes that a word can distinguish.
 pub(super) const MAX_LANES: usize = 1 << LANE_BITS;
 
 impl Word {

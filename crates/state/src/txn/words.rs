@@ -27,7 +27,7 @@ impl Words<'_> {
     #[inline(always)]
     pub(crate) fn get(&self, at: usize) -> u64 {
         match self {
-            // Relaxed: the version, loaded before and after, says what this is worth.
+            // Relaxed: the version, loaded before and after, states what this is worth.
             Words::Shared(words) => words[at].load(Ordering::Relaxed),
             Words::Own(words) => words[at],
         }

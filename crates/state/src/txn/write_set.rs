@@ -22,7 +22,7 @@ pub(super) struct Write {
     pub(super) touch: Touch,
 }
 
-/// The writes of a transaction. Most cells that are read are not in it, which a word of 64 bits tells; for the rest
+/// The writes of a transaction. Most cells that are read are not in it, which a word of 64 bits shows; for the rest
 /// there is an index once there are more than a few.
 #[derive(Debug, Default)]
 pub(super) struct WriteSet {

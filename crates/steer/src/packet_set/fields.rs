@@ -26,7 +26,7 @@ impl Fields {
     pub const SOURCE: Fields = Fields(INNER_ADDRESS);
     /// The address of the receiver.
     pub const DESTINATION: Fields = Fields(OUTER_ADDRESS);
-    /// The port of the sender. Ports of different protocols are told apart, so this has the protocol with it.
+    /// The port of the sender. Ports of different protocols are distinguished, so this has the protocol with it.
     pub const SOURCE_PORT: Fields = Fields(INNER_PORT | PROTOCOL);
     /// The port of the receiver, likewise.
     pub const DESTINATION_PORT: Fields = Fields(OUTER_PORT | PROTOCOL);

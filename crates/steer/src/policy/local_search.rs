@@ -23,7 +23,7 @@ pub use returning::Returning;
 /// The search ends when no step is worth its migrations, each of which has a price as in the second
 /// term of RSS++'s objective (3.1). The price is a share of the imbalance there is at first, so a
 /// plan makes the coarse moves and leaves finer ones to the next plan, and it is never less
-/// than what the tolerance says is noise. Nor is it less than a share of the imbalance that comes
+/// than what the tolerance states is noise. Nor is it less than a share of the imbalance that comes
 /// back by itself from plan to plan, or every plan would run after the fluctuations of the last
 /// period.
 ///

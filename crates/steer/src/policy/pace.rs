@@ -46,7 +46,7 @@ impl Pace {
 }
 
 impl Default for Pace {
-    /// 100 ms to 1 s (RSS++ 3.1). The paper does not tell its thresholds; half the target load, so
+    /// 100 ms to 1 s (RSS++ 3.1). The paper does not state its thresholds; half the target load, so
     /// that the load can double within the longest period, and the imbalance that the solver takes
     /// for balanced.
     fn default() -> Pace {

@@ -17,7 +17,7 @@ pub enum AttackKind {
     UdpFlood,
     /// SYNs of one host to eight ports of 65,536 others.
     Scan,
-    /// Whole connections of 256 hosts to one service: nothing tells them from customers but their number.
+    /// Whole connections of 256 hosts to one service: nothing distinguishes them from customers but their number.
     Service,
 }
 

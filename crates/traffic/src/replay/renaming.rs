@@ -8,7 +8,7 @@
 
 use std::net::IpAddr;
 
-use rheostat_packet::checksum::{Delta, Sum, Validity, judge};
+use rheostat_packet::checksum::{Delta, Sum, Validity, evaluate};
 use rheostat_packet::tuple::addresses;
 use rheostat_packet::wire::protocol::{DCCP, ICMPV6, TCP, UDP, UDP_LITE};
 use rheostat_packet::wire::quoted::Quoted;
@@ -109,9 +109,9 @@ impl Checksum {
         let mut pseudo = Sum::default();
         pseudo.add_pseudo_header(from, to, headers.protocol, (end - l4) as u32);
         // A complete checksum can be the same number by chance. Of a packet that was cut short it is not known.
-        let judged =
-            || judge(from, to, headers.protocol, field, [&frame[l4..end.min(frame.len())]]);
-        pseudo.folded() == field && (end > frame.len() || judged() == Validity::Partial)
+        let validity =
+            || evaluate(from, to, headers.protocol, field, [&frame[l4..end.min(frame.len())]]);
+        pseudo.folded() == field && (end > frame.len() || validity() == Validity::Partial)
     }
 
     fn adjust(self, frame: &mut [u8], delta: Delta, partial: bool) {

@@ -33,7 +33,7 @@ pub struct Bar {
 }
 
 impl BarChart {
-    /// A chart without bars; `x` says what the groups are. Bars grow from 0, so `y` has to be linear.
+    /// A chart without bars; `x` states what the groups are. Bars grow from 0, so `y` has to be linear.
     pub fn new(x: impl Into<String>, groups: Vec<String>, y: Axis) -> BarChart {
         let none = Axis::linear("", Unit::Plain);
         BarChart { x: x.into(), y: y.from(0.0), none, groups, bars: Vec::new() }
@@ -78,7 +78,7 @@ impl BarChart {
         names
     }
 
-    /// Whether each group has one bar, named as the group: then the group's name says enough.
+    /// Whether each group has one bar, named as the group: then the group's name states enough.
     fn is_labelled_below(&self) -> bool {
         self.bars.iter().all(|bar| self.groups[bar.group] == bar.name)
     }

@@ -32,7 +32,7 @@ pub struct Percentiles {
 }
 
 impl BoxChart {
-    /// A chart without boxes; `x` says what the groups are.
+    /// A chart without boxes; `x` states what the groups are.
     pub fn new(x: impl Into<String>, groups: Vec<String>, y: Axis) -> BoxChart {
         let none = Axis::linear("", Unit::Plain);
         BoxChart { x: x.into(), y, none, groups, boxes: Vec::new() }

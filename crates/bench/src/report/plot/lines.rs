@@ -44,7 +44,7 @@ impl LineChart {
         for point in &mut line.points {
             point.span = point.span.filter(|(low, high)| low.is_finite() && high.is_finite());
         }
-        // Lines that did not ask for a colour are told apart all the same.
+        // Lines that did not ask for a colour are distinguished all the same.
         if line.series == 0 && self.lines.iter().any(|other| other.series == 0) {
             line.series = self.lines.len() % super::SERIES;
         }
@@ -110,7 +110,7 @@ impl Chart for LineChart {
 
     fn keys(&self) -> Vec<Key> {
         let mut keys = Vec::new();
-        // A single line is what the axis says.
+        // A single line is what the axis states.
         if self.lines.len() > 1 && !self.names_at_ends() {
             // What was measured and simulated has the same name and colour.
             for line in &self.lines {

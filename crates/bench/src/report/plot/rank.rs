@@ -31,7 +31,7 @@ pub struct Rank {
 }
 
 impl RankChart {
-    /// A ranking without entries; `name` says what the entries are. Bars grow from 0; all the room there is stands
+    /// A ranking without entries; `name` states what the entries are. Bars grow from 0; all the room there is stands
     /// for the greatest value.
     pub fn new(name: impl Into<String>, value: Axis) -> RankChart {
         RankChart { name: name.into(), value, bars: Vec::new() }
@@ -82,7 +82,7 @@ impl Chart for RankChart {
     }
 }
 
-/// The text, or its end where it is too wide: of a path, the end says most.
+/// The text, or its end where it is too wide: of a path, the end states most.
 fn fitting(text: &str) -> String {
     if width(text) <= WIDTH {
         return text.to_owned();

@@ -69,7 +69,7 @@ impl Line {
         self
     }
 
-    /// Simulated lines are dashed, and the legend says so.
+    /// Simulated lines are dashed, and the legend reports it.
     #[must_use]
     pub fn simulated(mut self, simulated: bool) -> Line {
         self.simulated = simulated;
@@ -133,7 +133,7 @@ pub(super) fn class(series: usize, simulated: bool) -> String {
     if series == PLAIN { format!("plain{origin}") } else { format!("s{series}{origin}") }
 }
 
-/// The mark of a series, so that colours are not all that tells them apart.
+/// The mark of a series, so that colours are not all that distinguishes them.
 pub(super) fn mark(series: usize, (x, y): (f64, f64)) -> Path {
     let corners: &[(f64, f64)] = match series % 4 {
         // An octagon, round enough at this size.

@@ -15,8 +15,8 @@ pub(crate) struct GlobalLock(Arc<Elements>);
 #[derive(Debug)]
 struct Elements {
     lock: Exclusive,
-    /// Only the holder of the lock touches them; they are atomic because the compiler does not know that. Relaxed loads and stores
-    /// cost what plain ones cost.
+    /// Only the holder of the lock touches them; they are atomic because the compiler does not know that. Relaxed loads and
+    /// stores cost what plain ones cost.
     values: Vec<AtomicU64>,
 }
 

@@ -48,7 +48,7 @@ impl PacketDevice {
     /// Opens the interface. Packets are copied into buffers of the lanes' pool.
     ///
     /// # Errors
-    /// [`PacketOpenError`], which says what to do about it.
+    /// [`PacketOpenError`], which states what to do about it.
     pub fn open(config: PacketConfig, _pool: &Mempool) -> Result<PacketDevice, PacketOpenError> {
         let attachment = Arc::new(Attachment::new(&config)?);
         let counters = attachment.counters.clone();

@@ -47,7 +47,7 @@ impl RxQueue for PacketRx {
         let count = burst.len() - first;
         self.idle = if count > 0 { 0 } else { self.idle.wrapping_add(1) };
         if self.idle % ERROR_EVERY == ERROR_EVERY - 1 {
-            // What it says, the monitor finds out by itself.
+            // What it states, the monitor finds out by itself.
             let _ = self.attachment.sockets[self.lane].take_error();
         }
         count

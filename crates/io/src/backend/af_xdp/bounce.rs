@@ -42,7 +42,7 @@ impl Bounce {
     /// `descriptors`.
     ///
     /// # Errors
-    /// What the kernel says, for want of an interface, a queue, memory or a privilege.
+    /// What the kernel states, for want of an interface, a queue, memory or a privilege.
     pub fn open(pool: Mempool, from: &str, to: &str, descriptors: u32) -> io::Result<Bounce> {
         let area = pool.area();
         let socket = |interface: &str| -> io::Result<(XdpSocket, Place)> {
@@ -104,7 +104,7 @@ impl Bounce {
     /// Waits until something has come, at most this long.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// What the kernel states.
     pub fn wait(&self, longest: Duration) -> io::Result<()> {
         let mut waiting = [PollFd::new(&self.from, PollFlags::IN)];
         let longest =

@@ -37,7 +37,7 @@ impl XdpDevice {
     /// being copied.
     ///
     /// # Errors
-    /// [`XdpOpenError`], which says what to do about it.
+    /// [`XdpOpenError`], which states what to do about it.
     pub fn open(config: XdpConfig, pool: &Mempool) -> Result<XdpDevice, XdpOpenError> {
         let (attachment, rings) = open(&config, pool)?;
         let attachment = Arc::new(attachment);

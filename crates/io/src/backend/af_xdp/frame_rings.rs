@@ -1,7 +1,8 @@
 //! The FILL and COMPLETION rings of one hardware queue, which the lanes that poll it share.
 //!
-//! Each ring has one end in the process, behind a lock that is only ever tried: a lane that finds it taken goes on, because the lane
-//! that holds it does the same work, and tries again at the next poll. Lanes work in bulk, from and to caches of their own.
+//! Each ring has one end in the process, behind a lock that is only ever tried: a lane that finds it taken goes on, because the
+//! lane that holds it does the same work, and tries again at the next poll. Lanes work in bulk, from and to caches of their
+//! own.
 #![allow(unsafe_code)]
 
 use std::sync::TryLockError;
@@ -34,8 +35,8 @@ impl<M: RingMemory<Entry = u64>> FrameRings<M> {
     /// Takes our ends of the two rings.
     ///
     /// # Safety
-    /// The other ends belong to the borrower of `loans`, which gives back an address on the COMPLETION ring, or on the RX ring of a
-    /// socket of this queue, only when it is done with the buffer.
+    /// The other ends belong to the borrower of `loans`, which gives back an address on the COMPLETION ring, or on the RX ring
+    /// of a socket of this queue, only when it is done with the buffer.
     pub(super) unsafe fn new(loans: Loans, fill: M, completion: M) -> FrameRings<M> {
         let (fill, completion) = (Producer::new(fill), Consumer::new(completion));
         FrameRings {
@@ -105,7 +106,7 @@ impl<M: RingMemory<Entry = u64>> FrameRings<M> {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Whether the kernel waits to be told of buffers in the FILL ring.
+    /// Whether the kernel waits for a notification of buffers in the FILL ring.
     pub(super) fn needs_wakeup(&self) -> bool {
         self.to_fill.needs_wakeup()
     }

@@ -136,7 +136,7 @@ impl XdpRx {
             ring.owed -= frames.refill(ring.owed, pool);
         }
         if frames.needs_wakeup() {
-            // A failure is the interface's, and tells nothing new.
+            // A failure is the interface's, and has nothing new.
             let _ = self.attachment.lanes[self.lane].sockets[queue].wake();
         }
     }

@@ -56,7 +56,7 @@ pub(super) struct Consumer<M> {
     producer_seen: u32,
 }
 
-/// Tells how full a ring is, from any thread.
+/// Reports how full a ring is, from any thread.
 #[derive(Clone, Debug)]
 pub(super) struct Gauge<M>(M);
 

@@ -171,7 +171,7 @@ impl TransmitState {
         self.transfer == Transfer::Copy && self.ring.waiting() + BURST as u32 <= self.at_once
     }
 
-    /// Whether the kernel has not been told of packets in the ring on purpose.
+    /// Whether the notification of the kernel about packets in the ring was put off on purpose.
     pub(super) fn is_put_off(&self) -> bool {
         self.put_off.load(Ordering::Relaxed) != NOT
     }
@@ -197,7 +197,7 @@ impl TransmitState {
         self.ask(socket, now)
     }
 
-    /// Tells the kernel to send what waits in the ring, whatever it said before.
+    /// Makes the kernel send what waits in the ring, whatever it said before.
     pub(super) fn flush(&self, socket: &XdpSocket) -> Flushed {
         self.put_off.store(NOT, Ordering::Relaxed);
         if self.ring.waiting() == 0 {
@@ -212,8 +212,8 @@ impl TransmitState {
 
     fn ask(&self, socket: &XdpSocket, now: Time) -> Kicked {
         self.put_off.store(NOT, Ordering::Relaxed);
-        // A driver that works in our memory says when it wants to be told. Where the kernel copies it
-        // always does, but says so only on the sockets that were there first.
+        // A driver that works in our memory sets a flag when it wants to be notified. Where the kernel copies it
+        // always does, but reports it only on the sockets that were there first.
         let asked = self.transfer == Transfer::Copy || self.ring.needs_wakeup();
         let outcome = if asked { self.send_all(socket) } else { Ok(()) };
         match outcome {
@@ -227,7 +227,7 @@ impl TransmitState {
                 return Kicked::Done;
             }
             // EAGAIN: more than one call sends waited, or the COMPLETION ring or the socket's buffer is full.
-            // ENOBUFS: the driver's queue is full. Whatever it is, the ring tells what waits.
+            // ENOBUFS: the driver's queue is full. Whatever it is, the ring states what waits.
             _ => {}
         }
         self.down.store(false, Ordering::Relaxed);
@@ -235,8 +235,8 @@ impl TransmitState {
         Kicked::Done
     }
 
-    /// Tells the kernel to send what waits in the ring. Where it copies, it stops behind a packet that the
-    /// interface does not take, and says EBUSY (`__xsk_generic_xmit`): that packet is gone, and its buffer
+    /// Makes the kernel send what waits in the ring. Where it copies, it stops behind a packet that the
+    /// interface does not take, and states EBUSY (`__xsk_generic_xmit`): that packet is gone, and its buffer
     /// comes back as those of the others. A system call for each of them, and one for the rest.
     fn send_all(&self, socket: &XdpSocket) -> Result<(), Errno> {
         loop {

@@ -20,9 +20,9 @@ pub enum BpfError {
     Load {
         /// What it does not accept.
         what: &'static str,
-        /// What it says, in one line.
+        /// Its error, in one line.
         reason: String,
-        /// All that its verifier says about the program; empty where it says nothing.
+        /// The whole output of its verifier about the program; empty where there is none.
         verifier_log: String,
     },
     /// A map cannot be mapped into this process.
@@ -121,7 +121,7 @@ fn verdict<'a>(error: &'a (dyn Error + 'static)) -> Option<(&'a io::Error, Strin
     })
 }
 
-/// The line in which the verifier says what is wrong: the last but for its statistics.
+/// The line in which the verifier states what is wrong: the last but for its statistics.
 fn last_complaint(log: &str) -> &str {
     let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_statistic =

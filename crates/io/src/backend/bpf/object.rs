@@ -23,7 +23,7 @@ use crate::filter::Filter;
 pub struct ProgramConfig {
     /// Where packets belong.
     pub steering: Arc<Steering>,
-    /// The device they arrive on: says which end of a flow comes first.
+    /// The device they arrive on: states which end of a flow comes first.
     pub device: DeviceId,
     /// What the hash covers.
     pub hashing: HashOptions,
@@ -47,7 +47,7 @@ const WITHOUT_METADATA: usize = 4;
 
 impl Object {
     /// Loads the maps of `bytes`, which is called `what`, and fills them; `programs` loads the programs.
-    /// `sizes` names maps of other sizes than the object says.
+    /// `sizes` names maps of other sizes than the object states.
     pub(super) fn load(
         what: &'static str,
         bytes: &[u8],
@@ -112,7 +112,7 @@ impl Object {
     /// more.
     pub(super) fn stop(&self) -> Fence {
         self.close();
-        // Says when all processors have seen it.
+        // States when all processors have seen it.
         self.table.fence()
     }
 

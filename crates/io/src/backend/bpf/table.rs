@@ -27,7 +27,7 @@ impl KernelTable {
     }
 
     fn store(&self, bucket: usize, queue: QueueId) {
-        // Relaxed: an entry stands alone, and the fence says when all processors have seen it.
+        // Relaxed: an entry stands alone, and the fence states when all processors have seen it.
         self.entries.u32(bucket, 0).store(queue.0.into(), Ordering::Relaxed);
     }
 

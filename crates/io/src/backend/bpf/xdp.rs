@@ -21,7 +21,7 @@ pub const HARDWARE_QUEUES: u32 = 128;
 /// Bytes that the program writes in front of each packet.
 pub const METADATA: usize = 8;
 
-/// Says that metadata is ours.
+/// States that metadata is ours.
 const MAGIC: u8 = 0x72;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/xdp.o");
@@ -39,7 +39,7 @@ pub enum AttachMode {
     Generic,
 }
 
-/// What the program says of a packet, in the [`METADATA`] bytes in front of it.
+/// What the program states about a packet, in the [`METADATA`] bytes in front of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHash {
     /// The hash.
@@ -80,7 +80,7 @@ impl XdpProgram {
     /// Loads the program, with strict fences.
     ///
     /// # Errors
-    /// [`BpfError`], which says what to do about it.
+    /// [`BpfError`], which states what to do about it.
     pub fn load(config: &ProgramConfig) -> Result<XdpProgram, BpfError> {
         XdpProgram::load_fenced(config, FenceMode::Strict)
     }
@@ -118,11 +118,11 @@ impl XdpProgram {
         self.sockets.set(index, socket.as_raw_fd(), 0).map_err(|error| refuse(whole(&error)))
     }
 
-    /// Puts the program in front of an interface's packets, and says how. The kernel takes it away when
+    /// Puts the program in front of an interface's packets, and returns how. The kernel takes it away when
     /// the process ends, however it ends.
     ///
     /// # Errors
-    /// [`BpfError`], which says what to do about it.
+    /// [`BpfError`], which states what to do about it.
     pub fn attach(&mut self, interface: u32, mode: AttachMode) -> Result<AttachMode, BpfError> {
         let native = match mode {
             AttachMode::Generic => None,
@@ -175,7 +175,7 @@ impl XdpProgram {
         !self.object.is_without_metadata()
     }
 
-    /// Runs the program on an Ethernet frame, in the kernel but on no interface: what it says of a packet
+    /// Runs the program on an Ethernet frame, in the kernel but on no interface: what it states about a packet
     /// that it takes, `None` for one that it leaves to the kernel.
     ///
     /// # Errors

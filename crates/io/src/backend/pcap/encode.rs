@@ -52,7 +52,7 @@ impl Encoder {
         }
     }
 
-    /// Writes one packet, or says that this file cannot hold it.
+    /// Writes one packet, or states that this file cannot hold it.
     pub(super) fn packet(
         &mut self,
         packet: &Mbuf,

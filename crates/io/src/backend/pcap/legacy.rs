@@ -26,7 +26,7 @@ pub(super) fn is_magic(magic: [u8; 4]) -> bool {
     )
 }
 
-/// What the header says of all packets.
+/// What the header states about all packets.
 pub(super) struct Legacy {
     header: PcapHeader,
     link: LinkType,

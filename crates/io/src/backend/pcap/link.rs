@@ -8,7 +8,7 @@ pub(crate) fn from_number(number: u16) -> Option<LinkType> {
         0 | 108 => Some(LinkType::Null),
         1 => Some(LinkType::Ethernet),
         // 12 and 14 are DLT_RAW as some systems number it and wrongly write it into files; 228 and
-        // 229 say which version of IP, which the packet says itself.
+        // 229 say which version of IP, which the packet states itself.
         12 | 14 | 101 | 228 | 229 => Some(LinkType::Raw),
         113 => Some(LinkType::LinuxCooked),
         276 => Some(LinkType::LinuxCooked2),

@@ -40,7 +40,7 @@ pub(super) struct Section {
     last: Time,
 }
 
-/// What one interface's description says of its packets.
+/// What one interface's description states about its packets.
 struct Interface {
     link: u16,
     snapshot: u32,
@@ -206,7 +206,7 @@ impl Section {
 
 impl Interface {
     fn new(block: &InterfaceDescriptionBlock<'_>, big_endian: bool) -> Interface {
-        // The library reads this option in little-endian order whatever the section says.
+        // The library reads this option in little-endian order whatever the section states.
         let offset = if big_endian { block.if_tsoffset.swap_bytes() } else { block.if_tsoffset };
         Interface {
             link: block.linktype.0 as u16,

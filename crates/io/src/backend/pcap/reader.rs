@@ -79,7 +79,7 @@ impl<R: Read> CaptureReader<R> {
     /// The next packet, or `None` at the end of the capture.
     ///
     /// # Errors
-    /// [`ReadError`]; except after [`ReadError::UnsupportedLink`] the next call says the capture has
+    /// [`ReadError`]; except after [`ReadError::UnsupportedLink`] the next call reports that the capture has
     /// ended.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, ReadError> {
         if self.ended {

@@ -102,7 +102,7 @@ impl<R: Read + Send> Source for CaptureSource<R> {
                     break Some(Arrival { time, len: bytes.len(), wire_len, link });
                 }
                 Ok(None) => break None,
-                // The reader goes on behind a packet it only does not know, and says the capture has
+                // The reader goes on behind a packet it only does not know, and reports that the capture has
                 // ended behind anything worse.
                 Err(error) => self.status.record(&error),
             }

@@ -18,7 +18,7 @@ const WRITE_BEHIND: usize = 256 * 1024;
 /// Why a capture was not written, or not completely.
 #[derive(Debug, Error)]
 pub enum WriteError {
-    /// The name says no format.
+    /// The name states no format.
     #[error("cannot tell the format of {}: name it .pcap or .pcapng", path.display())]
     Extension {
         /// The file.
@@ -64,7 +64,7 @@ pub struct WriteSummary {
     pub bytes: u64,
 }
 
-/// Writes packets into a capture, pcap with nanoseconds or pcapng as the name says. Clones write into
+/// Writes packets into a capture, pcap with nanoseconds or pcapng as the name states. Clones write into
 /// the same file.
 ///
 /// A burst is written as a whole under one lock. Packets of one queue keep their order exactly, and so
@@ -146,7 +146,7 @@ impl CaptureWriter {
 
     /// Why the file is incomplete, if it is by now. Before the first failed write this takes no lock.
     pub fn failure(&self) -> Option<WriteError> {
-        // Relaxed: what is told later is read under the lock.
+        // Relaxed: what is reported later is read under the lock.
         let failed = self.shared.failed.load(Ordering::Relaxed);
         failed.then(|| self.shared.error(&self.shared.lock())).flatten()
     }
@@ -156,7 +156,7 @@ impl CaptureWriter {
         Box::new(self.clone())
     }
 
-    /// Writes out what is gathered and ends the file. Packets that come later are lost. The second call says the
+    /// Writes out what is gathered and ends the file. Packets that come later are lost. The second call returns the
     /// same again.
     ///
     /// # Errors

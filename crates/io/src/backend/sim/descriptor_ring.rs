@@ -31,8 +31,8 @@ const _: () = assert!(size_of::<Descriptor<rheostat_packet::Mbuf>>() == 64);
 struct Ring<T> {
     descriptors: Box<[Descriptor<T>]>,
     mask: u32,
-    /// Packets ever written. Written by the NIC (Release, after the done bit), read for the backlog (Acquire), so that a backlog of n
-    /// guarantees n visible done bits.
+    /// Packets ever written. Written by the NIC (Release, after the done bit), read for the backlog (Acquire), so that a
+    /// backlog of n guarantees n visible done bits.
     produced: Padded<AtomicU32>,
     /// Descriptors ever given back. Written by the lane (Release, after it moved the packets out and
     /// cleared their done bits), read by the NIC (Acquire, before it writes there again).
@@ -60,7 +60,7 @@ pub(crate) struct LaneSide<T> {
     next: u32,
 }
 
-/// Tells how many packets wait in a ring, from any thread.
+/// Reports how many packets wait in a ring, from any thread.
 pub(crate) struct Gauge<T> {
     ring: Arc<Ring<T>>,
 }
@@ -88,8 +88,8 @@ impl<T> Ring<T> {
     }
 
     fn backlog(&self) -> usize {
-        // Acquire: pairs with the lane's Release store; a thread that sees the packets taken sees what the lane did before it took
-        // them.
+        // Acquire: pairs with the lane's Release store; a thread that sees the packets taken sees what the lane did before it
+        // took them.
         let tail = self.tail.0.load(Ordering::Acquire);
         // Acquire: pairs with the NIC's Release store; the done bits are set before.
         let produced = self.produced.0.load(Ordering::Acquire);

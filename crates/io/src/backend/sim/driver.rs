@@ -42,8 +42,8 @@ impl Drive {
         self.turn(nic, |nic| nic.deliver(now, TURN, pool));
     }
 
-    /// A turn of the pumped driver without loss that waits until other lanes have had theirs. Returns whether lanes are notified of
-    /// what arrives later, so that none has to poll for it.
+    /// A turn of the pumped driver without loss that waits until other lanes have had theirs. Returns whether lanes are
+    /// notified of what arrives later, so that none has to poll for it.
     pub(super) fn pump_before_rest(&self, now: Time, pool: &mut PoolCache) -> bool {
         self.turn(self.lock(), |nic| {
             nic.deliver(now, TURN, pool);
@@ -66,7 +66,7 @@ impl Drive {
         self.turn(self.lock(), Nic::first_stamp)
     }
 
-    /// What the source says of itself.
+    /// What the source states about itself.
     pub(super) fn progress(&self) -> Option<f64> {
         self.lock().progress()
     }

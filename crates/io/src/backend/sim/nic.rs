@@ -212,7 +212,7 @@ impl Nic {
         Some(Frame { slot: self.schedule.place(time, wire_len, now), wire_len, link })
     }
 
-    /// Puts the frame on the link into the queue that the table in force says.
+    /// Puts the frame on the link into the queue that the table in force states.
     fn place(&mut self, frame: Frame, pool: &mut PoolCache) -> Outcome {
         let buffered = self.packet.take().map_or_else(|| self.buffer(frame, pool), Ok);
         self.starved = matches!(buffered, Err(AllocError::Empty));

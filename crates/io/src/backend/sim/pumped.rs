@@ -15,9 +15,9 @@
 //! tables rewritten and descriptors given back, and not on which lane polls, or how late; a lane that was away for a while
 //! finds its ring full and later packets dropped, as with a real NIC.
 //!
-//! Locks: a lane takes its queue's lock for a poll, and skips the poll if the lock is taken. A thread that rewrites the table or stops
-//! the source takes the locks of all queues, and the change takes effect when it has them. A queue's lock is taken before the
-//! drawer's; a thread that has the drawer's only tries queues' locks.
+//! Locks: a lane takes its queue's lock for a poll, and skips the poll if the lock is taken. A thread that rewrites the table
+//! or stops the source takes the locks of all queues, and the change takes effect when it has them. A queue's lock is taken
+//! before the drawer's; a thread that has the drawer's only tries queues' locks.
 
 mod arrivals;
 mod chunk_list;

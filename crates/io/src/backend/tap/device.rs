@@ -47,7 +47,7 @@ impl TapDevice {
     /// buffers of the lanes' pool.
     ///
     /// # Errors
-    /// [`TapOpenError`], which says what to do about it.
+    /// [`TapOpenError`], which states what to do about it.
     pub fn open(config: TapConfig, _pool: &Mempool) -> Result<TapDevice, TapOpenError> {
         let attachment = Arc::new(Attachment::new(&config)?);
         let counters = Arc::new(Counters::new(config.queues.into()));
@@ -128,7 +128,7 @@ impl Attachment {
 
     /// Whether packets wait for a lane, or for room in its next burst.
     pub(super) fn waits(&self, lane: usize) -> bool {
-        // The queue first: the lane says that it has begun before it takes a frame out.
+        // The queue first: the lane states that it has begun before it takes a frame out.
         let mut queue = [PollFd::new(&self.queues[lane], PollFlags::IN)];
         let waits = poll(&mut queue, Some(&Timespec::default())).is_ok()
             && queue[0].revents().contains(PollFlags::IN);
@@ -164,7 +164,7 @@ impl Device for TapDevice {
     }
 
     /// The kernel looks the queue up before a frame waits in the interface's queueing discipline, and nothing
-    /// tells when it has left that.
+    /// shows when it has left that.
     fn may_place_late(&self) -> bool {
         true
     }

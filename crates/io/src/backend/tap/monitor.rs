@@ -75,7 +75,7 @@ impl DeviceMonitor for TapMonitor {
         DeviceCounters {
             arrived: counters.arrived(|lane| &lane.packets) + queue_full,
             arrived_bytes: counters.arrived(|lane| &lane.bytes),
-            // The kernel does not tell its queues apart.
+            // The kernel does not distinguish its queues.
             queue_full: vec![queue_full],
             no_buffer: counters.arrived(|lane| &lane.no_buffer),
             oversize: counters.arrived(|lane| &lane.oversize),

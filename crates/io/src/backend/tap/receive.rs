@@ -78,12 +78,12 @@ impl RxQueue for TapRx {
         burst.len() - first
     }
 
-    /// Whether there is any: the kernel does not tell how many.
+    /// Whether there is any: the kernel does not report how many.
     fn backlog(&self) -> usize {
         usize::from(self.attachment.waits(self.lane))
     }
 
-    /// The kernel does not tell how many frames wait, but no more than its queue holds.
+    /// The kernel does not report how many frames wait, but no more than its queue holds.
     fn end(&self) -> QueueEnd {
         let waiting = if self.backlog() > 0 { KERNEL_QUEUE } else { 0 };
         QueueEnd::Rings(vec![self.taken + waiting])

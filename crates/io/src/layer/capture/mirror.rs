@@ -57,14 +57,14 @@ struct Shared {
     waiting: Vec<Vec<End>>,
     captures: usize,
     tracing: bool,
-    /// The mark of the next packet that is followed, less one.
+    /// The mark of the next packet that is traced, less one.
     next_mark: u8,
 }
 
 /// A ring to a reader, on its way to a lane.
 enum End {
     Capture(Producer<Copied>, Arc<Look<Wanted>>),
-    Trace(Producer<Event>, Arc<Look<Following>>),
+    Trace(Producer<Event>, Arc<Look<Tracing>>),
 }
 
 /// What the lanes and the reader of one look share.
@@ -76,8 +76,8 @@ struct Look<W> {
     lost: AtomicU64,
 }
 
-/// Which packets are followed.
-struct Following {
+/// Which packets are traced.
+struct Tracing {
     filter: Option<Expression>,
     count: u32,
     first_mark: u8,
@@ -148,8 +148,8 @@ impl Mirrors {
         // The next trace begins with other marks: packets of this one may still be under way.
         shared.next_mark = ((u32::from(first_mark) + u32::from(count)) % u32::from(MOST)) as u8;
         let marked = AtomicU32::new(0);
-        let following = Following { filter, count: count.into(), first_mark, marked };
-        let look = Arc::new(Look::new(following));
+        let tracing = Tracing { filter, count: count.into(), first_mark, marked };
+        let look = Arc::new(Look::new(tracing));
         let consumers = mirrors.distribute(&mut shared, NOTES, |end| End::Trace(end, look.clone()));
         drop(shared);
         Ok(Trace::new(mirrors.clone(), look, consumers))

@@ -90,7 +90,7 @@ pub struct Copied {
     pub link: LinkType,
     /// Bytes it had.
     pub wire_len: u32,
-    /// Its bytes, as many as were asked for.
+    /// Its bytes, as many as were requested.
     pub bytes: Box<[u8]>,
 }
 

@@ -140,7 +140,7 @@ impl RxQueue for ReopenableRx {
         }
     }
 
-    /// What the inner queue says, behind the number of the exchange.
+    /// What the inner queue states, behind the number of the exchange.
     fn end(&self) -> QueueEnd {
         match self.inner.end() {
             QueueEnd::Packets(count) => QueueEnd::Packets(count),

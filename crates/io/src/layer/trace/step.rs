@@ -1,4 +1,4 @@
-//! What is noted about a packet that is followed.
+//! What is noted about a packet that is traced.
 
 use rheostat_base::{DeviceId, DropReason, LaneId, ShardId, Time};
 use rheostat_packet::FlowKey;

@@ -6,16 +6,16 @@ use bytemuck::{AnyBitPattern, NoUninit};
 /// once its shard has moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, NoUninit, AnyBitPattern)]
 #[repr(C)]
-pub struct Census {
+pub struct FlowCounts {
     /// All of them.
     pub flows: i64,
     /// Those that had one packet from the end that opened them.
     pub one_packet: i64,
 }
 
-impl Census {
+impl FlowCounts {
     /// Adds another lane's part.
-    pub fn merge(&mut self, other: &Census) {
+    pub fn merge(&mut self, other: &FlowCounts) {
         self.flows += other.flows;
         self.one_packet += other.one_packet;
     }
@@ -33,10 +33,10 @@ pub struct Alarm {
 impl Alarm {
     /// Whether these flows are an attack.
     #[inline]
-    pub fn is_raised_by(&self, census: Census) -> bool {
-        census.flows >= i64::from(self.least)
-            && i128::from(census.one_packet) * 1_000
-                > i128::from(census.flows) * i128::from(self.permille)
+    pub fn is_raised_by(&self, flow_counts: FlowCounts) -> bool {
+        flow_counts.flows >= i64::from(self.least)
+            && i128::from(flow_counts.one_packet) * 1_000
+                > i128::from(flow_counts.flows) * i128::from(self.permille)
     }
 }
 
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn an_attack_is_more_than_the_share_of_enough_flows() {
         let alarm = Alarm { permille: 800, least: 10 };
-        let is_raised = |flows, one_packet| alarm.is_raised_by(Census { flows, one_packet });
+        let is_raised = |flows, one_packet| alarm.is_raised_by(FlowCounts { flows, one_packet });
         assert!(!is_raised(10, 8), "the share itself is none (NFOS, listing 2, line 20)");
         assert!(is_raised(10, 9) && is_raised(11, 9));
         assert!(!is_raised(9, 9), "too few");
@@ -57,8 +57,8 @@ mod tests {
 
     #[test]
     fn parts_of_lanes_add_up_though_one_is_negative() {
-        let mut sum = Census { flows: 7, one_packet: 5 };
-        sum.merge(&Census { flows: -3, one_packet: -4 });
-        assert_eq!(sum, Census { flows: 4, one_packet: 1 });
+        let mut sum = FlowCounts { flows: 7, one_packet: 5 };
+        sum.merge(&FlowCounts { flows: -3, one_packet: -4 });
+        assert_eq!(sum, FlowCounts { flows: 4, one_packet: 1 });
     }
 }

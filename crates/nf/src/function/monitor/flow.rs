@@ -10,7 +10,7 @@ use super::record::{EndReason, FlowRecord, WayCounts};
 use super::talkers::Volume;
 use crate::packet::Packet;
 
-/// Packets after which the rankings are told of a flow that goes on.
+/// Packets after which a flow that goes on is added to the rankings.
 const TOLD_EVERY: u8 = 64;
 
 /// Packets of a record at most, so that the count cannot overflow.

@@ -1,4 +1,4 @@
-//! What is told of a flow.
+//! What is reported of a flow.
 
 use rheostat_base::Time;
 use rheostat_packet::FlowKey;

@@ -15,7 +15,8 @@ pub struct TopConfig {
     pub listed: usize,
     /// How many are counted in each shard and for each ranking.
     pub counters: usize,
-    /// How often the log gets the rankings since the last time; without it, there are only those of the whole run, in the summary.
+    /// How often the log gets the rankings since the last time; without it, there are only those of the whole run, in the
+    /// summary.
     pub interval: Option<Duration>,
 }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use rheostat_base::DropReason;
 use rheostat_packet::FlowKey;
-use rheostat_packet::checksum::{Validity, judge_packet};
+use rheostat_packet::checksum::{Validity, evaluate_packet};
 use rheostat_packet::wire::RewriteError;
 use rheostat_steer::Side;
 
@@ -26,14 +26,14 @@ pub(super) struct Ends {
     pub(super) remote: Endpoint,
 }
 
-/// Who answers for the flow's external endpoint.
+/// What keeps the flow's external endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Binding {
     /// The configuration.
     Fixed,
     /// A mapping that other flows of the inner endpoint share.
     Mapping,
-    /// The same, but nobody inside has sent on the flow: it does not keep the mapping in use.
+    /// The same, but no host inside has sent on the flow: it does not keep the mapping in use.
     Asked,
     /// The flow itself; counted against its host's quota, unless it is over.
     Own,
@@ -139,8 +139,8 @@ impl Ends {
     }
 
     /// Whether a packet that arrived under `key` says the address that its side knows. The table finds a
-    /// flow by both its keys, whichever side a packet comes from; but outside, nobody may send to the
-    /// inner endpoint, and inside, nobody may send as the external one.
+    /// flow by both its keys, whichever side a packet comes from; but no host outside may send to the
+    /// inner endpoint, and none inside as the external one.
     #[inline]
     pub(super) fn are_named_by(&self, key: &FlowKey, outbound: bool) -> bool {
         let own = if outbound { self.inner.0 } else { self.external.0 };
@@ -184,14 +184,14 @@ impl Ends {
         packet: &mut Packet<'_>,
         outbound: bool,
     ) -> Result<(), DropReason> {
-        // It goes to whoever sent the packet it quotes; otherwise one flow would let errors through to
+        // It goes to the sender of the packet it quotes; otherwise one flow would let errors through to
         // every other host.
         let sender = if outbound { self.remote.0 } else { self.external.0 };
         let receiver = packet.addresses().map(|outer| outer.second());
         if receiver != Some(sender.into()) {
             return Err(DropReason::IcmpUnrelated);
         }
-        if judge_packet(packet.mbuf(), packet.headers()) == Some(Validity::Invalid) {
+        if evaluate_packet(packet.mbuf(), packet.headers()) == Some(Validity::Invalid) {
             // RFC 5508, REQ-3.
             return Err(DropReason::Malformed);
         }

@@ -41,11 +41,11 @@ pub struct Visit {
     pub drained: bool,
 }
 
-/// A window of vacations is judged when it is as long as this, and has so many of them.
+/// A window of vacations is evaluated when it is as long as this, and has so many of them.
 const WINDOW: Duration = Duration::from_millis(10);
 const VACATIONS: u32 = 64;
-/// A target vacation is missed when the mean of a window is so many times longer. The mean of sleeps lies above the median that is
-/// aimed at, and a loaded machine adds to it; twice is what the original measures for 10 µs.
+/// A target vacation is missed when the mean of a window is so many times longer. The mean of sleeps lies above the median that
+/// is aimed at, and a loaded machine adds to it; twice is what the original measures for 10 µs.
 const TOLERANCE: f64 = 2.0;
 /// No vacation counts for more than this many targets: one preemption, which strikes a spinning worker as well, is no
 /// reason to spin.
@@ -61,7 +61,7 @@ const DEAD_BAND: f64 = 0.1;
 #[derive(Clone, Debug)]
 pub struct LanePolicy {
     goal: Goal,
-    /// V̄: what the goal says, or what is derived from it.
+    /// V̄: what the goal states, or what is derived from it.
     target: Duration,
     /// The V̄ that T_S is computed from: shorter than the target where vacations turn out longer than the formula has
     /// them.
@@ -125,7 +125,7 @@ impl LanePolicy {
         self.occupancy.rho()
     }
 
-    /// V̄: what the goal says, or what was derived from it.
+    /// V̄: what the goal states, or what was derived from it.
     pub fn target(&self) -> Duration {
         self.target
     }

@@ -135,7 +135,7 @@ impl ModeMachine {
         self.mode
     }
 
-    /// A window of vacations ended; `missed` says whether they were too long for the target.
+    /// A window of vacations ended; `missed` is whether they were too long for the target.
     pub fn on_window(&mut self, now: Time, missed: bool) -> Mode {
         if self.mode != Mode::Metronome || !self.rules.busy_on_miss {
             return self.mode;

@@ -16,7 +16,7 @@ impl Occupancy {
         self.0
     }
 
-    /// A vacation was followed by a busy period. Both zero (the clock did not move) says nothing and changes nothing.
+    /// A vacation was followed by a busy period. Both zero (the clock did not move) states nothing and changes nothing.
     pub(super) fn observe(&mut self, vacation: Duration, busy: Duration) {
         let cycle = vacation.as_secs_f64() + busy.as_secs_f64();
         if cycle > 0.0 {

@@ -184,8 +184,8 @@ struct Outcome {
     lost_share: f64,
 }
 
-/// Runs `workers` workers over lanes with these occupancies for half a second: fluid arrivals, so that a vacation V makes a busy period
-/// V·ρ/(1−ρ). `scatter(worker)` is where each worker begins.
+/// Runs `workers` workers over lanes with these occupancies for half a second: fluid arrivals, so that a vacation V makes a
+/// busy period V·ρ/(1−ρ). `scatter(worker)` is where each worker begins.
 fn simulate(
     settings: MetronomeSettings,
     workers: usize,

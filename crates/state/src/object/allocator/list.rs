@@ -177,7 +177,7 @@ impl Lists {
         self.change_list(txn, resource, list, touch)
     }
 
-    /// Moves up to `count` free resources to a lane from the lane that has most. Says whether there was one.
+    /// Moves up to `count` free resources to a lane from the lane that has most. Returns whether there was one.
     #[cold]
     pub(super) fn refill(
         &self,

@@ -1,4 +1,4 @@
-//! What a bucket says of its slots.
+//! What a bucket states about its slots.
 
 use super::SLOTS;
 use crate::txn::Words;

@@ -2,7 +2,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use rheostat_io::CaptureWriter;
-use rheostat_packet::checksum::{Validity, judge_packet};
+use rheostat_packet::checksum::{Validity, evaluate_packet};
 use rheostat_packet::{
     FlowKey, Headers, LinkType, Mempool, MempoolConfig, Network, PoolCache, Tuple,
 };
@@ -79,7 +79,7 @@ fn shape(
         let ip = &frame[usize::from(headers.l3)..];
         let ip_is_right = headers.network != Network::Ipv4
             || rheostat_packet::wire::Ipv4Packet::new(ip).unwrap().is_checksum_valid();
-        let checksum = judge_packet(&buffer, &headers);
+        let checksum = evaluate_packet(&buffer, &headers);
         (Shape { headers, kind, ports, checksum, ip_is_right }, sorted)
     });
     pool.free(buffer);

@@ -220,7 +220,7 @@ fn write(head: &[u8], out: &mut [u8]) {
     Payload::Pattern(rest.len()).write(rest);
 }
 
-/// How many bytes at the end of a frame are a payload that says nothing: those of generated traffic are.
+/// How many bytes at the end of a frame are a payload that states nothing: those of generated traffic are.
 fn pattern_at_end(bytes: &[u8], link: LinkType) -> usize {
     let Ok(headers) = Headers::parse_bytes(bytes, bytes.len(), link) else { return 0 };
     let l4 = usize::from(headers.l4);

@@ -46,7 +46,7 @@ impl Link {
     /// Before when this chunk is complete, whatever is appended: that is due then or later.
     #[inline]
     pub(super) fn complete(&self) -> u64 {
-        // Relaxed: it says that nothing more belongs here, and publishes no chunk.
+        // Relaxed: it states that nothing more belongs here, and publishes no chunk.
         self.complete.load(Ordering::Relaxed)
     }
 

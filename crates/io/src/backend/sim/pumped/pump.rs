@@ -165,8 +165,8 @@ impl Pump {
         count
     }
 
-    /// Places what has arrived at a queue, and returns what a lane that has found nothing may do: the next packet is not announced,
-    /// so the lane sleeps until it is due.
+    /// Places what has arrived at a queue, and returns what a lane that has found nothing may do: the next packet is not
+    /// announced, so the lane sleeps until it is due.
     pub(super) fn look(&self, queue: usize, now: Time) -> Rest {
         let mut polled = lock(&self.queues[queue].state);
         let (now, origin) = self.bring(queue, &mut polled, now);

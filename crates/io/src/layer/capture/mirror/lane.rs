@@ -7,7 +7,7 @@ use rheostat_base::{DeviceId, DropReason, LaneId};
 use rheostat_packet::{HashKind, Mbuf};
 use rheostat_steer::Steering;
 
-use super::{End, Epoch, Following, Look, Mirrors};
+use super::{End, Epoch, Look, Mirrors, Tracing};
 use crate::layer::capture::{Copied, Point, Wanted};
 use crate::layer::trace::{Event, MOST, Step};
 
@@ -20,7 +20,7 @@ pub struct LaneMirror {
     seen: u64,
     armed: bool,
     captures: Vec<(Producer<Copied>, Arc<Look<Wanted>>)>,
-    trace: Option<(Producer<Event>, Arc<Look<Following>>)>,
+    trace: Option<(Producer<Event>, Arc<Look<Tracing>>)>,
     /// Copies of packets that a device is about to be offered, with their capture and their place.
     offered: Vec<(usize, usize, Copied)>,
     /// Their marks.
@@ -86,10 +86,10 @@ impl LaneMirror {
         }
     }
 
-    /// The mark of a packet that is to be followed.
+    /// The mark of a packet that is to be traced.
     fn mark(&self, packet: &Mbuf) -> Option<u8> {
         let (_, look) = self.trace.as_ref()?;
-        let Following { filter, count, first_mark, marked } = &look.wanted;
+        let Tracing { filter, count, first_mark, marked } = &look.wanted;
         // Relaxed: lanes only have to get different numbers.
         if marked.load(Ordering::Relaxed) >= *count
             || filter.as_ref().is_some_and(|filter| !filter.matches(packet))
@@ -158,7 +158,7 @@ impl LaneMirror {
         }
     }
 
-    /// Shows a packet that has served its purpose and is about to be freed, if it is one that is followed.
+    /// Shows a packet that has served its purpose and is about to be freed, if it is one that is traced.
     #[inline]
     pub fn consuming(&mut self, packet: &Mbuf) {
         if packet.mark() != 0 {
@@ -173,7 +173,7 @@ impl LaneMirror {
         self.note(packet, Step::Dropped(reason));
     }
 
-    /// Notes what happens to a packet, if it is one that is followed.
+    /// Notes what happens to a packet, if it is one that is traced.
     #[cold]
     pub fn note(&mut self, packet: &Mbuf, step: Step) {
         if packet.mark() != 0 {

@@ -4,7 +4,7 @@ use rheostat_base::sync::Arc;
 use rheostat_base::sync::atomic::Ordering;
 use rheostat_base::sync::spsc::Consumer;
 
-use super::{Following, Look, Mirrors};
+use super::{Look, Mirrors, Tracing};
 use crate::layer::capture::{Copied, Wanted};
 use crate::layer::trace::Event;
 
@@ -15,10 +15,10 @@ pub struct Capture {
     rings: Vec<Consumer<Copied>>,
 }
 
-/// Notes about packets that are followed, until it is dropped.
+/// Notes about packets that are traced, until it is dropped.
 pub struct Trace {
     mirrors: Arc<Mirrors>,
-    look: Arc<Look<Following>>,
+    look: Arc<Look<Tracing>>,
     rings: Vec<Consumer<Event>>,
 }
 
@@ -45,7 +45,7 @@ impl Capture {
 impl Trace {
     pub(super) fn new(
         mirrors: Arc<Mirrors>,
-        look: Arc<Look<Following>>,
+        look: Arc<Look<Tracing>>,
         rings: Vec<Consumer<Event>>,
     ) -> Trace {
         Trace { mirrors, look, rings }
