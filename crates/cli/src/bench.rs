@@ -88,9 +88,9 @@ enum Scenario {
   rheo bench migrate
   rheo bench migrate --migrations 2M --rate 1M --lanes 8 --json
 
-The firewall runs on the synthetic mix from a simulated NIC. Lost and doubled packets are told from what
-leaves, not from what lanes say. `lost` are those that no counter explains; what full queues and rings dropped,
-because more arrived than the lanes can do, is counted by reason in `dropped`. The exit status is 1 when a packet was
+The firewall runs on the synthetic mix from a simulated NIC. Lost and doubled packets are found in what
+leaves, not from the lanes' counters. `lost` are those that no counter explains; packets that full queues and rings
+dropped, because more arrived than the lanes can process, are counted by reason in `dropped`. The exit status is 1 when a packet was
 lost, doubled, overtaken or late, and 2 when an invariant broke or the run could not be made.")]
 struct MigrateArgs {
     /// How many shards to move.
@@ -143,7 +143,7 @@ struct NfArgs {
     /// Packet sizes.
     #[arg(long = "size", value_enum, value_delimiter = ',')]
     sizes: Vec<SizeName>,
-    /// Where packets come from: written anew as they are asked for, or copied from memory.
+    /// Where packets come from: written anew as they are requested, or copied from memory.
     #[arg(long = "source", value_enum, value_delimiter = ',')]
     sources: Vec<SourceName>,
     /// Shares of packets that open a flow, between 0 and 0.2; with any, packets are written anew.
@@ -155,7 +155,8 @@ struct NfArgs {
     /// Say how long each stage of a lane takes: source, classify, probe, run, emit, sink. Costs some nanoseconds.
     #[arg(long)]
     stages: bool,
-    /// Count instructions per packet, too, by callgrind. Needs valgrind, and about a minute more per row with 64k flows, 20 s with 1k.
+    /// Count instructions per packet, too, by callgrind. Needs valgrind, and about a minute more per row with 64k flows, 20 s
+    /// with 1k.
     #[arg(long)]
     instructions: bool,
     /// Pass this many packets in each row and print how many passed, as `--instructions` has it done.
@@ -257,11 +258,11 @@ fn nf(args: &NfArgs) -> Result<ExitCode, Failure> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let told = Rows::begin(args.json, &Table::heading());
+    let printed = Rows::begin(args.json, &Table::heading());
     let mut done = 0;
     bench.run(&specs, |row| {
         done += 1;
-        told.print(row, Table::line(row));
+        printed.print(row, Table::line(row));
         if args.json && io::stderr().is_terminal() {
             eprintln!("{done}/{} {}", specs.len(), row.name());
         }
@@ -272,7 +273,7 @@ fn nf(args: &NfArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The rows to measure: the usual ones, unless something narrower or wider was asked for.
+/// The rows to measure: the usual ones, unless the options select others.
 fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
     let lanes = lanes(&args.lanes);
     let is_narrowed = !(args.chains.is_empty()
@@ -321,7 +322,7 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
     selection.specs()
 }
 
-/// The numbers of lanes: one and two as far as there are cores, unless others were asked for.
+/// The numbers of lanes: one and two as far as there are cores, unless the options select others.
 fn lanes(asked: &[u16]) -> Vec<usize> {
     let cores = rheostat_base::CoreSet::available().map_or(1, |set| set.cores().len());
     match asked {

@@ -30,7 +30,7 @@ them or without, host ADDRESS, net PREFIX, port N or N-M; joined by and, or, not
 The file (pcapng) lists each device once for every point: `lan before` has what was received on lan, `lan
 after` what was sent there, `lan dropped` what came in on it, or should have left there, and was dropped.
 A packet has its direction, its lane (epb_queue), and, if dropped, the reason as a comment. Ctrl-C ends the
-capture. Packets that come faster than they are fetched are not captured; how many is told at the end and in
+capture. Packets that come faster than they are fetched are not captured; their number is printed at the end and is in
 the file. Drops inside a device, such as those of a full queue, have left no packet to copy.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut written = 0;
     let outcome = copy(args, &request, &devices, &mut client, &mut written);
     match outcome {
-        // The packets before are in the file, and worth being told of.
+        // The packets before are in the file, and are reported.
         Err(Failure::Io(source)) => {
             let file = args.output.clone();
             eprintln!("{}", Failure::CutCapture { file, packets: written, source });
@@ -119,7 +119,7 @@ fn check_in_use(output: &Path, files: &[FileInUse]) -> Result<(), Failure> {
     })
 }
 
-/// Writes a capture of these devices to its end. `written` says how many packets are in the file.
+/// Writes a capture of these devices to its end. `written` is how many packets are in the file.
 fn copy(
     args: &Args,
     request: &CaptureRequest,
@@ -145,7 +145,7 @@ fn copy(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes packets until the instance says that there are no more. Returns how many came, and how many
+/// Writes packets until the instance reports that there are no more. Returns how many came, and how many
 /// were lost.
 ///
 /// `written` counts the packets that are in the file for sure.

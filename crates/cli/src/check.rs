@@ -51,7 +51,7 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// Loads a configuration and says what it would run, or what is wrong with it.
+/// Loads a configuration and prints what it would run, or its errors.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match check(args) {
         Err(failure) if args.json => {

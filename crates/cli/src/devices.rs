@@ -72,7 +72,7 @@ impl Opener<'_> {
     /// Opens all devices.
     ///
     /// # Errors
-    /// [`Failure`] says which device cannot be opened, and why.
+    /// [`Failure`] names the device that cannot be opened, and why.
     pub(crate) fn open(&self, configs: &[DeviceConfig]) -> Result<Devices, Failure> {
         check_distinct(configs)?;
         let mut devices = Devices::default();

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Looks, and says what was found.
+/// Examines the machine, and prints what was found.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let diagnosis = examine(&ThisMachine::new(args.probe)?, &args.interfaces);
     if args.json {

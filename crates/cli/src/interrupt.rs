@@ -1,4 +1,4 @@
-//! The signals that end a command which runs until it is told to end.
+//! The signals that end a command which runs until it is interrupted.
 //!
 //! SIGINT, SIGTERM and SIGQUIT end it in good order; a second of them ends the process at once. SIGHUP, which
 //! a closed terminal sends, ends it in good order, too, however often it comes: a shell and the kernel send

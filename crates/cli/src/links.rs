@@ -46,7 +46,7 @@ pub(crate) struct Links {
 
 impl Links {
     /// Begins to follow. The thread keeps the capabilities that devices are opened with if a device is to be opened
-    /// anew, and gives up everything otherwise. Neighbours in `network` are asked for anew on a link that has
+    /// anew, and gives up everything otherwise. Neighbours in `network` are requested anew on a link that has
     /// returned.
     ///
     /// # Errors
@@ -219,7 +219,7 @@ impl Keeper {
         }
     }
 
-    /// Says that an interface has another address than the one that the device uses.
+    /// Warns that an interface has another address than the one that the device uses.
     fn tell_address(&self, place: usize, state: Option<LinkState>) {
         let Watched { device, interface, .. } = &self.watched[place];
         let (Some(old), Some(new)) = (self.macs[place], state.and_then(|state| state.mac)) else {

@@ -53,11 +53,11 @@ impl Machine for ThisMachine {
     }
 }
 
-/// What the kernel says of an interface that is not there (ENODEV).
+/// The error of the kernel for an interface that is not there (ENODEV).
 const NO_DEVICE: i32 = 19;
 
-/// Which regular file a path leads to, or would make; `None` for what is no regular file, and for what cannot be
-/// told.
+/// Which regular file a path leads to, or would make; `None` for what is no regular file, and where that is not
+/// known.
 pub(crate) fn file_id(path: &Path) -> Option<FileId> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {

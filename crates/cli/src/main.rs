@@ -69,7 +69,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a chain of functions as a configuration says.
+    /// Run a chain of functions as configured.
     Run(run::Args),
     /// Check a configuration without running it.
     Check(check::Args),
@@ -77,23 +77,23 @@ enum Command {
     Gen(Box<generate::Args>),
     /// Check kernel, NIC and privileges; print fixes.
     Doctor(doctor::Args),
-    /// Show the figures of a running instance.
+    /// Show the metrics of a running instance.
     Status(control::StatusArgs),
     /// Show or rewrite the indirection table of a running instance's device.
     Table(control::TableArgs),
-    /// Say what a policy would do with the load of a running instance, or of a capture, and why.
+    /// Show what a policy would do with the load of a running instance, or of a capture, and why.
     Explain(explain::Args),
-    /// Say what keeps a chain from scaling, and what to do about it.
+    /// Find what limits the scaling of a chain; print fixes.
     Profile(profile::Args),
     /// Take a load balancer's backend out of service, or back in.
     Backend(control::BackendArgs),
     /// Copy packets of a running instance into a file.
     Capture(capture::Args),
-    /// Follow packets through a running instance.
+    /// Trace packets through a running instance.
     Trace(trace::Args),
-    /// End a running instance in good order.
+    /// Drain and stop a running instance.
     Stop(control::StopArgs),
-    /// Say which host has an external endpoint.
+    /// Show which host has an external endpoint.
     NatHost(nat_host::Args),
     /// Simulate a scenario on as many cores as you like.
     Sim(sim::Args),
@@ -102,7 +102,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // A file that may not grow (RLIMIT_FSIZE) is a failed write, which is told and counted; not the end of the
+    // A file that may not grow (RLIMIT_FSIZE) is a failed write, which is reported and counted; not the end of the
     // process without a summary.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let outcome = match Cli::parse().command {

@@ -58,7 +58,7 @@ pub(crate) struct MemoryLimits {
     address_space: Option<u64>,
     /// Address space that the process has by now.
     mapped: u64,
-    /// Memory that the kernel could give at present without swapping, if it says so.
+    /// Memory that the kernel could give at present without swapping, if it reports that.
     available: Option<u64>,
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> 
         Ok::<_, Failure>(checks.map(Arc::new))
     };
     if config.devices.iter().all(|device| device.addresses.is_empty()) {
-        // Says what is lacking if backends are to be checked.
+        // Reports what is missing if backends are to be checked.
         checks(&|_| None)?;
         return Ok(None);
     }
@@ -73,7 +73,7 @@ pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> 
     Ok(Some(Wiring { network, checks, follower }))
 }
 
-/// Says that backends are not checked, if they should be.
+/// Notes that backends are not checked, if they should be.
 fn tell_unchecked(config: &Config, device: &DeviceConfig) -> Option<Arc<HealthChecks>> {
     let is_checked = |function: &FunctionConfig| match function {
         FunctionConfig::Lb(lb) => lb.services.iter().any(|service| service.check.is_some()),

@@ -30,11 +30,11 @@ const RATE: u64 = 2_000_000;
 
 With a configuration, the chain runs as `rheo run` would run it, for 5 s unless the input or --duration ends it,
 and the cause of every abort is noted; a device that reads a capture gets generated packets where none is
-given. Of a running instance, where the cause of one abort in 256 is noted, what happens from now on is told.
+given. Of a running instance, which notes the cause of one abort in 256, conflicts from now on are reported.
 
 A rate to expect holds for the same lanes, as if every attempt took as long: see docs/profiler.md.")]
 pub(crate) struct Args {
-    /// The configuration to run; without it, a running instance is asked.
+    /// The configuration to run; without it, a running instance is profiled.
     config: Option<PathBuf>,
     #[command(flatten)]
     target: Target,

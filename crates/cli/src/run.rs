@@ -1,4 +1,4 @@
-//! `rheo run`: runs a chain as a configuration says.
+//! `rheo run`: runs a chain as configured.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -46,8 +46,8 @@ const LINK_LOST: u8 = 3;
   rheo run configs/demo.toml --control /run/rheo/demo.sock
   rheo run configs/demo.toml --polling metronome --workers 3 --lanes 2
 
-SIGINT, SIGTERM, SIGQUIT, SIGHUP (a closed terminal) and `rheo stop` end a run in good order: it takes in no more
-packets, lets those it has go through, and prints its summary. A second SIGINT, SIGTERM or SIGQUIT ends it at once.
+SIGINT, SIGTERM, SIGQUIT, SIGHUP (a closed terminal) and `rheo stop` drain and stop a run: it receives no more
+packets, processes those it has, and prints its summary. A second SIGINT, SIGTERM or SIGQUIT ends it at once.
 Under nohup, SIGHUP is ignored.
 
 The summary is the last line of standard output with --json. The exit status is 0 when all invariants held and
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     /// Print the summary as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// When the kernel refuses a program, print all that its verifier says.
+    /// When the kernel refuses a program, print the whole output of its verifier.
     #[arg(long)]
     pub(crate) verbose: bool,
     /// Listen at this control socket, for `rheo status`, `table`, `backend` and `stop`.
@@ -70,7 +70,7 @@ pub(crate) struct Args {
     pub(crate) control: Option<PathBuf>,
 }
 
-/// Flags that take the place of what the configuration says.
+/// Flags that override the configuration.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OverrideArgs {
     /// Give a device another kind: NAME=KIND:ARG, such as lan=pcap:in.pcap or wan=sim:2Mpps.
@@ -82,7 +82,7 @@ pub(crate) struct OverrideArgs {
     /// Write what is sent to this capture.
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Move shards between lanes as this policy says: rss (not at all), rsspp, local-search or
+    /// Move shards between lanes by this policy: rss (not at all), rsspp, local-search or
     /// traffic-class.
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
@@ -138,7 +138,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     {
         match args.verbose {
             true => err!("{log}"),
-            false => err!("note: `--verbose` shows all that the kernel's verifier says"),
+            false => err!("note: `--verbose` prints the output of the kernel's verifier"),
         }
     }
     Ok(print(finished?, args.json))
@@ -168,8 +168,8 @@ pub(crate) struct Finished {
     pub(crate) objects: Option<Objects>,
     /// The files that the run wrote; all are closed.
     pub(crate) files: OutputFiles,
-    /// The files of which it was told while the run went on that something is missing.
-    told: Vec<String>,
+    /// The incomplete files that were reported while the run went on.
+    reported: Vec<String>,
 }
 
 /// Runs a configuration until its end. With `sample`, the cause of one in so many aborts is noted.
@@ -278,10 +278,10 @@ impl Run {
         let sizes = (view.lanes(), shards);
         let balancer = Balancer::new(policy, balance.interval, sizes, view.now());
         let balancing = Balancing::start(balancer, balance, view)?;
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let attached = (server, links);
         let (report, balance, is_link_lost) =
-            self.watch.follow(run, attached, balancing, &self.files, &mut told)?;
+            self.watch.follow(run, attached, balancing, &self.files, &mut reported)?;
         // What is missing in a file is in the summary, and never costs it.
         for writer in writers {
             let _ = writer.close();
@@ -290,7 +290,7 @@ impl Run {
         log.close();
         let (links, files) = (board.lines(), self.files);
         let ports = ports.map(|ports| ports.lines(SystemTime::now())).unwrap_or_default();
-        Ok(Finished { report, balance, links, ports, is_link_lost, objects, files, told })
+        Ok(Finished { report, balance, links, ports, is_link_lost, objects, files, reported })
     }
 }
 
@@ -330,7 +330,7 @@ impl Finished {
     /// The files in which something is missing. Those that were not reported during the run are reported now.
     pub(crate) fn incomplete(&self) -> Vec<IncompleteFile> {
         let incomplete = self.files.incomplete();
-        for file in incomplete.iter().filter(|file| !self.told.contains(&file.file)) {
+        for file in incomplete.iter().filter(|file| !self.reported.contains(&file.file)) {
             err!("error: incomplete {file}");
         }
         incomplete
@@ -338,15 +338,15 @@ impl Finished {
 }
 
 /// Reports, once for each file, that something is missing in it.
-fn tell_incomplete(files: &OutputFiles, told: &mut Vec<String>) {
+fn report_incomplete(files: &OutputFiles, reported: &mut Vec<String>) {
     for file in files.incomplete() {
-        if !told.contains(&file.file) {
+        if !reported.contains(&file.file) {
             err!(
                 "error: {}: {}; the file ends there, what comes from now on is missing in it, and the run goes on",
                 file.file,
                 file.error
             );
-            told.push(file.file);
+            reported.push(file.file);
         }
     }
 }
@@ -382,7 +382,7 @@ impl Watch {
         (server, links): (Option<Server>, Links),
         balancing: Balancing,
         files: &OutputFiles,
-        told: &mut Vec<String>,
+        reported: &mut Vec<String>,
     ) -> Result<(RunReport, Balance, bool), Failure> {
         let start = Instant::now();
         let mut stopped: Option<Instant> = None;
@@ -390,7 +390,7 @@ impl Watch {
         let mut next_line = start + self.interval;
         while !run.is_finished() {
             std::thread::sleep(TICK);
-            tell_incomplete(files, told);
+            report_incomplete(files, reported);
             let now = Instant::now();
             let time_is_up = self.duration.is_some_and(|duration| now >= start + duration);
             let is_told = self.interrupted.load(Ordering::Relaxed);

@@ -47,9 +47,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Some(Reply::Journey(journey)) => out!("{journey}\n"),
             Some(Reply::End { packets, lost }) => {
                 match lost {
-                    0 => err!("{packets} packets followed"),
+                    0 => err!("{packets} packets traced"),
                     _ => {
-                        err!("{packets} packets followed, {lost} notes lost: too many at once")
+                        err!("{packets} packets traced, {lost} notes lost: too many at once")
                     }
                 }
                 return Ok(ExitCode::SUCCESS);

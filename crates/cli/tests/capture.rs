@@ -11,7 +11,7 @@ use crate::instance::{Instance, json};
 /// How long to wait for what happens at once on a machine that has nothing else to do.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What tshark says of a capture, one packet per line: interface, direction, protocol, comment.
+/// What tshark states about a capture, one packet per line: interface, direction, protocol, comment.
 fn tshark(path: &Path) -> Option<Vec<String>> {
     let output = Command::new("tshark")
         .arg("-r")

@@ -14,7 +14,7 @@ const RHEO: &str = env!("CARGO_BIN_EXE_rheo");
 /// How long to wait for what happens at once on a machine that has nothing else to do.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What a command says that has waited for lanes in vain. It waits for 5 s, and a busy machine may keep one from its core
+/// The output of a command that has waited for lanes in vain. It waits for 5 s, and a busy machine may keep one from its core
 /// for longer.
 pub(crate) const GAVE_UP: &str = "is a worker stuck?";
 

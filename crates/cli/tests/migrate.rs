@@ -1,4 +1,4 @@
-//! What the exit status of `rheo bench migrate` says.
+//! What the exit status of `rheo bench migrate` states.
 //!
 //! Timed: processes.
 

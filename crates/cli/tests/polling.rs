@@ -67,12 +67,12 @@ fn a_target_below_what_the_machine_can_is_told_in_the_output_and_the_summary() {
     let folder = tempfile::tempdir().unwrap();
     let more = "[workers]\ncount = 2\n[polling]\npolicy = \"metronome\"\ntarget_vacation = \"1us\"";
     let output = run(&config(folder.path(), more), &[]);
-    let told = "a target vacation of 1 us is shorter than sleeps of this machine can be";
+    let warning = "a target vacation of 1 us is shorter than sleeps of this machine can be";
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(errors.contains(&format!("warning: {told}")), "{errors}");
+    assert!(errors.contains(&format!("warning: {warning}")), "{errors}");
     let summary = summary(&output);
     let warnings = summary["polling"]["warnings"].as_array().unwrap();
-    assert!(warnings.iter().any(|text| text.as_str().unwrap().starts_with(told)), "{summary}");
+    assert!(warnings.iter().any(|text| text.as_str().unwrap().starts_with(warning)), "{summary}");
 }
 
 #[test]

@@ -29,22 +29,22 @@ fn json_of(config: &Path, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn a_chain_without_shared_objects_is_told_so_and_its_imbalance_too() {
+fn a_chain_without_shared_objects_has_a_note_and_its_imbalance() {
     // Reads captures, and gets generated packets as there is none.
     let flags = ["--lanes", "2", "--duration", "200ms"];
     // Lanes may be kept from their cores for as long as that.
-    let told = (0..100)
+    let profile = (0..100)
         .map(|_| json_of(&config("firewall.toml"), &flags))
-        .find(|told| told["packets"] != 0)
+        .find(|profile| profile["packets"] != 0)
         .expect("packets come");
     assert_eq!(
-        (&told["shares"], &told["commits"], &told["aborts"]),
+        (&profile["shares"], &profile["commits"], &profile["aborts"]),
         (&false.into(), &0.into(), &0.into())
     );
-    assert_eq!(told["functions"], serde_json::json!(["firewall"]));
-    assert_eq!(told["causes"], serde_json::json!([]));
-    let imbalance = told["imbalance"].as_f64().unwrap();
-    assert!((1.0..=2.0).contains(&imbalance), "{told}");
+    assert_eq!(profile["functions"], serde_json::json!(["firewall"]));
+    assert_eq!(profile["causes"], serde_json::json!([]));
+    let imbalance = profile["imbalance"].as_f64().unwrap();
+    assert!((1.0..=2.0).contains(&imbalance), "{profile}");
     let text = (0..100)
         .map(|_| printed(&profile(&config("firewall.toml"), &flags)))
         .find(|text| text.contains("imbalance"))
@@ -97,7 +97,7 @@ fn profiled(name: &str, replaced: &[(&str, &str)], flags: &[&str]) -> Value {
 /// first advice is then to be `recipe`, about `object`.
 ///
 /// Lanes conflict only while both are under way, which is up to the machine: where they did too seldom to say anything,
-/// the profile has to say of those conflicts that there were what it says of any. That the advice helps is tested on
+/// the profile has to report the conflicts that there were as it reports any. That the advice helps is tested on
 /// simulated lanes, which conflict for certain (`contention/tests.rs` of the benchmark).
 fn follow(name: &str, [before, advised]: [&str; 2], flags: &[&str], object: &str, recipe: &str) {
     for (profile, is_advised) in

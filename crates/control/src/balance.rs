@@ -105,7 +105,7 @@ impl Balancer {
         self.bounds = bounds;
     }
 
-    /// Looks after shards that are moving and plans when it is time to, from what `counts` says. Returns
+    /// Steps the moves that are under way, and plans when it is time to, from `counts`. Returns
     /// when it wants to be called again.
     ///
     /// # Panics

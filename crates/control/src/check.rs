@@ -17,8 +17,8 @@ use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::machine::Machine;
 
-/// Notes all contradictions between the tables of `config`, with its own file, if it is one, and with the machine. Those that concern a table which could not
-/// be read in full are left for when it can.
+/// Notes all contradictions between the tables of `config`, with its own file, if it is one, and with the machine. Those that
+/// concern a table which could not be read in full are left for when it can.
 pub(crate) fn across_tables(
     config: &Config,
     file: Option<&Path>,

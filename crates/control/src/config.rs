@@ -71,7 +71,7 @@ pub struct Config {
     pub balance: BalanceConfig,
     /// What a worker does when it has no packets.
     pub polling: PollingConfig,
-    /// What is told while the run goes on.
+    /// What is reported while the run goes on.
     pub observe: ObserveConfig,
 }
 
@@ -125,7 +125,7 @@ impl Config {
         Config::parse_with(text, name, &Overrides::default())
     }
 
-    /// As [`Config::parse`], with the command line's flags in place of what the file says. What is
+    /// As [`Config::parse`], with the command line's flags in place of the file's settings. What is
     /// checked is the result; a mistake that a flag brings in names the flag.
     pub fn parse_with(
         text: &str,

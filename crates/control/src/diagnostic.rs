@@ -1,5 +1,5 @@
 //! What is said about a configuration: mistakes, which refuse it, and warnings, which do not. Each
-//! names the place in the file, shows the offending text and says how to put it right.
+//! names the place in the file, shows the offending text and states the fix.
 
 use std::error::Error;
 use std::fmt;
@@ -44,7 +44,7 @@ impl Finding {
         self
     }
 
-    /// Says how to put it right.
+    /// Adds the fix.
     #[must_use]
     pub(crate) fn help(mut self, help: impl Into<String>) -> Finding {
         self.help = Some(help.into());

@@ -1,9 +1,9 @@
 //! Configuration: TOML text becomes a checked [`Config`], or a [`Report`] of everything wrong with it,
 //! each mistake with its line, the offending text and the fix.
 //!
-//! A [`Config`] runs nothing: it says what is to be run, and the caller builds it. What goes on during a run
-//! is [`KernelFollower`], which keeps the routes of a network those of the kernel, [`LinkFollower`], which reports what happens to interfaces, and [`Balancer`], which
-//! moves shards between lanes as a policy says, and is driven by a thread, [`Balancing`].
+//! A [`Config`] runs nothing: it describes what is to be run, and the caller builds it. What goes on during a run is
+//! [`KernelFollower`], which keeps the routes of a network those of the kernel, [`LinkFollower`], which reports what happens to
+//! interfaces, and [`Balancer`], which moves shards between lanes by a policy, and is driven by a thread, [`Balancing`].
 //!
 //! | file | what it does |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `reader` | a document's keys to typed values, with all that do not fit |
 //! | `balance` | monitor, plan, apply: which lane owns which shard while a run goes on |
 //! | `config` | one file per table: its settings, defaults and ranges |
-//! | `overrides` | the command line's flags in place of what the file says |
+//! | `overrides` | the command line's flags in place of the file's settings |
 //! | `check` | contradictions between tables, and with the machine |
 //! | `machine` | what a configuration refers to on a machine |
 //! | `diagnostic` | what is said about all of it |

@@ -55,14 +55,14 @@ pub struct DeviceOverride {
 /// `KIND:ARG` of a device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KindOverride {
-    /// `pcap:FILE`: packets come from this capture. What the configuration says of pace and output
-    /// stays.
+    /// `pcap:FILE`: packets come from this capture. The configuration's pace and output
+    /// stay.
     Pcap(PathBuf),
-    /// `sim:RATE`: generated packets come at this rate, in packets per second. What the configuration
-    /// says of the rest stays.
+    /// `sim:RATE`: generated packets come at this rate, in packets per second. The other settings of
+    /// the configuration stay.
     Sim(u64),
-    /// `af_xdp:INTERFACE`, `af_packet:INTERFACE` or `tap:INTERFACE`. What the configuration says of the
-    /// rest stays if the kind does.
+    /// `af_xdp:INTERFACE`, `af_packet:INTERFACE` or `tap:INTERFACE`. The other settings
+    /// of the configuration stay if the kind does.
     Live(LiveConfig),
 }
 

@@ -61,7 +61,7 @@ impl Value<'_> {
         Finding::mistake(&self.key, message).at(Some(self.place.clone()), label)
     }
 
-    /// The mistake of a value whose type is not what `expected` (a noun with its article) says.
+    /// The mistake of a value whose type is not what `expected` (a noun with its article) states.
     fn wrong_type(&self, expected: &str, example: &str) -> Finding {
         let found = match self.node {
             DeValue::String(_) => "this is text",
@@ -142,7 +142,7 @@ impl<'d> Table<'d> {
         }
     }
 
-    /// Lets keys stand unread, where something else that is wrong keeps them from being judged.
+    /// Lets keys stand unread, where something else that is wrong keeps them from being checked.
     pub(crate) fn ignore(&mut self, keys: &[&'static str]) {
         self.asked.extend(keys);
     }

@@ -106,7 +106,7 @@ fn shards_move_until_lanes_work_alike() {
         let loads = world.loads();
         assert!((loads[0] - loads[1]).abs() < 3.0, "{policy}: {loads:?}");
         assert!(world.migrator.is_idle() && world.migrator.moved() > 0);
-        // Every lane has the shards that the migrator says, and each is there once.
+        // Every lane has the shards that the migrator states, and each is there once.
         for (lane, shards) in world.lanes.iter().map(|lane| (lane.id(), lane.shards())) {
             let owned = world.migrator.owners().iter().filter(|owner| **owner == lane).count();
             assert_eq!(shards.iter().count(), owned);

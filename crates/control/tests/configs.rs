@@ -1,4 +1,4 @@
-//! Every file in `configs/` can be read, without so much as a warning, and says what it should.
+//! Every file in `configs/` can be read, without so much as a warning, and states what it should.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -211,7 +211,7 @@ fn the_load_balancer_has_services_of_every_mode_and_default_time_outs() {
     assert_eq!((mail.on_down, mail.backends[0].port), (OnDown::Reset, Some(2_525)));
     let quic = lb.services[2].quic.unwrap();
     assert_eq!((quic.cid_offset, quic.cid_length), (1, 2));
-    // What a check says of it: shares by weight, and how much moves.
+    // What a check states about it: shares by weight, and how much moves.
     let text = config.to_string();
     let line = text.lines().find(|line| line.trim_start().starts_with("web at")).unwrap();
     assert!(line.contains("3 up, 1 draining, 0 down; 25.00 to 50.00 % of new flows"), "{line}");

@@ -76,7 +76,7 @@ fn inside() {
         assert!(ip(command), "ip {command}");
         becomes(to, gateway);
     }
-    // Many at once, faster than they are taken maybe: whatever is lost is asked for again.
+    // Many at once, faster than they are taken maybe: whatever is lost is requested again.
     let batch: String = (0..3_000)
         .map(|n| {
             format!("route add 100.{}.{}.0/24 via 192.0.2.{}\n", 64 + n / 256, n % 256, 2 + n % 5)

@@ -1,4 +1,4 @@
-//! Flags of the command line in place of what the file says.
+//! Flags of the command line in place of what the file states.
 
 use std::path::Path;
 use std::time::Duration;

@@ -16,7 +16,7 @@ pub const LONGEST_REQUEST: usize = 64 << 10;
 /// Reads a request.
 ///
 /// # Errors
-/// The reply that says what is wrong with it.
+/// The reply that states the error.
 pub fn parse(line: &str) -> Result<Request, Reply> {
     serde_json::from_str(line).map_err(|error| Reply::Error {
         message: format!(

@@ -29,7 +29,7 @@ pub trait Machine {
     /// Whether there is such a file.
     fn exists(&self, path: &str) -> bool;
 
-    /// What the driver of an interface says of it.
+    /// What the driver of an interface reports.
     fn interface(&self, name: &str) -> InterfaceFacts;
 
     /// What sleeps of microseconds take, if that can be measured.

@@ -1,4 +1,4 @@
-//! The line of figures that a run prints at intervals.
+//! The line of metrics that a run prints at intervals.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct LiveLine {
 }
 
 impl LiveLine {
-    /// The figures from `earlier` to `later`; `progress` says how much of the input is read.
+    /// The metrics from `earlier` to `later`; `progress` is how much of the input is read.
     pub fn between(earlier: &Sample, later: &Sample, progress: Option<f64>) -> LiveLine {
         let seconds = (later.seconds - earlier.seconds).max(1e-9);
         let arrived = |sample: &Sample| {

@@ -196,7 +196,7 @@ impl<F: Write> Output<F> {
 
 fn follow(lines: &mut impl Lines, output: &mut Output<impl Write>, stop: &AtomicBool) {
     loop {
-        // Asked for before the log is emptied, so that nothing noted before the stop is missed. Pairs
+        // Read before the log is emptied, so that nothing noted before the stop is missed. Pairs
         // with the release in `close`.
         let last = stop.load(Ordering::Acquire);
         // Lines fail only where their file does, and this one is memory.

@@ -70,7 +70,7 @@ pub struct LanePollingMetrics {
 }
 
 impl PollingMetrics {
-    /// The figures of a sample; none of a run that has no workers.
+    /// The metrics of a sample; none of a run that has no workers.
     pub fn of(sample: &PollingSample) -> Option<PollingMetrics> {
         (!sample.workers.is_empty()).then(|| PollingMetrics {
             policy: sample.policy.to_owned(),

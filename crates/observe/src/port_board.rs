@@ -20,7 +20,7 @@ pub struct PortLine {
     /// `tcp`, `udp`, `icmp` or `udplite`.
     pub protocol: String,
     /// With address- and port-dependent mapping, the remote endpoint to which the largest share of a shard's ports
-    /// is in use; the figures are those of that shard.
+    /// is in use; the numbers are those of that shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
     /// Ports that have a flow that is not over.

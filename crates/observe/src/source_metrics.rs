@@ -19,7 +19,7 @@ pub struct SourceMetrics {
 }
 
 impl SourceMetrics {
-    /// The figures of a device.
+    /// The metrics of a device.
     pub fn of((device, work): &(String, SourceWork)) -> SourceMetrics {
         let SourceWork { drawn, late, cpu } = *work;
         SourceMetrics { device: device.clone(), drawn, late, cpu_seconds: cpu.as_secs_f64() }

@@ -100,7 +100,7 @@ pub struct MigrationMetrics {
 }
 
 impl MigrationMetrics {
-    /// The figures of a run, if any shard moved.
+    /// The metrics of a run, if any shard moved.
     fn of(times: &MigrationTimes) -> Option<MigrationMetrics> {
         let us = |times: &Histogram, share| times.quantile(share).map(|nanos| nanos as f64 / 1e3);
         (times.moved.count() > 0).then(|| MigrationMetrics {

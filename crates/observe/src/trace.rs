@@ -83,7 +83,7 @@ impl TraceLog {
 }
 
 impl TraceRequest {
-    /// How many packets are to be followed.
+    /// How many packets are to be traced.
     pub fn count(&self) -> u8 {
         self.count.unwrap_or(COUNT).max(1)
     }

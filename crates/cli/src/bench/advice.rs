@@ -71,9 +71,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         real: super::lanes(&args.lanes),
         simulated: args.simulate.iter().map(|&lanes| lanes.into()).collect(),
     };
-    let told = Rows::begin(args.json, &Table::heading());
+    let printed = Rows::begin(args.json, &Table::heading());
     bench.run(&super::given(cases.collect(), &Case::ALL, usize::MAX), |row| {
-        told.print(row, Table::line(row))
+        printed.print(row, Table::line(row))
     })?;
     Ok(ExitCode::SUCCESS)
 }

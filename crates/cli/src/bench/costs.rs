@@ -15,7 +15,7 @@ use crate::failure::Failure;
   rheo sim balance --cores 16 --costs my-machine.json
 
 Measures, in some 30 seconds on two cores, what packets, polls, hand-offs and moves of shards cost, and when the
-machine pauses. The file has distributions and raw times, and says where they are from. Leave the machine alone
+machine pauses. The file has distributions and raw times, and where they are from. Leave the machine alone
 meanwhile, and build with --release.")]
 pub(super) struct Args {
     /// Where to write the file.

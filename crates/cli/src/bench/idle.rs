@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let bench = IdleBench { windows, window: args.window, flows: args.flows, seed: SEED };
     let usual = [ChainKind::EmptyRss, ChainKind::Placed, ChainKind::Firewall];
     let chains = super::given(args.chains.clone(), &usual, usize::MAX);
-    let told = Rows::begin(args.json, &Table::heading());
-    bench.run(&chains, &super::lanes(&args.lanes), |row| told.print(row, Table::line(row)))?;
+    let printed = Rows::begin(args.json, &Table::heading());
+    bench.run(&chains, &super::lanes(&args.lanes), |row| printed.print(row, Table::line(row)))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -60,8 +60,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         names => names.iter().map(|name| path(*name)).collect(),
     };
     let flows: Vec<u32> = args.flows.iter().map(|flows| flows.next_power_of_two()).collect();
-    let told = Rows::begin(args.json, &Table::heading());
-    let rows = bench.run(&paths, &flows, |row| told.print(row, Table::line(row)))?;
+    let printed = Rows::begin(args.json, &Table::heading());
+    let rows = bench.run(&paths, &flows, |row| printed.print(row, Table::line(row)))?;
     for line in Table::ratios(&rows) {
         if args.json {
             // Standard output is rows and nothing else.

@@ -91,16 +91,21 @@ pub(super) struct CompetitorArgs {
 
 /// Measures.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let told = Rows::begin(args.json, "");
+    let printed = Rows::begin(args.json, "");
     for &chain in &args.chains {
         for &target in &args.targets {
-            measure(args, chain, target, told)?;
+            measure(args, chain, target, printed)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(args: &Args, chain: PollingChain, target: Duration, told: Rows) -> Result<(), Failure> {
+fn measure(
+    args: &Args,
+    chain: PollingChain,
+    target: Duration,
+    printed: Rows,
+) -> Result<(), Failure> {
     let lanes = usize::from(args.lanes);
     let bench = PollingBench {
         policies: args.policies.clone(),
@@ -117,7 +122,7 @@ fn measure(args: &Args, chain: PollingChain, target: Duration, told: Rows) -> Re
     };
     let prepared = bench.prepare()?;
     let costs = prepared.costs();
-    told.print(
+    printed.print(
         &json!({ "chain": chain.name(), "costs": costs }),
         format!(
             "{}: a load of 1 is {:.0} packets/s; a packet's way from the device costs {:.1} ns, an empty poll {:.2} us, a \
@@ -133,10 +138,10 @@ fn measure(args: &Args, chain: PollingChain, target: Duration, told: Rows) -> Re
             Table::heading(),
         ),
     );
-    let rows = prepared.run(|row| told.print(row, Table::line(row)))?;
+    let rows = prepared.run(|row| printed.print(row, Table::line(row)))?;
     let reached = aims(&rows, costs, target.as_secs_f64() * 1e6);
     let lines: Vec<_> = reached.iter().map(ToString::to_string).collect();
-    told.print(&json!({ "chain": chain.name(), "aims": reached }), lines.join("\n"));
+    printed.print(&json!({ "chain": chain.name(), "aims": reached }), lines.join("\n"));
     Ok(())
 }
 

@@ -50,8 +50,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         descriptors: args.descriptors.clone(),
         rounds: args.rounds.into(),
     };
-    let told = Rows::begin(args.json, &Table::heading());
-    bench.run(|row| told.print(row, Table::line(row)))?;
+    let printed = Rows::begin(args.json, &Table::heading());
+    bench.run(|row| printed.print(row, Table::line(row)))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -21,9 +21,9 @@ Results are files that `rheo bench balance`, `rheo sim` and their like keep: a l
 The page is one file without scripts, for screens of any size and for paper. A file in a folder that cannot be
 read is named, and the exit status is 1.
 
-Ratios are B's figure as a multiple of A's, each with an interval of 95 %: over pairs of runs with the same
-seed, which had the same packets, or by resampling where there are no such pairs. A difference is told
-where the interval does not hold 1; of equal metrics, up to one in twenty is told so by chance. Of folders,
+Ratios are B's metric as a multiple of A's, each with an interval of 95 %: over pairs of runs with the same
+seed, which had the same packets, or by resampling where there are no such pairs. A difference is reported
+where the interval does not hold 1; of equal metrics, up to one in twenty is reported by chance. Of folders,
 --compare takes the newest results.")]
 pub(super) struct Args {
     /// Files of results, or folders with such files.

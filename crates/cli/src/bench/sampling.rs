@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let &Args { lanes, windows, packets, batch, work, json } = args;
     let bench =
         SamplingBench { lanes: lanes.into(), windows: windows.into(), packets, batch, work };
-    let told = Rows::begin(json, "");
-    bench.run()?.iter().for_each(|row| told.print(row, row));
+    let printed = Rows::begin(json, "");
+    bench.run()?.iter().for_each(|row| printed.print(row, row));
     Ok(ExitCode::SUCCESS)
 }

@@ -68,9 +68,9 @@ pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     let interrupted = Arc::new(AtomicBool::new(false));
-    let told = interrupted.clone();
+    let is_over = interrupted.clone();
     // Relaxed: the flag publishes nothing.
-    interrupt::then(move || told.store(true, Ordering::Relaxed))?;
+    interrupt::then(move || is_over.store(true, Ordering::Relaxed))?;
     let trials = trials(&scenario);
     let bar = progress(trials.len());
     let mut runs = Vec::new();

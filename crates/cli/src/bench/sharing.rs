@@ -96,8 +96,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         flows: args.flows.clone(),
         lanes: super::lanes(&args.lanes),
     };
-    let told = Rows::begin(args.json, &Table::heading());
-    bench.run(&selection, |row| told.print(row, Table::line(row)))?;
+    let printed = Rows::begin(args.json, &Table::heading());
+    bench.run(&selection, |row| printed.print(row, Table::line(row)))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -85,14 +85,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         "{:<14} {:>5} {:>7} {:>12} {:>6} {:>7}",
         "policy", "lanes", "loss", "pps", "load", "trials"
     );
-    let told = Rows::begin(args.json, &heading);
+    let printed = Rows::begin(args.json, &heading);
     for &lanes in &scenario.lanes {
         for policy in &scenario.policies {
             for &loss in &args.loss {
                 let seed = scenario.seeds[0];
                 let trial = Trial { policy: policy.clone(), lanes, load: 1.0, seed };
                 let row = search(&mut real, &trial, loss, args)?;
-                told.print(&row, &row);
+                printed.print(&row, &row);
             }
         }
     }

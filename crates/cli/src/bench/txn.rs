@@ -94,8 +94,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         lanes: super::lanes(&args.lanes),
         batches: args.batches.iter().map(|batch| usize::from(*batch)).collect(),
     };
-    let told = Rows::begin(args.json, &Table::heading());
-    bench.run(&selection, |row| told.print(row, Table::line(row)))?;
+    let printed = Rows::begin(args.json, &Table::heading());
+    bench.run(&selection, |row| printed.print(row, Table::line(row)))?;
     Ok(ExitCode::SUCCESS)
 }
 

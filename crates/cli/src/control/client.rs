@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::socket::is_listened_at;
 
-/// Where instances have their control sockets unless told otherwise.
+/// Where instances have their control sockets by default.
 const FOLDER: &str = "/run/rheo";
 
 /// Which running instance is meant.

@@ -1,4 +1,4 @@
-//! What a running instance says when it is asked what a policy would do.
+//! The reply of a running instance to the request what a policy would do.
 
 use std::thread;
 use std::time::Duration;

@@ -40,7 +40,7 @@ impl Peer {
         owner.is_ok_and(|owner| owner == geteuid() || owner.is_root())
     }
 
-    /// The next line, without its end; `None` when the client has gone, says nothing for long, or the
+    /// The next line, without its end; `None` when the client has gone, sends nothing for long, or the
     /// run is over. A line that is too long ends the conversation with an error.
     pub(super) fn next_line(&mut self) -> io::Result<Option<String>> {
         let since = Instant::now();

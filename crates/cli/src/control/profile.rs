@@ -1,4 +1,4 @@
-//! What a running instance says when it is asked what keeps it from scaling.
+//! The reply of a running instance to the request what limits its scaling.
 
 use std::thread;
 use std::time::Duration;

@@ -49,7 +49,7 @@ fn hint(error: &io::Error) -> &'static str {
 /// Whether a process listens behind the socket file at `path`. Never waits, whatever the listener does.
 ///
 /// # Errors
-/// When that cannot be told: there is no file, it must not be used, or is a socket of another kind.
+/// When that is not known: there is no file, it must not be used, or is a socket of another kind.
 pub(super) fn is_listened_at(path: &Path) -> io::Result<bool> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -88,8 +88,8 @@ impl ControlSocket {
             .map_err(|source| SocketError::Make { path: self.path.clone(), source })
     }
 
-    /// Listens at `path`. A socket file without a listener, left by a crash, is replaced; one with a listener never is, not even by
-    /// instances that start at the same time. The folder is made if only it is missing.
+    /// Listens at `path`. A socket file without a listener, left by a crash, is replaced; one with a listener never is, not
+    /// even by instances that start at the same time. The folder is made if only it is missing.
     ///
     /// # Errors
     /// [`SocketError`] when another instance listens there, or no socket can be made.
@@ -131,7 +131,7 @@ impl ControlSocket {
             fs::hard_link(&hidden, path)?;
             Ok(ControlSocket { listener, path: path.to_owned(), identity })
         });
-        // What went wrong is told by `made`. The old file goes last: until then, no file has its inode.
+        // The error is that of `made`. The old file goes last: until then, no file has its inode.
         let _ = fs::remove_file(&hidden);
         let _ = fs::remove_file(&old);
         fs::remove_dir(&private)?;

@@ -1,4 +1,4 @@
-//! `rheo status`: the figures of a running instance.
+//! `rheo status`: the metrics of a running instance.
 
 use std::process::ExitCode;
 

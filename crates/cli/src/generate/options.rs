@@ -1,4 +1,4 @@
-//! Which traffic, and what each kind can be told.
+//! Which traffic, and the options of each kind.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -120,7 +120,7 @@ pub(crate) enum OptionError {
     Useless {
         /// The option.
         option: &'static str,
-        /// The traffic asked for.
+        /// The requested traffic.
         kind: String,
         /// The kinds that have it.
         of: Vec<String>,
@@ -134,7 +134,7 @@ const MIXES: &[Kind] = &[Kind::Mix, Kind::Elephant, Kind::FlashCrowd, Kind::Atta
 const FLOWING: &[Kind] = &[Kind::Mix, Kind::Elephant, Kind::FlashCrowd, Kind::Attack, Kind::Imix];
 
 impl Options {
-    /// The kind asked for; none for a capture as it is.
+    /// The requested kind; none for a capture as it is.
     pub(super) fn kind(&self) -> Option<Kind> {
         self.traffic.or(if self.input.is_some() { None } else { Some(Kind::Mix) })
     }
@@ -148,7 +148,7 @@ impl Options {
         self.seed.unwrap_or(1)
     }
 
-    /// Refuses options that the traffic asked for has no use for.
+    /// Refuses options that the requested traffic does not use.
     pub(super) fn check(&self) -> Result<(), OptionError> {
         let kind = self.kind();
         let any = Kind::value_variants();

@@ -14,7 +14,7 @@ use super::Args;
 use super::options::{Kind, OptionError, Options};
 use crate::failure::Failure;
 
-/// Packets of endless traffic, unless something else is asked for.
+/// Packets of endless traffic, unless a limit is given.
 const PACKETS: u64 = 100_000;
 
 /// What is to be written or described.
@@ -24,7 +24,7 @@ pub(super) struct Opened {
     pub(super) warnings: Box<dyn Fn() -> Vec<String>>,
 }
 
-/// Opens the traffic that is asked for, to end where that is asked for.
+/// Opens the requested traffic, with its limits.
 pub(super) fn open(args: &Args) -> Result<Opened, Failure> {
     let options = &args.options;
     let Opened { source, warnings } = match (options.kind(), &options.input) {

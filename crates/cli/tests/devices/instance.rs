@@ -20,7 +20,7 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    /// Starts what the place's configuration says, and waits until it answers.
+    /// Starts what the place's configuration describes, and waits until it answers.
     pub(super) fn start(place: Place) -> Instance {
         let log = fs::File::create(place.path("log")).unwrap();
         let out = fs::File::create(place.path("out")).unwrap();

@@ -67,7 +67,7 @@ fn down_and_up_are_events() {
         assert_eq!(link(&status, "wan")["down"], 1, "{status}");
         let (code, summary) = instance.stop();
         assert_eq!((code, &link(&summary, "wan")["down"]), (0, &1.into()), "{summary}");
-        // A change is told after it is shown.
+        // A change is logged after it is shown.
         let log = instance.log();
         assert!(log.contains("device `wan`: interface `vc` has no carrier"), "{log}");
         assert!(log.contains("device `wan`: interface `vc` is up"), "{log}");

@@ -34,11 +34,11 @@ impl Balancing {
         view: Arc<RunView>,
     ) -> io::Result<Balancing> {
         let over = Arc::new(AtomicBool::new(false));
-        let told = over.clone();
+        let is_over = over.clone();
         let body = move || {
             let mut look = Time::ZERO;
             // Relaxed: the flag publishes nothing.
-            while !told.load(Ordering::Relaxed) {
+            while !is_over.load(Ordering::Relaxed) {
                 let now = view.now();
                 if now >= look {
                     balancer.set_bounds(within_quota(config.bounds(view.lanes()), quota()));
@@ -52,7 +52,7 @@ impl Balancing {
         Ok(Balancing { thread: Builder::new().name("rheo-balance".into()).spawn(body)?, over })
     }
 
-    /// Ends it, and says what it came to. Shards that are moving are left to the end of the run.
+    /// Ends it, and returns what it did. Shards that are moving are left to the end of the run.
     pub fn stop(self) -> Balance {
         self.over.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();

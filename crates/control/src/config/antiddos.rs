@@ -48,10 +48,10 @@ pub(super) fn describe(config: &AntiDdosConfig, f: &mut fmt::Formatter<'_>) -> f
     })?;
     write!(f, " have one packet, by counts up to {} old; ", Span(config.staleness))?;
     f.write_str(if config.udp { "TCP and UDP; " } else { "TCP; " })?;
-    writeln!(f, "new flows are {}", told(config.action == Action::Drop))
+    writeln!(f, "new flows are {}", treatment(config.action == Action::Drop))
 }
 
 /// What becomes of what is found, in a word.
-pub(super) fn told(is_dropped: bool) -> &'static str {
+pub(super) fn treatment(is_dropped: bool) -> &'static str {
     if is_dropped { "dropped" } else { "counted" }
 }

@@ -240,11 +240,11 @@ fn functions(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<FunctionN
         return None;
     }
     if names.len() > 1 && !CHAINS.contains(&names.as_slice()) {
-        let told = |chain: &[FunctionName]| {
+        let named = |chain: &[FunctionName]| {
             let words: Vec<_> = chain.iter().map(|name| format!("\"{}\"", word(*name))).collect();
             format!("[{}]", words.join(", "))
         };
-        let chains: Vec<_> = CHAINS.iter().map(|chain| told(chain)).collect();
+        let chains: Vec<_> = CHAINS.iter().map(|chain| named(chain)).collect();
         let finding = value.mistake("these functions do not make a chain in this order");
         let help = format!(
             "have one function, or {}: packets from inside pass them in this order",

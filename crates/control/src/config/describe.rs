@@ -33,7 +33,7 @@ impl fmt::Display for Config {
             writeln!(f, "          {}", device.kind)?;
         }
         for route in &self.network.routes {
-            writeln!(f, "route     {}", route.told(&self.devices))?;
+            writeln!(f, "route     {}", route.describe(&self.devices))?;
         }
         if self.chain.is_empty() {
             writeln!(f, "chain     no function: everything is forwarded")?;

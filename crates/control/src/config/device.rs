@@ -30,11 +30,11 @@ use crate::suggestion::{enumerate, nearest};
 /// One device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceConfig {
-    /// The name that rules, flags and figures use.
+    /// The name that rules, flags and metrics use.
     pub name: String,
     /// What stands behind it.
     pub kind: DeviceKind,
-    /// Which side it carries, or by which addresses the sides are told apart where it carries both.
+    /// Which side it carries, or by which addresses the sides are distinguished where it carries both.
     pub orientation: Orientation,
     /// How its receive side hashes fragments and ICMP.
     pub hashing: HashOptions,
@@ -43,7 +43,7 @@ pub struct DeviceConfig {
     pub addresses: Vec<LinkAddress>,
     /// Its address on the link, where it is not the interface's own.
     pub mac: Option<MacAddress>,
-    /// The longest IP packet it sends, where that is not what the interface says.
+    /// The longest IP packet it sends, where that is not the interface's MTU.
     pub mtu: Option<u16>,
 }
 

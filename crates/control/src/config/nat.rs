@@ -49,7 +49,7 @@ pub struct NatFunction {
 }
 
 /// Reads the settings of the NAT. With one device for both sides, the addresses that device has inside
-/// are translated unless the file says otherwise.
+/// are translated unless the file names others.
 pub(super) fn read(
     table: &mut Table<'_>,
     devices: &[DeviceConfig],

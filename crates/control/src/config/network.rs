@@ -19,9 +19,9 @@ use crate::reader::convert::{boolean, parsed, prefix};
 pub struct NetworkConfig {
     /// Where packets go; links of devices need no route.
     pub routes: Vec<RouteConfig>,
-    /// Neighbours that are known and not asked for.
+    /// Neighbours that are configured and not resolved.
     pub neighbours: Vec<NeighbourConfig>,
-    /// How often senders are told that their packets got nowhere, and how long packets wait.
+    /// How many ICMP errors are sent, and how long packets wait.
     pub policy: Policy,
     /// Whether the kernel's routes for the devices' interfaces are used besides those given here.
     pub follow_kernel: bool,
@@ -51,7 +51,7 @@ pub struct NeighbourConfig {
 
 impl RouteConfig {
     /// The route in words.
-    pub(super) fn told(&self, devices: &[DeviceConfig]) -> String {
+    pub(super) fn describe(&self, devices: &[DeviceConfig]) -> String {
         let device = &devices[self.device.index()].name;
         match self.via {
             Some(via) => format!("{} by {via} on {device}", self.to),

@@ -1,4 +1,4 @@
-//! `[observe]`: what is told while a run goes on.
+//! `[observe]`: what is reported while a run goes on.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use crate::reader::Table;
 use crate::reader::convert::number::duration;
 use crate::reader::convert::path;
 
-/// What is told while a run goes on.
+/// What is reported while a run goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObserveConfig {
-    /// The time between two lines of figures.
+    /// The time between two lines of metrics.
     pub interval: Duration,
-    /// Where the control socket is, through which a running instance is asked and told things; without
+    /// Where the control socket is, through which a running instance gets requests and commands; without
     /// one there is none.
     pub control: Option<PathBuf>,
 }

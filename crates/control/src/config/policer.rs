@@ -16,7 +16,7 @@ use crate::reader::convert::number::integer;
 pub(super) use describe::describe;
 use meter::Kind;
 
-/// The least that a policer has to be told.
+/// The least that a policer's configuration needs.
 pub(super) const EXAMPLE: &str =
     "[function.policer]\nper = \"inside\"\nrate = \"10Mbps\"\nburst = \"64kB\"";
 

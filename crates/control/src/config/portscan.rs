@@ -8,7 +8,7 @@ use rheostat_nf::function::portscan::{
 };
 use rheostat_steer::Side;
 
-use super::antiddos::told;
+use super::antiddos::treatment;
 use super::device::side;
 use super::run::YEAR;
 use crate::diagnostic::Finding;
@@ -92,5 +92,5 @@ pub(super) fn describe(config: &PortscanConfig, f: &mut fmt::Formatter<'_>) -> f
     write!(f, "{} to answer; ", Span(config.timeout))?;
     let (hosts, pairs) = (Count(config.hosts as u64), Count(config.pairs as u64));
     write!(f, "{hosts} hosts and {pairs} pairs, for {}; ", Span(config.retention))?;
-    writeln!(f, "connections of scanners are {}", told(config.action == Action::Drop))
+    writeln!(f, "connections of scanners are {}", treatment(config.action == Action::Drop))
 }

@@ -44,7 +44,7 @@ pub enum Reply {
     },
     /// A copy of a packet.
     Packet(PacketCopy),
-    /// Packets are followed from now on; the first line of a trace.
+    /// Packets are traced from now on; the first line of a trace.
     Tracing,
     /// A packet's way.
     Journey(Journey),

@@ -43,7 +43,7 @@ pub(super) fn examine(machine: &dyn Machine, name: &str, findings: &mut Vec<Find
 }
 
 fn xdp(facts: &InterfaceFacts, findings: &mut Vec<Finding>) {
-    let driver = facts.driver.as_deref().unwrap_or("no driver that says its name");
+    let driver = facts.driver.as_deref().unwrap_or("no driver with a name");
     let generic = "kind `af_xdp` works by generic XDP: every packet is copied, after the kernel has made \
                    its own buffer for it";
     findings.push(match (&facts.probe, facts.xdp) {
@@ -51,7 +51,7 @@ fn xdp(facts: &InterfaceFacts, findings: &mut Vec<Finding>) {
             Finding::ok("XDP", format!("{driver}: native, zero copy"))
         }
         (_, Some(xdp)) if xdp.native && xdp.zero_copy && facts.probe.is_none() => {
-            Finding::ok("XDP", format!("{driver}: native, zero copy, says the driver"))
+            Finding::ok("XDP", format!("{driver}: native, zero copy, as the driver reports"))
         }
         (Some(Ok(())), _) => Finding::ok("XDP", format!("{driver}: native, packets are copied")),
         (Some(Err(why)), _) => Finding::warning(
@@ -59,9 +59,10 @@ fn xdp(facts: &InterfaceFacts, findings: &mut Vec<Finding>) {
             format!("{driver}: no native program can be attached: {why}"),
             generic,
         ),
-        (None, Some(xdp)) if xdp.native => {
-            Finding::ok("XDP", format!("{driver}: native, packets are copied, says the driver"))
-        }
+        (None, Some(xdp)) if xdp.native => Finding::ok(
+            "XDP",
+            format!("{driver}: native, packets are copied, as the driver reports"),
+        ),
         (None, Some(_)) => Finding::warning("XDP", format!("{driver}: not native"), generic),
         (None, None) => Finding::warning(
             "XDP",

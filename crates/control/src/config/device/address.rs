@@ -21,7 +21,7 @@ pub enum LinkAddressError {
     /// There is no address.
     #[error("`{0}` is not an address")]
     Address(String),
-    /// Nothing says which addresses are on the link.
+    /// The prefix that is on the link is missing.
     #[error("`{0}` does not say which addresses are on the link")]
     NoLength(String),
     /// More bits than the address has.

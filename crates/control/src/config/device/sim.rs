@@ -62,7 +62,7 @@ impl SimConfig {
     /// The keys that only this kind has.
     pub(super) const KEYS: [&str; 5] = ["rate", "link", "driver", "queue", "traffic"];
 
-    /// Rates that can be asked for: up to what 400 Gb/s carry in the smallest frames.
+    /// Rates that can be set: up to what 400 Gb/s carry in the smallest frames.
     pub(crate) const RATES: RangeInclusive<u64> = 1..=600_000_000;
 
     /// The traffic for a generator; `seed` is the run's, which counts where the traffic has none.

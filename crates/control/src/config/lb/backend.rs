@@ -12,7 +12,7 @@ use crate::reader::convert::{choice, parsed};
 const HEALTHS: [(&str, Health); 3] =
     [("up", Health::Up), ("drain", Health::Drain), ("down", Health::Down)];
 
-/// What a service says of its backends.
+/// What a service has on its backends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     pub(super) vip: Option<IpAddr>,

@@ -26,7 +26,7 @@ const KINDS: [(&str, Kind); 3] = [("icmp", Kind::Icmp), ("tcp", Kind::Tcp), ("ht
 /// Keys that only a check by HTTP has.
 const OF_HTTP: [&str; 3] = ["path", "host", "expect"];
 
-/// Reads a check; `None` when it says no kind.
+/// Reads a check; `None` when it names no kind.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<CheckConfig> {
     let kind = table.require("kind", EXAMPLE, findings, choice(&KINDS));
     let http = match kind {
