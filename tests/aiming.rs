@@ -1,5 +1,5 @@
-//! Whoever sends packets chooses addresses and ports, but not where they lead: without knowing the
-//! random keys nobody can aim at one shard, or at one line of a flow table.
+//! Senders choose addresses and ports, but not where packets go: without the random keys, no sender can aim at one shard, or at
+//! one line of a flow table.
 
 use std::net::Ipv4Addr;
 
@@ -21,8 +21,8 @@ struct Choice {
     flows: Vec<FlowKey>,
 }
 
-/// Flows as somebody might choose who wants them in one place: numbers that count up in one field, in
-/// steps, or in several fields at once.
+/// Flows as an attacker might choose them to meet in one place: numbers that count up in one field, in steps, or in several
+/// fields at once.
 fn chosen() -> Vec<Choice> {
     let key = |client: u32, port: u16, server: u32, to: u16| {
         let client = (Ipv4Addr::from_bits(0x0a00_0000 | client), port);
@@ -33,11 +33,11 @@ fn chosen() -> Vec<Choice> {
         sources,
         flows: (0..FLOWS).map(make).collect(),
     };
-    let nobody = (Ipv4Addr::UNSPECIFIED, 0);
+    let unspecified = (Ipv4Addr::UNSPECIFIED, 0);
     vec![
         // The keys of buckets of a policer.
         choice("nothing but an address", true, &|n| {
-            FlowKey::v4((Ipv4Addr::from_bits(n << 10), 0), nobody, 0, 0)
+            FlowKey::v4((Ipv4Addr::from_bits(n << 10), 0), unspecified, 0, 0)
         }),
         choice("ports that count up", false, &|n| key(1, 1_024 + n as u16, 0, 443)),
         choice("ports in steps of 16", false, &|n| key(1, (n * 16) as u16, 0, 443)),

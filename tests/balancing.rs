@@ -74,7 +74,7 @@ fn config() -> LbConfig {
     }
 }
 
-/// A client's connection: who it is and which service it is for.
+/// A client's connection: the client and the service.
 fn ends(flow: u32) -> (bool, (IpAddr, u16), (IpAddr, u16)) {
     let is_v6 = flow % 5 == 4;
     let client = (address(is_v6, 0xc612, (flow / 50) as u16), 1_024 + (flow % 50) as u16 * 997);
@@ -218,7 +218,7 @@ struct ToService<S>(S);
 fn to_service(frame: &mut [u8], link: LinkType, wire_len: usize) -> Option<()> {
     let headers = Headers::parse_bytes(frame, wire_len, link).ok()?;
     let Tuple::Flow(key) = Tuple::of_bytes(frame, &headers) else { return None };
-    // Who uses the lower port is taken for the server.
+    // The endpoint with the lower port is taken for the server.
     if headers.protocol != 6 || key.first_port() < key.second_port() {
         return None;
     }

@@ -19,7 +19,7 @@ const PORTS: u32 = 3;
 /// How much later a source begins behind the greetings.
 const LATER: Duration = Duration::from_secs(60);
 
-/// A frame to everybody from each of some stations, a millisecond apart, and then, later, another source.
+/// A broadcast from each of some stations, a millisecond apart, and then, later, another source.
 struct Greeted<S> {
     greetings: VecDeque<(Time, Station)>,
     source: S,
@@ -134,7 +134,7 @@ fn known_stations_get_their_frames_and_no_others_do() {
             })
             .collect()
     };
-    // To whom each frame goes, and the greetings go to all others.
+    // Frames go to their destinations, and the greetings to all others.
     let all = frames(mix_of_stations());
     let stations: BTreeSet<Station> = all.iter().map(|frame| ends(frame).from).collect();
     assert!(stations.len() > 100);

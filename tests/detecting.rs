@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 use rheostat::harness::HarnessReport;
 use rheostat::{DropReason, Harness, NetworkFunction, StateLayout, Time};
 use rheostat_nf::Shared;
-use rheostat_nf::function::antiddos::{self, Alarm, AntiDdosConfig, Census};
+use rheostat_nf::function::antiddos::{self, Alarm, AntiDdosConfig, FlowCounts};
 use rheostat_nf::function::portscan::PortscanConfig;
 use rheostat_nf::function::{AntiDdos, Portscan, portscan};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
@@ -85,25 +85,25 @@ fn keys(mut source: impl Source) -> Vec<Option<(FlowKey, bool)>> {
 fn flows_are_counted_as_by_one_thread() {
     // Whether a flow has one packet yet, and which way that went.
     let mut flows: HashMap<FlowKey, (bool, bool)> = HashMap::new();
-    let (mut census, mut alarms) = (Census::default(), 0);
+    let (mut flow_counts, mut alarms) = (FlowCounts::default(), 0);
     let config = antiddos(Duration::ZERO, antiddos::Action::Count);
     let keys = keys(flood());
     for (key, turned) in keys.iter().flatten() {
         match flows.get_mut(key) {
             None => {
                 flows.insert(*key, (true, *turned));
-                census.flows += 1;
-                census.one_packet += 1;
-                alarms += u64::from(config.alarm.is_raised_by(census));
+                flow_counts.flows += 1;
+                flow_counts.one_packet += 1;
+                alarms += u64::from(config.alarm.is_raised_by(flow_counts));
             }
             Some((has_one, way)) if *has_one && way == turned => {
                 *has_one = false;
-                census.one_packet -= 1;
+                flow_counts.one_packet -= 1;
             }
             Some(_) => {}
         }
     }
-    assert!(alarms > 1_000 && alarms < census.flows as u64, "{alarms} of {census:?}");
+    assert!(alarms > 1_000 && alarms < flow_counts.flows as u64, "{alarms} of {flow_counts:?}");
     for staleness in [Duration::ZERO, Duration::from_micros(100)] {
         for lanes in LANES {
             let name = format!("{staleness:?}, {lanes} lanes");
@@ -112,9 +112,9 @@ fn flows_are_counted_as_by_one_thread() {
             assert!(report.violations.is_empty(), "{name}: {:?}", report.violations);
             assert_eq!(report.sent.len(), keys.len(), "{name}: everything passes");
             let total = |figure| report.metrics.get(figure);
-            assert_eq!(total("antiddos_flows"), census.flows as u64, "{name}");
-            assert_eq!(total("antiddos_opened"), census.flows as u64, "{name}");
-            assert_eq!(total("antiddos_one_packet_flows"), census.one_packet as u64, "{name}");
+            assert_eq!(total("antiddos_flows"), flow_counts.flows as u64, "{name}");
+            assert_eq!(total("antiddos_opened"), flow_counts.flows as u64, "{name}");
+            assert_eq!(total("antiddos_one_packet_flows"), flow_counts.one_packet as u64, "{name}");
             // Of one lane, the order is that of arrival.
             if lanes == 1 && staleness.is_zero() {
                 assert_eq!(total("antiddos_alarms"), alarms, "{name}");

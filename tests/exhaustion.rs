@@ -57,7 +57,7 @@ impl Outcome {
         self.dropped[reason as usize]
     }
 
-    /// Who outside was reached, by remote endpoint.
+    /// The endpoints outside that were reached.
     fn reached(&self) -> HashSet<Endpoint> {
         self.sent.iter().filter(|(from, _)| from.0 == EXTERNAL).map(|(_, to)| *to).collect()
     }
@@ -94,7 +94,7 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Host `number` of those who mean well.
+/// Benign host `number`.
 fn host(number: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, (number >> 8) as u8, number as u8)
 }
@@ -130,7 +130,7 @@ fn one_host_cannot_take_all_ports() {
 }
 
 /// A table of a few thousand flows. A hundred hosts have answered flows; the attacker opens a hundred
-/// thousand that nobody answers; then the hundred send and are answered again, and a hundred others begin.
+/// thousand without answers; then the hundred send and are answered again, and a hundred others begin.
 #[test]
 fn unanswered_flows_give_way_in_a_full_table() {
     let mut script = Script::default();
@@ -184,7 +184,7 @@ fn unanswered_flows_give_way_in_a_full_table() {
     );
 }
 
-/// Everybody may send to a mapping; one host outside does so from every port there is.
+/// Every host may send to a mapping; one host outside does so from every port there is.
 #[test]
 fn one_remote_host_cannot_fill_the_table() {
     let mut script = Script::default();
@@ -246,7 +246,7 @@ fn fair_share(lanes: usize, mapping: Mapping) -> (usize, Outcome) {
     (through, outcome)
 }
 
-/// Whom the other host asks: with a port for each remote endpoint, only the attacker's own target is short
+/// The other host's remote endpoint: with a port for each remote endpoint, only the attacker's own target is short
 /// of ports.
 fn friend_of(mapping: Mapping, number: u16) -> Endpoint {
     match mapping {

@@ -1,7 +1,7 @@
 //! Shards change lanes while packets arrive. Whatever the schedule: nothing is lost but what is counted
 //! as dropped, nothing leaves twice, flows keep their order, and each shard has one owner.
 
-/// The service of the example, with its clients, who know what each answer must be.
+/// The service of the example, with its clients, which know what each answer must be.
 #[path = "../examples/key_value"]
 mod key_value {
     pub(crate) mod client;

@@ -41,7 +41,7 @@ impl<S: Source> Source for Followed<S> {
 }
 
 fn drain(log: &MonitorLog, told: &Mutex<Told>) {
-    let mut told = told.lock().expect("nobody panics with it");
+    let mut told = told.lock().expect("no thread panicked with it");
     log.drain(|record| told.records.push(record));
     log.drain_reports(|report| told.reports.push(report));
 }
@@ -67,7 +67,7 @@ fn run(config: &MonitorConfig, lanes: usize, source: impl Source + 'static) -> R
     let report = harness.run(followed, |_, local| reader.metrics(local, &mut metrics));
     let report = report.expect("memory and lanes");
     drain(&log, &told);
-    let told = std::mem::take(&mut *told.lock().expect("nobody panics with it"));
+    let told = std::mem::take(&mut *told.lock().expect("no thread panicked with it"));
     Run { report, metrics, told }
 }
 

@@ -18,7 +18,7 @@ use rheostat_testkit::captures;
 use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::{Arrival, Source};
 
-/// Who shares a bucket: so many that some are always too empty, and so few that some get full.
+/// The addresses that share a bucket: so many that some are always too empty, and so few that some get full.
 fn subject(whose: Whose) -> Subject {
     let v4 = if whose == Whose::Outer { 24 } else { 20 };
     Subject { whose, v4, v6: 64 }

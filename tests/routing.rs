@@ -19,11 +19,11 @@ use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::Source;
 
 const LANES: [usize; 3] = [1, 2, 8];
-/// Whom the frames of clients are for, in a mix.
+/// The destination of clients' frames, in a mix.
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// A router whose link is a capture, with a gateway to everywhere. It tells every sender what is wrong: how often it
-/// may would depend on who asks first.
+/// A router whose link is a capture, with a gateway to everywhere. It sends every ICMP error: with a limit, the result would
+/// depend on which sender comes first.
 fn network() -> Arc<Network> {
     let interface = Interface {
         addresses: vec!["203.0.113.1/24".parse().unwrap(), "2001:db8:113::1/64".parse().unwrap()],

@@ -170,7 +170,7 @@ impl World {
             ack,
             stamp: got.stamp,
         };
-        let mut numbers = self.results.0.lock().expect("nobody panics with it");
+        let mut numbers = self.results.0.lock().expect("no thread panicked with it");
         let to_server = got.to == SERVER;
         match (to_server, got.flags) {
             (true, SYN) => {
@@ -252,7 +252,7 @@ fn run<C: Chain>(
     let harness = Harness { lanes, flows: 1 << 20, ..Harness::new(chain, layout) };
     let report = harness.run_into(collector, world, |_, _| {}).expect("a trial");
     assert_eq!(report.violations, []);
-    let numbers = results.0.lock().expect("nobody panics with it").clone();
+    let numbers = results.0.lock().expect("no thread panicked with it").clone();
     (numbers, report.counters.dropped[DropReason::PortsExhausted as usize])
 }
 

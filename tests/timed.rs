@@ -65,7 +65,10 @@ fn fault(path: &Path, text: &str) -> Option<String> {
             .into_iter()
             .filter(|kind| missing.contains(kind) || words.contains(kind))
             .collect();
-        return Some(format!("{file}: the header of its tests lacks `{TAG}{}.`", whole.join(", ")));
+        return Some(format!(
+            "{file}: the header of its tests is missing `{TAG}{}.`",
+            whole.join(", ")
+        ));
     }
     if tagged.is_some() && !words.iter().all(known) {
         return Some(format!("{file}: `{TAG}` takes words of {:?}", KINDS.map(|(kind, _)| kind)));
@@ -117,13 +120,17 @@ fn a_tag_that_is_missing_incomplete_unknown_or_out_of_place_is_a_fault() {
     };
     assert_eq!(of("src/a.rs", &module("", "let clock = VirtualClock::new();")), None);
     assert_eq!(of("src/a.rs", &module("    //! Timed: sleep.\n", "thread::sleep(x)")), None);
-    let lacks = |header, body, tag: &str| {
+    let is_faulty = |header, body, tag: &str| {
         let fault = of("src/a.rs", &module(header, body)).expect("a fault");
         assert!(fault.contains(tag), "{fault}");
     };
-    lacks("", "thread::spawn(x)", "lacks `//! Timed: threads.`");
-    lacks("//! Timed: sleep.\n", "let clock = Clock::new();", "lacks `//! Timed: sleep, clock.`");
-    lacks("//! Timed: luck.\n", "f()", "takes words of");
+    is_faulty("", "thread::spawn(x)", "is missing `//! Timed: threads.`");
+    is_faulty(
+        "//! Timed: sleep.\n",
+        "let clock = Clock::new();",
+        "is missing `//! Timed: sleep, clock.`",
+    );
+    is_faulty("//! Timed: luck.\n", "f()", "takes words of");
     assert_eq!(of("tests/a.rs", "fn fixture() { thread::sleep(x) }"), None, "a fixture is no test");
     assert!(of("tests/a.rs", "//! Timed: sleep.\nfn fixture() {}").is_some());
     assert!(of("tests/a.rs", "#[test]\nfn f() { Command::new(x) }").is_some());

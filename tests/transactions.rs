@@ -1,5 +1,5 @@
 //! Chains on shared objects: whatever a transaction did is undone when it conflicts, nothing is done twice,
-//! nothing is lost, and whoever is always in others' way gets through in the end.
+//! nothing is lost, and a packet that always conflicts gets through in the end.
 
 mod alone;
 mod disturbed;

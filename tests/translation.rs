@@ -120,7 +120,7 @@ fn run<C: Chain>(
     }
 }
 
-/// Runs a source once to learn who gets which endpoint, and then with answers to those, on one lane and on
+/// Runs a source once to learn which flow gets which endpoint, and then with answers to those, on one lane and on
 /// several. Returns what came of it on one lane, and on the last.
 fn compare<C: Chain, S: Source + 'static>(
     name: &str,

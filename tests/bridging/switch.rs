@@ -1,4 +1,4 @@
-//! A bridge between simulated NICs, in virtual time: whoever is due arrives, and then every lane runs until nothing is
+//! A bridge between simulated NICs, in virtual time: frames that are due arrive, and then every lane runs until nothing is
 //! left to do.
 
 use std::sync::Arc;
@@ -104,7 +104,7 @@ pub(crate) fn run_with(
     Outcome { sent, counters: sum, metrics, violations }
 }
 
-/// A bridge of so many ports that forgets nobody.
+/// A bridge of so many ports that forgets no station.
 pub(crate) fn config(ports: usize) -> BridgeConfig {
     BridgeConfig {
         stations: 2_000,

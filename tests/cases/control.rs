@@ -11,7 +11,7 @@ use rheostat_nf::function::monitor::MonitorLog;
 use crate::cases::record;
 use crate::cases::script::{HealthStep, Script};
 
-/// The rest of what is to be told, and to whom.
+/// The commands still to give, and the boards they go to.
 #[derive(Default)]
 pub(crate) struct Control {
     board: Option<Arc<HealthBoard>>,
@@ -52,7 +52,8 @@ impl Control {
         while self.steps.front().is_some_and(|step| step.time <= now) {
             let Some(step) = self.steps.pop_front() else { break };
             let wrong = |problem: String| format!("line {}: {problem}", step.line);
-            let board = self.board.as_ref().ok_or_else(|| wrong("nobody to tell".into()))?;
+            let board =
+                self.board.as_ref().ok_or_else(|| wrong("there are no backends to set".into()))?;
             let number = self.services.iter().position(|name| *name == step.service);
             let number = number.ok_or_else(|| wrong(format!("no service `{}`", step.service)))?;
             let mut health = board.health();

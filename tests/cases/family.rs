@@ -6,7 +6,7 @@ use crate::cases::packet::{Kind, PacketSpec};
 
 impl PacketSpec {
     /// The same packet over IPv6: hosts of 10.0.0.0/8 become unique local addresses, groups become
-    /// groups, everybody else gets an address for documentation; ICMP messages become their
+    /// groups, every other host gets an address for documentation; ICMP messages become their
     /// counterparts in ICMPv6.
     pub(crate) fn over_ipv6(&self) -> Result<PacketSpec, String> {
         if !self.bytes.is_empty() {

@@ -264,7 +264,7 @@ impl PacketSpec {
         Ok(())
     }
 
-    /// Whether the case says whom the frame is for.
+    /// Whether the case names the frame's destination.
     pub(crate) fn names_receiver(&self) -> bool {
         self.to.is_some() || self.usual_receiver().is_some()
     }
@@ -275,7 +275,7 @@ impl PacketSpec {
         Details { ttl: self.ttl.is_some() && !is_nd, to: self.to.is_some() }
     }
 
-    /// Whom frames are for that concern many.
+    /// The destination of frames to many.
     fn usual_receiver(&self) -> Option<MacAddress> {
         match (&self.kind, self.destination.0) {
             (Kind::Arp { is_reply: false }, _) => Some([0xff; 6]),

@@ -20,7 +20,7 @@ impl Starved {
         self.element.read(cx, 0)?;
         let mut other = self.other.lock().unwrap();
         other.begin(cx.now());
-        self.element.update(&mut *other, 0, |count| *count += 1).expect("nobody else writes");
+        self.element.update(&mut *other, 0, |count| *count += 1).expect("no other lane writes");
         // Turned away when this function runs alone.
         let _ = other.commit();
         other.rest();

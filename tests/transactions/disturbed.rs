@@ -12,7 +12,7 @@ use rheostat::{
 use rheostat_base::{LaneId, Time};
 use rheostat_state::txn::Txn;
 
-/// Fewer conflicts in a row than make a transaction run alone: then nobody else could commit, not even on
+/// Fewer conflicts in a row than make a transaction run alone: then no other lane could commit, not even on
 /// the same thread.
 const IN_A_ROW: u32 = 5;
 
@@ -52,7 +52,7 @@ impl Disturbance {
 
     /// Lets the transaction conflict, or not. A conflict is passed on, or forgotten about.
     fn disturb(&self, cx: &mut Cx<'_, ()>) -> Outcome<()> {
-        let other = &mut *self.other.lock().expect("nobody panics here");
+        let other = &mut *self.other.lock().expect("no thread panicked with it");
         if self.share == 0.0 || !other.rng.random_bool(self.share) {
             return Ok(());
         }
@@ -63,8 +63,8 @@ impl Disturbance {
         }
         self.noise.read(cx, 0)?;
         other.txn.begin(cx.now());
-        self.noise.update(&mut other.txn, 0, |noise| *noise += 1).expect("nobody else writes");
-        other.txn.commit().expect("nobody else writes");
+        self.noise.update(&mut other.txn, 0, |noise| *noise += 1).expect("no other lane writes");
+        other.txn.commit().expect("no other lane writes");
         other.txn.rest();
         assert_eq!(self.noise.read(cx, 0), Err(Abort), "what was read has changed");
         self.conflicts.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What a function asks for before its packets are presented.
+//! What a function prefetches before it executes packets.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,23 +13,23 @@ use crate::transactions::panics::expect_panics;
 /// What a function has seen, packet by packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
-    Asked(Ahead),
-    Presented,
+    Prefetched(Ahead),
+    Executed,
 }
 
-/// Notes what it sees, and may not stand to be asked.
-struct Witness {
+/// Notes what it sees, and may panic at a prefetch.
+struct Recorder {
     seen: Arc<Mutex<Vec<Seen>>>,
     panics: bool,
 }
 
-impl Witness {
+impl Recorder {
     fn note(&self, seen: Seen) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
     }
 }
 
-impl NetworkFunction for Witness {
+impl NetworkFunction for Recorder {
     type Flow = ();
     type Shard = ();
 
@@ -40,7 +40,7 @@ impl NetworkFunction for Witness {
     fn local(&self, _: ShardInfo) {}
 
     fn prefetch(&self, _: &Packet<'_>, what: Ahead) {
-        self.note(Seen::Asked(what));
+        self.note(Seen::Prefetched(what));
         assert!(!self.panics, "erratic");
     }
 
@@ -53,7 +53,7 @@ impl NetworkFunction for Witness {
     }
 
     fn non_flow(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Verdict> {
-        self.note(Seen::Presented);
+        self.note(Seen::Executed);
         Ok(Verdict::Forward)
     }
 }
@@ -63,7 +63,8 @@ const PACKETS: u64 = 500;
 fn run(panics: bool) -> (Vec<Seen>, HarnessReport) {
     let (objects, mut layout) = (Objects::new(1), StateLayout::new());
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let chain = Shared::new(Witness { seen: seen.clone(), panics }, &objects, &mut layout).unwrap();
+    let chain =
+        Shared::new(Recorder { seen: seen.clone(), panics }, &objects, &mut layout).unwrap();
     let mix = MixConfig { flows: 10, packets: Some(PACKETS), ..MixConfig::default() };
     let harness = Harness { lanes: 1, ..Harness::new(chain, layout) };
     let report = harness.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
@@ -77,20 +78,20 @@ fn a_burst_is_asked_for_before_it_is_presented() {
     let (seen, report) = run(false);
     assert_eq!(report.counters.sent, PACKETS);
     let count = |what| seen.iter().filter(|seen| **seen == what).count() as u64;
-    for what in [Seen::Asked(Ahead::Keys), Seen::Asked(Ahead::Values), Seen::Presented] {
+    for what in [Seen::Prefetched(Ahead::Keys), Seen::Prefetched(Ahead::Values), Seen::Executed] {
         assert_eq!(count(what), PACKETS, "{what:?}");
     }
     let phases: Vec<_> =
         seen.chunk_by(|a, b| a == b).map(|phase| (phase[0], phase.len())).collect();
     let mut longest = 0;
     for burst in phases.chunks(3) {
-        let [(keys, n), (values, m), (presented, k)] = *burst else { panic!("{phases:?}") };
-        assert_eq!(keys, Seen::Asked(Ahead::Keys));
-        assert_eq!(values, Seen::Asked(Ahead::Values));
-        assert_eq!((presented, m, k), (Seen::Presented, n, n));
+        let [(keys, n), (values, m), (executed, k)] = *burst else { panic!("{phases:?}") };
+        assert_eq!(keys, Seen::Prefetched(Ahead::Keys));
+        assert_eq!(values, Seen::Prefetched(Ahead::Values));
+        assert_eq!((executed, m, k), (Seen::Executed, n, n));
         longest = longest.max(n);
     }
-    assert!(longest > 1, "nothing is gained by asking for one packet: {phases:?}");
+    assert!(longest > 1, "nothing is gained by a prefetch for one packet: {phases:?}");
 }
 
 #[test]
@@ -98,6 +99,6 @@ fn a_panic_there_costs_nothing_else() {
     expect_panics();
     let (seen, report) = run(true);
     assert_eq!((report.counters.sent, report.counters.panics), (PACKETS, 0));
-    assert!(seen.contains(&Seen::Asked(Ahead::Keys)));
-    assert!(!seen.contains(&Seen::Asked(Ahead::Values)), "what panicked is not asked again");
+    assert!(seen.contains(&Seen::Prefetched(Ahead::Keys)));
+    assert!(!seen.contains(&Seen::Prefetched(Ahead::Values)), "what panicked is not called again");
 }

@@ -34,7 +34,7 @@ struct Meeting {
 }
 
 impl Meeting {
-    /// Of two of so many lanes. One has nobody to meet.
+    /// Of two of so many lanes. One lane has no other to meet.
     fn of(lanes: usize) -> Meeting {
         Meeting { lanes: lanes.min(2), there: Mutex::default() }
     }
@@ -58,7 +58,7 @@ impl Meeting {
 }
 
 /// Counts everything several times.
-struct Census {
+struct Counting {
     meeting: Meeting,
     /// All packets; what the flows that have ended had.
     sums: Arc<Vector<u64>>,
@@ -67,7 +67,7 @@ struct Census {
     packets: Arc<Distributed<u64>>,
 }
 
-impl Census {
+impl Counting {
     fn count(&self, cx: &mut Cx<'_, ()>, packet: &Packet<'_>) -> Outcome<()> {
         self.sums.read(cx, 0)?;
         self.meeting.attend();
@@ -79,7 +79,7 @@ impl Census {
     }
 }
 
-impl NetworkFunction for Census {
+impl NetworkFunction for Counting {
     type Flow = u64;
     type Shard = ();
 
@@ -118,7 +118,7 @@ impl NetworkFunction for Census {
     }
 
     fn shared_metrics(&self, metrics: &mut Metrics) {
-        metrics.add("census", self.packets.total());
+        metrics.add("counted", self.packets.total());
     }
 }
 
@@ -166,10 +166,14 @@ fn totals_are_exact_on_any_number_of_lanes() {
         let packets = Distributed::new(&objects, "packets", 0, add, Duration::ZERO);
         let (sums, hosts, packets) = (sums, hosts, Arc::new(packets));
         let meeting = Meeting::of(lanes);
-        let census =
-            Census { meeting, sums: sums.clone(), hosts: hosts.clone(), packets: packets.clone() };
+        let counting = Counting {
+            meeting,
+            sums: sums.clone(),
+            hosts: hosts.clone(),
+            packets: packets.clone(),
+        };
         let mut layout = StateLayout::new();
-        let chain = Shared::new(census, &objects, &mut layout).unwrap();
+        let chain = Shared::new(counting, &objects, &mut layout).unwrap();
         let mix = MixConfig { flows: 500, packets: Some(PACKETS), ..MixConfig::default() };
         let report = run_on_threads(lanes, chain, layout, Mix::new(mix).unwrap());
 
@@ -183,7 +187,7 @@ fn totals_are_exact_on_any_number_of_lanes() {
         let by_host = |host| hosts.get(txn, &host).unwrap().unwrap_or(0);
         assert_eq!((0..HOSTS as u64).map(by_host).sum::<u64>(), PACKETS, "{lanes} lanes");
         assert_eq!(packets.read(txn).unwrap(), PACKETS);
-        assert_eq!(report.metrics.get("census"), PACKETS);
+        assert_eq!(report.metrics.get("counted"), PACKETS);
         let figure = |name| report.metrics.get(name);
         let (done, aborted) = (figure("transactions"), figure("transactions_aborted"));
         assert!(done > PACKETS / 32, "{done}");

@@ -49,7 +49,7 @@ pub(crate) fn run(plan: Plan, share: f64) -> (Outcome, u64, u64) {
     let outcome = try_out(plan, chain, layout);
     let mut txn = Txn::new(&objects, LaneId(0));
     txn.begin(Time::ZERO);
-    let element = |at: usize| seen[at / 16].read(&mut txn, at % 16).expect("nobody writes");
+    let element = |at: usize| seen[at / 16].read(&mut txn, at % 16).expect("no lane writes");
     let outcome = Outcome { seen: (0..32).map(element).collect(), ..outcome };
     let count = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
     (outcome, count(&disturbance.conflicts), count(&disturbance.swallowed))
