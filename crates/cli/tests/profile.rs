@@ -33,18 +33,18 @@ fn a_chain_without_shared_objects_has_a_note_and_its_imbalance() {
     // Reads captures, and gets generated packets as there is none.
     let flags = ["--lanes", "2", "--duration", "200ms"];
     // Lanes may be kept from their cores for as long as that.
-    let profile = (0..100)
+    let found = (0..100)
         .map(|_| json_of(&config("firewall.toml"), &flags))
-        .find(|profile| profile["packets"] != 0)
+        .find(|found| found["packets"] != 0)
         .expect("packets come");
     assert_eq!(
-        (&profile["shares"], &profile["commits"], &profile["aborts"]),
+        (&found["shares"], &found["commits"], &found["aborts"]),
         (&false.into(), &0.into(), &0.into())
     );
-    assert_eq!(profile["functions"], serde_json::json!(["firewall"]));
-    assert_eq!(profile["causes"], serde_json::json!([]));
-    let imbalance = profile["imbalance"].as_f64().unwrap();
-    assert!((1.0..=2.0).contains(&imbalance), "{profile}");
+    assert_eq!(found["functions"], serde_json::json!(["firewall"]));
+    assert_eq!(found["causes"], serde_json::json!([]));
+    let imbalance = found["imbalance"].as_f64().unwrap();
+    assert!((1.0..=2.0).contains(&imbalance), "{found}");
     let text = (0..100)
         .map(|_| printed(&profile(&config("firewall.toml"), &flags)))
         .find(|text| text.contains("imbalance"))
