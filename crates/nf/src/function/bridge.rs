@@ -164,7 +164,7 @@ impl Reading for &Bridge {
 
     #[inline(always)]
     fn decide(&self, txn: &mut Txn, clue: &Between) -> Outcome<Option<DeviceId>> {
-        let Some((place, fresh)) = self.stations.get_fresh(txn, &clue.from)? else {
+        let Some((place, true)) = self.stations.get_fresh(txn, &clue.from)? else {
             return Ok(None);
         };
         let is_known = place == Place { station: *clue.from.key(), port: clue.port.0.into() };
