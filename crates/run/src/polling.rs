@@ -28,7 +28,7 @@ pub(crate) struct PollingBoard {
 struct LaneBoard {
     mode: AtomicU8,
     is_parked: AtomicBool,
-    /// When the figures of modes were written, in nanoseconds.
+    /// When the lane was last visited, and the figures of modes written, in nanoseconds.
     written: Counter,
     /// Nanoseconds in each mode until then.
     spent_ns: [Counter; Mode::ALL.len()],
@@ -175,6 +175,11 @@ impl PollingBoard {
             // Release: pairs with the Acquire load in `generation`; the flag is seen with the number.
             self.generation.fetch_add(1, Ordering::Release);
         }
+    }
+
+    /// When the lane was last visited.
+    pub(crate) fn visited(&self, lane: usize) -> Time {
+        Time::from_nanos(self.lanes[lane].written.get())
     }
 
     /// A worker that has the lane has visited it after `vacation`, if that counts, which it or another one had begun.

@@ -212,3 +212,20 @@ fn steps_of_sleep_cost_less_the_longer_they_may_be_and_delay_packets_more() {
     assert!(short.cpu_share > 3.0 * long.cpu_share, "{} {}", short.cpu_share, long.cpu_share);
     assert!(long.latency_mean > 5.0 * short.latency_mean);
 }
+
+#[test]
+fn no_vacation_is_longer_than_the_short_timeouts_of_workers_that_choose_lanes_at_random() {
+    let goal = Goal::Vacation(US(15));
+    let policy = MetronomeSettings { goal, ..settings(Timeouts::default()) };
+    for (workers, lanes, rho) in
+        [(3, 2, 0.7), (4, 2, 0.7), (4, 3, 0.47), (5, 4, 0.35), (8, 4, 0.35)]
+    {
+        let loads = vec![rho * 1e6; lanes];
+        let result = simulation(workers, &loads, Policy::Metronome(policy)).run();
+        for lane in &result.lanes {
+            let longest = lane.vacations.iter().copied().fold(0.0, f64::max);
+            // T_L, for which a lane without a worker waits, is 500 us.
+            assert!(longest < 40e-6, "{workers} {lanes}: {longest}");
+        }
+    }
+}

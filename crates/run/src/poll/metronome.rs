@@ -16,7 +16,9 @@
 //!         vacation = now − cell.released;
 //!         poll until empty, at most metronome.budget() packets if that is some;
 //!         flush every transmit queue of the lane;      no packet waits in a buffer across a sleep
-//!         let nap = metronome.won(&mut cell.policy, Visit { now, vacation, busy, packets, drained });
+//!         let home_age = metronome.patrol().map(|home| now − last visit of home);
+//!         let visit = Visit { now, vacation, busy, packets, drained };
+//!         let nap = metronome.won(&mut cell.policy, visit, home_age);
 //!         cell.released = now; unlock;
 //!         nap
 //!     } else {
@@ -40,8 +42,9 @@
 //! **Which lane.** After a won try the same one; after a lost one a random one (4.5), or always the same by
 //! [`Binding::Static`]. As a worker leaves a lane only when it loses it to another one that comes back, no lane is
 //! without a worker once each had one; a change of the lanes can break this, so a worker that is away from its home
-//! lane (worker w's is lane w mod N) also tries that one after 2·T_L, and stays if no worker had been there. So a lane waits at
-//! most about 4·T_L for a try, whatever happened. Where lanes outnumber workers, a wake-up tries ⌈N/M⌉ lanes in turn, each
+//! lane (worker w's is lane w mod N) also looks at that one after 2·T_L, and goes there if no worker has visited it for T_L. It
+//! only looks: a worker that took the lane for a moment would make the one that comes back lose it, and then leave it
+//! itself. So a lane waits at most about 4·T_L for a try, whatever happened. Where lanes outnumber workers, a wake-up tries ⌈N/M⌉ lanes in turn, each
 //! for at most a budget of packets, and a worker that left packets behind does not sleep.
 //!
 //! **Where this differs from the original.** Sleeps are calibrated; T_S is shortened until the measured mean vacation is the
@@ -149,7 +152,7 @@ pub struct MetronomeCounts {
     pub sleeps: u64,
     /// Spins in place of a sleep.
     pub spins: u64,
-    /// Tries of the home lane by a worker that was away.
+    /// Looks of a worker that was away at whether another worker visits its home lane.
     pub patrols: u64,
 }
 
@@ -299,8 +302,20 @@ impl Metronome {
         self.counts
     }
 
-    /// The worker won [`Metronome::lane`], and is about to release it.
-    pub fn won(&mut self, lane: &mut LanePolicy, visit: Visit) -> Nap {
+    /// The home lane, if the worker has been away for so long that it looks whether a worker visits that lane.
+    pub fn patrol(&self) -> Option<usize> {
+        let long = self.settings.timeouts.long(self.short);
+        let is_due = self.away >= AWAY * long && self.current != self.home;
+        let rotates = self.division.lanes_per_wake > 1;
+        self.lanes.get(self.home).copied().filter(|_| is_due && !rotates)
+    }
+
+    /// The worker won [`Metronome::lane`], and is about to release it. `home_age`: how long ago the lane that
+    /// [`Metronome::patrol`] named was last visited.
+    ///
+    /// The worker tries that lane only if no worker has visited it for T_L. It does not take it on suspicion: the worker that
+    /// comes back to the lane would find it taken, and leave it for T_L and a random lane, while this one returns to its own.
+    pub fn won(&mut self, lane: &mut LanePolicy, visit: Visit, home_age: Option<Duration>) -> Nap {
         self.counts.tries += 1;
         lane.on_visit(visit);
         self.away += visit.busy;
@@ -317,7 +332,7 @@ impl Metronome {
             }
             return self.end_wake_up();
         }
-        self.next_of_wake_up()
+        self.next_of_wake_up(home_age)
     }
 
     /// Another worker has [`Metronome::lane`].
@@ -328,10 +343,10 @@ impl Metronome {
             self.current = from;
             return self.end_wake_up();
         }
-        self.next_of_wake_up()
+        self.next_of_wake_up(None)
     }
 
-    fn next_of_wake_up(&mut self) -> Nap {
+    fn next_of_wake_up(&mut self, home_age: Option<Duration>) -> Nap {
         let several = self.division.lanes_per_wake > 1;
         if several {
             self.current = (self.current + 1) % self.lanes.len();
@@ -340,13 +355,13 @@ impl Metronome {
                 return Nap::Now;
             }
         }
-        let long = self.settings.timeouts.long(self.short);
-        let is_patrol_due = self.away >= AWAY * long && self.current != self.home;
-        if is_patrol_due && !several && self.wake_up.short.is_some() {
+        if let Some(age) = home_age {
             self.counts.patrols += 1;
             self.away = Duration::ZERO;
-            self.wake_up.patrol_from = Some(std::mem::replace(&mut self.current, self.home));
-            return Nap::Now;
+            if age >= self.settings.timeouts.long(self.short) {
+                self.wake_up.patrol_from = Some(std::mem::replace(&mut self.current, self.home));
+                return Nap::Now;
+            }
         }
         self.end_wake_up()
     }

@@ -234,7 +234,8 @@ impl<'a> SharingWorker<'a> {
         let is_timed = policy.mode() == Mode::Metronome && shared.is_vacation;
         let busy = now.since(start);
         let visit = Visit { now, vacation, busy, packets: packets as u64, drained };
-        let nap = self.metronome.won(policy, visit);
+        let home_age = self.metronome.patrol().map(|home| now.since(self.board.visited(home)));
+        let nap = self.metronome.won(policy, visit, home_age);
         let holder = shared.holder.replace(self.worker.index);
         let is_other = IsOther(holder != Some(self.worker.index));
         (shared.released, shared.is_vacation) = (now, drained);

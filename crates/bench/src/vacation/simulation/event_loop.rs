@@ -168,8 +168,10 @@ impl<'a> EventLoop<'a> {
         let now = visit.now.as_nanos();
         match &mut self.deciders[worker] {
             Decider::Metronome(metronome) => {
+                let age = |home: usize| Duration::from_nanos(now - self.lanes[home].released);
+                let home_age = metronome.patrol().map(age);
                 let policy = self.lanes[lane].policy.as_mut().expect("lanes of Metronome have one");
-                let nap = metronome.won(policy, visit);
+                let nap = metronome.won(policy, visit, home_age);
                 self.rest(now, worker, nap);
             }
             Decider::Turns(policy, own) => {

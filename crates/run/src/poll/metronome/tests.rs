@@ -29,7 +29,7 @@ fn a_won_lane_is_tried_again_and_a_lost_one_left_for_a_random_one() {
     let mut metronome = worker(settings, 1, 4, 4);
     let mut policy = lane(&settings);
     assert_eq!(metronome.lane(), Some(1), "its home lane");
-    assert_eq!(metronome.won(&mut policy, visit(10, 10, 1, 1)), Nap::Sleep(US(10)));
+    assert_eq!(metronome.won(&mut policy, visit(10, 10, 1, 1), None), Nap::Sleep(US(10)));
     assert_eq!(metronome.lane(), Some(1));
     let mut seen = [0; 4];
     for _ in 0..400 {
@@ -53,7 +53,7 @@ fn a_bound_worker_tries_its_own_lanes_alone() {
     let mut tried = Vec::new();
     for now in 1..=4 {
         tried.push(one_of_two.lane().unwrap());
-        one_of_two.won(&mut policy, visit(now, 1, 0, 0));
+        one_of_two.won(&mut policy, visit(now, 1, 0, 0), None);
     }
     assert_eq!(tried, [1, 3, 1, 3]);
 }
@@ -64,7 +64,7 @@ fn fewer_workers_than_lanes_rotate_by_a_budget() {
     let mut metronome = worker(settings, 0, 2, 3);
     let mut policy = lane(&settings);
     assert_eq!(metronome.budget(), Some(256));
-    assert_eq!(metronome.won(&mut policy, visit(10, 10, 1, 1)), Nap::Now);
+    assert_eq!(metronome.won(&mut policy, visit(10, 10, 1, 1), None), Nap::Now);
     assert_eq!(metronome.lane(), Some(1));
     // The second of two lanes was lost: the first decides.
     assert!(matches!(metronome.lost(), Nap::Sleep(ask) if ask > US(10) && ask < US(14)));
@@ -74,10 +74,10 @@ fn fewer_workers_than_lanes_rotate_by_a_budget() {
     assert_eq!(metronome.lost(), Nap::Sleep(US(500)));
     // Packets left behind: no sleep.
     let backlog = Visit { drained: false, packets: 256, ..visit(20, 10, 9, 256) };
-    assert_eq!(metronome.won(&mut policy, backlog), Nap::Now);
-    assert_eq!(metronome.won(&mut policy, visit(30, 10, 1, 1)), Nap::Now);
-    assert!(matches!(metronome.won(&mut policy, visit(40, 10, 1, 1)), Nap::Now));
-    assert!(matches!(metronome.won(&mut policy, visit(50, 10, 1, 1)), Nap::Sleep(_)));
+    assert_eq!(metronome.won(&mut policy, backlog, None), Nap::Now);
+    assert_eq!(metronome.won(&mut policy, visit(30, 10, 1, 1), None), Nap::Now);
+    assert!(matches!(metronome.won(&mut policy, visit(40, 10, 1, 1), None), Nap::Now));
+    assert!(matches!(metronome.won(&mut policy, visit(50, 10, 1, 1), None), Nap::Sleep(_)));
     assert_eq!(worker(settings, 0, 2, 2).budget(), None);
 }
 
@@ -91,11 +91,11 @@ fn sleeps_that_the_machine_cannot_make_are_spun() {
     let mut alone = Metronome::new(settings, profile.clone(), 0, 1, 1);
     alone.regroup([0]);
     let mut policy = lane(&settings);
-    assert_eq!(alone.won(&mut policy, visit(10, 3, 0, 1)), Nap::Spin(US(3)));
+    assert_eq!(alone.won(&mut policy, visit(10, 3, 0, 1), None), Nap::Spin(US(3)));
     // Two workers share the visits: T_S is 6 us, of which 3 are overshoot.
     let mut second = Metronome::new(settings, profile, 1, 2, 1);
     second.regroup([0]);
-    assert_eq!(second.won(&mut policy, visit(20, 3, 0, 1)), Nap::Sleep(US(3)));
+    assert_eq!(second.won(&mut policy, visit(20, 3, 0, 1), None), Nap::Sleep(US(3)));
     assert_eq!((alone.counts().spins, second.counts().spins), (1, 0));
 }
 
@@ -104,16 +104,16 @@ fn an_idle_lane_lets_its_worker_block_and_a_busy_one_keeps_it_awake() {
     let settings = MetronomeSettings::default();
     let mut metronome = worker(settings, 0, 1, 1);
     let mut policy = lane(&settings);
-    assert!(matches!(metronome.won(&mut policy, visit(99_999, 10, 0, 0)), Nap::Sleep(_)));
-    assert_eq!(metronome.won(&mut policy, visit(100_000, 10, 0, 0)), Nap::Idle(US(10)));
-    assert!(matches!(metronome.won(&mut policy, visit(200_000, 10, 1, 1)), Nap::Sleep(_)));
+    assert!(matches!(metronome.won(&mut policy, visit(99_999, 10, 0, 0), None), Nap::Sleep(_)));
+    assert_eq!(metronome.won(&mut policy, visit(100_000, 10, 0, 0), None), Nap::Idle(US(10)));
+    assert!(matches!(metronome.won(&mut policy, visit(200_000, 10, 1, 1), None), Nap::Sleep(_)));
     let mut now = 200_000;
     while policy.mode() != Mode::Busy {
         now += 50;
-        metronome.won(&mut policy, visit(now, 49, 1, 1));
+        metronome.won(&mut policy, visit(now, 49, 1, 1), None);
         assert!(now < 300_000, "it misses its target for 0.1 s");
     }
-    assert_eq!(metronome.won(&mut policy, visit(now + 50, 49, 1, 1)), Nap::Now);
+    assert_eq!(metronome.won(&mut policy, visit(now + 50, 49, 1, 1), None), Nap::Now);
 }
 
 #[test]
@@ -121,39 +121,44 @@ fn one_idle_lane_of_two_is_no_reason_to_block() {
     let settings = MetronomeSettings::default();
     let mut metronome = worker(settings, 0, 1, 2);
     let (mut idle, mut loaded) = (lane(&settings), lane(&settings));
-    metronome.won(&mut idle, visit(100_000, 10, 0, 0));
-    assert!(matches!(metronome.won(&mut loaded, visit(100_001, 10, 1, 1)), Nap::Sleep(_)));
-    metronome.won(&mut idle, visit(100_010, 10, 0, 0));
+    metronome.won(&mut idle, visit(100_000, 10, 0, 0), None);
+    assert!(matches!(metronome.won(&mut loaded, visit(100_001, 10, 1, 1), None), Nap::Sleep(_)));
+    metronome.won(&mut idle, visit(100_010, 10, 0, 0), None);
     assert!(matches!(metronome.lost(), Nap::Idle(_)), "the other worker has the other lane");
 }
 
 #[test]
-fn a_worker_that_is_away_tries_its_home_lane_after_2_t_l() {
+fn a_worker_that_is_away_looks_after_2_t_l_whether_a_worker_visits_its_home_lane() {
     let settings = MetronomeSettings::default();
     let mut metronome = worker(settings, 0, 4, 2);
     let (mut here, mut home) = (lane(&settings), lane(&settings));
     while metronome.lane() == Some(0) {
         metronome.lost();
     }
-    let patrol = |metronome: &mut Metronome, here: &mut LanePolicy| {
-        let before = metronome.counts();
-        while metronome.won(here, visit(10, 10, 10, 1)) != Nap::Now {
+    // Sleeps of more than 10 us and 10 us of work until the look is due.
+    let visits = |metronome: &mut Metronome, here: &mut LanePolicy| {
+        let mut visits = 0;
+        while metronome.patrol().is_none() {
+            assert!(matches!(metronome.won(here, visit(10, 10, 10, 1), None), Nap::Sleep(_)));
             assert_eq!(metronome.lane(), Some(1));
+            visits += 1;
         }
-        assert_eq!(metronome.lane(), Some(0), "the home lane");
-        assert_eq!(metronome.counts().patrols, before.patrols + 1);
-        metronome.counts().sleeps - before.sleeps
+        assert_eq!(metronome.patrol(), Some(0));
+        visits
     };
-    patrol(&mut metronome, &mut here);
+    visits(&mut metronome, &mut here);
+    let nap = metronome.won(&mut here, visit(10, 10, 10, 1), Some(US(499)));
+    assert!(matches!(nap, Nap::Sleep(ask) if ask < US(40)), "a worker was there within T_L");
+    assert_eq!((metronome.lane(), metronome.counts().patrols), (Some(1), 1));
+    let sleeps = visits(&mut metronome, &mut here);
+    assert!((25..100).contains(&sleeps), "{sleeps}");
+    let nap = metronome.won(&mut here, visit(10, 10, 10, 1), Some(US(500)));
+    assert_eq!((nap, metronome.lane()), (Nap::Now, Some(0)));
     assert!(matches!(metronome.lost(), Nap::Sleep(ask) if ask < US(40)), "another worker has it");
     assert_eq!(metronome.lane(), Some(1));
-    // Sleeps of more than 10 us and 10 us of work until 1 ms is over.
-    let sleeps = patrol(&mut metronome, &mut here);
-    assert!((25..100).contains(&sleeps), "{sleeps}");
-    metronome.won(&mut home, visit(10, 200, 1, 1));
-    assert_eq!(metronome.lane(), Some(1), "a worker was there 200 us ago");
-    patrol(&mut metronome, &mut here);
-    metronome.won(&mut home, visit(10, 900, 1, 1));
+    visits(&mut metronome, &mut here);
+    metronome.won(&mut here, visit(10, 10, 10, 1), Some(US(900)));
+    metronome.won(&mut home, visit(10, 900, 1, 1), None);
     assert_eq!(metronome.lane(), Some(0), "no worker attends it");
 }
 
@@ -239,7 +244,9 @@ fn simulate(
                     packets: u64::from(rhos[lane] > 0.0),
                     drained: true,
                 };
-                metronome.won(&mut policies[lane], visit)
+                let home = metronome.patrol();
+                let home_age = home.map(|home| Duration::from_nanos(now - released[home]));
+                metronome.won(&mut policies[lane], visit, home_age)
             }
         };
         let sleep = match nap {
@@ -327,7 +334,7 @@ fn a_suspended_machine_and_a_clock_that_steps_back_leave_sleeps_as_they_were() {
         while *now < end {
             *now += US(1);
             let visit = Visit { now: *now, vacation, busy: US(1), packets: 1, drained: true };
-            vacation = match metronome.won(&mut policy, visit) {
+            vacation = match metronome.won(&mut policy, visit, None) {
                 // Also the first sleep after the jump: it was measured, and is not to be made up for.
                 Nap::Sleep(ask) => {
                     assert!(ask <= US(500), "{ask:?} after a vacation of {vacation:?}");
