@@ -13,6 +13,7 @@ use super::sentence::{Other, Reference, compared};
 use super::versus::Versus;
 use crate::noise::Noise;
 use crate::record::Results;
+use crate::scenario::again;
 
 /// A chart with what it shows.
 pub(super) struct Figure {
@@ -51,6 +52,11 @@ fn sentence(place: &str, metric: &Metric, cells: &[&Cell<'_>], noise: Option<&No
         return format!("{place}, no run has a figure for {}.", metric.label);
     };
     let is_limited = cell.is_limited(metric, noise);
+    let chance = measured.iter().find_map(|first| {
+        let twice = again(first.policy);
+        let second = measured.iter().find(|second| second.policy == twice)?;
+        Versus::of(metric, second, first).map(|versus| versus.most())
+    });
     let others = measured.iter().filter(|other| other.policy != cell.policy);
     let others: Vec<_> = others
         .filter_map(|other| {
@@ -59,6 +65,7 @@ fn sentence(place: &str, metric: &Metric, cells: &[&Cell<'_>], noise: Option<&No
                 of: other.estimate(metric)?,
                 versus: Versus::of(metric, other, cell)?,
                 is_limited: is_limited && other.is_limited(metric, noise),
+                chance,
             })
         })
         .collect();

@@ -20,6 +20,15 @@ pub(super) struct Other<'a> {
     pub(super) versus: Versus,
     /// Both lie within what the machine does by itself.
     pub(super) is_limited: bool,
+    /// By what factor two rows of one policy may differ, where one was measured twice.
+    pub(super) chance: Option<f64>,
+}
+
+impl Other<'_> {
+    /// What two rows of one policy may differ by as well.
+    fn hidden_by(&self) -> Option<f64> {
+        self.chance.filter(|chance| self.versus.factor() <= *chance)
+    }
 }
 
 /// Compares others with a reference: `place` states where (`At a load of 0.94 on 2 lanes`), `what` what is compared.
@@ -34,10 +43,14 @@ pub(super) fn compared(
     let mut text = format!("{place}, {what} of {name}: {}", unit.show_in(of.value, of.span()));
     let mut clear = Vec::new();
     let (mut same, mut unknown, mut limited) = (Vec::new(), Vec::new(), Vec::new());
+    let mut hidden = Vec::new();
     let mut is_paired = false;
     for other in others {
         match other.versus.difference {
             _ if other.is_limited => limited.push(other.name),
+            Difference::Below | Difference::Above if other.hidden_by().is_some() => {
+                hidden.push(format!("{} {}", other.name, unit.show(other.of.value)));
+            }
             Difference::Below | Difference::Above => {
                 is_paired |= other.versus.pairs > 0;
                 clear.push(change(unit, other, of));
@@ -58,6 +71,14 @@ pub(super) fn compared(
     if !same.is_empty() {
         let same: Vec<&str> = same.iter().map(String::as_str).collect();
         text.push_str(&format!(" No difference to be seen between {name} and {}.", list(&same)));
+    }
+    if let Some(chance) = others.iter().find_map(Other::hidden_by).filter(|_| !hidden.is_empty()) {
+        let hidden: Vec<&str> = hidden.iter().map(String::as_str).collect();
+        text.push_str(&format!(
+            " Not shown: {}; a policy that ran twice differs from itself by a factor of up to {}.",
+            list(&hidden),
+            Unit::Plain.show(rounded(chance))
+        ));
     }
     if !limited.is_empty() {
         text.push_str(&format!(
@@ -148,7 +169,7 @@ mod tests {
         let pairs: Vec<(f64, f64)> = SLOW.iter().zip(times).map(|(us, t)| (us * t, *us)).collect();
         let values: Vec<f64> = pairs.iter().map(|(us, _)| *us).collect();
         let versus = Versus::between(&values, &SLOW, &pairs).unwrap();
-        Other { name, of: Estimate::of(values).unwrap(), versus, is_limited: false }
+        Other { name, of: Estimate::of(values).unwrap(), versus, is_limited: false, chance: None }
     }
 
     #[test]
@@ -177,9 +198,21 @@ mod tests {
     fn a_single_run_claims_nothing() {
         let versus = Versus::between(&[3.0], &SLOW[..1], &[(3.0, SLOW[0])]).unwrap();
         let of = Estimate::of([3.0]).unwrap();
-        let text = said(&[Other { name: "rsspp", of, versus, is_limited: false }]);
+        let text = said(&[Other { name: "rsspp", of, versus, is_limited: false, chance: None }]);
         let end = "rsspp 3 µs: too few runs to tell a difference from chance.";
         assert!(text.ends_with(end), "{text}");
+    }
+
+    #[test]
+    fn what_one_policy_measured_twice_may_differ_by_is_not_shown() {
+        let third = [0.30, 0.31, 0.32, 0.33, 0.34, 0.35];
+        let beside = |chance| said(&[Other { chance: Some(chance), ..other("rsspp", third) }]);
+        let text = beside(3.5);
+        assert!(text.contains(" Not shown: rsspp 1.06 ms; "), "{text}");
+        assert!(text.ends_with("by a factor of up to 3.5."), "{text}");
+        assert!(!text.contains("lower"), "{text}");
+        let text = beside(2.5);
+        assert!(text.contains("lower") && !text.contains("Not shown"), "{text}");
     }
 
     #[test]

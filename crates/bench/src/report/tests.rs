@@ -258,6 +258,17 @@ fn sentences_go_by_the_numbers() {
     let p95 = says(&results, "p95 against load");
     assert!(p95.starts_with("At a load of 0.94 on 2 lanes, p95 of rss: "), "{p95}");
     assert!(p95.contains("× lower") && p95.contains("rsspp"), "{p95}");
+    let mut twice = results.clone();
+    let again = twice.runs.iter().filter(|run| run.policy == "rss").map(|run| {
+        // The same with other values: a factor of a thousand up or down.
+        let factor = if run.seed % 2 == 0 { 1e3 } else { 1e-3 };
+        let latency_us = run.latency_us.iter().map(|(share, us)| (*share, us * factor)).collect();
+        Run { policy: "rss-again".into(), latency_us, ..run.clone() }
+    });
+    let again: Vec<Run> = again.collect();
+    twice.runs.extend(again);
+    let hidden = says(&twice, "p95 against load");
+    assert!(hidden.contains("Not shown: rsspp") && !hidden.contains("lower"), "{hidden}");
     let mut same = results;
     for run in &mut same.runs {
         // The seed alone decides.

@@ -67,6 +67,18 @@ impl Versus {
     }
 }
 
+impl Versus {
+    /// By what factor one side may be above or below the other, at most.
+    pub(super) fn most(&self) -> f64 {
+        self.high.max(self.low.recip()).max(1.0)
+    }
+
+    /// By what factor one side is above or below the other.
+    pub(super) fn factor(&self) -> f64 {
+        self.ratio.max(self.ratio.recip())
+    }
+}
+
 /// None of none is as much.
 fn quotient(value: f64, reference: f64) -> f64 {
     if value == 0.0 && reference == 0.0 { 1.0 } else { value / reference }
