@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rheostat_io::sleep::{SleepPoint, SleepProfile};
 use rheostat_run::poll::metronome::{
-    Binding, Goal, LaneService, MetronomeSettings, ModeRules, Timeouts,
+    Binding, Goal, LaneService, LatencyGoal, LatencyOf, MetronomeSettings, ModeRules, Timeouts,
 };
 
 use super::*;
@@ -211,6 +211,22 @@ fn steps_of_sleep_cost_less_the_longer_they_may_be_and_delay_packets_more() {
     let (short, long) = (run(10), run(500));
     assert!(short.cpu_share > 3.0 * long.cpu_share, "{} {}", short.cpu_share, long.cpu_share);
     assert!(long.latency_mean > 5.0 * short.latency_mean);
+}
+
+#[test]
+fn the_99th_percentile_keeps_its_promise_up_to_a_load_of_four_fifths() {
+    let limit = US(100);
+    let goal = Goal::Latency(LatencyGoal { limit, of: LatencyOf::Share(0.99) });
+    let policy = MetronomeSettings { goal, ..settings(Timeouts::default()) };
+    for rho in [0.02, 0.05, 0.2, 0.5, 0.8] {
+        let mut setup = simulation(1, &[rho * 4e6], Policy::Metronome(policy));
+        setup.service = Duration::from_nanos(250);
+        setup.departure = Departure::Burst;
+        setup.warm_up = Duration::from_millis(300);
+        let found = setup.run().latencies.quantile(0.99).unwrap() as f64 / 1e3;
+        // The histogram of latencies has bins of some 2 %.
+        assert!((80.0..102.5).contains(&found), "p99 at a load of {rho}: {found} us");
+    }
 }
 
 #[test]

@@ -52,8 +52,11 @@ const TOLERANCE: f64 = 2.0;
 const OUTLIER: f64 = 8.0;
 /// The aim is at least this share of the target.
 const LEAST_AIM: f64 = 0.25;
-/// A derived target moves when it is off by more than this share, and by at most a doubling or a halving per window.
+/// A derived target grows when it could be longer by more than this share, by at most a doubling per window.
 const DEAD_BAND: f64 = 0.1;
+/// It shrinks when it has to be shorter by more than this share, by at most a halving per window: sooner, since longer than it
+/// may be it breaks the promise.
+const MISS: f64 = 0.02;
 
 /// Occupancy, mode and target vacation of one lane.
 ///
@@ -215,6 +218,8 @@ impl LanePolicy {
             }
             LatencyOf::Share(share) => {
                 let residual = |x| self.vacations.residual_survival(x, scale);
+                let mean = self.vacations.mean(f64::INFINITY);
+                let limit = limit - service.burst_wait(scale * mean);
                 service.late_share(limit, residual) <= 1.0 - share
             }
         };
@@ -229,7 +234,7 @@ impl LanePolicy {
         }
         let at_least = self.target <= SHORTEST_DERIVED;
         let missed = at_least && !is_met(1.0);
-        if (low - 1.0_f64).abs() > DEAD_BAND {
+        if !(1.0 - MISS..=1.0 + DEAD_BAND).contains(&low) {
             self.target = self.target.mul_f64(low).clamp(SHORTEST_DERIVED, LONGEST_DERIVED);
             self.aim = self.target;
         }
