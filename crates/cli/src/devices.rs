@@ -172,7 +172,7 @@ impl Opener<'_> {
     ) -> Box<Open> {
         let (pool, device) = (self.pool.clone(), config.name.clone());
         match live.access {
-            Access::AfXdp { attach, copy } => {
+            Access::AfXdp { attach, copy, busy_poll } => {
                 let xdp = XdpConfig {
                     device: id,
                     hashing: config.hashing,
@@ -180,6 +180,7 @@ impl Opener<'_> {
                     mode: attach,
                     copy,
                     fence: live.fence,
+                    busy_poll,
                     descriptors: live.ring,
                     ..XdpConfig::new(&config.name, interface, self.lanes, self.steering.clone())
                 };

@@ -47,7 +47,7 @@ pub use source::{Arrival, Source};
 #[cfg(not(any(loom, shuttle)))]
 pub use sys::ethtool::{Channels, Ethtool, Rings, Spreading};
 #[cfg(not(any(loom, shuttle)))]
-pub use sys::netdev::{XdpFeatures, xdp_features};
+pub use sys::netdev::{Napi, NapiSettings, XdpFeatures, napis, xdp_features};
 #[cfg(all(any(test, feature = "test-filters"), not(any(loom, shuttle))))]
 pub use sys::seccomp::refuse_timer_slack;
 #[cfg(not(any(loom, shuttle)))]

@@ -12,7 +12,7 @@ mod sleeps;
 
 use std::fmt;
 
-use rheostat_io::{Channels, Rings, Spreading, XdpFeatures};
+use rheostat_io::{Channels, Napi, Rings, Spreading, XdpFeatures};
 use serde::Serialize;
 
 pub use sleeps::{SleepFacts, SleepReport, SleepRow, TargetRow};
@@ -51,6 +51,8 @@ pub struct InterfaceFacts {
     pub offloads: Option<Vec<String>>,
     /// What XDP can do.
     pub xdp: Option<XdpFeatures>,
+    /// Its NAPI instances.
+    pub napis: Option<Vec<Napi>>,
     /// Whether a program could be attached natively, if that was tried; otherwise why not.
     pub probe: Option<Result<(), String>>,
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use rheostat_base::Clock;
 use rheostat_io::scheduling::{Priority, RaisedPriority};
 use rheostat_io::sleep::{SlackRefused, SleepProfile, Sleeper, calibrate};
-use rheostat_io::{Ethtool, xdp_features};
+use rheostat_io::{Ethtool, napis, xdp_features};
 use rheostat_observe::doctor::{InterfaceFacts, Machine, SleepFacts};
 
 use super::probe::attaches_natively;
@@ -50,6 +50,7 @@ impl Machine for ThisMachine {
             spreading: self.ethtool.spreading(name).ok(),
             offloads: self.ethtool.offloads(name).ok(),
             xdp: index.and_then(|index| xdp_features(index).ok()),
+            napis: index.and_then(|index| napis(index).ok()),
             probe: index.filter(|_| self.probe).map(attaches_natively),
         }
     }

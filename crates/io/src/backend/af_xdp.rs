@@ -10,6 +10,8 @@ mod attachment;
 #[cfg(not(any(loom, shuttle)))]
 mod bounce;
 #[cfg(not(any(loom, shuttle)))]
+mod busy_poll;
+#[cfg(not(any(loom, shuttle)))]
 mod config;
 #[cfg(not(any(loom, shuttle)))]
 mod counters;

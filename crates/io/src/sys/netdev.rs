@@ -1,12 +1,18 @@
-//! What the kernel states about XDP on an interface (`linux/netdev.h`: the generic netlink family `netdev`,
-//! since Linux 6.3).
+//! What the kernel states about XDP on an interface, and about its NAPI instances (`linux/netdev.h`: the generic netlink family
+//! `netdev`, since Linux 6.3).
+
+mod napi;
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with,
 };
+
+pub(crate) use napi::set_napi;
+pub use napi::{Napi, NapiSettings, napis};
 
 /// `GENL_ID_CTRL` and what its messages have (`linux/genetlink.h`).
 const CONTROL: u16 = 0x10;
@@ -20,7 +26,11 @@ const NETDEV_A_DEV_XDP_FEATURES: u16 = 3;
 const NETDEV_A_DEV_XDP_ZC_MAX_SEGS: u16 = 4;
 
 const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
+/// `NLM_F_ROOT | NLM_F_MATCH`: all that there are.
+const NLM_F_DUMP: u16 = 0x300;
 const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
 /// Bytes of the headers of a message: netlink's and generic netlink's.
 const HEADERS: usize = 20;
 
@@ -40,12 +50,11 @@ pub struct XdpFeatures {
 /// # Errors
 /// [`io::ErrorKind::NotFound`] where the kernel does not know the question, or the interface.
 pub fn xdp_features(index: u32) -> io::Result<XdpFeatures> {
-    let family = ask(CONTROL, CTRL_CMD_GETFAMILY, (CTRL_ATTR_FAMILY_NAME, b"netdev\0"))?;
-    let family = attributes(&family).find(|(kind, _)| *kind == CTRL_ATTR_FAMILY_ID);
-    let id = family.and_then(|(_, value)| Some(u16::from_ne_bytes(value.try_into().ok()?)));
-    let id = id.ok_or(io::ErrorKind::InvalidData)?;
-    let answer = ask(id, NETDEV_CMD_DEV_GET, (NETDEV_A_DEV_IFINDEX, &index.to_ne_bytes()))?;
-    Ok(features(&answer))
+    let netdev = Netdev::open()?;
+    let asked = [(NETDEV_A_DEV_IFINDEX, &index.to_ne_bytes()[..])];
+    let answer = netdev.ask(NETDEV_CMD_DEV_GET, 0, &asked)?;
+    let answer = answer.first().ok_or(io::ErrorKind::InvalidData)?;
+    Ok(features(answer))
 }
 
 fn features(answer: &[u8]) -> XdpFeatures {
@@ -73,36 +82,85 @@ fn features(answer: &[u8]) -> XdpFeatures {
     }
 }
 
-/// Sends a request with one attribute and returns the attributes of the answer.
-fn ask(family: u16, command: u8, (kind, value): (u16, &[u8])) -> io::Result<Vec<u8>> {
-    let flags = SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(GENERIC))?;
+/// A socket to the family.
+struct Netdev {
+    socket: OwnedFd,
+    family: u16,
+}
+
+impl Netdev {
+    /// Needs no privileges.
+    fn open() -> io::Result<Netdev> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(GENERIC))?;
+        let control = Netdev { socket, family: CONTROL };
+        let answer = control.ask(CTRL_CMD_GETFAMILY, 0, &[(CTRL_ATTR_FAMILY_NAME, b"netdev\0")])?;
+        let mut attributes = answer.iter().flat_map(|answer| attributes(answer));
+        let id = attributes.find(|(kind, _)| *kind == CTRL_ATTR_FAMILY_ID);
+        let id = id.and_then(|(_, value)| Some(u16::from_ne_bytes(value.try_into().ok()?)));
+        Ok(Netdev { family: id.ok_or(io::ErrorKind::InvalidData)?, ..control })
+    }
+
+    /// Sends a request and returns the attributes of each answer: one, those of a dump, or none for an acknowledgement.
+    fn ask(&self, command: u8, flags: u16, asked: &[(u16, &[u8])]) -> io::Result<Vec<Vec<u8>>> {
+        let message = message(self.family, command, flags, asked);
+        sendto(&self.socket, &message, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+        let (mut answers, mut buffer) = (Vec::new(), vec![0; 32 << 10]);
+        loop {
+            let (length, _) = recv(&self.socket, buffer.as_mut_slice(), RecvFlags::empty())?;
+            if take_answers(&buffer[..length], flags & NLM_F_DUMP != 0, &mut answers)? {
+                return Ok(answers);
+            }
+        }
+    }
+}
+
+/// A request with these attributes.
+fn message(family: u16, command: u8, flags: u16, asked: &[(u16, &[u8])]) -> Vec<u8> {
     let mut message = Vec::with_capacity(64);
     message.extend([0; 4]);
     message.extend(family.to_ne_bytes());
-    message.extend(NLM_F_REQUEST.to_ne_bytes());
-    // Sequence number and port: there is one request, and the kernel gives the port.
+    message.extend((NLM_F_REQUEST | flags).to_ne_bytes());
+    // Sequence number and port: one request is open at a time, and the kernel assigns the port.
     message.extend([0; 8]);
     message.extend([command, 1, 0, 0]);
-    message.extend((4 + value.len() as u16).to_ne_bytes());
-    message.extend(kind.to_ne_bytes());
-    message.extend(value);
-    message.resize(message.len().next_multiple_of(4), 0);
+    for (kind, value) in asked {
+        message.extend((4 + value.len() as u16).to_ne_bytes());
+        message.extend(kind.to_ne_bytes());
+        message.extend(*value);
+        message.resize(message.len().next_multiple_of(4), 0);
+    }
     let length = message.len() as u32;
     message[..4].copy_from_slice(&length.to_ne_bytes());
-    sendto(&socket, &message, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
-    let mut answer = vec![0; 16 << 10];
-    let (length, _) = recv(&socket, answer.as_mut_slice(), RecvFlags::empty())?;
-    answer.truncate(length);
-    let kind = answer.get(4..6).map(|kind| u16::from_ne_bytes([kind[0], kind[1]]));
-    match kind {
-        None => Err(io::ErrorKind::InvalidData.into()),
-        Some(NLMSG_ERROR) => {
-            let code = answer.get(16..20).and_then(|code| code.try_into().ok());
-            Err(io::Error::from_raw_os_error(-code.map_or(-1, i32::from_ne_bytes)))
+    message
+}
+
+/// Takes the messages of one datagram. Returns whether it was the last: a dump ends with a message of its own.
+fn take_answers(
+    mut datagram: &[u8],
+    is_dump: bool,
+    answers: &mut Vec<Vec<u8>>,
+) -> io::Result<bool> {
+    let mut is_last = !is_dump;
+    while !datagram.is_empty() {
+        let header: [u8; 6] = *datagram.first_chunk().ok_or(io::ErrorKind::InvalidData)?;
+        let length = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        let whole = datagram.get(..length).ok_or(io::ErrorKind::InvalidData)?;
+        match u16::from_ne_bytes([header[4], header[5]]) {
+            NLMSG_ERROR => {
+                let code = whole.get(16..20).and_then(|code| code.try_into().ok());
+                match code.map(i32::from_ne_bytes) {
+                    Some(0) => is_last = true,
+                    Some(code) => return Err(io::Error::from_raw_os_error(-code)),
+                    None => return Err(io::ErrorKind::InvalidData.into()),
+                }
+            }
+            NLMSG_DONE => is_last = true,
+            _ => answers.push(whole.get(HEADERS..).unwrap_or_default().to_vec()),
         }
-        Some(_) => Ok(answer.split_off(HEADERS.min(answer.len()))),
+        datagram = datagram.get(length.next_multiple_of(4).max(1)..).unwrap_or_default();
     }
+    Ok(is_last)
 }
 
 /// The attributes of a message, as far as they are whole.
@@ -122,7 +180,7 @@ fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 mod tests {
     use super::*;
 
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend((4 + value.len() as u16).to_ne_bytes());
         bytes.extend(kind.to_ne_bytes());
@@ -142,6 +200,34 @@ mod tests {
         }
         let generic = attribute(NETDEV_A_DEV_XDP_FEATURES, &1_u64.to_ne_bytes());
         assert_eq!(features(&generic), XdpFeatures::default());
+    }
+
+    #[test]
+    fn a_dump_ends_with_its_last_message_and_an_error_is_one() {
+        let part = |kind: u16, body: &[u8]| {
+            let mut bytes = message(0, 0, 0, &[]);
+            bytes.truncate(16);
+            bytes.extend(body);
+            let length = bytes.len() as u32;
+            bytes[..4].copy_from_slice(&length.to_ne_bytes());
+            bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+            bytes
+        };
+        let answer = |value: u8| [vec![0; 4], attribute(1, &[value])].concat();
+        let two = [part(0x20, &answer(1)), part(0x20, &answer(2))].concat();
+        let mut answers = Vec::new();
+        assert!(!take_answers(&two, true, &mut answers).unwrap(), "the end is still to come");
+        assert_eq!(answers, [attribute(1, &[1]), attribute(1, &[2])]);
+        assert!(take_answers(&part(NLMSG_DONE, &[0; 4]), true, &mut answers).unwrap());
+        assert!(take_answers(&part(NLMSG_ERROR, &[0; 4]), false, &mut answers).unwrap());
+        assert_eq!(answers.len(), 2, "neither is an answer");
+        let refused = part(NLMSG_ERROR, &(-libc::EPERM).to_ne_bytes());
+        let error = take_answers(&refused, false, &mut answers).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+        for end in 1..refused.len() {
+            assert!(take_answers(&refused[..end], false, &mut answers).is_err(), "cut at {end}");
+        }
     }
 
     #[test]

@@ -128,12 +128,26 @@ impl XdpSocket {
     /// (`XDP_MAX_TX_SKB_BUDGET`, Linux 6.17).
     pub(crate) fn set_transmit_budget(&self, descriptors: u32) -> io::Result<()> {
         const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
+        self.set(libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, descriptors)
+    }
+
+    /// Has [`XdpSocket::wake`] and [`XdpSocket::send`] poll the driver's queue for up to `budget` packets, and prefers that to
+    /// interrupts (Linux 5.11). Needs CAP_NET_ADMIN.
+    pub(crate) fn poll_driver(&self, budget: u16) -> io::Result<()> {
+        const SO_PREFER_BUSY_POLL: libc::c_int = 69;
+        const SO_BUSY_POLL_BUDGET: libc::c_int = 70;
+        /// Microseconds. These calls poll once and do not wait, so that any number but zero does.
+        const TIME: u32 = 20;
+        self.set(libc::SOL_SOCKET, SO_PREFER_BUSY_POLL, 1)?;
+        self.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL, TIME)?;
+        self.set(libc::SOL_SOCKET, SO_BUSY_POLL_BUDGET, budget.into())
+    }
+
+    fn set(&self, level: libc::c_int, option: libc::c_int, value: u32) -> io::Result<()> {
         let len = size_of::<u32>() as libc::socklen_t;
-        let value = (&raw const descriptors).cast();
+        let value = (&raw const value).cast();
         // SAFETY: the kernel reads as many bytes as the value has.
-        let outcome = unsafe {
-            libc::setsockopt(self.0.as_raw_fd(), libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, value, len)
-        };
+        let outcome = unsafe { libc::setsockopt(self.0.as_raw_fd(), level, option, value, len) };
         if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
@@ -167,7 +181,7 @@ impl XdpSocket {
         send(&self.0, &[], SendFlags::DONTWAIT).map(drop)
     }
 
-    /// Notifies the kernel that there are buffers in the FILL ring.
+    /// Notifies the kernel that there are buffers in the FILL ring; after [`XdpSocket::poll_driver`], polls the driver's queue.
     pub(crate) fn wake(&self) -> Result<(), Errno> {
         recv(&self.0, &mut [0_u8; 0], RecvFlags::DONTWAIT).map(drop)
     }

@@ -1,6 +1,6 @@
 //! An interface: what XDP can do on it, its queues, and the offloads that stand in the way.
 
-use rheostat_io::{Channels, Rings, Spreading};
+use rheostat_io::{Channels, Napi, Rings, Spreading};
 
 use super::{Finding, InterfaceFacts, Machine};
 
@@ -36,6 +36,7 @@ pub(super) fn examine(machine: &dyn Machine, name: &str, findings: &mut Vec<Find
         length(name, mtu, &facts, findings);
     }
     queues(name, &facts, findings);
+    findings.push(Finding::ok("busy polling", busy_polling(facts.napis.as_deref())));
     findings.extend(offloads(machine, name, &facts));
     for finding in &mut findings[first..] {
         finding.interface = Some(name.to_owned());
@@ -70,6 +71,22 @@ fn xdp(facts: &InterfaceFacts, findings: &mut Vec<Finding>) {
             "whether it is native is found out by trying: --probe",
         ),
     });
+}
+
+/// Whether lanes can poll the driver's queues in place of its interrupts. Never a lack: no run needs it.
+fn busy_polling(napis: Option<&[Napi]>) -> String {
+    match napis {
+        Some([]) => "no NAPI instance at present; a driver with native XDP has one for each queue once a program is \
+                     attached"
+            .to_owned(),
+        Some(napis) if napis.iter().all(|napi| napi.queue.is_none()) => {
+            "not possible: the driver does not say which NAPI instances serve its queues".to_owned()
+        }
+        Some(napis) if napis.iter().all(|napi| napi.settings.is_some()) => {
+            format!("possible by `busy_poll`, {} NAPI instance(s)", napis.len())
+        }
+        _ => "not possible: single NAPI instances have no settings (Linux 6.13 and newer have)".to_owned(),
+    }
 }
 
 fn length(name: &str, mtu: u32, facts: &InterfaceFacts, findings: &mut Vec<Finding>) {

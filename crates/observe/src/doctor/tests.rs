@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use rheostat_io::NapiSettings;
 use rheostat_io::sleep::{SleepPoint, SleepProfile};
 
 use super::machine::MadeUp;
@@ -32,8 +33,30 @@ fn fast_nic() -> InterfaceFacts {
         spreading: Some(Spreading { entries: 512, key: 52 }),
         offloads: Some(vec!["rx-gro".into(), "tx-checksum-ip-generic".into()]),
         xdp: Some(XdpFeatures { native: true, zero_copy: true, segments: true }),
+        napis: Some(vec![Napi {
+            id: 8_193,
+            queue: Some(0),
+            settings: Some(NapiSettings::default()),
+        }]),
         probe: None,
     }
+}
+
+#[test]
+fn whether_lanes_can_poll_the_driver_is_told_and_no_lack() {
+    let told = |napis| {
+        let machine = MadeUp::sound().and("eth1", InterfaceFacts { napis, ..fast_nic() });
+        assert_eq!(amiss(&machine), []);
+        let findings = examine(&machine, &[]).findings;
+        findings.into_iter().find(|finding| finding.check == "busy polling").unwrap().found
+    };
+    assert_eq!(told(fast_nic().napis), "possible by `busy_poll`, 1 NAPI instance(s)");
+    let old = Napi { id: 8_193, queue: Some(0), settings: None };
+    let veth = Napi { queue: None, settings: Some(NapiSettings::default()), ..old };
+    for not_possible in [None, Some(vec![old]), Some(vec![veth])] {
+        assert!(told(not_possible).starts_with("not possible"));
+    }
+    assert!(told(Some(Vec::new())).starts_with("no NAPI instance"));
 }
 
 #[test]

@@ -51,6 +51,8 @@ pub enum Access {
         attach: AttachMode,
         /// Whether packets are copied between driver and rings.
         copy: CopyMode,
+        /// Packets that a lane without any has the kernel take from the driver, in place of interrupts.
+        busy_poll: Option<u16>,
     },
     /// Rings shared with the kernel's packet sockets.
     AfPacket {
@@ -81,14 +83,27 @@ impl LiveKind {
 
 impl LiveConfig {
     /// The keys that only live devices have.
-    pub(super) const KEYS: [&str; 9] =
-        ["interface", "ring", "fence", "take", "leave", "on_loss", "attach", "copy", "exclusive"];
+    pub(super) const KEYS: [&str; 10] = [
+        "interface",
+        "ring",
+        "fence",
+        "take",
+        "leave",
+        "on_loss",
+        "attach",
+        "copy",
+        "busy_poll",
+        "exclusive",
+    ];
+    /// Those of AF_XDP alone.
+    const XDP_KEYS: [&str; 3] = ["attach", "copy", "busy_poll"];
 
     /// A device of this kind at an interface, with nothing else said.
     pub(crate) fn new(kind: LiveKind, interface: Option<String>) -> LiveConfig {
         let access = match kind {
             LiveKind::AfXdp => {
-                Access::AfXdp { attach: AttachMode::default(), copy: CopyMode::default() }
+                let (attach, copy) = (AttachMode::default(), CopyMode::default());
+                Access::AfXdp { attach, copy, busy_poll: None }
             }
             LiveKind::AfPacket => Access::AfPacket { exclusive: true },
             LiveKind::Tap => Access::Tap,
@@ -132,7 +147,7 @@ impl LiveConfig {
         let losses = [("exit", OnLoss::Exit), ("wait", OnLoss::Wait)];
         live.on_loss = table.read("on_loss", findings, choice(&losses)).unwrap_or_default();
         match &mut live.access {
-            Access::AfXdp { attach, copy } => {
+            Access::AfXdp { attach, copy, busy_poll } => {
                 let places = [
                     ("auto", AttachMode::Auto),
                     ("native", AttachMode::Native),
@@ -142,14 +157,16 @@ impl LiveConfig {
                 let copies =
                     [("auto", CopyMode::Auto), ("zero", CopyMode::Zero), ("copy", CopyMode::Copy)];
                 *copy = table.read("copy", findings, choice(&copies)).unwrap_or_default();
+                let packets = table.read("busy_poll", findings, count(1..=1_024));
+                *busy_poll = packets.map(|packets| packets as u16);
                 table.refuse(&["exclusive"], "kind = \"af_packet\"", findings);
             }
             Access::AfPacket { exclusive } => {
                 *exclusive = table.read("exclusive", findings, boolean).unwrap_or(true);
-                table.refuse(&["attach", "copy"], "kind = \"af_xdp\"", findings);
+                table.refuse(&LiveConfig::XDP_KEYS, "kind = \"af_xdp\"", findings);
             }
             Access::Tap => {
-                table.refuse(&["attach", "copy"], "kind = \"af_xdp\"", findings);
+                table.refuse(&LiveConfig::XDP_KEYS, "kind = \"af_xdp\"", findings);
                 table.refuse(&["exclusive"], "kind = \"af_packet\"", findings);
             }
         }
@@ -162,7 +179,7 @@ impl fmt::Display for LiveConfig {
         let interface = self.interface.as_deref().unwrap_or("an interface still to be given");
         write!(f, "{} at {interface}, rings of {}", self.word(), self.ring)?;
         match self.access {
-            Access::AfXdp { attach, copy } => {
+            Access::AfXdp { attach, copy, busy_poll } => {
                 f.write_str(match attach {
                     AttachMode::Auto => "",
                     AttachMode::Native => ", in the driver",
@@ -173,6 +190,9 @@ impl fmt::Display for LiveConfig {
                     CopyMode::Zero => ", without copying",
                     CopyMode::Copy => ", copying",
                 })?;
+                if let Some(packets) = busy_poll {
+                    write!(f, ", lanes poll the driver for {packets} packets")?;
+                }
             }
             Access::AfPacket { exclusive } => {
                 f.write_str(if exclusive { ", kept from the kernel" } else { "" })?;

@@ -10,6 +10,7 @@ use rheostat_base::QueueId;
 use rheostat_packet::{Mempool, PoolCache};
 use rheostat_steer::IndirectionTable;
 
+use super::busy_poll::BusyPoll;
 use super::counters::{Counters, KernelDrops};
 use super::frame_rings::FrameRings;
 use super::open::{FrameRing, PacketRing};
@@ -44,6 +45,8 @@ pub(super) struct Attachment {
     pub(super) mtu: AtomicU32,
     /// Present until closed.
     pub(super) program: Option<XdpProgram>,
+    /// Where lanes poll the driver's queues.
+    pub(super) busy_poll: Option<BusyPoll>,
     pub(super) mode: AttachMode,
     pub(super) transfer: Transfer,
     /// Whether packets may lie in several buffers.
@@ -149,6 +152,8 @@ impl Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         self.stop();
+        // Before the program: instances of virtual interfaces go with it.
+        drop(self.busy_poll.take());
         // Takes the program off the interface.
         drop(self.program.take());
         self.drain();

@@ -44,6 +44,9 @@ pub struct XdpConfig {
     pub copy: CopyMode,
     /// How exact a rewrite of the indirection table is.
     pub fence: FenceMode,
+    /// Packets that a lane which finds nothing has the kernel take from the driver, at most, in place of interrupts; `None`:
+    /// interrupts.
+    pub busy_poll: Option<u16>,
     /// Packets that each lane's rings hold: a power of two.
     pub descriptors: u32,
     /// Where the indirection table leads each bucket at first; in turn around the queues where nothing is
@@ -73,6 +76,7 @@ impl XdpConfig {
             mode: AttachMode::default(),
             copy: CopyMode::default(),
             fence: FenceMode::default(),
+            busy_poll: None,
             descriptors: 1_024,
             placement: None,
             stamps: Arc::default(),

@@ -138,9 +138,13 @@ impl DeviceMonitor for XdpMonitor {
             Transfer::Zero => "without a copy",
             Transfer::Copy => "with a copy",
         };
+        let polled = match attachment.busy_poll {
+            Some(_) => ", lanes poll the driver",
+            None => "",
+        };
         let pieces = if attachment.pieces { ", long packets in several buffers" } else { "" };
         vec![format!(
-            "AF_XDP on `{}` in {mode} mode, {transfer}{pieces}: {} hardware queue(s), {} lane(s)",
+            "AF_XDP on `{}` in {mode} mode, {transfer}{pieces}{polled}: {} hardware queue(s), {} lane(s)",
             self.interface,
             attachment.queues.len(),
             attachment.lanes.len(),

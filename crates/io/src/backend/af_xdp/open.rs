@@ -13,6 +13,7 @@ use rheostat_packet::{BURST, Loans, Mempool, PoolCache};
 use rustix::io::Errno;
 
 use super::attachment::{Attachment, LaneSockets};
+use super::busy_poll::BusyPoll;
 use super::config::{CopyMode, XdpConfig};
 use super::counters::Counters;
 use super::frame_rings::FrameRings;
@@ -141,6 +142,7 @@ pub(super) fn open(
         index,
         mtu: AtomicU32::new(mtu as u32),
         program: Some(program),
+        busy_poll: None,
         mode: AttachMode::Auto,
         transfer: way.transfer,
         pieces: way.pieces,
@@ -162,7 +164,22 @@ pub(super) fn open(
     }
     let program = attachment.program.as_mut().expect("it was put there above");
     attachment.mode = program.attach(index, config.mode)?;
+    if let Some(budget) = config.busy_poll {
+        let sockets = attachment.lanes.iter().flat_map(|lane| &lane.sockets);
+        let started = BusyPoll::start(index, sockets, budget);
+        attachment.busy_poll = Some(started.map_err(|error| refuse_busy_poll(config, error))?);
+    }
     Ok((attachment, rings))
+}
+
+fn refuse_busy_poll(config: &XdpConfig, source: io::Error) -> XdpOpenError {
+    let what = "have lanes poll the driver's queues (`busy_poll`)";
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            XdpOpenError::Permission(capability::Refusal::new(what, &[Capability::NetAdmin]))
+        }
+        _ => XdpOpenError::Socket { interface: config.interface.clone(), what, source },
+    }
 }
 
 fn check(config: &XdpConfig, area: &PoolArea) -> Result<(), XdpOpenError> {

@@ -154,6 +154,17 @@ impl XdpRx {
         }
     }
 
+    /// Has the kernel take packets from the driver, for rings that have none.
+    fn poll_driver(&self) {
+        let sockets = &self.attachment.lanes[self.lane].sockets;
+        for (ring, socket) in self.rings.iter().zip(sockets) {
+            if ring.waiting.waiting() == 0 {
+                // A failure is the interface's, and tells nothing new.
+                let _ = socket.wake();
+            }
+        }
+    }
+
     /// Writes down what is known of the packets of `burst` from `first` on.
     fn describe(&self, burst: &mut Burst, first: usize, now: Time) {
         let received = &mut burst[first..];
@@ -187,6 +198,9 @@ impl RxQueue for XdpRx {
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
         let first = burst.len();
         let queues = self.rings.len();
+        if self.attachment.busy_poll.is_some() {
+            self.poll_driver();
+        }
         for place in 0..queues {
             if burst.is_full() {
                 break;
