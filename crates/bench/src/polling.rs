@@ -65,8 +65,8 @@ pub enum PolicyUnderTest {
     Interrupt,
     /// Sleeps a microsecond longer after each poll of few packets, up to the target vacation.
     StepSleep,
-    /// Metronome with such vacations that its p99 is that of step-sleep, as far as its other row and that of step-sleep
-    /// tell; without packets, as long as those of step-sleep.
+    /// Metronome with the p99 of step-sleep as its target latency; without packets, with vacations as long as the sleeps of
+    /// step-sleep.
     MetronomeEqual,
 }
 
@@ -170,7 +170,7 @@ impl PollingBench {
         Ok(Prepared { bench: self, testbed, costs, repeats: Cell::new(REPEATS) })
     }
 
-    fn polling(&self, contender: &Contender, equal: Duration) -> Polling {
+    fn polling(&self, contender: &Contender, equal: Goal) -> Polling {
         let default = MetronomeSettings::default();
         let rules = match contender.is_awake {
             true => ModeRules { idle_after: None, ..default.rules },
@@ -180,11 +180,8 @@ impl PollingBench {
         match contender.policy {
             PolicyUnderTest::Busy => Polling::Busy,
             PolicyUnderTest::Metronome => metronome(Goal::Vacation(self.target)),
-            PolicyUnderTest::MetronomeLatency => metronome(Goal::Latency(LatencyGoal {
-                limit: self.latency,
-                of: LatencyOf::Share(0.99),
-            })),
-            PolicyUnderTest::MetronomeEqual => metronome(Goal::Vacation(equal)),
+            PolicyUnderTest::MetronomeLatency => metronome(p99_of(self.latency)),
+            PolicyUnderTest::MetronomeEqual => metronome(equal),
             PolicyUnderTest::Interrupt => Polling::Interrupt(SPIN),
             PolicyUnderTest::StepSleep => Polling::StepSleep(self.target),
         }
@@ -258,21 +255,19 @@ impl Prepared<'_> {
         Ok(rows)
     }
 
-    /// The target vacation of [`PolicyUnderTest::MetronomeEqual`] beside these rows.
-    fn equal(&self, rows: &[Row]) -> Duration {
-        let p99 = |policy: PolicyUnderTest| {
-            rows.iter().find(|row| row.policy == policy.name()).and_then(|row| row.p99_us)
-        };
-        let scale = match (p99(PolicyUnderTest::Metronome), p99(PolicyUnderTest::StepSleep)) {
-            (Some(metronome), Some(step_sleep)) => (step_sleep / metronome).clamp(0.5, 3.0),
-            _ => return Duration::from_secs_f64(self.costs.step_sleep_period_us / 1e6),
-        };
-        self.bench.target.mul_f64(scale)
+    /// What [`PolicyUnderTest::MetronomeEqual`] goes for beside these rows.
+    fn equal(&self, rows: &[Row]) -> Goal {
+        let us = |us: f64| Duration::from_secs_f64(us / 1e6);
+        let step_sleep = rows.iter().find(|row| row.policy == PolicyUnderTest::StepSleep.name());
+        match step_sleep.and_then(|row| row.p99_us) {
+            Some(p99) => p99_of(us(p99)),
+            None => Goal::Vacation(us(self.costs.step_sleep_period_us)),
+        }
     }
 
     fn row(
         &self,
-        (contender, equal): (&Contender, Duration),
+        (contender, equal): (&Contender, Goal),
         load: f64,
         (drawn, span): (&DrawnArrivals, Span),
         nice: Option<i8>,
@@ -314,7 +309,7 @@ impl Prepared<'_> {
         Ok(best)
     }
 
-    fn row_of(&self, (contender, equal): (&Contender, Duration), load: f64, seen: &Seen) -> Row {
+    fn row_of(&self, (contender, equal): (&Contender, Goal), load: f64, seen: &Seen) -> Row {
         let bench = self.bench;
         let policy = contender.policy;
         let lanes = bench.lanes as f64;
@@ -338,7 +333,10 @@ impl Prepared<'_> {
             p99_us: latency(0.99),
             target_us: match policy {
                 PolicyUnderTest::MetronomeLatency => us(bench.latency),
-                PolicyUnderTest::MetronomeEqual => rounded(us(equal), 1e2),
+                PolicyUnderTest::MetronomeEqual => match equal {
+                    Goal::Vacation(target) => rounded(us(target), 1e2),
+                    Goal::Latency(LatencyGoal { limit, .. }) => rounded(us(limit), 1e2),
+                },
                 _ => us(bench.target),
             },
             vacation_mean_us: seen.vacation_us().map(|us| rounded(us, 1e2)),
@@ -357,6 +355,11 @@ impl Prepared<'_> {
             beside_slowdown: None,
         }
     }
+}
+
+/// The promise that 99 of 100 packets are sent within `limit`.
+fn p99_of(limit: Duration) -> Goal {
+    Goal::Latency(LatencyGoal { limit, of: LatencyOf::Share(0.99) })
 }
 
 /// A trial that only finds something out.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// busy, busy-again (the same once more: what the two differ by is chance), metronome, metronome-p99 (with a target
-    /// latency), metronome-equal (with vacations as long as those of step-sleep), interrupt, step-sleep.
+    /// latency), metronome-equal (whose target latency is step-sleep's p99), interrupt, step-sleep.
     pub policy: String,
     /// What lanes do with packets.
     pub chain: String,

@@ -105,7 +105,7 @@ fn a_row_is_per_second_and_lane_with_the_source_taken_off() {
     let seen = slices::Seen { sum, latencies, quiet: 0.9 };
     let policy = PolicyUnderTest::Metronome;
     let contender = Contender { policy, name: "metronome".into(), is_awake: false };
-    let row = prepared.row_of((&contender, Duration::ZERO), 0.5, &seen);
+    let row = prepared.row_of((&contender, Goal::Vacation(Duration::ZERO)), 0.5, &seen);
     assert_eq!((row.lanes, row.workers, row.load, row.seconds), (2, 2, 0.5, 2.0));
     assert_eq!((row.rate_pps, row.loss, row.wake_ups_per_s), (1_000_000.0, 0.005, 2_500.0));
     // 50 ns for each packet delivered, of 1.2 s on two lanes in two seconds.

@@ -36,9 +36,8 @@ clocks ÷ (wall clock × lanes); the part of the source, a packet's cost on its 
 is taken off and stated as `source`. Latency counts from the moment a packet is due. busy and busy-again are the same:
 what they differ by is chance. metronome shares lanes among all workers and aims at a mean vacation of --target;
 metronome-p99 at a latency of --latency for 99 of 100 packets; step-sleep sleeps a microsecond longer after each poll of
-fewer than 16 packets, at most --target; metronome-equal has vacations with which p99
-is about that of step-sleep. Without load, metronome has two rows: between polls (mode metronome) and once
-lanes wait for an interrupt. --beside runs a program of its own that computes on the cores of the workers; against a
+fewer than 16 packets, at most --target; metronome-equal aims at the p99 of step-sleep.
+Without load, metronome has two rows: between polls (mode metronome) and once lanes wait for an interrupt. --beside runs a program of its own that computes on the cores of the workers; against a
 nice value above 0 workers get -20 where the process may.")]
 pub(super) struct Args {
     /// What to measure; busy polling runs twice.
