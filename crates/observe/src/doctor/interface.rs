@@ -80,7 +80,7 @@ fn busy_polling(napis: Option<&[Napi]>) -> String {
                      attached"
             .to_owned(),
         Some(napis) if napis.iter().all(|napi| napi.queue.is_none()) => {
-            "not possible: the driver does not say which NAPI instances serve its queues".to_owned()
+            "not possible: the driver links none of its queues with a NAPI instance".to_owned()
         }
         Some(napis) if napis.iter().all(|napi| napi.settings.is_some()) => {
             format!("possible by `busy_poll`, {} NAPI instance(s)", napis.len())

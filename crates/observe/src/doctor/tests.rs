@@ -43,20 +43,20 @@ fn fast_nic() -> InterfaceFacts {
 }
 
 #[test]
-fn whether_lanes_can_poll_the_driver_is_told_and_no_lack() {
-    let told = |napis| {
+fn whether_lanes_can_poll_the_driver_is_reported_and_no_lack() {
+    let reported = |napis| {
         let machine = MadeUp::sound().and("eth1", InterfaceFacts { napis, ..fast_nic() });
         assert_eq!(amiss(&machine), []);
         let findings = examine(&machine, &[]).findings;
         findings.into_iter().find(|finding| finding.check == "busy polling").unwrap().found
     };
-    assert_eq!(told(fast_nic().napis), "possible by `busy_poll`, 1 NAPI instance(s)");
+    assert_eq!(reported(fast_nic().napis), "possible by `busy_poll`, 1 NAPI instance(s)");
     let old = Napi { id: 8_193, queue: Some(0), settings: None };
     let veth = Napi { queue: None, settings: Some(NapiSettings::default()), ..old };
     for not_possible in [None, Some(vec![old]), Some(vec![veth])] {
-        assert!(told(not_possible).starts_with("not possible"));
+        assert!(reported(not_possible).starts_with("not possible"));
     }
-    assert!(told(Some(Vec::new())).starts_with("no NAPI instance"));
+    assert!(reported(Some(Vec::new())).starts_with("no NAPI instance"));
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(super) struct BusyPoll {
 impl BusyPoll {
     /// Has each call of the sockets poll the queue of the interface of this index for up to `budget` packets.
     ///
-    /// Sockets learn which instance to poll when they are bound, from the driver. Where it does not say, the kernel would poll
+    /// Sockets learn which instance to poll when they are bound, from the driver. Where it links none, the kernel would poll
     /// nothing, and the deferred interrupts would only delay packets: refused.
     pub(super) fn start<'a>(
         index: u32,
@@ -32,7 +32,7 @@ impl BusyPoll {
         let mut napis = napis(index)?;
         napis.retain(|napi| napi.queue.is_some());
         if napis.is_empty() {
-            let why = "the driver does not say which NAPI instances serve its queues";
+            let why = "the driver links none of its queues with a NAPI instance";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
         sockets.into_iter().try_for_each(|socket| socket.poll_driver(budget))?;

@@ -40,7 +40,7 @@ pub struct Napi {
     /// Its number in the network namespace; drivers assign a new one when a queue is set up anew.
     pub id: u32,
     /// The receive queue that the driver links with it. A socket that is bound to a queue finds its instance by that; many
-    /// drivers, those of virtual interfaces among them, do not say.
+    /// drivers, those of virtual interfaces among them, link none.
     pub queue: Option<u32>,
     /// What it is set to; `None` before Linux 6.13, where only whole interfaces have settings.
     pub settings: Option<NapiSettings>,
