@@ -7,7 +7,9 @@ pub mod af_xdp;
 pub mod bpf;
 #[cfg(not(any(loom, shuttle)))]
 mod intake;
+mod padded;
 pub mod pcap;
+mod shared_ring;
 pub mod sim;
 #[cfg(not(any(loom, shuttle)))]
 pub mod tap;

@@ -9,6 +9,7 @@ use rheostat_packet::{Burst, Mbuf, PoolCache};
 use rheostat_steer::IndirectionTable;
 
 use crate::replay_barrier::ReplayBarrier;
+use crate::sharing::SharingCounters;
 
 /// A network interface, or what stands for one.
 pub trait Device: Send {
@@ -184,6 +185,11 @@ pub trait DeviceMonitor: Send + Sync {
     /// What drawing packets ahead of their time came to, where a device does so.
     fn source_work(&self) -> Option<SourceWork> {
         None
+    }
+
+    /// What the lanes that share a receive queue have counted: of each queue, where lanes share any.
+    fn sharing(&self) -> Vec<SharingCounters> {
+        Vec::new()
     }
 
     /// What was wrong with the source, to be shown at the end: a capture that is cut off, say. The

@@ -33,6 +33,18 @@ pub enum OpenError {
         /// The device.
         device: String,
     },
+    /// Lanes that share queues come in groups of one size.
+    #[error(
+        "device `{device}`: {lanes} lanes cannot share queues by {claimants}: each queue needs as many lanes"
+    )]
+    Claimants {
+        /// The device.
+        device: String,
+        /// The lanes.
+        lanes: u16,
+        /// The lanes that are to share a queue.
+        claimants: u16,
+    },
     /// A ring of this size is impossible.
     #[error(
         "device `{device}` cannot have rings of {descriptors} descriptors: 1 to 2^20 are possible"

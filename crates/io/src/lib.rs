@@ -12,6 +12,7 @@ pub mod link_events;
 pub mod replay_barrier;
 pub mod scheduling;
 pub mod segmentation;
+pub mod sharing;
 pub mod sink;
 pub mod sleep;
 mod source;
@@ -42,6 +43,7 @@ pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
 #[cfg(not(any(loom, shuttle)))]
 pub use link_events::{LinkEvent, LinkState, LinkWatch};
 pub use replay_barrier::ReplayBarrier;
+pub use sharing::{ClaimantCounters, SharingCounters};
 pub use sink::{Collected, Collector, NullSink, Sink};
 pub use source::{Arrival, Source};
 #[cfg(not(any(loom, shuttle)))]

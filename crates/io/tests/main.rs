@@ -8,6 +8,7 @@ mod capture_reader;
 mod faulty_device;
 mod pcapng_writer;
 mod pumped_nic;
+mod shared_queue;
 mod sim_nic;
 mod support;
 mod tap;

@@ -6,7 +6,7 @@
 
 mod config;
 mod counters;
-mod descriptor_ring;
+pub(super) mod descriptor_ring;
 mod driver;
 mod monitor;
 mod nic;
@@ -15,6 +15,7 @@ mod packet_hash;
 mod pumped;
 mod queue_event;
 mod receive;
+mod shared_receive;
 mod sim_nic;
 mod transmit;
 

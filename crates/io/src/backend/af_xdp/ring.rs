@@ -317,7 +317,7 @@ pub(super) mod heap {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::collections::VecDeque;
 

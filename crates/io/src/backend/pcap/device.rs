@@ -13,6 +13,7 @@ use crate::OpenError;
 use crate::backend::sim::{SimConfig, SimNic, Stepper};
 use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair};
 use crate::replay_barrier::ReplayBarrier;
+use crate::sharing::SharingCounters;
 use crate::sink::{NullSink, Sink};
 
 /// What a capture device is made from.
@@ -126,6 +127,10 @@ impl DeviceMonitor for PcapMonitor {
 
     fn progress(&self) -> Option<f64> {
         self.nic.progress()
+    }
+
+    fn sharing(&self) -> Vec<SharingCounters> {
+        self.nic.sharing()
     }
 
     fn warnings(&self) -> Vec<String> {

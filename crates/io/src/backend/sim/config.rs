@@ -58,8 +58,12 @@ pub struct SimConfig {
     pub name: String,
     /// The number packets carry as the device they arrived on.
     pub device: DeviceId,
-    /// How many queues the device has.
+    /// How many lanes receive from the device: each has a queue pair.
     pub queues: u16,
+    /// How many lanes receive from one ring of descriptors: 1, or a divisor of `queues`. Of several, the first so many
+    /// share the first ring, and so on; a bucket that leads to one of them leads to their ring. Packets of a pumped device
+    /// are then put into rings as with [`Pacing::Lossless`], by the lane that polls first.
+    pub claimants: u16,
     /// Descriptors of each receive queue, rounded up to a power of two.
     pub descriptors: u32,
     /// Descriptors of each transmit queue; `None` for a queue that always has room.
@@ -84,6 +88,7 @@ impl SimConfig {
             name: name.into(),
             device: DeviceId(0),
             queues,
+            claimants: 1,
             descriptors: 1_024,
             transmit_descriptors: None,
             link_rate: None,
@@ -94,10 +99,19 @@ impl SimConfig {
         }
     }
 
+    /// How many rings the device has.
+    pub(super) fn rings(&self) -> u16 {
+        self.queues / self.claimants
+    }
+
     pub(super) fn check(&self) -> Result<(), OpenError> {
         let device = || self.name.clone();
         if self.queues == 0 {
             return Err(OpenError::NoQueue { device: device() });
+        }
+        if self.claimants == 0 || !self.queues.is_multiple_of(self.claimants) {
+            let (lanes, claimants) = (self.queues, self.claimants);
+            return Err(OpenError::Claimants { device: device(), lanes, claimants });
         }
         for descriptors in [Some(self.descriptors), self.transmit_descriptors].into_iter().flatten()
         {

@@ -4,17 +4,19 @@
 //!
 //! Both indices grow forever and are reduced by the mask, so full and empty differ. The done bits and
 //! the index words are kept apart although one lane alone would need only one of them: several lanes
-//! that claim descriptors of one ring find their way by the bits and give back by the index.
+//! that claim descriptors of one ring ([`ClaimantSide`]) find their way by the bits and give back by the index.
 #![allow(unsafe_code)]
+
+mod claimant;
 
 use std::mem::MaybeUninit;
 
 use rheostat_base::sync::atomic::{AtomicU32, Ordering};
 use rheostat_base::sync::{Arc, UnsafeCell};
 
-/// Keeps an index on cache lines of its own (two: the adjacent-line prefetcher pairs them).
-#[repr(align(128))]
-struct Padded<T>(T);
+pub(crate) use self::claimant::{ClaimantSide, shared_descriptor_ring};
+use crate::backend::padded::Padded;
+use crate::backend::shared_ring::Claims;
 
 /// One place for a packet. With a packet's handle of 56 bytes it is one cache line.
 #[repr(align(64))]
@@ -37,6 +39,8 @@ struct Ring<T> {
     /// Descriptors ever given back. Written by the lane (Release, after it moved the packets out and
     /// cleared their done bits), read by the NIC (Acquire, before it writes there again).
     tail: Padded<AtomicU32>,
+    /// Which descriptors belong to which claimant, where several lanes empty the ring.
+    claims: Option<Claims>,
 }
 
 // SAFETY: a descriptor's packet is accessed by the NIC side while its index lies in
@@ -44,7 +48,8 @@ struct Ring<T> {
 // is set. The Release/Acquire edges on `done` and `tail` order each change of hands. Packets cross
 // threads, so `T: Send` is all that is needed.
 unsafe impl<T: Send> Send for Ring<T> {}
-// SAFETY: as above; `&Ring` gives access to packets only through the two unique sides.
+// SAFETY: as above; `&Ring` gives access to packets only through the NIC's side and either the lane's, which are unique, or
+// those of claimants, of which one alone has a claim on a descriptor.
 unsafe impl<T: Send> Sync for Ring<T> {}
 
 /// The writing side of a ring; there is one.
@@ -67,30 +72,39 @@ pub(crate) struct Gauge<T> {
 
 /// Makes a ring of at least `capacity` descriptors, rounded up to a power of two.
 pub(crate) fn descriptor_ring<T>(capacity: u32) -> (NicSide<T>, LaneSide<T>) {
-    let capacity = capacity.clamp(1, 1 << 30).next_power_of_two();
-    let ring = Arc::new(Ring {
-        descriptors: (0..capacity)
-            .map(|_| Descriptor {
-                done: AtomicU32::new(0),
-                packet: UnsafeCell::new(MaybeUninit::uninit()),
-            })
-            .collect(),
-        mask: capacity - 1,
-        produced: Padded(AtomicU32::new(0)),
-        tail: Padded(AtomicU32::new(0)),
-    });
+    let ring = Ring::make(capacity, false);
     (NicSide { ring: ring.clone(), produced: 0, tail_seen: 0 }, LaneSide { ring, next: 0 })
 }
 
 impl<T> Ring<T> {
+    fn make(capacity: u32, is_shared: bool) -> Arc<Ring<T>> {
+        let capacity = capacity.clamp(1, 1 << 30).next_power_of_two();
+        Arc::new(Ring {
+            descriptors: (0..capacity)
+                .map(|_| Descriptor {
+                    done: AtomicU32::new(0),
+                    packet: UnsafeCell::new(MaybeUninit::uninit()),
+                })
+                .collect(),
+            mask: capacity - 1,
+            produced: Padded(AtomicU32::new(0)),
+            tail: Padded(AtomicU32::new(0)),
+            claims: is_shared.then(|| Claims::new(capacity.into())),
+        })
+    }
+
     fn descriptor(&self, index: u32) -> &Descriptor<T> {
         &self.descriptors[(index & self.mask) as usize]
     }
 
     fn backlog(&self) -> usize {
-        // Acquire: pairs with the lane's Release store; a thread that sees the packets taken sees what the lane did before it
-        // took them.
-        let tail = self.tail.0.load(Ordering::Acquire);
+        let tail = match &self.claims {
+            // Packets that are claimed no longer wait.
+            Some(claims) => claims.claimed() as u32,
+            // Acquire: pairs with the lane's Release store; a thread that learns that the lane has taken the
+            // packets sees what it did before it took them.
+            None => self.tail.0.load(Ordering::Acquire),
+        };
         // Acquire: pairs with the NIC's Release store; the done bits are set before.
         let produced = self.produced.0.load(Ordering::Acquire);
         // The lane goes by the done bits, so for a moment it may be ahead of `produced`.

@@ -8,11 +8,15 @@ use super::counters::{Arrivals, Sent};
 use super::descriptor_ring::Gauge;
 use super::driver::Drive;
 use super::pumped::Pump;
+use crate::backend::shared_ring::Claimants;
 use crate::device::{DeviceCounters, DeviceMonitor, SourceWork};
+use crate::sharing::SharingCounters;
 
 pub(super) struct SimMonitor {
     pub(super) engine: Engine,
     pub(super) sent: Vec<Arc<Sent>>,
+    /// Of each ring that several lanes empty.
+    pub(super) claimants: Vec<Arc<Claimants>>,
 }
 
 /// What makes packets arrive.
@@ -69,6 +73,10 @@ impl DeviceMonitor for SimMonitor {
             Engine::Driven { drive, .. } => drive.progress(),
             Engine::Pumped(pump) => pump.progress(),
         }
+    }
+
+    fn sharing(&self) -> Vec<SharingCounters> {
+        self.claimants.iter().map(|claimants| claimants.sample()).collect()
     }
 
     fn source_work(&self) -> Option<SourceWork> {

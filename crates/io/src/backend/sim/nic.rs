@@ -25,6 +25,8 @@ pub(super) struct Nic {
     hash: HashOptions,
     table: Arc<GenerationTable>,
     queues: Vec<NicSide<Mbuf>>,
+    /// Lanes that receive from each of them.
+    claimants: usize,
     arrivals: Arc<Arrivals>,
     /// The frame on the link: pulled from the source and not delivered yet.
     frame: Option<Frame>,
@@ -44,7 +46,7 @@ pub(super) struct Nic {
     side: Option<Side>,
     /// Queues that packets were put into in this call, for their lanes to be woken.
     filled: Vec<bool>,
-    /// What lanes wait for, by queue, where a thread drives the NIC.
+    /// What lanes wait for, by lane, where a thread drives the NIC.
     events: Vec<Arc<QueueEvent>>,
     /// Whether the frame on the link waits for a buffer.
     starved: bool,
@@ -94,6 +96,7 @@ impl Nic {
             hash: config.hash,
             table,
             queues,
+            claimants: config.claimants.into(),
             arrivals,
             frame: None,
             bytes: Vec::new(),
@@ -140,7 +143,8 @@ impl Nic {
         reads && !self.starved && (self.ended || self.frame.is_some())
     }
 
-    /// Wakes the lanes whose queues have got packets.
+    /// Wakes the lanes whose queues have got packets: of several that share a queue, one that sleeps, which wakes the next
+    /// if more wait than it takes.
     fn announce(&mut self) {
         let barrier = match self.barrier.get() {
             Some(Replaying { barrier, reader: Some(_) }) => Some(barrier),
@@ -151,11 +155,12 @@ impl Nic {
         }
         for (queue, filled) in self.filled.iter_mut().enumerate() {
             if std::mem::take(filled) {
+                let lanes = queue * self.claimants..(queue + 1) * self.claimants;
                 if let Some(barrier) = barrier {
-                    barrier.announce(QueueId(queue as u16));
+                    lanes.clone().for_each(|lane| barrier.announce(QueueId(lane as u16)));
                 }
-                if let Some(event) = self.events.get(queue) {
-                    event.raise();
+                if let Some(events) = self.events.get(lanes) {
+                    let _ = events.iter().any(|event| event.raise());
                 }
             }
         }
@@ -233,6 +238,7 @@ impl Nic {
             }
         }
         let queue = self.table.lookup(self.steering.bucket_of_hash(packet.hash())).index();
+        let queue = queue / self.claimants;
         match self.queues[queue].put(packet) {
             Ok(()) => {
                 self.misdirected_under_way = misdirected;

@@ -37,13 +37,16 @@ impl QueueEvent {
         let _ = rustix::io::read(&self.event, &mut [0; 8]);
     }
 
-    /// Makes the descriptor readable if it is armed. To be called once the packet is in the queue.
+    /// Makes the descriptor readable if it is armed, and returns whether it was. To be called once the packet is in the
+    /// queue.
     #[inline]
-    pub(super) fn raise(&self) {
-        if self.bell.should_notify() {
+    pub(super) fn raise(&self) -> bool {
+        let is_armed = self.bell.should_notify();
+        if is_armed {
             // Full only after 2^64 - 2 times, and then it is readable anyway.
             let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
         }
+        is_armed
     }
 }
 

@@ -12,9 +12,9 @@ use super::driver::Drive;
 use super::queue_event::QueueEvent;
 use crate::device::{Rest, RxQueue};
 
-/// A receive queue.
-pub(super) struct SimRx {
-    ring: LaneSide<Mbuf>,
+/// What puts packets into a ring: a thread, a test that steps, or the lanes that poll.
+#[derive(Clone)]
+pub(super) struct Filling {
     /// The NIC, where polling drives it.
     pump: Option<Arc<Drive>>,
     /// Whether packets wait until there is room for them.
@@ -22,6 +22,45 @@ pub(super) struct SimRx {
     /// How many packets may wait before a poll leaves the NIC alone: without loss there is no use in
     /// queues longer than a burst, whose packets fall out of the processor's cache.
     enough: usize,
+}
+
+impl Filling {
+    pub(super) fn new(pump: Option<Arc<Drive>>, pacing: Pacing) -> Filling {
+        let lossless = pacing == Pacing::Lossless;
+        Filling { pump, lossless, enough: if lossless { BURST } else { usize::MAX } }
+    }
+
+    /// Drives the NIC, where polling does, unless enough packets wait.
+    #[inline]
+    pub(super) fn fill(&self, backlog: impl FnOnce() -> usize, now: Time, pool: &mut PoolCache) {
+        if let Some(drive) = &self.pump
+            && backlog() < self.enough
+        {
+            drive.pump(now, pool);
+        }
+    }
+
+    /// Drives the NIC once more before the lane sleeps, where polling does; whether packets that arrive later are announced.
+    ///
+    /// Without loss, the lane that drives the NIC wakes the lanes that it puts packets before. What keeps a packet from
+    /// its queue is the work of a lane, and a lane drives the NIC once more after its work; the lock, which is
+    /// waited for, shows the last of them what all the others have done.
+    pub(super) fn fill_before_rest(&self, now: Time, pool: &mut PoolCache) -> bool {
+        match &self.pump {
+            Some(drive) if self.lossless => {
+                // A sleeper keeps no buffer that the next packet may need.
+                pool.flush();
+                drive.pump_before_rest(now, pool)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A receive queue.
+pub(super) struct SimRx {
+    ring: LaneSide<Mbuf>,
+    filling: Filling,
     /// What the NIC's thread wakes the lane by, where it has one.
     event: Option<Arc<QueueEvent>>,
     /// Whether the lane has armed it.
@@ -31,13 +70,10 @@ pub(super) struct SimRx {
 impl SimRx {
     pub(super) fn new(
         ring: LaneSide<Mbuf>,
-        pump: Option<Arc<Drive>>,
+        filling: Filling,
         event: Option<Arc<QueueEvent>>,
-        pacing: Pacing,
     ) -> SimRx {
-        let lossless = pacing == Pacing::Lossless;
-        let enough = if lossless { BURST } else { usize::MAX };
-        SimRx { ring, pump, lossless, enough, event, is_armed: false }
+        SimRx { ring, filling, event, is_armed: false }
     }
 
     /// Lets the NIC's thread wake the lane, unless a packet is there already.
@@ -57,11 +93,7 @@ impl RxQueue for SimRx {
         {
             event.disarm();
         }
-        if let Some(drive) = &self.pump
-            && self.ring.backlog() < self.enough
-        {
-            drive.pump(now, pool);
-        }
+        self.filling.fill(|| self.ring.backlog(), now, pool);
         self.ring.take_each(burst.remaining_capacity(), |packet| burst.push(packet))
     }
 
@@ -73,22 +105,11 @@ impl RxQueue for SimRx {
         self.event.as_ref().map(|event| event.as_fd())
     }
 
-    /// Without loss, the lane that drives the NIC wakes the lanes that it puts packets before. What keeps a packet from
-    /// its queue is the work of a lane, and a lane drives the NIC once more after its work; the lock, which is
-    /// waited for, shows the last of them what all the others have done.
     fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
         if let Some(event) = self.event.clone() {
             return self.arm(&event, pool);
         }
-        let announced = match &self.pump {
-            Some(drive) if self.lossless => {
-                // A sleeper keeps no buffer that the next packet may need.
-                pool.flush();
-                drive.pump_before_rest(now, pool)
-            }
-            _ => false,
-        };
-        match announced {
+        match self.filling.fill_before_rest(now, pool) {
             _ if self.ring.backlog() > 0 => Rest::Awake,
             true => Rest::Sleep,
             false => Rest::Nap,

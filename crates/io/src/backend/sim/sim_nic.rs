@@ -4,21 +4,23 @@ use std::sync::{Arc, OnceLock};
 
 use crate::Source;
 use rheostat_base::{ClockSource, DeviceId, QueueId};
-use rheostat_packet::Mempool;
+use rheostat_packet::{Mbuf, Mempool};
 use rheostat_steer::{GenerationTable, IndirectionTable};
 
 use super::config::{Drawing, Driver, SimConfig};
 use super::counters::{Arrivals, Sent};
-use super::descriptor_ring::descriptor_ring;
+use super::descriptor_ring::{NicSide, descriptor_ring, shared_descriptor_ring};
 use super::driver::{Drive, DriverThread, Stepper};
 use super::monitor::{Engine, SimMonitor};
 use super::nic::{Nic, Replaying};
 use super::pacing::Pacing;
 use super::pumped::{DrawingThread, DrawnArrivals, Pump, PumpedRx, PumpedTable};
 use super::queue_event::QueueEvent;
-use super::receive::SimRx;
+use super::receive::{Filling, SimRx};
+use super::shared_receive::SharedRx;
 use super::transmit::{SimTx, TransmitRing};
 use crate::OpenError;
+use crate::backend::shared_ring::Claimants;
 use crate::device::{Device, DeviceMonitor, QueuePair, RxQueue, TxQueue};
 use crate::replay_barrier::ReplayBarrier;
 use crate::sink::Sink;
@@ -78,6 +80,50 @@ fn queue_events(config: &SimConfig) -> Result<Vec<Arc<QueueEvent>>, OpenError> {
     (0..queues).map(event).collect()
 }
 
+/// Makes a receive queue, once it is known what fills its ring.
+type MakeReceiver = Box<dyn FnOnce(Filling) -> Box<dyn RxQueue>>;
+
+/// The rings of a device that puts packets into rings.
+struct Rings {
+    nic_sides: Vec<NicSide<Mbuf>>,
+    /// One per lane.
+    receivers: Vec<MakeReceiver>,
+    /// One per ring that several lanes empty.
+    claimants: Vec<Arc<Claimants>>,
+}
+
+impl Rings {
+    /// `events` has one per lane, or none.
+    fn make(config: &SimConfig, events: &[Arc<QueueEvent>]) -> Rings {
+        let mut rings =
+            Rings { nic_sides: Vec::new(), receivers: Vec::new(), claimants: Vec::new() };
+        for number in 0..usize::from(config.rings()) {
+            if config.claimants == 1 {
+                let (nic_side, ring) = descriptor_ring(config.descriptors);
+                let event = events.get(number).cloned();
+                rings.nic_sides.push(nic_side);
+                rings
+                    .receivers
+                    .push(Box::new(|filling| Box::new(SimRx::new(ring, filling, event))));
+                continue;
+            }
+            let (nic_side, ring) = shared_descriptor_ring(config.descriptors);
+            let count = usize::from(config.claimants);
+            let claimants = Arc::new(Claimants::new(count));
+            let events: Vec<_> = events.iter().skip(number * count).take(count).cloned().collect();
+            rings.nic_sides.push(nic_side);
+            for claimant in 0..count {
+                let (ring, claimants, events) = (ring.clone(), claimants.clone(), events.clone());
+                rings.receivers.push(Box::new(move |filling| {
+                    Box::new(SharedRx::new(ring, filling, (claimants, claimant), events))
+                }));
+            }
+            rings.claimants.push(claimants);
+        }
+        rings
+    }
+}
+
 fn pairs(
     receivers: impl Iterator<Item = Box<dyn RxQueue>>,
     senders: Vec<Box<dyn TxQueue>>,
@@ -98,7 +144,8 @@ impl SimNic {
         pool: &Mempool,
     ) -> Result<SimNic, OpenError> {
         config.check()?;
-        let never_sleeps = config.pacing != Pacing::Lossless && !source.is_fed();
+        let never_sleeps =
+            config.pacing != Pacing::Lossless && !source.is_fed() && config.claimants == 1;
         match &config.driver {
             Driver::Pumped(drawing) if never_sleeps => {
                 let clock = match drawing {
@@ -153,7 +200,11 @@ impl SimNic {
             id: config.device,
             table: Arc::new(PumpedTable::new(entries, pump.clone())),
             queues: pairs(receivers, senders),
-            monitor: Arc::new(SimMonitor { engine: Engine::Pumped(pump), sent }),
+            monitor: Arc::new(SimMonitor {
+                engine: Engine::Pumped(pump),
+                sent,
+                claimants: Vec::new(),
+            }),
             stepper: None,
             lossless: false,
             barrier,
@@ -178,12 +229,11 @@ impl SimNic {
         pool: &Mempool,
     ) -> Result<SimNic, OpenError> {
         let table = Arc::new(entries(&config));
-        let (nic_sides, lane_sides): (Vec<_>, Vec<_>) =
-            (0..config.queues).map(|_| descriptor_ring(config.descriptors)).unzip();
-        let arrivals = Arc::new(Arrivals::new(config.queues));
+        let events = queue_events(&config)?;
+        let Rings { nic_sides, receivers, claimants } = Rings::make(&config, &events);
+        let arrivals = Arc::new(Arrivals::new(config.rings()));
         let waiting = nic_sides.iter().map(|side| side.gauge()).collect();
         let barrier = Arc::new(OnceLock::new());
-        let events = queue_events(&config)?;
         let nic = Nic::new(
             &config,
             source,
@@ -191,15 +241,13 @@ impl SimNic {
             table.clone(),
             arrivals.clone(),
             barrier.clone(),
-            events.clone(),
+            events,
         );
         let drive = Arc::new(Drive::new(nic));
         let pump = matches!(config.driver, Driver::Pumped(_)).then(|| drive.clone());
         let (senders, sent) = senders(&config, sink);
-        let events = events.into_iter().map(Some).chain(std::iter::repeat(None));
-        let receivers = lane_sides.into_iter().zip(events).map(|(ring, event)| {
-            Box::new(SimRx::new(ring, pump.clone(), event, config.pacing)) as Box<dyn RxQueue>
-        });
+        let filling = Filling::new(pump, config.pacing);
+        let receivers = receivers.into_iter().map(|receiver| receiver(filling.clone()));
         let queues = pairs(receivers, senders);
         let (stepper, thread) = match config.driver {
             Driver::Pumped(_) => (None, None),
@@ -216,7 +264,7 @@ impl SimNic {
             name: config.name,
             table,
             queues,
-            monitor: Arc::new(SimMonitor { engine, sent }),
+            monitor: Arc::new(SimMonitor { engine, sent, claimants }),
             stepper,
             lossless: config.pacing == Pacing::Lossless,
             barrier,

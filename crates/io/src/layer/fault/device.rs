@@ -8,6 +8,7 @@ use rheostat_steer::IndirectionTable;
 
 use super::{FaultConfig, FaultCounters, FaultyRx};
 use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair};
+use crate::sharing::SharingCounters;
 
 /// Wraps a device: its receive queues are [`FaultyRx`], everything else is as it was.
 pub struct FaultyDevice {
@@ -85,6 +86,10 @@ impl DeviceMonitor for FaultyMonitor {
 
     fn progress(&self) -> Option<f64> {
         self.inner.progress()
+    }
+
+    fn sharing(&self) -> Vec<SharingCounters> {
+        self.inner.sharing()
     }
 
     fn warnings(&self) -> Vec<String> {

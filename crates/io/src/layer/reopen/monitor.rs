@@ -7,6 +7,7 @@ use rheostat_steer::IndirectionTable;
 use super::device::Shared;
 use super::exchange::lock;
 use crate::device::{Device, DeviceCounters, DeviceMonitor};
+use crate::sharing::SharingCounters;
 
 /// What stands behind the queues of a device.
 pub(super) struct Behind {
@@ -120,6 +121,11 @@ impl DeviceMonitor for ReopenableMonitor {
 
     fn progress(&self) -> Option<f64> {
         None
+    }
+
+    fn sharing(&self) -> Vec<SharingCounters> {
+        let monitor = lock(&self.0.behind).monitor.clone();
+        monitor.sharing()
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -1,0 +1,95 @@
+//! The receive queues of the simulated NIC whose rings several lanes empty at once.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use rheostat_base::Time;
+use rheostat_packet::{Burst, Mbuf, PoolCache};
+
+use super::descriptor_ring::ClaimantSide;
+use super::queue_event::QueueEvent;
+use super::receive::Filling;
+use crate::backend::shared_ring::{Claimants, NoClaim};
+use crate::device::{Rest, RxQueue};
+
+/// One lane's part in a receive queue.
+pub(super) struct SharedRx {
+    ring: ClaimantSide<Mbuf>,
+    filling: Filling,
+    /// What is known of all of them, and which this is.
+    claimants: (Arc<Claimants>, usize),
+    /// What the NIC's thread wakes each of them by, where it has one.
+    events: Vec<Arc<QueueEvent>>,
+    /// Whether this one has armed its own.
+    is_armed: bool,
+}
+
+impl SharedRx {
+    pub(super) fn new(
+        ring: ClaimantSide<Mbuf>,
+        filling: Filling,
+        claimants: (Arc<Claimants>, usize),
+        events: Vec<Arc<QueueEvent>>,
+    ) -> SharedRx {
+        SharedRx { ring, filling, claimants, events, is_armed: false }
+    }
+
+    fn own_event(&self) -> Option<&QueueEvent> {
+        self.events.get(self.claimants.1).map(|event| &**event)
+    }
+}
+
+impl RxQueue for SharedRx {
+    fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
+        if std::mem::take(&mut self.is_armed)
+            && let Some(event) = self.own_event()
+        {
+            event.disarm();
+        }
+        self.filling.fill(|| self.ring.backlog(), now, pool);
+        let (claimants, number) = &self.claimants;
+        let claimed = match self.ring.claim(burst.remaining_capacity(), u64::MAX) {
+            Ok(claimed) => claimed,
+            Err(NoClaim::Empty) => return 0,
+            Err(NoClaim::UsedUp) => {
+                claimants.note_used_up(now);
+                return 0;
+            }
+        };
+        let (first, end) = claimed.range();
+        claimants.note_claim(*number, first, end - first, claimed.retries(), now);
+        claimed.take(|packet| burst.push(packet)).finish();
+        claimants.note_done(*number);
+        // The NIC wakes one lane for packets of which there may be more than it takes.
+        if !self.events.is_empty() && self.ring.backlog() > 0 {
+            let _ = self.events.iter().any(|event| event.raise());
+        }
+        (end - first) as usize
+    }
+
+    fn backlog(&self) -> usize {
+        self.ring.backlog()
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.events.get(self.claimants.1).map(|event| event.as_fd())
+    }
+
+    fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
+        let announced = match self.own_event() {
+            Some(event) => {
+                // A sleeper keeps no buffer that the next packet may need.
+                pool.flush();
+                event.arm();
+                self.is_armed = true;
+                true
+            }
+            None => self.filling.fill_before_rest(now, pool),
+        };
+        match announced {
+            _ if self.ring.backlog() > 0 => Rest::Awake,
+            true => Rest::Sleep,
+            false => Rest::Nap,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What lanes that share a receive queue have counted.
+
+use std::time::Duration;
+
+/// What the claimants of one receive queue have counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharingCounters {
+    /// Each claimant's own, in the order of their lanes.
+    pub claimants: Vec<ClaimantCounters>,
+    /// Times that all descriptors of the queue were claimed, so that claimants found nothing to claim until the oldest
+    /// claim was done.
+    pub stalls: u64,
+    /// How long that lasted, in all: from the first poll that found the queue used up to the next claim.
+    pub stalled: Duration,
+    /// The longest of them.
+    pub longest_stall: Duration,
+}
+
+/// What one claimant of a receive queue has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClaimantCounters {
+    /// Claims.
+    pub claims: u64,
+    /// Packets of those claims.
+    pub packets: u64,
+    /// Races for a claim that another claimant won.
+    pub retries: u64,
+    /// Times that the queue was used up while this claimant had the oldest claim: it was paused between its claim and the
+    /// end of taking it.
+    pub pauses: u64,
+}
+
+impl SharingCounters {
+    /// The figures of all claimants together.
+    pub fn total(&self) -> ClaimantCounters {
+        self.claimants.iter().fold(ClaimantCounters::default(), |sum, claimant| ClaimantCounters {
+            claims: sum.claims + claimant.claims,
+            packets: sum.packets + claimant.packets,
+            retries: sum.retries + claimant.retries,
+            pauses: sum.pauses + claimant.pauses,
+        })
+    }
+}
