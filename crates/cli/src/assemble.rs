@@ -12,6 +12,7 @@ use rheostat_control::config::device::{DeviceConfig, DeviceKind, Pace};
 use rheostat_control::config::steering::HashKeyChoice;
 use rheostat_control::config::workers::MAX_LANES;
 use rheostat_control::{Config, KernelFollower};
+use rheostat_io::layer::ordered::in_order;
 use rheostat_io::{CaptureWriter, Device};
 use rheostat_ip::Network;
 use rheostat_nf::function::lb::check::HealthChecks;
@@ -72,12 +73,16 @@ impl Assembly {
         let clock = Clock::new();
         let opener = Opener {
             lanes: lanes as u16,
+            queue_sharing: config.workers.queue_sharing,
             steering: &steering,
             pool: &pool,
             clock: &clock,
             seed: rng.random(),
         };
-        let Devices { devices, writers, watched } = opener.open(&config.devices)?;
+        let Devices { mut devices, writers, watched } = opener.open(&config.devices)?;
+        if config.workers.ordered {
+            devices = in_order(devices, config.workers.queue_sharing.into());
+        }
         let wiring = network::of(&config, rng.random())?;
         Ok(Assembly {
             config,
@@ -140,6 +145,8 @@ impl Assembly {
             time: if self.captures { TimeSource::Packet } else { TimeSource::Poll },
             // Clients of the control socket may request what another policy would do.
             reporting: match (self.config.balance.is_static(), &self.config.observe.control) {
+                // Packets stay with the lane that claims them, whatever their shard.
+                _ if self.config.workers.queue_sharing > 1 => LoadReporting::Lanes,
                 (true, None) => LoadReporting::Lanes,
                 _ => LoadReporting::Shards,
             },
@@ -269,7 +276,9 @@ fn workers(config: &Config, cores: &[CoreId]) -> Vec<Option<CoreId>> {
 }
 
 fn lanes(config: &Config, cores: &[CoreId]) -> usize {
-    let one_per_worker = || workers(config, cores).len().min(MAX_LANES.into());
+    let sharing = usize::from(config.workers.queue_sharing);
+    let most = usize::from(MAX_LANES) / sharing * sharing;
+    let one_per_worker = || workers(config, cores).len().next_multiple_of(sharing).min(most);
     config.workers.lanes.map_or_else(one_per_worker, usize::from)
 }
 

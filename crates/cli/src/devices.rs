@@ -25,6 +25,8 @@ pub(crate) const FRAMES_PER_BLOCK: u32 = 128;
 /// What opening devices takes, beside their own settings.
 pub(crate) struct Opener<'a> {
     pub(crate) lanes: u16,
+    /// Lanes that receive from one queue.
+    pub(crate) queue_sharing: u16,
     pub(crate) steering: &'a Arc<Steering>,
     pub(crate) pool: &'a Mempool,
     pub(crate) clock: &'a Clock,
@@ -99,6 +101,7 @@ impl Opener<'_> {
         let mut nic = SimConfig::new(&config.name, self.lanes, self.steering.clone());
         nic.device = id;
         nic.hash = config.hashing;
+        nic.claimants = self.queue_sharing;
         match &config.kind {
             DeviceKind::Sim(sim) => {
                 nic.descriptors = sim.queue;

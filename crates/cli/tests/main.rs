@@ -17,6 +17,7 @@ mod migrate;
 mod polling;
 mod privileges;
 mod profile;
+mod queue_sharing;
 mod report;
 mod seed;
 mod vacation;

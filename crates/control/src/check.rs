@@ -6,6 +6,7 @@ mod machine;
 mod network;
 mod ports;
 mod shadow;
+mod sharing;
 
 use std::path::Path;
 
@@ -40,6 +41,7 @@ pub(crate) fn across_tables(
         network::check(config, findings);
     }
     shards(config, findings);
+    sharing::check(config, findings);
     priority(config, findings);
     shadow::check(config, findings);
     machine::check(config, machine, findings);

@@ -9,7 +9,7 @@ pub mod bpf;
 mod intake;
 mod padded;
 pub mod pcap;
-mod shared_ring;
+pub mod shared_ring;
 pub mod sim;
 #[cfg(not(any(loom, shuttle)))]
 pub mod tap;

@@ -47,7 +47,7 @@ pub struct QueuePair {
     pub tx: Box<dyn TxQueue>,
 }
 
-/// A receive queue. One lane polls it.
+/// A receive queue, or one lane's part in it where several lanes share one ([`RxQueue::shared_descriptors`]). One lane polls it.
 pub trait RxQueue: Send {
     /// Appends packets that have arrived by `now` to `burst` until it is full or the queue empty, in
     /// order of arrival, and returns how many. Buffers come from `pool` where the device needs them.
@@ -84,6 +84,21 @@ pub trait RxQueue: Send {
         false
     }
 
+    /// Whether other lanes receive from the same queue, so that a lane gets any of its packets: then how many descriptors it
+    /// has.
+    fn shared_descriptors(&self) -> Option<u64> {
+        None
+    }
+
+    /// From where to where the packets that were received last lie among all of a shared queue, counted in descriptors;
+    /// nothing, if none were.
+    fn latest_claim(&self) -> Option<(u64, u64)> {
+        None
+    }
+
+    /// Keeps claims on a shared queue below what `bound` returns.
+    fn bound_claims(&mut self, _bound: ClaimBound) {}
+
     /// The stamp of a packet received now, where the device can only stamp packets in the order in which
     /// lanes receive them: then a lane that knows better when a packet arrived changes its stamp. `None`
     /// where packets are stamped as they arrive.
@@ -91,6 +106,9 @@ pub trait RxQueue: Send {
         None
     }
 }
+
+/// The descriptor of a shared queue below which lanes may claim.
+pub type ClaimBound = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// What a lane without work may do, from the least sleep to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

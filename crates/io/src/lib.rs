@@ -32,8 +32,8 @@ pub use backend::sim::{Drawing, DrawnArrivals, Driver, Pacing, SimConfig, SimNic
 #[cfg(not(any(loom, shuttle)))]
 pub use backend::tap::{TapConfig, TapDevice, TapOpenError};
 pub use device::{
-    Device, DeviceCounters, DeviceMonitor, QueueEnd, QueuePair, Rest, RxQueue, SourceWork, TxQueue,
-    Unsent,
+    ClaimBound, Device, DeviceCounters, DeviceMonitor, QueueEnd, QueuePair, Rest, RxQueue,
+    SourceWork, TxQueue, Unsent,
 };
 pub use error::OpenError;
 pub use filter::{Filter, FilterError, Match};
@@ -43,7 +43,7 @@ pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
 #[cfg(not(any(loom, shuttle)))]
 pub use link_events::{LinkEvent, LinkState, LinkWatch};
 pub use replay_barrier::ReplayBarrier;
-pub use sharing::{ClaimantCounters, SharingCounters};
+pub use sharing::{ClaimantCounters, DepartureCounters, SharingCounters};
 pub use sink::{Collected, Collector, NullSink, Sink};
 pub use source::{Arrival, Source};
 #[cfg(not(any(loom, shuttle)))]

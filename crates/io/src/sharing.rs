@@ -14,6 +14,21 @@ pub struct SharingCounters {
     pub stalled: Duration,
     /// The longest of them.
     pub longest_stall: Duration,
+    /// Where packets leave in the order of claims: how they did.
+    pub departures: Option<DepartureCounters>,
+}
+
+/// How packets left that leave in the order in which they were claimed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DepartureCounters {
+    /// Claims that have left.
+    pub turns: u64,
+    /// From when a lane was done with a claim to its departure, as polls see it: half of all claims waited no longer.
+    pub delay_p50: Duration,
+    /// 99 of 100 waited no longer.
+    pub delay_p99: Duration,
+    /// None waited longer.
+    pub longest_delay: Duration,
 }
 
 /// What one claimant of a receive queue has counted.

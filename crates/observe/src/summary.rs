@@ -12,6 +12,7 @@ use crate::link_board::LinkLine;
 use crate::output_files::IncompleteFile;
 use crate::polling_metrics::PollingMetrics;
 use crate::port_board::{self, PortLine};
+use crate::shared_queue_metrics::SharedQueueMetrics;
 use crate::source_metrics::SourceMetrics;
 
 /// What a run came to. The fields are those of the JSON summary.
@@ -64,6 +65,9 @@ pub struct Summary {
     /// What it took to make packets arrive at simulated NICs; left out where that is the lanes' work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceMetrics>,
+    /// Receive queues that several lanes empty; left out where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared_queues: Vec<SharedQueueMetrics>,
     /// How long the run took.
     pub seconds: f64,
     /// Million packets received per second.
@@ -225,6 +229,7 @@ impl Summary {
                 .collect(),
             polling: PollingMetrics::of(&sample.polling),
             sources: sample.sources.iter().map(SourceMetrics::of).collect(),
+            shared_queues: SharedQueueMetrics::of(&sample.sharing),
             seconds: sample.seconds,
             mpps: if sample.seconds > 0.0 { received as f64 / sample.seconds / 1e6 } else { 0.0 },
             incomplete: Vec::new(),
@@ -315,6 +320,9 @@ impl fmt::Display for Summary {
         }
         for source in &self.sources {
             writeln!(f, "source    {source}")?;
+        }
+        for queue in &self.shared_queues {
+            writeln!(f, "queue     {queue}")?;
         }
         writeln!(
             f,

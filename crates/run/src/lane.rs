@@ -82,6 +82,8 @@ pub struct Lane {
     id: LaneId,
     receivers: Vec<Box<dyn RxQueue>>,
     out: Output,
+    /// Whether other lanes receive from the same queues.
+    shares_queues: bool,
     /// Packets received from each device.
     received_by: Vec<u64>,
     shards: ShardSet,
@@ -137,6 +139,7 @@ impl Lane {
         }
         Lane {
             id: config.id,
+            shares_queues: receivers.iter().any(|queue| queue.shared_descriptors().is_some()),
             received_by: vec![0; receivers.len()],
             receivers,
             shards: config.shards,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rheostat_base::{Clock, ClockSource, DeviceId, QueueId, Time, sync};
 use rheostat_io::layer::capture::{Epoch, Mirrors};
-use rheostat_io::{Device, DeviceCounters, DeviceMonitor, SourceWork};
+use rheostat_io::{Device, DeviceCounters, DeviceMonitor, SharingCounters, SourceWork};
 use rheostat_steer::{Fence, HashKey, IndirectionTable, RewriteError, Steering};
 use thiserror::Error;
 
@@ -28,6 +28,8 @@ pub struct Sample {
     pub polling: PollingSample,
     /// What it took to make packets arrive at devices whose source is no part of any lane's work, by the devices' names.
     pub sources: Vec<(String, SourceWork)>,
+    /// What the lanes that share a queue have counted, by the devices' names and in the order of their queues.
+    pub sharing: Vec<(String, SharingCounters)>,
 }
 
 /// A view of a run, for any thread. It stays valid, and stands still, when the run is over.
@@ -133,7 +135,16 @@ impl RunView {
             devices: self.monitors.iter().map(|monitor| monitor.counters()).collect(),
             polling: self.board.sample(self.started, self.clock.now()),
             sources: self.sources(),
+            sharing: self.sharing(),
         }
+    }
+
+    fn sharing(&self) -> Vec<(String, SharingCounters)> {
+        let devices = self.names.iter().zip(&self.monitors);
+        let queues = devices.flat_map(|(name, monitor)| {
+            monitor.sharing().into_iter().map(move |queue| (name.clone(), queue))
+        });
+        queues.collect()
     }
 
     fn sources(&self) -> Vec<(String, SourceWork)> {

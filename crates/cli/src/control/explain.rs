@@ -8,6 +8,7 @@ use rheostat_control::balance::counts;
 use rheostat_io::layer::capture::{Mirrors, Wanted};
 use rheostat_observe::control::{ExplainRequest, Reply};
 use rheostat_observe::explain::{Breakdown, Explanation};
+use rheostat_observe::shared_queue_metrics::SharedQueueMetrics;
 use rheostat_steer::policy::{LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Policy, Rss};
 
 use super::instance::Instance;
@@ -46,7 +47,9 @@ impl Instance {
         let load = self.snapshot(&estimator);
         let plan = policy.plan(now, &load);
         let explanation = Explanation::of(policy.name(), &load, &plan, &breakdown);
-        Ok(Reply::Explanation(Box::new(explanation.expect("a plan fits the load it is made for"))))
+        let mut explanation = explanation.expect("a plan fits the load it is made for");
+        explanation.shared_queues = SharedQueueMetrics::of(&self.view.sample().sharing);
+        Ok(Reply::Explanation(Box::new(explanation)))
     }
 
     /// The policy of this name, that of the run, or one that moves something.

@@ -153,6 +153,12 @@ impl Config {
             Some(lanes) => write!(f, "lanes     {lanes}")?,
             None => write!(f, "lanes     one per worker")?,
         }
+        if self.workers.queue_sharing > 1 {
+            write!(f, ", {} to a queue", self.workers.queue_sharing)?;
+        }
+        if self.workers.ordered {
+            write!(f, ", packets leaving in the order of claims")?;
+        }
         let handoff = Count(self.workers.handoff as u64);
         writeln!(f, ", handing off through rings of {handoff} packets")
     }

@@ -7,10 +7,11 @@ use rheostat_base::CoreId;
 use rheostat_io::scheduling::Priority;
 use thiserror::Error;
 
+use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::reader::Table;
 use crate::reader::convert::number::{count, integer};
-use crate::reader::convert::parsed;
+use crate::reader::convert::{boolean, parsed};
 
 /// The most lanes a run may have.
 pub const MAX_LANES: u16 = 64;
@@ -26,6 +27,11 @@ pub struct WorkersConfig {
     pub count: Option<u16>,
     /// How many lanes; without it, one per worker, and at most [`MAX_LANES`]. From 1 to [`MAX_LANES`].
     pub lanes: Option<u16>,
+    /// How many lanes receive from one queue of each device: 1, or at least 2, which then claim its packets as they come.
+    /// A divisor of the number of lanes; where that is not given, it is rounded up.
+    pub queue_sharing: u16,
+    /// Whether packets leave in the order in which the lanes of a queue have claimed them.
+    pub ordered: bool,
     /// Packets that the ring from one lane to another holds; rounded up to a power of two.
     pub handoff: usize,
     /// The priority of the workers' threads; that of the process without it.
@@ -34,7 +40,15 @@ pub struct WorkersConfig {
 
 impl Default for WorkersConfig {
     fn default() -> WorkersConfig {
-        WorkersConfig { cores: None, count: None, lanes: None, handoff: 1_024, priority: None }
+        WorkersConfig {
+            cores: None,
+            count: None,
+            lanes: None,
+            queue_sharing: 1,
+            ordered: false,
+            handoff: 1_024,
+            priority: None,
+        }
     }
 }
 
@@ -44,6 +58,15 @@ impl WorkersConfig {
         let cores = table.read("cores", findings, parsed("core numbers such as \"0-3,6\""));
         let count_of_workers = table.read("count", findings, integer(1..=u64::from(MAX_WORKERS)));
         let lanes = table.read("lanes", findings, integer(1..=u64::from(MAX_LANES)));
+        let sharing = table.read("queue_sharing", findings, integer(1..=u64::from(MAX_LANES)));
+        let ordered = table.read("ordered", findings, boolean).unwrap_or(default.ordered);
+        if ordered && sharing.is_none_or(|lanes| lanes <= 1) && findings.clean("workers") {
+            let message = "packets of lanes that have a queue each are in order anyway";
+            let finding = Finding::mistake("workers.ordered", message)
+                .at(findings.place("workers.ordered"), "no lanes share a queue")
+                .help("add `queue_sharing = 2`, or remove `ordered`");
+            findings.push(finding);
+        }
         let handoff = table.read("handoff", findings, count(64..=65_536));
         let example = "\"fifo:10\" (SCHED_FIFO, 1 to 99) or \"nice:-20\" (-20 to 19)";
         let priority = table.read("priority", findings, parsed(example));
@@ -52,6 +75,8 @@ impl WorkersConfig {
             count: count_of_workers.map(|workers| workers as u16),
             priority,
             lanes: lanes.map(|lanes| lanes as u16),
+            ordered,
+            queue_sharing: sharing.map_or(default.queue_sharing, |lanes| lanes as u16),
             handoff: handoff.map_or(default.handoff, |capacity| capacity as usize),
         }
     }

@@ -45,6 +45,8 @@ mod done_bits;
 mod exploration;
 #[cfg(all(test, loom))]
 mod models;
+mod turns;
 
 pub(crate) use claimants::Claimants;
-pub(crate) use claims::{Claim, Claims, NoClaim, Readiness};
+pub use claims::{Claim, Claims, NoClaim, Readiness};
+pub use turns::Turns;

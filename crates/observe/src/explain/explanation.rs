@@ -5,6 +5,7 @@ use rheostat_steer::policy::{Imbalance, LaneState, Load, LoadSnapshot, Plan, Pla
 use serde::{Deserialize, Serialize};
 
 use super::{Breakdown, Limit};
+use crate::shared_queue_metrics::SharedQueueMetrics;
 
 /// Flows that are listed.
 const FLOWS: usize = 10;
@@ -42,6 +43,9 @@ pub struct Explanation {
     pub imbalance: Prediction,
     /// What keeps them from being even.
     pub limit: Option<Limit>,
+    /// Receive queues that several lanes empty, since the start of a running instance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared_queues: Vec<SharedQueueMetrics>,
 }
 
 /// A lane now and after the plan; `None` where it is parked.
@@ -181,6 +185,7 @@ impl Explanation {
                 squared: Squared { before: squared(&before), after: squared(&expected) },
             },
             limit: if load.lanes().len() > 1 { Limit::of(&after, breakdown) } else { None },
+            shared_queues: Vec::new(),
         })
     }
 

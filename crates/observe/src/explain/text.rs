@@ -35,6 +35,9 @@ impl fmt::Display for Explanation {
         if let Some(limit) = &self.limit {
             write!(f, "\nnote      {limit}")?;
         }
+        for queue in &self.shared_queues {
+            write!(f, "\nqueue     {queue}")?;
+        }
         for each in self.moves.iter().take(MOVES) {
             write!(f, "\nmove      {}", each.why)?;
         }

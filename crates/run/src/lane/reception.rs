@@ -122,7 +122,20 @@ impl Lane {
             }
         }
         let malformed = by.all(left, burst, infos);
+        if self.shares_queues {
+            self.keep_flowless(count);
+        }
         self.sort(first, left, malformed);
+    }
+
+    /// Leaves those of the next `count` packets that belong to no flow with the lane that claimed them: no flow's state waits
+    /// for them in a shard, and their hash says no more than which lanes may claim them.
+    fn keep_flowless(&mut self, count: usize) {
+        for info in self.batch.spare(count).infos {
+            if info.kind() == PacketKind::NonFlow {
+                info.shard = self.shards.next_owned(info.shard).unwrap_or(info.shard);
+            }
+        }
     }
 
     /// Sorts a burst of whose packets the places from `first` on say what was found out: those that are `left` may have to go

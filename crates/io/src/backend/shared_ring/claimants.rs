@@ -106,6 +106,7 @@ impl Claimants {
             stalls: self.stalls.load(Ordering::Relaxed),
             stalled: duration(&self.stalled_ns),
             longest_stall: duration(&self.longest_ns),
+            departures: None,
         }
     }
 }

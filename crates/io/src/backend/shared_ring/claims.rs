@@ -6,7 +6,7 @@ use super::completion::Completion;
 use crate::backend::padded::Padded;
 
 /// The claims on the descriptors of one ring.
-pub(crate) struct Claims {
+pub struct Claims {
     capacity: u64,
     /// Descriptors ever claimed.
     claimed: Padded<AtomicU64>,
@@ -16,11 +16,10 @@ pub(crate) struct Claims {
 
 /// What a descriptor that is not claimed holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Readiness {
+pub enum Readiness {
     /// Nothing yet.
     Empty,
     /// A part of a packet that goes on in the next descriptor.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the rings of live interfaces have such"))]
     Part,
     /// A packet, or the last part of one.
     Whole,
@@ -29,20 +28,20 @@ pub(crate) enum Readiness {
 /// Descriptors that one claimant alone may read: from `first` to `end`. Has to be given to [`Claims::finish`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "descriptors that are not finished stop the ring one lap later"]
-pub(crate) struct Claim<T> {
+pub struct Claim<T> {
     /// The first descriptor.
-    pub(crate) first: u64,
+    pub first: u64,
     /// The first behind them.
-    pub(crate) end: u64,
+    pub end: u64,
     /// What was drawn for it.
-    pub(crate) ticket: T,
+    pub ticket: T,
     /// Races that were lost before.
-    pub(crate) retries: u64,
+    pub retries: u64,
 }
 
 /// Why there is nothing to claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoClaim {
+pub enum NoClaim {
     /// No packet waits.
     Empty,
     /// All descriptors are claimed, and the one at the tail is not done with.
@@ -51,19 +50,19 @@ pub(crate) enum NoClaim {
 
 impl Claims {
     /// No claims on a ring of `capacity` descriptors, a power of two.
-    pub(crate) fn new(capacity: u64) -> Claims {
+    pub fn new(capacity: u64) -> Claims {
         assert!(capacity.is_power_of_two(), "indices are reduced by a mask");
         Claims { capacity, claimed: Padded(AtomicU64::new(0)), taken: Completion::new(capacity) }
     }
 
     /// Descriptors ever claimed.
-    pub(crate) fn claimed(&self) -> u64 {
+    pub fn claimed(&self) -> u64 {
         // Acquire: pairs with the Release of the compare-and-swap in `claim`.
         self.claimed.0.load(Ordering::Acquire)
     }
 
     /// The oldest descriptor that is not given back.
-    pub(crate) fn tail(&self) -> u64 {
+    pub fn tail(&self) -> u64 {
         self.taken.tail()
     }
 
@@ -77,7 +76,7 @@ impl Claims {
     /// # Errors
     /// [`NoClaim`] when nothing can be claimed.
     #[inline]
-    pub(crate) fn claim<T>(
+    pub fn claim<T>(
         &self,
         limit: usize,
         bound: u64,
@@ -110,7 +109,7 @@ impl Claims {
 
     /// Gives the descriptors of a claim back. `release` gets ranges of descriptors to hand to the producer, in order.
     #[inline]
-    pub(crate) fn finish<T>(&self, claim: Claim<T>, release: impl FnMut(u64, u64)) -> T {
+    pub fn finish<T>(&self, claim: Claim<T>, release: impl FnMut(u64, u64)) -> T {
         self.taken.finish(claim.first, claim.end, release);
         claim.ticket
     }

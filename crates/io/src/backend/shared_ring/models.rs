@@ -4,7 +4,7 @@ use loom::thread;
 use rheostat_base::sync::atomic::{AtomicU32, Ordering};
 use rheostat_base::sync::{Arc, UnsafeCell};
 
-use super::{Claims, Readiness};
+use super::{Claims, Readiness, Turns};
 use crate::backend::sim::descriptor_ring::{ClaimantSide, shared_descriptor_ring};
 
 /// Two threads with up to three preemptions, which finish in seconds.
@@ -180,5 +180,27 @@ fn of_two_claims_the_later_drew_its_ticket_later() {
         let first: Vec<u64> = drawn.iter().map(|(first, _)| *first).collect();
         assert_eq!(first, [0, 1, 2, 3]);
         assert!(drawn.is_sorted_by_key(|(_, ticket)| *ticket), "{drawn:?}");
+    });
+}
+
+/// Turns that two lanes close at the same time leave once and in the order of claims. Fails where the models of the release
+/// do, whose code this is.
+#[test]
+fn turns_leave_once_and_in_order() {
+    check(|| {
+        let turns = Arc::new(Turns::new(4));
+        let left = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let close = |turns: &Turns<Box<u64>>, left: &std::sync::Mutex<Vec<u64>>, index: u64| {
+            turns.close(index, index + 1, Box::new(index), |turn| left.lock().unwrap().push(*turn));
+        };
+        let other = {
+            let (turns, left) = (turns.clone(), left.clone());
+            thread::spawn(move || close(&turns, &left, 1))
+        };
+        close(&turns, &left, 2);
+        close(&turns, &left, 0);
+        other.join().unwrap();
+        assert_eq!(*left.lock().unwrap(), [0, 1, 2]);
+        assert_eq!(turns.tail(), 3);
     });
 }

@@ -10,7 +10,7 @@ use super::descriptor_ring::ClaimantSide;
 use super::queue_event::QueueEvent;
 use super::receive::Filling;
 use crate::backend::shared_ring::{Claimants, NoClaim};
-use crate::device::{Rest, RxQueue};
+use crate::device::{ClaimBound, Rest, RxQueue};
 
 /// One lane's part in a receive queue.
 pub(super) struct SharedRx {
@@ -22,6 +22,10 @@ pub(super) struct SharedRx {
     events: Vec<Arc<QueueEvent>>,
     /// Whether this one has armed its own.
     is_armed: bool,
+    /// What was claimed last, if anything.
+    latest: Option<(u64, u64)>,
+    /// Below what claims have to stay.
+    bound: Option<ClaimBound>,
 }
 
 impl SharedRx {
@@ -31,7 +35,7 @@ impl SharedRx {
         claimants: (Arc<Claimants>, usize),
         events: Vec<Arc<QueueEvent>>,
     ) -> SharedRx {
-        SharedRx { ring, filling, claimants, events, is_armed: false }
+        SharedRx { ring, filling, claimants, events, is_armed: false, latest: None, bound: None }
     }
 
     fn own_event(&self) -> Option<&QueueEvent> {
@@ -48,7 +52,11 @@ impl RxQueue for SharedRx {
         }
         self.filling.fill(|| self.ring.backlog(), now, pool);
         let (claimants, number) = &self.claimants;
-        let claimed = match self.ring.claim(burst.remaining_capacity(), u64::MAX) {
+        if self.latest.take().is_some() {
+            claimants.note_done(*number);
+        }
+        let bound = self.bound.as_ref().map_or(u64::MAX, |bound| bound());
+        let claimed = match self.ring.claim(burst.remaining_capacity(), bound) {
             Ok(claimed) => claimed,
             Err(NoClaim::Empty) => return 0,
             Err(NoClaim::UsedUp) => {
@@ -59,7 +67,10 @@ impl RxQueue for SharedRx {
         let (first, end) = claimed.range();
         claimants.note_claim(*number, first, end - first, claimed.retries(), now);
         claimed.take(|packet| burst.push(packet)).finish();
-        claimants.note_done(*number);
+        self.latest = Some((first, end));
+        if self.bound.is_none() {
+            claimants.note_done(*number);
+        }
         // The NIC wakes one lane for packets of which there may be more than it takes.
         if !self.events.is_empty() && self.ring.backlog() > 0 {
             let _ = self.events.iter().any(|event| event.raise());
@@ -69,6 +80,18 @@ impl RxQueue for SharedRx {
 
     fn backlog(&self) -> usize {
         self.ring.backlog()
+    }
+
+    fn shared_descriptors(&self) -> Option<u64> {
+        Some(self.ring.capacity())
+    }
+
+    fn latest_claim(&self) -> Option<(u64, u64)> {
+        self.latest
+    }
+
+    fn bound_claims(&mut self, bound: ClaimBound) {
+        self.bound = Some(bound);
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {

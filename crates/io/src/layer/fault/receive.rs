@@ -165,6 +165,10 @@ impl RxQueue for FaultyRx {
         self.inner.stamp_now()
     }
 
+    fn shared_descriptors(&self) -> Option<u64> {
+        self.inner.shared_descriptors()
+    }
+
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         self.inner.wait_fd()
     }

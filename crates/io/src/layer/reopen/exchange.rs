@@ -160,6 +160,10 @@ impl RxQueue for ReopenableRx {
     fn stamp_now(&self) -> Option<u32> {
         self.inner.stamp_now()
     }
+
+    fn shared_descriptors(&self) -> Option<u64> {
+        self.inner.shared_descriptors()
+    }
 }
 
 /// A transmit queue with another one behind it.

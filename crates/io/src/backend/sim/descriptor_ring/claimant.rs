@@ -43,7 +43,6 @@ impl<T> ClaimantSide<T> {
     }
 
     /// How many descriptors the ring has.
-    #[cfg(test)]
     pub(crate) fn capacity(&self) -> u64 {
         u64::from(self.ring.mask) + 1
     }

@@ -1,0 +1,206 @@
+//! Runs whose lanes share receive queues: nothing is lost, packets that any lane may process stay where they were claimed,
+//! and whatever cannot be shared is refused.
+//!
+//! Timed: threads, processes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rheostat_io::backend::pcap::read_all;
+use serde_json::Value;
+
+const RHEO: &str = env!("CARGO_BIN_EXE_rheo");
+
+/// A simulated device that forwards everything.
+const WIRE: &str = "chain = { functions = [] }\n\
+    [[device]]\nname = \"wire\"\nkind = \"sim\"\nrate = \"50kpps\"\ninside = [\"10.0.0.0/8\"]\n";
+
+fn write(folder: &Path, text: &str) -> PathBuf {
+    let path = folder.join("config.toml");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn rheo(command: &str, config: &Path, more: &[&str]) -> Output {
+    Command::new(RHEO).arg(command).arg(config).args(more).output().unwrap()
+}
+
+/// The summary of a run in which every packet is accounted for.
+fn summary(config: &Path) -> Value {
+    let output = rheo("run", config, &["--json", "--seed", "5"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let summary: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(summary["invariants"], "ok", "{errors}");
+    summary
+}
+
+fn sum(values: &Value, name: &str) -> u64 {
+    values.as_array().unwrap().iter().map(|value| value[name].as_u64().unwrap()).sum()
+}
+
+fn dropped(summary: &Value) -> u64 {
+    summary["dropped"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum()
+}
+
+#[test]
+fn lanes_of_shared_queues_receive_all_packets_by_every_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    for (workers, lanes, sharing, driver, polling) in [
+        (2, 2, 2, "pumped", "busy"),
+        (2, 4, 2, "pumped", "metronome"),
+        (2, 4, 4, "threaded", "interrupt"),
+        (1, 2, 2, "threaded", "step-sleep"),
+    ] {
+        let text = format!(
+            "{WIRE}driver = \"{driver}\"\ntraffic = {{ flows = 100, packets = 5000 }}\n\
+             [workers]\ncount = {workers}\nlanes = {lanes}\nqueue_sharing = {sharing}\n\
+             [polling]\npolicy = \"{polling}\"\n"
+        );
+        let summary = summary(&write(folder.path(), &text));
+        assert_eq!(summary["received"], 5_000);
+        assert_eq!(summary["sent"].as_u64().unwrap() + dropped(&summary), 5_000);
+        assert_eq!(summary["handoff"], 0, "packets stay with the lane that claims them");
+        let queues = summary["shared_queues"].as_array().unwrap();
+        assert_eq!(queues.len(), lanes / sharing);
+        let claimed: u64 = queues.iter().map(|queue| sum(&queue["lanes"], "packets")).sum();
+        assert_eq!(claimed, sum(&summary["lanes"], "packets"));
+        let numbers: Vec<_> = queues
+            .iter()
+            .flat_map(|queue| queue["lanes"].as_array().unwrap())
+            .map(|lane| lane["lane"].as_u64().unwrap() as usize)
+            .collect();
+        assert_eq!(numbers, (0..lanes).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn the_number_of_lanes_is_rounded_up_to_whole_queues() {
+    let folder = tempfile::tempdir().unwrap();
+    let more = "traffic = { flows = 10, packets = 100 }\n[workers]\ncount = 1\nqueue_sharing = 3\n";
+    let summary = summary(&write(folder.path(), &format!("{WIRE}{more}")));
+    assert_eq!(summary["lanes"].as_array().unwrap().len(), 3);
+}
+
+/// Packets of a capture, by their bytes.
+fn packets(path: &Path) -> BTreeMap<Vec<u8>, usize> {
+    let (records, fault) = read_all(&fs::read(path).unwrap()).unwrap();
+    assert!(fault.is_none(), "{fault:?}");
+    let mut packets = BTreeMap::new();
+    for record in records {
+        *packets.entry(record.bytes).or_default() += 1;
+    }
+    packets
+}
+
+#[test]
+fn a_capture_whose_queue_lanes_share_leaves_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in.pcap"), folder.path().join("out.pcap"));
+    let made = Command::new(RHEO)
+        .args(["gen", "--packets", "3k", "--flows", "200", "--seed", "7", "--output"])
+        .arg(&input)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    for (lanes, sharing) in [(2, 2), (4, 2), (3, 3)] {
+        let text = format!(
+            "chain = {{ functions = [] }}\n\
+             [[device]]\nname = \"wire\"\nkind = \"pcap\"\ninput = {input:?}\noutput = {output:?}\n\
+             inside = [\"10.0.0.0/8\"]\n\
+             [workers]\ncount = 2\nlanes = {lanes}\nqueue_sharing = {sharing}\n"
+        );
+        let summary = summary(&write(folder.path(), &text));
+        assert_eq!((&summary["received"], &summary["sent"]), (&3_000.into(), &3_000.into()));
+        assert_eq!(packets(&output), packets(&input));
+        assert_eq!(packets(&output).values().sum::<usize>(), 3_000);
+    }
+}
+
+/// Packets of a capture in its order.
+fn sequence(path: &Path) -> Vec<Vec<u8>> {
+    let (records, fault) = read_all(&fs::read(path).unwrap()).unwrap();
+    assert!(fault.is_none(), "{fault:?}");
+    records.into_iter().map(|record| record.bytes).collect()
+}
+
+#[test]
+fn packets_of_lanes_that_share_a_queue_leave_in_order_if_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in.pcap"), folder.path().join("out.pcap"));
+    let made = Command::new(RHEO)
+        .args(["gen", "--packets", "3k", "--flows", "200", "--seed", "7", "--output"])
+        .arg(&input)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    for lanes in [2, 4] {
+        let text = format!(
+            "chain = {{ functions = [] }}\n\
+             [[device]]\nname = \"wire\"\nkind = \"pcap\"\ninput = {input:?}\noutput = {output:?}\n\
+             inside = [\"10.0.0.0/8\"]\n\
+             [workers]\ncount = 2\nqueue_sharing = {lanes}\nordered = true\n"
+        );
+        let summary = summary(&write(folder.path(), &text));
+        assert_eq!((&summary["received"], &summary["sent"]), (&3_000.into(), &3_000.into()));
+        assert!(sequence(&output) == sequence(&input), "{lanes} lanes: something is out of order");
+        let queue = &summary["shared_queues"][0];
+        let claims = sum(&queue["lanes"], "claims");
+        assert_eq!(queue["departures"]["turns"], claims, "each claim has left");
+    }
+}
+
+#[test]
+fn order_without_sharing_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let output =
+        rheo("check", &write(folder.path(), &format!("{WIRE}[workers]\nordered = true\n")), &[]);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("are in order anyway"), "{errors}");
+}
+
+#[test]
+fn functions_on_shared_objects_process_packets_where_they_are_claimed() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = |name| {
+        format!(
+            "[[device]]\nname = \"{name}\"\nkind = \"sim\"\nside = \"inside\"\nrate = \"50kpps\"\n\
+             traffic = {{ stations = 100, packets = 4000 }}\n"
+        )
+    };
+    let bridge = format!(
+        "{}{}[chain]\nfunctions = [\"bridge\"]\n[workers]\ncount = 2\nqueue_sharing = 2\n",
+        port("left"),
+        port("right")
+    );
+    let nat = "[[device]]\nname = \"wire\"\nkind = \"sim\"\nrate = \"50kpps\"\ninside = [\"10.0.0.0/8\"]\n\
+        traffic = { flows = 100, packets = 5000 }\n\
+        [chain]\nfunctions = [\"nat\"]\n[function.nat]\nexternal = [\"203.0.113.1\"]\nstate = \"shared\"\n\
+        [workers]\ncount = 2\nqueue_sharing = 2\n";
+    for text in [&bridge, nat] {
+        let summary = summary(&write(folder.path(), text));
+        assert!(summary["received"].as_u64().unwrap() >= 4_000);
+        assert_eq!(summary["handoff"], 0, "{text}");
+    }
+}
+
+#[test]
+fn check_tells_that_lanes_share_queues_and_refuses_chains_that_may_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let sharing = "[workers]\nqueue_sharing = 2\n";
+    let output = rheo("check", &write(folder.path(), &format!("{WIRE}{sharing}")), &[]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && told.contains(", 2 to a queue"), "{told}");
+    let firewall = WIRE.replace("[]", "[\"firewall\"]");
+    for command in ["check", "run"] {
+        let output = rheo(command, &write(folder.path(), &format!("{firewall}{sharing}")), &[]);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains("`firewall` keeps connections"), "{errors}");
+        assert!(errors.contains("remove `queue_sharing`"), "{errors}");
+    }
+}
