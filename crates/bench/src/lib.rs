@@ -29,6 +29,7 @@ pub mod report;
 mod rounding;
 pub mod sampling;
 pub mod scenario;
+pub mod shared;
 pub mod sharing;
 pub mod sim;
 pub mod throughput;

@@ -11,6 +11,7 @@ mod report;
 mod rows;
 mod sampling;
 mod scenario;
+mod shared;
 mod sharing;
 mod throughput;
 mod txn;
@@ -58,6 +59,8 @@ enum Scenario {
     Costs(costs::Args),
     /// Measure what it costs to share flow state between lanes, and to spray packets.
     Sharing(sharing::Args),
+    /// Measure one receive queue that several workers empty, beside a queue for each and locked ones.
+    Shared(shared::Args),
     /// Measure what transactions on shared objects cost, beside locks.
     Txn(txn::Args),
     /// Measure what it brings to follow the profiler's recipes.
@@ -230,6 +233,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Live(args) => live::run(args),
         Scenario::Costs(args) => costs::run(args),
         Scenario::Sharing(args) => sharing::run(args),
+        Scenario::Shared(args) => shared::run(args),
         Scenario::Txn(args) => txn::run(args),
         Scenario::Advice(args) => advice::run(args),
         Scenario::Profile(args) => sampling::run(args),
