@@ -9,13 +9,16 @@ use rheostat_base::sync::try_lock::TryLock;
 
 use super::completion::Completion;
 
+/// A closed turn, and the end of its claim.
+type Slot<T> = TryLock<Option<(T, u64)>>;
+
 /// The turns of the claims of one ring, each with a `T` that leaves when it comes.
 pub struct Turns<T> {
     capacity: u64,
     completion: Completion,
     /// By the first descriptor of a claim: what leaves, and the end of the claim. Never contended: written before the done
     /// bits are set, and taken by the holder of the release lock behind them.
-    slots: Box<[TryLock<Option<(T, u64)>>]>,
+    slots: Box<[Slot<T>]>,
     /// The first descriptor of the next turn to leave. Under the release lock.
     next: TryLock<u64>,
 }
