@@ -209,8 +209,7 @@ impl Conversation {
         if !from_client && !ends.is_v6 {
             ends.client = self.progress.externals.of_flow(flow).unwrap_or(ends.client);
         }
-        // The largest frame of a handshake fits into the shortest of data, but with IPv6's headers.
-        let len = if ends.is_v6 { 78 } else { 60 };
+        let len = ends.handshake_len();
         let step = Step { from_client, seq, ack, flags, len, has_data: false, mark, tag: flow };
         Planned { ends, step, hash }
     }

@@ -104,6 +104,15 @@ impl Endpoints {
         }
     }
 
+    /// Bytes of each frame of a handshake: room for the headers of a SYN with the window scale option.
+    pub(super) fn handshake_len(&self) -> u16 {
+        match (self.is_v6, self.is_tagged) {
+            (true, _) => SMALLEST_V6 - 2,
+            (false, true) => SMALLEST + TAG_LEN,
+            (false, false) => SMALLEST,
+        }
+    }
+
     /// A TCP connection over IPv4 of the smallest frames.
     #[inline]
     pub(super) fn brief(number: u64, servers: Servers) -> Endpoints {

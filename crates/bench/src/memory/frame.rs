@@ -216,9 +216,10 @@ mod tests {
             kinds.insert((ends.is_v6, ends.is_udp, ends.is_tagged, ends.frame_len));
             for (flags, from_client) in [(SYN, true), (SYN | ACK, false), (PSH | ACK, true)] {
                 let has_data = flags & SYN == 0;
-                let mut packet = cache.alloc(ends.frame_len.into()).expect("a buffer");
+                let len = if has_data { ends.frame_len } else { ends.handshake_len() };
+                let mut packet = cache.alloc(len.into()).expect("a buffer");
                 packet.data_mut().fill(0);
-                let (seq, ack, len) = (7, 9, ends.frame_len);
+                let (seq, ack) = (7, 9);
                 let step = Step { from_client, seq, ack, flags, len, has_data, mark: 5, tag: 0 };
                 write(packet.data_mut(), &ends, &step);
                 assert_eq!(untagged(packet.data()).len() < packet.len(), ends.is_tagged);
