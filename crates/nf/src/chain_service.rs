@@ -36,8 +36,6 @@ use crate::verdict::{Outcome, Verdict};
 
 /// How long it takes to visit every shard once for timers and periodic handlers.
 const ROUND: Duration = Duration::from_millis(512);
-/// Shards visited in a row: an idle worker wakes up for them together. With 128 shards, that is every 16 ms.
-const TURNS: u32 = 4;
 /// Flows reclaimed in one visit at most, so that packets do not wait long.
 const RECLAIM: usize = 64;
 
@@ -332,25 +330,18 @@ impl<C: Chain> Service for ChainService<C> {
                 return;
             }
         }
-        let owned = shards.owned().count() as u32;
-        if owned == 0 {
+        let Some(id) = shards.next_owned(self.next_shard) else {
             // A lane without shards has no timers but those of the network layer.
             self.next_tick = now + ROUND;
             return;
-        }
+        };
         self.open_transactions(out);
-        let (turns, mut complete) = (TURNS.min(owned), true);
-        for _ in 0..turns {
-            let Some(id) = shards.next_owned(self.next_shard) else { break };
-            complete = self.visit(id, shards, out, now, RECLAIM);
-            if !complete {
-                break;
-            }
-            self.next_shard = ShardId(id.0.wrapping_add(1));
-        }
+        let complete = self.visit(id, shards, out, now, RECLAIM);
         self.send_originated(out);
         if complete {
-            self.next_tick = now + ROUND * turns / owned;
+            let owned = shards.owned().count().max(1) as u32;
+            self.next_shard = ShardId(id.0.wrapping_add(1));
+            self.next_tick = now + ROUND / owned;
         }
         self.end_burst(shards, out);
     }
