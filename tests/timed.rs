@@ -25,16 +25,20 @@ const TAG: &str = "//! Timed: ";
 /// Only under a model checker, which drives the schedule.
 const MODELS: [&str; 3] = ["#[cfg(all(test, loom))]", "#[cfg(all(test, shuttle))]", "loom::model"];
 
+/// How a module of tests begins that no model checker drives.
+const MODULES: [&str; 3] = [
+    "#[cfg(test)]\nmod ",
+    "#[cfg(all(test, not(loom)))]\nmod ",
+    "#[cfg(all(test, not(any(loom, shuttle))))]\nmod ",
+];
+
 /// The text of the tests in a source file, which is nothing where it has none.
 fn tests(path: &Path, text: &str) -> String {
     let in_tests = path.components().any(|part| part.as_os_str() == "tests");
     let is_module_of_tests = path.file_name().is_some_and(|name| name == "tests.rs");
     let start = match in_tests || is_module_of_tests {
         true => Some(0),
-        false => ["#[cfg(test)]\nmod ", "#[cfg(all(test, not(loom)))]\nmod "]
-            .iter()
-            .filter_map(|start| text.find(start))
-            .min(),
+        false => MODULES.iter().filter_map(|start| text.find(start)).min(),
     };
     let Some(start) = start else { return String::new() };
     let end = MODELS.iter().filter_map(|model| text[start..].find(model)).min();

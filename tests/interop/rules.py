@@ -212,8 +212,8 @@ RULES: tuple[Rule, ...] = (
         _tiny,
     ),
     Rule(
-        "exhaustion is told",
-        "rheo tells the host with ICMP 3 13 that there is no port (RFC 5508, REQ-8); Linux drops",
+        "exhaustion is reported",
+        "rheo reports to the host with ICMP 3 13 that there is no port (RFC 5508, REQ-8); Linux drops",
         _told_of_exhaustion,
     ),
     Rule(

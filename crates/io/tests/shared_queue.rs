@@ -1,6 +1,6 @@
 //! Receive queues of the simulated NIC that several lanes empty at once, as their lanes see them.
 //!
-//! Timed: threads.
+//! Timed: threads, clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
