@@ -89,7 +89,7 @@ fn packets_cross_once_through_a_ring_that_is_lapped() {
     });
 }
 
-/// *Lost tail advance*: two claimants finish at the same time. Afterwards everything is released, in order, whoever had the
+/// *Lost tail advance*: two claimants finish at the same time. Afterwards everything is released, in order, whichever of the two had the
 /// lock. Fails when either `swap` of the lock is weakened, when a compare-and-swap and a store take their place, and when
 /// the holder does not look again.
 #[test]
