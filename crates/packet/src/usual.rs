@@ -97,12 +97,10 @@ fn v6_in(frame: Untagged<'_>) -> Option<(Headers, FlowKey)> {
     if end > frame.len || !holds_transport(frame.data, V6, end, protocol) {
         return None;
     }
-    let address = |at: usize| {
-        let octets: [u8; 16] = std::array::from_fn(|i| fixed[at + i]);
-        Ipv6Addr::from(octets)
-    };
-    let from = (address(22), u16_at(V6));
-    let to = (address(38), u16_at(V6 + 2));
+    // A whole address at once: gathered byte by byte, addresses took longer than all else that is done here.
+    let address = |at: usize| fixed[at..].first_chunk::<16>().copied().map(Ipv6Addr::from);
+    let from = (address(22)?, u16_at(V6));
+    let to = (address(38)?, u16_at(V6 + 2));
     let headers = headers(frame, Network::Ipv6, ethernet::IPV6, V6, end, protocol);
     Some((headers, FlowKey::v6(from, to, protocol, frame.zone)))
 }
