@@ -28,8 +28,8 @@ pub use crew::LaneNotifier;
 pub use handoff::handoff_bytes;
 pub use invariant::Violation;
 pub use lane::{
-    Batch, HandoffPacket, Lane, LaneConfig, LaneTimes, Output, PacketInfo, PacketKind, Routes,
-    Sender, TimeSource, Unusual, UnusualError,
+    Batch, HandoffPacket, Lane, LaneConfig, LaneTimes, Output, PacketInfo, PacketKind, Placement,
+    Routes, Sender, TimeSource, Unusual, UnusualError,
 };
 pub use load::{LoadReporting, ShardLoads};
 pub use metrics::{Estimate, Metrics, Ranking};

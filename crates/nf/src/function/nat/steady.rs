@@ -1,4 +1,7 @@
-//! The fast path of the NAT: flows between both whose ends packets go.
+//! The fast path of the NAT: translated flows between both whose ends packets go, and flows that pass as they are.
+
+#[cfg(test)]
+mod tests;
 
 use rheostat_base::{Nanos, Time};
 use rheostat_packet::wire::End;
@@ -30,10 +33,11 @@ impl Steady<FlowState> for FirmFlows {
 
     #[inline(always)]
     fn decide(&self, packet: &Packet<'_>, state: &FlowState) -> Option<Option<Segment>> {
-        let (outbound, translated) = (packet.is_forward(), state.translated.as_ref()?);
-        if state.stage != Stage::Firm
-            || (outbound && translated.is_hairpin)
-            || !translated.ends.are_named_by(&packet.arrival_key(), outbound)
+        let outbound = packet.is_forward();
+        if let Some(translated) = &state.translated
+            && (state.stage != Stage::Firm
+                || (outbound && translated.is_hairpin)
+                || !translated.ends.are_named_by(&packet.arrival_key(), outbound))
         {
             return None;
         }
@@ -71,8 +75,8 @@ impl Steady<FlowState> for FirmFlows {
                 state.closing.follow(outbound, segment);
                 Some(now + self.tcp)
             }
-            // Of what comes from outside, only what TCP shows to be wanted (RFC 4787, REQ-6).
-            None => outbound.then(|| now + self.udp),
+            // Of what comes from outside to a translated flow, only what TCP shows to be wanted (RFC 4787, REQ-6).
+            None => (outbound || state.translated.is_none()).then(|| now + self.udp),
         }
     }
 }

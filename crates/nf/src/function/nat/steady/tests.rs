@@ -1,0 +1,238 @@
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use rheostat_base::ShardId;
+use rheostat_packet::build::{FrameBuilder, Payload, TcpHeader, Transport};
+use rheostat_packet::{FlowKey, Headers, LinkType, Mempool, MempoolConfig, PoolCache};
+use rheostat_run::{PacketInfo, PacketKind, Placement};
+use rheostat_state::FlowHash;
+use rheostat_steer::{HashKey, Orientation, Side, Steering};
+
+use super::super::flow::{Binding, Endpoint, Ends};
+use super::super::mapping::MappingId;
+use super::super::session::Session;
+use super::super::{ACK, FIN, NatConfig, NatShard, RST, SYN};
+use super::*;
+use crate::cx::{Outbox, Requests, Scope};
+use crate::function::{NetworkFunction, ShardInfo};
+use crate::verdict::Verdict;
+
+const EXTERNAL: Endpoint = (Ipv4Addr::new(203, 0, 113, 1), 5_000);
+const INNER: Endpoint = (Ipv4Addr::new(10, 0, 0, 1), 4_000);
+const REMOTE: Endpoint = (Ipv4Addr::new(198, 51, 100, 7), 443);
+
+/// What a flow's packets are.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// Of IPv4, and translated.
+    Translated,
+    /// Of IPv4, and let through as they are.
+    Passing,
+    /// The same of IPv6.
+    PassingV6,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    outbound: bool,
+    flags: u8,
+    seq: u32,
+    ack: u32,
+    len: usize,
+    after: Duration,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    // Mostly what open connections consist of.
+    let flags = prop::sample::select(vec![
+        ACK,
+        ACK,
+        ACK,
+        ACK,
+        ACK,
+        ACK,
+        ACK,
+        ACK,
+        ACK,
+        ACK,
+        ACK,
+        ACK,
+        SYN,
+        SYN | ACK,
+        FIN | ACK,
+        RST,
+    ]);
+    (any::<bool>(), flags, 0_u32..6, 0_u32..6, 0_usize..4, 0_u64..9).prop_map(
+        |(outbound, flags, seq, ack, len, after)| Step {
+            outbound,
+            flags,
+            seq,
+            ack,
+            len,
+            after: Duration::from_secs(after),
+        },
+    )
+}
+
+/// A packet of the flow, as it arrives, and what is known of it.
+fn frame(kind: Kind, is_tcp: bool, step: Step) -> (Vec<u8>, PacketInfo) {
+    let inside = match (kind, step.outbound) {
+        (Kind::Translated, false) => EXTERNAL,
+        _ => INNER,
+    };
+    let address = |address: Ipv4Addr| match kind {
+        Kind::PassingV6 => IpAddr::V6(address.to_ipv6_mapped()),
+        _ => IpAddr::V4(address),
+    };
+    let (from, to) = if step.outbound { (inside, REMOTE) } else { (REMOTE, inside) };
+    let ports = (from.1, to.1);
+    let Step { seq, ack, flags, len, .. } = step;
+    let tcp = TcpHeader { ports, seq, ack, flags, window: 500, options: &[] };
+    let transport = if is_tcp { Transport::Tcp(tcp) } else { Transport::Udp { ports } };
+    let frame = FrameBuilder::new(address(from.0), address(to.0), transport, Payload::Pattern(len))
+        .to_vec();
+    let protocol = if is_tcp { TCP } else { UDP };
+    let key = match (address(inside.0), address(REMOTE.0)) {
+        (IpAddr::V4(own), IpAddr::V4(remote)) => {
+            FlowKey::v4((own, inside.1), (remote, REMOTE.1), protocol, 0)
+        }
+        (IpAddr::V6(own), IpAddr::V6(remote)) => {
+            FlowKey::v6((own, inside.1), (remote, REMOTE.1), protocol, 0)
+        }
+        _ => unreachable!("both are of one family"),
+    };
+    let headers = Headers::parse_bytes(&frame, frame.len(), LinkType::Raw).unwrap();
+    let placement = Placement {
+        key,
+        hash: FlowHash(0),
+        shard: ShardId(0),
+        side: if step.outbound { Side::Inside } else { Side::Outside },
+        forward: step.outbound,
+        kind: PacketKind::Flow,
+        is_usual: true,
+    };
+    (frame, PacketInfo::of(headers, Time::ZERO, &placement))
+}
+
+/// The state of a flow that is let through as it is, before its first packet is noted.
+fn passing(protocol: u8, opened_inside: bool) -> FlowState {
+    FlowState {
+        translated: None,
+        closing: Default::default(),
+        protocol,
+        session: Session::default(),
+        stage: Stage::Waiting,
+        opened_inside,
+    }
+}
+
+fn shard(nat: &Nat) -> NatShard {
+    let orientations = vec![Orientation::Inside, Orientation::Outside];
+    let steering = Steering::new(&HashKey::new([0x5a; 40]), 16, 1, orientations).unwrap();
+    nat.local(ShardInfo { id: ShardId(0), shards: 1, seed: 1, steering: Arc::new(steering) })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
+
+    /// Whatever the packets of a flow are: what the fast path decides about one, the general handler decides, too, and it leaves
+    /// packet and state alike and asks for the same deadline and nothing else.
+    #[test]
+    fn the_fast_path_does_what_the_general_handler_does(
+        kind in prop::sample::select(vec![Kind::Translated, Kind::Passing, Kind::PassingV6]),
+        is_tcp: bool,
+        opened_inside: bool,
+        is_open in prop::bool::weighted(0.8),
+        mut steps in prop::collection::vec(step(), 1..24),
+    ) {
+        let nat = Nat::new(NatConfig::new(vec![EXTERNAL.0]), None).unwrap();
+        let (mut local, fast) = (shard(&nat), FirmFlows::of(&nat));
+        let config = MempoolConfig { buffers: 8, ..MempoolConfig::default() };
+        let mut pool = PoolCache::new(Mempool::new(&config).unwrap());
+        let mut outbox = Outbox::default();
+        let ends = Ends { inner: INNER, external: EXTERNAL, remote: REMOTE };
+        let translated = Translated {
+            ends,
+            binding: Binding::Fixed,
+            is_hairpin: false,
+            mapping: MappingId(0),
+        };
+        let protocol = if is_tcp { TCP } else { UDP };
+        let state = || FlowState {
+            translated: matches!(kind, Kind::Translated).then_some(translated),
+            ..passing(protocol, opened_inside)
+        };
+        if is_open {
+            // What an open flow begins with: without it, few packets are for the fast path.
+            let open = |outbound, flags| Step {
+                outbound, flags, seq: 0, ack: 0, len: 0, after: Duration::ZERO,
+            };
+            steps.splice(..0, [open(opened_inside, SYN), open(!opened_inside, SYN | ACK)]);
+        }
+        let (mut general, mut steady) = (state(), state());
+        let (mut now, mut decided, seen) = (Time::from_secs(9), 0, steps.len());
+        for step in steps {
+            now += step.after;
+            let (frame, info) = frame(kind, is_tcp, step);
+            let [mut one, mut other] = [(); 2].map(|()| pool.alloc_from(&frame).unwrap());
+            let mut packet = Packet::new(&mut other, &info);
+            let taken = fast.decide(&packet, &steady);
+            let is_taken = taken.is_some();
+            let deadline = taken.and_then(|step| fast.commit(step, now, &mut packet, &mut steady));
+            let mut run = |mbuf: &mut _, state: &mut FlowState| {
+                let mut requests = Requests::default();
+                let scope = &mut Scope {
+                    now,
+                    shard: ShardId(0),
+                    requests: &mut requests,
+                    outbox: &mut outbox,
+                    pool: &mut pool,
+                    flows: None,
+                };
+                let verdict = nat.packet(&mut scope.cx(&mut local), &mut Packet::new(mbuf, &info), state);
+                (verdict, requests)
+            };
+            let (verdict, requests) = run(&mut one, &mut general);
+            if is_taken {
+                decided += 1;
+                prop_assert_eq!(verdict, Ok(Verdict::Forward));
+                prop_assert_eq!(requests.deadline, deadline);
+                prop_assert_eq!((requests.evictable, requests.close), (None, false));
+            } else {
+                prop_assert_eq!(run(&mut other, &mut steady).0, verdict);
+            }
+            prop_assert_eq!(one.data(), other.data());
+            prop_assert_eq!(format!("{general:?}"), format!("{steady:?}"));
+            for mbuf in [one, other] {
+                pool.free(mbuf);
+            }
+        }
+        if !is_tcp && !matches!(kind, Kind::Translated) {
+            prop_assert_eq!(decided, seen, "datagrams that pass have no need of the general handler");
+        }
+    }
+}
+
+#[test]
+fn an_open_connection_of_either_family_takes_the_fast_path() {
+    let nat = Nat::new(NatConfig::new(vec![EXTERNAL.0]), None).unwrap();
+    let fast = FirmFlows::of(&nat);
+    let config = MempoolConfig { buffers: 8, ..MempoolConfig::default() };
+    let mut pool = PoolCache::new(Mempool::new(&config).unwrap());
+    for kind in [Kind::Passing, Kind::PassingV6] {
+        let mut session = Session::default();
+        for (flags, is_open) in [(SYN, false), (SYN | ACK, true)] {
+            let outbound = !is_open;
+            session.note(outbound, flags);
+            let step = Step { outbound, flags: ACK, seq: 1, ack: 1, len: 9, after: Duration::ZERO };
+            let (frame, info) = frame(kind, true, step);
+            let state = FlowState { session, ..passing(TCP, true) };
+            let mut mbuf = pool.alloc_from(&frame).unwrap();
+            let decided = fast.decide(&Packet::new(&mut mbuf, &info), &state).is_some();
+            pool.free(mbuf);
+            assert_eq!(decided, is_open, "{kind:?}");
+        }
+    }
+}
