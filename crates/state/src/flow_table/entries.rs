@@ -39,6 +39,8 @@ impl Entries {
         if self.free != NONE {
             let index = self.free;
             self.free = self.link_of(index);
+            // The entry of the next new flow, so that it does not wait for a line that no packet has touched for long.
+            self.prefetch(self.free);
             return Some(index);
         }
         if self.fresh == self.total {

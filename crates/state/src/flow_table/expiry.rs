@@ -1,6 +1,7 @@
 //! Reclaiming the entries of flows past their deadline.
 
 use rheostat_base::Time;
+use rheostat_packet::Family;
 
 use super::entries::WheelLinks;
 use super::{FlowMut, FlowTable};
@@ -38,10 +39,7 @@ impl FlowTable {
                 return Reclaimed { flows, complete: false };
             }
             looked_at += 1;
-            let mut links = WheelLinks(&mut self.entries);
-            if let Some(behind) = self.wheel.behind(&mut links, index) {
-                links.0.prefetch(behind);
-            }
+            self.prefetch_behind(index);
             let deadline = timer_wheel::tick(self.entries.tail(index).deadline);
             if deadline < target {
                 ending(FlowMut::new(self, index));
@@ -55,6 +53,23 @@ impl FlowTable {
             }
         }
         Reclaimed { flows, complete: true }
+    }
+
+    /// Asks for what the flows behind the one in entry `index` will need, as it is known from which lines: for the next one,
+    /// whose entry was asked for one flow ago, the buckets of its keys, and for the one behind that its entry.
+    #[inline]
+    fn prefetch_behind(&mut self, index: u32) {
+        let mut links = WheelLinks(&mut self.entries);
+        let Some(next) = self.wheel.behind(&mut links, index) else { return };
+        if let Some(later) = self.wheel.behind(&mut links, next) {
+            links.0.prefetch(later);
+        }
+        let head = self.entries.head(next);
+        let (words, family) = head.primary();
+        self.index.prefetch(self.shared.hasher.hash_words(&words, family));
+        if let Some(words) = head.alias() {
+            self.index.prefetch(self.shared.hasher.hash_words(&words, Family::V4));
+        }
     }
 
     /// The earliest time at which [`FlowTable::expire`] may have something to do; `None` when it never

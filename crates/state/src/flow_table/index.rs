@@ -88,6 +88,13 @@ impl Index {
         (self.buckets.as_ptr(), self.count)
     }
 
+    /// Asks the processor to fetch the home bucket of a key.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: FlowHash) {
+        let home = Index::home(hash, self.count) as usize;
+        super::prefetch(self.buckets.as_ptr().wrapping_add(home).cast());
+    }
+
     /// Adds a key that leads to `entry`.
     pub(super) fn insert(&mut self, hash: FlowHash, entry: u32) -> Result<(), IndexFull> {
         let Place { home, tag } = self.place(hash);
