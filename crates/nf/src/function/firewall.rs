@@ -29,7 +29,7 @@ use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
 use crate::steady::Steady;
 use crate::verdict::{Admission, Outcome, Verdict};
-use connection::{Phase, Segment, TcpTrack, TcpVerdict};
+use connection::{Phase, Segment, TcpVerdict, Track};
 use steady::OpenFlows;
 
 /// The settings of a firewall.
@@ -68,18 +68,6 @@ pub struct Firewall {
     config: FirewallConfig,
 }
 
-/// What the firewall remembers of a flow.
-#[derive(Debug)]
-pub struct FlowState {
-    tcp: Option<TcpTrack>,
-    /// The direction of the flow's first packet.
-    opened_forward: bool,
-    /// Whether a packet has come back.
-    answered: bool,
-}
-
-const _: () = assert!(size_of::<FlowState>() <= 40);
-
 impl Firewall {
     /// A firewall with these settings.
     pub fn new(config: FirewallConfig) -> Firewall {
@@ -87,14 +75,14 @@ impl Firewall {
     }
 
     /// Lets a new flow in, or says why not.
-    fn admit(&self, cx: &mut Cx<'_, Limits>, packet: &Packet<'_>) -> Admission<FlowState> {
-        let mut state =
-            FlowState { tcp: None, opened_forward: packet.is_forward(), answered: false };
+    fn admit(&self, cx: &mut Cx<'_, Limits>, packet: &Packet<'_>) -> Admission<Track> {
+        let mut state = Track::without_connection(packet.is_forward());
         let protocol = packet.headers().protocol;
         if protocol == 6 {
-            let opened = packet
-                .tcp()
-                .and_then(|segment| TcpTrack::open(&read(packet, &segment), self.config.tcp));
+            let opened = packet.tcp().and_then(|segment| {
+                let forward = packet.is_forward();
+                Track::open(&read(packet, &segment), self.config.tcp, forward)
+            });
             let Some(track) = opened else { return Admission::Refuse(DropReason::TcpInvalid) };
             if track.is_half_open() {
                 if !cx.local().open_half(self.config.half_open_per_shard) {
@@ -102,7 +90,7 @@ impl Firewall {
                 }
                 cx.set_evictable(true);
             }
-            state.tcp = Some(track);
+            state = track;
         } else if let Some(kind) = packet.icmp_type() {
             let asks = match packet.headers().network {
                 Network::Ipv4 => icmpv4::is_request(kind),
@@ -117,20 +105,18 @@ impl Firewall {
     }
 
     #[inline]
-    fn lifetime(&self, state: &FlowState, protocol: u8) -> Duration {
+    fn lifetime(&self, state: &Track, protocol: u8) -> Duration {
         let timeouts = &self.config.timeouts;
-        match (&state.tcp, protocol) {
-            (Some(track), _) => match track.phase() {
-                // Half closed, a connection may be silent as long as an open one: the end that has closed waits for the other
-                // (RFC 7857, 2, after RFC 6146, 3.5.2.2).
-                Phase::Established | Phase::Closing => timeouts.tcp_established,
-                Phase::Closed => timeouts.tcp_closed,
-                _ => timeouts.tcp_transitory,
-            },
-            (None, 17 | 136) if state.answered => timeouts.udp,
-            (None, 17 | 136) => timeouts.udp_unanswered,
-            (None, 1 | 58) => timeouts.icmp,
-            (None, _) => timeouts.other,
+        match (state.phase(), protocol) {
+            (Phase::Answered, 17 | 136) => timeouts.udp,
+            (Phase::Asked, 17 | 136) => timeouts.udp_unanswered,
+            (Phase::Asked | Phase::Answered, 1 | 58) => timeouts.icmp,
+            (Phase::Asked | Phase::Answered, _) => timeouts.other,
+            // Half closed, a connection may be silent as long as an open one: the end that has closed waits for the other
+            // (RFC 7857, 2, after RFC 6146, 3.5.2.2).
+            (Phase::Established | Phase::Closing, _) => timeouts.tcp_established,
+            (Phase::Closed, _) => timeouts.tcp_closed,
+            _ => timeouts.tcp_transitory,
         }
     }
 
@@ -150,7 +136,7 @@ impl Firewall {
 }
 
 impl NetworkFunction for Firewall {
-    type Flow = FlowState;
+    type Flow = Track;
     type Shard = Limits;
 
     fn packet_set(&self) -> PacketSet {
@@ -161,11 +147,7 @@ impl NetworkFunction for Firewall {
         Limits::new(self.config.rejects_per_second)
     }
 
-    fn first(
-        &self,
-        cx: &mut Cx<'_, Limits>,
-        packet: &mut Packet<'_>,
-    ) -> Outcome<Admission<FlowState>> {
+    fn first(&self, cx: &mut Cx<'_, Limits>, packet: &mut Packet<'_>) -> Outcome<Admission<Track>> {
         if packet.is_later_fragment() {
             // The first fragment was refused, or its flow is over.
             return Ok(Admission::Refuse(DropReason::Denied));
@@ -185,7 +167,7 @@ impl NetworkFunction for Firewall {
         &self,
         cx: &mut Cx<'_, Limits>,
         packet: &mut Packet<'_>,
-        state: &mut FlowState,
+        state: &mut Track,
     ) -> Outcome<Verdict> {
         if packet.is_icmp_error() {
             // It belongs to the flow, but it neither refreshes nor ends it: it can be forged.
@@ -194,41 +176,40 @@ impl NetworkFunction for Firewall {
                 false => Verdict::Drop(DropReason::IcmpUnrelated),
             });
         }
-        let from_opener = packet.is_forward() == state.opened_forward;
-        state.answered |= !from_opener;
-        if let Some(track) = &mut state.tcp {
-            if let Some(segment) = packet.tcp() {
-                let was_half_open = track.is_half_open();
-                match track.segment(from_opener, &read(packet, &segment), self.config.tcp) {
-                    TcpVerdict::Pass => {}
-                    TcpVerdict::Drop => return Ok(Verdict::Drop(DropReason::TcpInvalid)),
-                    TcpVerdict::Restart => return Ok(Verdict::Restart),
-                }
-                if was_half_open && !track.is_half_open() {
-                    cx.local().close_half();
-                    cx.set_evictable(false);
-                }
-            } else if !packet.is_later_fragment() {
-                return Ok(Verdict::Drop(DropReason::Malformed));
+        let from_opener = state.is_from_initiator(packet.is_forward());
+        if !state.is_connection() {
+            state.note(from_opener);
+        } else if let Some(segment) = packet.tcp() {
+            let was_half_open = state.is_half_open();
+            match state.segment(from_opener, &read(packet, &segment), self.config.tcp) {
+                TcpVerdict::Pass => {}
+                TcpVerdict::Drop => return Ok(Verdict::Drop(DropReason::TcpInvalid)),
+                TcpVerdict::Restart => return Ok(Verdict::Restart),
             }
+            if was_half_open && !state.is_half_open() {
+                cx.local().close_half();
+                cx.set_evictable(false);
+            }
+        } else if !packet.is_later_fragment() {
+            return Ok(Verdict::Drop(DropReason::Malformed));
         }
         cx.expire_in(self.lifetime(state, packet.headers().protocol));
         Ok(Verdict::Forward)
     }
 
     #[inline(always)]
-    fn steady<'a>(&'a self, _: &'a [Counter]) -> impl Steady<FlowState> {
+    fn steady<'a>(&'a self, _: &'a [Counter]) -> impl Steady<Track> {
         OpenFlows::of(self)
     }
 
-    fn expired(&self, cx: &mut Cx<'_, Limits>, state: &mut FlowState) -> Outcome<()> {
-        if state.tcp.as_ref().is_some_and(TcpTrack::is_half_open) {
+    fn expired(&self, cx: &mut Cx<'_, Limits>, state: &mut Track) -> Outcome<()> {
+        if state.is_half_open() {
             cx.local().close_half();
         }
         Ok(())
     }
 
-    fn discarded(&self, cx: &mut Cx<'_, Limits>, mut state: FlowState) {
+    fn discarded(&self, cx: &mut Cx<'_, Limits>, mut state: Track) {
         // `expired` of this function cannot abort.
         let _ = self.expired(cx, &mut state);
     }

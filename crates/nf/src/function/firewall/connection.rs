@@ -1,4 +1,5 @@
-//! TCP connection tracking: which segments belong to a connection, and what state it is in.
+//! Tracking of flows: which segments belong to a TCP connection, and what state it is in; of other protocols,
+//! whether both ends have sent.
 //!
 //! Windows are checked after G. van Rooij, "Real Stateful TCP Packet Filtering in IP Filter" (2001):
 //! a segment's data must lie between what the receiver could have asked for again and what it has
@@ -6,10 +7,12 @@
 //! the peer has sent.
 
 mod half;
+mod marks;
 #[cfg(test)]
 mod tests;
 
 use half::Half;
+use marks::Marks;
 
 /// FIN flag.
 pub const FIN: u8 = 0x01;
@@ -67,10 +70,14 @@ pub struct TcpOptions {
     pub pickup: bool,
 }
 
-/// Where a connection stands.
+/// Where a flow stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
+    /// Not of TCP: only one end has sent.
+    Asked,
+    /// Not of TCP: both ends have sent.
+    Answered,
     /// The initiator has sent its SYN.
     SynSent,
     /// Both ends have sent a SYN, neither has acknowledged the other's (RFC 9293, figure 7).
@@ -100,55 +107,88 @@ pub enum TcpVerdict {
     Restart,
 }
 
-/// One connection, 36 bytes.
+/// One flow, 30 bytes: as many as the line of a flow entry has beside the key.
 #[derive(Clone, Copy, Debug)]
-pub struct TcpTrack {
-    /// What the initiator has sent, and what the responder has.
+pub struct Track {
+    /// What the initiator has sent, and what the responder has. Of a flow that is not of TCP, nothing.
     halves: [Half; 2],
-    phase: Phase,
+    marks: Marks,
 }
 
-const _: () = assert!(size_of::<TcpTrack>() == 36);
+const _: () = assert!(size_of::<Track>() == 30);
 
 const INITIATOR: usize = 0;
 const RESPONDER: usize = 1;
 
-impl TcpTrack {
-    /// A connection that starts with this segment. `None` when it cannot.
-    pub fn open(segment: &Segment, options: TcpOptions) -> Option<TcpTrack> {
+impl Track {
+    /// A flow that is not of TCP and starts with a packet of this direction.
+    pub fn without_connection(forward: bool) -> Track {
+        Track { halves: [Half::UNSEEN; 2], marks: Marks::new(Phase::Asked, forward) }
+    }
+
+    /// A connection that starts with this segment, of this direction. `None` when it cannot.
+    pub fn open(segment: &Segment, options: TcpOptions, forward: bool) -> Option<Track> {
         if !segment.is_plausible() || segment.has(RST) {
             return None;
         }
         if segment.has(SYN) && !segment.has(ACK) {
             let halves = [Half::from_syn(segment), Half::UNSEEN];
-            return Some(TcpTrack { halves, phase: Phase::SynSent });
+            let mut marks = Marks::new(Phase::SynSent, forward);
+            marks.offer_shift(segment.scale);
+            return Some(Track { halves, marks });
         }
         if options.pickup && !segment.has(SYN) {
             // Which end opened the connection is unknown, and so are the window scales: windows are not
             // checked until the connection ends.
             let halves = [Half::from_middle(segment), Half::acknowledged_by(segment)];
-            let mut track = TcpTrack { halves, phase: Phase::Established };
+            let mut marks = Marks::new(Phase::Established, forward);
+            marks.leave_unchecked();
+            if segment.has(FIN) {
+                marks.finish(INITIATOR);
+            }
+            let mut track = Track { halves, marks };
             track.advance(INITIATOR, segment);
             return Some(track);
         }
         None
     }
 
-    /// Where the connection stands.
+    /// Where the flow stands.
+    #[inline]
     pub fn phase(&self) -> Phase {
-        self.phase
+        self.marks.phase()
+    }
+
+    /// Whether the flow is a connection of TCP.
+    #[inline(always)]
+    pub fn is_connection(&self) -> bool {
+        !matches!(self.phase(), Phase::Asked | Phase::Answered)
+    }
+
+    /// Whether a packet of this direction comes from the end that opened the flow.
+    #[inline(always)]
+    pub fn is_from_initiator(&self, forward: bool) -> bool {
+        self.marks.forward() == forward
+    }
+
+    /// Notes a packet of a flow that is not a connection.
+    #[inline(always)]
+    pub fn note(&mut self, from_initiator: bool) {
+        if !from_initiator {
+            self.marks.set_phase(Phase::Answered);
+        }
     }
 
     /// Whether the three-way handshake is not complete.
     pub fn is_half_open(&self) -> bool {
-        matches!(self.phase, Phase::SynSent | Phase::SynCrossed | Phase::SynReceived)
+        matches!(self.phase(), Phase::SynSent | Phase::SynCrossed | Phase::SynReceived)
     }
 
     /// Whether a segment is data or an acknowledgement within the windows of an open connection, as most are. If so,
     /// [`TcpTrack::follow`] does what [`TcpTrack::segment`] would do.
     #[inline(always)]
     pub fn is_continued_by(&self, from_initiator: bool, segment: &Segment) -> bool {
-        self.phase == Phase::Established
+        self.phase() == Phase::Established
             && segment.flags & (SYN | FIN | RST | ACK) == ACK
             && self.fits(sender(from_initiator), segment)
     }
@@ -169,17 +209,18 @@ impl TcpTrack {
     ) -> TcpVerdict {
         let sender = sender(from_initiator);
         // The usual case: data or acknowledgements of a connection that is open.
-        if self.phase == Phase::Established && segment.flags & (SYN | FIN | RST | ACK) == ACK {
+        if self.phase() == Phase::Established && segment.flags & (SYN | FIN | RST | ACK) == ACK {
             return self.exchange(sender, segment, options);
         }
         if !segment.is_plausible() {
             return TcpVerdict::Drop;
         }
-        match self.phase {
+        match self.phase() {
             Phase::SynSent => self.in_syn_sent(sender, segment),
             Phase::SynCrossed => self.in_syn_crossed(sender, segment, options),
             Phase::SynReceived => self.in_syn_received(sender, segment, options),
             Phase::Closed => self.after_reset(sender, segment),
+            Phase::Asked | Phase::Answered => TcpVerdict::Drop,
             _ => self.in_open(sender, segment, options),
         }
     }
@@ -195,12 +236,12 @@ impl TcpTrack {
             // the data that came along (RFC 7413).
             (RESPONDER, flags) if flags == SYN | ACK && self.acknowledges_syn(segment) => {
                 self.meet(segment);
-                self.phase = Phase::SynReceived;
+                self.marks.set_phase(Phase::SynReceived);
                 TcpVerdict::Pass
             }
             (RESPONDER, SYN) => {
                 self.meet(segment);
-                self.phase = Phase::SynCrossed;
+                self.marks.set_phase(Phase::SynCrossed);
                 TcpVerdict::Pass
             }
             // A refusal must acknowledge the SYN (RFC 9293, 3.10.7.3).
@@ -211,15 +252,14 @@ impl TcpTrack {
         }
     }
 
-    /// Learns the responder's side from its SYN; scaling holds only when both SYNs offer it
-    /// (RFC 7323, 2.2).
+    /// Learns the responder's side from its SYN.
     fn meet(&mut self, syn: &Segment) {
         let [initiator, responder] = &mut self.halves;
         *responder = Half::from_syn(syn);
         responder.max_end = responder.end.wrapping_add(initiator.offered());
-        let both_scale = syn.scale.is_some() && initiator.scales();
-        initiator.settle_scale(both_scale);
-        responder.settle_scale(both_scale);
+        self.marks.settle_shifts(syn.scale);
+        initiator.settle_shift(self.marks.shift(INITIATOR));
+        responder.settle_shift(self.marks.shift(RESPONDER));
         if syn.has(ACK) {
             initiator.acked = syn.ack;
             initiator.max_end = syn.ack.wrapping_add(u32::from(syn.window).max(1));
@@ -257,19 +297,18 @@ impl TcpTrack {
             return TcpVerdict::Drop;
         }
         self.halves[1 - sender].acked = segment.ack;
-        self.halves[sender].confirm_peer();
         if segment.has(SYN) {
             return TcpVerdict::Pass;
         }
         // Two SYN-ACKs could answer each other for ever: one end must go on.
-        if !self.halves.iter().all(Half::has_confirmed_peer) {
+        if !self.halves.iter().all(Half::is_acknowledged) {
             return self.exchange(sender, segment, options);
         }
-        self.phase = Phase::Established;
+        self.marks.set_phase(Phase::Established);
         // What it carries counts.
         let verdict = self.in_open(sender, segment, options);
         if verdict == TcpVerdict::Drop {
-            self.phase = Phase::SynCrossed;
+            self.marks.set_phase(Phase::SynCrossed);
         }
         verdict
     }
@@ -302,10 +341,10 @@ impl TcpTrack {
             // Only the initiator's acknowledgement of the SYN-ACK opens the connection, so a SYN and
             // a SYN-ACK that answer each other for ever do not.
             (INITIATOR, ACK) if segment.ack == responder.end => {
-                self.phase = Phase::Established;
+                self.marks.set_phase(Phase::Established);
                 let verdict = self.in_open(INITIATOR, segment, options);
                 if verdict == TcpVerdict::Drop {
-                    self.phase = Phase::SynReceived;
+                    self.marks.set_phase(Phase::SynReceived);
                 }
                 verdict
             }
@@ -328,7 +367,7 @@ impl TcpTrack {
             // connection finds out and resets it (RFC 5961, section 4). That must not be kept from
             // it, and it changes nothing here.
             // Within the window it would reset a peer that is older than that, so there it is dropped.
-            return match self.phase {
+            return match self.phase() {
                 Phase::TimeWait => TcpVerdict::Restart,
                 _ if self.is_in_window(sender, segment) => TcpVerdict::Drop,
                 _ => TcpVerdict::Pass,
@@ -337,14 +376,16 @@ impl TcpTrack {
         let verdict = self.exchange(sender, segment, options);
         if verdict == TcpVerdict::Pass {
             if segment.has(FIN) {
-                self.halves[sender].finish();
+                self.marks.finish(sender);
             }
-            self.phase = match self.halves.iter().filter(|half| half.has_finished()).count() {
-                0 => self.phase,
-                1 => Phase::Closing,
-                _ if self.halves.iter().all(Half::is_acknowledged) => Phase::TimeWait,
-                _ => Phase::LastAck,
-            };
+            match self.marks.finished() {
+                0 => {}
+                1 => self.marks.set_phase(Phase::Closing),
+                _ if self.halves.iter().all(Half::is_acknowledged) => {
+                    self.marks.set_phase(Phase::TimeWait);
+                }
+                _ => self.marks.set_phase(Phase::LastAck),
+            }
         }
         verdict
     }
@@ -352,7 +393,7 @@ impl TcpTrack {
     /// A segment with ACK and without SYN and RST.
     #[inline]
     fn exchange(&mut self, sender: usize, segment: &Segment, options: TcpOptions) -> TcpVerdict {
-        if self.fits(sender, segment) || self.halves[sender].is_unchecked() {
+        if self.fits(sender, segment) || self.marks.is_unchecked() {
             self.advance(sender, segment);
             TcpVerdict::Pass
         } else if options.liberal {
@@ -366,9 +407,9 @@ impl TcpTrack {
     /// The four bounds on a segment.
     #[inline]
     fn fits(&self, sender: usize, segment: &Segment) -> bool {
-        let (from, to) = (&self.halves[sender], &self.halves[1 - sender]);
+        let to = &self.halves[1 - sender];
         // Acknowledgements may lag by a full window, and by no less than 64 KiB and a segment.
-        let lag = from.window().max(66_000);
+        let lag = self.window(sender).max(66_000);
         self.is_in_window(sender, segment)
             && at_most(segment.ack, to.end)
             && at_most(to.end.wrapping_sub(lag), segment.ack)
@@ -377,19 +418,26 @@ impl TcpTrack {
     /// The two bounds on a segment's data. Nothing new follows a FIN.
     #[inline]
     fn is_in_window(&self, sender: usize, segment: &Segment) -> bool {
-        let (from, to) = (&self.halves[sender], &self.halves[1 - sender]);
-        let limit = if from.has_finished() { from.end } else { from.max_end };
+        let from = &self.halves[sender];
+        let limit = if self.marks.has_finished(sender) { from.end } else { from.max_end };
         let end = segment.end();
-        at_most(end, limit) && at_most(from.end.wrapping_sub(to.window()), end)
+        at_most(end, limit) && at_most(from.end.wrapping_sub(self.window(1 - sender)), end)
+    }
+
+    /// The largest window that an end has offered, in bytes.
+    #[inline(always)]
+    fn window(&self, end: usize) -> u32 {
+        self.halves[end].window(self.marks.shift(end))
     }
 
     #[inline]
     fn advance(&mut self, sender: usize, segment: &Segment) {
+        let window = u32::from(segment.window) << self.marks.shift(sender);
         let [a, b] = &mut self.halves;
         let (from, to) = if sender == INITIATOR { (a, b) } else { (b, a) };
         from.sent_to(segment.end());
         from.offer(segment.window);
-        to.acknowledge(segment.ack, from.scaled(segment.window));
+        to.acknowledge(segment.ack, window);
     }
 
     /// A reset counts when it carries exactly the number the receiver waits for (RFC 5961, section 3):
@@ -410,7 +458,8 @@ impl TcpTrack {
     }
 
     fn reset(&mut self) -> TcpVerdict {
-        self.phase = Phase::Closed;
+        self.marks.forget_missing_offer();
+        self.marks.set_phase(Phase::Closed);
         TcpVerdict::Pass
     }
 

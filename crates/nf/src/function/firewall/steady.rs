@@ -2,8 +2,8 @@
 
 use rheostat_base::{Nanos, Time};
 
-use super::connection::{ACK, FIN, RST, SYN, Segment};
-use super::{Firewall, FlowState};
+use super::Firewall;
+use super::connection::{ACK, FIN, Phase, RST, SYN, Segment, Track};
 use crate::packet::Packet;
 use crate::steady::Steady;
 
@@ -26,15 +26,15 @@ impl OpenFlows {
     }
 }
 
-impl Steady<FlowState> for OpenFlows {
+impl Steady<Track> for OpenFlows {
     /// Whether the packet comes from the end that opened the flow, and its segment if it has one.
     type Step = (bool, Option<Segment>);
 
     #[inline(always)]
-    fn decide(&self, packet: &Packet<'_>, state: &FlowState) -> Option<(bool, Option<Segment>)> {
-        let from_opener = packet.is_forward() == state.opened_forward;
+    fn decide(&self, packet: &Packet<'_>, state: &Track) -> Option<(bool, Option<Segment>)> {
+        let from_opener = state.is_from_initiator(packet.is_forward());
         let Some(tcp) = packet.usual_tcp() else {
-            return state.tcp.is_none().then_some((from_opener, None));
+            return (!state.is_connection()).then_some((from_opener, None));
         };
         if tcp.flags() & (SYN | FIN | RST | ACK) != ACK {
             return None;
@@ -47,7 +47,7 @@ impl Steady<FlowState> for OpenFlows {
             len: tcp.payload_len(),
             scale: None,
         };
-        let continues = state.tcp.as_ref()?.is_continued_by(from_opener, &segment);
+        let continues = state.is_continued_by(from_opener, &segment);
         continues.then_some((from_opener, Some(segment)))
     }
 
@@ -57,16 +57,17 @@ impl Steady<FlowState> for OpenFlows {
         (from_opener, segment): (bool, Option<Segment>),
         now: Time,
         _: &mut Packet<'_>,
-        state: &mut FlowState,
+        state: &mut Track,
     ) -> Option<Time> {
-        state.answered |= !from_opener;
-        let lifetime = match (&mut state.tcp, segment) {
-            (Some(track), Some(segment)) => {
-                track.follow(from_opener, &segment);
+        let lifetime = match segment {
+            Some(segment) => {
+                state.follow(from_opener, &segment);
                 self.tcp
             }
-            _ if state.answered => self.udp,
-            _ => self.udp_unanswered,
+            None => {
+                state.note(from_opener);
+                if state.phase() == Phase::Answered { self.udp } else { self.udp_unanswered }
+            }
         };
         Some(now + lifetime)
     }

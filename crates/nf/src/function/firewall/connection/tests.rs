@@ -19,8 +19,8 @@ fn syn_ack() -> Segment {
     Segment { scale: Some(7), ..seg(SYN | ACK, S, C + 1, 0) }
 }
 
-fn established() -> TcpTrack {
-    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+fn established() -> Track {
+    let mut track = Track::open(&syn(), STRICT, true).unwrap();
     assert_eq!(track.segment(false, &syn_ack(), STRICT), TcpVerdict::Pass);
     assert!(track.is_half_open());
     assert_eq!(track.segment(true, &seg(ACK, C + 1, S + 1, 0), STRICT), TcpVerdict::Pass);
@@ -29,7 +29,7 @@ fn established() -> TcpTrack {
 }
 
 /// Runs segments through a connection: (from the initiator, segment, verdict, phase behind it).
-fn play(track: &mut TcpTrack, script: &[(bool, Segment, TcpVerdict, Phase)]) {
+fn play(track: &mut Track, script: &[(bool, Segment, TcpVerdict, Phase)]) {
     for (step, (from_initiator, segment, verdict, phase)) in script.iter().enumerate() {
         let got = track.segment(*from_initiator, segment, STRICT);
         assert_eq!((got, track.phase()), (*verdict, *phase), "step {step}: {segment:?}");
@@ -120,7 +120,7 @@ fn a_reset_must_carry_the_exact_number() {
 
 #[test]
 fn a_refused_connection_closes_only_by_an_exact_reset() {
-    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+    let mut track = Track::open(&syn(), STRICT, true).unwrap();
     play(
         &mut track,
         &[
@@ -133,7 +133,7 @@ fn a_refused_connection_closes_only_by_an_exact_reset() {
 
 #[test]
 fn handshakes_that_answer_themselves_never_become_established() {
-    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+    let mut track = Track::open(&syn(), STRICT, true).unwrap();
     for _ in 0..3 {
         play(
             &mut track,
@@ -154,14 +154,14 @@ fn handshakes_that_answer_themselves_never_become_established() {
 
 #[test]
 fn a_syn_ack_must_acknowledge_the_syn() {
-    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+    let mut track = Track::open(&syn(), STRICT, true).unwrap();
     let wrong = Segment { ack: C, ..syn_ack() };
     play(&mut track, &[(false, wrong, Drop, SynSent), (false, syn_ack(), Pass, SynReceived)]);
 }
 
 #[test]
 fn both_ends_may_open_at_once() {
-    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+    let mut track = Track::open(&syn(), STRICT, true).unwrap();
     play(
         &mut track,
         &[
@@ -204,7 +204,7 @@ fn nothing_new_follows_a_fin() {
 
 #[test]
 fn the_window_of_a_syn_is_not_scaled() {
-    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+    let mut track = Track::open(&syn(), STRICT, true).unwrap();
     play(
         &mut track,
         &[
@@ -220,7 +220,7 @@ fn the_window_of_a_syn_is_not_scaled() {
 
 #[test]
 fn data_in_the_syn_may_be_left_unacknowledged() {
-    let mut track = TcpTrack::open(&Segment { len: 100, ..syn() }, STRICT).unwrap();
+    let mut track = Track::open(&Segment { len: 100, ..syn() }, STRICT, true).unwrap();
     play(
         &mut track,
         &[
@@ -233,7 +233,7 @@ fn data_in_the_syn_may_be_left_unacknowledged() {
 
 #[test]
 fn a_responder_without_state_may_choose_another_number() {
-    let mut track = TcpTrack::open(&syn(), STRICT).unwrap();
+    let mut track = Track::open(&syn(), STRICT, true).unwrap();
     play(
         &mut track,
         &[
@@ -262,7 +262,7 @@ fn a_lost_peer_can_find_out_and_reset() {
 #[test]
 fn flags_that_no_one_sends_are_dropped() {
     for flags in [0, FIN, SYN | FIN, SYN | RST, FIN | RST | ACK, SYN | FIN | ACK, 0xff] {
-        assert!(TcpTrack::open(&seg(flags, 1, 1, 0), STRICT).is_none(), "{flags:#x}");
+        assert!(Track::open(&seg(flags, 1, 1, 0), STRICT, true).is_none(), "{flags:#x}");
         assert_eq!(established().segment(true, &seg(flags, C + 1, S + 1, 0), STRICT), Drop);
     }
 }
@@ -270,8 +270,9 @@ fn flags_that_no_one_sends_are_dropped() {
 #[test]
 fn a_connection_can_be_entered_in_the_middle_when_asked_for() {
     let middle = seg(ACK, 500, 900, 100);
-    assert!(TcpTrack::open(&middle, STRICT).is_none());
-    let mut track = TcpTrack::open(&middle, TcpOptions { liberal: false, pickup: true }).unwrap();
+    assert!(Track::open(&middle, STRICT, true).is_none());
+    let mut track =
+        Track::open(&middle, TcpOptions { liberal: false, pickup: true }, true).unwrap();
     play(
         &mut track,
         &[
@@ -287,7 +288,7 @@ fn a_connection_can_be_entered_in_the_middle_when_asked_for() {
 fn a_closed_window_lets_a_probe_through() {
     let (c, s) = (C + 1, S + 1);
     let full = Segment { window: 0, ..seg(ACK, s, c + 65_535, 0) };
-    let mut track = TcpTrack::open(&Segment { scale: None, ..syn() }, STRICT).unwrap();
+    let mut track = Track::open(&Segment { scale: None, ..syn() }, STRICT, true).unwrap();
     play(
         &mut track,
         &[
@@ -325,7 +326,7 @@ proptest! {
         isn in any::<(u32, u32)>(),
         steps in prop::collection::vec((any::<bool>(), 0_u32..3_000, any::<bool>()), 1..200),
     ) {
-        let mut track = TcpTrack::open(&Segment { scale: Some(3), ..seg(SYN, isn.0, 0, 0) }, STRICT).unwrap();
+        let mut track = Track::open(&Segment { scale: Some(3), ..seg(SYN, isn.0, 0, 0) }, STRICT, true).unwrap();
         let (c, s) = (isn.0.wrapping_add(1), isn.1.wrapping_add(1));
         let answer = Segment { scale: Some(3), ..seg(SYN | ACK, isn.1, c, 0) };
         prop_assert_eq!(track.segment(false, &answer, STRICT), Pass);
@@ -356,7 +357,7 @@ proptest! {
     ) {
         let options = TcpOptions { liberal: options.0, pickup: options.1 };
         let first = if options.pickup { seg(ACK, C, S, 100) } else { Segment { window: windows.0, scale: scales.0, ..syn() } };
-        let mut track = TcpTrack::open(&first, options).unwrap();
+        let mut track = Track::open(&first, options, true).unwrap();
         track.segment(false, &Segment { window: windows.1, scale: scales.1, ..syn_ack() }, options);
         let mut sent = [C + 1, S + 1];
         for (from_initiator, flags, back, lag, window, len) in steps {
