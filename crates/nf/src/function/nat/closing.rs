@@ -28,6 +28,7 @@ const STAMPED: u8 = 128;
 
 /// How far a connection is from its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, packed(2))]
 pub(super) struct Closing {
     /// Behind the last byte that inside has sent, and behind the last that outside has sent. Once the FIN
     /// from outside is acknowledged, the latter is known to be the end and gives way to the last time stamp

@@ -9,6 +9,7 @@ use hashbrown::HashTable;
 
 /// Names a mapping of one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C, packed(2))]
 pub(super) struct MappingId(pub(super) u32);
 
 /// An endpoint inside.
