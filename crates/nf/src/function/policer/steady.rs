@@ -44,14 +44,13 @@ impl Steady<FlowState> for Buckets<'_> {
 
     #[inline(always)]
     fn decide(&self, packet: &Packet<'_>, state: &FlowState) -> Option<Step> {
-        let FlowState::Metered(Metered { bucket, class, is_kept }) = state else {
+        let &FlowState::Metered(Metered { mut bucket, class, is_kept }) = state else {
             return Some(Step::Exempt);
         };
         if !self.policer.is_metered(packet) {
             return Some(Step::Pass);
         }
-        let (meter, now) = (self.policer.config.classes.meter(*class)?, packet.arrived());
-        let mut bucket = *bucket;
+        let (meter, now) = (self.policer.config.classes.meter(class)?, packet.arrived());
         let before = self.policer.colour_before(packet);
         let colour = meter.colour(&mut bucket, now, self.policer.bytes(packet), before);
         let action = self.policer.config.actions.of(colour);
