@@ -54,7 +54,7 @@ impl ShardSet {
     #[inline(always)]
     pub(crate) fn probe(&self, info: &PacketInfo) -> Probe {
         match self.get(info.shard) {
-            Some(shard) => shard.table.probe(info.hash),
+            Some(shard) => shard.table.probe(info.hash, info.family()),
             None => Probe::NONE,
         }
     }

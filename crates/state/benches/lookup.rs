@@ -110,7 +110,7 @@ impl Bench {
             self.tables[place.shard].prefetch_hint().prefetch(place.hash);
         }
         for (arrival, probe) in self.arrivals.iter().zip(&mut self.probes) {
-            *probe = self.tables[arrival.shard].probe(arrival.hash);
+            *probe = self.tables[arrival.shard].probe(arrival.hash, arrival.key.family());
         }
     }
 

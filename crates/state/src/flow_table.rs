@@ -1,9 +1,10 @@
 //! The flows of a shard, and with each the states that the functions of the chain keep about it.
 //!
 //! One lookup serves a packet through the whole chain: a flow's entry holds the states of all
-//! functions, each at an offset that a [`Handle`] knows. A lookup touches one line of the index and
-//! the entry's first two: the key, and the start of what packets write. Entries never move while their
-//! flow lives. Nothing here allocates after the table is made.
+//! functions, each at an offset that a [`Handle`] knows. A packet of an IPv4 flow touches one line of the
+//! index and, where the states are small, one of the entry: the key, what packets write, and 30 bytes of
+//! states. Links, generation and second keys lie in the next line. Entries never move while their flow
+//! lives. Nothing here allocates after the table is made.
 //!
 //! A burst looks up in stages, with memory fetched between them: [`FlowTable::prefetch_hint`] for all
 //! packets, then [`FlowTable::probe`] for all, then, packet by packet, [`FlowTable::find`], which
@@ -98,6 +99,8 @@ pub struct FlowTable {
     entries: Entries,
     index: Index,
     layout: u64,
+    /// The bits of all states.
+    states: u8,
     // The rest.
     wheel: TimerWheel,
     evictable: Lists,
@@ -131,6 +134,7 @@ impl FlowTable {
             entries,
             index,
             layout: shared.layout.id(),
+            states: shared.layout.all(),
             wheel: TimerWheel::new(),
             evictable: Lists::new(1),
             counts: TableCounts::default(),
@@ -144,12 +148,13 @@ impl FlowTable {
         PrefetchHint::new(std::ptr::from_ref(self).cast(), &self.index)
     }
 
-    /// Finds an entry that `hash` may lead to, and asks the processor to fetch it. No key is compared.
+    /// Finds an entry that `hash` may lead to, and asks the processor to fetch what packets of this family need of
+    /// it. No key is compared.
     #[inline]
-    pub fn probe(&self, hash: FlowHash) -> Probe {
+    pub fn probe(&self, hash: FlowHash, family: Family) -> Probe {
         match self.index.find(hash, |_| true) {
             Some(candidate) => {
-                self.entries.prefetch(candidate);
+                self.entries.prefetch(candidate, family);
                 Probe(candidate)
             }
             None => Probe::NONE,
@@ -200,8 +205,7 @@ impl FlowTable {
     ) -> Option<(FlowId, &T, Time)> {
         handle.check(self.layout);
         let index = self.search_index(hash, key)?;
-        let tail = self.entries.tail(index);
-        if tail.initialised & handle.bit() == 0 {
+        if self.entries.cold(index).initialised & handle.bit() == 0 {
             return None;
         }
         let place = self.entries.address(index);
@@ -209,7 +213,7 @@ impl FlowTable {
         // written. The table is shared as long as the reference lives, and changes states only when it is
         // borrowed alone.
         let state = unsafe { place.add(handle.offset()).cast::<T>().as_ref() };
-        Some((self.id(index), state, tail.deadline))
+        Some((self.id(index), state, self.entries.hot(index).ending.deadline()))
     }
 
     /// The flow, to read and change; `None` when it has ended.
@@ -244,7 +248,7 @@ impl FlowTable {
     /// The entry with `key`: the probe's candidate, if that is right.
     #[inline]
     fn search(&self, hash: FlowHash, key: &FlowKey, Probe(candidate): Probe) -> Option<u32> {
-        if candidate < self.entries.used() && self.entries.head(candidate).matches(key) {
+        if candidate < self.entries.used() && self.entries.matches(candidate, key) {
             return Some(self.flow_at(candidate, key.family()));
         }
         self.search_index(hash, key)
@@ -253,8 +257,8 @@ impl FlowTable {
     /// The entry of the flow of which `index` has a key of this family.
     #[inline]
     fn flow_at(&self, index: u32, family: Family) -> u32 {
-        if family == Family::V6 && self.entries.head(index).kind == Kind::V6Alias {
-            return self.entries.tail(index).partner;
+        if family == Family::V6 && self.entries.hot(index).ending.kind() == Kind::V6Alias {
+            return self.entries.cold(index).partner;
         }
         index
     }
@@ -262,22 +266,22 @@ impl FlowTable {
     /// The entry with `key`. Not inlined: the path of packets whose probe was right is to be short.
     #[inline(never)]
     fn search_index(&self, hash: FlowHash, key: &FlowKey) -> Option<u32> {
-        let index = self.index.find(hash, |entry| self.entries.head(entry).matches(key))?;
+        let index = self.index.find(hash, |entry| self.entries.matches(entry, key))?;
         Some(self.flow_at(index, key.family()))
     }
 
     /// What names the flow in entry `index`.
     #[inline]
     fn id(&self, index: u32) -> FlowId {
-        FlowId { index, generation: self.entries.head(index).generation }
+        FlowId { index, generation: self.entries.cold(index).generation }
     }
 
     /// The entry of a flow that has not ended.
     #[inline]
     fn live(&self, flow: FlowId) -> Option<u32> {
         let in_use = flow.index < self.entries.used()
-            && self.entries.head(flow.index).generation == flow.generation
-            && !matches!(self.entries.head(flow.index).kind, Kind::Free | Kind::V6Alias);
+            && self.entries.cold(flow.index).generation == flow.generation
+            && !matches!(self.entries.hot(flow.index).ending.kind(), Kind::Free | Kind::V6Alias);
         in_use.then_some(flow.index)
     }
 }

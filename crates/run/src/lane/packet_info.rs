@@ -138,6 +138,12 @@ impl PacketInfo {
         }
     }
 
+    /// The family of the key.
+    #[inline(always)]
+    pub fn family(&self) -> Family {
+        if self.traits.0 & V6 == 0 { Family::V4 } else { Family::V6 }
+    }
+
     /// The side it came from.
     #[inline]
     pub fn side(&self) -> Side {

@@ -135,6 +135,7 @@ impl Arena {
     /// The table of `shard`; called once for each.
     fn table(&self, shard: usize) -> FlowTable {
         let stride = self.shared.layout.entry_size();
+        let beyond_line = self.config.aliases || self.shared.layout.reaches_beyond_line();
         let index_bytes = self.buckets * size_of::<Bucket>();
         let entry_bytes = self.entries * stride;
         // SAFETY: `new` mapped room for the indices of all shards and then for their entries, and
@@ -150,7 +151,7 @@ impl Arena {
         let (index, entries) = unsafe {
             (
                 Index::new(buckets.cast(), self.buckets as u32),
-                Entries::new(entries, stride as u32, self.entries as u32),
+                Entries::new(entries, stride as u32, self.entries as u32, beyond_line),
             )
         };
         FlowTable::with(index, entries, self.config, self.shared.clone())

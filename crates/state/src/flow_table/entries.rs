@@ -3,7 +3,9 @@
 
 use std::ptr::NonNull;
 
-use super::entry::{Head, Kind, LINE, Tail};
+use rheostat_packet::{Family, FlowKey};
+
+use super::entry::{self, COLD_OFFSET, Cold, Ending, Hot, Kind, LINE};
 use crate::list::{Link, Links};
 
 /// No entry.
@@ -16,6 +18,8 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Entries {
     base: NonNull<u8>,
     stride: u32,
+    /// Whether packets of IPv4 may need more of an entry than its first line.
+    beyond_line: bool,
     fresh: u32,
     total: u32,
     /// The top of the stack of free entries. The first word of a free entry's key is its link.
@@ -30,8 +34,14 @@ impl Entries {
     /// # Safety
     /// The bytes are zero, aligned to [`LINE`], exclusively this value's to access, and stay mapped
     /// while it lives. `stride` is a multiple of [`LINE`] and at least two lines.
-    pub(super) unsafe fn new(base: NonNull<u8>, stride: u32, total: u32) -> Entries {
-        Entries { base, stride, fresh: 0, total, free: NONE, retired: (NONE, NONE) }
+    pub(super) unsafe fn new(
+        base: NonNull<u8>,
+        stride: u32,
+        total: u32,
+        beyond_line: bool,
+    ) -> Entries {
+        let retired = (NONE, NONE);
+        Entries { base, stride, beyond_line, fresh: 0, total, free: NONE, retired }
     }
 
     /// Takes an entry that no flow has used since the end of the last burst.
@@ -40,7 +50,7 @@ impl Entries {
             let index = self.free;
             self.free = self.link_of(index);
             // The entry of the next new flow, so that it does not wait for a line that no packet has touched for long.
-            self.prefetch(self.free);
+            self.prefetch_whole(self.free);
             return Some(index);
         }
         if self.fresh == self.total {
@@ -53,11 +63,11 @@ impl Entries {
     /// Makes the entry free once the burst ends. References to its flow are stale from now on.
     pub(super) fn retire(&mut self, index: u32) {
         let (first, last) = self.retired;
-        let head = self.head_mut(index);
-        head.kind = Kind::Free;
-        head.generation = head.generation.wrapping_add(1);
-        head.flags = 0;
-        head.key[0] = u64::from(first);
+        let cold = self.cold_mut(index);
+        cold.generation = cold.generation.wrapping_add(1);
+        let hot = self.hot_mut(index);
+        hot.ending = Ending::never(Kind::Free);
+        hot.key[0] = u64::from(first);
         self.retired = (index, if last == NONE { index } else { last });
     }
 
@@ -66,7 +76,7 @@ impl Entries {
     pub(super) fn reclaim_retired(&mut self) {
         let (first, last) = self.retired;
         if first != NONE {
-            self.head_mut(last).key[0] = u64::from(self.free);
+            self.hot_mut(last).key[0] = u64::from(self.free);
             self.free = first;
             self.retired = (NONE, NONE);
         }
@@ -78,14 +88,14 @@ impl Entries {
         if first != NONE {
             let next = self.link_of(first);
             self.retired = if first == last { (NONE, NONE) } else { (next, last) };
-            self.head_mut(first).key[0] = u64::from(self.free);
+            self.hot_mut(first).key[0] = u64::from(self.free);
             self.free = first;
         }
     }
 
     /// The entry below `index`, a free one, in the stack.
     fn link_of(&self, index: u32) -> u32 {
-        self.head(index).key[0] as u32
+        self.hot(index).key[0] as u32
     }
 
     /// Entries that have been used: indices below this are valid.
@@ -102,46 +112,78 @@ impl Entries {
         unsafe { self.base.add(index as usize * self.stride as usize) }
     }
 
-    /// Line 0 of entry `index`.
+    /// The hot part of entry `index`.
     #[inline]
-    pub(super) fn head(&self, index: u32) -> &Head {
-        // SAFETY: the address is a used entry's, aligned to a line; its first line is always a valid
-        // `Head` (zero, or written as one), and only this value accesses it.
-        unsafe { self.address(index).cast::<Head>().as_ref() }
+    pub(super) fn hot(&self, index: u32) -> &Hot {
+        // SAFETY: the address is a used entry's, aligned to a line; its first bytes are always a valid
+        // `Hot` (zero, or written as one), and only this value accesses it.
+        unsafe { self.address(index).cast::<Hot>().as_ref() }
     }
 
-    /// Line 0 of entry `index`, to write.
+    /// The hot part of entry `index`, to write.
     #[inline]
-    pub(super) fn head_mut(&mut self, index: u32) -> &mut Head {
-        // SAFETY: as for `head`; `&mut self` makes the access exclusive.
-        unsafe { self.address(index).cast::<Head>().as_mut() }
+    pub(super) fn hot_mut(&mut self, index: u32) -> &mut Hot {
+        // SAFETY: as for `hot`; `&mut self` makes the access exclusive.
+        unsafe { self.address(index).cast::<Hot>().as_mut() }
     }
 
-    /// The fixed part of line 1 of entry `index`.
+    /// The cold part of entry `index`.
     #[inline]
-    pub(super) fn tail(&self, index: u32) -> &Tail {
-        // SAFETY: as for `head`, one line on; every entry has two lines.
-        unsafe { self.address(index).add(LINE).cast::<Tail>().as_ref() }
+    pub(super) fn cold(&self, index: u32) -> &Cold {
+        // SAFETY: as for `hot`, of the end of the second line; every entry has two lines, and no state
+        // lies there (`StateLayout::reserve`).
+        unsafe { self.address(index).add(COLD_OFFSET).cast::<Cold>().as_ref() }
     }
 
-    /// The fixed part of line 1 of entry `index`, to write.
+    /// The cold part of entry `index`, to write.
     #[inline]
-    pub(super) fn tail_mut(&mut self, index: u32) -> &mut Tail {
-        // SAFETY: as for `tail`; `&mut self` makes the access exclusive.
-        unsafe { self.address(index).add(LINE).cast::<Tail>().as_mut() }
+    pub(super) fn cold_mut(&mut self, index: u32) -> &mut Cold {
+        // SAFETY: as for `cold`; `&mut self` makes the access exclusive.
+        unsafe { self.address(index).add(COLD_OFFSET).cast::<Cold>().as_mut() }
     }
 
-    /// Asks the processor to fetch the lines of entry `index`, up to four.
+    /// Changes under which keys entry `index` can be found.
+    pub(super) fn set_kind(&mut self, index: u32, kind: Kind) {
+        let hot = self.hot_mut(index);
+        let mut ending = hot.ending;
+        ending.set_kind(kind);
+        hot.ending = ending;
+    }
+
+    /// Whether the entry serves a flow that can be found under `key`.
+    #[inline(always)]
+    pub(super) fn matches(&self, index: u32, key: &FlowKey) -> bool {
+        entry::matches(self.hot(index), || self.cold(index), key)
+    }
+
+    /// Asks the processor to fetch the lines of entry `index` that packets of this family need, up to four.
     #[inline]
-    pub(super) fn prefetch(&self, index: u32) {
+    pub(super) fn prefetch(&self, index: u32, family: Family) {
         let stride = self.stride as usize;
         let entry = self.base.as_ptr().wrapping_add(index as usize * stride);
         super::prefetch(entry);
+        if self.beyond_line || family == Family::V6 {
+            self.prefetch_beyond(entry);
+        }
+    }
+
+    /// Asks for all lines but the first.
+    #[inline]
+    fn prefetch_beyond(&self, entry: *const u8) {
+        let stride = self.stride as usize;
         super::prefetch(entry.wrapping_add(LINE));
         if stride > 2 * LINE {
             super::prefetch(entry.wrapping_add(2 * LINE));
             super::prefetch(entry.wrapping_add((stride - LINE).min(3 * LINE)));
         }
+    }
+
+    /// Asks for what the end of a flow needs of its entry.
+    #[inline]
+    pub(super) fn prefetch_whole(&self, index: u32) {
+        let entry = self.base.as_ptr().wrapping_add(index as usize * self.stride as usize);
+        super::prefetch(entry);
+        self.prefetch_beyond(entry);
     }
 }
 
@@ -151,7 +193,7 @@ pub(super) struct WheelLinks<'a>(pub(super) &'a mut Entries);
 impl Links for WheelLinks<'_> {
     #[inline]
     fn link(&mut self, member: u32) -> &mut Link {
-        &mut self.0.head_mut(member).wheel
+        &mut self.0.cold_mut(member).wheel
     }
 }
 
@@ -161,6 +203,6 @@ pub(super) struct EvictLinks<'a>(pub(super) &'a mut Entries);
 impl Links for EvictLinks<'_> {
     #[inline]
     fn link(&mut self, member: u32) -> &mut Link {
-        &mut self.0.head_mut(member).evict
+        &mut self.0.cold_mut(member).evict
     }
 }

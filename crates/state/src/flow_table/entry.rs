@@ -1,5 +1,7 @@
-//! The fixed part of a flow entry: a line that is written rarely and the start of the lines that
-//! packets write. They are separate structures, so that no reference spans both.
+//! The fixed parts of a flow entry: what every packet reads and writes, at the start of its first line, and
+//! what only the beginning and the end of a flow need, and second keys, at the end of its second. The
+//! functions' states lie between them and behind. Each part is a structure of its own, so that no
+//! reference spans a state.
 
 use std::mem::offset_of;
 
@@ -12,7 +14,10 @@ use crate::list::Link;
 pub(super) const LINE: usize = 64;
 
 /// Where the states of the chain's functions start.
-pub(super) const STATE_OFFSET: usize = LINE + size_of::<Tail>();
+pub(super) const STATE_OFFSET: usize = size_of::<Hot>();
+
+/// Where the [`Cold`] part starts: states before it that end within the first line are *hot*.
+pub(super) const COLD_OFFSET: usize = 2 * LINE - size_of::<Cold>();
 
 /// The keys an entry can be found under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,90 +25,166 @@ pub(super) const STATE_OFFSET: usize = LINE + size_of::<Tail>();
 pub(super) enum Kind {
     /// None: the entry is free. Zero, as untouched memory is.
     Free = 0,
-    /// An IPv4 key, in words 0 and 1.
+    /// An IPv4 key.
     V4 = 1,
-    /// An IPv4 key, and another one in words 2 and 3.
+    /// An IPv4 key, and another one in the cold part.
     V4Alias = 2,
-    /// An IPv6 key.
+    /// An IPv6 key, of which three words lie in the cold part.
     V6 = 3,
-    /// The second IPv6 key of the flow in another entry: two do not fit into one line.
+    /// The second IPv6 key of the flow in another entry: one entry has no room for two.
     V6Alias = 4,
 }
 
 /// No other entry belongs to this one.
 pub(super) const NO_PARTNER: u32 = u32::MAX;
 
-/// The flow can be evicted: it is in the list of those that may.
-pub(super) const EVICTABLE: u8 = 1;
+/// The first bytes of line 0: what every packet reads and may write.
+#[derive(Clone, Copy)]
+#[repr(C, packed(2))]
+pub(super) struct Hot {
+    /// The key, or the first two words of one of IPv6; of a free entry, the first word names the next
+    /// free one.
+    pub(super) key: [u64; 2],
+    /// When the flow ends, and what kind of entry it is.
+    pub(super) ending: Ending,
+    /// The latest arrival in each direction.
+    pub(super) stamps: [u32; 2],
+    /// The device it came from, [`DeviceId::NONE`] where nothing has arrived.
+    pub(super) devices: [DeviceId; 2],
+}
 
-/// Line 0: what a lookup reads.
-#[repr(C, align(64))]
-pub(super) struct Head {
-    /// One or two keys, as `kind` says; of a free entry, the first word names the next free one.
-    pub(super) key: [u64; 5],
+/// The last bytes of line 1.
+#[repr(C, packed(4))]
+pub(super) struct Cold {
+    /// The rest of a key of IPv6, or the second key of a flow of IPv4.
+    pub(super) more: [u64; 3],
     /// The neighbours in a slot of the timer wheel.
     pub(super) wheel: Link,
     /// The neighbours among the flows that may be evicted.
     pub(super) evict: Link,
     /// How many flows this entry has served and lost.
     pub(super) generation: u32,
-    /// The slot of the timer wheel.
-    pub(super) slot: u16,
-    pub(super) kind: Kind,
-    pub(super) flags: u8,
-}
-
-/// The first bytes of line 1: what every packet may write. The functions' states follow.
-#[repr(C)]
-pub(super) struct Tail {
-    pub(super) deadline: Time,
-    /// The latest arrival in each direction.
-    pub(super) stamps: [u32; 2],
-    /// The device it came from, [`DeviceId::NONE`] where nothing has arrived.
-    pub(super) devices: [DeviceId; 2],
-    /// One bit per function whose state is initialised.
-    pub(super) initialised: u8,
     /// Of an entry with an IPv6 key, the entry with its flow's other key; [`NO_PARTNER`] if there is
     /// none.
     pub(super) partner: u32,
+    /// The slot of the timer wheel.
+    pub(super) slot: u16,
+    /// One bit per function whose state is initialised.
+    pub(super) initialised: u8,
 }
 
 const _: () = {
-    assert!(size_of::<Head>() == LINE && align_of::<Head>() == LINE);
-    assert!(offset_of!(Head, wheel) == 40 && offset_of!(Head, evict) == 48);
-    assert!(offset_of!(Head, generation) == 56 && offset_of!(Head, flags) == 63);
-    assert!(size_of::<Tail>() == 24 && align_of::<Tail>() == 8);
-    // Line 1 has 40 bytes left for states.
-    assert!(STATE_OFFSET == 88);
+    assert!(size_of::<Hot>() == 34 && size_of::<Cold>() == 52);
+    // Of line 0, 30 bytes are left for states, and 12 of line 1.
+    assert!(STATE_OFFSET == 34 && COLD_OFFSET == 76);
+    assert!(offset_of!(Cold, wheel) % align_of::<Link>() == 0);
 };
 
-impl Head {
-    /// Whether the entry serves a flow that can be found under `key`. Written so that an IPv4 flow
-    /// found under its first key, the common case, takes three predictable branches.
+/// A deadline, whose lowest byte is used for the kind of the entry and two marks. All zero is a free entry.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct Ending(u64);
+
+/// The bits of [`Ending`] that are not the deadline's.
+const MARKS: u64 = 0xff;
+const KIND: u64 = 7;
+/// The flow can be evicted: it is in the list of those that may.
+const EVICTABLE: u64 = 8;
+/// All states of the layout are initialised.
+const COMPLETE: u64 = 16;
+
+impl Ending {
+    /// That of an entry without a deadline.
     #[inline]
-    pub(super) fn matches(&self, key: &FlowKey) -> bool {
-        let [first, second, ..] = *key.raw();
-        let (own, kind) = (&self.key, self.kind);
-        if key.family() == Family::V4 {
-            let is = |at: usize| (own[at] ^ first) | (own[at + 1] ^ second) == 0;
-            return (is(0) && (kind == Kind::V4 || kind == Kind::V4Alias))
-                || (kind == Kind::V4Alias && is(2));
-        }
-        // Without a call, as a comparison of arrays would be.
-        let differs = own.iter().zip(key.raw()).fold(0, |bits, (own, other)| bits | (own ^ other));
-        (kind == Kind::V6 || kind == Kind::V6Alias) && differs == 0
+    pub(super) fn never(kind: Kind) -> Ending {
+        Ending(!MARKS | kind as u64)
     }
 
-    /// The words and the family of the key the flow was created under.
-    pub(super) fn primary(&self) -> ([u64; 5], Family) {
-        match self.kind {
-            Kind::V6 | Kind::V6Alias => (self.key, Family::V6),
-            _ => ([self.key[0], self.key[1], 0, 0, 0], Family::V4),
+    /// The deadline.
+    #[inline(always)]
+    pub(super) fn deadline(self) -> Time {
+        match self.0 & !MARKS {
+            NEVER => Time::NEVER,
+            nanos => Time::from_nanos(nanos),
         }
     }
 
-    /// The words of the second key, if it lies here.
-    pub(super) fn alias(&self) -> Option<[u64; 5]> {
-        (self.kind == Kind::V4Alias).then(|| [self.key[2], self.key[3], 0, 0, 0])
+    /// Sets the deadline, rounded up to a multiple of 256 ns, and says whether it is earlier than before.
+    #[inline(always)]
+    pub(super) fn set_deadline(&mut self, deadline: Time) -> bool {
+        let nanos = deadline.as_nanos().saturating_add(MARKS) & !MARKS;
+        let before = self.0;
+        self.0 = nanos | before & MARKS;
+        nanos < before & !MARKS
     }
+
+    /// The keys the entry can be found under.
+    #[inline(always)]
+    pub(super) fn kind(self) -> Kind {
+        match self.0 & KIND {
+            1 => Kind::V4,
+            2 => Kind::V4Alias,
+            3 => Kind::V6,
+            4 => Kind::V6Alias,
+            _ => Kind::Free,
+        }
+    }
+
+    pub(super) fn set_kind(&mut self, kind: Kind) {
+        self.0 = self.0 & !KIND | kind as u64;
+    }
+
+    pub(super) fn is_evictable(self) -> bool {
+        self.0 & EVICTABLE != 0
+    }
+
+    pub(super) fn set_evictable(&mut self, evictable: bool) {
+        self.0 = self.0 & !EVICTABLE | if evictable { EVICTABLE } else { 0 };
+    }
+
+    /// Whether all states of the layout are known to be initialised.
+    #[inline(always)]
+    pub(super) fn is_complete(self) -> bool {
+        self.0 & COMPLETE != 0
+    }
+
+    pub(super) fn set_complete(&mut self, complete: bool) {
+        self.0 = self.0 & !COMPLETE | if complete { COMPLETE } else { 0 };
+    }
+}
+
+/// The latest time that can be told in units of 256 ns stands for [`Time::NEVER`].
+const NEVER: u64 = !MARKS;
+
+/// The words and the family of the key that a flow was created under.
+pub(super) fn primary(hot: &Hot, cold: &Cold) -> ([u64; 5], Family) {
+    let [first, second] = hot.key;
+    let [third, fourth, fifth] = cold.more;
+    match hot.ending.kind() {
+        Kind::V6 | Kind::V6Alias => ([first, second, third, fourth, fifth], Family::V6),
+        _ => ([first, second, 0, 0, 0], Family::V4),
+    }
+}
+
+/// The words of the second key of a flow, if it lies in its entry.
+pub(super) fn alias(hot: &Hot, cold: &Cold) -> Option<[u64; 5]> {
+    let [first, second, _] = cold.more;
+    (hot.ending.kind() == Kind::V4Alias).then_some([first, second, 0, 0, 0])
+}
+
+/// Whether the entry serves a flow that can be found under `key`. An IPv4 flow found under its first key,
+/// the common case, is told by line 0 alone.
+#[inline(always)]
+pub(super) fn matches<'a>(hot: &Hot, cold: impl FnOnce() -> &'a Cold, key: &FlowKey) -> bool {
+    let &[first, second, rest @ ..] = key.raw();
+    let kind = hot.ending.kind();
+    let starts = (hot.key[0] ^ first) | (hot.key[1] ^ second) == 0;
+    if key.family() == Family::V4 {
+        return (starts && matches!(kind, Kind::V4 | Kind::V4Alias))
+            || (kind == Kind::V4Alias && {
+                let [third, fourth, _] = cold().more;
+                (third ^ first) | (fourth ^ second) == 0
+            });
+    }
+    starts && matches!(kind, Kind::V6 | Kind::V6Alias) && { cold().more } == rest
 }

@@ -4,6 +4,7 @@ use rheostat_base::Time;
 use rheostat_packet::Family;
 
 use super::entries::WheelLinks;
+use super::entry;
 use super::{FlowMut, FlowTable};
 use crate::timer_wheel;
 
@@ -40,7 +41,7 @@ impl FlowTable {
             }
             looked_at += 1;
             self.prefetch_behind(index);
-            let deadline = timer_wheel::tick(self.entries.tail(index).deadline);
+            let deadline = timer_wheel::tick(self.entries.hot(index).ending.deadline());
             if deadline < target {
                 ending(FlowMut::new(self, index));
                 self.end(index);
@@ -49,7 +50,7 @@ impl FlowTable {
                 let mut links = WheelLinks(&mut self.entries);
                 self.wheel.disarm(&mut links, index);
                 let slot = self.wheel.arm(&mut links, index, deadline);
-                self.entries.head_mut(index).slot = slot;
+                self.entries.cold_mut(index).slot = slot;
             }
         }
         Reclaimed { flows, complete: true }
@@ -62,12 +63,12 @@ impl FlowTable {
         let mut links = WheelLinks(&mut self.entries);
         let Some(next) = self.wheel.behind(&mut links, index) else { return };
         if let Some(later) = self.wheel.behind(&mut links, next) {
-            links.0.prefetch(later);
+            links.0.prefetch_whole(later);
         }
-        let head = self.entries.head(next);
-        let (words, family) = head.primary();
+        let (hot, cold) = (self.entries.hot(next), self.entries.cold(next));
+        let ((words, family), alias) = (entry::primary(hot, cold), entry::alias(hot, cold));
         self.index.prefetch(self.shared.hasher.hash_words(&words, family));
-        if let Some(words) = head.alias() {
+        if let Some(words) = alias {
             self.index.prefetch(self.shared.hasher.hash_words(&words, Family::V4));
         }
     }

@@ -8,7 +8,7 @@ use rheostat_packet::{Family, FlowKey};
 
 use super::FlowTable;
 use super::entries::{EvictLinks, WheelLinks};
-use super::entry::{EVICTABLE, Head, Kind, LINE, NO_PARTNER, Tail};
+use super::entry::{self, COLD_OFFSET, Cold, Ending, Hot, Kind, NO_PARTNER};
 use super::layout::Handle;
 use crate::timer_wheel::{self, UNARMED};
 
@@ -55,10 +55,10 @@ impl<'a> FlowMut<'a> {
             return None;
         }
         let flow = FlowMut { entry: table.entries.address(index), table, index };
-        if !flow.head().matches(key) {
+        if !entry::matches(flow.hot(), || flow.cold(), key) {
             return None;
         }
-        match flow.head().kind {
+        match flow.hot().ending.kind() {
             Kind::V6Alias => Some(flow.partner()),
             _ => Some(flow),
         }
@@ -67,62 +67,82 @@ impl<'a> FlowMut<'a> {
     /// The flow whose second key the entry has.
     #[cold]
     fn partner(self) -> FlowMut<'a> {
-        let index = self.tail().partner;
+        let index = self.cold().partner;
         FlowMut::new(self.table, index)
     }
 
-    #[inline]
-    fn head(&self) -> &Head {
+    #[inline(always)]
+    fn hot(&self) -> &Hot {
         // SAFETY: `entry` is the address of an entry of the table, which this value borrows alone; an
-        // entry's first line is always a valid `Head`.
-        unsafe { self.entry.cast::<Head>().as_ref() }
+        // entry's first bytes are always a valid `Hot`, and no state lies there.
+        unsafe { self.entry.cast::<Hot>().as_ref() }
     }
 
-    #[inline]
-    fn head_mut(&mut self) -> &mut Head {
-        // SAFETY: as for `head`; `&mut self` makes the access exclusive.
-        unsafe { self.entry.cast::<Head>().as_mut() }
+    #[inline(always)]
+    fn hot_mut(&mut self) -> &mut Hot {
+        // SAFETY: as for `hot`; `&mut self` makes the access exclusive.
+        unsafe { self.entry.cast::<Hot>().as_mut() }
     }
 
-    #[inline]
-    fn tail(&self) -> &Tail {
-        // SAFETY: as for `head`; the `Tail` starts the second line, which every entry has.
-        unsafe { self.entry.add(LINE).cast::<Tail>().as_ref() }
+    #[inline(always)]
+    fn cold(&self) -> &Cold {
+        // SAFETY: as for `hot`; the `Cold` ends the second line, which every entry has.
+        unsafe { self.entry.add(COLD_OFFSET).cast::<Cold>().as_ref() }
     }
 
+    #[inline(always)]
+    fn cold_mut(&mut self) -> &mut Cold {
+        // SAFETY: as for `cold`; `&mut self` makes the access exclusive.
+        unsafe { self.entry.add(COLD_OFFSET).cast::<Cold>().as_mut() }
+    }
+
+    #[inline(always)]
+    fn change_ending<T>(&mut self, change: impl FnOnce(&mut Ending) -> T) -> T {
+        let hot = self.hot_mut();
+        let mut ending = hot.ending;
+        let result = change(&mut ending);
+        hot.ending = ending;
+        result
+    }
+
+    /// Notes which states are initialised.
     #[inline]
-    fn tail_mut(&mut self) -> &mut Tail {
-        // SAFETY: as for `tail`; `&mut self` makes the access exclusive.
-        unsafe { self.entry.add(LINE).cast::<Tail>().as_mut() }
+    fn set_initialised(&mut self, initialised: u8) {
+        self.cold_mut().initialised = initialised;
+        let complete = initialised == self.table.states;
+        self.change_ending(|ending| ending.set_complete(complete));
     }
 
     /// What names the flow.
     #[inline]
     pub fn id(&self) -> FlowId {
-        let generation = self.head().generation;
+        let generation = self.cold().generation;
         FlowId { index: self.index, generation }
     }
 
     /// The key the flow was created under.
     pub fn key(&self) -> FlowKey {
-        let (words, family) = self.head().primary();
+        let (words, family) = entry::primary(self.hot(), self.cold());
         key(&words, family)
     }
 
     /// The second key, if [`FlowTable::alias`] gave it one.
     pub fn alias(&self) -> Option<FlowKey> {
-        if let Some(words) = self.head().alias() {
+        if let Some(words) = entry::alias(self.hot(), self.cold()) {
             return Some(key(&words, Family::V4));
         }
-        let (family, partner) = (self.head().primary().1, self.tail().partner);
-        (family == Family::V6 && partner != NO_PARTNER)
-            .then(|| key(&self.table.entries.head(partner).key, family))
+        let partner = self.cold().partner;
+        (self.hot().ending.kind() == Kind::V6 && partner != NO_PARTNER).then(|| {
+            let entries = &self.table.entries;
+            let (words, family) = entry::primary(entries.hot(partner), entries.cold(partner));
+            key(&words, family)
+        })
     }
 
     /// When the flow ends unless a packet comes.
     #[inline]
     pub fn deadline(&self) -> Time {
-        self.tail().deadline
+        self.hot().ending.deadline()
     }
 
     /// Whether the deadline has come. This alone decides what a packet finds; when the entry is
@@ -132,20 +152,20 @@ impl<'a> FlowMut<'a> {
         self.deadline() <= now
     }
 
-    /// Sets the deadline. One that is not earlier than before costs a store: where the wheel finds the flow in time for the
+    /// Sets the deadline, rounded up to a multiple of 256 ns. One that is not earlier than before costs a store: where the wheel finds the flow in time for the
     /// earlier one, it finds it in time for this one.
     #[inline]
     pub fn set_deadline(&mut self, deadline: Time) {
-        let before = std::mem::replace(&mut self.tail_mut().deadline, deadline);
-        if deadline < before {
-            self.arm(timer_wheel::tick(deadline));
+        let earlier = self.change_ending(|ending| ending.set_deadline(deadline));
+        if earlier {
+            self.arm(timer_wheel::tick(self.deadline()));
         }
     }
 
     /// Puts the flow where the wheel finds it once `tick` is over, unless it finds it earlier.
     #[inline(never)]
     fn arm(&mut self, tick: u64) {
-        let slot = self.head().slot;
+        let slot = self.cold().slot;
         if tick >= self.table.wheel.armed_tick(slot) {
             return;
         }
@@ -154,7 +174,7 @@ impl<'a> FlowMut<'a> {
             self.table.wheel.disarm(&mut links, self.index);
         }
         let slot = self.table.wheel.arm(&mut links, self.index, tick);
-        self.head_mut().slot = slot;
+        self.cold_mut().slot = slot;
     }
 
     /// Notes that a packet of the flow arrived at `device` as the one with `stamp`, and says whether
@@ -162,13 +182,13 @@ impl<'a> FlowMut<'a> {
     /// devices do not compare; they wrap around.
     #[inline]
     pub fn note_arrival(&mut self, forward: bool, device: DeviceId, stamp: u32) -> bool {
-        let tail = self.tail_mut();
+        let hot = self.hot_mut();
         let way = usize::from(!forward);
-        let comparable = tail.devices[way] == device;
-        let late = comparable && (stamp.wrapping_sub(tail.stamps[way]) as i32) < 0;
+        let comparable = hot.devices[way] == device;
+        let late = comparable && (stamp.wrapping_sub(hot.stamps[way]) as i32) < 0;
         if !late {
-            tail.stamps[way] = stamp;
-            tail.devices[way] = device;
+            hot.stamps[way] = stamp;
+            hot.devices[way] = device;
         }
         late
     }
@@ -176,26 +196,25 @@ impl<'a> FlowMut<'a> {
     /// What the entry holds of the flow now, for [`FlowMut::set_marks`] to go back to.
     #[inline]
     pub fn marks(&self) -> FlowMarks {
-        let &Tail { deadline, stamps, devices, .. } = self.tail();
-        FlowMarks { deadline, stamps, devices }
+        let &Hot { ending, stamps, devices, .. } = self.hot();
+        FlowMarks { deadline: ending.deadline(), stamps, devices }
     }
 
     /// Lets the flow be again what it was when it had these marks.
     pub fn set_marks(&mut self, marks: FlowMarks) {
         let FlowMarks { deadline, stamps, devices } = marks;
-        let tail = self.tail_mut();
-        (tail.stamps, tail.devices) = (stamps, devices);
+        let hot = self.hot_mut();
+        (hot.stamps, hot.devices) = (stamps, devices);
         self.set_deadline(deadline);
     }
 
     /// Says whether the flow may be ended to make room for another: one that is only half open. Those
     /// that may are kept in the order in which they were declared so.
     pub fn set_evictable(&mut self, evictable: bool) {
-        let head = self.head_mut();
-        if evictable == (head.flags & EVICTABLE != 0) {
+        if evictable == self.hot().ending.is_evictable() {
             return;
         }
-        head.flags ^= EVICTABLE;
+        self.change_ending(|ending| ending.set_evictable(evictable));
         let mut links = EvictLinks(&mut self.table.entries);
         if evictable {
             self.table.evictable.push_back(&mut links, 0, self.index);
@@ -210,10 +229,13 @@ impl<'a> FlowMut<'a> {
         self.table.layout
     }
 
-    /// The bits of the states that are initialised.
+    /// The bits of the states that are initialised, and perhaps bits of no states.
     #[inline(always)]
     pub(super) fn initialised(&self) -> u8 {
-        self.tail().initialised
+        match self.hot().ending.is_complete() {
+            true => u8::MAX,
+            false => self.cold().initialised,
+        }
     }
 
     /// Where the entry lies.
@@ -227,7 +249,7 @@ impl<'a> FlowMut<'a> {
     #[inline]
     pub fn state<T: Send + 'static>(&mut self, handle: Handle<T>) -> Option<&mut T> {
         handle.check(self.table.layout);
-        if self.tail().initialised & handle.bit() == 0 {
+        if self.initialised() & handle.bit() == 0 {
             return None;
         }
         // SAFETY: the handle is of this layout, so a `T` has its place there, and the bit says that
@@ -243,7 +265,8 @@ impl<'a> FlowMut<'a> {
         // SAFETY: the handle is of this layout (`take` checked), so the place is aligned, large
         // enough and reserved for a `T`; what was there has been taken out.
         unsafe { place.write(state) };
-        self.tail_mut().initialised |= handle.bit();
+        let initialised = self.cold().initialised | handle.bit();
+        self.set_initialised(initialised);
         // SAFETY: just written; the borrow of the table makes the access exclusive.
         unsafe { place.as_mut() }
     }
@@ -252,11 +275,11 @@ impl<'a> FlowMut<'a> {
     #[inline]
     pub fn take<T: Send + 'static>(&mut self, handle: Handle<T>) -> Option<T> {
         handle.check(self.table.layout);
-        let tail = self.tail_mut();
-        if tail.initialised & handle.bit() == 0 {
+        let initialised = self.cold().initialised;
+        if initialised & handle.bit() == 0 {
             return None;
         }
-        tail.initialised &= !handle.bit();
+        self.set_initialised(initialised & !handle.bit());
         // SAFETY: as in `state`; the bit is clear now, so it is not read or dropped again.
         Some(unsafe { self.place(handle).read() })
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use thiserror::Error;
 
-use super::entry::{LINE, STATE_OFFSET};
+use super::entry::{COLD_OFFSET, LINE, STATE_OFFSET};
 
 /// How many functions may keep state in one flow entry: one bit each says which have.
 pub const MAX_STATES: usize = 8;
@@ -74,7 +74,15 @@ impl StateLayout {
             return Err(LayoutError::Alignment(type_name::<T>()));
         }
         // Entries start at a line, so an offset that is a multiple of the alignment aligns the state.
-        let offset = self.size.next_multiple_of(align_of::<T>());
+        let fits_before_cold = |from: usize| {
+            let offset = from.next_multiple_of(align_of::<T>());
+            offset.checked_add(size_of::<T>()).is_some_and(|end| end <= COLD_OFFSET)
+        };
+        let from = match self.size {
+            size if size >= 2 * LINE || fits_before_cold(size) => size,
+            _ => 2 * LINE,
+        };
+        let offset = from.next_multiple_of(align_of::<T>());
         let end = offset.checked_add(size_of::<T>()).filter(|&end| end <= MAX_ENTRY);
         let end = end.ok_or(LayoutError::TooLarge(type_name::<T>()))?;
         if std::mem::needs_drop::<T>() {
@@ -95,7 +103,17 @@ impl StateLayout {
 
     /// Bytes of an entry: whole cache lines, at least two.
     pub fn entry_size(&self) -> usize {
-        self.size.next_multiple_of(LINE)
+        self.size.max(2 * LINE).next_multiple_of(LINE)
+    }
+
+    /// Whether states lie beyond the first line of an entry.
+    pub(super) fn reaches_beyond_line(&self) -> bool {
+        self.size > LINE
+    }
+
+    /// The bits of all states.
+    pub(super) fn all(&self) -> u8 {
+        ((1_u16 << self.count) - 1) as u8
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -203,10 +221,28 @@ mod tests {
         let small = layout.reserve::<[u8; 3]>().unwrap();
         let aligned = layout.reserve::<u64>().unwrap();
         let nothing = layout.reserve::<()>().unwrap();
-        assert_eq!((small.offset(), aligned.offset(), nothing.offset()), (88, 96, 104));
+        assert_eq!((small.offset(), aligned.offset(), nothing.offset()), (34, 40, 48));
         assert_eq!(layout.entry_size(), 2 * LINE);
         layout.reserve::<[u64; 4]>().unwrap();
         assert_eq!(layout.entry_size(), 3 * LINE);
+    }
+
+    #[test]
+    fn no_state_lies_in_the_cold_part() {
+        let mut layout = StateLayout::new();
+        let hot = layout.reserve::<[u16; 15]>().unwrap();
+        assert!(!layout.reaches_beyond_line());
+        let last = layout.reserve::<[u8; 12]>().unwrap();
+        assert!(layout.reaches_beyond_line());
+        let behind = layout.reserve::<u8>().unwrap();
+        assert_eq!((hot.offset(), last.offset(), behind.offset()), (34, 64, 128));
+        assert_eq!((layout.entry_size(), layout.all()), (3 * LINE, 0b111));
+
+        let mut layout = StateLayout::new();
+        let across = layout.reserve::<[u32; 10]>().unwrap();
+        assert_eq!((across.offset(), layout.entry_size()), (36, 2 * LINE));
+        let mut layout = StateLayout::new();
+        assert_eq!(layout.reserve::<[u8; 43]>().unwrap().offset(), 2 * LINE, "one byte too many");
     }
 
     #[test]

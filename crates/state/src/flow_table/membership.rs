@@ -5,7 +5,7 @@ use rheostat_packet::{Family, FlowKey};
 use thiserror::Error;
 
 use super::entries::{EvictLinks, WheelLinks};
-use super::entry::{EVICTABLE, Kind, NO_PARTNER};
+use super::entry::{self, Ending, Hot, Kind, NO_PARTNER};
 use super::{FlowId, FlowTable};
 use crate::FlowHash;
 use crate::timer_wheel::{self, UNARMED};
@@ -57,18 +57,11 @@ impl FlowTable {
             return Err(TableFull);
         }
         self.wheel.turn_if_idle(timer_wheel::tick(now));
-        let head = self.entries.head_mut(index);
-        head.key = *key.raw();
-        head.slot = UNARMED;
-        head.kind = match key.family() {
+        let kind = match key.family() {
             Family::V4 => Kind::V4,
             Family::V6 => Kind::V6,
         };
-        let generation = head.generation;
-        let tail = self.entries.tail_mut(index);
-        tail.deadline = Time::NEVER;
-        tail.devices = [DeviceId::NONE; 2];
-        tail.partner = NO_PARTNER;
+        let generation = self.occupy(index, key, kind, NO_PARTNER);
         self.counts.created += 1;
         self.counts.live += 1;
         self.counts.peak = self.counts.peak.max(self.counts.live);
@@ -87,20 +80,32 @@ impl FlowTable {
         if self.find_now(hash, key).is_some() {
             return Err(AliasError::Taken);
         }
-        match (key.family(), self.entries.head(index).kind) {
+        match (key.family(), self.entries.hot(index).ending.kind()) {
             (Family::V4, Kind::V4) => self.alias_v4(index, hash, key),
-            (Family::V6, Kind::V6) if self.entries.tail(index).partner == NO_PARTNER => {
+            (Family::V6, Kind::V6) if self.entries.cold(index).partner == NO_PARTNER => {
                 self.alias_v6(index, hash, key)
             }
             _ => Err(AliasError::NoRoom),
         }
     }
 
+    /// Writes the fixed parts of an entry that was free, and returns its generation.
+    fn occupy(&mut self, index: u32, key: &FlowKey, kind: Kind, partner: u32) -> u32 {
+        let &[first, second, rest @ ..] = key.raw();
+        let devices = [DeviceId::NONE; 2];
+        let ending = Ending::never(kind);
+        *self.entries.hot_mut(index) =
+            Hot { key: [first, second], ending, stamps: [0; 2], devices };
+        let cold = self.entries.cold_mut(index);
+        (cold.more, cold.slot, cold.partner) = (rest, UNARMED, partner);
+        cold.generation
+    }
+
     fn alias_v4(&mut self, index: u32, hash: FlowHash, key: &FlowKey) -> Result<(), AliasError> {
         self.index.insert(hash, index).map_err(|_| AliasError::Full)?;
-        let head = self.entries.head_mut(index);
-        head.key[2..4].copy_from_slice(&key.raw()[..2]);
-        head.kind = Kind::V4Alias;
+        let &[first, second, ..] = key.raw();
+        self.entries.cold_mut(index).more = [first, second, 0];
+        self.entries.set_kind(index, Kind::V4Alias);
         Ok(())
     }
 
@@ -110,12 +115,8 @@ impl FlowTable {
             self.entries.retire(alias);
             return Err(AliasError::Full);
         }
-        let head = self.entries.head_mut(alias);
-        head.key = *key.raw();
-        head.slot = UNARMED;
-        head.kind = Kind::V6Alias;
-        self.entries.tail_mut(alias).partner = index;
-        self.entries.tail_mut(index).partner = alias;
+        self.occupy(alias, key, Kind::V6Alias, index);
+        self.entries.cold_mut(index).partner = alias;
         Ok(())
     }
 
@@ -131,7 +132,7 @@ impl FlowTable {
     /// taken again at once. For flows that were not looked up since, except to undo that as well.
     pub fn retract(&mut self, flow: FlowId) -> bool {
         let Some(index) = self.live(flow) else { return false };
-        let entries = if self.entries.tail(index).partner == NO_PARTNER { 1 } else { 2 };
+        let entries = if self.entries.cold(index).partner == NO_PARTNER { 1 } else { 2 };
         self.end(index);
         (0..entries).for_each(|_| self.entries.reclaim_latest());
         self.counts.expired -= 1;
@@ -154,23 +155,23 @@ impl FlowTable {
 
     /// Ends the flow in entry `index`.
     pub(super) fn end(&mut self, index: u32) {
-        let head = self.entries.head(index);
-        let (slot, flags, alias) = (head.slot, head.flags, head.alias());
-        let (words, family) = head.primary();
+        let (hot, cold) = (self.entries.hot(index), self.entries.cold(index));
+        let (slot, partner, ending) = (cold.slot, cold.partner, hot.ending);
+        let ((words, family), alias) = (entry::primary(hot, cold), entry::alias(hot, cold));
         self.unindex(index, &words, family);
         if let Some(words) = alias {
             self.unindex(index, &words, Family::V4);
         }
-        let partner = self.entries.tail(index).partner;
         if family == Family::V6 && partner != NO_PARTNER {
-            let (words, family) = self.entries.head(partner).primary();
+            let (hot, cold) = (self.entries.hot(partner), self.entries.cold(partner));
+            let (words, family) = entry::primary(hot, cold);
             self.unindex(partner, &words, family);
             self.entries.retire(partner);
         }
         if slot != UNARMED {
             self.wheel.disarm(&mut WheelLinks(&mut self.entries), index);
         }
-        if flags & EVICTABLE != 0 {
+        if ending.is_evictable() {
             self.evictable.unlink(&mut EvictLinks(&mut self.entries), index);
         }
         self.counts.live -= 1;
@@ -188,7 +189,7 @@ impl FlowTable {
 
     /// Drops the states in entry `index`, once all else is in order: a drop may panic.
     pub(super) fn drop_states(&mut self, index: u32) {
-        let initialised = std::mem::take(&mut self.entries.tail_mut(index).initialised);
+        let initialised = std::mem::take(&mut self.entries.cold_mut(index).initialised);
         // SAFETY: the entry is one of this layout (the arena holds both), the bits name the states
         // that are initialised, and they were cleared first.
         unsafe { self.shared.layout.drop_states(self.entries.address(index), initialised) };

@@ -43,7 +43,7 @@ impl FlowTable {
     fn look_up(&self, key: &FlowKey) -> Option<FlowId> {
         let hash = hash(key);
         self.prefetch_hint().prefetch(hash);
-        let found = self.find(hash, key, self.probe(hash));
+        let found = self.find(hash, key, self.probe(hash, key.family()));
         assert_eq!(found, self.find_now(hash, key));
         assert_eq!(found, self.find(hash, key, Probe(0)), "a wrong hint changes nothing");
         assert_eq!(found, self.find(hash, key, Probe(u32::MAX - 1)), "nor does a wild one");

@@ -310,7 +310,7 @@ fn plain_packets_are_probed_some_packets_behind() {
         let known = by.one(&burst[0]).unwrap();
         let table = &mut shards.get_mut(known.shard).unwrap().table;
         table.insert(known.hash, &known.key(), Time::ZERO).unwrap();
-        let is_known = table.probe(known.hash);
+        let is_known = table.probe(known.hash, known.key().family());
         let ownership = Ownership::new(LaneId(0), owners);
         let loads = ShardLoads::new(128, LoadReporting::Shards);
         let owned = Owned { ownership: &ownership, shards: &shards, loads: &loads };

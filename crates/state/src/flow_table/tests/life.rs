@@ -54,7 +54,7 @@ fn what_is_taken_back_was_never_there() {
     let alive = Arc::new(AtomicUsize::new(0));
     let mut table = table(2, layout);
     let old = table.insert_key(&key(0), Time::ZERO).unwrap();
-    table.flow(old).unwrap().set_deadline(Time::from_nanos(900));
+    table.flow(old).unwrap().set_deadline(Time::from_nanos(1_024));
     let marks = table.flow(old).unwrap().marks();
     // More often than there are entries, and the burst does not end.
     for number in 1..300 {
@@ -76,10 +76,32 @@ fn what_is_taken_back_was_never_there() {
         table.flow(old).unwrap().set_marks(marks);
     }
     let mut flow = table.flow(old).unwrap();
-    assert_eq!(flow.deadline(), Time::from_nanos(900));
+    assert_eq!(flow.deadline(), Time::from_nanos(1_024));
     assert!(!flow.note_arrival(true, DeviceId(1), 1), "no packet came before");
     let TableCounts { created, expired, live, .. } = table.counts();
     assert_eq!((created, expired, live), (1, 0, 1));
+}
+
+#[test]
+fn deadlines_are_kept_in_units_of_256_ns_rounded_up() {
+    let mut table = table(1, StateLayout::new());
+    let id = table.insert_key(&key(0), Time::ZERO).unwrap();
+    let kept = |table: &mut FlowTable, deadline| {
+        let mut flow = table.flow(id).unwrap();
+        flow.set_deadline(deadline);
+        flow.deadline()
+    };
+    assert_eq!(kept(&mut table, Time::ZERO), Time::ZERO);
+    assert_eq!(kept(&mut table, Time::from_nanos(1)), Time::from_nanos(256));
+    assert_eq!(kept(&mut table, Time::from_nanos(256)), Time::from_nanos(256));
+    let second = Time::from_secs(1_700_000_000);
+    assert_eq!(kept(&mut table, second), second, "whole seconds are whole units");
+    // What lies beyond the last unit never comes.
+    let last = u64::MAX - 511;
+    assert_eq!(kept(&mut table, Time::from_nanos(last)), Time::from_nanos(last));
+    assert_eq!(kept(&mut table, Time::from_nanos(last + 1)), Time::NEVER);
+    assert_eq!(kept(&mut table, Time::NEVER), Time::NEVER);
+    assert!(!table.flow(id).unwrap().is_expired(Time::from_nanos(u64::MAX - 1)));
 }
 
 #[test]

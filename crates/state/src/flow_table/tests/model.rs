@@ -45,6 +45,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// A deadline as the table keeps it: rounded up to a multiple of 256 ns.
+fn kept(deadline: Time) -> Time {
+    Time::from_nanos(deadline.as_nanos().next_multiple_of(256))
+}
+
 #[derive(Default)]
 struct Model {
     /// What each key leads to.
@@ -125,7 +130,7 @@ proptest! {
                 Step::Deadline(number, ahead) => {
                     if let Some(&id) = model.keys.get(&key(number)) {
                         table.flow(id).unwrap().set_deadline(now + ahead);
-                        model.deadlines.insert(id, now + ahead);
+                        model.deadlines.insert(id, kept(now + ahead));
                     }
                 }
                 Step::Evictable(number, on) => {

@@ -27,10 +27,10 @@ fn a_flow_opens_when_all_its_states_are_there() {
     assert!(!flow.note_arrival(true, DeviceId(0), 5));
     assert!(flow.note_arrival(true, DeviceId(0), 4), "a late one");
     flow.states.1[8] = u64::from(*flow.states.0);
-    flow.set_deadline(Time::from_nanos(9));
+    flow.set_deadline(Time::from_nanos(512));
     *flow.states.0 += 1;
     let mut flow = table.flow(id).unwrap();
-    assert_eq!((flow.state(small).copied(), flow.deadline()), (Some(3), Time::from_nanos(9)));
+    assert_eq!((flow.state(small).copied(), flow.deadline()), (Some(3), Time::from_nanos(512)));
     assert_eq!(flow.state(large).unwrap()[7..], [7, 2]);
     flow.take(small);
     assert!(flow.open((small, large)).is_none());
@@ -43,7 +43,7 @@ fn a_probe_of_a_second_key_leads_to_the_flow() {
     let wide = table.insert_key(&key(2), Time::ZERO).unwrap();
     for (flow, alias) in [(id, key(1)), (wide, key(5))] {
         table.alias(flow, hash(&alias), &alias).unwrap();
-        let probe = table.probe(hash(&alias));
+        let probe = table.probe(hash(&alias), alias.family());
         assert_eq!(table.probed(&alias, probe).unwrap().id(), flow);
         assert!(table.probed(&key(3), probe).is_none(), "the key counts");
     }
