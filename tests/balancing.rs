@@ -269,3 +269,27 @@ fn captures_are_balanced_the_same_on_any_number_of_lanes() {
     });
     assert!(!ran || balanced > 100, "{balanced} flows prove little");
 }
+
+#[test]
+fn packets_that_may_be_fragmented_have_distinct_numbers_in_their_outer_headers() {
+    let is_in_ipip = |flow: &u32| {
+        let (is_v6, _, vip) = ends(*flow);
+        !is_v6 && vip.0 == address(false, 0x0a09, 0)
+    };
+    let (_, client, vip) = ends((0..FLOWS).find(is_in_ipip).expect("a flow over IPv4 by IPIP"));
+    let frame = |flags| {
+        let tcp = TcpHeader { ports: (client.1, 80), flags, ..TcpHeader::default() };
+        let packet = FrameBuilder::new(client.0, vip.0, Transport::Tcp(tcp), Payload::Pattern(20));
+        FrameBuilder { dont_fragment: false, ..packet }.with_ethernet(LINK).to_vec()
+    };
+    let mut frames = vec![frame(TcpFlags::SYN)];
+    frames.extend((0..50).map(|_| frame(TcpFlags::ACK)));
+    let sent = run(frames, 1).sent;
+    let mut numbers = BTreeMap::new();
+    for packet in &sent {
+        let ip = &packet.bytes[14..];
+        assert_eq!((ip[9], ip[6]), (4, 0), "IP in IP, without flags");
+        *numbers.entry([ip[4], ip[5]]).or_insert(0) += 1;
+    }
+    assert_eq!((sent.len(), numbers.len()), (51, 51), "{numbers:?}");
+}

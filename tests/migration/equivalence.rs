@@ -89,17 +89,25 @@ impl Service for Forwarding {
     }
 }
 
-fn forwarding(lanes: u16, seed: u64) -> World {
-    World::with(&setup(lanes), mix(seed), |_, _| Forwarding, |shard| shard)
+/// Packets of a dozen flows, which follow each other so closely that the next one of a flow comes before a lane has processed those
+/// before it.
+fn dense(seed: u64) -> Box<dyn Source> {
+    let mix = MixConfig { seed, flows: 12, packets: Some(6_000), ..MixConfig::default() };
+    Box::new(Mix::new(mix).expect("a mix"))
+}
+
+fn forwarding(lanes: u16, source: Box<dyn Source>) -> World {
+    World::with(&setup(lanes), source, |_, _| Forwarding, |shard| shard)
 }
 
 #[test]
 fn packets_of_a_service_without_state_move_with_their_shards_and_keep_their_order() {
-    for seed in 0..SEEDS {
-        let one = forwarding(1, seed).run();
+    let sources: [fn(u64) -> Box<dyn Source>; 2] = [mix, dense];
+    for (seed, source) in (0..SEEDS).flat_map(|seed| sources.map(|source| (seed, source))) {
+        let one = forwarding(1, source(seed)).run();
         assert_eq!((&*one.violations, one.sum.sent), (&[][..], one.arrived));
         for lanes in [2, 5] {
-            let (many, moved) = moving(forwarding(lanes, seed), seed);
+            let (many, moved) = moving(forwarding(lanes, source(seed)), seed);
             assert_eq!(many.violations, [], "seed {seed}, {lanes} lanes");
             assert!(moved > 100 && many.sum.shards_in > 100, "{moved} moved: nothing was shown");
             let [expected, got] =

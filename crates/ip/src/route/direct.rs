@@ -214,5 +214,11 @@ mod tests {
         let hosts = (0..256_u32).map(|n| (0x0a00_0000 | n << 8 | 1, 32, 1)).collect();
         let hosts = DirectTable::new(hosts, None);
         assert!(hosts.memory() > (64 + 16 + 128) << 10 && hosts.memory() < 220 << 10);
+        // By a longer prefix more, a page has its 8 bytes more.
+        let more = |prefixes: u32| {
+            let prefixes = (0..prefixes).map(|n| (0x0a00_0000 | n << 8, 24, 1)).collect();
+            DirectTable::new(prefixes, None).memory()
+        };
+        assert_eq!(more(100) - more(99), 8);
     }
 }

@@ -74,6 +74,8 @@ fn a_packet_that_may_be_fragmented_leaves_in_fragments() {
     };
     let packet = packet.to_vec();
     let outer = outer(&packet, Wrapper::Ip, "10.0.0.11");
+    // Its identification, and no flags: what may be fragmented inside may be outside (RFC 2003, section 3.1).
+    assert_eq!(outer.bytes()[4..8], [0, 0x77, 0, 0]);
     let expected = [
         (1_500, "45 00 05 dc 00 77 20 00 40 04 bd 43 ac 10 e1 48 0a 00 00 0b"),
         (40, "45 00 00 28 00 77 00 b9 40 04 e2 3e ac 10 e1 48 0a 00 00 0b"),
