@@ -38,6 +38,7 @@ pub(crate) struct Calibrator {
 
 /// What a calibrator has found so far. Its thread alone writes it.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(crate) struct Timings {
     nanos: Counter,
     count: Counter,

@@ -140,6 +140,14 @@ pub enum BenchError {
         /// What is wrong.
         problem: String,
     },
+    /// A process that a row is measured in failed.
+    #[error("`{command}`: {problem}")]
+    Process {
+        /// What was run.
+        command: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// One side of a comparison failed.
     #[error("`{command}` ended with {status}:\n{message}")]
     Command {

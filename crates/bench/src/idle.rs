@@ -103,7 +103,14 @@ impl IdleBench {
         // The median of some parts is not that of a moment in which a worker was suspended.
         let window = self.window / PARTS as u32;
         let effort = Effort { windows: PARTS, window, ..Effort::default() };
-        NfBench { effort, allocations: || 0, control, stages: false, instructions: None }
-            .measure(spec)
+        NfBench {
+            effort,
+            allocations: || 0,
+            control,
+            stages: false,
+            instructions: None,
+            processes: None,
+        }
+        .measure(spec)
     }
 }

@@ -18,6 +18,7 @@ mod pick;
 mod queue;
 mod template;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -135,25 +136,27 @@ impl Opening {
     }
 }
 
-/// Makes the two devices, inside first, with a queue per lane. Each flow's packets come on the queue
-/// of the lane that owns its shard: shard `n` belongs to lane `n mod lanes`, as at the start of a run.
+/// Makes the two devices, inside first, with a queue for each of `own`, which are some of `lanes` lanes. Each flow's packets come on
+/// the queue of the lane that owns its shard: shard `n` belongs to lane `n mod lanes`, as at the start of a run. Flows of
+/// other lanes than `own` have no packets.
 pub fn devices(
     load: &Load,
     steering: &Arc<Steering>,
+    own: Range<usize>,
     lanes: usize,
 ) -> (Vec<Box<dyn Device>>, Opening) {
     let monitors = [0, 1].map(|_| {
-        let queues = (0..lanes).map(|_| Arc::default()).collect();
+        let queues = own.clone().map(|_| Arc::default()).collect();
         Arc::new(Monitor { stopped: AtomicBool::new(false), queues })
     });
     let mut queues = [Vec::new(), Vec::new()];
     let (mut progress, mut timings) = (Vec::new(), Vec::new());
-    for lane in 0..lanes {
+    for (place, lane) in own.enumerate() {
         let picks = Picks::draw(load, steering, lane, lanes);
         let conversation = Conversation::new(load, picks, steering.clone(), lane, lanes);
         progress.push(conversation.progress());
         let half = |(side, monitor): (_, &Arc<Monitor>)| {
-            let counters = monitor.queues[lane].clone();
+            let counters = monitor.queues[place].clone();
             Half { side, counters, monitor: monitor.clone() }
         };
         let [inside, outside] = conversation.into_sides();

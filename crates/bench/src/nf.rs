@@ -11,6 +11,8 @@ mod harness;
 mod measurement;
 mod network;
 mod placed;
+mod processes;
+mod requests;
 mod row;
 mod runtime;
 mod shared;
@@ -23,11 +25,15 @@ pub use control::Control;
 pub(crate) use control::Controlled;
 pub(crate) use measurement::Figure;
 pub use measurement::{Effort, Mode};
+pub use processes::Processes;
 pub use row::{Row, Table};
-pub use spec::{ChainKind, Selection, Spec};
+pub use spec::{ChainKind, Part, Selection, Spec};
 pub use stages::{StageNanos, Stages};
 
 use rheostat_nf::function::nat::Mapping;
+
+use processes::Beside;
+use row::PROCESSES;
 
 use crate::calibration;
 use crate::error::BenchError;
@@ -45,6 +51,8 @@ pub struct NfBench {
     pub stages: bool,
     /// Counts the instructions of rows, in runs of their own.
     pub instructions: Option<Callgrind>,
+    /// Runs the control of rows on several lanes, which is a row behind each.
+    pub processes: Option<Processes>,
 }
 
 impl NfBench {
@@ -66,11 +74,27 @@ impl NfBench {
             baseline = Some((of_load, harness));
             let figure =
                 if spec.chain == ChainKind::Harness { harness } else { self.figure(spec)? };
-            let row = Row::new(spec, &figure, &harness);
+            let mut row = Row::new(spec, &figure, &harness);
+            let beside = self.beside(spec)?;
+            row.of_processes = beside.map(|beside| beside.ratio.rounded());
             done(&row);
             rows.push(row);
+            if let Some(beside) = beside {
+                let row = Row {
+                    control: Some(PROCESSES.into()),
+                    ..Row::new(spec, &beside.control, &harness)
+                };
+                done(&row);
+                rows.push(row);
+            }
         }
         Ok(rows)
+    }
+
+    /// Measures a row on several lanes beside its control, if there is to be one.
+    fn beside(&self, spec: &Spec) -> Result<Option<Beside>, BenchError> {
+        let processes = self.processes.as_ref().filter(|_| spec.lanes > 1);
+        processes.map(|processes| processes.measure(spec, &self.effort)).transpose()
     }
 
     /// Runs a row until [`Effort::packets`] have passed; how many passed from its start to its end.

@@ -30,13 +30,14 @@ fn every_kind_of_row_has_a_sound_run() {
     };
     // Others may have the lane's core for most of the time.
     let (window, remembered) = (Duration::from_millis(30), Duration::from_secs(600));
-    let effort = Effort { windows: 1, window, remembered, packets: None };
+    let effort = Effort { windows: 1, window, remembered, packets: None, requested: false };
     let bench = NfBench {
         effort,
         allocations: || 0,
         control: Control::Watched,
         stages: true,
         instructions: None,
+        processes: None,
     };
     let replayed = Selection {
         chains: vec![ChainKind::Harness, ChainKind::Firewall, ChainKind::FirewallNat],
@@ -81,6 +82,7 @@ fn a_row_with_more_lanes_than_cores_is_refused() {
         control: Control::Watched,
         stages: false,
         instructions: None,
+        processes: None,
     };
     let error = bench.run(&selection.specs(), |_| {}).expect_err("no machine has so many cores");
     assert!(error.to_string().starts_with("10000 lanes need 10000 cores"), "{error}");

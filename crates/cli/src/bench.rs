@@ -25,10 +25,13 @@ use std::time::Duration;
 use clap::{Subcommand, ValueEnum};
 use rheostat_base::unit::{parse_count, parse_duration};
 use rheostat_bench::ab::Comparison;
+use rheostat_bench::error::BenchError;
 use rheostat_bench::machine::Machine;
 use rheostat_bench::memory::{FrameSize, SourceKind};
 use rheostat_bench::migrate::{DESCRIPTORS, MigrateBench};
-use rheostat_bench::nf::{Callgrind, ChainKind, Control, Effort, NfBench, Selection, Table};
+use rheostat_bench::nf::{
+    Callgrind, ChainKind, Control, Effort, NfBench, Part, Processes, Selection, Spec, Table,
+};
 use rheostat_traffic::Distribution;
 
 use self::rows::Rows;
@@ -132,7 +135,8 @@ struct MigrateArgs {
 A row's cost is what a packet takes above the harness: the same source and sink with nothing between
 them. Every lane has a core of its own; leave the machine alone meanwhile. Virtual processors change their
 speed: windows in which one was slow are taken again, and a row that has hardly any other is marked `slow` and scaled
-to the speed of a core of its own.")]
+to the speed of a core of its own. Behind each row on several lanes stands its control: as many processes of one lane each,
+with the same packets and at the same time. The row's ratio to it is the median of windows that are taken in turn.")]
 struct NfArgs {
     /// What to measure.
     #[arg(long = "chain", value_delimiter = ',', value_parser = chain::parser())]
@@ -165,6 +169,12 @@ struct NfArgs {
     /// Pass this many packets in each row and print how many passed, as `--instructions` has it done.
     #[arg(long, hide = true, value_name = "N", value_parser = moves, conflicts_with_all = ["instructions", "stages", "json"])]
     packets: Option<u64>,
+    /// Take windows as lines on standard input request them, as rows on several lanes have it done.
+    #[arg(long, hide = true, conflicts_with_all = ["instructions", "stages", "json", "packets"])]
+    requested: bool,
+    /// On one lane, have the packets of this lane of so many, on its core.
+    #[arg(long, hide = true, value_name = "LANE/LANES", value_parser = part, requires = "requested")]
+    part: Option<Part>,
     /// All rows for which there are aims; takes an hour.
     #[arg(long, conflicts_with = "all")]
     full: bool,
@@ -250,11 +260,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 fn nf(args: &NfArgs) -> Result<ExitCode, Failure> {
     let (windows, packets) = (args.windows.into(), args.packets);
-    let effort = Effort { windows, window: args.window, packets, ..Effort::default() };
+    let (window, requested) = (args.window, args.requested);
+    let effort = Effort { windows, window, packets, requested, ..Effort::default() };
     let (control, stages) = (Control::default(), args.stages);
     let instructions = args.instructions.then(|| Callgrind::new(std::env::current_exe()?));
     let instructions = instructions.transpose()?;
-    let bench = NfBench { effort, allocations, control, stages, instructions };
+    let processes = Some(Processes { rheo: std::env::current_exe()? });
+    let bench = NfBench { effort, allocations, control, stages, instructions, processes };
+    if requested {
+        return answer(args, &bench);
+    }
     let specs = selection(args);
     if packets.is_some() {
         for spec in &specs {
@@ -265,7 +280,7 @@ fn nf(args: &NfArgs) -> Result<ExitCode, Failure> {
     let printed = Rows::begin(args.json, &Table::heading());
     let mut done = 0;
     bench.run(&specs, |row| {
-        done += 1;
+        done += usize::from(row.control.is_none());
         printed.print(row, Table::line(row));
         if args.json && io::stderr().is_terminal() {
             eprintln!("{done}/{} {}", specs.len(), row.name());
@@ -277,8 +292,26 @@ fn nf(args: &NfArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Measures one row as another process requests it.
+fn answer(args: &NfArgs, bench: &NfBench) -> Result<ExitCode, Failure> {
+    // A process that was stopped does not see that the other one has ended.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(io::Error::from)?;
+    if let Some(part) = args.part {
+        let cores = rheostat_base::CoreSet::available()?;
+        let own = cores.cores().get(part.lane);
+        let lanes = (part.of, cores.cores().len());
+        let core = own.ok_or(BenchError::TooFewCores { lanes: lanes.0, cores: lanes.1 })?;
+        rheostat_base::core_set::pin_current_thread(*core)?;
+    }
+    for spec in selection(args) {
+        bench.pass(&spec)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// The rows to measure: the usual ones, unless the options select others.
-fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
+fn selection(args: &NfArgs) -> Vec<Spec> {
     let lanes = lanes(&args.lanes);
     let is_narrowed = !(args.chains.is_empty()
         && args.flows.is_empty()
@@ -323,7 +356,8 @@ fn selection(args: &NfArgs) -> Vec<rheostat_bench::nf::Spec> {
         lanes,
         seed: SEED,
     };
-    selection.specs()
+    let specs = selection.specs().into_iter();
+    specs.map(|spec| Spec { part: args.part, ..spec }).collect()
 }
 
 /// The numbers of lanes: one and two as far as there are cores, unless the options select others.
@@ -385,6 +419,13 @@ fn migrate(args: &MigrateArgs) -> Result<ExitCode, Failure> {
 fn allocations() -> u64 {
     let stats = crate::ALLOCATOR.stats();
     (stats.allocations + stats.reallocations) as u64
+}
+
+fn part(text: &str) -> Result<Part, String> {
+    let part = text
+        .split_once('/')
+        .and_then(|(lane, of)| Some(Part { lane: lane.parse().ok()?, of: of.parse().ok()? }));
+    part.filter(|part| part.lane < part.of).ok_or_else(|| "such as 0/2".into())
 }
 
 fn moves(text: &str) -> Result<u64, String> {

@@ -16,6 +16,7 @@ mod limits;
 mod migrate;
 mod polling;
 mod privileges;
+mod processes;
 mod profile;
 mod queue_sharing;
 mod report;

@@ -32,6 +32,7 @@ const BRIEF_SYN: u8 = 5;
 
 /// How far a lane's devices are. The lane alone writes it; others may read it.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(super) struct Progress {
     /// Flows of which the first, second, third, and last packet of the opening has passed the chain.
     first: Counter,

@@ -53,6 +53,8 @@ pub(super) fn pairs([inside, outside]: [Half; 2], calibrator: Calibrator) -> [Qu
     ]
 }
 
+/// Like the other parts that its lane writes, on cache lines of its own: the next lane's lie behind it.
+#[repr(align(128))]
 struct MemoryRx {
     side: Side,
     maker: Maker,
@@ -62,6 +64,7 @@ struct MemoryRx {
     monitor: Arc<Monitor>,
 }
 
+#[repr(align(128))]
 struct MemoryTx {
     sent: Producer<Mbuf>,
     progress: Arc<Progress>,

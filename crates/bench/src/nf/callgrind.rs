@@ -64,7 +64,7 @@ impl Callgrind {
             .args(["--tool=callgrind", "--fair-sched=try"])
             .arg(option("--callgrind-out-file=", &counts))
             .arg(&self.rheo)
-            .args(spec.arguments(packets))
+            .args(arguments(spec, packets))
             .stdin(Stdio::null())
             .output()?;
         if !output.status.success() {
@@ -81,8 +81,13 @@ impl Callgrind {
     }
 
     fn command_line(&self, spec: &Spec, packets: u64) -> String {
-        format!("{} {}", self.rheo.display(), spec.arguments(packets).join(" "))
+        format!("{} {}", self.rheo.display(), arguments(spec, packets).join(" "))
     }
+}
+
+/// The arguments with which `rheo` runs a row for `packets` packets.
+fn arguments(spec: &Spec, packets: u64) -> Vec<String> {
+    spec.arguments().into_iter().chain(["--packets".into(), packets.to_string()]).collect()
 }
 
 impl Count {
@@ -213,6 +218,6 @@ mod tests {
     fn a_row_is_asked_for_by_the_options_of_the_command() {
         let words = "bench nf --chain fw-nat --flows 64000 --spread zipf-1.1 --size 64 --source replay --new 0 --lanes 2 \
                      --packets 5000";
-        assert_eq!(spec().arguments(5_000).join(" "), words);
+        assert_eq!(arguments(&spec(), 5_000).join(" "), words);
     }
 }

@@ -1,6 +1,5 @@
 //! The baseline: source and sink in the loop of a worker, with nothing between them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -24,7 +23,7 @@ pub(super) fn measure(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError
     }
     let stop = AtomicBool::new(false);
     let clock = Clock::new();
-    let received: Vec<Arc<Counter>> = lanes.iter().map(|_| Arc::default()).collect();
+    let received: Vec<Received> = lanes.iter().map(|_| Received::default()).collect();
     thread::scope(|scope| {
         let workers: Vec<_> = lanes
             .into_iter()
@@ -32,12 +31,12 @@ pub(super) fn measure(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError
             .zip(&received)
             .map(|((queues, core), received)| {
                 let (pool, clock, stop) = (&testbed.pool, &clock, &stop);
-                scope.spawn(move || forward(queues, *core, pool, clock, stop, received))
+                scope.spawn(move || forward(queues, *core, pool, clock, stop, &received.0))
             })
             .collect();
         let figure = await_opening(&testbed.opening, spec.load.flows.into()).map(|()| {
             take(bench, testbed.warm_up, || {
-                let packets = received.iter().map(|counter| counter.get()).sum();
+                let packets = received.iter().map(|lane| lane.0.get()).sum();
                 let seconds = clock.now().as_nanos() as f64 * 1e-9;
                 Sample { packets, seconds, timings: testbed.opening.timings() }
             })
@@ -46,10 +45,15 @@ pub(super) fn measure(spec: &Spec, bench: &NfBench) -> Result<Figure, BenchError
         for worker in workers {
             worker.join().expect("a worker of the harness has nothing to panic about")?;
         }
-        let passed = received.iter().map(|counter| counter.get()).sum();
+        let passed = received.iter().map(|lane| lane.0.get()).sum();
         Ok(Figure { passed, ..figure? })
     })
 }
+
+/// Packets that a worker has received, on cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Received(Counter);
 
 /// What a worker does with a lane, less the lane.
 fn forward(

@@ -10,7 +10,7 @@ use crate::calibration::{FAST, TimingSum};
 use crate::error::BenchError;
 use crate::memory::Opening;
 
-use super::{Controlled, NfBench, Stages};
+use super::{Controlled, NfBench, Stages, requests};
 
 /// How long rows run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +24,15 @@ pub struct Effort {
     pub remembered: Duration,
     /// Rows end after this many packets beyond their warm-up, and their rates mean nothing.
     pub packets: Option<u64>,
+    /// Windows are taken as lines on standard input request them, and written to standard output, for
+    /// [`Processes`](super::Processes).
+    pub requested: bool,
 }
 
 impl Default for Effort {
     fn default() -> Effort {
         let (window, remembered) = (Duration::from_millis(200), Duration::from_millis(100));
-        Effort { windows: 5, window, remembered, packets: None }
+        Effort { windows: 5, window, remembered, packets: None, requested: false }
     }
 }
 
@@ -87,10 +90,13 @@ pub(super) struct Sample {
 
 /// The rate in a window, in millions of packets per second, and the processor's speed.
 #[derive(Clone, Copy, Debug)]
-struct Window {
-    mpps: f64,
-    speed: f64,
+pub(super) struct Window {
+    pub(super) mpps: f64,
+    pub(super) speed: f64,
 }
+
+/// Of a run whose rate means nothing.
+const UNTIMED: Window = Window { mpps: 1.0, speed: 1.0 };
 
 /// How long no flow may be opened before the chain is taken to refuse them.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -126,7 +132,12 @@ pub(super) fn measure(
     thread::sleep(warm_up);
     if let Some(packets) = bench.effort.packets {
         await_packets(packets, sample);
-        return of_windows(vec![Window { mpps: 1.0, speed: 1.0 }], 1);
+        return of_windows(vec![UNTIMED], 1);
+    }
+    if bench.effort.requested {
+        let mut windows = requests::answer(bench, sample);
+        windows.push(UNTIMED);
+        return of_windows(windows, 1);
     }
     let wanted = bench.effort.windows;
     let mut windows = Vec::with_capacity(ATTEMPTS * wanted);
@@ -177,7 +188,7 @@ fn await_packets(packets: u64, mut sample: impl FnMut() -> Sample) {
 
 /// The figure of at least one window: of the fast ones alone, if they are half as many as were `wanted`; else of all, each
 /// scaled to the fastest speed.
-fn of_windows(mut windows: Vec<Window>, wanted: usize) -> Figure {
+pub(super) fn of_windows(mut windows: Vec<Window>, wanted: usize) -> Figure {
     let is_fast = |window: &Window| window.speed >= FAST;
     let fast = windows.iter().filter(|window| is_fast(window)).count();
     let mode = if 2 * fast >= wanted { Mode::Fast } else { Mode::Slow };

@@ -28,6 +28,13 @@ pub struct Row {
     pub new_flow_share: f64,
     /// Lanes, each on a core of its own.
     pub lanes: usize,
+    /// `processes` if each lane was in a process of its own, with nothing shared: the control of the row before. `mpps` is
+    /// the sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<String>,
+    /// The rate of a row on several lanes by that of its control.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_processes: Option<Ratio>,
     /// Packets per second through all lanes, in millions: the median window.
     pub mpps: f64,
     /// The slowest window.
@@ -59,6 +66,24 @@ pub struct Row {
     /// The same in median polls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages_median: Option<StageNanos>,
+}
+
+/// The ratio of a row to its control: of each start of their processes, the median of windows taken in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// The median start.
+    pub median: f64,
+    /// The start with the least.
+    pub low: f64,
+    /// The start with the greatest.
+    pub high: f64,
+}
+
+impl Ratio {
+    pub(super) fn rounded(self) -> Ratio {
+        let [median, low, high] = [self.median, self.low, self.high].map(to_thousandths);
+        Ratio { median, low, high }
+    }
 }
 
 /// How long packets are.
@@ -102,6 +127,8 @@ impl Row {
             },
             new_flow_share: spec.load.new_flow_share,
             lanes: spec.lanes,
+            control: None,
+            of_processes: None,
             mpps: to_thousandths(figure.mpps),
             mpps_min: to_thousandths(figure.range.0),
             mpps_max: to_thousandths(figure.range.1),
@@ -124,11 +151,15 @@ impl Row {
         let Row { chain, source, flows, distribution, .. } = self;
         let Row { packet_bytes, new_flow_share, lanes, .. } = self;
         let new = new_flow_share * 100.0;
+        let lanes_are = self.control.as_deref().unwrap_or("lanes");
         format!(
-            "{chain} {source} {flows} {distribution} {packet_bytes} B {new} % new {lanes} lanes"
+            "{chain} {source} {flows} {distribution} {packet_bytes} B {new} % new {lanes} {lanes_are}"
         )
     }
 }
+
+/// Of rows whose lanes are processes.
+pub(super) const PROCESSES: &str = "processes";
 
 /// What rows came from before there was a choice.
 fn converse() -> String {
@@ -143,7 +174,7 @@ impl Table {
     /// The heading.
     pub fn heading() -> String {
         format!(
-            "{:<10} {:<8} {:>10} {:<9} {:>5} {:>6} {:>5} {:>8} {:>15} {:>8} {:>8} {:>9} {:<4}",
+            "{:<10} {:<8} {:>10} {:<9} {:>5} {:>6} {:>5} {:>8} {:>15} {:>8} {:>8} {:>9} {:<4} {}",
             "chain",
             "source",
             "flows",
@@ -156,7 +187,8 @@ impl Table {
             "ns",
             "above",
             "allocs",
-            "mode"
+            "mode",
+            "control"
         )
     }
 
@@ -164,7 +196,7 @@ impl Table {
     pub fn line(row: &Row) -> impl fmt::Display {
         let range = format!("{:.2}-{:.2}", row.mpps_min, row.mpps_max);
         format!(
-            "{:<10} {:<8} {:>10} {:<9} {:>5} {:>5}% {:>5} {:>8.2} {:>15} {:>8.1} {:>8.1} {:>9.6} {:<4}",
+            "{:<10} {:<8} {:>10} {:<9} {:>5} {:>5}% {:>5} {:>8.2} {:>15} {:>8.1} {:>8.1} {:>9.6} {:<4} {}",
             row.chain,
             row.source,
             row.flows,
@@ -182,8 +214,22 @@ impl Table {
                 Mode::Slow => "slow",
                 Mode::Unknown => "",
             },
-        ) + &row.stages.as_ref().map(Self::stages).unwrap_or_default()
+            Self::control(row),
+        )
+        .trim_end()
+        .to_owned() + &row.stages.as_ref().map(Self::stages).unwrap_or_default()
             + &Self::instructions(row)
+    }
+
+    /// What it is the control of, or how it stands beside its control.
+    fn control(row: &Row) -> String {
+        match (&row.control, row.of_processes) {
+            (Some(control), _) => control.clone(),
+            (None, Some(Ratio { median, low, high })) => {
+                format!("{median:.3} of processes ({low:.3}-{high:.3})")
+            }
+            (None, None) => String::new(),
+        }
     }
 
     fn instructions(row: &Row) -> String {

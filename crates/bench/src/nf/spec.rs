@@ -1,5 +1,7 @@
 //! Which rows there are.
 
+use std::ops::Range;
+
 use rheostat_run::LoadReporting;
 use rheostat_traffic::Distribution;
 
@@ -154,11 +156,32 @@ pub struct Spec {
     pub load: Load,
     /// On how many lanes, each with a core of its own.
     pub lanes: usize,
+    /// Of a row on one lane: which packets come, if not those of all flows.
+    pub part: Option<Part>,
+}
+
+/// The packets that one lane of a wider row has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The lane, counted from 0.
+    pub lane: usize,
+    /// How many lanes the wider row has.
+    pub of: usize,
 }
 
 impl Spec {
-    /// The arguments with which `rheo` runs this row for `packets` packets.
-    pub(super) fn arguments(&self, packets: u64) -> Vec<String> {
+    /// The lanes whose packets come.
+    pub(super) fn own(&self) -> Range<usize> {
+        self.part.map_or(0..self.lanes, |part| part.lane..part.lane + 1)
+    }
+
+    /// The lanes among which the flows are divided.
+    pub(super) fn among(&self) -> usize {
+        self.part.map_or(self.lanes, |part| part.of)
+    }
+
+    /// The arguments with which `rheo` measures this row.
+    pub(super) fn arguments(&self) -> Vec<String> {
         let Load { flows, distribution, size, source, new_flow_share, .. } = self.load;
         let spread = match distribution {
             Distribution::Uniform => "uniform".into(),
@@ -178,9 +201,10 @@ impl Spec {
             ("--source", source.name().into()),
             ("--new", new_flow_share.to_string()),
             ("--lanes", self.lanes.to_string()),
-            ("--packets", packets.to_string()),
         ];
-        let options = options.into_iter().flat_map(|(name, value)| [name.into(), value]);
+        let part = self.part.map(|Part { lane, of }| ("--part", format!("{lane}/{of}")));
+        let options = options.into_iter().chain(part);
+        let options = options.flat_map(|(name, value)| [name.into(), value]);
         ["bench", "nf"].map(String::from).into_iter().chain(options).collect()
     }
 }
@@ -245,7 +269,7 @@ impl Selection {
                     new_flow_share,
                     seed: self.seed,
                 };
-                Spec { chain, load, lanes }
+                Spec { chain, load, lanes, part: None }
             })
         })
     }

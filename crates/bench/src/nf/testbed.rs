@@ -57,7 +57,7 @@ impl Testbed {
             (0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(i as u64 + 1) >> 56) as u8
         }));
         let steering = Arc::new(adapt(Steering::new(&key, BUCKETS, SHARDS, orientations)?)?);
-        let (devices, opening) = memory::devices(&spec.load, &steering, spec.lanes);
+        let (devices, opening) = memory::devices(&spec.load, &steering, spec.own(), spec.among());
         let settle = if spec.load.new_flow_share > 0.0 { RECLAIMED_AFTER } else { 0.3 };
         let warm_up = Duration::from_secs_f64(settle);
         let hasher = FlowHasher::new(std::array::from_fn(|i| {

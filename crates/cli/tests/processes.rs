@@ -1,0 +1,40 @@
+//! `rheo bench nf --lanes 2`: the row, and as many processes beside it.
+//!
+//! Timed: processes, threads.
+
+use std::process::Command;
+
+use rheostat_base::CoreSet;
+use serde_json::Value;
+
+#[test]
+fn a_row_on_two_lanes_stands_beside_two_processes() {
+    if CoreSet::available().unwrap().cores().len() < 2 {
+        eprintln!("not run: there is one core");
+        return;
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_rheo"))
+        .args(["bench", "nf", "--chain", "harness,nat", "--flows", "1k", "--spread", "uniform"])
+        .args(["--lanes", "1,2", "--windows", "1", "--window", "10ms", "--json"])
+        .output()
+        .expect("rheo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let rows = printed.lines().skip(1).map(|line| serde_json::from_str(line).unwrap());
+    let rows: Vec<Value> = rows.collect();
+    let name = |row: &Value| {
+        let control = row["control"].as_str().unwrap_or("lanes");
+        format!("{} {} {control}", row["chain"].as_str().unwrap_or_default(), row["lanes"])
+    };
+    let names: Vec<String> = rows.iter().map(name).collect();
+    let wide = ["harness 2 lanes", "harness 2 processes", "nat 2 lanes", "nat 2 processes"];
+    assert_eq!(names, [&["harness 1 lanes", "nat 1 lanes"][..], &wide].concat());
+    for row in &rows {
+        assert!(row["mpps"].as_f64() > Some(0.0), "{row}");
+        let ratio = |name| row["of_processes"][name].as_f64();
+        let [low, median, high] = ["low", "median", "high"].map(ratio);
+        let is_compared = row["lanes"] == 2 && row["control"].is_null();
+        assert_eq!(median.is_some(), is_compared, "{row}");
+        assert!(!is_compared || (low <= median && median <= high && low > Some(0.0)), "{row}");
+    }
+}
