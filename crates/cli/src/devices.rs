@@ -185,6 +185,7 @@ impl Opener<'_> {
                     fence: live.fence,
                     busy_poll,
                     descriptors: live.ring,
+                    claimants: self.queue_sharing,
                     ..XdpConfig::new(&config.name, interface, self.lanes, self.steering.clone())
                 };
                 Box::new(move |placement| {

@@ -46,6 +46,21 @@ pub struct ClaimantCounters {
 }
 
 impl SharingCounters {
+    /// Adds what the same lanes have counted at another ring, or at a queue before this one. Departures stay.
+    pub fn add(&mut self, other: &SharingCounters) {
+        let lanes = self.claimants.len().max(other.claimants.len());
+        self.claimants.resize(lanes, ClaimantCounters::default());
+        for (sum, claimant) in self.claimants.iter_mut().zip(&other.claimants) {
+            sum.claims += claimant.claims;
+            sum.packets += claimant.packets;
+            sum.retries += claimant.retries;
+            sum.pauses += claimant.pauses;
+        }
+        self.stalls += other.stalls;
+        self.stalled += other.stalled;
+        self.longest_stall = self.longest_stall.max(other.longest_stall);
+    }
+
     /// The figures of all claimants together.
     pub fn total(&self) -> ClaimantCounters {
         self.claimants.iter().fold(ClaimantCounters::default(), |sum, claimant| ClaimantCounters {

@@ -2,6 +2,7 @@
 //! test's own. Needs root, and is only run with `RHEO_ROOT_TESTS=1`; prints when it is not.
 
 mod busy_poll;
+mod claimants;
 mod crossing;
 mod jumbo;
 mod lanes;

@@ -78,9 +78,11 @@ fn devices(config: &Config, findings: &mut Findings) {
     for (index, device) in config.devices.iter().enumerate() {
         let DeviceKind::Live(live) = &device.kind else { continue };
         let why = match live.access {
-            Access::AfXdp { .. } | Access::AfPacket { .. } => {
-                "the kernel gives each lane a ring of its own"
+            Access::AfXdp { .. } if !config.workers.ordered => continue,
+            Access::AfXdp { .. } => {
+                "packets of a live interface do not leave in the order of claims"
             }
+            Access::AfPacket { .. } => "the kernel gives each lane a ring of its own",
             Access::Tap => "the kernel gives each lane a queue of its own",
         };
         let key = format!("device[{index}].kind");
@@ -88,7 +90,9 @@ fn devices(config: &Config, findings: &mut Findings) {
         let finding = Finding::mistake(KEY, message)
             .at(findings.place(KEY), "several lanes to each queue")
             .at(findings.place(&key), live.word())
-            .help("remove `queue_sharing`, or have devices of kind \"sim\" or \"pcap\"");
+            .help(
+                "remove `queue_sharing`, or have devices of kind \"af_xdp\", \"sim\" or \"pcap\"",
+            );
         findings.push(finding);
     }
 }

@@ -3,14 +3,19 @@
 //!
 //! The pool of packet buffers is the UMEM. Every lane has a socket on every hardware queue of the
 //! interface; the sockets of one hardware queue share its FILL and COMPLETION rings (`frame_rings`),
-//! and a program in the kernel hashes packets and picks the socket ([`crate::backend::bpf`]).
+//! and a program in the kernel hashes packets and picks the socket ([`crate::backend::bpf`]). Lanes that share queues
+//! ([`crate::backend::shared_ring`]) claim packets of the RX rings of the first of them, to which the program leads the
+//! packets of all; each sends through a socket of its own.
 
+#[cfg(not(any(loom, shuttle)))]
+mod assembly;
 #[cfg(not(any(loom, shuttle)))]
 mod attachment;
 #[cfg(not(any(loom, shuttle)))]
 mod bounce;
 #[cfg(not(any(loom, shuttle)))]
 mod busy_poll;
+mod claimed_ring;
 #[cfg(not(any(loom, shuttle)))]
 mod config;
 #[cfg(not(any(loom, shuttle)))]
@@ -27,8 +32,12 @@ mod open_error;
 #[cfg(not(any(loom, shuttle)))]
 mod receive;
 #[cfg(not(any(loom, shuttle)))]
+mod receiving_lane;
+#[cfg(not(any(loom, shuttle)))]
 mod release;
 mod ring;
+#[cfg(not(any(loom, shuttle)))]
+mod shared_receive;
 #[cfg(not(any(loom, shuttle)))]
 mod transmit;
 #[cfg(not(any(loom, shuttle)))]

@@ -103,6 +103,18 @@ impl<T: Copy> RingMapping<T> {
         unsafe { self.entries.add(index).read() }
     }
 
+    /// The word `offset` bytes into the entry at `position`, which is reduced to the size of the ring. The other side may
+    /// write it meanwhile.
+    ///
+    /// # Safety
+    /// Entries have an aligned word of 32 bits at this offset.
+    pub(crate) unsafe fn word(&self, position: u32, offset: usize) -> &AtomicU32 {
+        let index = (position & (self.size - 1)) as usize;
+        // SAFETY: the index is below the size, and by the contract the word lies in the entry and is aligned. This side writes
+        // entries of rings of which it is the producer alone, and asks this of the others.
+        unsafe { self.entries.add(index).byte_add(offset).cast::<AtomicU32>().as_ref() }
+    }
+
     /// Writes the entry at `position`, which is reduced to the size of the ring.
     ///
     /// # Safety

@@ -28,13 +28,27 @@ const LAST_PLACEMENTS: Duration = Duration::from_secs(1);
 
 /// The sockets of one lane.
 pub(super) struct LaneSockets {
-    /// By hardware queue.
+    /// Those that it receives from, by hardware queue; of lanes that share RX rings, the first has them.
     pub(super) sockets: Vec<XdpSocket>,
     /// What waits to be received, by hardware queue.
     pub(super) waiting: Vec<Gauge<PacketRing>>,
+    /// The one that it sends through, where it has none of the others.
+    pub(super) sender: Option<XdpSocket>,
     pub(super) transmit: TransmitState,
     /// The hardware queue that the lane sends on.
     pub(super) transmit_queue: usize,
+}
+
+impl LaneSockets {
+    /// The socket that the lane sends through.
+    pub(super) fn transmit_socket(&self) -> &XdpSocket {
+        self.sender.as_ref().unwrap_or_else(|| &self.sockets[self.transmit_queue])
+    }
+
+    /// All its sockets.
+    pub(super) fn all(&self) -> impl Iterator<Item = &XdpSocket> {
+        self.sockets.iter().chain(&self.sender)
+    }
 }
 
 /// The device's hold on its interface. Queues share it; the last one to be dropped closes everything.
@@ -54,6 +68,8 @@ pub(super) struct Attachment {
     /// By hardware queue.
     pub(super) queues: Vec<FrameRings<FrameRing>>,
     pub(super) lanes: Vec<LaneSockets>,
+    /// How many lanes in a row receive from the same RX rings.
+    pub(super) claimants: usize,
     pub(super) counters: Arc<Counters>,
     pub(super) pool: Mempool,
     /// How many packets lanes have taken, modulo 2^32: where in the order of arrival a burst stands.
@@ -70,6 +86,12 @@ impl Attachment {
     #[inline]
     pub(super) fn reports_hashes(&self) -> bool {
         self.program.as_ref().is_some_and(XdpProgram::reports_hashes)
+    }
+
+    /// The sockets from whose RX rings a lane receives, by hardware queue.
+    #[inline]
+    pub(super) fn receive_sockets(&self, lane: usize) -> &[XdpSocket] {
+        &self.lanes[lane - lane % self.claimants].sockets
     }
 
     /// Leaves every packet to the kernel from now on, and waits until no processor can still be placing
@@ -108,9 +130,10 @@ impl Attachment {
     /// What the kernel has dropped so far.
     pub(super) fn kernel_drops(&self) -> KernelDrops {
         let mut drops = KernelDrops::default();
-        for lane in &self.lanes {
+        for lanes in self.lanes.chunks(self.claimants) {
             let mut full = 0;
-            for statistics in lane.sockets.iter().filter_map(|socket| socket.statistics().ok()) {
+            let sockets = lanes.iter().flat_map(LaneSockets::all);
+            for statistics in sockets.filter_map(|socket| socket.statistics().ok()) {
                 full += statistics.rx_ring_full.unwrap_or(0);
                 drops.no_buffer += statistics.rx_dropped;
                 drops.invalid += statistics.rx_invalid_descs + statistics.tx_invalid_descs;
@@ -135,7 +158,7 @@ impl Attachment {
                 if lane.transmit.has_ended() {
                     continue;
                 }
-                let flushed = lane.transmit.flush(&lane.sockets[lane.transmit_queue]);
+                let flushed = lane.transmit.flush(lane.transmit_socket());
                 hopeless |= flushed == Flushed::Hopeless;
             }
             self.queues.iter().for_each(|queue| while queue.reap(&mut cache) > 0 {});

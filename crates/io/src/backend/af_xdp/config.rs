@@ -32,6 +32,10 @@ pub struct XdpConfig {
     pub interface: String,
     /// How many lanes there are. Each gets a queue, however many the hardware has.
     pub queues: u16,
+    /// How many lanes in a row receive from the same rings: 1, or more, which divide the number of lanes.
+    pub claimants: u16,
+    /// Whether packets of those lanes are to leave in the order in which they are claimed ([`crate::layer::ordered`]).
+    pub ordered: bool,
     /// Where packets belong.
     pub steering: Arc<Steering>,
     /// What their hash covers.
@@ -47,7 +51,7 @@ pub struct XdpConfig {
     /// Packets that a lane which finds nothing has the kernel take from the driver, at most, in place of interrupts; `None`:
     /// interrupts.
     pub busy_poll: Option<u16>,
-    /// Packets that each lane's rings hold: a power of two.
+    /// Packets that rings hold: a power of two.
     pub descriptors: u32,
     /// Where the indirection table leads each bucket at first; in turn around the queues where nothing is
     /// given.
@@ -70,6 +74,8 @@ impl XdpConfig {
             device: DeviceId(0),
             interface: interface.into(),
             queues,
+            claimants: 1,
+            ordered: false,
             steering,
             hashing: HashOptions::default(),
             filter: Filter::default(),

@@ -5,11 +5,15 @@ use std::sync::atomic::AtomicBool;
 
 use rheostat_base::Counter;
 
+use crate::backend::shared_ring::Claimants;
+
 /// What the device counts.
 #[derive(Debug)]
 pub(super) struct Counters {
     /// By lane.
     pub(super) lanes: Box<[LaneCounters]>,
+    /// Those that share RX rings: by group of lanes, and then by hardware queue.
+    pub(super) claimants: Vec<Vec<Claimants>>,
     /// What the kernel had dropped when the sockets were closed.
     pub(super) at_close: Mutex<Option<KernelDrops>>,
     /// The interface is gone for good.
@@ -43,7 +47,7 @@ pub(super) struct LaneCounters {
 /// What the kernel has dropped.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KernelDrops {
-    /// Because a lane's RX ring was full, by lane.
+    /// Because an RX ring was full, by lane or by group of lanes that share it.
     pub(super) queue_full: Vec<u64>,
     /// Because no buffer was in the FILL ring, or the frame was too long for a socket that takes no
     /// packets of several buffers.
@@ -53,9 +57,14 @@ pub(super) struct KernelDrops {
 }
 
 impl Counters {
-    pub(super) fn new(lanes: u16) -> Counters {
+    /// Of `lanes`, of which so many in a row share RX rings, on so many hardware queues.
+    pub(super) fn new(lanes: u16, claimants: u16, hardware_queues: u32) -> Counters {
+        let groups = if claimants > 1 { lanes / claimants } else { 0 };
+        let of_ring = |_| Claimants::new(claimants.into());
+        let of_group = |_| (0..hardware_queues).map(of_ring).collect();
         Counters {
             lanes: (0..lanes).map(|_| LaneCounters::default()).collect(),
+            claimants: (0..groups).map(of_group).collect(),
             at_close: Mutex::new(None),
             gone: AtomicBool::new(false),
             stopped: AtomicBool::new(false),

@@ -8,14 +8,17 @@ use rheostat_packet::Mempool;
 use rheostat_steer::IndirectionTable;
 use rustix::event::epoll;
 
-use super::attachment::{Attachment, LaneSockets};
+use super::attachment::Attachment;
 use super::config::XdpConfig;
 use super::monitor::XdpMonitor;
 use super::open::open;
 use super::open_error::XdpOpenError;
 use super::receive::XdpRx;
+use super::receiving_lane::ReceivingLane;
+use super::shared_receive::{SharedRing, SharedXdpRx};
 use super::transmit::XdpTx;
-use crate::device::{Device, DeviceMonitor, QueuePair};
+use crate::device::{Device, DeviceMonitor, QueuePair, RxQueue};
+use crate::sys::xdp_socket::XdpSocket;
 
 /// A network interface of the machine, used by AF_XDP.
 ///
@@ -41,16 +44,27 @@ impl XdpDevice {
     pub fn open(config: XdpConfig, pool: &Mempool) -> Result<XdpDevice, XdpOpenError> {
         let (attachment, rings) = open(&config, pool)?;
         let attachment = Arc::new(attachment);
+        let claimants = attachment.claimants;
+        let mut shared: Arc<[SharedRing]> = Arc::new([]);
         let mut queues = Vec::new();
-        for (lane, rings) in rings.into_iter().enumerate() {
-            let any = watch(&attachment.lanes[lane]).map_err(|error| XdpOpenError::Socket {
+        for (number, rings) in rings.into_iter().enumerate() {
+            let any = watch(attachment.receive_sockets(number));
+            let any = any.map_err(|error| XdpOpenError::Socket {
                 interface: config.interface.clone(),
                 what: "watch sockets",
                 source: error.into(),
             })?;
-            let rx = XdpRx::new(rings.receive, any, lane, config.device, attachment.clone());
-            let tx = XdpTx::new(rings.transmit, lane, attachment.clone());
-            queues.push(QueuePair { rx: Box::new(rx), tx: Box::new(tx) });
+            let lane = ReceivingLane::new(any, number, config.device, attachment.clone());
+            let rx: Box<dyn RxQueue> = if claimants == 1 {
+                Box::new(XdpRx::new(rings.receive, lane))
+            } else {
+                if number % claimants == 0 {
+                    shared = rings.receive.into_iter().map(SharedRing::new).collect();
+                }
+                Box::new(SharedXdpRx::new(shared.clone(), (number, claimants), lane))
+            };
+            let tx = XdpTx::new(rings.transmit, number, attachment.clone());
+            queues.push(QueuePair { rx, tx: Box::new(tx) });
         }
         Ok(XdpDevice {
             monitor: Arc::new(XdpMonitor::new(config.interface, &attachment)),
@@ -63,13 +77,13 @@ impl XdpDevice {
     }
 }
 
-/// A descriptor that polls readable when any of the lane's sockets does; none for a single socket.
-fn watch(lane: &LaneSockets) -> Result<Option<OwnedFd>, rustix::io::Errno> {
-    if lane.sockets.len() < 2 {
+/// A descriptor that polls readable when any of the sockets does; none for a single socket.
+fn watch(sockets: &[XdpSocket]) -> Result<Option<OwnedFd>, rustix::io::Errno> {
+    if sockets.len() < 2 {
         return Ok(None);
     }
     let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    for (number, socket) in (0..).zip(&lane.sockets) {
+    for (number, socket) in (0..).zip(sockets) {
         let data = epoll::EventData::new_u64(number);
         epoll::add(&any, socket.as_fd(), data, epoll::EventFlags::IN)?;
     }

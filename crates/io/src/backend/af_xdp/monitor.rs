@@ -8,7 +8,9 @@ use super::counters::{Counters, KernelDrops, LaneCounters};
 use super::frame_rings::FrameRings;
 use super::open::LONGEST_LINK_HEADER;
 use crate::backend::bpf::AttachMode;
+use crate::backend::shared_ring::Claimants;
 use crate::device::{DeviceCounters, DeviceMonitor};
+use crate::sharing::SharingCounters;
 use crate::sys::xdp_socket::Transfer;
 
 /// Sees the device as long as it is there, and remembers what it counted when it is gone.
@@ -96,6 +98,15 @@ impl DeviceMonitor for XdpMonitor {
         Some((area.stride - area.headroom).saturating_sub(LONGEST_LINK_HEADER) as u32)
     }
 
+    fn sharing(&self) -> Vec<SharingCounters> {
+        let of_group = |rings: &Vec<Claimants>| {
+            let mut sum = SharingCounters::default();
+            rings.iter().for_each(|ring| sum.add(&ring.sample()));
+            sum
+        };
+        self.counters.claimants.iter().map(of_group).collect()
+    }
+
     fn progress(&self) -> Option<f64> {
         None
     }
@@ -143,8 +154,12 @@ impl DeviceMonitor for XdpMonitor {
             None => "",
         };
         let pieces = if attachment.pieces { ", long packets in several buffers" } else { "" };
+        let shared = match attachment.claimants {
+            1 => String::new(),
+            claimants => format!(", {claimants} to a queue"),
+        };
         vec![format!(
-            "AF_XDP on `{}` in {mode} mode, {transfer}{pieces}{polled}: {} hardware queue(s), {} lane(s)",
+            "AF_XDP on `{}` in {mode} mode, {transfer}{pieces}{polled}: {} hardware queue(s), {} lane(s){shared}",
             self.interface,
             attachment.queues.len(),
             attachment.lanes.len(),

@@ -37,7 +37,7 @@ pub(super) type FrameRing = Arc<RingMapping<u64>>;
 
 /// The rings of one lane.
 pub(super) struct LaneRings {
-    /// By hardware queue.
+    /// By hardware queue; none, where the first of the lanes that share them has them.
     pub(super) receive: Vec<Consumer<PacketRing>>,
     pub(super) transmit: Producer<PacketRing>,
 }
@@ -71,8 +71,19 @@ struct Bound {
     rings: Vec<LaneRings>,
     /// FILL and COMPLETION, by hardware queue.
     frames: Vec<[FrameRing; 2]>,
-    /// By lane, and then by hardware queue.
+    /// By lane, and then by hardware queue: those with RX rings.
     sockets: Vec<Vec<XdpSocket>>,
+    /// By lane: the one with a TX ring, if it is none of them.
+    senders: Vec<Option<XdpSocket>>,
+}
+
+/// Who receives where.
+#[derive(Clone, Copy, Debug)]
+struct Lanes {
+    lanes: u16,
+    /// So many in a row receive from the same rings.
+    claimants: u16,
+    hardware_queues: u32,
 }
 
 /// Why sockets could not be opened.
@@ -94,10 +105,15 @@ pub(super) fn open(
     let interface = Interface::new(&config.interface).map_err(missing)?;
     let index = interface.index().map_err(missing)?;
     let hardware_queues = interface.receive_queues().map_err(missing)?;
+    if config.ordered && hardware_queues > 1 {
+        let interface = config.interface.clone();
+        return Err(XdpOpenError::Ordered { interface, queues: hardware_queues });
+    }
     let mtu = interface.mtu().map_err(missing)? as usize;
     let sizes = sizes(config, pool.capacity(), hardware_queues)?;
     let long = mtu + LONGEST_LINK_HEADER > area.stride - area.headroom;
-    let (bound, way) = bind(config, index, hardware_queues, sizes, &area, long)?;
+    let lanes = Lanes { lanes: config.queues, claimants: config.claimants, hardware_queues };
+    let (bound, way) = bind(config, index, lanes, sizes, &area, long)?;
 
     let mut program = XdpProgram::load_fenced(
         &ProgramConfig {
@@ -113,27 +129,31 @@ pub(super) fn open(
         // The program is not attached yet, so the fence need not be awaited.
         program.table().rewrite(placement)?;
     }
-    for (lane, sockets) in (0..).zip(&bound.sockets) {
-        for (queue, socket) in (0..).zip(sockets) {
+    for lane in 0..config.queues {
+        let receiving = lane - lane % config.claimants;
+        for (queue, socket) in (0..).zip(&bound.sockets[usize::from(receiving)]) {
             program.register(queue, lane, std::os::fd::AsFd::as_fd(socket))?;
         }
     }
-    let Bound { rings, frames, sockets } = bound;
+    let Bound { rings, frames, sockets, senders } = bound;
     let queues = frames.into_iter().map(|[fill, completion]| {
         // SAFETY: these are the rings of sockets that work in the pool, and every address on them is
         // lent through these loans.
         unsafe { FrameRings::new(Loans::new(pool), fill, completion) }
     });
-    let lanes = sockets.into_iter().zip(&rings).zip(0..).map(|((sockets, rings), lane)| {
-        let transmit_queue = Attachment::transmit_queue(QueueId(lane), sockets.len());
+    let sockets = sockets.into_iter().zip(senders);
+    let lanes = sockets.zip(&rings).zip(0..).map(|(((sockets, sender), rings), lane)| {
+        let transmit_queue = Attachment::transmit_queue(QueueId(lane), hardware_queues as usize);
         let at_once = AT_ONCE.min(config.descriptors);
-        let is_told = sockets[transmit_queue].set_transmit_budget(at_once).is_ok();
+        let sending = sender.as_ref().unwrap_or_else(|| &sockets[transmit_queue]);
+        let is_told = sending.set_transmit_budget(at_once).is_ok();
         let at_once = if is_told { at_once } else { BURST as u32 };
         LaneSockets {
             waiting: rings.receive.iter().map(Consumer::gauge).collect(),
             transmit: TransmitState::new(rings.transmit.gauge(), way.transfer, at_once),
             transmit_queue,
             sockets,
+            sender,
         }
     });
     // From here on, whatever goes wrong, dropping the attachment gives everything up in order.
@@ -148,7 +168,8 @@ pub(super) fn open(
         pieces: way.pieces,
         queues: queues.collect(),
         lanes: lanes.collect(),
-        counters: Arc::new(Counters::new(config.queues)),
+        claimants: config.claimants.into(),
+        counters: Arc::new(Counters::new(config.queues, config.claimants, hardware_queues)),
         pool: pool.clone(),
         stamps: config.stamps.clone(),
     };
@@ -165,7 +186,7 @@ pub(super) fn open(
     let program = attachment.program.as_mut().expect("it was put there above");
     attachment.mode = program.attach(index, config.mode)?;
     if let Some(budget) = config.busy_poll {
-        let sockets = attachment.lanes.iter().flat_map(|lane| &lane.sockets);
+        let sockets = attachment.lanes.iter().flat_map(LaneSockets::all);
         let started = BusyPoll::start(index, sockets, budget);
         attachment.busy_poll = Some(started.map_err(|error| refuse_busy_poll(config, error))?);
     }
@@ -186,6 +207,10 @@ fn check(config: &XdpConfig, area: &PoolArea) -> Result<(), XdpOpenError> {
     if config.queues == 0 {
         return Err(XdpOpenError::NoQueue);
     }
+    let (lanes, claimants) = (config.queues, config.claimants);
+    if claimants == 0 || !lanes.is_multiple_of(claimants) {
+        return Err(XdpOpenError::Claimants { lanes, claimants });
+    }
     let descriptors = config.descriptors;
     if !descriptors.is_power_of_two() || !(64..=32_768).contains(&descriptors) {
         return Err(XdpOpenError::Descriptors(descriptors));
@@ -198,17 +223,17 @@ fn check(config: &XdpConfig, area: &PoolArea) -> Result<(), XdpOpenError> {
 }
 
 /// A quarter of the pool at most waits for packets, so that there is something left to work with; a
-/// lane that is slow fills its own ring and not those of the others.
+/// lane that is slow fills its own ring and not those of the others, unless they share it.
 fn sizes(config: &XdpConfig, buffers: usize, queues: u32) -> Result<Sizes, XdpOpenError> {
-    let lanes = u32::from(config.queues);
+    let (lanes, rings) = (u32::from(config.queues), u32::from(config.queues / config.claimants));
     let share = (buffers / 4) as u32 / queues;
     let least = 2 * BURST as u32;
     if share < least {
         let needed = (4 * least * queues) as usize;
         return Err(XdpOpenError::PoolTooSmall { buffers, queues, needed });
     }
-    let wanted = config.descriptors.saturating_mul(lanes).min(share).min(32_768);
-    let for_each = (wanted / lanes).max(least).min(config.descriptors);
+    let wanted = config.descriptors.saturating_mul(rings).min(share).min(32_768);
+    let for_each = (wanted / rings).max(least).min(config.descriptors);
     Ok(Sizes {
         buffers: wanted,
         fill: wanted.next_power_of_two(),
@@ -223,7 +248,7 @@ fn sizes(config: &XdpConfig, buffers: usize, queues: u32) -> Result<Sizes, XdpOp
 fn bind(
     config: &XdpConfig,
     index: u32,
-    queues: u32,
+    lanes: Lanes,
     sizes: Sizes,
     area: &PoolArea,
     long: bool,
@@ -238,7 +263,7 @@ fn bind(
     };
     let last = ways.len() - 1;
     for (number, way) in ways.into_iter().enumerate() {
-        match bind_patiently(config.queues, index, queues, sizes, area, way) {
+        match bind_patiently(lanes, index, sizes, area, way) {
             Ok(bound) => return Ok((bound, way)),
             // Refusals that are the same for every way.
             Err(refusal) if matches!(refusal.error, Errno::PERM | Errno::ACCESS | Errno::BUSY) => {
@@ -253,16 +278,15 @@ fn bind(
 
 /// Binds sockets; waits for a queue that its last owner, maybe killed a moment ago, is about to lose.
 fn bind_patiently(
-    lanes: u16,
+    lanes: Lanes,
     index: u32,
-    queues: u32,
     sizes: Sizes,
     area: &PoolArea,
     way: Way,
 ) -> Result<Bound, Refusal> {
     let timeout = Instant::now() + release::TIMEOUT;
     loop {
-        match bind_all(lanes, index, queues, sizes, area, way) {
+        match bind_all(lanes, index, sizes, area, way) {
             Err(refusal) if refusal.error == Errno::BUSY && Instant::now() < timeout => {
                 std::thread::sleep(release::INTERVAL);
             }
@@ -271,27 +295,35 @@ fn bind_patiently(
     }
 }
 
-/// Makes and binds the sockets of all lanes on all hardware queues. The memory is registered anew for
+/// Makes and binds the sockets of all lanes on all hardware queues: of lanes that share RX rings, the first has the sockets
+/// that receive, and each of the others one to send through. The memory is registered anew for
 /// each device, so that devices live and work independently of each other; within a device all sockets
 /// share the registration of the first.
 fn bind_all(
-    lanes: u16,
+    lanes: Lanes,
     index: u32,
-    queues: u32,
     sizes: Sizes,
     area: &PoolArea,
     way: Way,
 ) -> Result<Bound, Refusal> {
+    let Lanes { lanes, claimants, hardware_queues: queues } = lanes;
     let mut bound = Bound {
         rings: Vec::new(),
         frames: Vec::new(),
         sockets: (0..lanes).map(|_| Vec::new()).collect(),
+        senders: (0..lanes).map(|_| None).collect(),
     };
     let mut receive: Vec<Vec<_>> = (0..lanes).map(|_| Vec::new()).collect();
     let mut transmit: Vec<Option<PacketRing>> = (0..lanes).map(|_| None).collect();
     for queue in 0..queues {
         let place = Place { interface: index, queue };
         for lane in 0..usize::from(lanes) {
+            let receives = lane.is_multiple_of(claimants.into());
+            let sends =
+                Attachment::transmit_queue(QueueId(lane as u16), queues as usize) == queue as usize;
+            if !receives && !sends {
+                continue;
+            }
             let refuse = |what| move |error| Refusal { what, queue, error };
             let refuse_io = |what| {
                 move |error: io::Error| {
@@ -312,9 +344,12 @@ fn bind_all(
                     .map_err(refuse_io("make FILL and COMPLETION rings"))?;
                 bound.frames.push([fill, completion].map(Arc::new));
             }
-            let ring = socket.receive_ring(sizes.receive).map_err(refuse_io("make an RX ring"))?;
-            receive[lane].push(Consumer::new(Arc::new(ring)));
-            if Attachment::transmit_queue(QueueId(lane as u16), queues as usize) == queue as usize {
+            if receives {
+                let ring =
+                    socket.receive_ring(sizes.receive).map_err(refuse_io("make an RX ring"))?;
+                receive[lane].push(Consumer::new(Arc::new(ring)));
+            }
+            if sends {
                 let ring =
                     socket.transmit_ring(sizes.transmit).map_err(refuse_io("make a TX ring"))?;
                 transmit[lane] = Some(Arc::new(ring));
@@ -325,7 +360,10 @@ fn bind_all(
                 _ => socket.bind_shared(place, &bound.sockets[0][queue as usize]),
             };
             outcome.map_err(refuse("bind a socket"))?;
-            bound.sockets[lane].push(socket);
+            match receives {
+                true => bound.sockets[lane].push(socket),
+                false => bound.senders[lane] = Some(socket),
+            }
         }
     }
     bound.rings = receive

@@ -22,6 +22,24 @@ pub enum XdpOpenError {
     /// A device without queues is of no use.
     #[error("a device needs at least one queue")]
     NoQueue,
+    /// Lanes that share queues come in groups of one size.
+    #[error("{lanes} lanes cannot share queues by {claimants}: each queue needs as many lanes")]
+    Claimants {
+        /// The lanes.
+        lanes: u16,
+        /// The lanes that are to share a queue.
+        claimants: u16,
+    },
+    /// The order of claims is that of one ring.
+    #[error(
+        "`{interface}` has {queues} hardware queues, and lanes that share queues keep the order of one          (`ordered = true`): give it one with `ethtool -L {interface} combined 1`, or remove `ordered`"
+    )]
+    Ordered {
+        /// The interface.
+        interface: String,
+        /// Its queues.
+        queues: u32,
+    },
     /// Rings of this size are impossible.
     #[error("rings of {0} descriptors are impossible: take a power of two from 64 to 32768")]
     Descriptors(u32),

@@ -1,37 +1,26 @@
 //! The receive queue of a lane: its RX rings on all hardware queues.
 #![allow(unsafe_code)]
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
-use rheostat_base::{DeviceId, Time};
-use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
+use rheostat_base::Time;
+use rheostat_packet::{BURST, Burst, PoolCache};
 
-use super::attachment::Attachment;
+use super::assembly::Assembly;
 use super::open::PacketRing;
+use super::receiving_lane::{ReceivingLane, rest};
 use super::ring::{Consumer, Gauge};
-use super::transmit_state::Kicked;
-use crate::backend::bpf::{METADATA, PacketHash};
 use crate::device::{QueueEnd, Rest, RxQueue};
 use crate::sys::xdp_socket::CONTINUED;
 
-/// Of so many polls that find nothing, one takes all sent buffers back, however few.
-const REAP_ALL: u32 = 61;
-
 /// The receive queue of a lane.
 pub(super) struct XdpRx {
-    // Before the attachment: its mappings must go first.
+    // Before the lane, which has the attachment: its mappings must go first.
     rings: Vec<RxRing>,
     /// Which ring is asked first next time.
     turn: usize,
-    /// Polls, of any hardware queue, that found nothing.
-    idle_polls: u32,
-    /// Polls readable when any of several sockets does.
-    any: Option<OwnedFd>,
-    lane: usize,
-    device: DeviceId,
-    attachment: Arc<Attachment>,
+    lane: ReceivingLane,
 }
 
 /// One RX ring.
@@ -40,43 +29,25 @@ struct RxRing {
     waiting: Gauge<PacketRing>,
     /// Buffers that the kernel has filled and not been given others for.
     owed: usize,
-    /// The start of a packet whose end has not come yet.
-    begun: Option<Mbuf>,
-    /// Whether the rest of a packet is to be thrown away.
-    spoilt: bool,
+    assembly: Assembly,
 }
 
 impl XdpRx {
-    /// The receive queue of `lane`. `any` watches all its sockets, where it has several.
-    pub(super) fn new(
-        rings: Vec<Consumer<PacketRing>>,
-        any: Option<OwnedFd>,
-        lane: usize,
-        device: DeviceId,
-        attachment: Arc<Attachment>,
-    ) -> XdpRx {
+    /// The receive queue of `lane`.
+    pub(super) fn new(rings: Vec<Consumer<PacketRing>>, lane: ReceivingLane) -> XdpRx {
         let ring = |ring: Consumer<PacketRing>| RxRing {
             waiting: ring.gauge(),
             ring,
             owed: 0,
-            begun: None,
-            spoilt: false,
+            assembly: Assembly::default(),
         };
-        XdpRx {
-            rings: rings.into_iter().map(ring).collect(),
-            turn: 0,
-            idle_polls: 0,
-            any,
-            lane,
-            device,
-            attachment,
-        }
+        XdpRx { rings: rings.into_iter().map(ring).collect(), turn: 0, lane }
     }
 
     /// Takes packets from the ring of hardware queue `queue` until `burst` is full or it is empty.
     fn take(&mut self, queue: usize, burst: &mut Burst, pool: &mut PoolCache) {
-        let counters = &self.attachment.counters.lanes[self.lane];
-        let loans = self.attachment.queues[queue].loans();
+        let counters = self.lane.counters();
+        let loans = self.lane.attachment.queues[queue].loans();
         let ring = &mut self.rings[queue];
         let before = ring.owed;
         while !burst.is_full() {
@@ -84,41 +55,9 @@ impl XdpRx {
             ring.owed += 1;
             let continues = descriptor.options & CONTINUED != 0;
             // SAFETY: the kernel has put the address on the RX ring, so it is done with the buffer.
-            let part = match unsafe { loans.receive(descriptor.address, descriptor.len) } {
-                Ok(part) => part,
-                Err(_) => {
-                    counters.refused.increment();
-                    ring.begun.take().into_iter().for_each(|begun| pool.free(begun));
-                    ring.spoilt = continues;
-                    continue;
-                }
-            };
-            if ring.spoilt {
-                ring.spoilt = continues;
-                pool.free(part);
-                continue;
-            }
-            let whole = match ring.begun.take() {
-                None => part,
-                Some(mut begun) => match begun.append(part) {
-                    Ok(()) => begun,
-                    Err(part) => {
-                        pool.free(part);
-                        pool.free(begun);
-                        counters.oversize.increment();
-                        ring.spoilt = continues;
-                        continue;
-                    }
-                },
-            };
-            match continues {
-                true => ring.begun = Some(whole),
-                false => {
-                    // Another core has just written both lines, and each packet's are needed soon after those of the one before.
-                    whole.prefetch_front();
-                    whole.prefetch();
-                    burst.push(whole);
-                }
+            let part = unsafe { loans.receive(descriptor.address, descriptor.len) };
+            if let Some(packet) = ring.assembly.add(part.ok(), continues, counters, pool) {
+                burst.push(packet);
             }
         }
         if ring.owed != before {
@@ -129,78 +68,20 @@ impl XdpRx {
     /// Gives the kernel empty buffers for those it has filled: some at a time while packets come, all
     /// when none do.
     fn refill(&mut self, queue: usize, idle: bool, pool: &mut PoolCache) {
-        let frames = &self.attachment.queues[queue];
         let ring = &mut self.rings[queue];
         let enough = if idle { 1 } else { BURST };
         if ring.owed >= enough {
-            ring.owed -= frames.refill(ring.owed, pool);
+            ring.owed -= self.lane.attachment.queues[queue].refill(ring.owed, pool);
         }
-        if frames.needs_wakeup() {
-            // A failure is the interface's, and has nothing new.
-            let _ = self.attachment.lanes[self.lane].sockets[queue].wake();
-        }
+        self.lane.wake_kernel(queue);
     }
-
-    /// Takes sent buffers back: a burst at a time, since a lane that is busy with another device comes by in each of its polls
-    /// (which made reaping by ones and twos 3 % of the lane's time), and now and then, or before it sleeps, all.
-    fn reap(&mut self, queue: usize, idle: bool, pool: &mut PoolCache) {
-        if !idle {
-            return;
-        }
-        self.idle_polls = self.idle_polls.wrapping_add(1);
-        let frames = &self.attachment.queues[queue];
-        if self.idle_polls.is_multiple_of(REAP_ALL) || frames.completions() >= BURST as u32 {
-            frames.reap(pool);
-        }
-    }
-
-    /// Has the kernel take packets from the driver, for rings that have none.
-    fn poll_driver(&self) {
-        let sockets = &self.attachment.lanes[self.lane].sockets;
-        for (ring, socket) in self.rings.iter().zip(sockets) {
-            if ring.waiting.waiting() == 0 {
-                // A failure is the interface's, and tells nothing new.
-                let _ = socket.wake();
-            }
-        }
-    }
-
-    /// Writes down what is known of the packets of `burst` from `first` on.
-    fn describe(&self, burst: &mut Burst, first: usize, now: Time) {
-        let received = &mut burst[first..];
-        let stamps = &self.attachment.stamps;
-        // Relaxed: the order of bursts is all there is to it.
-        let stamp = stamps.fetch_add(received.len() as u32, Ordering::Relaxed);
-        let hashed = self.attachment.reports_hashes();
-        let mut bytes = 0;
-        for (packet, place) in received.iter_mut().zip(0..) {
-            packet.set_timestamp(now);
-            packet.set_stamp(stamp.wrapping_add(place));
-            packet.set_device(self.device);
-            bytes += packet.len() as u64;
-            if hashed && let Some(told) = metadata(packet) {
-                packet.set_hash(told.hash, told.kind);
-            }
-        }
-        let counters = &self.attachment.counters.lanes[self.lane];
-        counters.received.add(received.len() as u64);
-        counters.received_bytes.add(bytes);
-    }
-}
-
-/// What the program wrote in front of the packet.
-#[inline]
-fn metadata(packet: &Mbuf) -> Option<PacketHash> {
-    packet.front(METADATA)?.first_chunk().and_then(PacketHash::read)
 }
 
 impl RxQueue for XdpRx {
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
         let first = burst.len();
         let queues = self.rings.len();
-        if self.attachment.busy_poll.is_some() {
-            self.poll_driver();
-        }
+        self.lane.poll_driver(|queue| self.rings[queue].waiting.waiting() == 0);
         for place in 0..queues {
             if burst.is_full() {
                 break;
@@ -210,16 +91,15 @@ impl RxQueue for XdpRx {
         self.turn = (self.turn + 1) % queues;
         let count = burst.len() - first;
         if count > 0 {
-            self.describe(burst, first, now);
+            // Relaxed: the order of bursts is all there is to it.
+            let stamp = self.lane.attachment.stamps.fetch_add(count as u32, Ordering::Relaxed);
+            self.lane.describe(burst, first, stamp, now);
         }
         for queue in 0..queues {
             self.refill(queue, count == 0, pool);
-            self.reap(queue, count == 0, pool);
+            self.lane.reap(queue, count == 0, pool);
         }
-        let lane = &self.attachment.lanes[self.lane];
-        if lane.transmit.come_by(&lane.sockets[lane.transmit_queue], now) == Kicked::Gone {
-            self.attachment.counters.gone.store(true, Ordering::Relaxed);
-        }
+        self.lane.come_by(now);
         count
     }
 
@@ -228,21 +108,9 @@ impl RxQueue for XdpRx {
     }
 
     fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
-        for queue in &self.attachment.queues {
-            queue.reap(pool);
-        }
-        let lane = &self.attachment.lanes[self.lane];
-        // No thread would make the call while the lane sleeps.
-        if lane.transmit.is_put_off()
-            && lane.transmit.kick_again(&lane.sockets[lane.transmit_queue], now) == Kicked::Gone
-        {
-            self.attachment.counters.gone.store(true, Ordering::Relaxed);
-        }
-        match self.wait_fd() {
-            _ if self.backlog() > 0 => Rest::Awake,
-            Some(_) => Rest::Sleep,
-            None => Rest::Nap,
-        }
+        self.lane.reap_all(pool);
+        self.lane.send_before_rest(now);
+        rest(self.backlog(), self.wait_fd())
     }
 
     /// One figure per ring: of several, some may be read while others wait.
@@ -255,19 +123,10 @@ impl RxQueue for XdpRx {
     }
 
     fn stamp_now(&self) -> Option<u32> {
-        Some(self.attachment.stamps.fetch_add(1, Ordering::Relaxed))
+        Some(self.lane.attachment.stamps.fetch_add(1, Ordering::Relaxed))
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        let lane = &self.attachment.lanes[self.lane];
-        let is_gone = self.attachment.counters.gone.load(Ordering::Relaxed);
-        if lane.transmit.is_waiting() && !is_gone {
-            // Nothing would wake the lane to send it.
-            return None;
-        }
-        match &self.any {
-            Some(any) => Some(any.as_fd()),
-            None => lane.sockets.first().map(AsFd::as_fd),
-        }
+        if self.lane.waits_to_send() { None } else { self.lane.watched() }
     }
 }

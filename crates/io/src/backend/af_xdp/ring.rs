@@ -11,6 +11,8 @@ use rheostat_base::sync::atomic::{AtomicU32, Ordering};
 #[cfg(not(any(loom, shuttle)))]
 use crate::sys::ring_mapping::RingMapping;
 #[cfg(not(any(loom, shuttle)))]
+use crate::sys::xdp_socket::{CONTINUED, Descriptor};
+#[cfg(not(any(loom, shuttle)))]
 use rheostat_base::sync::Arc;
 
 /// Where a ring lies: memory shared with the kernel, or in models memory of the process.
@@ -36,6 +38,13 @@ pub(super) trait RingMemory: Clone {
     /// # Safety
     /// `position` lies in the producer's part of the ring: consumed, or never used.
     unsafe fn write(&self, position: u32, entry: Self::Entry);
+}
+
+/// A ring of buffers, each of which holds a packet or a part of one.
+pub(super) trait PacketMemory: RingMemory {
+    /// Whether the packet at `position` goes on in the next entry. May be asked while the producer writes there; what is
+    /// returned then means nothing.
+    fn continues(&self, position: u32) -> bool;
 }
 
 /// The writing end.
@@ -147,6 +156,11 @@ impl<M: RingMemory> Consumer<M> {
     pub(super) fn gauge(&self) -> Gauge<M> {
         Gauge(self.memory.clone())
     }
+
+    /// The ring, and the next position to read.
+    pub(super) fn into_parts(self) -> (M, u32) {
+        (self.memory, self.next)
+    }
 }
 
 impl<M: RingMemory> Gauge<M> {
@@ -241,10 +255,23 @@ impl<T: Copy> RingMemory for Arc<RingMapping<T>> {
     }
 }
 
+#[cfg(not(any(loom, shuttle)))]
+impl PacketMemory for Arc<RingMapping<Descriptor>> {
+    #[inline]
+    fn continues(&self, position: u32) -> bool {
+        let place = std::mem::offset_of!(Descriptor, options);
+        // SAFETY: a descriptor has an aligned word of 32 bits there.
+        let options = unsafe { RingMapping::word(self, position, place) };
+        // Relaxed: the caller has acquired what the producer wrote.
+        options.load(Ordering::Relaxed) & CONTINUED != 0
+    }
+}
+
 #[cfg(test)]
 pub(super) mod heap {
     //! A ring in the process's own memory, on which a test or a model plays the kernel.
 
+    use rheostat_base::sync::atomic::AtomicBool;
     use rheostat_base::sync::{Arc, UnsafeCell};
 
     use super::*;
@@ -257,6 +284,8 @@ pub(super) mod heap {
         consumer: AtomicU32,
         flags: AtomicU32,
         entries: Box<[UnsafeCell<T>]>,
+        /// Whether the packet of an entry goes on in the next one.
+        continues: Box<[AtomicBool]>,
     }
 
     // SAFETY: entries are accessed by the contracts of `read` and `write` only, under which the two
@@ -274,7 +303,18 @@ pub(super) mod heap {
                 consumer: AtomicU32::new(start),
                 flags: AtomicU32::new(0),
                 entries: (0..size).map(|_| UnsafeCell::new(T::default())).collect(),
+                continues: (0..size).map(|_| AtomicBool::new(false)).collect(),
             }))
+        }
+
+        /// Whether the packet that the producer writes to `position` next goes on behind it.
+        #[cfg(not(any(loom, shuttle)))]
+        pub(crate) fn set_continues(&self, position: u32, continues: bool) {
+            self.place(position).store(continues, Ordering::Relaxed);
+        }
+
+        fn place(&self, position: u32) -> &AtomicBool {
+            &self.0.continues[position as usize & (self.0.continues.len() - 1)]
         }
 
         /// Overwrites a word as only a broken kernel would.
@@ -313,6 +353,12 @@ pub(super) mod heap {
             let entry = &self.0.entries[(position & (self.size() - 1)) as usize];
             // SAFETY: by the contract of the trait's method.
             entry.with_mut(|entry| unsafe { *entry = value });
+        }
+    }
+
+    impl<T: Copy + Default> PacketMemory for HeapRing<T> {
+        fn continues(&self, position: u32) -> bool {
+            self.place(position).load(Ordering::Relaxed)
         }
     }
 }

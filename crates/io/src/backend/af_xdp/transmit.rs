@@ -166,7 +166,7 @@ impl TxQueue for XdpTx {
         counters.taken.add(sent as u64);
         counters.taken_bytes.add(bytes);
         let lane = &self.attachment.lanes[self.lane];
-        let socket = &lane.sockets[self.queue];
+        let socket = lane.transmit_socket();
         (self.sent_at, self.asked) = (now, false);
         if lane.transmit.kick(socket, now, is_full && sent == BURST) == Kicked::Gone {
             self.attachment.counters.gone.store(true, Ordering::Relaxed);
@@ -192,7 +192,7 @@ impl TxQueue for XdpTx {
         // A poll has passed without a burst that would have been sent by the same call.
         if std::mem::replace(&mut self.asked, true)
             && lane.transmit.is_put_off()
-            && lane.transmit.kick_again(&lane.sockets[self.queue], self.sent_at) == Kicked::Gone
+            && lane.transmit.kick_again(lane.transmit_socket(), self.sent_at) == Kicked::Gone
         {
             self.attachment.counters.gone.store(true, Ordering::Relaxed);
         }
@@ -206,7 +206,7 @@ impl TxQueue for XdpTx {
     fn finish(&mut self, pool: &mut PoolCache) {
         let lane = &self.attachment.lanes[self.lane];
         let end = Instant::now() + LAST_PACKETS;
-        while lane.transmit.flush(&lane.sockets[self.queue]) == Flushed::Waiting
+        while lane.transmit.flush(lane.transmit_socket()) == Flushed::Waiting
             && Instant::now() < end
         {
             self.attachment.queues[self.queue].reap(pool);
