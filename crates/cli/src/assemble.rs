@@ -74,6 +74,7 @@ impl Assembly {
         let opener = Opener {
             lanes: lanes as u16,
             queue_sharing: config.workers.queue_sharing,
+            ordered: config.workers.ordered,
             steering: &steering,
             pool: &pool,
             clock: &clock,

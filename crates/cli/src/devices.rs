@@ -27,6 +27,8 @@ pub(crate) struct Opener<'a> {
     pub(crate) lanes: u16,
     /// Lanes that receive from one queue.
     pub(crate) queue_sharing: u16,
+    /// Whether packets leave in the order in which they claim them.
+    pub(crate) ordered: bool,
     pub(crate) steering: &'a Arc<Steering>,
     pub(crate) pool: &'a Mempool,
     pub(crate) clock: &'a Clock,
@@ -186,6 +188,7 @@ impl Opener<'_> {
                     busy_poll,
                     descriptors: live.ring,
                     claimants: self.queue_sharing,
+                    ordered: self.ordered,
                     ..XdpConfig::new(&config.name, interface, self.lanes, self.steering.clone())
                 };
                 Box::new(move |placement| {

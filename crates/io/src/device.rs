@@ -90,6 +90,11 @@ pub trait RxQueue: Send {
         None
     }
 
+    /// Descriptors of a shared queue that lanes have claimed so far.
+    fn claimed(&self) -> u64 {
+        0
+    }
+
     /// From where to where the packets that were received last lie among all of a shared queue, counted in descriptors;
     /// nothing, if none were.
     fn latest_claim(&self) -> Option<(u64, u64)> {

@@ -7,5 +7,6 @@ mod crossing;
 mod jumbo;
 mod lanes;
 mod lifecycle;
+mod ordered;
 mod refused;
 mod rig;

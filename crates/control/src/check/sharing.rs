@@ -78,10 +78,7 @@ fn devices(config: &Config, findings: &mut Findings) {
     for (index, device) in config.devices.iter().enumerate() {
         let DeviceKind::Live(live) = &device.kind else { continue };
         let why = match live.access {
-            Access::AfXdp { .. } if !config.workers.ordered => continue,
-            Access::AfXdp { .. } => {
-                "packets of a live interface do not leave in the order of claims"
-            }
+            Access::AfXdp { .. } => continue,
             Access::AfPacket { .. } => "the kernel gives each lane a ring of its own",
             Access::Tap => "the kernel gives each lane a queue of its own",
         };

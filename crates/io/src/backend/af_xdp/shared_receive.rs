@@ -180,6 +180,10 @@ impl RxQueue for SharedXdpRx {
         self.rings.first().map(|ring| ring.ring.size())
     }
 
+    fn claimed(&self) -> u64 {
+        self.rings.iter().map(|ring| ring.ring.claimed()).sum()
+    }
+
     fn latest_claim(&self) -> Option<(u64, u64)> {
         self.latest
     }

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
-use rheostat_base::Time;
+use rheostat_base::{DropReason, Time};
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 
 use crate::device::{TxQueue, Unsent};
@@ -12,12 +13,16 @@ use crate::device::{TxQueue, Unsent};
 /// Packets that may wait for room in a device: beyond them the device counts as one that refuses.
 const MOST_WAITING: usize = 4_096;
 
+/// How long the last packets have to get out, and how often it is looked.
+const LAST_PACKETS: Duration = Duration::from_millis(100);
+const GLANCE: Duration = Duration::from_micros(200);
+
 /// A device's transmit queue, which lanes that share a receive queue share.
 pub(super) struct Port {
     /// Held for the time of sending a burst or so.
     state: Mutex<PortState>,
-    /// Whether packets wait for room in the device.
-    has_backlog: AtomicBool,
+    /// Whether packets wait for room in the device, or for it to send them.
+    has_work: AtomicBool,
 }
 
 struct PortState {
@@ -28,6 +33,12 @@ struct PortState {
     lanes: usize,
     /// Packets that have had their turn and wait for room, each with the books it is in.
     backlog: VecDeque<(Mbuf, Arc<[Books]>)>,
+    /// Packets that the device has taken and not sent, in order: how many, of which books.
+    taken: VecDeque<(u64, Arc<[Books]>)>,
+    /// What the device has said of them last.
+    unsent: Unsent,
+    /// Whether the device sends nothing any more.
+    has_ended: bool,
 }
 
 /// What became of a lane's packets to one device, written by whichever lane sends them.
@@ -45,10 +56,14 @@ impl Books {
         self.waiting.fetch_add(packets, Ordering::Relaxed);
     }
 
-    fn refuse(&self, bytes: usize) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
-        self.refused_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
+    fn refuse(&self, packets: u64, bytes: u64) {
+        self.refused.fetch_add(packets, Ordering::Relaxed);
+        self.refused_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.leave(packets);
+    }
+
+    fn leave(&self, packets: u64) {
+        self.waiting.fetch_sub(packets, Ordering::Relaxed);
     }
 
     /// The figures now. A packet is never in neither of them: refusing counts before it stops counting as waiting.
@@ -66,8 +81,16 @@ impl Port {
     pub(super) fn new(mut queues: Vec<Box<dyn TxQueue>>) -> Port {
         let lanes = queues.len();
         let queue = queues.remove(0);
-        let state = PortState { queue, spare: queues, lanes, backlog: VecDeque::new() };
-        Port { state: Mutex::new(state), has_backlog: AtomicBool::new(false) }
+        let state = PortState {
+            queue,
+            spare: queues,
+            lanes,
+            backlog: VecDeque::new(),
+            taken: VecDeque::new(),
+            unsent: Unsent::default(),
+            has_ended: false,
+        };
+        Port { state: Mutex::new(state), has_work: AtomicBool::new(false) }
     }
 
     fn state(&self) -> MutexGuard<'_, PortState> {
@@ -88,61 +111,136 @@ impl Port {
             if state.backlog.len() == MOST_WAITING {
                 state.flush(number, pool, now);
             }
-            if state.backlog.len() == MOST_WAITING {
-                books[number].refuse(packet.len());
+            if state.backlog.len() == MOST_WAITING || state.has_ended {
+                books[number].refuse(1, packet.len() as u64);
                 pool.free(packet);
                 continue;
             }
             state.backlog.push_back((packet, books.clone()));
         }
         state.flush(number, pool, now);
-        self.has_backlog.store(!state.backlog.is_empty(), Ordering::Relaxed);
+        self.note(&state);
     }
 
-    /// Tries again to send what waits for room.
+    /// Tries again to send what waits, unless another lane is at it.
     #[inline]
     pub(super) fn try_again(&self, number: usize, pool: &mut PoolCache, now: Time) {
-        if self.has_backlog.load(Ordering::Relaxed) {
-            self.send(number, std::iter::empty(), &Arc::default(), (pool, now));
+        if !self.has_work.load(Ordering::Relaxed) {
+            return;
         }
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        // A device that has put off sending does so now.
+        state.queue.send(&mut Burst::new(), pool, now);
+        state.flush(number, pool, now);
+        self.note(&state);
+    }
+
+    fn note(&self, state: &PortState) {
+        let has_work = !state.backlog.is_empty() || !state.taken.is_empty();
+        self.has_work.store(has_work, Ordering::Relaxed);
     }
 
     /// A lane ends sending: what waits goes or is refused.
-    pub(super) fn finish(&self, number: usize, pool: &mut PoolCache, now: Time) {
+    pub(super) fn finish(
+        &self,
+        number: usize,
+        own: &Arc<[Books]>,
+        pool: &mut PoolCache,
+        now: Time,
+    ) {
         let mut state = self.state();
         state.flush(number, pool, now);
         for (packet, books) in std::mem::take(&mut state.backlog) {
-            books[number].refuse(packet.len());
+            books[number].refuse(1, packet.len() as u64);
             pool.free(packet);
         }
-        self.has_backlog.store(false, Ordering::Relaxed);
         state.lanes -= 1;
-        if state.lanes == 0 {
+        let end = Instant::now() + LAST_PACKETS;
+        while state.waits(own) && state.lanes > 0 && Instant::now() < end {
+            std::thread::sleep(GLANCE);
+            state.queue.send(&mut Burst::new(), pool, now);
+            state.settle(number);
+        }
+        // A device that does not send what this lane has given it sends nothing of the others either.
+        if state.lanes == 0 || state.waits(own) {
             state.queue.finish(pool);
+            state.has_ended = true;
+            state.settle(number);
+        }
+        if state.lanes == 0 {
             state.spare.iter_mut().for_each(|queue| queue.finish(pool));
         }
+        self.note(&state);
     }
 }
 
 impl PortState {
-    /// Sends from the front of what waits while the device has room.
+    /// Whether the device has not sent all that a lane has given it.
+    fn waits(&self, own: &Arc<[Books]>) -> bool {
+        self.taken.iter().any(|(_, books)| Arc::ptr_eq(books, own))
+    }
+
+    /// Sends from the front of what waits while the device has room, and notes what it has sent.
     fn flush(&mut self, number: usize, pool: &mut PoolCache, now: Time) {
-        let mut burst = Burst::new();
-        let mut owners: VecDeque<Arc<[Books]>> = VecDeque::new();
-        while !self.backlog.is_empty() {
-            let count = self.backlog.len().min(burst.remaining_capacity());
-            for (packet, books) in self.backlog.drain(..count) {
-                burst.push(packet);
-                owners.push_back(books);
+        while let Some((packet, books)) = self.backlog.pop_front() {
+            // Of one lane: the device may refuse a packet and take those behind it.
+            let mut burst = Burst::new();
+            burst.push(packet);
+            while !burst.is_full()
+                && let Some((_, others)) = self.backlog.front()
+                && Arc::ptr_eq(&books, others)
+            {
+                burst.extend(self.backlog.pop_front().map(|(packet, _)| packet));
             }
-            let sent = self.queue.send(&mut burst, pool, now);
-            for books in owners.drain(..sent) {
-                books[number].waiting.fetch_sub(1, Ordering::Relaxed);
+            let sent = self.queue.send(&mut burst, pool, now) as u64;
+            if sent > 0 {
+                self.taken.push_back((sent, books.clone()));
             }
-            if !burst.is_empty() {
-                let left = burst.drain(..).zip(owners.drain(..)).collect::<Vec<_>>();
-                left.into_iter().rev().for_each(|each| self.backlog.push_front(each));
-                return;
+            let reasons: Vec<DropReason> = burst
+                .iter()
+                .enumerate()
+                .map(|(place, packet)| self.queue.why_left(place, packet))
+                .collect();
+            let is_full = reasons.contains(&DropReason::TransmitFull);
+            for (packet, reason) in burst.drain(..).zip(reasons).rev() {
+                if reason == DropReason::TransmitFull {
+                    self.backlog.push_front((packet, books.clone()));
+                } else {
+                    // It would wait for ever, and all behind it.
+                    books[number].refuse(1, packet.len() as u64);
+                    pool.free(packet);
+                }
+            }
+            if is_full {
+                break;
+            }
+        }
+        self.settle(number);
+    }
+
+    /// Notes what the device has sent or refused of what it has taken.
+    fn settle(&mut self, number: usize) {
+        let before = std::mem::replace(&mut self.unsent, self.queue.unsent());
+        let mut refused = self.unsent.refused - before.refused;
+        let mut refused_bytes = self.unsent.refused_bytes - before.refused_bytes;
+        let taken: u64 = self.taken.iter().map(|(packets, _)| packets).sum();
+        let mut settled = taken.saturating_sub(self.unsent.waiting);
+        while settled > 0 {
+            let (packets, books) = self.taken.front_mut().expect("they were counted");
+            let left = settled.min(*packets);
+            let of_these = refused.min(left);
+            // Which of them it refused is not known.
+            books[number].refuse(of_these, std::mem::take(&mut refused_bytes));
+            books[number].leave(left - of_these);
+            refused -= of_these;
+            settled -= left;
+            *packets -= left;
+            if *packets == 0 {
+                self.taken.pop_front();
             }
         }
     }

@@ -56,6 +56,6 @@ impl TxQueue for OrderedTx {
     }
 
     fn finish(&mut self, pool: &mut PoolCache) {
-        self.ports[self.device].finish(self.device, pool, self.latest);
+        self.ports[self.device].finish(self.device, &self.books, pool, self.latest);
     }
 }

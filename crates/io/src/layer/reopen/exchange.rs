@@ -8,7 +8,7 @@ use rheostat_base::{DropReason, Time};
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::device::{QueueEnd, QueuePair, RxQueue, TxQueue, Unsent};
+use crate::device::{ClaimBound, QueueEnd, QueuePair, RxQueue, TxQueue, Unsent};
 
 /// Where a lane and the thread that opens devices exchange queues.
 pub(super) struct Exchange {
@@ -42,7 +42,13 @@ impl Exchange {
             is_let_go: AtomicBool::new(false),
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         });
-        let rx = ReopenableRx { inner: pair.rx, generation: 0, exchange: exchange.clone() };
+        let rx = ReopenableRx {
+            inner: pair.rx,
+            generation: 0,
+            claimed_before: 0,
+            bound: None,
+            exchange: exchange.clone(),
+        };
         let tx = ReopenableTx { exchange: exchange.clone(), left: Vec::new() };
         Ok((exchange, QueuePair { rx: Box::new(rx), tx: Box::new(tx) }))
     }
@@ -89,6 +95,11 @@ struct ReopenableRx {
     inner: Box<dyn RxQueue>,
     /// How many times it was exchanged.
     generation: u64,
+    /// Descriptors that the lanes of a shared queue have claimed of those before it. All of these lanes know the same figure: an
+    /// empty queue is exchanged, to which nothing comes any more.
+    claimed_before: u64,
+    /// Below what claims have to stay.
+    bound: Option<ClaimBound>,
     exchange: Arc<Exchange>,
 }
 
@@ -100,6 +111,7 @@ impl ReopenableRx {
         let Ok(mut state) = self.exchange.state.try_lock() else { return };
         let Some(new) = state.new.take() else { return };
         let rx = std::mem::replace(&mut self.inner, new.rx);
+        self.claimed_before += rx.claimed();
         if let Some(mut tx) = lock(&self.exchange.tx).replace(new.tx) {
             // What waits for the interface that is gone is not sent any more.
             tx.finish(pool);
@@ -114,6 +126,19 @@ impl ReopenableRx {
         // Not readable any more.
         let _ = rustix::io::read(&self.exchange.bell, &mut [0_u8; 8][..]);
         self.generation += 1;
+        drop(state);
+        self.bound_inner();
+    }
+}
+
+impl ReopenableRx {
+    /// Keeps claims on the inner queue below the bound, which counts from the first queue on.
+    fn bound_inner(&mut self) {
+        if let Some(bound) = self.bound.clone() {
+            let before = self.claimed_before;
+            // The turns of claims on a queue before it may still be open.
+            self.inner.bound_claims(Arc::new(move || bound().saturating_sub(before)));
+        }
     }
 }
 
@@ -163,6 +188,20 @@ impl RxQueue for ReopenableRx {
 
     fn shared_descriptors(&self) -> Option<u64> {
         self.inner.shared_descriptors()
+    }
+
+    fn claimed(&self) -> u64 {
+        self.claimed_before + self.inner.claimed()
+    }
+
+    fn latest_claim(&self) -> Option<(u64, u64)> {
+        let (first, end) = self.inner.latest_claim()?;
+        Some((self.claimed_before + first, self.claimed_before + end))
+    }
+
+    fn bound_claims(&mut self, bound: ClaimBound) {
+        self.bound = Some(bound);
+        self.bound_inner();
     }
 }
 

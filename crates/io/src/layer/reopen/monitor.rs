@@ -19,6 +19,7 @@ pub(super) struct Behind {
     leaving: Vec<Arc<dyn DeviceMonitor>>,
     /// What those before them have counted.
     past: DeviceCounters,
+    past_sharing: Vec<SharingCounters>,
     is_stopped: bool,
 }
 
@@ -30,6 +31,7 @@ impl Behind {
             device: Some(device),
             leaving: Vec::new(),
             past: DeviceCounters::default(),
+            past_sharing: Vec::new(),
             is_stopped: false,
         }
     }
@@ -57,6 +59,7 @@ impl Behind {
     pub(super) fn settle(&mut self) {
         for monitor in std::mem::take(&mut self.leaving) {
             add(&mut self.past, &monitor.counters());
+            add_sharing(&mut self.past_sharing, &monitor.sharing());
         }
     }
 
@@ -79,6 +82,12 @@ fn add(sum: &mut DeviceCounters, other: &DeviceCounters) {
     sum.sent += other.sent;
     sum.sent_bytes += other.sent_bytes;
     sum.copied += other.copied;
+}
+
+/// Adds up what lanes that share queues have counted, queue by queue.
+fn add_sharing(sum: &mut Vec<SharingCounters>, other: &[SharingCounters]) {
+    sum.resize(sum.len().max(other.len()), SharingCounters::default());
+    sum.iter_mut().zip(other).for_each(|(sum, other)| sum.add(other));
 }
 
 /// Sees whatever stands behind the queues.
@@ -124,8 +133,12 @@ impl DeviceMonitor for ReopenableMonitor {
     }
 
     fn sharing(&self) -> Vec<SharingCounters> {
-        let monitor = lock(&self.0.behind).monitor.clone();
-        monitor.sharing()
+        let behind = lock(&self.0.behind);
+        let mut sum = behind.past_sharing.clone();
+        for monitor in behind.leaving.iter().chain([&behind.monitor]) {
+            add_sharing(&mut sum, &monitor.sharing());
+        }
+        sum
     }
 
     fn warnings(&self) -> Vec<String> {
