@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from middle import Service
+from middle import Ground, Service
 from network import MIDDLE, THIRD
 
 SHIPPED = {
@@ -37,14 +37,19 @@ functions = []
 LIVE = re.compile(r'^kind = "(af_xdp|af_packet|tap)"', re.MULTILINE)
 
 
-def path(service: Service, place: Path, on_loss: str = "") -> Path:
-    """The configuration for a service, as shipped. One that is not shipped, or whose devices get the setting `on_loss`, is
-    written into the folder `place`."""
-    if service in SHIPPED and not on_loss:
+def path(ground: Ground, place: Path, on_loss: str = "") -> Path:
+    """The configuration for a ground's service, as shipped. One that is not shipped, whose lanes share queues, or whose devices
+    get the setting `on_loss`, is written into the folder `place`."""
+    service = ground.service
+    if service in SHIPPED and not on_loss and ground.sharing == 1:
         return FOLDER / SHIPPED[service]
     text = (FOLDER / SHIPPED[service]).read_text() if service in SHIPPED else _WIRE
+    if on_loss:
+        text = text.replace("[[device]]", f'[[device]]\non_loss = "{on_loss}"')
+    if ground.sharing > 1:
+        text += f"\n[workers]\nqueue_sharing = {ground.sharing}\nordered = {str(ground.ordered).lower()}\n"
     own = place / "config.toml"
-    own.write_text(text.replace("[[device]]", f'[[device]]\non_loss = "{on_loss}"') if on_loss else text)
+    own.write_text(text)
     return own
 
 

@@ -37,12 +37,18 @@ class Ground:
     #: Kinds of the devices `lan` and `wan`; empty for a middle that has none.
     devices: tuple[str, str] | None = None
     lanes: int = 1
+    #: Lanes that share a queue.
+    sharing: int = 1
+    #: Whether their packets leave in the order of claims.
+    ordered: bool = False
 
     def __str__(self) -> str:
         if self.devices is None:
             return self.service.value
         kinds = self.devices[0] if len(set(self.devices)) == 1 else " > ".join(self.devices)
-        return f"{self.service.value}, {kinds}, {self.lanes} lane{'s' if self.lanes > 1 else ''}"
+        shared = f" of {self.lanes // self.sharing} queue" if self.sharing > 1 else ""
+        order = ", in order" if self.ordered else ""
+        return f"{self.service.value}, {kinds}, {self.lanes} lane{'s' if self.lanes > 1 else ''}{shared}{order}"
 
 
 class Middle(ABC):

@@ -10,7 +10,7 @@ import faults
 from faults import Fault
 from middle import Ground, Service
 from place import Place
-from scenarios import balancing, beyond, fetch, flood, health, hops, jumbo, learning, links, mtu, ping, restart
+from scenarios import balancing, beyond, fetch, flood, health, hops, jumbo, learning, links, mtu, order, ping, restart
 from scenarios import rewrites, short, throughput, transfer, vlan
 
 
@@ -57,6 +57,8 @@ SCENARIOS = (
     Scenario("a backend fails", (BALANCER,), health.found_out, None, alone=True, process=True),
     Scenario("iperf3, TCP", (NAT, ROUTER), throughput.tcp, faults.CUT_OFF),
     Scenario("iperf3, UDP", (NAT, ROUTER), throughput.udp, faults.LOST_DATAGRAMS),
+    Scenario("numbered datagrams", (NAT, ROUTER, WIRE, BRIDGE), order.version4, faults.LOST_DATAGRAMS),
+    Scenario("numbered datagrams, IPv6", (NAT, ROUTER, WIRE, BRIDGE), order.version6, faults.LOST_DATAGRAMS),
     Scenario("tagged frames", (WIRE, BRIDGE), vlan.tagged, faults.NO_VLANS),
     Scenario("frames of 9,000 bytes", (WIRE, BRIDGE), jumbo.whole, faults.SHORT),
     Scenario("another MTU", (NAT, ROUTER), mtu.version4, faults.NOT_TOLD),
@@ -83,6 +85,8 @@ GROUNDS = (
     Ground(NAT, (XDP, PACKET), 1),
     *(Ground(service, (XDP, XDP), 2) for service in (ROUTER, WIRE, BRIDGE)),
     *(Ground(service, (PACKET, PACKET), 1) for service in (ROUTER, WIRE, BRIDGE)),
+    *(Ground(ROUTER, (XDP, XDP), 2, sharing=2, ordered=ordered) for ordered in (False, True)),
+    *(Ground(service, (XDP, XDP), 2, sharing=2, ordered=True) for service in (WIRE, BRIDGE)),
 )
 
 

@@ -40,7 +40,7 @@ class RheoMiddle(Middle):
         )  # fmt: skip
 
     def start(self) -> None:
-        config = configuration.path(self.ground.service, self._place, self.on_loss)
+        config = configuration.path(self.ground, self._place, self.on_loss)
         command = [str(self._binary), "run", str(config), "--json", "--lanes", str(self.ground.lanes)]
         command += ["--control", str(self._place / "control")]
         devices = configuration.devices(self.ground.service).items()

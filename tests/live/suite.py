@@ -35,7 +35,7 @@ class Outcome:
 
     def __str__(self) -> str:
         reason = f": {self.reason}" if self.reason else ""
-        return f"{self.verdict:8}{self.ground:32}{self.name:26}{self.seconds:6.1f} s{reason}"
+        return f"{self.verdict:8}{self.ground:46}{self.name:26}{self.seconds:6.1f} s{reason}"
 
 
 class Suite:
