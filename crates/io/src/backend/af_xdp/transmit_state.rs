@@ -37,7 +37,8 @@ pub(super) struct TransmitState {
     /// Whether the call for packets in the ring is put off: one of the constants below.
     put_off: AtomicU8,
     /// Whether packets may wait in the ring. Relaxed, as the next: both ends belong to one lane, and moving the lane to another
-    /// thread orders them.
+    /// thread orders them. Where packets leave in the order of claims, lanes send in turn under a lock, and the receiving end
+    /// leaves the ring alone.
     waiting: AtomicBool,
     /// Nanoseconds before which the kernel is not asked again.
     not_before: AtomicU64,
@@ -127,7 +128,7 @@ impl TransmitState {
 
     /// Whole packets in the ring, and their bytes.
     fn packets_waiting(&self) -> (u64, u64) {
-        // SAFETY: the lane that writes to the ring is the one that calls this.
+        // SAFETY: the lane that writes to the ring is the one that calls this, or the lock under which lanes write is held.
         let pieces = unsafe { self.ring.unconsumed() };
         pieces.fold((0, 0), |(packets, bytes), piece| {
             let last = u64::from(piece.options & CONTINUED == 0);
@@ -137,7 +138,7 @@ impl TransmitState {
 
     /// Counts the packet that the kernel took out of the ring last as refused.
     fn note_refusal(&self) {
-        // SAFETY: the lane that writes to the ring is the one that calls this.
+        // SAFETY: the lane that writes to the ring is the one that calls this, or the lock under which lanes write is held.
         let mut pieces = unsafe { self.ring.consumed_last() };
         let last = pieces.next().map_or(0, |piece| u64::from(piece.len));
         let before = pieces.take_while(|piece| piece.options & CONTINUED != 0);

@@ -140,7 +140,8 @@ impl Port {
     }
 
     fn note(&self, state: &PortState) {
-        let has_work = !state.backlog.is_empty() || !state.taken.is_empty();
+        let waits = !state.backlog.is_empty() || !state.taken.is_empty();
+        let has_work = waits && !state.has_ended;
         self.has_work.store(has_work, Ordering::Relaxed);
     }
 

@@ -112,7 +112,9 @@ impl ReopenableRx {
         let Some(new) = state.new.take() else { return };
         let rx = std::mem::replace(&mut self.inner, new.rx);
         self.claimed_before += rx.claimed();
-        if let Some(mut tx) = lock(&self.exchange.tx).replace(new.tx) {
+        // Held until what was refused is noted: lanes that send in order share the queue.
+        let mut sending = lock(&self.exchange.tx);
+        if let Some(mut tx) = sending.replace(new.tx) {
             // What waits for the interface that is gone is not sent any more.
             tx.finish(pool);
             let (old, mut past) = (tx.unsent(), lock(&self.exchange.past));
@@ -121,6 +123,7 @@ impl ReopenableRx {
             drop(past);
             state.old.push(QueuePair { rx, tx });
         }
+        drop(sending);
         self.exchange.is_offered.store(false, Ordering::Relaxed);
         self.exchange.is_let_go.store(false, Ordering::Relaxed);
         // Not readable any more.
@@ -231,7 +234,8 @@ impl TxQueue for ReopenableTx {
     }
 
     fn unsent(&mut self) -> Unsent {
-        let now = lock(&self.exchange.tx).as_mut().map(|tx| tx.unsent()).unwrap_or_default();
+        let mut tx = lock(&self.exchange.tx);
+        let now = tx.as_mut().map(|tx| tx.unsent()).unwrap_or_default();
         let past = lock(&self.exchange.past);
         Unsent {
             waiting: now.waiting,
