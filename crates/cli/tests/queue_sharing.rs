@@ -204,3 +204,35 @@ fn check_tells_that_lanes_share_queues_and_refuses_chains_that_may_not() {
         assert!(errors.contains("remove `queue_sharing`"), "{errors}");
     }
 }
+
+#[test]
+fn lanes_share_queues_of_live_devices_that_have_rings_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |kind: &str, functions: &str| {
+        let port = |name: &str, side: &str| {
+            format!(
+                "[[device]]\nname = \"{name}\"\nkind = \"{kind}\"\ninterface = \"{name}\"\nside = \"{side}\"\n"
+            )
+        };
+        let workers = "[workers]\nlanes = 4\nqueue_sharing = 2\nordered = true\n";
+        let chain = format!("[chain]\nfunctions = [{functions}]\n");
+        format!("{}{}{chain}{workers}", port("lan", "inside"), port("wan", "outside"))
+    };
+    let output = rheo("check", &write(folder.path(), &text("af_xdp", "")), &[]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && told.contains(", 2 to a queue"), "{told}");
+    for (kind, functions, why) in [
+        ("af_xdp", "\"firewall\"", "`firewall` keeps connections"),
+        ("af_packet", "", "device `lan`: the kernel gives each lane a ring of its own"),
+        ("tap", "", "device `wan`: the kernel gives each lane a queue of its own"),
+    ] {
+        let output = rheo("check", &write(folder.path(), &text(kind, functions)), &[]);
+        // Lines are wrapped.
+        let errors = String::from_utf8_lossy(&output.stderr)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(why), "{errors}");
+    }
+}
