@@ -33,7 +33,7 @@ use rheostat_base::Time;
 use rheostat_packet::{Family, FlowKey};
 
 pub use arena::{Arena, ArenaError, TableConfig};
-pub use expiry::Reclaimed;
+pub use expiry::{Expiry, Reclaimed};
 pub use flow::{FlowId, FlowMarks, FlowMut};
 pub use layout::{Handle, LayoutError, MAX_STATES, StateLayout};
 pub use membership::{AliasError, TableFull};
@@ -303,6 +303,12 @@ impl fmt::Debug for FlowTable {
             .field("counts", &self.counts)
             .finish_non_exhaustive()
     }
+}
+
+/// Asks the processor to fetch the line in which a value begins, for a look some time later.
+#[inline]
+pub fn prefetch_line<T>(value: &T) {
+    prefetch(std::ptr::from_ref(value).cast());
 }
 
 /// Asks the processor to fetch the line at `address`, wherever that is.

@@ -18,6 +18,15 @@ pub struct Reclaimed {
     pub complete: bool,
 }
 
+/// What [`FlowTable::expire_ahead`] names a flow for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// It may be the next to end: a hint, to ask for the memory that its end will need.
+    Soon,
+    /// It ends now.
+    Now,
+}
+
 impl FlowTable {
     /// Ends flows past their deadline, calling `ending` on each before, so that the chain can clean
     /// up. At most `budget` entries are looked at.
@@ -32,6 +41,19 @@ impl FlowTable {
         budget: usize,
         mut ending: impl FnMut(FlowMut<'_>),
     ) -> Reclaimed {
+        self.expire_ahead(now, budget, |flow, expiry| match expiry {
+            Expiry::Soon => {}
+            Expiry::Now => ending(flow),
+        })
+    }
+
+    /// As [`FlowTable::expire`], and names flows to `visit` one flow before they are looked at, too.
+    pub fn expire_ahead(
+        &mut self,
+        now: Time,
+        budget: usize,
+        mut visit: impl FnMut(FlowMut<'_>, Expiry),
+    ) -> Reclaimed {
         let target = self.wheel.reach(now);
         let mut flows = 0;
         let mut looked_at = 0;
@@ -40,10 +62,12 @@ impl FlowTable {
                 return Reclaimed { flows, complete: false };
             }
             looked_at += 1;
-            self.prefetch_behind(index);
+            if let Some(next) = self.prefetch_behind(index) {
+                visit(FlowMut::new(self, next), Expiry::Soon);
+            }
             let deadline = timer_wheel::tick(self.entries.hot(index).ending.deadline());
             if deadline < target {
-                ending(FlowMut::new(self, index));
+                visit(FlowMut::new(self, index), Expiry::Now);
                 self.end(index);
                 flows += 1;
             } else {
@@ -57,11 +81,12 @@ impl FlowTable {
     }
 
     /// Asks for what the flows behind the one in entry `index` will need, as it is known from which lines: for the next one,
-    /// whose entry was asked for one flow ago, the buckets of its keys, and for the one behind that its entry.
+    /// whose entry was asked for one flow ago, the buckets of its keys, and for the one behind that its entry. Returns the next
+    /// one.
     #[inline]
-    fn prefetch_behind(&mut self, index: u32) {
+    fn prefetch_behind(&mut self, index: u32) -> Option<u32> {
         let mut links = WheelLinks(&mut self.entries);
-        let Some(next) = self.wheel.behind(&mut links, index) else { return };
+        let next = self.wheel.behind(&mut links, index)?;
         if let Some(later) = self.wheel.behind(&mut links, next) {
             links.0.prefetch_whole(later);
         }
@@ -71,6 +96,7 @@ impl FlowTable {
         if let Some(words) = alias {
             self.index.prefetch(self.shared.hasher.hash_words(&words, Family::V4));
         }
+        Some(next)
     }
 
     /// The earliest time at which [`FlowTable::expire`] may have something to do; `None` when it never
