@@ -129,6 +129,12 @@ pub trait Chain: Send + Sync + 'static {
     /// Undoes what the functions have done to a packet of a live flow.
     fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>);
 
+    /// Tells the functions that the flow may be the next to end (see [`NetworkFunction::ends_soon`]).
+    ///
+    /// [`NetworkFunction::ends_soon`]: crate::NetworkFunction::ends_soon
+    #[inline]
+    fn ends_soon(&self, _local: &Self::Shard, _flow: &mut FlowMut<'_>) {}
+
     /// Notifies the functions that the flow ends.
     fn ended(
         &self,

@@ -296,6 +296,13 @@ impl<'a> Flows<'a> {
         Flows(Some(table))
     }
 
+    /// Asks the processor to fetch what says whether `key` has a flow, for a look some time later.
+    pub fn prefetch(&self, key: &FlowKey) {
+        if let Some(flows) = self.0 {
+            flows.prefetch_hint().prefetch(flows.hash_of(key));
+        }
+    }
+
     /// The flow that has `key`.
     pub fn find(&self, key: &FlowKey) -> Option<FlowId> {
         self.0?.find_now(self.0?.hash_of(key), key)

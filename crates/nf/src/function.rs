@@ -161,6 +161,11 @@ pub trait NetworkFunction: Send + Sync + 'static {
         Ok(())
     }
 
+    /// The flow may be the next to end. Nothing may be changed: this is for asking for the memory that its end will need, with
+    /// [`prefetch_line`](rheostat_state::prefetch_line).
+    #[inline]
+    fn ends_soon(&self, _shard: &Self::Shard, _state: &Self::Flow) {}
+
     /// As [`NetworkFunction::expired`], which it calls unless a function has its own: for those that want
     /// to know the key under which the flow was opened, and why it ends.
     fn ended(

@@ -206,6 +206,12 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
         }
     }
 
+    #[inline]
+    fn ends_soon(&self, (a, b): &Self::Shard, flow: &mut FlowMut<'_>) {
+        self.0.ends_soon(a, flow);
+        self.1.ends_soon(b, flow);
+    }
+
     fn ended(
         &self,
         (a, b): &mut Self::Shard,

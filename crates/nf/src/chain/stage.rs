@@ -177,6 +177,13 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         }
     }
 
+    #[inline]
+    fn ends_soon(&self, local: &F::Shard, flow: &mut FlowMut<'_>) {
+        if let Some(state) = flow.state(self.handle) {
+            self.function.ends_soon(local, state);
+        }
+    }
+
     fn ended(
         &self,
         local: &mut F::Shard,

@@ -2,7 +2,7 @@
 
 use rheostat_base::{ShardId, Time};
 use rheostat_run::{Output, ShardSet};
-use rheostat_state::{FlowId, Shard};
+use rheostat_state::{Expiry, FlowId, Shard};
 
 use super::ChainService;
 use super::apart::{in_transaction, tell_end};
@@ -78,10 +78,13 @@ impl<C: Chain> ChainService<C> {
         let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return true };
         let requests = &mut Requests::default();
         let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows: None };
-        let reclaimed = table.expire(now, budget, |mut flow| {
-            // When its time was up, not when a lane came round to it.
-            scope.now = flow.deadline();
-            tell_end(&**chain, local, scope, &mut flow, Ending::Expired);
+        let reclaimed = table.expire_ahead(now, budget, |mut flow, expiry| match expiry {
+            Expiry::Soon => chain.ends_soon(local, &mut flow),
+            Expiry::Now => {
+                // When its time was up, not when a lane came round to it.
+                scope.now = flow.deadline();
+                tell_end(&**chain, local, scope, &mut flow, Ending::Expired);
+            }
         });
         out.counters().flows_ended.add(reclaimed.flows as u64);
         if reclaimed.flows > 0 {

@@ -32,6 +32,7 @@ mod rules;
 mod session;
 mod shard;
 mod shared;
+mod shortage;
 mod silence;
 mod steady;
 mod supply;
@@ -406,6 +407,13 @@ impl NetworkFunction for Nat {
     fn undo(&self, packet: &mut Packet<'_>, state: &mut FlowState) {
         if let Some(Translated { ends, .. }) = state.translated {
             ends.untranslate(packet, packet.is_forward());
+        }
+    }
+
+    #[inline]
+    fn ends_soon(&self, shard: &NatShard, state: &FlowState) {
+        if let Some(translated) = &state.translated {
+            self.prefetch_release(shard, state.protocol, translated);
         }
     }
 

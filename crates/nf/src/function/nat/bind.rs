@@ -67,6 +67,10 @@ impl Nat {
         }
         if self.rules.config.mapping == Mapping::EndpointIndependent && are_choosable(protocol) {
             let endpoint = InnerEndpoint { address: inner.0, port: inner.1, protocol, zone };
+            // What a new mapping takes its port from, while the search for one goes on.
+            if let Some(part) = self.rules.pool.parts_of(inner.0).next() {
+                shard.sets.prefetch(part.address, protocol);
+            }
             let id = match shard.mappings.find(&endpoint) {
                 Some(id) => {
                     let is_counted = shard.mappings.get(id).usage() != Use::Closed;
@@ -147,7 +151,9 @@ impl Nat {
         let is_it = mapping.external.port == external.1 && inner.zone == key.zone();
         let lets_in = match self.rules.config.filtering {
             Filtering::EndpointIndependent => true,
-            Filtering::AddressDependent => shard.permissions.has(id, remote.0),
+            Filtering::AddressDependent => {
+                mapping.permits(remote.0) || shard.permissions.has(id, remote.0)
+            }
             Filtering::AddressAndPortDependent => false,
         };
         let in_use = mapping.is_kept() && mapping.unanswered < UNANSWERED;
@@ -169,7 +175,8 @@ impl Nat {
     }
 
     pub(super) fn grant(&self, shard: &mut NatShard, id: MappingId, remote: Ipv4Addr) {
-        if self.rules.config.filtering == Filtering::AddressDependent {
+        let counts = self.rules.config.filtering == Filtering::AddressDependent;
+        if counts && !shard.mappings.get_mut(id).grant(remote) {
             shard.permissions.grant(id, remote);
         }
     }

@@ -37,14 +37,19 @@ impl Nat {
             self.give_back_to_quota(inner.address);
             return Err(DropReason::PortsExhausted);
         };
-        let set = shard.sets.get(external.address, inner.protocol);
-        if let Some(former) = set.and_then(|set| set.mapping(rank)) {
+        let External { address, port } = external;
+        let outside = (self.rules.pool.address(address), port);
+        let ends = Ends { inner: request.inner, external: outside, remote: request.remote };
+        // Whether a flow has it, is asked once the mapping is made.
+        flows.prefetch(&ends.external_key(inner.protocol, inner.zone));
+        // Of a free port, nothing else has to be looked at.
+        let set = shard.sets.get(address, inner.protocol);
+        let former = set.filter(|set| !set.free.contains(rank)).and_then(|set| set.mapping(rank));
+        if let Some(former) = former {
             self.dispossess(shard, former, request.now);
         }
         let id = shard.mappings.insert(inner, external);
-        if let Some(set) = shard.sets.get_mut(external.address, inner.protocol) {
-            set.occupy(rank, id);
-        }
+        shard.sets.occupy(external.address, inner.protocol, rank, id);
         let ends = self.ends_of(shard, id);
         self.count_created(shard, ends.inner, ends.external);
         let event = self.event(MappingChange::Created, inner.protocol, &ends, false, request.now);
@@ -65,19 +70,24 @@ impl Nat {
         let (protocol, address) = (inner.protocol, self.rules.pool.address(part.address));
         let any = (Ipv4Addr::UNSPECIFIED, 0);
         let key = FlowKey::v4((address, 0), any, protocol, inner.zone);
-        let NatShard { id, steering, classes, rng, sets, .. } = shard;
+        let NatShard { id, steering, classes, rng, sets, mappings, .. } = shard;
         let class = classes.of(protocol).leading_to(*id, &key, steering);
-        let set = sets.get_or_make(part.address, protocol, || {
+        sets.get_or_make(part.address, protocol, || {
             PortSet::new(class.len(), |rank| self.is_dynamic(protocol, (address, class[rank])))
         })?;
-        set.wake(request.now);
+        sets.wake(part.address, protocol, request.now);
         let suitable = Suitable::of(class, &self.wanted(inner.port, part));
+        if supply != Supply::Free {
+            sets.note_shortage(part.address, protocol, mappings);
+        }
+        let set = sets.get_mut(part.address, protocol)?;
         let rank = match supply {
             Supply::Free => suitable.choose(&set.free, rng),
             Supply::Waiting => {
-                set.waiting.oldest_of_largest(inner.address, |rank| suitable.contains(rank))
+                let waiting = &mut set.shortage_mut()?.waiting;
+                waiting.oldest_of_largest(inner.address, |rank| suitable.contains(rank))
             }
-            Supply::Spent => self.spent(&suitable, &set.spent, rng, |rank| {
+            Supply::Spent => self.spent(&suitable, &set.shortage()?.spent, rng, |rank| {
                 let external = (address, class[rank]);
                 let ends = Ends { inner: request.inner, external, remote: request.remote };
                 match self.seen(flows, &ends.external_key(protocol, inner.zone)) {

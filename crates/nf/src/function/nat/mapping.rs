@@ -6,6 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
 
 use hashbrown::HashTable;
+use rheostat_packet::FlowKey;
+use rheostat_state::{FlowHasher, prefetch_line};
 
 /// Names a mapping of one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,9 +31,10 @@ pub(super) struct External {
     pub(super) port: u16,
 }
 
-/// A mapping with its flows counted. Flows that were opened from outside and not answered inside
-/// do not keep it in use (RFC 4787, REQ-6).
+/// A mapping with its flows counted, in a line of its own: whatever is kept about it is here. Flows that were opened from
+/// outside and not answered inside do not keep it in use (RFC 4787, REQ-6).
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(super) struct Mapping {
     address: Ipv4Addr,
     port: u16,
@@ -44,9 +47,15 @@ pub(super) struct Mapping {
     /// rest.
     firm: u32,
     loose: u32,
+    /// The remote host to which the first flows went, and those that go there: what it lets in from there. Of other
+    /// hosts [`Permissions`](super::shard::Permissions) knows.
+    remote: Ipv4Addr,
+    to_remote: u32,
+    /// Since when it waits, if it does, in the order of all mappings of the shard.
+    waits_since: u64,
 }
 
-const _: () = assert!(size_of::<Mapping>() <= 24);
+const _: () = assert!(size_of::<Mapping>() == 64);
 
 /// Another mapping has the port.
 const LOST: u8 = 1;
@@ -72,7 +81,20 @@ impl Mapping {
         debug_assert!(zone < 1 << 24, "a zone has 24 bits");
         let protocol_and_zone = u32::from(protocol) << 24 | zone;
         let (unanswered, flags, firm, loose) = (0, 0, 0, 0);
-        Mapping { address, port, external, unanswered, flags, protocol_and_zone, firm, loose }
+        let (remote, to_remote, waits_since) = (Ipv4Addr::UNSPECIFIED, 0, 0);
+        Mapping {
+            address,
+            port,
+            external,
+            unanswered,
+            flags,
+            protocol_and_zone,
+            firm,
+            loose,
+            remote,
+            to_remote,
+            waits_since,
+        }
     }
 
     /// The endpoint inside.
@@ -127,6 +149,33 @@ impl Mapping {
         self.forget_waits();
     }
 
+    /// A flow goes to a remote host: whether the mapping has room to note it.
+    pub(super) fn grant(&mut self, remote: Ipv4Addr) -> bool {
+        let fits = self.to_remote == 0 || self.remote == remote;
+        if fits {
+            self.remote = remote;
+            self.to_remote += 1;
+        }
+        fits
+    }
+
+    /// A flow to a remote host ends: whether the mapping had noted one.
+    pub(super) fn revoke(&mut self, remote: Ipv4Addr) -> bool {
+        let is_noted = self.permits(remote);
+        self.to_remote -= u32::from(is_noted);
+        is_noted
+    }
+
+    /// Whether a flow to a remote host is noted here.
+    pub(super) fn permits(&self, remote: Ipv4Addr) -> bool {
+        self.to_remote > 0 && self.remote == remote
+    }
+
+    /// Since when it waits, in the order of all mappings of the shard.
+    pub(super) fn waits_since(&self) -> u64 {
+        self.waits_since
+    }
+
     /// Another mapping gets the port.
     pub(super) fn lose(&mut self) {
         self.flags |= LOST;
@@ -140,20 +189,53 @@ impl Mapping {
 }
 
 /// The mappings of a shard.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Mappings {
     slots: Vec<Mapping>,
+    /// Given back, to be taken again last first, while they are in the cache.
     free: Vec<u32>,
     by_inner: HashTable<u32>,
     /// Drawn at random, so that no host can choose endpoints that collide.
-    hasher: RandomState,
+    hasher: FlowHasher,
+    /// Mappings that have begun to wait so far.
+    waited: u64,
+}
+
+impl Default for Mappings {
+    fn default() -> Mappings {
+        let random = RandomState::new();
+        Mappings {
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_inner: HashTable::new(),
+            hasher: FlowHasher::new(std::array::from_fn(|word| random.hash_one(word))),
+            waited: 0,
+        }
+    }
+}
+
+/// The hash of an inner endpoint. Places in the table are named by low bits, which the flow table's hash has no use for.
+#[inline]
+fn hash_of(hasher: &FlowHasher, inner: &InnerEndpoint) -> u64 {
+    let InnerEndpoint { address, port, protocol, zone } = *inner;
+    let hash =
+        hasher.hash(&FlowKey::v4((address, port), (Ipv4Addr::UNSPECIFIED, 0), protocol, zone));
+    hash.0 ^ hash.0 >> 32
 }
 
 impl Mappings {
     /// The mapping of an inner endpoint.
     pub(super) fn find(&self, inner: &InnerEndpoint) -> Option<MappingId> {
         let is_it = |slot: &u32| self.slots[*slot as usize].inner() == *inner;
-        self.by_inner.find(self.hasher.hash_one(inner), is_it).map(|slot| MappingId(*slot))
+        self.by_inner.find(hash_of(&self.hasher, inner), is_it).map(|slot| MappingId(*slot))
+    }
+
+    /// Asks for a mapping's line.
+    #[inline]
+    pub(super) fn prefetch(&self, MappingId(slot): MappingId) {
+        if let Some(mapping) = self.slots.get(slot as usize) {
+            prefetch_line(mapping);
+        }
     }
 
     /// A mapping that has not been removed.
@@ -166,12 +248,20 @@ impl Mappings {
         &mut self.slots[slot as usize]
     }
 
+    /// A mapping waits from now on for the first answer to any of its flows.
+    pub(super) fn note_wait(&mut self, MappingId(slot): MappingId) {
+        self.waited += 1;
+        self.slots[slot as usize].waits_since = self.waited;
+    }
+
     /// Adds a mapping without flows of an endpoint that has none.
     pub(super) fn insert(&mut self, inner: InnerEndpoint, external: External) -> MappingId {
         let mapping = Mapping::new(inner, external);
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = mapping;
+                // The line of the next one.
+                self.free.last().inspect(|next| self.prefetch(MappingId(**next)));
                 slot
             }
             None => {
@@ -180,14 +270,14 @@ impl Mappings {
             }
         };
         let Mappings { slots, by_inner, hasher, .. } = self;
-        let hash = |slot: &u32| hasher.hash_one(slots[*slot as usize].inner());
-        by_inner.insert_unique(hasher.hash_one(inner), slot, hash);
+        let hash = |slot: &u32| hash_of(hasher, &slots[*slot as usize].inner());
+        by_inner.insert_unique(hash_of(hasher, &inner), slot, hash);
         MappingId(slot)
     }
 
     /// Lets the inner endpoint of a mapping have another. The mapping stays for the flows that it has.
     pub(super) fn unlink(&mut self, MappingId(slot): MappingId) {
-        let hash = self.hasher.hash_one(self.slots[slot as usize].inner());
+        let hash = hash_of(&self.hasher, &self.slots[slot as usize].inner());
         if let Ok(entry) = self.by_inner.find_entry(hash, |known| *known == slot) {
             entry.remove();
         }

@@ -56,6 +56,19 @@ impl Nat {
         mapping.is_kept() && mapping.usage() != Use::Lost
     }
 
+    /// Asks for what taking back a flow's endpoint will look at.
+    #[inline]
+    pub(super) fn prefetch_release(&self, shard: &NatShard, protocol: u8, translated: &Translated) {
+        let Translated { ends, binding, mapping, .. } = translated;
+        if *binding == Binding::Mapping {
+            shard.mappings.prefetch(*mapping);
+            // Every mapping of the host is of this address, unless there are several.
+            if let Some(part) = self.rules.pool.parts_of(ends.inner.0).next() {
+                shard.sets.prefetch(part.address, protocol);
+            }
+        }
+    }
+
     /// Takes back what a flow that ends had. `has_rested` says that the flow's connection was over, and that
     /// its time has passed since: its port need not rest.
     pub(super) fn release(
@@ -80,7 +93,8 @@ impl Nat {
             }
             Binding::Asked => shard.mappings.get_mut(id).unanswered -= 1,
             Binding::Mapping => {
-                if self.rules.config.filtering == Filtering::AddressDependent {
+                let counts = self.rules.config.filtering == Filtering::AddressDependent;
+                if counts && !shard.mappings.get_mut(id).revoke(ends.remote.0) {
                     shard.permissions.revoke(id, ends.remote.0);
                 }
                 self.change(shard, id, |mapping| mapping.leave(stage == Stage::Firm));
@@ -117,9 +131,7 @@ impl Nat {
         let (external, protocol) = (mapping.external, mapping.inner().protocol);
         mapping.lose();
         shard.mappings.unlink(id);
-        if let Some(set) = shard.sets.get_mut(external.address, protocol) {
-            set.vacate(rank);
-        }
+        shard.sets.vacate(external.address, protocol, rank);
     }
 
     /// The last flow of a mapping ends: its port rests, if it still has it.
@@ -132,9 +144,7 @@ impl Nat {
         let mapping = shard.mappings.get(id);
         let (external, protocol) = (mapping.external, mapping.inner().protocol);
         let rest = if has_rested { std::time::Duration::ZERO } else { self.rules.config.rest };
-        if let Some(set) = shard.sets.get_mut(external.address, protocol) {
-            set.release(rank, now, rest, protocol == super::TCP);
-        }
+        shard.sets.release((external.address, protocol), rank, now, rest);
     }
 
     /// The endpoint of a mapping that has its port is taken back: counted, noted, and no longer anything to
@@ -167,28 +177,20 @@ impl Nat {
     }
 
     fn use_changes(&self, shard: &mut NatShard, id: MappingId, before: Use, after: Use) {
-        let rank = self.rank_of(shard, id);
-        let mapping = shard.mappings.get(id);
-        let (host, protocol) = (mapping.inner().address, mapping.inner().protocol);
-        let Some(set) = shard.sets.get_mut(mapping.external.address, protocol) else { return };
-        match before {
-            Use::Waiting => set.waiting.remove(host, rank),
-            Use::Closed => {
-                set.spent.remove(rank);
-                set.in_use += 1;
-                self.take_anyway(host);
-            }
-            Use::Held | Use::Lost => {}
+        if after == Use::Waiting {
+            shard.mappings.note_wait(id);
         }
-        match after {
-            Use::Waiting => set.waiting.add(host, rank),
-            Use::Closed => {
-                set.spent.insert(rank);
-                set.in_use -= 1;
-                self.give_back_to_quota(host);
-            }
-            Use::Held | Use::Lost => {}
+        let NatShard { sets, mappings, classes, .. } = shard;
+        let mapping = mappings.get(id);
+        let (inner, External { address, port }) = (mapping.inner(), mapping.external);
+        match (before, after) {
+            (Use::Closed, _) => self.take_anyway(inner.address),
+            (_, Use::Closed) => self.give_back_to_quota(inner.address),
+            _ => {}
         }
+        sets.use_changes((address, inner.protocol), (before, after), || {
+            (classes.of(inner.protocol).rank(port), inner.address)
+        });
     }
 
     /// The rank of a mapping's port in its class.

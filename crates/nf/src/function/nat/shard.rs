@@ -107,7 +107,7 @@ pub(super) struct Counts {
     pub(super) log_lost: u64,
 }
 
-/// The hosts outside whose packets a mapping lets in, with the flows that account for it.
+/// The hosts outside whose packets mappings let in, beyond those that they know themselves, with the flows that account for it.
 #[derive(Debug, Default)]
 pub(super) struct Permissions(HashMap<(MappingId, Ipv4Addr), u32>);
 

@@ -191,11 +191,10 @@ mod tests {
         let usage = PortUsage::new(&NatConfig { ports: 1_000..=1_009, ..config });
         let mut shards = [0, 1].map(|_| (PortSets::new(2), usage.open()));
         for (sets, end) in &mut shards {
-            let set = sets.get_or_make(1, 17, || PortSet::new(10, |_| true)).unwrap();
-            (0..5).for_each(|rank| set.occupy(rank, MappingId(rank as u32)));
+            sets.get_or_make(1, 17, || PortSet::new(10, |_| true)).unwrap();
+            (0..5).for_each(|rank| sets.occupy(1, 17, rank, MappingId(rank as u32)));
             end.publish(sets, &Crowds::default());
-            let set = sets.get_mut(1, 17).unwrap();
-            set.release(2, Time::ZERO, Duration::ZERO, false);
+            sets.release((1, 17), 2, Time::ZERO, Duration::ZERO);
             end.publish(sets, &Crowds::default());
         }
         let used: Vec<_> = usage.shares().into_iter().filter(|share| share.in_use > 0).collect();
