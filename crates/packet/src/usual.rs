@@ -59,11 +59,22 @@ pub fn v6(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
     v6_in(Untagged::of(packet)?)
 }
 
+/// Layers and key, source first, of a usual packet of IPv4 with a tag.
+#[inline(always)]
+pub fn tagged_v4(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
+    v4_in(Untagged::behind_tag(packet)?)
+}
+
+/// Layers and key, source first, of a usual packet of IPv6 with a tag.
+#[inline(always)]
+pub fn tagged_v6(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
+    v6_in(Untagged::behind_tag(packet)?)
+}
+
 /// Layers and key, source first, of a usual packet with a tag.
 #[inline(always)]
 pub fn tagged(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
-    let frame = Untagged::behind_tag(packet)?;
-    v4_in(frame).or_else(|| v6_in(frame))
+    tagged_v4(packet).or_else(|| tagged_v6(packet))
 }
 
 #[inline(always)]

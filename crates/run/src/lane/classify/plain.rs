@@ -45,9 +45,15 @@ impl Classifier<'_> {
         if v4.left.is_empty() {
             return v4;
         }
+        let spare = Spare { infos: &mut *infos, probes: &mut *probes };
+        let tagged = self.plain_tagged::<INSIDE, REDUCED>(v4.left, burst, spare, owned);
+        let latest = v4.latest.max(tagged.latest);
+        if tagged.left.is_empty() {
+            return Found { latest, ..tagged };
+        }
         let spare = Spare { infos, probes };
-        let others = self.plain_others::<INSIDE, REDUCED>(v4.left, burst, spare, owned);
-        Found { left: others.left, latest: v4.latest.max(others.latest) }
+        let others = self.plain_others::<INSIDE, REDUCED>(tagged.left, burst, spare, owned);
+        Found { left: others.left, latest: latest.max(others.latest) }
     }
 
     /// The packets of IPv4 without tags. A function of its own for each case, and small, so that what it works with stays in
@@ -72,11 +78,37 @@ impl Classifier<'_> {
         found
     }
 
-    /// The packets of IPv6, and those with a tag, among those at the places `wanted`.
+    /// The packets of IPv4 with a tag among those at the places `wanted`.
+    #[inline(never)]
+    fn plain_tagged<const INSIDE: bool, const REDUCED: bool>(
+        &self,
+        wanted: Places,
+        burst: &[Mbuf],
+        spare: Spare<'_>,
+        owned: &Owned<'_>,
+    ) -> Found {
+        self.plain_among::<INSIDE, REDUCED>(wanted, usual::tagged_v4, burst, spare, owned)
+    }
+
+    /// The packets of IPv6 among those at the places `wanted`.
     #[inline(never)]
     fn plain_others<const INSIDE: bool, const REDUCED: bool>(
         &self,
+        wanted: Places,
+        burst: &[Mbuf],
+        spare: Spare<'_>,
+        owned: &Owned<'_>,
+    ) -> Found {
+        let usual = |packet: &Mbuf| usual::v6(packet).or_else(|| usual::tagged_v6(packet));
+        self.plain_among::<INSIDE, REDUCED>(wanted, usual, burst, spare, owned)
+    }
+
+    /// The packets that `usual` knows among those at the places `wanted`.
+    #[inline(always)]
+    fn plain_among<const INSIDE: bool, const REDUCED: bool>(
+        &self,
         mut wanted: Places,
+        usual: impl Fn(&Mbuf) -> Option<(Headers, FlowKey)>,
         burst: &[Mbuf],
         Spare { infos, probes }: Spare<'_>,
         owned: &Owned<'_>,
@@ -85,8 +117,7 @@ impl Classifier<'_> {
         let (mut behind, mut count) = (Places::default(), 0);
         while let Some(place) = wanted.pop() {
             let (packet, info) = (&burst[place], &mut infos[place]);
-            let usual = |packet: &Mbuf| usual::v6(packet).or_else(|| usual::tagged(packet));
-            let Some(now) = self.plain_one::<INSIDE, REDUCED>(packet, usual, info, owned) else {
+            let Some(now) = self.plain_one::<INSIDE, REDUCED>(packet, &usual, info, owned) else {
                 found.left.add(place);
                 continue;
             };
