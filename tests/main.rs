@@ -7,6 +7,7 @@ mod cases;
 mod detecting;
 mod equivalence;
 mod exhaustion;
+mod forwarding;
 mod layers;
 mod migration;
 mod monitoring;

@@ -191,6 +191,26 @@ mod tests {
     }
 
     #[test]
+    fn prefixes_of_more_than_24_bits_lie_within_one_another() {
+        let net = 0x0a01_0200;
+        let prefixes = vec![
+            (net, 24, 1),
+            (net, 25, 2),
+            (net | 64, 26, 3),
+            (net | 64, 28, 4),
+            (net | 70, 32, 5),
+            (net | 255, 32, 6),
+            // A block beside it.
+            (net + 256, 27, 7),
+        ];
+        let table = DirectTable::new(prefixes, None);
+        let values: Vec<u16> = (net..net + 512).map(|address| table.lookup(address)).collect();
+        let runs: Vec<_> = values.chunk_by(|a, b| a == b).map(|run| (run.len(), run[0])).collect();
+        let first = [(64, 2), (6, 4), (1, 5), (9, 4), (48, 3), (127, 1), (1, 6)];
+        assert_eq!(runs, [&first[..], &[(32, 7), (224, 0)]].concat());
+    }
+
+    #[test]
     fn a_route_more_makes_one_page_anew() {
         let mut prefixes: Vec<_> = (0..64_u32).map(|n| (n << 20 | 1 << 10, 24, 7)).collect();
         let before = DirectTable::new(prefixes.clone(), None);

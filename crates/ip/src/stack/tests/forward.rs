@@ -1,17 +1,26 @@
 //! The fast path of a router beside the general code: what becomes of any packets is the same.
 
 use rheostat_packet::BURST;
+use rheostat_packet::wire::MacAddress;
 use rheostat_run::PacketInfo;
 
 use super::*;
 
-/// A network that knows its neighbours: the gateway, and one host on either link.
+/// Next hops that are known, each with its device and a link address of its own: the gateways, and hosts on a link.
+const NEIGHBOURS: [(u8, &str, MacAddress); 4] = [
+    (1, "192.0.2.254", [2, 0, 0, 0, 1, 1]),
+    (0, "10.0.0.2", [2, 0, 0, 0, 2, 2]),
+    (0, "fd00::9", [2, 0, 0, 0, 3, 3]),
+    (0, "fd00::2", [2, 0, 0, 0, 4, 4]),
+];
+
+/// A network that knows its neighbours.
 fn known() -> Network {
     let six = Route::via("2001:db8::/32".parse().unwrap(), "fd00::9".parse().unwrap());
     let default = Route::via("0.0.0.0/0".parse().unwrap(), "192.0.2.254".parse().unwrap());
     let network = Network::new(interfaces(), &[default, six], quiet()).unwrap();
-    for (device, address) in [(1, "192.0.2.254"), (0, "10.0.0.2"), (0, "fd00::9"), (0, "fd00::2")] {
-        network.set_neighbour(DeviceId(device), address.parse().unwrap(), PEER);
+    for (device, address, mac) in NEIGHBOURS {
+        network.set_neighbour(DeviceId(device), address.parse().unwrap(), mac);
     }
     network
 }
@@ -132,6 +141,26 @@ fn plain_packets_take_the_fast_path_and_others_do_not() {
         vec![(1, arp_reply("192.0.2.254", "192.0.2.1"))],
     ] {
         assert_eq!(compare(std::slice::from_ref(&other), known), 0, "{other:?}");
+    }
+}
+
+#[test]
+fn a_packet_is_for_the_link_address_of_its_own_next_hop() {
+    let to = [
+        (0, udp(LAN, "10.0.0.2", "8.8.8.8", 5)),
+        (1, udp(WAN, "8.8.8.8", "10.0.0.2", 5)),
+        (0, udp(LAN, "fd00::2", "2001:db8::7", 5)),
+        (1, udp(WAN, "2001:db8:9::1", "fd00::2", 5)),
+    ];
+    for is_usual in [true, false] {
+        let mut bench = Bench::new(known(), 1);
+        let (sent, fast) = bench.receive_burst(&to, |_| is_usual, s(0));
+        assert_eq!(fast, if is_usual { 4 } else { 0 });
+        let sent: Vec<_> = sent.iter().map(|(device, frame)| (device.0, &frame[..12])).collect();
+        let link = |device, mac: MacAddress| [mac, if device == 0 { LAN } else { WAN }].concat();
+        let expected = NEIGHBOURS.map(|(device, _, mac)| (device, link(device, mac)));
+        assert_eq!(sent, expected.each_ref().map(|(device, link)| (*device, &link[..])));
+        bench.finish();
     }
 }
 
