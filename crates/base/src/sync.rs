@@ -5,6 +5,7 @@
 
 pub mod attendance;
 pub mod parker;
+pub mod prefetch;
 pub mod spsc;
 pub mod try_lock;
 

@@ -2,8 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use rheostat_base::Time;
 use rheostat_base::sync::try_lock::TryLock;
-use rheostat_io::backend::shared_ring::{Claims, Readiness, Turns};
+use rheostat_io::backend::shared_ring::{Claim, ClaimSize, Claims, NoClaim, Readiness, Turns};
 use rheostat_packet::{BURST, Burst, PoolCache};
 
 use super::QueueKind;
@@ -39,6 +40,20 @@ pub(super) struct Received {
     end: u64,
 }
 
+/// What a worker has of a queue on which it makes claims.
+pub(super) struct Hold {
+    size: ClaimSize,
+    /// The claim of which it takes bursts.
+    claim: Option<Claim<()>>,
+}
+
+impl Hold {
+    /// Nothing, of a queue of so many descriptors.
+    pub(super) fn new(descriptors: u64) -> Hold {
+        Hold { size: ClaimSize::new(descriptors), claim: None }
+    }
+}
+
 impl Queue {
     pub(super) fn new(kind: QueueKind, source: Source) -> Queue {
         let capacity = source.descriptors();
@@ -62,14 +77,17 @@ impl Queue {
     #[inline]
     pub(super) fn receive(
         &self,
+        hold: &mut Hold,
         burst: &mut Burst,
         pool: &mut PoolCache,
         now: u64,
     ) -> Option<Received> {
         let next = match &self.way {
-            Way::NonBlocking(claims) => return self.claim(claims, u64::MAX, burst, pool, now),
+            Way::NonBlocking(claims) => {
+                return self.claim((claims, u64::MAX), hold, burst, pool, now);
+            }
             Way::Ordered(claims, turns) => {
-                return self.claim(claims, turns.bound(), burst, pool, now);
+                return self.claim((claims, turns.bound()), hold, burst, pool, now);
             }
             Way::Mutex(next) => {
                 let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,24 +104,55 @@ impl Queue {
         self.take(&mut next, burst, pool, now)
     }
 
+    /// A burst of the claim that the worker holds, or of a new one below `bound`.
     fn claim(
         &self,
-        claims: &Claims,
-        bound: u64,
+        (claims, bound): (&Claims, u64),
+        hold: &mut Hold,
         burst: &mut Burst,
         pool: &mut PoolCache,
         now: u64,
     ) -> Option<Received> {
+        let mut claim = match hold.claim.take() {
+            Some(claim) => claim,
+            None => self.new_claim((claims, bound), &mut hold.size, now)?,
+        };
+        let taken = claim.take(BURST);
+        let received = Received { first: taken.start, end: taken.end };
+        // Another worker wrote the next ones when it took the lap before.
+        self.source.prefetch(claim.left().take(BURST));
+        burst.extend(taken.filter_map(|number| self.source.take(number, pool)));
+        if claim.left().is_empty() {
+            // Nobody has to be told: a descriptor below the tail is ready again.
+            claims.finish(claim, |_, _| {});
+        } else {
+            hold.claim = Some(claim);
+        }
+        Some(received)
+    }
+
+    fn new_claim(
+        &self,
+        (claims, bound): (&Claims, u64),
+        size: &mut ClaimSize,
+        now: u64,
+    ) -> Option<Claim<()>> {
         let ready = |number| match self.source.is_ready(number, now) {
             true => Readiness::Whole,
             false => Readiness::Empty,
         };
-        let claim = claims.claim(BURST, bound, ready, |_| ()).ok()?;
-        let received = Received { first: claim.first, end: claim.end };
-        burst.extend((claim.first..claim.end).filter_map(|number| self.source.take(number, pool)));
-        // Nobody has to be told: a descriptor below the tail is ready again.
-        claims.finish(claim, |_, _| {});
-        Some(received)
+        let now = Time::from_nanos(now);
+        match claims.claim(size.next(now), bound, ready, |_| ()) {
+            Ok(claim) => {
+                size.claimed(claim.end - claim.first, now);
+                Some(claim)
+            }
+            Err(NoClaim::Empty) => {
+                size.found_none();
+                None
+            }
+            Err(NoClaim::UsedUp) => None,
+        }
     }
 
     /// The whole of a driver's receive function, under a lock.

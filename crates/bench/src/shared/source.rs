@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rheostat_base::sync::prefetch::prefetch_for_write;
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::{Mbuf, PoolCache};
 
@@ -63,6 +64,15 @@ impl Source {
         state != u64::MAX
             && number < self.count
             && self.due.get(number as usize).is_none_or(|due| *due <= now)
+    }
+
+    /// Asks for the descriptors of these packets, to be taken soon.
+    #[inline]
+    pub(super) fn prefetch(&self, numbers: impl Iterator<Item = u64>) {
+        let in_a_line = 64 / size_of::<Descriptor>();
+        for number in numbers.step_by(in_a_line) {
+            prefetch_for_write(self.descriptor(number));
+        }
     }
 
     /// When a packet was due.

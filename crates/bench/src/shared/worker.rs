@@ -9,7 +9,7 @@ use rheostat_base::{Clock, ClockSource, CoreId, Histogram};
 use rheostat_packet::{Burst, Mbuf, Mempool, PoolCache};
 
 use super::Work;
-use super::queue::{Departure, Queue};
+use super::queue::{Departure, Hold, Queue};
 use super::source::number_of;
 
 /// Longer from the start of a poll to the end of receiving is a preemption.
@@ -56,6 +56,7 @@ struct Worker<'a> {
     queue: &'a Queue,
     pool: PoolCache,
     routes: Box<[u32]>,
+    hold: Hold,
     seen: Seen,
 }
 
@@ -69,11 +70,13 @@ pub(super) fn run(
 ) -> Seen {
     // A core that cannot be had makes the figures worse, and nothing wrong.
     let _ = pin_current_thread(core);
+    let queue = &run.queues[number % run.queues.len()];
     let mut worker = Worker {
         run,
-        queue: &run.queues[number % run.queues.len()],
+        queue,
         pool: PoolCache::new(pool.clone()),
         routes: (0..ROUTES as u32).collect(),
+        hold: Hold::new(queue.source().descriptors()),
         seen: Seen::default(),
     };
     ready.wait();
@@ -94,7 +97,9 @@ impl Worker<'_> {
     fn poll(&mut self) -> bool {
         let mut packets = Burst::new();
         let start = self.run.clock.now().as_nanos();
-        let Some(received) = self.queue.receive(&mut packets, &mut self.pool, start) else {
+        let Some(received) =
+            self.queue.receive(&mut self.hold, &mut packets, &mut self.pool, start)
+        else {
             return false;
         };
         let taken = self.run.clock.now().as_nanos();

@@ -11,9 +11,11 @@
 //!  given back in order, by the holder of the release lock
 //! ```
 //!
-//! 1. **Scan**: count the ready descriptors from `claimed` on, as far as one capacity beyond the tail, whole packets only.
+//! 1. **Scan**: count the ready descriptors from `claimed` on, as far as one capacity beyond the tail, whole packets only. Of
+//!    more than a burst only the last is looked at, since the producer fills them in order.
 //! 2. **Claim**: move `claimed` over them with a compare-and-swap. A claimant that loses the race scans again.
-//! 3. **Take**: read the packets and clear what the producer set. The descriptors are the claimant's alone.
+//! 3. **Take**: read the packets and clear what the producer set, in one burst or several. The descriptors are the
+//!    claimant's alone. [`ClaimSize`] decides how many they are.
 //! 4. **Done**: set the done bits of the claim.
 //! 5. **Release**: try the release lock. Its holder clears the done bits of the contiguous prefix and then moves the tail
 //!    over it. A claimant that finds the lock taken leaves its bits to the holder.
@@ -37,6 +39,7 @@
 //! | tail: Release of the store, Acquire of the load in `claim` | each other: what lies below the tail is cleared before it is scanned again |
 //! | release lock: both `swap`s acquire and release | each other, see above |
 
+mod claim_size;
 mod claimants;
 mod claims;
 mod completion;
@@ -47,6 +50,7 @@ mod exploration;
 mod models;
 mod turns;
 
+pub use claim_size::ClaimSize;
 pub(crate) use claimants::Claimants;
 pub use claims::{Claim, Claims, NoClaim, Readiness};
 pub use turns::Turns;

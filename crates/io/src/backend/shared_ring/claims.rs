@@ -1,15 +1,26 @@
 //! Which descriptors belong to which claimant.
 
+use std::ops::Range;
+
 use rheostat_base::sync::atomic::{AtomicU64, Ordering};
 
 use super::completion::Completion;
 use crate::backend::padded::Padded;
 
+/// Up to so many packets are looked at one by one.
+const COUNTED: usize = if cfg!(any(loom, shuttle)) { 1 } else { super::claim_size::LEAST };
+
 /// The claims on the descriptors of one ring.
 pub struct Claims {
     capacity: u64,
+    /// On the same lines: a claimant that ends a claim makes the next one soon after, and then has them still.
+    indices: Padded<Indices>,
+}
+
+/// What all claimants write.
+struct Indices {
     /// Descriptors ever claimed.
-    claimed: Padded<AtomicU64>,
+    claimed: AtomicU64,
     /// Those of them that have been taken, and given back to the producer.
     taken: Completion,
 }
@@ -25,7 +36,8 @@ pub enum Readiness {
     Whole,
 }
 
-/// Descriptors that one claimant alone may read: from `first` to `end`. Has to be given to [`Claims::finish`].
+/// Descriptors that one claimant alone may read: from `first` to `end`. Has to be given to [`Claims::finish`], at once or
+/// after several bursts were taken of it.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "descriptors that are not finished stop the ring one lap later"]
 pub struct Claim<T> {
@@ -33,6 +45,8 @@ pub struct Claim<T> {
     pub first: u64,
     /// The first behind them.
     pub end: u64,
+    /// The first that was not taken yet.
+    next: u64,
     /// What was drawn for it.
     pub ticket: T,
     /// Races that were lost before.
@@ -48,22 +62,40 @@ pub enum NoClaim {
     UsedUp,
 }
 
+impl<T> Claim<T> {
+    /// The next descriptors to take, `limit` at most.
+    #[inline]
+    pub fn take(&mut self, limit: usize) -> Range<u64> {
+        let first = self.next;
+        self.next += (self.end - first).min(limit as u64);
+        first..self.next
+    }
+
+    /// Descriptors that were not taken yet.
+    #[inline]
+    pub fn left(&self) -> Range<u64> {
+        self.next..self.end
+    }
+}
+
 impl Claims {
     /// No claims on a ring of `capacity` descriptors, a power of two.
     pub fn new(capacity: u64) -> Claims {
         assert!(capacity.is_power_of_two(), "indices are reduced by a mask");
-        Claims { capacity, claimed: Padded(AtomicU64::new(0)), taken: Completion::new(capacity) }
+        let claimed = AtomicU64::new(0);
+        let indices = Indices { claimed, taken: Completion::new(capacity) };
+        Claims { capacity, indices: Padded(indices) }
     }
 
     /// Descriptors ever claimed.
     pub fn claimed(&self) -> u64 {
         // Acquire: pairs with the Release of the compare-and-swap in `claim`.
-        self.claimed.0.load(Ordering::Acquire)
+        self.indices.0.claimed.load(Ordering::Acquire)
     }
 
     /// The oldest descriptor that is not given back.
     pub fn tail(&self) -> u64 {
-        self.taken.tail()
+        self.indices.0.taken.tail()
     }
 
     /// Claims up to `limit` whole packets, none beyond index `bound`. `ready` tells of an unclaimed descriptor what it
@@ -71,7 +103,7 @@ impl Claims {
     /// used. `draw` is called with the number of descriptors before each attempt to claim them: of two claims, the later
     /// one's ticket was drawn later.
     ///
-    /// Looks at `limit` packets at most for each race that is lost, and a race is lost only to a claimant that has won it.
+    /// Looks at a burst of packets at most, and a few places beyond, for each race that is lost, and a race is lost only to a claimant that has won it.
     ///
     /// # Errors
     /// [`NoClaim`] when nothing can be claimed.
@@ -96,9 +128,13 @@ impl Claims {
             let ticket = draw(end - first);
             // Release: pairs with the Acquire load in `claimed`, and with that of the failed exchange here: the next
             // claimant draws after this one. The descriptors themselves were acquired by `ready`.
-            match self.claimed.0.compare_exchange(first, end, Ordering::Release, Ordering::Acquire)
-            {
-                Ok(_) => return Ok(Claim { first, end, ticket, retries }),
+            match self.indices.0.claimed.compare_exchange(
+                first,
+                end,
+                Ordering::Release,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return Ok(Claim { first, end, next: first, ticket, retries }),
                 Err(claimed) => {
                     first = claimed;
                     retries += 1;
@@ -110,14 +146,26 @@ impl Claims {
     /// Gives the descriptors of a claim back. `release` gets ranges of descriptors to hand to the producer, in order.
     #[inline]
     pub fn finish<T>(&self, claim: Claim<T>, release: impl FnMut(u64, u64)) -> T {
-        self.taken.finish(claim.first, claim.end, release);
+        self.indices.0.taken.finish(claim.first, claim.end, release);
         claim.ticket
     }
 }
 
 /// Where the last of up to `limit` whole packets from `first` on ends, below `bound`.
+///
+/// More than a burst is not counted, as that would take the lines of all its descriptors before the race for them: the
+/// producer fills descriptors in order, so all before one that is ready are ready, or claimed, and then the race is lost.
 #[inline]
 fn whole_packets(first: u64, bound: u64, limit: usize, ready: &impl Fn(u64) -> Readiness) -> u64 {
+    let mut limit = limit;
+    while limit > COUNTED {
+        let end = first.saturating_add(limit as u64);
+        // With packets of several descriptors these are fewer packets than `limit`.
+        if end <= bound && ready(end - 1) == Readiness::Whole {
+            return end;
+        }
+        limit = (limit / 2).max(COUNTED);
+    }
     let (mut end, mut packets) = (first, 0);
     for index in first..bound {
         if packets == limit {

@@ -55,6 +55,61 @@ fn a_descriptor_is_not_claimed_again_before_it_is_cleared() {
     });
 }
 
+/// The same where a claimant looks only at the last of the descriptors that it asks for. Fails when it looks beyond the bound.
+#[test]
+fn a_descriptor_beyond_the_tail_does_not_stand_for_those_before_it() {
+    check(|| {
+        let (mut nic, claimant) = shared_descriptor_ring(2);
+        for packet in 0..2 {
+            nic.put(Box::new(packet)).unwrap();
+        }
+        let all = |claimant: &ClaimantSide<Box<u32>>, got: &mut Vec<u32>| {
+            if let Ok(claimed) = claimant.claim(2, u64::MAX) {
+                claimed.take(|packet| got.push(*packet)).finish();
+            }
+        };
+        let other = {
+            let claimant = claimant.clone();
+            thread::spawn(move || {
+                let mut got = Vec::new();
+                attempt(&claimant, &mut got);
+                got
+            })
+        };
+        let mut got = Vec::new();
+        for _ in 0..2 {
+            all(&claimant, &mut got);
+        }
+        got.extend(other.join().unwrap());
+        all(&claimant, &mut got);
+        assert_each_once(got, 2);
+        assert_eq!(claimant.tail(), 2);
+    });
+}
+
+/// Packets of which a claimant saw only the last are complete, for they were written before it. Fails when the done bit is set
+/// or seen without its Release or its Acquire.
+#[test]
+fn of_packets_claimed_together_each_is_complete() {
+    check(|| {
+        let (mut nic, claimant) = shared_descriptor_ring(2);
+        let writer = thread::spawn(move || {
+            for packet in 0..2 {
+                nic.put(Box::new(packet)).unwrap();
+            }
+        });
+        let mut got = Vec::new();
+        while got.len() < 2 {
+            match claimant.claim(2, u64::MAX) {
+                Ok(claimed) => claimed.take(|packet| got.push(*packet)).finish(),
+                Err(_) => thread::yield_now(),
+            }
+        }
+        writer.join().unwrap();
+        assert_eq!(got, [0, 1]);
+    });
+}
+
 /// A NIC that laps the ring, and two claimants, of which one is the NIC's thread: each packet arrives complete and once, and
 /// to each claimant in order. Fails when an ordering of the done bits, of the tail, or of the NIC's own words is weakened.
 #[test]

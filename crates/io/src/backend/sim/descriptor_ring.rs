@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 use rheostat_base::sync::atomic::{AtomicU32, Ordering};
 use rheostat_base::sync::{Arc, UnsafeCell};
 
-pub(crate) use self::claimant::{ClaimantSide, shared_descriptor_ring};
+pub(crate) use self::claimant::{ClaimantSide, HeldClaim, shared_descriptor_ring};
 use crate::backend::padded::Padded;
 use crate::backend::shared_ring::Claims;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use rheostat_base::Time;
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 
-use super::descriptor_ring::ClaimantSide;
+use super::descriptor_ring::{ClaimantSide, HeldClaim};
 use super::queue_event::QueueEvent;
 use super::receive::Filling;
-use crate::backend::shared_ring::{Claimants, NoClaim};
+use crate::backend::shared_ring::{ClaimSize, Claimants, NoClaim};
 use crate::device::{ClaimBound, Rest, RxQueue};
 
 /// One lane's part in a receive queue.
@@ -22,7 +22,10 @@ pub(super) struct SharedRx {
     events: Vec<Arc<QueueEvent>>,
     /// Whether this one has armed its own.
     is_armed: bool,
-    /// What was claimed last, if anything.
+    size: ClaimSize,
+    /// The claim of which bursts are taken.
+    held: Option<HeldClaim>,
+    /// What was taken last, if anything.
     latest: Option<(u64, u64)>,
     /// Below what claims have to stay.
     bound: Option<ClaimBound>,
@@ -35,7 +38,13 @@ impl SharedRx {
         claimants: (Arc<Claimants>, usize),
         events: Vec<Arc<QueueEvent>>,
     ) -> SharedRx {
-        SharedRx { ring, filling, claimants, events, is_armed: false, latest: None, bound: None }
+        let size = ClaimSize::new(ring.capacity());
+        let (is_armed, held, latest, bound) = (false, None, None, None);
+        SharedRx { ring, filling, claimants, events, is_armed, size, held, latest, bound }
+    }
+
+    fn left(&self) -> usize {
+        self.held.as_ref().map_or(0, HeldClaim::left)
     }
 
     fn own_event(&self) -> Option<&QueueEvent> {
@@ -52,34 +61,44 @@ impl RxQueue for SharedRx {
         }
         self.filling.fill(|| self.ring.backlog(), now, pool);
         let (claimants, number) = &self.claimants;
-        if self.latest.take().is_some() {
-            claimants.note_done(*number);
-        }
-        let bound = self.bound.as_ref().map_or(u64::MAX, |bound| bound());
-        let claimed = match self.ring.claim(burst.remaining_capacity(), bound) {
-            Ok(claimed) => claimed,
-            Err(NoClaim::Empty) => return 0,
-            Err(NoClaim::UsedUp) => {
-                claimants.note_used_up(now);
-                return 0;
+        self.latest = None;
+        let mut claimed = match self.held.take() {
+            Some(held) => self.ring.resume(held),
+            None => {
+                claimants.note_done(*number);
+                let bound = self.bound.as_ref().map_or(u64::MAX, |bound| bound());
+                let claimed = match self.ring.claim(self.size.next(now), bound) {
+                    Ok(claimed) => claimed,
+                    Err(NoClaim::Empty) => {
+                        self.size.found_none();
+                        return 0;
+                    }
+                    Err(NoClaim::UsedUp) => {
+                        claimants.note_used_up(now);
+                        return 0;
+                    }
+                };
+                let (first, end) = claimed.range();
+                self.size.claimed(end - first, now);
+                claimants.note_claim(*number, first, end - first, claimed.retries(), now);
+                claimed
             }
         };
-        let (first, end) = claimed.range();
-        claimants.note_claim(*number, first, end - first, claimed.retries(), now);
-        claimed.take(|packet| burst.push(packet)).finish();
-        self.latest = Some((first, end));
-        if self.bound.is_none() {
+        let taken = claimed.take_some(burst.remaining_capacity(), |packet| burst.push(packet));
+        self.latest = (!taken.is_empty()).then_some((taken.start, taken.end));
+        self.held = claimed.finish_or_hold();
+        if self.bound.is_none() && self.held.is_none() {
             claimants.note_done(*number);
         }
         // The NIC wakes one lane for packets of which there may be more than it takes.
         if !self.events.is_empty() && self.ring.backlog() > 0 {
             let _ = self.events.iter().any(|event| event.raise());
         }
-        (end - first) as usize
+        (taken.end - taken.start) as usize
     }
 
     fn backlog(&self) -> usize {
-        self.ring.backlog()
+        self.ring.backlog() + self.left()
     }
 
     fn shared_descriptors(&self) -> Option<u64> {
@@ -110,7 +129,7 @@ impl RxQueue for SharedRx {
             None => self.filling.fill_before_rest(now, pool),
         };
         match announced {
-            _ if self.ring.backlog() > 0 => Rest::Awake,
+            _ if self.backlog() > 0 => Rest::Awake,
             true => Rest::Sleep,
             false => Rest::Nap,
         }

@@ -1,5 +1,7 @@
 //! The taking side of a descriptor ring that several lanes empty: one handle for each.
 
+use std::ops::Range;
+
 use rheostat_base::sync::Arc;
 use rheostat_base::sync::atomic::Ordering;
 
@@ -16,6 +18,14 @@ pub(crate) struct ClaimantSide<T> {
 pub(crate) struct Claimed<'a, T> {
     side: &'a ClaimantSide<T>,
     claim: Claim<()>,
+}
+
+/// A claim that is set aside between two bursts that are taken of it. Belongs to the ring on which it was made.
+#[must_use = "packets that are claimed and not taken stop the ring one lap later"]
+pub(crate) struct HeldClaim {
+    claim: Claim<()>,
+    /// The address of the ring.
+    ring: usize,
 }
 
 /// Descriptors whose packets were taken.
@@ -40,6 +50,10 @@ impl<T> Clone for ClaimantSide<T> {
 impl<T> ClaimantSide<T> {
     fn claims(&self) -> &Claims {
         self.ring.claims.as_ref().expect("made with the ring")
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(&*self.ring).addr()
     }
 
     /// How many descriptors the ring has.
@@ -73,6 +87,16 @@ impl<T> ClaimantSide<T> {
         let claim = self.claims().claim(limit, bound, ready, |_| ())?;
         Ok(Claimed { side: self, claim })
     }
+
+    /// Goes on with a claim that was set aside.
+    ///
+    /// # Panics
+    /// When it was made on another ring.
+    #[inline]
+    pub(crate) fn resume(&self, HeldClaim { claim, ring }: HeldClaim) -> Claimed<'_, T> {
+        assert_eq!(ring, self.address(), "a claim belongs to its ring");
+        Claimed { side: self, claim }
+    }
 }
 
 impl<'a, T> Claimed<'a, T> {
@@ -86,16 +110,26 @@ impl<'a, T> Claimed<'a, T> {
         self.claim.retries
     }
 
-    /// Takes the packets, in order.
+    /// Takes all packets that are left, in order.
+    #[cfg(test)]
     #[inline]
-    pub(crate) fn take(self, mut f: impl FnMut(T)) -> Taken<'a, T> {
+    pub(crate) fn take(mut self, f: impl FnMut(T)) -> Taken<'a, T> {
+        self.take_some(usize::MAX, f);
         let Claimed { side, claim } = self;
-        for index in claim.first..claim.end {
-            let descriptor = side.ring.descriptor(index as u32);
+        Taken { side, claim }
+    }
+
+    /// Takes up to `limit` packets, in order; returns their descriptors.
+    #[inline]
+    pub(crate) fn take_some(&mut self, limit: usize, mut f: impl FnMut(T)) -> Range<u64> {
+        let range = self.claim.take(limit);
+        for index in range.clone() {
+            let descriptor = self.side.ring.descriptor(index as u32);
             let packet = descriptor.packet.with(|place| {
-                // SAFETY: the done bit was seen set in this lap, so the NIC wrote the packet, and it does not touch the
-                // descriptor until the tail has passed it, for which this claim has to be finished. No other claimant has
-                // a claim on it. The packet is moved out once, because the claim is used up here.
+                // SAFETY: the done bit of this descriptor, or of a later one, which the NIC sets after it, was seen set in
+                // this lap, so the NIC wrote the packet, and it does not touch the descriptor until the tail has passed
+                // it, for which this claim has to be finished. No other claimant has a claim on it. The packet is moved
+                // out once, because a claim gives each descriptor once.
                 unsafe { (*place).assume_init_read() }
             });
             // Relaxed: published to the other claimants and to the NIC by the Release of the done bits, and from there by
@@ -103,7 +137,26 @@ impl<'a, T> Claimed<'a, T> {
             descriptor.done.store(0, Ordering::Relaxed);
             f(packet);
         }
-        Taken { side, claim }
+        range
+    }
+
+    /// Gives the descriptors back if all packets were taken, or else sets the claim aside.
+    #[inline]
+    pub(crate) fn finish_or_hold(self) -> Option<HeldClaim> {
+        let Claimed { side, claim } = self;
+        if claim.left().is_empty() {
+            Taken { side, claim }.finish();
+            return None;
+        }
+        Some(HeldClaim { claim, ring: side.address() })
+    }
+}
+
+impl HeldClaim {
+    /// Packets that were not taken yet.
+    pub(crate) fn left(&self) -> usize {
+        let left = self.claim.left();
+        (left.end - left.start) as usize
     }
 }
 
@@ -155,6 +208,54 @@ mod tests {
         assert_eq!(others(&mut got), Ok(()));
         assert_eq!(got, [1, 2, 3, 0, 4]);
         assert_eq!(others(&mut got), Err(NoClaim::Empty));
+    }
+
+    #[test]
+    fn a_claim_is_taken_in_bursts_and_given_back_after_the_last() {
+        let (mut nic, claimant) = shared_descriptor_ring(8);
+        (0..5).for_each(|packet| nic.put(packet).unwrap());
+        let mut got = Vec::new();
+        let mut claimed = claimant.claim(32, u64::MAX).unwrap();
+        assert_eq!(claimed.take_some(2, |packet| got.push(packet)), 0..2);
+        let held = claimed.finish_or_hold().expect("three are left");
+        assert_eq!((held.left(), claimant.tail(), claimant.backlog()), (3, 0, 0));
+        let mut claimed = claimant.resume(held);
+        assert_eq!(claimed.take_some(9, |packet| got.push(packet)), 2..5);
+        assert!(claimed.finish_or_hold().is_none());
+        assert_eq!((got, claimant.tail()), ((0..5).collect(), 5));
+    }
+
+    #[test]
+    #[should_panic(expected = "a claim belongs to its ring")]
+    fn a_claim_is_not_taken_from_another_ring() {
+        let (mut nic, claimant) = shared_descriptor_ring(8);
+        let (_, other) = shared_descriptor_ring::<i32>(8);
+        nic.put(1).unwrap();
+        let held = claimant.claim(1, u64::MAX).unwrap().finish_or_hold().unwrap();
+        let _ = other.resume(held);
+    }
+
+    /// Packets that are many are claimed without a look at each, and no more of them than there are.
+    #[test]
+    fn many_packets_are_claimed_at_once() {
+        let (mut nic, claimant) = shared_descriptor_ring(256);
+        (0..200).for_each(|packet| nic.put(packet).unwrap());
+        let claim = |limit| {
+            let claimed = claimant.claim(limit, u64::MAX).map(|claimed| {
+                let range = claimed.range();
+                let mut packets = range.0 as u32..;
+                claimed.take(|packet| assert_eq!(Some(packet), packets.next())).finish();
+                range
+            });
+            claimed.ok()
+        };
+        assert_eq!(claim(128), Some((0, 128)));
+        assert_eq!(claim(128), Some((128, 192)), "the half of it, of which all are there");
+        assert_eq!(claim(128), Some((192, 200)));
+        assert_eq!(claim(128), None);
+        // One lap on, nothing of the last lap is claimed again.
+        (200..456).for_each(|packet| nic.put(packet).unwrap());
+        assert_eq!(claim(512), Some((200, 456)));
     }
 
     #[test]
