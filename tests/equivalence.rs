@@ -1,13 +1,15 @@
 //! Sequential equivalence: whatever the number of lanes, and whichever packets take the fast path, each flow's packets leave as
 //! if there were one lane, in the same order, and every figure is the same.
 
+use std::time::Duration;
+
 use rheostat_packet::LinkType;
 use rheostat_run::Unusual;
 use rheostat_testkit::captures;
 use rheostat_testkit::flows::{Difference, Flows, difference};
 use rheostat_testkit::spliced::Spliced;
 use rheostat_testkit::world::{Outcome, Setup, World};
-use rheostat_traffic::{Mix, MixConfig, Source};
+use rheostat_traffic::{Arrival, Mix, MixConfig, Source};
 
 /// Lanes, and percent of the usual packets that are treated as unusual ones: those do not take the fast path.
 const WAYS: [(usize, u32); 4] = [(1, 100), (2, 0), (3, 100), (8, 10)];
@@ -56,6 +58,37 @@ fn a_mix_leaves_the_same_from_any_number_of_lanes() {
             assert!(many.sum.handoff_out > 100, "lanes that hand nothing over prove nothing");
         }
     }
+}
+
+/// A source whose stamps go back: every other packet is stamped ten minutes later, as where two captures are put together.
+struct GoingBack {
+    inner: Box<dyn Source>,
+    is_later: bool,
+}
+
+impl Source for GoingBack {
+    fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
+        let arrival = self.inner.next(frame)?;
+        self.is_later = !self.is_later;
+        let gap = if self.is_later { Duration::from_secs(600) } else { Duration::ZERO };
+        Some(Arrival { time: arrival.time + gap, ..arrival })
+    }
+}
+
+#[test]
+fn stamps_that_go_back_end_no_flow_early_on_any_number_of_lanes() {
+    let source = || mix(1, 50, 20_000);
+    let outcomes = compare("going back", LinkType::Ethernet, || {
+        Box::new(GoingBack { inner: source(), is_later: false })
+    });
+    for outcome in &outcomes {
+        let times: Vec<_> = outcome.packets.iter().map(|packet| packet.time).collect();
+        let back = times.windows(2).filter(|pair| pair[0].since(pair[1]).as_secs() > 590).count();
+        assert!(back > 1_000, "packets leave with the stamps that they came with: {back}");
+    }
+    let in_order = World::open(&Setup::lossless(1), source()).run();
+    let [back, plain] = [&outcomes[0], &in_order].map(|outcome| outcome.sum.dropped_total());
+    assert!(back.abs_diff(plain) * 100 <= plain, "{back} dropped, in order {plain}");
 }
 
 #[test]

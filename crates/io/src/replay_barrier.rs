@@ -10,12 +10,17 @@
 //!
 //! Captures on several devices are the sides of one story. They are read in the order of their stamps, and
 //! before one device takes over from another, everything before is done with.
+//!
+//! Stamps of a capture may go back. The time of a replay does not: a packet that is stamped before another that was delivered
+//! earlier counts as of the other's time. Lanes have different packets, so if each went by the stamps alone, what a timer of a
+//! lane ends before a packet with an earlier stamp comes would depend on which packets share the lane.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rheostat_base::{QueueId, Time};
+use rheostat_packet::Mbuf;
 
 /// Reports when everything that was delivered has been processed, and whose packet is next. Shared by the
 /// devices of a run.
@@ -25,6 +30,8 @@ pub struct ReplayBarrier {
     /// Packets that lanes have received, if none of them is still under way.
     received_and_done: Box<dyn Fn() -> Option<u64> + Send + Sync>,
     turns: Mutex<Turns>,
+    /// The latest time of any packet delivered, in nanoseconds.
+    clock: AtomicU64,
     /// Wakes the lane of a queue, where lanes sleep; none before their threads are known.
     announce: OnceLock<Announce>,
 }
@@ -54,6 +61,7 @@ impl ReplayBarrier {
             delivered: AtomicU64::new(0),
             received_and_done: Box::new(received_and_done),
             turns: Mutex::default(),
+            clock: AtomicU64::new(0),
             announce: OnceLock::new(),
         }
     }
@@ -116,6 +124,14 @@ impl ReplayBarrier {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gives a packet that is delivered next its time in the replay: never before that of one delivered earlier. Of devices
+    /// that deliver at the same time, for want of turns, no order is kept.
+    pub(crate) fn date(&self, packet: &mut Mbuf) {
+        // Relaxed: whose turn it is orders devices.
+        packet.set_replay_time(Time::from_nanos(self.clock.load(Ordering::Relaxed)));
+        self.clock.fetch_max(packet.replay_time().as_nanos(), Ordering::Relaxed);
+    }
+
     /// Counts packets that a device has put into queues.
     pub(crate) fn deliver(&self, packets: u64) {
         // Relaxed: the count orders nothing; packets are ordered by the queues they pass.
@@ -136,6 +152,10 @@ impl fmt::Debug for ReplayBarrier {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::time::Duration;
+
+    use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
+
     use super::*;
 
     const MS: fn(u64) -> Time = Time::from_millis;
@@ -169,6 +189,28 @@ mod tests {
         assert!(!barrier.is_turn(wan, MS(5)));
         done.store(2, Ordering::Relaxed);
         assert!(barrier.is_turn(wan, MS(5)));
+    }
+
+    #[test]
+    fn time_does_not_go_back_and_stamps_stay() {
+        let mut cache = PoolCache::new(Mempool::new(&MempoolConfig::default()).unwrap());
+        let barrier = ReplayBarrier::new(|| None);
+        let mut date = |stamp: Time| {
+            let mut packet = cache.alloc_from(&[0; 64]).unwrap();
+            packet.set_timestamp(stamp);
+            barrier.date(&mut packet);
+            assert_eq!(packet.timestamp(), stamp);
+            packet.replay_time()
+        };
+        assert_eq!([5, 7, 6, 7, 8].map(|ms| date(MS(ms))), [5, 7, 7, 7, 8].map(MS));
+        // Years behind, the time is a little late, and goes on from there.
+        let year = Time::from_secs(1_700_000_000);
+        assert_eq!(date(year), year);
+        let late = date(Time::from_nanos(1));
+        assert!(late >= year && late.since(year) < Duration::from_secs(203), "{late:?}");
+        let again = date(year);
+        assert!(again >= late && again.since(late) < Duration::from_millis(1), "{again:?}");
+        assert_eq!([Time::NEVER, Time::ZERO].map(date), [Time::NEVER; 2]);
     }
 
     #[test]

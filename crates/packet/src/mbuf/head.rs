@@ -2,6 +2,7 @@
 
 use std::mem::offset_of;
 use std::ptr::NonNull;
+use std::time::Duration;
 
 use rheostat_base::{DeviceId, Time};
 
@@ -66,8 +67,8 @@ pub(super) struct Head {
     pub(super) pool: NonNull<Inner>,
     timestamp: Time,
     stamp: u32,
-    /// Room for the upper half of the stamp.
-    _stamp_rest: u32,
+    /// By how many nanoseconds the stamp lies behind the time of the replay; zero of most.
+    lag: f32,
     pub(super) next: u32,
     /// Bytes of all segments together.
     pub(super) total: u32,
@@ -106,7 +107,7 @@ impl Head {
             pool,
             timestamp: Time::ZERO,
             stamp: 0,
-            _stamp_rest: 0,
+            lag: 0.0,
             next: NO_SEGMENT,
             total,
             hash: 0,
@@ -171,6 +172,24 @@ impl Mbuf {
     #[inline]
     pub fn set_timestamp(&mut self, timestamp: Time) {
         self.head_mut().timestamp = timestamp;
+    }
+
+    /// The time of a replay at the packet's arrival: that of its stamp, or later, where a packet before it was stamped later.
+    #[inline]
+    pub fn replay_time(&self) -> Time {
+        let head = self.head();
+        match head.lag {
+            0.0 => head.timestamp,
+            lag => head.timestamp + Duration::from_nanos(lag as u64),
+        }
+    }
+
+    /// Puts the packet, whose stamp is set, no earlier than `time` in a replay. It may come to lie later than both, by at most
+    /// 2^-23 of how far its stamp lies behind: the distance is kept in four bytes.
+    pub fn set_replay_time(&mut self, time: Time) {
+        let behind = time.since(self.timestamp()).as_nanos() as u64;
+        let lag = behind as f32;
+        self.head_mut().lag = if (lag as u64) < behind { lag.next_up() } else { lag };
     }
 
     /// The place of the packet in the order of arrival at its device, modulo 2^32.
@@ -268,9 +287,9 @@ impl Mbuf {
 
     /// Takes over what the device reported of another packet.
     pub fn describe_as(&mut self, other: &Mbuf) {
-        let Head { timestamp, stamp, hash, wire_len, device, mark, kinds, .. } = *other.head();
+        let Head { timestamp, stamp, lag, hash, wire_len, device, mark, kinds, .. } = *other.head();
         let head = self.head_mut();
-        (head.timestamp, head.stamp, head.hash) = (timestamp, stamp, hash);
+        (head.timestamp, head.lag, head.stamp, head.hash) = (timestamp, lag, stamp, hash);
         (head.wire_len, head.device, head.mark, head.kinds) = (wire_len, device, mark, kinds);
     }
 }

@@ -17,7 +17,8 @@ use crate::stages::StageSwitch;
 /// What counts as the time of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeSource {
-    /// Its time stamp. For captures: the outcome does not depend on how fast they are read.
+    /// Its time stamp, or the latest before it ([`Mbuf::replay_time`]). For captures: the outcome depends neither on how fast
+    /// they are read nor on which packets share a lane.
     Packet,
     /// The start of the poll that received it. For live devices.
     Poll,
@@ -28,7 +29,7 @@ impl TimeSource {
     #[inline]
     pub(super) fn of(self, packet: &Mbuf, now: Time) -> Time {
         match self {
-            TimeSource::Packet => packet.timestamp(),
+            TimeSource::Packet => packet.replay_time(),
             TimeSource::Poll => now,
         }
     }

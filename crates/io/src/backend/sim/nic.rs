@@ -221,7 +221,7 @@ impl Nic {
     fn place(&mut self, frame: Frame, pool: &mut PoolCache) -> Outcome {
         let buffered = self.packet.take().map_or_else(|| self.buffer(frame, pool), Ok);
         self.starved = matches!(buffered, Err(AllocError::Empty));
-        let packet = match buffered {
+        let mut packet = match buffered {
             Ok(packet) => packet,
             Err(AllocError::Empty) if self.schedule.is_lossless() => return Outcome::Blocked,
             Err(AllocError::Empty) => return self.arrive(frame, Some(&self.arrivals.no_buffer)),
@@ -236,6 +236,11 @@ impl Nic {
                 self.packet = Some(packet);
                 return Outcome::Blocked;
             }
+        }
+        if self.schedule.keeps_stamps()
+            && let Some(Replaying { barrier, .. }) = self.barrier.get()
+        {
+            barrier.date(&mut packet);
         }
         let queue = self.table.lookup(self.steering.bucket_of_hash(packet.hash())).index();
         let queue = queue / self.claimants;

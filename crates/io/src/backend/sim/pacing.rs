@@ -69,6 +69,11 @@ impl Schedule {
         self.pacing == Pacing::Lossless
     }
 
+    /// Whether packets keep the source's time as their stamp.
+    pub(super) fn keeps_stamps(&self) -> bool {
+        !matches!(self.pacing, Pacing::OpenLoop { .. })
+    }
+
     /// Places the next arrival of the source, of `wire_len` bytes at `time`, on the clock of the run,
     /// which is at `now`.
     pub(super) fn place(&mut self, time: Time, wire_len: u32, now: Time) -> Slot {
