@@ -12,6 +12,7 @@ mod layers;
 mod migration;
 mod monitoring;
 mod policing;
+mod rounds;
 mod routing;
 mod sabotage;
 mod schedule;

@@ -38,8 +38,8 @@ impl<C: Chain> ChainService<C> {
         dirty.push(id);
     }
 
-    /// Gives a shard its regular turn: reclaims up to `budget` flows whose time is up and calls the
-    /// periodic handlers. Returns whether nothing due is left.
+    /// Gives a shard its regular turn: reclaims flows whose time is up, for which it looks at up to `budget` entries, and calls
+    /// the periodic handlers. Returns what is left of the budget, or `None` when something due is left.
     pub(super) fn visit(
         &mut self,
         id: ShardId,
@@ -47,12 +47,10 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
         now: Time,
         budget: usize,
-    ) -> bool {
-        if !self.reclaim(id, shards, out, now, budget) {
-            return false;
-        }
+    ) -> Option<usize> {
+        let left = self.reclaim(id, shards, out, now, budget)?;
         let ChainService { chain, outbox, .. } = self;
-        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return true };
+        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return Some(left) };
         let requests = &mut Requests::default();
         let flows = Some(&*table);
         let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows };
@@ -62,10 +60,11 @@ impl<C: Chain> ChainService<C> {
             // An aborted turn comes again.
             let _ = chain.periodic(local, scope);
         }
-        true
+        Some(left)
     }
 
-    /// Ends up to `budget` flows of a shard whose time is up. Returns whether none is left.
+    /// Ends flows of a shard whose time is up, for which it looks at up to `budget` entries. Returns what is left of the budget,
+    /// or `None` when such flows are left.
     pub(super) fn reclaim(
         &mut self,
         id: ShardId,
@@ -73,9 +72,11 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
         now: Time,
         budget: usize,
-    ) -> bool {
+    ) -> Option<usize> {
         let ChainService { chain, outbox, dirty, .. } = self;
-        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return true };
+        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else {
+            return Some(budget);
+        };
         let requests = &mut Requests::default();
         let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows: None };
         let reclaimed = table.expire_ahead(now, budget, |mut flow, expiry| match expiry {
@@ -90,7 +91,7 @@ impl<C: Chain> ChainService<C> {
         if reclaimed.flows > 0 {
             dirty.push(id);
         }
-        reclaimed.complete
+        reclaimed.complete.then(|| budget - reclaimed.looked_at)
     }
 
     /// Ends every flow of a shard, as the run is over at `now`.

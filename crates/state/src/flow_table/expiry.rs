@@ -14,6 +14,8 @@ use crate::timer_wheel;
 pub struct Reclaimed {
     /// Flows that were ended.
     pub flows: usize,
+    /// Entries that were looked at: those, and others whose deadline had moved.
+    pub looked_at: usize,
     /// Whether nothing is left to reclaim before the next tick; `false` when the budget ran out.
     pub complete: bool,
 }
@@ -59,7 +61,7 @@ impl FlowTable {
         let mut looked_at = 0;
         while let Some(index) = self.wheel.next(&mut WheelLinks(&mut self.entries), target) {
             if looked_at == budget {
-                return Reclaimed { flows, complete: false };
+                return Reclaimed { flows, looked_at, complete: false };
             }
             looked_at += 1;
             if let Some(next) = self.prefetch_behind(index) {
@@ -77,7 +79,7 @@ impl FlowTable {
                 self.entries.cold_mut(index).slot = slot;
             }
         }
-        Reclaimed { flows, complete: true }
+        Reclaimed { flows, looked_at, complete: true }
     }
 
     /// Asks for what the flows behind the one in entry `index` will need, as it is known from which lines: for the next one,

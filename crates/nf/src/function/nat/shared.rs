@@ -341,9 +341,10 @@ impl NetworkFunction for SharedNat {
 
     fn periodic(&self, cx: &mut Cx<'_, ()>) -> Outcome<()> {
         self.sweep(cx, SWEPT_REGULARLY)?;
-        // Which sets have their turn follows from the time, as a lane has few shards or many.
-        let turn = (cx.now().as_nanos() >> 22) as usize % PARTS;
-        self.endpoints.reclaim(cx, turn, PARTS)?;
+        // Which sets have their turn follows from the shard, as several shards have theirs at once, and from the time, as a run
+        // may have fewer shards than there are parts.
+        let turn = cx.shard().index() + (cx.now().as_nanos() >> 29) as usize;
+        self.endpoints.reclaim(cx, turn % PARTS, PARTS)?;
         let Some(silence) = &self.silence else { return Ok(()) };
         for _ in 0..ANSWERED {
             let Some(syn) = silence.next(cx)? else { break };

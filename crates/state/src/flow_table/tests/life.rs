@@ -327,7 +327,7 @@ fn the_ending_of_a_flow_sees_its_state() {
         assert!(flow.is_expired(now));
         ended.push((flow.key(), *flow.state(handle).unwrap()));
     });
-    assert_eq!(reclaimed, Reclaimed { flows: 2, complete: true });
+    assert_eq!(reclaimed, Reclaimed { flows: 2, looked_at: 2, complete: true });
     assert_eq!(ended, [(key(0), 0), (key(1), 1)]);
     assert!(table.next_due().is_some_and(|due| due > now));
 }
