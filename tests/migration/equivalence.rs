@@ -17,7 +17,7 @@ const SEEDS: u64 = 6;
 
 /// A mix with fragments and ICMP errors, which take other ways than the rest of their flows.
 fn mix(seed: u64) -> Box<dyn Source> {
-    let mix = MixConfig { seed, flows: 300, packets: Some(6_000), ..MixConfig::default() };
+    let mix = MixConfig { seed, flows: 300, packets: Some(20_000), ..MixConfig::default() };
     Box::new(Spliced::new(Mix::new(mix).expect("a mix")))
 }
 
@@ -92,7 +92,7 @@ impl Service for Forwarding {
 /// Packets of a dozen flows, which follow each other so closely that the next one of a flow comes before a lane has processed those
 /// before it.
 fn dense(seed: u64) -> Box<dyn Source> {
-    let mix = MixConfig { seed, flows: 12, packets: Some(6_000), ..MixConfig::default() };
+    let mix = MixConfig { seed, flows: 12, packets: Some(20_000), ..MixConfig::default() };
     Box::new(Mix::new(mix).expect("a mix"))
 }
 
