@@ -147,7 +147,7 @@ fn the_advice_for_antiddos_is_to_allow_older_counts() {
 fn the_advice_for_a_bridge_is_to_refresh_less_often() {
     follow(
         "bridge.toml",
-        ["refresh = \"0s\"", "refresh = \"1s\""],
+        ["refresh = \"0s\"", "refresh = \"10s\""],
         &[],
         "bridge stations leases",
         "raise the refresh interval: [function.bridge] refresh",

@@ -96,23 +96,36 @@ fn packets(path: &Path) -> BTreeMap<Vec<u8>, usize> {
     packets
 }
 
-#[test]
-fn a_capture_whose_queue_lanes_share_leaves_as_a_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let (input, output) = (folder.path().join("in.pcap"), folder.path().join("out.pcap"));
+/// A capture of 3,000 packets of 200 flows, made in this folder.
+fn generated(folder: &Path) -> PathBuf {
+    let path = folder.join("in.pcap");
     let made = Command::new(RHEO)
         .args(["gen", "--packets", "3k", "--flows", "200", "--seed", "7", "--output"])
-        .arg(&input)
+        .arg(&path)
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    path
+}
+
+/// A chain without functions from one capture to another, up to the number of workers.
+fn through_nothing(input: &Path, output: &Path) -> String {
+    format!(
+        "chain = {{ functions = [] }}\n\
+         [[device]]\nname = \"wire\"\nkind = \"pcap\"\ninput = {input:?}\noutput = {output:?}\n\
+         inside = [\"10.0.0.0/8\"]\n\
+         [workers]\ncount = 2\n"
+    )
+}
+
+#[test]
+fn a_capture_whose_queue_lanes_share_leaves_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out.pcap");
+    let input = generated(folder.path());
     for (lanes, sharing) in [(2, 2), (4, 2), (3, 3)] {
-        let text = format!(
-            "chain = {{ functions = [] }}\n\
-             [[device]]\nname = \"wire\"\nkind = \"pcap\"\ninput = {input:?}\noutput = {output:?}\n\
-             inside = [\"10.0.0.0/8\"]\n\
-             [workers]\ncount = 2\nlanes = {lanes}\nqueue_sharing = {sharing}\n"
-        );
+        let workers = format!("lanes = {lanes}\nqueue_sharing = {sharing}\n");
+        let text = through_nothing(&input, &output) + &workers;
         let summary = summary(&write(folder.path(), &text));
         assert_eq!((&summary["received"], &summary["sent"]), (&3_000.into(), &3_000.into()));
         assert_eq!(packets(&output), packets(&input));
@@ -130,26 +143,19 @@ fn sequence(path: &Path) -> Vec<Vec<u8>> {
 #[test]
 fn packets_of_lanes_that_share_a_queue_leave_in_order_if_asked_to() {
     let folder = tempfile::tempdir().unwrap();
-    let (input, output) = (folder.path().join("in.pcap"), folder.path().join("out.pcap"));
-    let made = Command::new(RHEO)
-        .args(["gen", "--packets", "3k", "--flows", "200", "--seed", "7", "--output"])
-        .arg(&input)
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let output = folder.path().join("out.pcap");
+    let input = generated(folder.path());
     for lanes in [2, 4] {
-        let text = format!(
-            "chain = {{ functions = [] }}\n\
-             [[device]]\nname = \"wire\"\nkind = \"pcap\"\ninput = {input:?}\noutput = {output:?}\n\
-             inside = [\"10.0.0.0/8\"]\n\
-             [workers]\ncount = 2\nqueue_sharing = {lanes}\nordered = true\n"
-        );
+        let workers = format!("queue_sharing = {lanes}\nordered = true\n");
+        let text = through_nothing(&input, &output) + &workers;
         let summary = summary(&write(folder.path(), &text));
         assert_eq!((&summary["received"], &summary["sent"]), (&3_000.into(), &3_000.into()));
         assert!(sequence(&output) == sequence(&input), "{lanes} lanes: something is out of order");
         let queue = &summary["shared_queues"][0];
         let claims = sum(&queue["lanes"], "claims");
-        assert_eq!(queue["departures"]["turns"], claims, "each claim has left");
+        // A claim of more than a burst is taken, and leaves, in several turns.
+        let turns = queue["departures"]["turns"].as_u64().unwrap();
+        assert!((claims..=3_000).contains(&turns), "{turns} turns of {claims} claims have left");
     }
 }
 
@@ -218,7 +224,7 @@ fn lanes_share_queues_of_live_devices_that_have_rings_for_it() {
         let chain = format!("[chain]\nfunctions = [{functions}]\n");
         format!("{}{}{chain}{workers}", port("lan", "inside"), port("wan", "outside"))
     };
-    let output = rheo("check", &write(folder.path(), &text("af_xdp", "")), &[]);
+    let output = rheo("check", &write(folder.path(), &text("af_xdp", "")), &["--offline"]);
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && told.contains(", 2 to a queue"), "{told}");
     for (kind, functions, why) in [
@@ -226,7 +232,7 @@ fn lanes_share_queues_of_live_devices_that_have_rings_for_it() {
         ("af_packet", "", "device `lan`: the kernel gives each lane a ring of its own"),
         ("tap", "", "device `wan`: the kernel gives each lane a queue of its own"),
     ] {
-        let output = rheo("check", &write(folder.path(), &text(kind, functions)), &[]);
+        let output = rheo("check", &write(folder.path(), &text(kind, functions)), &["--offline"]);
         // Lines are wrapped.
         let errors = String::from_utf8_lossy(&output.stderr)
             .split_whitespace()

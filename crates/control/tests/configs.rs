@@ -142,7 +142,7 @@ fn functions_on_shared_objects_write_out_their_defaults() {
     assert_eq!(chain, [FunctionConfig::Bridge(BridgeConfig::new(DeviceSet::first(3)))]);
     assert_eq!(
         line,
-        "chain     bridge: 3 ports, 8192 stations, forgotten after 5min and refreshed every 1s"
+        "chain     bridge: 3 ports, 8192 stations, forgotten after 5min and refreshed every 10s"
     );
     let (chain, line) = told("portscan.toml");
     assert_eq!(chain, [FunctionConfig::Portscan(PortscanConfig::default())]);

@@ -238,7 +238,7 @@ impl Drop for Process {
 
 #[cfg(test)]
 mod tests {
-    //! Timed: processes.
+    //! Timed: sleep, processes.
 
     use std::fs;
     use std::os::unix::fs::PermissionsExt;

@@ -123,7 +123,7 @@ impl Queue {
         self.source.prefetch(claim.left().take(BURST));
         burst.extend(taken.filter_map(|number| self.source.take(number, pool)));
         if claim.left().is_empty() {
-            // Nobody has to be told: a descriptor below the tail is ready again.
+            // No one else is told: a descriptor below the tail is ready again.
             claims.finish(claim, |_, _| {});
         } else {
             hold.claim = Some(claim);

@@ -67,15 +67,16 @@ pub(super) struct Head {
     pub(super) pool: NonNull<Inner>,
     timestamp: Time,
     stamp: u32,
-    /// By how many nanoseconds the stamp lies behind the time of the replay; zero of most.
-    lag: f32,
+    /// Room for the upper half of the stamp.
+    _stamp_rest: u32,
     pub(super) next: u32,
     /// Bytes of all segments together.
     pub(super) total: u32,
     hash: u32,
     wire_len: u32,
-    /// Room for what a device states about the flow: the number of its entry.
-    _hint: u32,
+    /// By how many nanoseconds the stamp lies behind the time of the replay; zero of most. Room for what a device of another
+    /// kind states about the flow: the number of its entry.
+    lag: f32,
     /// Bytes of the first segment.
     pub(super) len: u16,
     /// Room for the size of the segments that a device makes of the packet.
@@ -93,7 +94,7 @@ pub(super) struct Head {
 
 const _: () = assert!(size_of::<Head>() == 64 && align_of::<Head>() == 64);
 const _: () = assert!(offset_of!(Head, data) == 0 && offset_of!(Head, stamp) == 24);
-const _: () = assert!(offset_of!(Head, next) == 32 && offset_of!(Head, _hint) == 48);
+const _: () = assert!(offset_of!(Head, next) == 32 && offset_of!(Head, lag) == 48);
 const _: () = assert!(offset_of!(Head, len) == 52 && offset_of!(Head, _queue) == 56);
 const _: () = assert!(offset_of!(Head, device) == 60 && offset_of!(Head, kinds) == 63);
 
@@ -107,12 +108,12 @@ impl Head {
             pool,
             timestamp: Time::ZERO,
             stamp: 0,
-            lag: 0.0,
+            _stamp_rest: 0,
             next: NO_SEGMENT,
             total,
             hash: 0,
             wire_len: total,
-            _hint: 0,
+            lag: 0.0,
             len,
             _segment_size: 0,
             _queue: 0,

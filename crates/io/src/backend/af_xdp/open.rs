@@ -77,7 +77,7 @@ struct Bound {
     senders: Vec<Option<XdpSocket>>,
 }
 
-/// Who receives where.
+/// Which lanes receive from which sockets.
 #[derive(Clone, Copy, Debug)]
 struct Lanes {
     lanes: u16,

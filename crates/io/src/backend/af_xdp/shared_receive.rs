@@ -1,6 +1,6 @@
 //! A lane's part in RX rings that several lanes empty at once.
 //!
-//! Each of the lanes claims packets of one ring per poll. Who takes buffers out of a ring writes that down for all; whichever
+//! Each of the lanes claims packets of one ring per poll. Buffers taken out of a ring are noted for all; whichever
 //! lane gets the lock of the FILL ring gives the kernel others.
 #![allow(unsafe_code)]
 
@@ -24,7 +24,7 @@ use crate::sys::xdp_socket::CONTINUED;
 /// One RX ring, which lanes share.
 pub(super) struct SharedRing {
     ring: ClaimedRing<PacketRing>,
-    /// Buffers that the kernel has filled and not been given others for. Relaxed: whoever takes them out of the figure has to
+    /// Buffers that the kernel has filled and not been given others for. Relaxed: a lane that takes them out of the figure has to
     /// give so many or put them back.
     owed: Padded<AtomicUsize>,
 }

@@ -16,7 +16,7 @@ const TARGET: u64 = 8_000;
 ///
 /// Claims of a burst are right while few packets wait, and while packets take long. Where a burst is done in less time than
 /// the lines of a claim take between the cores, the claims are larger, so that this time is a small part. No claim grows
-/// beyond what [`TARGET`] doubled allows, as long as packets take the time that those before them took: this bounds how long
+/// beyond what `TARGET` doubled allows, as long as packets take the time that those before them took: this bounds how long
 /// packets wait behind others of their claim, while another claimant has nothing to do.
 #[derive(Debug)]
 pub struct ClaimSize {

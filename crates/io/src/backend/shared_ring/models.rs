@@ -5,7 +5,7 @@ use rheostat_base::sync::atomic::{AtomicU32, Ordering};
 use rheostat_base::sync::{Arc, UnsafeCell};
 
 use super::{Claims, Readiness, Turns};
-use crate::backend::sim::descriptor_ring::{ClaimantSide, shared_descriptor_ring};
+use crate::backend::sim::descriptor_ring::{ClaimantSide, NicSide, shared_descriptor_ring};
 
 /// Two threads with up to three preemptions, which finish in seconds.
 fn check(model: impl Fn() + Sync + Send + 'static) {
@@ -21,6 +21,25 @@ fn attempt(claimant: &ClaimantSide<Box<u32>>, got: &mut Vec<u32>) -> bool {
     true
 }
 
+/// The same on another thread, which ends with what it got.
+fn attempt_elsewhere(claimant: &ClaimantSide<Box<u32>>) -> thread::JoinHandle<Vec<u32>> {
+    let claimant = claimant.clone();
+    thread::spawn(move || {
+        let mut got = Vec::new();
+        attempt(&claimant, &mut got);
+        got
+    })
+}
+
+/// A ring of two descriptors with packets 0 and 1.
+fn full_ring() -> (NicSide<Box<u32>>, ClaimantSide<Box<u32>>) {
+    let (mut nic, claimant) = shared_descriptor_ring(2);
+    for packet in 0..2 {
+        nic.put(Box::new(packet)).unwrap();
+    }
+    (nic, claimant)
+}
+
 fn assert_each_once(mut got: Vec<u32>, packets: u32) {
     got.sort_unstable();
     assert_eq!(got, (0..packets).collect::<Vec<_>>());
@@ -31,18 +50,8 @@ fn assert_each_once(mut got: Vec<u32>, packets: u32) {
 #[test]
 fn a_descriptor_is_not_claimed_again_before_it_is_cleared() {
     check(|| {
-        let (mut nic, claimant) = shared_descriptor_ring(2);
-        for packet in 0..2 {
-            nic.put(Box::new(packet)).unwrap();
-        }
-        let other = {
-            let claimant = claimant.clone();
-            thread::spawn(move || {
-                let mut got = Vec::new();
-                attempt(&claimant, &mut got);
-                got
-            })
-        };
+        let (mut nic, claimant) = full_ring();
+        let other = attempt_elsewhere(&claimant);
         let mut got = Vec::new();
         for _ in 0..3 {
             attempt(&claimant, &mut got);
@@ -59,23 +68,13 @@ fn a_descriptor_is_not_claimed_again_before_it_is_cleared() {
 #[test]
 fn a_descriptor_beyond_the_tail_does_not_stand_for_those_before_it() {
     check(|| {
-        let (mut nic, claimant) = shared_descriptor_ring(2);
-        for packet in 0..2 {
-            nic.put(Box::new(packet)).unwrap();
-        }
+        let (_nic, claimant) = full_ring();
         let all = |claimant: &ClaimantSide<Box<u32>>, got: &mut Vec<u32>| {
             if let Ok(claimed) = claimant.claim(2, u64::MAX) {
                 claimed.take(|packet| got.push(*packet)).finish();
             }
         };
-        let other = {
-            let claimant = claimant.clone();
-            thread::spawn(move || {
-                let mut got = Vec::new();
-                attempt(&claimant, &mut got);
-                got
-            })
-        };
+        let other = attempt_elsewhere(&claimant);
         let mut got = Vec::new();
         for _ in 0..2 {
             all(&claimant, &mut got);
@@ -117,14 +116,7 @@ fn packets_cross_once_through_a_ring_that_is_lapped() {
     check(|| {
         let (mut nic, claimant) = shared_descriptor_ring(2);
         nic.put(Box::new(0)).unwrap();
-        let other = {
-            let claimant = claimant.clone();
-            thread::spawn(move || {
-                let mut got = Vec::new();
-                attempt(&claimant, &mut got);
-                got
-            })
-        };
+        let other = attempt_elsewhere(&claimant);
         let (mut got, mut next) = (Vec::new(), 1);
         while next < 3 {
             match nic.put(Box::new(next)) {

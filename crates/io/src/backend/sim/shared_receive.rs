@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rheostat_base::Time;
-use rheostat_packet::{Burst, Mbuf, PoolCache};
+use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 
 use super::descriptor_ring::{ClaimantSide, HeldClaim};
 use super::queue_event::QueueEvent;
@@ -67,7 +67,10 @@ impl RxQueue for SharedRx {
             None => {
                 claimants.note_done(*number);
                 let bound = self.bound.as_ref().map_or(u64::MAX, |bound| bound());
-                let claimed = match self.ring.claim(self.size.next(now), bound) {
+                // A lane with little room for packets leaves the others to those that have more.
+                let room = burst.remaining_capacity();
+                let most = if room < BURST { room } else { usize::MAX };
+                let claimed = match self.ring.claim(self.size.next(now).min(most), bound) {
                     Ok(claimed) => claimed,
                     Err(NoClaim::Empty) => {
                         self.size.found_none();
