@@ -180,8 +180,20 @@ pub struct Unsent {
     /// Packets that it refused to send after they were taken, since the queue was opened. Their buffers come
     /// back as those of sent packets do.
     pub refused: u64,
-    /// Bytes of the refused packets.
+    /// Packets that turned out to be longer than the interface takes, and are not among those refused.
+    pub too_big: u64,
+    /// Packets that came to an interface without a link, and are not among those refused.
+    pub link_down: u64,
+    /// Bytes of the packets that were not sent, for whatever reason.
     pub refused_bytes: u64,
+}
+
+impl Unsent {
+    /// Packets that were not sent and do not wait.
+    #[inline]
+    pub fn lost(&self) -> u64 {
+        self.refused + self.too_big + self.link_down
+    }
 }
 
 /// What can be asked of a device while its queues run elsewhere.

@@ -84,7 +84,7 @@ impl Loop {
     /// Packets of both lanes that wait, and that were refused.
     fn unsent(&mut self) -> (u64, u64) {
         let lanes = self.lanes.iter_mut().map(|lane| lane.tx.unsent());
-        lanes.fold((0, 0), |sum, lane| (sum.0 + lane.waiting, sum.1 + lane.refused))
+        lanes.fold((0, 0), |sum, lane| (sum.0 + lane.waiting, sum.1 + lane.lost()))
     }
 
     fn close(self) {
@@ -130,6 +130,8 @@ fn a_packet_that_the_interface_does_not_take_holds_up_no_other() {
         rig.send(0, packets);
         assert_eq!(rig.back(7), [0, 1, 2, 4, 5, 6, 7]);
         assert_eq!(rig.unsent(), (0, 2));
+        let unsent = rig.lanes[0].tx.unsent();
+        assert_eq!((unsent.too_big, unsent.refused, unsent.link_down), (1, 1, 0));
         rig.close();
     });
 }

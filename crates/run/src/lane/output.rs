@@ -333,12 +333,14 @@ impl Port {
     fn account(&mut self, (packets, bytes): (u64, u64), counters: &LaneCounters) {
         let before = std::mem::replace(&mut self.unsent, self.queue.unsent());
         let after = self.unsent;
-        let refused = after.refused - before.refused;
-        let sent = (packets + before.waiting).saturating_sub(after.waiting + refused);
+        let lost = after.lost() - before.lost();
+        let sent = (packets + before.waiting).saturating_sub(after.waiting + lost);
         counters.sent.add(sent);
         counters.sent_bytes.add(bytes.saturating_sub(after.refused_bytes - before.refused_bytes));
-        if refused > 0 {
-            counters.dropped.add(DropReason::TransmitRefused, refused);
+        if lost > 0 {
+            counters.dropped.add(DropReason::TransmitRefused, after.refused - before.refused);
+            counters.dropped.add(DropReason::TooBig, after.too_big - before.too_big);
+            counters.dropped.add(DropReason::LinkDown, after.link_down - before.link_down);
         }
         if after.waiting != before.waiting {
             let elsewhere = counters.transmitting.get() - before.waiting;
@@ -409,7 +411,8 @@ mod tests {
         };
         let set = |device: usize, waiting, refused| {
             let refused_bytes = refused * 100;
-            *unsent[device].lock().unwrap() = Unsent { waiting, refused, refused_bytes };
+            *unsent[device].lock().unwrap() =
+                Unsent { waiting, refused, refused_bytes, ..Unsent::default() };
         };
         send(&mut output, 0, 10);
         assert_eq!(state(), (10, 0, 0));

@@ -108,6 +108,7 @@ impl TransmitState {
             waiting,
             refused: refused.load(Ordering::Relaxed),
             refused_bytes: refused_bytes.load(Ordering::Relaxed),
+            ..Unsent::default()
         }
     }
 

@@ -46,6 +46,8 @@ struct PortState {
 pub(super) struct Books {
     waiting: AtomicU64,
     refused: AtomicU64,
+    too_big: AtomicU64,
+    link_down: AtomicU64,
     refused_bytes: AtomicU64,
 }
 
@@ -56,8 +58,13 @@ impl Books {
         self.waiting.fetch_add(packets, Ordering::Relaxed);
     }
 
-    fn refuse(&self, packets: u64, bytes: u64) {
-        self.refused.fetch_add(packets, Ordering::Relaxed);
+    fn refuse(&self, reason: DropReason, packets: u64, bytes: u64) {
+        let figure = match reason {
+            DropReason::TooBig => &self.too_big,
+            DropReason::LinkDown => &self.link_down,
+            _ => &self.refused,
+        };
+        figure.fetch_add(packets, Ordering::Relaxed);
         self.refused_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.leave(packets);
     }
@@ -71,6 +78,8 @@ impl Books {
         Unsent {
             waiting: self.waiting.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
+            too_big: self.too_big.load(Ordering::Relaxed),
+            link_down: self.link_down.load(Ordering::Relaxed),
             refused_bytes: self.refused_bytes.load(Ordering::Relaxed),
         }
     }
@@ -112,7 +121,7 @@ impl Port {
                 state.flush(number, pool, now);
             }
             if state.backlog.len() == MOST_WAITING || state.has_ended {
-                books[number].refuse(1, packet.len() as u64);
+                books[number].refuse(DropReason::TransmitRefused, 1, packet.len() as u64);
                 pool.free(packet);
                 continue;
             }
@@ -156,7 +165,7 @@ impl Port {
         let mut state = self.state();
         state.flush(number, pool, now);
         for (packet, books) in std::mem::take(&mut state.backlog) {
-            books[number].refuse(1, packet.len() as u64);
+            books[number].refuse(DropReason::TransmitRefused, 1, packet.len() as u64);
             pool.free(packet);
         }
         state.lanes -= 1;
@@ -212,7 +221,7 @@ impl PortState {
                     self.backlog.push_front((packet, books.clone()));
                 } else {
                     // It would wait for ever, and all behind it.
-                    books[number].refuse(1, packet.len() as u64);
+                    books[number].refuse(reason, 1, packet.len() as u64);
                     pool.free(packet);
                 }
             }
@@ -226,7 +235,7 @@ impl PortState {
     /// Notes what the device has sent or refused of what it has taken.
     fn settle(&mut self, number: usize) {
         let before = std::mem::replace(&mut self.unsent, self.queue.unsent());
-        let mut refused = self.unsent.refused - before.refused;
+        let mut refused = self.unsent.lost() - before.lost();
         let mut refused_bytes = self.unsent.refused_bytes - before.refused_bytes;
         let taken: u64 = self.taken.iter().map(|(packets, _)| packets).sum();
         let mut settled = taken.saturating_sub(self.unsent.waiting);
@@ -235,7 +244,8 @@ impl PortState {
             let left = settled.min(*packets);
             let of_these = refused.min(left);
             // Which of them it refused is not known.
-            books[number].refuse(of_these, std::mem::take(&mut refused_bytes));
+            let bytes = std::mem::take(&mut refused_bytes);
+            books[number].refuse(DropReason::TransmitRefused, of_these, bytes);
             books[number].leave(left - of_these);
             refused -= of_these;
             settled -= left;

@@ -119,6 +119,8 @@ impl ReopenableRx {
             tx.finish(pool);
             let (old, mut past) = (tx.unsent(), lock(&self.exchange.past));
             past.refused += old.refused;
+            past.too_big += old.too_big;
+            past.link_down += old.link_down;
             past.refused_bytes += old.refused_bytes;
             drop(past);
             state.old.push(QueuePair { rx, tx });
@@ -240,6 +242,8 @@ impl TxQueue for ReopenableTx {
         Unsent {
             waiting: now.waiting,
             refused: past.refused + now.refused,
+            too_big: past.too_big + now.too_big,
+            link_down: past.link_down + now.link_down,
             refused_bytes: past.refused_bytes + now.refused_bytes,
         }
     }
