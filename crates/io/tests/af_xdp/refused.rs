@@ -51,7 +51,7 @@ fn what_the_other_end_of_a_virtual_wire_does_not_take_is_refused() {
             // The device cannot know that: its own interface carries 1,500 bytes.
             assert_eq!(offer(&mut source, &[64, 1_000, 64, 1_200, 1_300, 64]), (6, vec![]));
             let bytes = [1_000, 1_200, 1_300].iter().map(|length| (HEADERS + length) as u64).sum();
-            let refused = Unsent { waiting: 0, refused: 3, refused_bytes: bytes };
+            let refused = Unsent { refused: 3, refused_bytes: bytes, ..Unsent::default() };
             assert_eq!(source.queues[0].tx.unsent(), refused);
             assert_eq!(flows(&mut sink, 3), [0, 2, 5]);
             let counters = source.monitor().counters();
@@ -118,7 +118,7 @@ fn what_waits_for_an_interface_that_is_down_is_not_sent_yet_and_at_the_end_refus
         let Rig { queues, cache, .. } = &mut source;
         queues[0].tx.finish(cache);
         let bytes = 3 * (HEADERS as u64 + 64);
-        let refused = Unsent { waiting: 0, refused: 3, refused_bytes: bytes };
+        let refused = Unsent { refused: 3, refused_bytes: bytes, ..Unsent::default() };
         assert_eq!(queues[0].tx.unsent(), refused);
         assert_eq!(source.monitor().counters().sent, 5);
         source.close();
