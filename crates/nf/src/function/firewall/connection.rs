@@ -185,7 +185,7 @@ impl Track {
     }
 
     /// Whether a segment is data or an acknowledgement within the windows of an open connection, as most are. If so,
-    /// [`TcpTrack::follow`] does what [`TcpTrack::segment`] would do.
+    /// [`Track::follow`] does what [`Track::segment`] would do.
     #[inline(always)]
     pub fn is_continued_by(&self, from_initiator: bool, segment: &Segment) -> bool {
         self.phase() == Phase::Established
