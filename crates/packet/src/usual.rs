@@ -59,12 +59,6 @@ pub fn v6(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
     v6_in(Untagged::of(packet)?)
 }
 
-/// Whether a packet begins as an Ethernet frame with a tag.
-#[inline]
-pub fn has_tag(packet: &Mbuf) -> bool {
-    packet.is_ethernet() && packet.data().get(12..14) == Some(&ethernet::VLAN.to_be_bytes()[..])
-}
-
 /// Layers and key, source first, of a usual packet of IPv4 with a tag.
 #[inline(always)]
 pub fn tagged_v4(packet: &Mbuf) -> Option<(Headers, FlowKey)> {

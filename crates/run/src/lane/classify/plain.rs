@@ -40,27 +40,19 @@ impl Classifier<'_> {
         Spare { infos, probes }: Spare<'_>,
         owned: &Owned<'_>,
     ) -> Found {
-        // Links with tags carry little else: which kind is looked for first goes by the first packet.
-        let has_tags = burst.first().is_some_and(usual::has_tag);
         let spare = Spare { infos: &mut *infos, probes: &mut *probes };
-        let most = match has_tags {
-            false => self.plain_v4::<INSIDE, REDUCED>(burst, spare, owned),
-            true => self.plain_tagged_v4::<INSIDE, REDUCED>(burst, spare, owned),
-        };
-        if most.left.is_empty() {
-            return most;
+        let v4 = self.plain_v4::<INSIDE, REDUCED>(burst, spare, owned);
+        if v4.left.is_empty() {
+            return v4;
         }
         let spare = Spare { infos: &mut *infos, probes: &mut *probes };
-        let some = match has_tags {
-            false => self.plain_tagged_among::<INSIDE, REDUCED>(most.left, burst, spare, owned),
-            true => self.plain_v4_among::<INSIDE, REDUCED>(most.left, burst, spare, owned),
-        };
-        let latest = most.latest.max(some.latest);
-        if some.left.is_empty() {
-            return Found { latest, ..some };
+        let tagged = self.plain_tagged::<INSIDE, REDUCED>(v4.left, burst, spare, owned);
+        let latest = v4.latest.max(tagged.latest);
+        if tagged.left.is_empty() {
+            return Found { latest, ..tagged };
         }
         let spare = Spare { infos, probes };
-        let others = self.plain_others::<INSIDE, REDUCED>(some.left, burst, spare, owned);
+        let others = self.plain_others::<INSIDE, REDUCED>(tagged.left, burst, spare, owned);
         Found { left: others.left, latest: latest.max(others.latest) }
     }
 
@@ -70,35 +62,12 @@ impl Classifier<'_> {
     fn plain_v4<const INSIDE: bool, const REDUCED: bool>(
         &self,
         burst: &[Mbuf],
-        spare: Spare<'_>,
-        owned: &Owned<'_>,
-    ) -> Found {
-        self.plain_all::<INSIDE, REDUCED>(usual::v4, burst, spare, owned)
-    }
-
-    /// The packets of IPv4 with a tag.
-    #[inline(never)]
-    fn plain_tagged_v4<const INSIDE: bool, const REDUCED: bool>(
-        &self,
-        burst: &[Mbuf],
-        spare: Spare<'_>,
-        owned: &Owned<'_>,
-    ) -> Found {
-        self.plain_all::<INSIDE, REDUCED>(usual::tagged_v4, burst, spare, owned)
-    }
-
-    /// The packets of a burst that `usual` knows.
-    #[inline(always)]
-    fn plain_all<const INSIDE: bool, const REDUCED: bool>(
-        &self,
-        usual: impl Fn(&Mbuf) -> Option<(Headers, FlowKey)>,
-        burst: &[Mbuf],
         Spare { infos, probes }: Spare<'_>,
         owned: &Owned<'_>,
     ) -> Found {
         let mut found = Found { left: Places::default(), latest: Time::ZERO };
         for (place, packet) in burst.iter().enumerate() {
-            match self.plain_one::<INSIDE, REDUCED>(packet, &usual, &mut infos[place], owned) {
+            match self.plain_one::<INSIDE, REDUCED>(packet, usual::v4, &mut infos[place], owned) {
                 Some(now) => found.latest = found.latest.max(now),
                 None => found.left.add(place),
             }
@@ -111,7 +80,7 @@ impl Classifier<'_> {
 
     /// The packets of IPv4 with a tag among those at the places `wanted`.
     #[inline(never)]
-    fn plain_tagged_among<const INSIDE: bool, const REDUCED: bool>(
+    fn plain_tagged<const INSIDE: bool, const REDUCED: bool>(
         &self,
         wanted: Places,
         burst: &[Mbuf],
@@ -119,18 +88,6 @@ impl Classifier<'_> {
         owned: &Owned<'_>,
     ) -> Found {
         self.plain_among::<INSIDE, REDUCED>(wanted, usual::tagged_v4, burst, spare, owned)
-    }
-
-    /// The packets of IPv4 without tags among those at the places `wanted`.
-    #[inline(never)]
-    fn plain_v4_among<const INSIDE: bool, const REDUCED: bool>(
-        &self,
-        wanted: Places,
-        burst: &[Mbuf],
-        spare: Spare<'_>,
-        owned: &Owned<'_>,
-    ) -> Found {
-        self.plain_among::<INSIDE, REDUCED>(wanted, usual::v4, burst, spare, owned)
     }
 
     /// The packets of IPv6 among those at the places `wanted`.
