@@ -390,3 +390,32 @@ proptest! {
         prop_assert_eq!(track.phase(), Established);
     }
 }
+
+#[test]
+fn windows_are_not_scaled_when_only_the_responder_offers_it() {
+    let mut track = Track::open(&Segment { scale: None, ..syn() }, STRICT, true).unwrap();
+    let small = |segment: Segment| Segment { window: 1_000, ..segment };
+    play(
+        &mut track,
+        &[
+            (false, small(syn_ack()), Pass, SynReceived),
+            (true, seg(ACK, C + 1, S + 1, 0), Pass, Established),
+            (false, small(seg(ACK, S + 1, C + 1, 0)), Pass, Established),
+            (true, seg(ACK, C + 1, S + 1, 2_000), Drop, Established),
+            (true, seg(ACK, C + 1, S + 1, 1_000), Pass, Established),
+        ],
+    );
+}
+
+#[test]
+fn an_offer_that_was_never_made_widens_no_window_of_a_connection_that_was_reset() {
+    let mut track = Track::open(&Segment { scale: None, ..syn() }, STRICT, true).unwrap();
+    let behind = 0_u32.wrapping_sub(70_000);
+    play(
+        &mut track,
+        &[
+            (true, seg(RST, C + 1, 0, 0), Pass, Closed),
+            (false, seg(ACK, behind, C + 1, 0), Drop, Closed),
+        ],
+    );
+}
