@@ -149,13 +149,7 @@ pub(super) fn measure(
         thread::sleep(bench.effort.window);
         // What taking a sample allocates is not the lanes' doing.
         let asked = (bench.allocations)();
-        let mut later = sample();
-        // A lane whose core is busy otherwise may not have run at all: a window is as long as it takes.
-        let since = Instant::now();
-        while later.packets == earlier.packets && since.elapsed() < STALLED {
-            thread::sleep(bench.effort.window);
-            later = sample();
-        }
+        let later = sample_after(&earlier, bench.effort.window, &mut sample);
         own += (bench.allocations)() - asked;
         let (packets, seconds) = (later.packets - earlier.packets, later.seconds - earlier.seconds);
         let speed = later.timings.since(earlier.timings).speed().unwrap_or(1.0);
@@ -170,6 +164,22 @@ pub(super) fn measure(
         allocations_per_packet: allocations as f64 / packets as f64,
         ..of_windows(windows, wanted)
     }
+}
+
+/// A sample at the end of a window that began with `earlier`. A lane whose core is busy otherwise may not have run at all: the
+/// window grows by `step` until a packet has passed, so no rate is zero.
+pub(super) fn sample_after(
+    earlier: &Sample,
+    step: Duration,
+    mut sample: impl FnMut() -> Sample,
+) -> Sample {
+    let since = Instant::now();
+    let mut later = sample();
+    while later.packets == earlier.packets && since.elapsed() < STALLED {
+        thread::sleep(step);
+        later = sample();
+    }
+    later
 }
 
 /// Waits until `packets` have passed, or none does any more.

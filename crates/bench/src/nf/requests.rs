@@ -6,7 +6,7 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 
 use super::NfBench;
-use super::measurement::{Sample, Window};
+use super::measurement::{Sample, Window, sample_after};
 
 /// What a process says once its flows are open.
 pub(super) const READY: &str = "ready";
@@ -36,7 +36,7 @@ pub(super) fn answer(bench: &NfBench, mut sample: impl FnMut() -> Sample) -> Vec
         let before = (bench.allocations)();
         thread::sleep(bench.effort.window);
         let allocations = (bench.allocations)() - before;
-        let later = sample();
+        let later = sample_after(&earlier, bench.effort.window, &mut sample);
         let packets = later.packets - earlier.packets;
         let mpps = packets as f64 / (later.seconds - earlier.seconds) / 1e6;
         let speed = later.timings.since(earlier.timings).speed().unwrap_or(1.0);
