@@ -10,6 +10,7 @@ pub mod counter;
 pub mod drop_reason;
 pub mod histogram;
 pub mod id;
+pub mod netlink;
 #[cfg(not(loom))]
 pub mod privileges;
 pub mod sync;

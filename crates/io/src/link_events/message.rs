@@ -1,6 +1,8 @@
 //! Messages about links (`struct ifinfomsg` of `<linux/rtnetlink.h>`). Numbers are in the machine's own byte
 //! order. What does not fit its stated length is passed over.
 
+use rheostat_base::netlink::attributes;
+
 use super::LinkState;
 
 // <linux/netlink.h> and <linux/rtnetlink.h>
@@ -25,7 +27,6 @@ const NAME: u16 = 3;
 const MTU: u16 = 4;
 const PROPERTIES: u16 = 52;
 const OTHER_NAME: u16 = 53;
-const NESTED: u16 = 0x8000;
 
 // <linux/if.h>, <linux/if_arp.h>
 const IS_UP: u32 = 1;
@@ -112,16 +113,6 @@ fn read_link(body: &[u8]) -> Option<LinkMessage> {
     Some(LinkMessage::There { names, state })
 }
 
-/// Kinds and values of attributes, as far as their lengths are possible.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = usize::from(u16_at(bytes, 0)?);
-        let (kind, value) = (u16_at(bytes, 2)? & !NESTED, bytes.get(4..length)?);
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, value))
-    })
-}
-
 fn text(value: &[u8]) -> String {
     let name = value.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(name).into_owned()
@@ -137,15 +128,9 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::*;
+    use rheostat_base::netlink::attribute;
 
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = (4 + value.len() as u16).to_ne_bytes().to_vec();
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
+    use super::*;
 
     fn message(kind: u16, family: u8, index: u32, flags: u32, attributes: &[u8]) -> Vec<u8> {
         let mut bytes = ((HEADER + BODY + attributes.len()) as u32).to_ne_bytes().to_vec();
@@ -167,7 +152,7 @@ pub(super) mod tests {
             attribute(NAME, b"wan\0"),
             attribute(MTU, &1_280_u32.to_ne_bytes()),
             attribute(ADDRESS, &[2, 0, 0, 0, 0, 7]),
-            attribute(PROPERTIES | NESTED, &others),
+            attribute(PROPERTIES | 0x8000, &others),
         ];
         let bytes = message(NEW_LINK, 0, 5, IS_UP | IS_RUNNING, &parts.concat());
         let state = LinkState {

@@ -6,6 +6,7 @@ mod napi;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use rheostat_base::netlink::{attribute, attributes};
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with,
@@ -125,10 +126,7 @@ fn message(family: u16, command: u8, flags: u16, asked: &[(u16, &[u8])]) -> Vec<
     message.extend([0; 8]);
     message.extend([command, 1, 0, 0]);
     for (kind, value) in asked {
-        message.extend((4 + value.len() as u16).to_ne_bytes());
-        message.extend(kind.to_ne_bytes());
-        message.extend(*value);
-        message.resize(message.len().next_multiple_of(4), 0);
+        message.extend(attribute(*kind, value));
     }
     let length = message.len() as u32;
     message[..4].copy_from_slice(&length.to_ne_bytes());
@@ -163,31 +161,9 @@ fn take_answers(
     Ok(is_last)
 }
 
-/// The attributes of a message, as far as they are whole.
-fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let header: [u8; 4] = *rest.first_chunk()?;
-        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
-        // The two high bits say how the value is to be read.
-        let kind = u16::from_ne_bytes([header[2], header[3]]) & 0x3fff;
-        let value = rest.get(4..length)?;
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, value))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        bytes.extend((4 + value.len() as u16).to_ne_bytes());
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
 
     #[test]
     fn flags_are_read_and_a_cut_answer_is_no_panic() {

@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use rheostat_base::netlink::attributes;
 use rheostat_packet::wire::MacAddress;
 
 // <linux/netlink.h>
@@ -290,19 +291,6 @@ fn read_neighbour(body: &[u8], is_there: bool) -> Option<KernelEvent> {
     Some(KernelEvent::Neighbour { interface, address, mac, is_permanent })
 }
 
-/// Attributes one after the other: `struct rtattr` and a value, padded to four bytes.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    /// Nested, or in network byte order: bits that say nothing here.
-    const KIND: u16 = 0x3fff;
-    std::iter::from_fn(move || {
-        let length = usize::from(u16_at(bytes, 0)?);
-        let value = bytes.get(4..length)?;
-        let kind = u16_at(bytes, 2)? & KIND;
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, value))
-    })
-}
-
 fn read_ip(family: u8, value: &[u8]) -> Option<IpAddr> {
     match family {
         AF_INET => <[u8; 4]>::try_from(value).ok().map(|octets| Ipv4Addr::from(octets).into()),
@@ -332,6 +320,8 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 pub(super) mod tests {
     use proptest::prelude::*;
 
+    use rheostat_base::netlink::attribute;
+
     use super::*;
 
     /// A message of this kind.
@@ -342,14 +332,6 @@ pub(super) mod tests {
         bytes.extend(sequence.to_ne_bytes());
         bytes.extend([0; 4]);
         bytes.extend(body);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
-
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = ((4 + value.len()) as u16).to_ne_bytes().to_vec();
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(value);
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes
     }

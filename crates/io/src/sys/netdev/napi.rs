@@ -4,7 +4,9 @@
 use std::io;
 use std::time::Duration;
 
-use super::{NLM_F_ACK, NLM_F_DUMP, Netdev, attributes};
+use rheostat_base::netlink::attributes;
+
+use super::{NLM_F_ACK, NLM_F_DUMP, Netdev};
 
 const NETDEV_CMD_QUEUE_GET: u8 = 10;
 const NETDEV_A_QUEUE_ID: u16 = 1;
@@ -110,7 +112,8 @@ fn napi(answer: &[u8], queues: &[(u32, u32)]) -> Option<Napi> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::attribute;
+    use rheostat_base::netlink::attribute;
+
     use super::*;
 
     #[test]
