@@ -16,6 +16,30 @@ use crate::{FlowKey, Headers, Mbuf, Network};
 const V4: usize = ethernet::HEADER + ipv4::MIN_HEADER;
 const V6: usize = ethernet::HEADER + ipv6::HEADER;
 
+/// Which usual packet one with this Ethertype may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UsualKind {
+    /// Of IPv4 without a tag, or not usual at all.
+    V4,
+    /// Of any kind, with a tag.
+    Tagged,
+    /// Of IPv6 without a tag.
+    V6,
+}
+
+/// Which kind a packet is of, if it is usual, by its Ethertype alone.
+#[inline]
+pub fn kind_of(packet: &Mbuf) -> UsualKind {
+    match packet.data().get(12..ethernet::HEADER) {
+        Some(&[high, low]) => match u16::from_be_bytes([high, low]) {
+            ethernet::IPV6 => UsualKind::V6,
+            ethernet::VLAN => UsualKind::Tagged,
+            _ => UsualKind::V4,
+        },
+        _ => UsualKind::V4,
+    }
+}
+
 /// The part of a frame that begins so far before the network layer as a frame without tags does, and what lies before that part.
 #[derive(Clone, Copy)]
 struct Untagged<'a> {
@@ -67,7 +91,7 @@ pub fn tagged_v4(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
 
 /// Layers and key, source first, of a usual packet of IPv6 with a tag.
 #[inline(always)]
-pub fn tagged_v6(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
+fn tagged_v6(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
     v6_in(Untagged::behind_tag(packet)?)
 }
 
@@ -75,6 +99,12 @@ pub fn tagged_v6(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
 #[inline(always)]
 pub fn tagged(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
     tagged_v4(packet).or_else(|| tagged_v6(packet))
+}
+
+/// Layers and key, source first, of a usual packet of any kind.
+#[inline(always)]
+pub fn parse(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
+    v4(packet).or_else(|| v6(packet)).or_else(|| tagged(packet))
 }
 
 #[inline(always)]
@@ -188,8 +218,7 @@ mod tests {
         let mut cache = PoolCache::new(pool.expect("memory for two buffers"));
         let mut packet = cache.alloc_from(frame).expect("a buffer");
         packet.set_wire_len(wire_len);
-        let usual = v4(&packet).or_else(|| v6(&packet)).or_else(|| tagged(&packet));
-        let usual = usual.map(|(headers, key)| (headers, Tuple::Flow(key)));
+        let usual = parse(&packet).map(|(headers, key)| (headers, Tuple::Flow(key)));
         let general = Headers::parse(&packet).ok();
         let general = general.map(|headers| (headers, Tuple::of(&packet, &headers)));
         cache.free(packet);

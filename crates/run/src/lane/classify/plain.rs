@@ -3,6 +3,7 @@
 //! their flows are looked up. The second stage follows some packets behind it.
 
 use rheostat_base::Time;
+use rheostat_packet::usual::UsualKind;
 use rheostat_packet::{FlowKey, Headers, Mbuf, usual};
 use rheostat_steer::Side;
 
@@ -13,6 +14,49 @@ use crate::migrate::Place;
 /// Packets that are classified between one and the search for its flow. The line of the index is on its way meanwhile: fewer
 /// packets are done before it arrives, and more leave the lines of the entry too little time.
 pub(super) const LAG: usize = 10;
+
+/// A kind of usual packets. A type and not a function that is passed on: even where that is known, calls of it may stay calls.
+trait Usual {
+    /// Layers and key, source first, of a packet of this kind.
+    fn parse(packet: &Mbuf) -> Option<(Headers, FlowKey)>;
+}
+
+/// Of IPv4, without a tag.
+struct V4;
+/// Of IPv4, with a tag.
+struct TaggedV4;
+/// Of IPv6, without a tag.
+struct V6;
+/// Of any kind.
+struct Any;
+
+impl Usual for V4 {
+    #[inline(always)]
+    fn parse(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
+        usual::v4(packet)
+    }
+}
+
+impl Usual for TaggedV4 {
+    #[inline(always)]
+    fn parse(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
+        usual::tagged_v4(packet)
+    }
+}
+
+impl Usual for V6 {
+    #[inline(always)]
+    fn parse(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
+        usual::v6(packet)
+    }
+}
+
+impl Usual for Any {
+    #[inline(always)]
+    fn parse(packet: &Mbuf) -> Option<(Headers, FlowKey)> {
+        usual::parse(packet)
+    }
+}
 
 impl Classifier<'_> {
     /// Writes down what is found out about the plain packets of `burst`, all from `side`, at their places in `spare`, counts
@@ -33,6 +77,8 @@ impl Classifier<'_> {
         }
     }
 
+    /// One loop for the kind of packets that the burst begins with, since most bursts are of one kind, and one for what that
+    /// loop left.
     #[inline(always)]
     fn plain_from<const INSIDE: bool, const REDUCED: bool>(
         &self,
@@ -41,25 +87,23 @@ impl Classifier<'_> {
         owned: &Owned<'_>,
     ) -> Found {
         let spare = Spare { infos: &mut *infos, probes: &mut *probes };
-        let v4 = self.plain_v4::<INSIDE, REDUCED>(burst, spare, owned);
-        if v4.left.is_empty() {
-            return v4;
-        }
-        let spare = Spare { infos: &mut *infos, probes: &mut *probes };
-        let tagged = self.plain_tagged::<INSIDE, REDUCED>(v4.left, burst, spare, owned);
-        let latest = v4.latest.max(tagged.latest);
-        if tagged.left.is_empty() {
-            return Found { latest, ..tagged };
+        let most = match burst.first().map_or(UsualKind::V4, usual::kind_of) {
+            UsualKind::V4 => self.plain_most::<V4, INSIDE, REDUCED>(burst, spare, owned),
+            UsualKind::Tagged => self.plain_most::<TaggedV4, INSIDE, REDUCED>(burst, spare, owned),
+            UsualKind::V6 => self.plain_most::<V6, INSIDE, REDUCED>(burst, spare, owned),
+        };
+        if most.left.is_empty() {
+            return most;
         }
         let spare = Spare { infos, probes };
-        let others = self.plain_others::<INSIDE, REDUCED>(tagged.left, burst, spare, owned);
-        Found { left: others.left, latest: latest.max(others.latest) }
+        let others = self.plain_others::<INSIDE, REDUCED>(most.left, burst, spare, owned);
+        Found { left: others.left, latest: most.latest.max(others.latest) }
     }
 
-    /// The packets of IPv4 without tags. A function of its own for each case, and small, so that what it works with stays in
-    /// registers.
+    /// The packets of a burst that are of kind `U`. A function of its own for each case, and small, so that what it works with
+    /// stays in registers.
     #[inline(never)]
-    fn plain_v4<const INSIDE: bool, const REDUCED: bool>(
+    fn plain_most<U: Usual, const INSIDE: bool, const REDUCED: bool>(
         &self,
         burst: &[Mbuf],
         Spare { infos, probes }: Spare<'_>,
@@ -67,7 +111,7 @@ impl Classifier<'_> {
     ) -> Found {
         let mut found = Found { left: Places::default(), latest: Time::ZERO };
         for (place, packet) in burst.iter().enumerate() {
-            match self.plain_one::<INSIDE, REDUCED>(packet, usual::v4, &mut infos[place], owned) {
+            match self.plain_one::<U, INSIDE, REDUCED>(packet, &mut infos[place], owned) {
                 Some(now) => found.latest = found.latest.max(now),
                 None => found.left.add(place),
             }
@@ -78,37 +122,11 @@ impl Classifier<'_> {
         found
     }
 
-    /// The packets of IPv4 with a tag among those at the places `wanted`.
-    #[inline(never)]
-    fn plain_tagged<const INSIDE: bool, const REDUCED: bool>(
-        &self,
-        wanted: Places,
-        burst: &[Mbuf],
-        spare: Spare<'_>,
-        owned: &Owned<'_>,
-    ) -> Found {
-        self.plain_among::<INSIDE, REDUCED>(wanted, usual::tagged_v4, burst, spare, owned)
-    }
-
-    /// The packets of IPv6 among those at the places `wanted`.
+    /// The plain packets of any kind among those at the places `wanted`.
     #[inline(never)]
     fn plain_others<const INSIDE: bool, const REDUCED: bool>(
         &self,
-        wanted: Places,
-        burst: &[Mbuf],
-        spare: Spare<'_>,
-        owned: &Owned<'_>,
-    ) -> Found {
-        let usual = |packet: &Mbuf| usual::v6(packet).or_else(|| usual::tagged_v6(packet));
-        self.plain_among::<INSIDE, REDUCED>(wanted, usual, burst, spare, owned)
-    }
-
-    /// The packets that `usual` knows among those at the places `wanted`.
-    #[inline(always)]
-    fn plain_among<const INSIDE: bool, const REDUCED: bool>(
-        &self,
         mut wanted: Places,
-        usual: impl Fn(&Mbuf) -> Option<(Headers, FlowKey)>,
         burst: &[Mbuf],
         Spare { infos, probes }: Spare<'_>,
         owned: &Owned<'_>,
@@ -117,7 +135,7 @@ impl Classifier<'_> {
         let (mut behind, mut count) = (Places::default(), 0);
         while let Some(place) = wanted.pop() {
             let (packet, info) = (&burst[place], &mut infos[place]);
-            let Some(now) = self.plain_one::<INSIDE, REDUCED>(packet, &usual, info, owned) else {
+            let Some(now) = self.plain_one::<Any, INSIDE, REDUCED>(packet, info, owned) else {
                 found.left.add(place);
                 continue;
             };
@@ -133,12 +151,11 @@ impl Classifier<'_> {
         found
     }
 
-    /// Writes down what is found out about one packet, if `usual` knows its layers and its key, and returns its time.
+    /// Writes down what is found out about one packet, if it is of kind `U`, and returns its time.
     #[inline(always)]
-    fn plain_one<const INSIDE: bool, const REDUCED: bool>(
+    fn plain_one<U: Usual, const INSIDE: bool, const REDUCED: bool>(
         &self,
         packet: &Mbuf,
-        usual: impl Fn(&Mbuf) -> Option<(Headers, FlowKey)>,
         info: &mut PacketInfo,
         owned: &Owned<'_>,
     ) -> Option<Time> {
@@ -147,7 +164,7 @@ impl Classifier<'_> {
         if !is_plain || self.unusual.includes(packet.stamp()) {
             return None;
         }
-        let (headers, key) = usual(packet)?;
+        let (headers, key) = U::parse(packet)?;
         let side = if INSIDE { Side::Inside } else { Side::Outside };
         let key = if INSIDE { key } else { key.reversed() };
         let key = if REDUCED { self.steering.reduced(key, side) } else { key };
