@@ -2,16 +2,20 @@
 //! it, and [`Stack::depart`] finds its next hop after. In between lies the chain, which may change it. A
 //! packet of the machine's own takes only the second half.
 //!
-//! Where nothing lies in between, [`Stack::forward`] does with most packets at once what both would have done.
+//! Most packets are plain, and pass both halves by the burst: [`Stack::admit_burst`], [`Stack::depart_burst`]. Where nothing lies in
+//! between, [`Stack::forward`] does with them at once what both would have done.
 //!
 //! A stack reads no clock and does no I/O: the time is that of the [`Output`], which takes what it sends besides the packet
 //! at hand.
 
+mod adjacency;
 mod admit;
+mod burst;
 mod depart;
 mod errors;
 mod forward;
 mod local;
+mod plain;
 mod port;
 mod questions;
 #[cfg(test)]
@@ -30,6 +34,7 @@ use crate::neighbour::{NeighbourKey, Seen, View};
 use crate::network::Network;
 use crate::rate_limit::RateLimit;
 use crate::route::{Hop, HopId, Routes};
+use adjacency::Adjacencies;
 use forward::Forwarding;
 use port::Port;
 use waiting::WaitingRoom;
@@ -127,6 +132,7 @@ pub struct Stack {
     neighbours: View,
     /// The link addresses of routers, by hop.
     gateways: Vec<Option<Seen>>,
+    adjacencies: Adjacencies,
     forwarding: Forwarding,
     /// The network's changes that this lane has seen.
     changes: u64,
@@ -154,7 +160,8 @@ impl Stack {
             routes: network.routes(),
             neighbours: View::default(),
             gateways: Vec::new(),
-            forwarding: Forwarding::new(&ports),
+            adjacencies: Adjacencies::new(&ports),
+            forwarding: Forwarding::default(),
             changes: 0,
             ports: ports.into(),
             errors: RateLimit::new(share(policy.errors_per_second), share(policy.errors_at_once)),

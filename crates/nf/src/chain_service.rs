@@ -131,41 +131,90 @@ impl<C: Chain> ChainService<C> {
         }
     }
 
-    /// The third stage: runs the chain on each packet and does what it decides.
+    /// The third stage: runs the chain on each packet and does what it decides. Packets that are to be forwarded stay where they
+    /// are, whether the fast path or the general handlers had to do with them, until one is not to be: then all before it leave
+    /// at once.
     fn run(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
-        let (all, mut from) = (batch.len(), 0);
-        while fast_path::exists(&self.chain.steady(&self.counts)) && from < all {
-            let chain = self.chain.steady(&self.counts);
-            let passed = fast_path::run(&chain, batch, shards, out.counters());
-            drop(chain);
-            self.forward_first(passed, from, batch, out);
-            from += passed;
-            // The one that it has refused, and those behind it that are not for it.
-            let others = batch.iter().skip(1).take_while(|info| !info.is_usual()).count();
-            batch.drain_first(batch.len().min(1 + others), |packet, info, probe| {
-                self.run_general(packet, info, from, probe, shards, out);
-                from += 1;
-            });
+        // How many have left, and how many of the others are to be forwarded.
+        let (mut from, mut passed) = (0, 0);
+        if !fast_path::exists(&self.chain.steady(&self.counts)) {
+            return self.run_all_general(batch.len(), &mut from, batch, shards, out);
         }
-        batch.drain_first(batch.len(), |packet, info, probe| {
-            self.run_general(packet, info, from, probe, shards, out);
+        loop {
+            let chain = self.chain.steady(&self.counts);
+            passed = fast_path::run(&chain, batch, passed, shards, out.counters());
+            drop(chain);
+            let refused = batch.found().get(passed).map(PacketInfo::is_usual);
+            let verdict = match refused {
+                Some(_) => self.run_in_place(passed, from + passed, batch, shards, out),
+                None => Ok(Verdict::Forward),
+            };
+            if refused.is_some_and(|is_usual| self.stays(verdict, is_usual)) {
+                passed += 1;
+                continue;
+            }
+            match self.stack {
+                None => self.forward_by_device(passed, batch, out),
+                Some(_) => self.depart_first(passed, from, batch, out),
+            }
+            from += passed;
+            passed = 0;
+            if refused.is_none() {
+                return;
+            }
+            batch.drain_first(1, |packet, info, _| {
+                out.set_now(info.now);
+                self.apply_verdict(packet, info.side(), from, verdict, out);
+                self.send_originated(out);
+            });
             from += 1;
+            // Those behind it that are not for the fast path.
+            let others = batch.iter().take_while(|info| !info.is_usual()).count();
+            self.run_all_general(others, &mut from, batch, shards, out);
+        }
+    }
+
+    /// Takes the first `count` packets out of a batch, runs the chain on each, whatever that takes, and does what it decides. They
+    /// had the places behind `from` when the batch was admitted.
+    fn run_all_general(
+        &mut self,
+        count: usize,
+        from: &mut usize,
+        batch: &mut Batch,
+        shards: &mut ShardSet,
+        out: &mut Output,
+    ) {
+        batch.drain_first(count, |packet, info, probe| {
+            self.run_general(packet, info, *from, probe, shards, out);
+            *from += 1;
         });
     }
 
-    /// Forwards the first `count` packets of a batch, which had the places behind `from`.
-    #[inline(always)]
-    fn forward_first(&mut self, count: usize, from: usize, batch: &mut Batch, out: &mut Output) {
-        if self.stack.is_none() {
-            return self.forward_by_device(count, batch, out);
+    /// Runs the chain on the packet that is `at` in the batch, whatever that takes, where it lies: what it decides is yet to be
+    /// done. The packet had `place` when the batch was admitted.
+    #[inline(never)]
+    fn run_in_place(
+        &mut self,
+        at: usize,
+        place: usize,
+        batch: &mut Batch,
+        shards: &mut ShardSet,
+        out: &mut Output,
+    ) -> Outcome<Verdict> {
+        let (packets, found, probes) = batch.parts();
+        let info = &found[at];
+        out.set_now(info.now);
+        match goes_to_chain(self.admissions.get(place)) {
+            true => self.evaluate(&mut packets[at], info, probes[at], shards, out),
+            false => Ok(Verdict::Forward),
         }
-        let mut place = from;
-        batch.drain_first(count, |packet, info, _| {
-            out.set_now(info.now);
-            self.apply_verdict(packet, info.side(), place, Ok(Verdict::Forward), out);
-            self.send_originated(out);
-            place += 1;
-        });
+    }
+
+    /// Whether a packet with this verdict leaves with others before and behind it. On a network, each that is not usual is looked
+    /// at on its own.
+    fn stays(&self, verdict: Outcome<Verdict>, is_usual: bool) -> bool {
+        let has_originated = !self.outbox.packets.is_empty() || self.outbox.alloc_failed > 0;
+        verdict == Ok(Verdict::Forward) && !has_originated && (is_usual || self.stack.is_none())
     }
 
     /// Forwards the first `count` packets of a batch, all in a row that arrived on one device at once.

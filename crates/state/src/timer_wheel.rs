@@ -110,7 +110,19 @@ impl TimerWheel {
         self.lists.behind(links, member)
     }
 
-    /// The earliest time at which advancing may bring up a member; `None` without members.
+    /// Whether advancing to `now` may bring up a member. Takes a look at each tick since the wheel was last advanced, and none
+    /// further ahead.
+    #[inline]
+    pub(crate) fn has_due(&self, now: Time) -> bool {
+        if self.armed == 0 {
+            return false;
+        }
+        let over = self.current..tick(now).min(self.current + SLOTS);
+        let is_armed = |tick: u64| self.lists.front((tick & (SLOTS - 1)) as usize).is_some();
+        self.lists.front(OVERDUE.into()).is_some() || over.into_iter().any(is_armed)
+    }
+
+    /// The earliest time at which advancing may bring up a member; `None` without members. Takes a look at each tick before that.
     pub(crate) fn next_due(&self) -> Option<Time> {
         if self.armed == 0 {
             return None;
@@ -233,6 +245,11 @@ mod tests {
                 // A caller that waits until `next_due` misses nothing; where the wheel stopped half way, that is now.
                 let earliest = model.iter().map(|&(due, _)| tick(due)).min();
                 prop_assert_eq!(wheel.next_due().is_some(), earliest.is_some());
+                for later in [0, 1, 1 << TICK_SHIFT, 40 << TICK_SHIFT, 600 << TICK_SHIFT, 1 << 50] {
+                    let then = now + Duration::from_nanos(later);
+                    let expected = wheel.next_due().is_some_and(|due| due <= then);
+                    prop_assert_eq!(wheel.has_due(then), expected, "{} ns ahead", later);
+                }
                 if let (Some(due), Some(earliest)) = (wheel.next_due(), earliest) {
                     prop_assert!(tick(due) <= tick(now).max(earliest + 1));
                 }

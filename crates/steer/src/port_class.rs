@@ -47,7 +47,19 @@ impl PortClasses {
     /// for ICMP, in both places. Even ports come first, ascending, then odd ones, ascending, so that the
     /// ports of a range and a parity have consecutive ranks.
     pub fn leading_to(&self, shard: ShardId, key: &FlowKey, steering: &Steering) -> &[u16] {
-        &self.members[shard.index() ^ unfixed(steering, key).index()]
+        &self.members[self.class_leading_to(shard, key, steering)]
+    }
+
+    /// Which class [`PortClasses::leading_to`] returns the ports of: its place in [`PortClasses::members`].
+    #[inline]
+    pub fn class_leading_to(&self, shard: ShardId, key: &FlowKey, steering: &Steering) -> usize {
+        shard.index() ^ unfixed(steering, key).index()
+    }
+
+    /// The ports of each class, in the order that [`PortClasses::leading_to`] describes.
+    #[inline]
+    pub fn members(&self) -> &[Vec<u16>] {
+        &self.members
     }
 
     /// The place of a port among those of its class.
@@ -114,6 +126,8 @@ mod tests {
             };
             let empty = if protocol == 1 { with(0, 0) } else { with(0, port) };
             let ports = classes.leading_to(target, &empty, &steering);
+            let class = classes.class_leading_to(target, &empty, &steering);
+            prop_assert_eq!(&classes.members()[class], ports);
             prop_assert!(ports.is_sorted_by_key(|port| (port % 2, *port)));
             for (rank, candidate) in ports.iter().enumerate() {
                 prop_assert_eq!(steering.shard_of_key(&at(*candidate)), target);

@@ -1,6 +1,7 @@
 //! A stack with packets in memory and time in numbers.
 
 mod bench;
+mod burst;
 mod forward;
 
 use std::sync::Mutex;

@@ -187,7 +187,7 @@ impl<C: Chain> ChainService<C> {
         let (table, local) = shards.get_mut(id).expect("packets run where their shard is").split();
         if chain.depends_on_flows() && !head.reclaimed {
             // Elsewhere in the table, or a tick ago.
-            if table.next_due().is_some_and(|due| due <= now) {
+            if table.has_due(now) {
                 return Err(Blocked::Due);
             }
         }

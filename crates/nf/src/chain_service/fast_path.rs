@@ -13,24 +13,27 @@ pub(super) fn exists<C: SteadyChain>(_: &C) -> bool {
     C::EXISTS
 }
 
-/// Runs the chain on packets up to one of which not all its functions know what to do with it, and returns how many those are:
-/// they are to be forwarded. A function of its own and small, so that what it works with stays in registers.
+/// Runs the chain on the packets from `first` on, up to one of which not all its functions know what to do with it, and returns
+/// its place: those before it are to be forwarded. A function of its own and small, so that what it works with stays in
+/// registers.
 #[inline(never)]
 pub(super) fn run(
     chain: &impl SteadyChain,
     batch: &mut Batch,
+    first: usize,
     shards: &mut ShardSet,
     counters: &LaneCounters,
 ) -> usize {
     let (packets, found, probes) = batch.parts();
-    let mut passed = 0;
-    for ((packet, info), probe) in packets.iter_mut().zip(&*found).zip(probes) {
+    let mut place = first;
+    let (packets, found, probes) = (&mut packets[first..], &found[first..], &probes[first..]);
+    for ((packet, info), probe) in packets.iter_mut().zip(found).zip(probes) {
         if !pass(chain, packet, info, *probe, shards, counters) {
             break;
         }
-        passed += 1;
+        place += 1;
     }
-    passed
+    place
 }
 
 /// Runs the chain on a packet, if all its functions know what to do with it: then it is to be forwarded. If not, nothing has

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rheostat_base::DropReason;
+use rheostat_base::{DeviceId, DropReason};
 use rheostat_ip::{Admission, Departure, ErrorsAfterChain, Network, Path, Stack};
 use rheostat_packet::{BURST, Mbuf};
 use rheostat_run::{Batch, Output};
@@ -39,13 +39,36 @@ impl<C: Chain> ChainService<C> {
         self.refresh(out);
         let Some(stack) = &mut self.stack else { return };
         let (packets, infos, _) = batch.parts();
-        for (packet, info) in packets.iter_mut().zip(infos) {
-            out.set_now(info.now);
-            let admission = stack.admit(packet, out);
-            if !goes_to_chain(Some(&admission)) {
-                info.set_usual(false);
+        stack.admit_burst(packets, infos, &mut self.admissions, out);
+    }
+
+    /// Forwards the first `count` packets of a batch, which the chain lets through and which had the places behind `from`.
+    #[inline(never)]
+    pub(super) fn depart_first(
+        &mut self,
+        mut count: usize,
+        mut from: usize,
+        batch: &mut Batch,
+        out: &mut Output,
+    ) {
+        let mut egress = [DeviceId(0); BURST];
+        while let Some(stack) = &self.stack
+            && count > 0
+        {
+            let packets = &mut batch.parts().0[..count];
+            let egress = stack.depart_burst(packets, &self.admissions[from..], &mut egress);
+            let ready = egress.len();
+            send_by_device(batch, egress, out);
+            (from, count) = (from + ready, count - ready);
+            if ready == BURST || count == 0 {
+                // There may be more of them.
+                continue;
             }
-            self.admissions.push(admission);
+            batch.drain_first(1, |packet, info, _| {
+                out.set_now(info.now);
+                self.apply_verdict(packet, info.side(), from, Ok(Verdict::Forward), out);
+            });
+            (from, count) = (from + 1, count - 1);
         }
     }
 
@@ -56,21 +79,16 @@ impl<C: Chain> ChainService<C> {
         }
         self.refresh(out);
         let Some(stack) = &mut self.stack else {
-            return self.forward_first(batch.len(), 0, batch, out);
+            return self.forward_by_device(batch.len(), batch, out);
         };
         stack.look_up_ways(batch.parts().0);
         let mut from = 0;
         while let Some(stack) = &mut self.stack {
             let (packets, infos, _) = batch.parts();
-            let mut egress = stack.forward(from, packets, infos);
+            let egress = stack.forward(from, packets, infos);
             let ready = egress.len();
             from += ready;
-            while let Some(&device) = egress.first() {
-                // Most bursts leave on one device.
-                let run = egress.iter().take_while(|other| **other == device).count();
-                batch.send_first(run, &mut out.sender(device));
-                egress = &egress[run..];
-            }
+            send_by_device(batch, egress, out);
             if ready == BURST {
                 // There may be more of them.
                 continue;
@@ -190,6 +208,17 @@ impl<C: Chain> ChainService<C> {
         let path = stack.own(packet.device());
         let departure = stack.depart(&mut packet, path, out);
         self.leave(packet, departure, out);
+    }
+}
+
+/// Sends the packets at the front of a batch, one on each of these devices.
+#[inline(always)]
+fn send_by_device(batch: &mut Batch, mut egress: &[DeviceId], out: &mut Output) {
+    while let Some(&device) = egress.first() {
+        // Most bursts leave on one device.
+        let run = egress.iter().take_while(|other| **other == device).count();
+        batch.send_first(run, &mut out.sender(device));
+        egress = &egress[run..];
     }
 }
 

@@ -59,7 +59,7 @@ use rheostat_base::{Counter, DropReason};
 use rheostat_ip::RateLimit;
 use rheostat_packet::FlowKey;
 use rheostat_run::Metrics;
-use rheostat_state::{Handle, Quota};
+use rheostat_state::{Gauges, Handle, Quota};
 use rheostat_steer::{PacketSet, Side, Translation};
 
 use crate::cx::Cx;
@@ -77,7 +77,7 @@ use ports::PortSets;
 use rules::{Inbound, Outbound, Rules, prohibit};
 use shard::{Counts, Permissions, SharedClasses};
 use silence::Silence;
-use steady::FirmFlows;
+use steady::SettledFlows;
 
 const TCP: u8 = 6;
 const FIN: u8 = 1;
@@ -93,6 +93,9 @@ pub struct Nat {
     classes: SharedClasses,
     log: Option<MappingLog>,
     usage: Option<PortUsage>,
+    /// One value: mappings of all shards that have lost their port to others and still have flows. Of a shard's own, the lane
+    /// that has the shard sees each: it has counted them, or got the shard from the lane that did.
+    dispossessed: Gauges,
     /// Where flows have their state.
     place: Option<Handle<FlowState>>,
 }
@@ -108,6 +111,7 @@ impl Nat {
             classes: SharedClasses::default(),
             log,
             usage: None,
+            dispossessed: Gauges::new(1),
             place: None,
             rules: Rules::new(config)?,
         })
@@ -185,7 +189,7 @@ impl Nat {
             }
             return Admission::Refuse(DropReason::NoMapping);
         };
-        let is_hairpin = self.rules.external.contains(&remote.0);
+        let is_hairpin = self.rules.is_external(remote.0);
         let translated = Translated { ends, binding, is_hairpin, mapping };
         let mut state = FlowState::opened_by(packet, Some(translated));
         if let Err(reason) = ends.translate(packet, false) {
@@ -307,7 +311,7 @@ impl NetworkFunction for Nat {
     }
 
     fn local(&self, shard: ShardInfo) -> NatShard {
-        let classes = self.classes.get(&shard.steering);
+        let classes = self.classes.get(&shard.steering, &self.rules.config.ports);
         NatShard {
             id: shard.id,
             rng: NatShard::rng(shard.seed),
@@ -401,7 +405,7 @@ impl NetworkFunction for Nat {
 
     #[inline(always)]
     fn steady<'a>(&'a self, _: &'a [Counter]) -> impl Steady<FlowState> {
-        FirmFlows::of(self)
+        SettledFlows::of(self)
     }
 
     fn undo(&self, packet: &mut Packet<'_>, state: &mut FlowState) {

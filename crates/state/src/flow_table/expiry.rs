@@ -101,6 +101,13 @@ impl FlowTable {
         Some(next)
     }
 
+    /// Whether [`FlowTable::expire`] may have something to do at `now`: as [`FlowTable::next_due`], for the price of a look at
+    /// the ticks that have passed since it was last called.
+    #[inline]
+    pub fn has_due(&self, now: Time) -> bool {
+        self.wheel.has_due(now)
+    }
+
     /// The earliest time at which [`FlowTable::expire`] may have something to do; `None` when it never
     /// will as things are.
     pub fn next_due(&self) -> Option<Time> {

@@ -1,5 +1,8 @@
 //! The fast path of the firewall: open connections, and datagrams.
 
+#[cfg(test)]
+mod tests;
+
 use rheostat_base::{Nanos, Time};
 
 use super::Firewall;

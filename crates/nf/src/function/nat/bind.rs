@@ -13,7 +13,7 @@ use rheostat_packet::FlowKey;
 use rheostat_state::FlowId;
 
 use super::Nat;
-use super::choice::Wanted;
+use super::choice::Suitable;
 use super::closing::Opening;
 use super::config::{Filtering, Mapping};
 use super::flow::{Binding, Endpoint, Ends, FlowState, Stage, Translated};
@@ -21,7 +21,7 @@ use super::log::{MappingChange, MappingEvent};
 use super::mapping::{External, InnerEndpoint, MappingId, Use};
 use super::pool::Part;
 use super::ports::are_choosable;
-use super::shard::NatShard;
+use super::shard::{Class, NatShard};
 use super::supply::SUPPLIES;
 use crate::cx::{Flows, Seen};
 
@@ -123,9 +123,9 @@ impl Nat {
         self.rules.forwards.internal(protocol, external).is_none()
     }
 
-    pub(super) fn wanted(&self, inner: u16, part: &Part) -> Wanted {
-        let privileged = !self.rules.pool.has_blocks();
-        Wanted { inner, ports: part.ports.clone(), privileged }
+    /// Which ports of a class suit a flow from the port `inner`, of a host that may have `part`.
+    pub(super) fn suitable(&self, class: Class<'_>, inner: u16, part: &Part) -> Suitable {
+        class.suitable(inner, part, !self.rules.pool.has_blocks())
     }
 
     /// The inner endpoint that a packet from outside is for, if it may come in.

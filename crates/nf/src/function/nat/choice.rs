@@ -9,15 +9,23 @@ use super::rank_set::RankSet;
 /// The first ports that need no privilege (RFC 4787, REQ-3).
 pub(super) const UNPRIVILEGED: u16 = 1_024;
 
-/// What a port is chosen for.
-#[derive(Clone, Debug)]
-pub(super) struct Wanted {
-    /// The inner port.
-    pub(super) inner: u16,
-    /// The ports that may be given out.
-    pub(super) ports: RangeInclusive<u16>,
-    /// Whether a privileged inner port may get a privileged one outside of them.
-    pub(super) privileged: bool,
+/// The ranks of those ports of a class that may be given out: the even ones, and the odd ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// The privileged ports.
+    low: [Range<u32>; 2],
+    /// The configured ports.
+    high: [Range<u32>; 2],
+}
+
+impl Bounds {
+    /// Those of `class`, even ports, ascending, and then odd ones, ascending; the configuration gives out `ports`.
+    pub(super) fn of(class: &[u16], ports: &RangeInclusive<u16>) -> Bounds {
+        let odd = class.partition_point(|port| port % 2 == 0);
+        let halves = [0..odd, odd..class.len()];
+        let low = halves.clone().map(|half| within(class, half, &(1..=UNPRIVILEGED - 1)));
+        Bounds { low, high: halves.map(|half| within(class, half, ports)) }
+    }
 }
 
 /// The ports of one class that suit a flow, by their ranks.
@@ -31,29 +39,28 @@ pub(super) struct Suitable {
 }
 
 impl Suitable {
-    /// What suits of `class`: even ports, ascending, and then odd ones, ascending.
+    /// What suits of a class with these bounds. `rank` is the inner port's if the class has it.
     ///
     /// Privileged ports stay privileged if possible, others never become so (RFC 4787, REQ-3). Even ports
     /// stay even while there are such ports (REQ-4); no flow is refused for its parity.
-    pub(super) fn of(class: &[u16], wanted: &Wanted) -> Suitable {
-        let Wanted { inner, ports, privileged } = wanted;
-        let keeps_privilege = *privileged && *inner < UNPRIVILEGED;
-        let odd = class.partition_point(|port| port % 2 == 0);
-        let parities = match inner % 2 {
-            0 => [0..odd, odd..class.len()],
-            _ => [odd..class.len(), 0..odd],
+    #[inline]
+    pub(super) fn of(
+        bounds: &Bounds,
+        rank: Option<usize>,
+        (inner, privileged): (u16, bool),
+    ) -> Suitable {
+        let keeps_privilege = privileged && inner < UNPRIVILEGED;
+        let range = |ranks: &Range<u32>| ranks.start as usize..ranks.end as usize;
+        let half = |parity: u16| {
+            let parity = usize::from(parity);
+            let low = if keeps_privilege { range(&bounds.low[parity]) } else { 0..0 };
+            [low, range(&bounds.high[parity])]
         };
-        let [same, other] = parities.map(|half| {
-            let low = within(class, half.clone(), &(1..=UNPRIVILEGED - 1));
-            let low = if keeps_privilege { low } else { 0..0 };
-            [low, within(class, half, ports)]
-        });
-        let [[same_low, same_high], [other_low, other_high]] = [same.clone(), other];
-        let ranges = [same_low, same_high, other_low, other_high];
-        let preserved = same.into_iter().filter(|_| *inner != 0).find_map(|range| {
-            class[range.clone()].binary_search(inner).ok().map(|at| range.start + at)
-        });
-        Suitable { preserved, ranges }
+        let [[same_low, same_high], [other_low, other_high]] =
+            [half(inner % 2), half(1 - inner % 2)];
+        let may_be = |rank: &usize| same_low.contains(rank) || same_high.contains(rank);
+        let preserved = rank.filter(|rank| inner != 0 && may_be(rank));
+        Suitable { preserved, ranges: [same_low, same_high, other_low, other_high] }
     }
 
     /// One of `free` that suits: the inner port itself, else an unpredictable one (RFC 6056), the
@@ -144,11 +151,12 @@ pub(super) enum Look {
 }
 
 /// The ranks of those ports of `half` of a class, which are ascending, that lie in a range.
-fn within(class: &[u16], half: Range<usize>, ports: &RangeInclusive<u16>) -> Range<usize> {
+fn within(class: &[u16], half: Range<usize>, ports: &RangeInclusive<u16>) -> Range<u32> {
     let members = &class[half.clone()];
     let start = members.partition_point(|port| port < ports.start());
     let end = members.partition_point(|port| port <= ports.end());
-    half.start + start..half.start + end.max(start)
+    let rank = |at: usize| (half.start + at) as u32;
+    rank(start)..rank(end.max(start))
 }
 
 #[cfg(test)]
@@ -159,8 +167,9 @@ mod tests {
     use rand::rngs::StdRng;
     use std::collections::HashSet;
 
-    fn wanted(inner: u16) -> Wanted {
-        Wanted { inner, ports: 1_024..=65_535, privileged: true }
+    fn suitable(class: &[u16], ports: RangeInclusive<u16>, wanted: (u16, bool)) -> Suitable {
+        let rank = class.iter().position(|port| *port == wanted.0);
+        Suitable::of(&Bounds::of(class, &ports), rank, wanted)
     }
 
     /// Even ports, ascending, and then odd ones, as classes are.
@@ -179,7 +188,7 @@ mod tests {
 
     fn choose(inner: u16, rng: &mut StdRng, usable: impl Fn(u16) -> bool) -> Option<u16> {
         let class = class();
-        let suitable = Suitable::of(&class, &wanted(inner));
+        let suitable = suitable(&class, 1_024..=65_535, (inner, true));
         suitable.choose(&set(&class, usable), rng).map(|rank| class[rank])
     }
 
@@ -214,8 +223,7 @@ mod tests {
         ) {
             let (class, ports) = (class(), first.min(last)..=first.max(last));
             let taken: HashSet<u16> = taken.into_iter().map(|rank| class[rank]).collect();
-            let wanted = Wanted { inner, ports: ports.clone(), privileged };
-            let suitable = Suitable::of(&class, &wanted);
+            let suitable = suitable(&class, ports.clone(), (inner, privileged));
             let mut rng = StdRng::seed_from_u64(seed);
             let found = suitable.choose(&set(&class, |port| !taken.contains(&port)), &mut rng);
             let found = found.map(|rank| class[rank]);

@@ -7,7 +7,6 @@ use rheostat_packet::FlowKey;
 
 use super::Nat;
 use super::bind::Request;
-use super::choice::Suitable;
 use super::flow::Ends;
 use super::log::MappingChange;
 use super::mapping::{External, InnerEndpoint, MappingId};
@@ -73,10 +72,12 @@ impl Nat {
         let NatShard { id, steering, classes, rng, sets, mappings, .. } = shard;
         let class = classes.of(protocol).leading_to(*id, &key, steering);
         sets.get_or_make(part.address, protocol, || {
-            PortSet::new(class.len(), |rank| self.is_dynamic(protocol, (address, class[rank])))
+            PortSet::new(class.ports.len(), |rank| {
+                self.is_dynamic(protocol, (address, class.ports[rank]))
+            })
         })?;
         sets.wake(part.address, protocol, request.now);
-        let suitable = Suitable::of(class, &self.wanted(inner.port, part));
+        let suitable = self.suitable(class, inner.port, part);
         if supply != Supply::Free {
             sets.note_shortage(part.address, protocol, mappings);
         }
@@ -88,7 +89,7 @@ impl Nat {
                 waiting.oldest_of_largest(inner.address, |rank| suitable.contains(rank))
             }
             Supply::Spent => self.spent(&suitable, &set.shortage()?.spent, rng, |rank| {
-                let external = (address, class[rank]);
+                let external = (address, class.ports[rank]);
                 let ends = Ends { inner: request.inner, external, remote: request.remote };
                 match self.seen(flows, &ends.external_key(protocol, inner.zone)) {
                     Some(seen) => self.proof(&seen, request),
@@ -100,7 +101,7 @@ impl Nat {
                 }
             }),
         }?;
-        let port = class[rank];
+        let port = class.ports[rank];
         Nat::count_supply(shard, supply);
         Some((External { address: part.address, port }, rank))
     }

@@ -4,7 +4,6 @@ use rheostat_state::FlowId;
 
 use super::Nat;
 use super::bind::Request;
-use super::choice::Suitable;
 use super::crowd::{Crowd, Holding, Way};
 use super::flow::{Endpoint, Ends, Translated};
 use super::pool::Part;
@@ -41,27 +40,28 @@ impl Nat {
         }
         let NatShard { id, steering, classes, rng, crowds, .. } = shard;
         let class = classes.of(protocol).leading_to(*id, &key(0), steering);
-        let suitable = Suitable::of(class, &self.wanted(inner.1, part));
+        let suitable = self.suitable(class, inner.1, part);
         let way = Way::new(address, remote, protocol, zone);
         let usable = |port| self.is_dynamic(protocol, (address, port)) && flows.is_free(&key(port));
         let crowd = match crowds.get_mut(&way) {
             Some(crowd) => crowd,
             None if supply == Supply::Free && suitable.len() > 0 => {
-                let tried = suitable.try_some(rng, TRIES, |rank| usable(class[rank]));
+                let tried = suitable.try_some(rng, TRIES, |rank| usable(class.ports[rank]));
                 if let Some(rank) = tried {
-                    return Some(((address, class[rank]), None));
+                    return Some(((address, class.ports[rank]), None));
                 }
-                let holding = |rank: usize| match self.is_dynamic(protocol, (address, class[rank]))
-                {
-                    true => flows.find(&key(class[rank])).map(|_| {
-                        let seen = self.seen(flows, &key(class[rank]));
-                        seen.map_or(Holding::Kept, |seen| seen.state.holding())
-                    }),
-                    false => Some(Holding::Kept),
-                };
+                let holding =
+                    |rank: usize| match self.is_dynamic(protocol, (address, class.ports[rank])) {
+                        true => flows.find(&key(class.ports[rank])).map(|_| {
+                            let seen = self.seen(flows, &key(class.ports[rank]));
+                            seen.map_or(Holding::Kept, |seen| seen.state.holding())
+                        }),
+                        false => Some(Holding::Kept),
+                    };
                 let ports = &self.rules.config.ports;
-                let ports = class.iter().filter(|port| ports.contains(port)).count();
-                let crowd = Crowd::new(class.len(), (suitable.len() / 2).max(1), ports, holding);
+                let ports = class.ports.iter().filter(|port| ports.contains(port)).count();
+                let crowd =
+                    Crowd::new(class.ports.len(), (suitable.len() / 2).max(1), ports, holding);
                 crowds.insert(way, crowd);
                 crowds.get_mut(&way)?
             }
@@ -73,13 +73,13 @@ impl Nat {
                 crowd.waiting.oldest_of_largest(inner.0, |rank| suitable.contains(rank))
             }
             Supply::Spent => self.spent(&suitable, &crowd.spent, rng, |rank| {
-                match self.seen(flows, &key(class[rank])) {
+                match self.seen(flows, &key(class.ports[rank])) {
                     Some(seen) => self.proof(&seen, request),
                     None => Proof::Given,
                 }
             }),
         }?;
-        let port = class[rank];
+        let port = class.ports[rank];
         let former = self.seen(flows, &key(port));
         if let Some(former) = &former {
             crowd.let_go(rank, former.state.translated.map_or(inner.0, |t| t.ends.inner.0));

@@ -21,6 +21,8 @@ pub struct Part {
 #[derive(Clone, Debug)]
 pub struct Pool {
     external: Vec<Ipv4Addr>,
+    /// The same, ascending, each with its place; of an address that is named twice, the first place.
+    places: Vec<(Ipv4Addr, u16)>,
     ports: RangeInclusive<u16>,
     pooling: Pooling,
     blocks: Option<Blocks>,
@@ -54,8 +56,13 @@ impl Pool {
             true => Some(Blocks::new(&config.inside, config.external.len(), &config.ports)?),
             false => None,
         };
+        let places = config.external.iter().enumerate();
+        let mut places: Vec<_> = places.map(|(place, address)| (*address, place as u16)).collect();
+        places.sort_unstable();
+        places.dedup_by_key(|(address, _)| *address);
         Ok(Pool {
             external: config.external.clone(),
+            places,
             ports: config.ports.clone(),
             pooling: config.pooling,
             blocks,
@@ -68,9 +75,10 @@ impl Pool {
         self.external[usize::from(place)]
     }
 
-    /// The place of an address, if it is in the pool.
+    /// The place of an address, if it is in the pool. The time grows with the logarithm of the number of addresses.
     pub fn place(&self, address: Ipv4Addr) -> Option<u16> {
-        self.external.iter().position(|known| *known == address).map(|place| place as u16)
+        let known = self.places.binary_search_by_key(&address, |(known, _)| *known).ok()?;
+        Some(self.places[known].1)
     }
 
     /// How many addresses there are.

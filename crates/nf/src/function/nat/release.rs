@@ -130,6 +130,7 @@ impl Nat {
         let mapping = shard.mappings.get_mut(id);
         let (external, protocol) = (mapping.external, mapping.inner().protocol);
         mapping.lose();
+        self.dispossessed.add(0, 1);
         shard.mappings.unlink(id);
         shard.sets.vacate(external.address, protocol, rank);
     }
@@ -137,6 +138,7 @@ impl Nat {
     /// The last flow of a mapping ends: its port rests, if it still has it.
     fn unmap(&self, shard: &mut NatShard, id: MappingId, now: Time, has_rested: bool) {
         if shard.mappings.get(id).usage() == Use::Lost {
+            self.dispossessed.add(0, -1);
             return;
         }
         self.end_mapping(shard, id, now);

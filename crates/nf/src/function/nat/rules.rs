@@ -1,7 +1,6 @@
 //! What follows from a packet and the settings alone, wherever mappings are kept: which hosts are translated, which may open a
 //! flow, and what becomes of packets without one.
 
-use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use rheostat_base::DropReason;
@@ -25,8 +24,8 @@ pub(super) struct Rules {
     pub(super) config: NatConfig,
     pub(super) pool: Pool,
     pub(super) forwards: Forwards,
-    /// The addresses that packets from outside may be for.
-    pub(super) external: HashSet<Ipv4Addr>,
+    /// The addresses that packets from outside may be for, ascending: see [`Rules::is_external`].
+    external: Vec<Ipv4Addr>,
 }
 
 /// What a packet from inside without a flow is to become.
@@ -64,12 +63,21 @@ impl Rules {
     /// [`BlockError`] when the ports cannot be divided among the hosts inside.
     pub(super) fn new(config: NatConfig) -> Result<Rules, BlockError> {
         let forwarded = config.forwards.iter().map(|forward| forward.external.0);
+        let mut external: Vec<_> = forwarded.chain(config.external.iter().copied()).collect();
+        external.sort_unstable();
+        external.dedup();
         Ok(Rules {
             pool: Pool::new(&config)?,
             forwards: Forwards::new(&config.forwards),
-            external: forwarded.chain(config.external.iter().copied()).collect(),
+            external,
             config,
         })
+    }
+
+    /// Whether packets from outside may be for this address.
+    #[inline]
+    pub(super) fn is_external(&self, address: Ipv4Addr) -> bool {
+        self.external.binary_search(&address).is_ok()
     }
 
     /// What is to become of a packet from inside that has no flow.
@@ -78,7 +86,7 @@ impl Rules {
             return Outbound::Pass(None);
         };
         // No host inside has an external address, or one that names no host.
-        let is_spoofed = self.external.contains(&inner.0) || inner.0.is_loopback();
+        let is_spoofed = self.is_external(inner.0) || inner.0.is_loopback();
         if is_spoofed || !is_host(inner.0.into()) || !is_routable(remote.0) {
             return Outbound::Refuse(DropReason::NoRoute);
         }
@@ -95,7 +103,7 @@ impl Rules {
             // It ends what is not there.
             return Outbound::Refuse(DropReason::TcpInvalid);
         }
-        let is_hairpin = self.external.contains(&remote.0);
+        let is_hairpin = self.is_external(remote.0);
         if is_hairpin && !self.config.hairpinning {
             return Outbound::Refuse(DropReason::NoRoute);
         }
@@ -108,7 +116,7 @@ impl Rules {
         let (IpAddr::V4(external), IpAddr::V4(remote)) = (key.first(), key.second()) else {
             return Inbound::Pass;
         };
-        let is_ours = self.external.contains(&external);
+        let is_ours = self.is_external(external);
         if self.config.exempt.contains(remote.into()) && !is_ours {
             return Inbound::Pass;
         }

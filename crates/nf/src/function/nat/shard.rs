@@ -3,18 +3,22 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rheostat_base::ShardId;
 use rheostat_ip::RateLimit;
+use rheostat_packet::FlowKey;
 use rheostat_steer::{PortClasses, Steering};
 
+use super::choice::{Bounds, Suitable};
 use super::crowd::Crowds;
 use super::flow::Ends;
 use super::log::{LogEnd, MappingEvent};
 use super::mapping::{MappingId, Mappings};
+use super::pool::Part;
 use super::ports::PortSets;
 use super::silence::Silence;
 use super::usage::UsageEnd;
@@ -22,17 +26,74 @@ use super::usage::UsageEnd;
 /// The ports that lead to each shard.
 #[derive(Debug)]
 pub(super) struct Classes {
+    ports: ProtocolClasses,
+    queries: ProtocolClasses,
+}
+
+/// The classes of ports of one protocol, with the bounds of those that the configuration gives out.
+#[derive(Debug)]
+pub(super) struct ProtocolClasses {
     ports: PortClasses,
-    queries: PortClasses,
+    bounds: Vec<Bounds>,
+    configured: RangeInclusive<u16>,
+}
+
+/// One class.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Class<'a> {
+    /// Its ports: even ones, ascending, and then odd ones, ascending.
+    pub(super) ports: &'a [u16],
+    bounds: &'a Bounds,
+    of: &'a ProtocolClasses,
 }
 
 impl Classes {
-    pub(super) fn new(steering: &Steering) -> Classes {
-        Classes { ports: PortClasses::new(steering, 17), queries: PortClasses::new(steering, 1) }
+    pub(super) fn new(steering: &Steering, configured: &RangeInclusive<u16>) -> Classes {
+        let [ports, queries] = [17, 1].map(|protocol| {
+            let ports = PortClasses::new(steering, protocol);
+            let bounds = ports.members().iter().map(|class| Bounds::of(class, configured));
+            let bounds = bounds.collect();
+            ProtocolClasses { ports, bounds, configured: configured.clone() }
+        });
+        Classes { ports, queries }
     }
 
-    pub(super) fn of(&self, protocol: u8) -> &PortClasses {
+    #[inline]
+    pub(super) fn of(&self, protocol: u8) -> &ProtocolClasses {
         if protocol == 1 { &self.queries } else { &self.ports }
+    }
+}
+
+impl ProtocolClasses {
+    /// As [`PortClasses::rank`].
+    #[inline]
+    pub(super) fn rank(&self, port: u16) -> usize {
+        self.ports.rank(port)
+    }
+
+    /// As [`PortClasses::leading_to`].
+    #[inline]
+    pub(super) fn leading_to(
+        &self,
+        shard: ShardId,
+        key: &FlowKey,
+        steering: &Steering,
+    ) -> Class<'_> {
+        let class = self.ports.class_leading_to(shard, key, steering);
+        Class { ports: &self.ports.members()[class], bounds: &self.bounds[class], of: self }
+    }
+}
+
+impl Class<'_> {
+    /// Which of the class's ports suit a flow from the port `inner`, of those that a host may have: the bounds of all that the
+    /// configuration gives out are known, those of a block of ports are searched for.
+    #[inline]
+    pub(super) fn suitable(self, inner: u16, part: &Part, privileged: bool) -> Suitable {
+        let rank = Some(self.of.rank(inner)).filter(|rank| self.ports.get(*rank) == Some(&inner));
+        match part.ports == self.of.configured {
+            true => Suitable::of(self.bounds, rank, (inner, privileged)),
+            false => Suitable::of(&Bounds::of(self.ports, &part.ports), rank, (inner, privileged)),
+        }
     }
 }
 
@@ -45,8 +106,8 @@ impl Classes {
 pub(super) struct SharedClasses(std::sync::OnceLock<Arc<Classes>>);
 
 impl SharedClasses {
-    pub(super) fn get(&self, steering: &Steering) -> Arc<Classes> {
-        self.0.get_or_init(|| Arc::new(Classes::new(steering))).clone()
+    pub(super) fn get(&self, steering: &Steering, ports: &RangeInclusive<u16>) -> Arc<Classes> {
+        self.0.get_or_init(|| Arc::new(Classes::new(steering, ports))).clone()
     }
 }
 

@@ -207,7 +207,7 @@ impl SharedNat {
             }
             return Ok(Verdict::Drop(DropReason::NoMapping));
         };
-        if self.rules.external.contains(&remote.0) {
+        if self.rules.is_external(remote.0) {
             flow.flags |= TURNS_ROUND;
         }
         self.sweep(cx, SWEPT)?;

@@ -1,4 +1,5 @@
-//! The fast path of the NAT: translated flows between both whose ends packets go, and flows that pass as they are.
+//! The fast path of the NAT: translated flows between both whose ends packets go, datagrams of flows that are not answered, and
+//! flows that pass as they are.
 
 #[cfg(test)]
 mod tests;
@@ -8,26 +9,47 @@ use rheostat_packet::wire::End;
 use rheostat_packet::wire::protocol::UDP;
 
 use super::closing::Segment;
-use super::flow::{FlowState, Stage, Translated};
+use super::flow::{Binding, FlowState, Stage, Translated};
 use super::{Nat, TCP};
 use crate::packet::Packet;
 use crate::steady::Steady;
 
-/// What the fast path needs of the settings.
+/// What the fast path needs of the settings, and of all shards.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FirmFlows {
+pub(super) struct SettledFlows {
     tcp: Nanos,
     udp: Nanos,
+    /// Whether a mapping may have lost its port. No packet of the fast path takes one away, so what was true when the fast path
+    /// was made is true as long as it lasts.
+    are_ports_lost: bool,
 }
 
-impl FirmFlows {
-    pub(super) fn of(nat: &Nat) -> FirmFlows {
+impl SettledFlows {
+    pub(super) fn of(nat: &Nat) -> SettledFlows {
         let timeouts = &nat.rules.config.timeouts;
-        FirmFlows { tcp: timeouts.tcp_established.into(), udp: timeouts.udp.into() }
+        SettledFlows {
+            tcp: timeouts.tcp_established.into(),
+            udp: timeouts.udp.into(),
+            are_ports_lost: nat.dispossessed.get(0) > 0,
+        }
+    }
+
+    /// Whether a packet leaves a flow that is not firm as it is: a datagram of the end that has opened it and that waits for an
+    /// answer, with a port that is known not to be lost.
+    #[inline(always)]
+    fn still_waits(&self, state: &FlowState, binding: Binding, outbound: bool) -> bool {
+        let has_port = match binding {
+            Binding::Fixed | Binding::Own => true,
+            Binding::Mapping => !self.are_ports_lost,
+            // An answer from inside makes the mapping its own.
+            Binding::Asked => false,
+        };
+        let waits = state.stage == Stage::Waiting && state.protocol == UDP;
+        waits && outbound == state.opened_inside && has_port
     }
 }
 
-impl Steady<FlowState> for FirmFlows {
+impl Steady<FlowState> for SettledFlows {
     /// The packet's segment if it has one.
     type Step = Option<Segment>;
 
@@ -35,7 +57,8 @@ impl Steady<FlowState> for FirmFlows {
     fn decide(&self, packet: &Packet<'_>, state: &FlowState) -> Option<Option<Segment>> {
         let outbound = packet.is_forward();
         if let Some(translated) = &state.translated
-            && (state.stage != Stage::Firm
+            && ((state.stage != Stage::Firm
+                && !self.still_waits(state, translated.binding, outbound))
                 || (outbound && translated.is_hairpin)
                 || !translated.ends.are_named_by(&packet.arrival_key(), outbound))
         {

@@ -5,18 +5,19 @@ use std::time::Duration;
 use proptest::prelude::*;
 use rheostat_base::ShardId;
 use rheostat_packet::build::{FrameBuilder, Payload, TcpHeader, Transport};
-use rheostat_packet::{FlowKey, Headers, LinkType, Mempool, MempoolConfig, PoolCache};
-use rheostat_run::{PacketInfo, PacketKind, Placement};
-use rheostat_state::FlowHash;
-use rheostat_steer::{HashKey, Orientation, Side, Steering};
+use rheostat_packet::{FlowKey, Mempool, MempoolConfig, PoolCache};
+use rheostat_run::PacketInfo;
+use rheostat_steer::{HashKey, Orientation, Steering};
 
 use super::super::flow::{Binding, Endpoint, Ends};
-use super::super::mapping::MappingId;
+use super::super::mapping::{External, InnerEndpoint, Mapping, MappingId};
+use super::super::ports::PortSet;
 use super::super::session::Session;
 use super::super::{ACK, FIN, NatConfig, NatShard, RST, SYN};
 use super::*;
 use crate::cx::{Outbox, Requests, Scope};
 use crate::function::{NetworkFunction, ShardInfo};
+use crate::steady::usual_info::usual_info;
 use crate::verdict::Verdict;
 
 const EXTERNAL: Endpoint = (Ipv4Addr::new(203, 0, 113, 1), 5_000);
@@ -103,17 +104,61 @@ fn frame(kind: Kind, is_tcp: bool, step: Step) -> (Vec<u8>, PacketInfo) {
         }
         _ => unreachable!("both are of one family"),
     };
-    let headers = Headers::parse_bytes(&frame, frame.len(), LinkType::Raw).unwrap();
-    let placement = Placement {
-        key,
-        hash: FlowHash(0),
-        shard: ShardId(0),
-        side: if step.outbound { Side::Inside } else { Side::Outside },
-        forward: step.outbound,
-        kind: PacketKind::Flow,
-        is_usual: true,
-    };
-    (frame, PacketInfo::of(headers, Time::ZERO, &placement))
+    let info = usual_info(&frame, key, step.outbound);
+    (frame, info)
+}
+
+/// What keeps the external endpoint of a translated flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// The configuration.
+    Fixed,
+    /// The flow itself.
+    Own,
+    /// A mapping.
+    Mapping,
+    /// A mapping whose port another has got.
+    Lost,
+    /// A mapping that the flow, which outside has opened, does not keep yet.
+    Asked,
+}
+
+impl Kept {
+    const ALL: [Kept; 5] = [Kept::Fixed, Kept::Own, Kept::Mapping, Kept::Lost, Kept::Asked];
+
+    fn binding(self) -> Binding {
+        match self {
+            Kept::Fixed => Binding::Fixed,
+            Kept::Own => Binding::Own,
+            Kept::Mapping | Kept::Lost => Binding::Mapping,
+            Kept::Asked => Binding::Asked,
+        }
+    }
+
+    /// A shard with the mapping, if there is one, as the flow's first packet leaves it.
+    fn shard(self, nat: &Nat, protocol: u8) -> (NatShard, MappingId) {
+        let mut shard = shard(nat);
+        if matches!(self, Kept::Fixed | Kept::Own) {
+            return (shard, MappingId(0));
+        }
+        let inner = InnerEndpoint { address: INNER.0, port: INNER.1, protocol, zone: 0 };
+        let external = External { address: 0, port: EXTERNAL.1 };
+        let id = shard.mappings.insert(inner, external);
+        // Of more than one flow, so that it does not depend on this one alone.
+        (0..2).for_each(|_| nat.change(&mut shard, id, Mapping::join));
+        nat.grant(&mut shard, id, REMOTE.0);
+        match self {
+            Kept::Asked => shard.mappings.get_mut(id).unanswered = 1,
+            Kept::Lost => {
+                shard.sets.get_or_make(0, protocol, || PortSet::new(1 << 16, |_| true));
+                let rank = shard.classes.of(protocol).rank(EXTERNAL.1);
+                shard.sets.occupy(0, protocol, rank, id);
+                nat.dispossess(&mut shard, id, Time::from_secs(9));
+            }
+            _ => {}
+        }
+        (shard, id)
+    }
 }
 
 /// The state of a flow that is let through as it is, before its first packet is noted.
@@ -145,21 +190,31 @@ proptest! {
         is_tcp: bool,
         opened_inside: bool,
         is_open in prop::bool::weighted(0.8),
+        kept in prop::sample::select(Kept::ALL.to_vec()),
         mut steps in prop::collection::vec(step(), 1..24),
     ) {
         let nat = Nat::new(NatConfig::new(vec![EXTERNAL.0]), None).unwrap();
-        let (mut local, fast) = (shard(&nat), FirmFlows::of(&nat));
+        let protocol = if is_tcp { TCP } else { UDP };
+        let kept = if matches!(kind, Kind::Translated) { kept } else { Kept::Fixed };
+        let opened_inside = match kept {
+            Kept::Fixed => opened_inside,
+            Kept::Own | Kept::Mapping | Kept::Lost => true,
+            Kept::Asked => false,
+        };
+        // Of each way of handling packets its own: what they change of the shard is compared as the packets are.
+        let ((mut local, mapping), (mut other_local, _)) =
+            (kept.shard(&nat, protocol), kept.shard(&nat, protocol));
+        let fast = SettledFlows::of(&nat);
         let config = MempoolConfig { buffers: 8, ..MempoolConfig::default() };
         let mut pool = PoolCache::new(Mempool::new(&config).unwrap());
         let mut outbox = Outbox::default();
         let ends = Ends { inner: INNER, external: EXTERNAL, remote: REMOTE };
         let translated = Translated {
             ends,
-            binding: Binding::Fixed,
+            binding: kept.binding(),
             is_hairpin: false,
-            mapping: MappingId(0),
+            mapping,
         };
-        let protocol = if is_tcp { TCP } else { UDP };
         let state = || FlowState {
             translated: matches!(kind, Kind::Translated).then_some(translated),
             ..passing(protocol, opened_inside)
@@ -181,7 +236,7 @@ proptest! {
             let taken = fast.decide(&packet, &steady);
             let is_taken = taken.is_some();
             let deadline = taken.and_then(|step| fast.commit(step, now, &mut packet, &mut steady));
-            let mut run = |mbuf: &mut _, state: &mut FlowState| {
+            let mut run = |mbuf: &mut _, state: &mut FlowState, local: &mut NatShard| {
                 let mut requests = Requests::default();
                 let scope = &mut Scope {
                     now,
@@ -191,17 +246,21 @@ proptest! {
                     pool: &mut pool,
                     flows: None,
                 };
-                let verdict = nat.packet(&mut scope.cx(&mut local), &mut Packet::new(mbuf, &info), state);
+                let verdict = nat.packet(&mut scope.cx(local), &mut Packet::new(mbuf, &info), state);
                 (verdict, requests)
             };
-            let (verdict, requests) = run(&mut one, &mut general);
+            let (verdict, requests) = run(&mut one, &mut general, &mut local);
             if is_taken {
                 decided += 1;
                 prop_assert_eq!(verdict, Ok(Verdict::Forward));
                 prop_assert_eq!(requests.deadline, deadline);
                 prop_assert_eq!((requests.evictable, requests.close), (None, false));
             } else {
-                prop_assert_eq!(run(&mut other, &mut steady).0, verdict);
+                prop_assert_eq!(run(&mut other, &mut steady, &mut other_local).0, verdict);
+            }
+            if matches!(kept, Kept::Mapping | Kept::Lost | Kept::Asked) {
+                let [one, other] = [&local, &other_local].map(|local| *local.mappings.get(mapping));
+                prop_assert_eq!(format!("{one:?}"), format!("{other:?}"));
             }
             prop_assert_eq!(one.data(), other.data());
             prop_assert_eq!(format!("{general:?}"), format!("{steady:?}"));
@@ -218,7 +277,7 @@ proptest! {
 #[test]
 fn an_open_connection_of_either_family_takes_the_fast_path() {
     let nat = Nat::new(NatConfig::new(vec![EXTERNAL.0]), None).unwrap();
-    let fast = FirmFlows::of(&nat);
+    let fast = SettledFlows::of(&nat);
     let config = MempoolConfig { buffers: 8, ..MempoolConfig::default() };
     let mut pool = PoolCache::new(Mempool::new(&config).unwrap());
     for kind in [Kind::Passing, Kind::PassingV6] {
@@ -234,5 +293,58 @@ fn an_open_connection_of_either_family_takes_the_fast_path() {
             pool.free(mbuf);
             assert_eq!(decided, is_open, "{kind:?}");
         }
+    }
+}
+
+/// Whether the fast path takes a datagram of a flow that waits for an answer.
+fn takes_waiting(nat: &Nat, kept: Kept, outbound: bool, is_hairpin: bool) -> bool {
+    let config = MempoolConfig { buffers: 8, ..MempoolConfig::default() };
+    let mut pool = PoolCache::new(Mempool::new(&config).unwrap());
+    let (_shard, mapping) = kept.shard(nat, UDP);
+    let ends = Ends { inner: INNER, external: EXTERNAL, remote: REMOTE };
+    let translated = Translated { ends, binding: kept.binding(), is_hairpin, mapping };
+    let state = FlowState { translated: Some(translated), ..passing(UDP, kept != Kept::Asked) };
+    let step = Step { outbound, flags: 0, seq: 0, ack: 0, len: 9, after: Duration::ZERO };
+    let (frame, info) = frame(Kind::Translated, false, step);
+    let mut mbuf = pool.alloc_from(&frame).unwrap();
+    let decided = SettledFlows::of(nat).decide(&Packet::new(&mut mbuf, &info), &state).is_some();
+    pool.free(mbuf);
+    decided
+}
+
+#[test]
+fn datagrams_without_an_answer_take_the_fast_path_as_long_as_no_port_is_lost() {
+    let nat = || Nat::new(NatConfig::new(vec![EXTERNAL.0]), None).unwrap();
+    for kept in [Kept::Fixed, Kept::Own, Kept::Mapping] {
+        assert!(takes_waiting(&nat(), kept, true, false), "{kept:?}");
+        assert!(
+            !takes_waiting(&nat(), kept, false, false),
+            "an answer makes the flow firm: {kept:?}"
+        );
+        assert!(!takes_waiting(&nat(), kept, true, true), "a hairpin: {kept:?}");
+    }
+    for outbound in [true, false] {
+        assert!(!takes_waiting(&nat(), Kept::Asked, outbound, false), "opened from outside");
+    }
+    let nat = nat();
+    assert!(!takes_waiting(&nat, Kept::Lost, true, false));
+    assert!(
+        !takes_waiting(&nat, Kept::Mapping, true, false),
+        "one of the mappings has lost its port"
+    );
+    assert!(takes_waiting(&nat, Kept::Own, true, false), "ports of flows' own are not lost");
+}
+
+#[test]
+fn the_fast_path_is_open_again_once_the_flows_of_a_lost_port_have_ended() {
+    let nat = Nat::new(NatConfig::new(vec![EXTERNAL.0]), None).unwrap();
+    let (mut shard, mapping) = Kept::Lost.shard(&nat, UDP);
+    let ends = Ends { inner: INNER, external: EXTERNAL, remote: REMOTE };
+    let translated = Translated { ends, binding: Binding::Mapping, is_hairpin: false, mapping };
+    for flows_left in [1, 0] {
+        assert!(!takes_waiting(&nat, Kept::Mapping, true, false));
+        let now = Time::from_secs(10);
+        nat.release(&mut shard, (UDP, 0), (translated, Stage::Waiting), now, false);
+        assert_eq!(takes_waiting(&nat, Kept::Mapping, true, false), flows_left == 0);
     }
 }
