@@ -8,12 +8,12 @@ use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, pca
 use rheostat_io::layer::reopen::ReopenableDevice;
 use rheostat_io::{
     CaptureWriter, Device, Drawing, Driver, InterfaceLink, NullSink, OpenError, Pacing,
-    PacketConfig, PacketDevice, PcapConfig, PcapDevice, SimConfig, SimNic, TapConfig, TapDevice,
-    XdpConfig, XdpDevice,
+    PacketConfig, PacketDevice, PcapConfig, PcapDevice, Peer, Silence, SimConfig, SimNic, Sink,
+    TapConfig, TapDevice, XdpConfig, XdpDevice,
 };
 use rheostat_packet::Mempool;
-use rheostat_steer::Steering;
-use rheostat_traffic::{Mix, Source, Stations};
+use rheostat_steer::{Orientation, Steering};
+use rheostat_traffic::{EchoServer, Mix, Source, Stations};
 
 use crate::doctor;
 use crate::failure::Failure;
@@ -112,15 +112,22 @@ impl Opener<'_> {
                     sim::Driver::Pumped => Driver::Pumped(Drawing::Ahead(self.shared_clock())),
                     sim::Driver::Threaded => Driver::Threaded(self.shared_clock()),
                 };
-                let mix = Mix::new(sim.mix(self.seed))?;
-                let mix: Box<dyn Source> = match sim.traffic.stations {
+                let mix = sim.mix(self.seed).map(Mix::new).transpose()?;
+                let source: Box<dyn Source> = match (mix, sim.traffic.stations) {
+                    (None, _) => Box::new(Silence),
                     // The same mix at every port, of which each takes its part.
-                    Some(stations) => {
+                    (Some(mix), Some(stations)) => {
                         Box::new(Stations::new(mix, stations, u32::from(id.0), devices as u32))
                     }
-                    None => Box::new(mix),
+                    (Some(mix), None) => Box::new(mix),
                 };
-                Ok(Box::new(SimNic::open(nic, mix, |_| Box::new(NullSink), self.pool)?))
+                let sink = |_| -> Box<dyn Sink> { Box::new(NullSink) };
+                let Some(delay) = sim.replies else {
+                    return Ok(Box::new(SimNic::open(nic, source, sink, self.pool)?));
+                };
+                let orientation = config.orientation.clone();
+                let peer = Peer::new(delay, move |_| Box::new(server(&orientation)));
+                Ok(Box::new(SimNic::open_answering(nic, source, sink, self.pool, peer)?))
             }
             DeviceKind::Pcap(pcap) => {
                 nic.pacing = match pcap.pace {
@@ -231,6 +238,17 @@ impl Opener<'_> {
                     }
                 })
             }
+        }
+    }
+}
+
+/// The server behind a device: on a link that carries both sides, it has the addresses that are not inside.
+fn server(orientation: &Orientation) -> EchoServer {
+    match orientation {
+        Orientation::Inside | Orientation::Outside => EchoServer::new(|_| true),
+        Orientation::ByPrefix(inside) => {
+            let inside = inside.clone();
+            EchoServer::new(move |address| !inside.contains(address))
         }
     }
 }

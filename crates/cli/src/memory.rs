@@ -9,7 +9,7 @@ use rheostat_control::Config;
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::sim::Driver;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
-use rheostat_io::DrawnArrivals;
+use rheostat_io::{DrawnArrivals, Peer};
 use rheostat_nf::{AnyChain, ShardInfo};
 use rheostat_packet::MempoolConfig;
 use rheostat_run::handoff_bytes;
@@ -26,6 +26,8 @@ const BLOCK: u64 = 256 << 10;
 const XDP_DESCRIPTOR: u64 = 48;
 /// Bytes of a descriptor of the simulated NIC.
 const SIM_DESCRIPTOR: u64 = 64;
+/// A reply under way: a frame of full size, and what is kept beside it.
+const REPLY: u64 = 1_624;
 /// Address space that a thread's stack takes.
 const STACK: u64 = 2 << 20;
 /// Threads beside workers: the main one, logs, control, checks.
@@ -147,6 +149,16 @@ impl MemoryPlan {
                 bytes: ahead as u64 * bytes,
                 from: format!("{} for each of {ahead} simulated devices", Bytes(bytes)),
                 setting: Some("[[device]] driver"),
+            });
+        }
+        let answered = config.devices.iter().filter(|device| is_answered(device)).count();
+        if answered > 0 {
+            let bytes = Peer::MOST as u64 * REPLY;
+            parts.push(Part {
+                what: "replies under way",
+                bytes: answered as u64 * bytes,
+                from: format!("at most {} for each of {answered} simulated devices", Bytes(bytes)),
+                setting: Some("[[device]] replies"),
             });
         }
         parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
@@ -305,7 +317,12 @@ fn ring_bytes(device: &DeviceConfig) -> u64 {
 
 /// Whether a thread draws the device's packets before they are due.
 fn draws_ahead(device: &DeviceConfig) -> bool {
-    matches!(&device.kind, DeviceKind::Sim(sim) if sim.driver == Driver::Pumped)
+    matches!(&device.kind, DeviceKind::Sim(sim) if sim.driver == Driver::Pumped && sim.rate.is_some())
+}
+
+/// Whether a server behind the device replies to what it sends.
+fn is_answered(device: &DeviceConfig) -> bool {
+    matches!(&device.kind, DeviceKind::Sim(sim) if sim.replies.is_some())
 }
 
 /// Bytes, for people.

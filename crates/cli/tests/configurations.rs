@@ -52,6 +52,8 @@ fn every_shipped_configuration_runs_over_a_capture() {
         let two_ports = ["--device", "lan=pcap:in.pcap", "--device", "wan=pcap:in.pcap"];
         let input = match name.as_str() {
             "firewall-two-ports.toml" => &two_ports[..],
+            // Its devices are simulated.
+            "nat-sim.toml" => &["--device", "lan=sim:20kpps", "--duration", "500ms"],
             _ => &["--input", "in.pcap"],
         };
         let summary = run(place.path(), &name, &[input, &["--lanes", "2"]].concat());
@@ -69,6 +71,22 @@ fn the_demo_drops_scans_alone_where_no_queue_is_full() {
     assert_eq!(dropped.keys().collect::<Vec<_>>(), ["denied"], "{summary}");
     let denied = dropped["denied"].as_u64().unwrap();
     assert!(denied * 20 < 200_000, "{denied} of 200,000: under 5 %");
+}
+
+#[test]
+fn a_nat_takes_the_replies_of_a_simulated_server_for_what_they_are() {
+    let place = tempfile::tempdir().unwrap();
+    let flags = ["--device", "lan=sim:20kpps", "--duration", "1s", "--lanes", "2"];
+    let summary = run(place.path(), "nat-sim.toml", &flags);
+    assert_eq!(summary["invariants"], "ok", "{summary}");
+    let sources = summary["sources"].as_array().unwrap();
+    assert_eq!((&sources[0]["device"], &sources[0]["replies"]), (&"lan".into(), &0.into()));
+    assert_eq!((&sources[1]["device"], &sources[1]["drawn"]), (&"wan".into(), &0.into()));
+    assert!(sources[1]["replies"].as_u64() > Some(0), "{summary}");
+    // A reply that belongs to no flow would be dropped for that.
+    for reason in summary["dropped"].as_object().unwrap().keys() {
+        assert!(["queue_full", "tcp_invalid"].contains(&reason.as_str()), "{summary}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod interfaces;
 mod machine;
 mod network;
 mod ports;
+mod replies;
 mod shadow;
 mod sharing;
 
@@ -38,6 +39,7 @@ pub(crate) fn across_tables(
         }
         files::check(config, file, machine, findings);
         interfaces::check(&config.devices, findings);
+        replies::check(&config.devices, findings);
         network::check(config, findings);
     }
     shards(config, findings);

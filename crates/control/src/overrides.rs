@@ -280,9 +280,10 @@ impl DeviceOverride {
                 findings.forget_place(&format!("device[{index}].input"));
             }
             KindOverride::Sim(rate) => match kind {
-                DeviceKind::Sim(sim) => sim.rate = *rate,
+                DeviceKind::Sim(sim) => sim.rate = Some(*rate),
                 DeviceKind::Pcap(_) | DeviceKind::Live(_) => {
-                    *kind = DeviceKind::Sim(SimConfig { rate: *rate, ..SimConfig::default() });
+                    *kind =
+                        DeviceKind::Sim(SimConfig { rate: Some(*rate), ..SimConfig::default() });
                 }
             },
             KindOverride::Live(live) => match kind {

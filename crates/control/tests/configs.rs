@@ -48,8 +48,8 @@ fn what_the_demo_writes_out_are_the_defaults() {
     // Its queues last longer than a busy machine pauses, so that next to nothing is dropped.
     let mut usual = demo.devices.clone();
     let DeviceKind::Sim(sim) = &mut usual[0].kind else { panic!("a simulated NIC") };
-    assert_eq!((sim.rate, sim.queue, demo.pool.buffers), (200_000, 8_192, 32_768));
-    (sim.rate, sim.queue) = (1_000_000, 1_024);
+    assert_eq!((sim.rate, sim.queue, demo.pool.buffers), (Some(200_000), 8_192, 32_768));
+    (sim.rate, sim.queue) = (Some(1_000_000), 1_024);
     assert_eq!(usual, forward.devices);
     assert_eq!(demo.chain, [FunctionConfig::Firewall(Default::default())]);
     assert!(forward.chain.is_empty());

@@ -260,6 +260,12 @@ pub struct SourceWork {
     pub late: u64,
     /// Processor time of the thread that draws.
     pub cpu: Duration,
+    /// Replies to packets that the device sent, those that are due later included. Those are not for which there was no
+    /// room ([`crate::Peer::most`]): they count as drops alone.
+    pub replies: u64,
+    /// Of these, how many arrived later than they were due, because the lane that sent the packet was interrupted and
+    /// other lanes were further.
+    pub late_replies: u64,
 }
 
 /// What a device has counted. Every packet that arrived was dropped, or received by a lane, or waits.

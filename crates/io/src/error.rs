@@ -78,6 +78,14 @@ pub enum OpenError {
         /// The device.
         device: String,
     },
+    /// What comes back to a device has no place among what arrives there.
+    #[error(
+        "device `{device}` cannot have what it sends answered: replies need packets that arrive in an open loop, by the pumped driver or a stepper, and a receive queue for each lane"
+    )]
+    Answering {
+        /// The device.
+        device: String,
+    },
     /// A rate or a speed that is not a positive number.
     #[error("device `{device}`: {what} must be a positive number")]
     NotPositive {

@@ -10,6 +10,7 @@ pub mod layer;
 #[cfg(not(any(loom, shuttle)))]
 pub mod link_events;
 pub mod replay_barrier;
+mod responder;
 pub mod scheduling;
 pub mod segmentation;
 pub mod sharing;
@@ -43,9 +44,10 @@ pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
 #[cfg(not(any(loom, shuttle)))]
 pub use link_events::{LinkEvent, LinkState, LinkWatch};
 pub use replay_barrier::ReplayBarrier;
+pub use responder::{Peer, Responder};
 pub use sharing::{ClaimantCounters, DepartureCounters, SharingCounters};
 pub use sink::{Collected, Collector, NullSink, Sink};
-pub use source::{Arrival, Source};
+pub use source::{Arrival, Silence, Source};
 #[cfg(not(any(loom, shuttle)))]
 pub use sys::ethtool::{Channels, Ethtool, Rings, Spreading};
 #[cfg(not(any(loom, shuttle)))]

@@ -34,6 +34,16 @@ pub trait Source: Send {
     }
 }
 
+/// The source of a device that only sends, or that receives replies alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silence;
+
+impl Source for Silence {
+    fn next(&mut self, _frame: &mut Vec<u8>) -> Option<Arrival> {
+        None
+    }
+}
+
 impl<S: Source + ?Sized> Source for Box<S> {
     fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
         (**self).next(frame)

@@ -2,6 +2,7 @@
 
 mod af_packet;
 mod af_xdp;
+mod answering;
 mod bpf_xdp;
 mod capture_device;
 mod capture_reader;

@@ -6,14 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{Frames, config, number, numbered, poll, pool, udp};
+use crate::support::{Frames, Numbered, config, is_reply, number, numbered, poll, pool, udp};
 use proptest::prelude::*;
 use rheostat_base::{ClockSource, QueueId, Time, VirtualClock};
 use rheostat_io::{
     Device, DeviceCounters, DeviceMonitor, Drawing, DrawnArrivals, Driver, NullSink, OpenError,
-    Pacing, QueuePair, Rest, SimConfig, SimNic, Source, Stepper,
+    Pacing, Peer, QueuePair, Rest, SimConfig, SimNic, Source, Stepper,
 };
-use rheostat_packet::{Mempool, PoolCache};
+use rheostat_packet::{Burst, Mempool, PoolCache};
 
 const LANES: u16 = 3;
 const DESCRIPTORS: u32 = 8;
@@ -86,7 +86,8 @@ fn run(
 ) -> Outcome {
     let mut cache = PoolCache::new(pool.clone());
     let (table, monitor) = (nic.table().unwrap(), nic.monitor());
-    let mut queues: Vec<_> = nic.queues().into_iter().map(|QueuePair { rx, .. }| rx).collect();
+    let (mut queues, mut senders): (Vec<_>, Vec<_>) =
+        nic.queues().into_iter().map(|QueuePair { rx, tx }| (rx, tx)).unzip();
     let mut outcome = Outcome::default();
     let mut now = Time::ZERO;
     // In the end all lanes are there, until nothing is left.
@@ -119,11 +120,13 @@ fn run(
                 // A thread that draws may have the source: wait until all that is due is known.
                 queue.rest(&mut cache, now);
                 outcome.backlogs.push(queue.backlog());
+                let mut burst = Burst::new();
                 for packet in poll(&mut **queue, limit, &mut cache, now) {
                     let time = packet.timestamp().as_nanos();
                     outcome.got.push((lane, packet.stamp(), time, number(packet.data())));
-                    cache.free(packet);
+                    burst.push(packet);
                 }
+                senders[usize::from(lane)].send(&mut burst, &mut cache, now);
                 outcome.backlogs.push(queue.backlog());
             }
         }
@@ -166,6 +169,36 @@ proptest! {
         let ahead = outcome(|clock| {
             Some(Driver::Pumped(Drawing::Ahead(Arc::new(clock.clone()))))
         });
+        prop_assert_eq!(&ahead, &stepped);
+    }
+
+    /// So do lanes that send what they receive to a peer, and get its replies among the other arrivals: also where more
+    /// replies are under way than there may be.
+    #[test]
+    fn a_pumped_nic_gets_the_replies_that_a_stepped_one_does(
+        gaps in arrivals(),
+        events in events(),
+        delay in prop_oneof![Just(1_u64), 1_u64..2_000, 2_000_u64..60_000],
+        most in prop_oneof![Just(1_usize), 2_usize..12, Just(1_000)],
+    ) {
+        let pool = pool(256);
+        let outcome = |driver: fn(&VirtualClock) -> Driver| {
+            let clock = VirtualClock::new();
+            let driver = driver(&clock);
+            let config = SimConfig { pacing: START, driver, ..config(LANES, DESCRIPTORS) };
+            let delay = Duration::from_nanos(delay);
+            let peer = Peer { most, ..Peer::new(delay, |_| Box::new(Numbered)) };
+            let source = source(&gaps);
+            let nic = SimNic::open_answering(config, source, |_| Box::new(NullSink), &pool, peer);
+            let mut nic = nic.unwrap();
+            let how = nic.stepper().map_or(How::Pumped, How::Stepped);
+            run(nic, how, &clock, &pool, &events)
+        };
+        let stepped = outcome(|_| Driver::Stepped);
+        prop_assert!(stepped.is_exhausted);
+        let replies = stepped.got.iter().filter(|got| is_reply(got.3)).count();
+        prop_assert!(gaps.is_empty() || replies > 0);
+        let ahead = outcome(|clock| Driver::Pumped(Drawing::Ahead(Arc::new(clock.clone()))));
         prop_assert_eq!(&ahead, &stepped);
     }
 }

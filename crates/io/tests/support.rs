@@ -8,8 +8,7 @@ pub(crate) mod steerings;
 use std::sync::Arc;
 
 use rheostat_base::Time;
-use rheostat_io::{Arrival, Source};
-use rheostat_io::{RxQueue, SimConfig};
+use rheostat_io::{Arrival, Responder, RxQueue, SimConfig, Source};
 use rheostat_packet::{Burst, LinkType, Mbuf, Mempool, MempoolConfig, PoolCache};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
 
@@ -41,6 +40,24 @@ pub(crate) fn number(bytes: &[u8]) -> u32 {
 /// The flow of a packet made by [`udp`].
 pub(crate) fn flow(bytes: &[u8]) -> u16 {
     u16::from_be_bytes(bytes[34..36].try_into().unwrap())
+}
+
+/// Answers each packet made by [`udp`] once, by one of another flow whose number has the highest bit set.
+pub(crate) struct Numbered;
+
+impl Responder for Numbered {
+    fn respond(&mut self, packet: &Mbuf, reply: &mut Vec<u8>) -> bool {
+        let asked = number(packet.data());
+        *reply = udp(flow(packet.data()) + 1_000, asked | REPLY);
+        !is_reply(asked)
+    }
+}
+
+const REPLY: u32 = 1 << 31;
+
+/// Whether a packet with this number is a reply of [`Numbered`].
+pub(crate) fn is_reply(number: u32) -> bool {
+    number & REPLY != 0
 }
 
 /// Frames that arrive at given times.

@@ -8,8 +8,13 @@ use rheostat_packet::wire::tcp::TcpFlags;
 const CLIENT_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
 const SERVER_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];
 /// MSS 1460, SACK permitted, window scale 7, padded: what a present-day SYN carries.
-const SYN_OPTIONS: [u8; 12] = [2, 4, 0x05, 0xb4, 4, 2, 1, 3, 3, 7, 1, 1];
-const WINDOW: u16 = 0xffff;
+pub(crate) const SYN_OPTIONS: [u8; 12] = [2, 4, 0x05, 0xb4, 4, 2, 1, 3, 3, 7, 1, 1];
+pub(crate) const WINDOW: u16 = 0xffff;
+
+/// The initial sequence number of a server whose client has this one, so that a server without state knows it.
+pub(crate) fn server_isn(client: u32) -> u32 {
+    !client
+}
 
 /// The endpoints of a packet.
 #[derive(Clone, Copy, Debug)]

@@ -3,6 +3,7 @@
 //! the rate of any of them; and the statistics that say what traffic is like.
 
 pub mod attack;
+pub mod echo_server;
 pub mod elephant;
 mod error;
 pub mod flash_crowd;
@@ -23,6 +24,7 @@ mod visit;
 pub mod visitors;
 
 pub use attack::{Attack, AttackConfig, AttackKind};
+pub use echo_server::EchoServer;
 pub use elephant::{Elephant, ElephantConfig};
 pub use error::SourceError;
 pub use flash_crowd::{FlashCrowd, FlashCrowdConfig};
@@ -32,7 +34,7 @@ pub use merged::Merged;
 pub use mix::{Mix, MixConfig, MixError};
 pub use picker::{Distribution, FlowPicker, tuple_of};
 pub use replay::{CaptureReel, Recording, Reel, Replay, ReplayConfig};
-pub use rheostat_io::{Arrival, Source};
+pub use rheostat_io::{Arrival, Silence, Source};
 pub use stamps::Stamps;
 pub use stations::Stations;
 pub use statistics::Statistics;

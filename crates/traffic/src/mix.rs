@@ -8,7 +8,8 @@
 //! outside (25 %). Longer ones are TCP connections that open and close as they should, UDP exchanges
 //! and streams, and ping sessions.
 //!
-//! Clients live in 10.0.0.0/8 and fd00::/8, servers elsewhere; both directions are in one stream.
+//! Clients live in 10.0.0.0/8 and fd00::/8, servers elsewhere; both directions are in one stream, unless
+//! servers are behind a device that answers ([`MixConfig::clients_only`]).
 //!
 //! A fixed number of flows is under way at any time: where one ends, another starts. Which flow sends
 //! next is decided by a wheel of virtual ticks (constant time whatever the number of flows), where each
@@ -29,7 +30,7 @@ use rand::{Rng, SeedableRng};
 use rheostat_base::Time;
 use rheostat_packet::LinkType;
 
-use crate::frame;
+use crate::frame::{self, Packet};
 use crate::poisson::Poisson;
 use flow::{Flow, Sizes};
 use rheostat_io::{Arrival, Source};
@@ -74,6 +75,20 @@ impl Mix {
     pub fn flows_started(&self) -> u64 {
         self.started
     }
+
+    /// The next packet of the flow that is due next.
+    fn next_packet(&mut self) -> Packet {
+        let index = self.wheel.next();
+        let flow = &mut self.flows[index as usize];
+        let packet = flow.next_packet(self.config.clients_only, &mut self.sizes, &mut self.rng);
+        if flow.is_over() {
+            *flow = Flow::start(self.started, &self.config, self.wheel.span(), &mut self.rng);
+            self.started += 1;
+        }
+        let pause = flow.pause(&mut self.rng);
+        self.wheel.schedule(index, pause);
+        packet
+    }
 }
 
 impl Source for Mix {
@@ -84,17 +99,12 @@ impl Source for Mix {
         if ended {
             return None;
         }
-        let index = self.wheel.next();
-        let flow = &mut self.flows[index as usize];
-        let packet = flow.next_packet(&mut self.sizes, &mut self.rng);
+        let mut packet = self.next_packet();
+        while self.config.clients_only && !packet.from_client {
+            packet = self.next_packet();
+        }
         frame::write(&packet, frame);
         self.sizes.count(frame.len());
-        if flow.is_over() {
-            *flow = Flow::start(self.started, &self.config, self.wheel.span(), &mut self.rng);
-            self.started += 1;
-        }
-        let pause = flow.pause(&mut self.rng);
-        self.wheel.schedule(index, pause);
         self.sent += 1;
         self.arrivals.pass(&mut self.rng);
         let wire_len = frame.len() as u32;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::frame::{Endpoints, Packet, Tcp, Transport};
+use crate::frame::{Endpoints, Packet, Tcp, Transport, server_isn};
 
 /// Packets of a visit.
 const LENGTH: u8 = 8;
@@ -29,7 +29,7 @@ impl Visit {
             IpAddr::V6(v6) => v6.to_bits() as u32,
         };
         let initial = low.wrapping_mul(0x9e37_79b9).wrapping_add(u32::from(visitor.1) << 8);
-        Visit { endpoints, initial: (initial, !initial), step: 0, from_inside }
+        Visit { endpoints, initial: (initial, server_isn(initial)), step: 0, from_inside }
     }
 
     pub(crate) fn is_over(&self) -> bool {

@@ -15,6 +15,7 @@ mod packet_hash;
 mod pumped;
 mod queue_event;
 mod receive;
+mod replies;
 mod shared_receive;
 mod sim_nic;
 mod transmit;

@@ -18,6 +18,9 @@ pub struct MixConfig {
     pub zipf: f64,
     /// The longest flow, in packets.
     pub longest: u32,
+    /// Whether only clients send, at the whole rate, for servers that answer as [`crate::EchoServer`] does. Of flows that
+    /// servers open, nothing is sent.
+    pub clients_only: bool,
     /// The seed of all random choices.
     pub seed: u64,
     /// Ends the mix after this many packets.
@@ -54,6 +57,7 @@ impl Default for MixConfig {
             ipv6_share: 0.1,
             zipf: 1.1,
             longest: 100_000,
+            clients_only: false,
             seed: 1,
             packets: None,
             duration: None,

@@ -4,7 +4,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::MixConfig;
-use crate::frame::{Endpoints, Packet, Tcp, Transport};
+use crate::frame::{Endpoints, Packet, Tcp, Transport, server_isn};
 
 /// Bytes of payload that fill a frame of 1,514 bytes, less the headers.
 const FULL_FRAME: usize = 1_514;
@@ -111,12 +111,18 @@ impl Flow {
         rng.random_range(1..=self.longest_pause)
     }
 
-    /// What the flow sends next; it must not be over.
-    pub(super) fn next_packet(&mut self, sizes: &mut Sizes, rng: &mut SmallRng) -> Packet {
+    /// What the flow sends next; it must not be over. With `clients_only`, packets of servers are not sent, whose place those
+    /// of [`crate::EchoServer`] take.
+    pub(super) fn next_packet(
+        &mut self,
+        clients_only: bool,
+        sizes: &mut Sizes,
+        rng: &mut SmallRng,
+    ) -> Packet {
         let port = self.server_port();
         let endpoints = Endpoints::of_flow(self.number, self.ipv6, port);
         let (from_client, transport, payload) = match self.kind {
-            Kind::Attempt { scan } => (!scan, Transport::Tcp(Tcp::syn(isn(self.number, 0))), 0),
+            Kind::Attempt { scan } => (!scan, Transport::Tcp(Tcp::syn(isn(self.number))), 0),
             Kind::Ping => {
                 let from_client = self.sent.is_multiple_of(2);
                 let sequence = (self.sent / 2) as u16;
@@ -126,7 +132,7 @@ impl Flow {
                 let from_client = self.sent == 0 || rng.random_range(0..4) == 0;
                 (from_client, Transport::Udp, self.payload(8, sizes.draw(rng), rng))
             }
-            Kind::Tcp { resets } => self.next_segment(resets, sizes, rng),
+            Kind::Tcp { resets } => self.next_segment((resets, clients_only), sizes, rng),
         };
         self.sent += 1;
         self.left -= 1;
@@ -166,12 +172,13 @@ impl Flow {
     /// data, mostly from the server, with acknowledgements between.
     fn next_segment(
         &mut self,
-        resets: bool,
+        (resets, clients_only): (bool, bool),
         sizes: &mut Sizes,
         rng: &mut SmallRng,
     ) -> (bool, Transport, usize) {
-        let client = isn(self.number, 0).wrapping_add(self.client_bytes);
-        let server = isn(self.number, 1).wrapping_add(self.server_bytes);
+        let first = isn(self.number);
+        let client = first.wrapping_add(self.client_bytes);
+        let server = server_isn(first).wrapping_add(self.server_bytes);
         let closing = if resets { 1 } else { 3 };
         let (from_client, tcp, payload) = match (self.sent, self.left) {
             (0, _) => (true, Tcp::syn(client), 0),
@@ -197,15 +204,22 @@ impl Flow {
             },
         };
         let counted = payload as u32 + tcp.control_bytes();
-        let bytes = if from_client { &mut self.client_bytes } else { &mut self.server_bytes };
-        *bytes = bytes.wrapping_add(counted);
+        // A server that echoes has sent what its client has; what the mix draws for it is not sent.
+        let (of_client, of_server) = match (clients_only, from_client) {
+            (true, true) => (counted, counted),
+            (true, false) => (0, 0),
+            (false, true) => (counted, 0),
+            (false, false) => (0, counted),
+        };
+        self.client_bytes = self.client_bytes.wrapping_add(of_client);
+        self.server_bytes = self.server_bytes.wrapping_add(of_server);
         (from_client, Transport::Tcp(tcp), payload)
     }
 }
 
-/// The initial sequence number of one end: far apart for neighbouring flows.
-fn isn(number: u64, end: u64) -> u32 {
-    ((number * 2 + end).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+/// The initial sequence number of a client: far apart for neighbouring flows.
+fn isn(number: u64) -> u32 {
+    ((number * 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
 fn draw_length(config: &MixConfig, rng: &mut SmallRng) -> u32 {

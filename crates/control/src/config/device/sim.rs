@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use rheostat_traffic::MixConfig;
 
@@ -9,13 +10,13 @@ use super::traffic::TrafficConfig;
 use crate::findings::Findings;
 use crate::reader::Table;
 use crate::reader::convert::choice;
-use crate::reader::convert::number::{bit_rate, count, packet_rate};
+use crate::reader::convert::number::{bit_rate, count, duration, packet_rate};
 
 /// A simulated NIC under open-loop load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimConfig {
-    /// Packets per second that arrive, whatever becomes of them.
-    pub rate: u64,
+    /// Packets per second that arrive, whatever becomes of them; `None` where only replies do.
+    pub rate: Option<u64>,
     /// Bits per second of the link, each frame with preamble, checksum and gap; what arrives is at
     /// most this.
     pub link: u64,
@@ -23,6 +24,8 @@ pub struct SimConfig {
     pub driver: Driver,
     /// Descriptors of each receive queue; rounded up to a power of two.
     pub queue: u32,
+    /// How long after a packet is sent its reply arrives, from a server that stands behind the device; `None` without one.
+    pub replies: Option<Duration>,
     /// The packets that arrive.
     pub traffic: TrafficConfig,
 }
@@ -49,10 +52,11 @@ impl fmt::Display for Driver {
 impl Default for SimConfig {
     fn default() -> SimConfig {
         SimConfig {
-            rate: 1_000_000,
+            rate: Some(1_000_000),
             link: 10_000_000_000,
             driver: Driver::Pumped,
             queue: 1_024,
+            replies: None,
             traffic: TrafficConfig::default(),
         }
     }
@@ -65,31 +69,41 @@ impl SimConfig {
     /// Rates that can be set: up to what 400 Gb/s carry in the smallest frames.
     pub(crate) const RATES: RangeInclusive<u64> = 1..=600_000_000;
 
-    /// The traffic for a generator; `seed` is the run's, which counts where the traffic has none.
-    pub fn mix(&self, seed: u64) -> MixConfig {
+    /// Delays of replies that can be set. Short ones cost: a worker may sleep so long at most.
+    const DELAYS: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_secs(10);
+
+    /// The traffic for a generator, unless only replies arrive; `seed` is the run's, which counts where the traffic has none.
+    pub fn mix(&self, seed: u64) -> Option<MixConfig> {
         let traffic = &self.traffic;
-        MixConfig {
+        Some(MixConfig {
             flows: traffic.flows,
-            packets_per_second: self.rate,
+            packets_per_second: self.rate?,
+            clients_only: traffic.clients_only,
             ipv6_share: traffic.ipv6_share,
             zipf: traffic.zipf,
             longest: traffic.longest,
             seed: traffic.seed.unwrap_or(seed),
             packets: traffic.packets,
             duration: None,
-        }
+        })
     }
 
     pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> SimConfig {
         let default = SimConfig::default();
-        let rate = table.require("rate", "rate = \"1Mpps\"", findings, packet_rate(Self::RATES));
+        let rate = if table.has("replies") {
+            table.read("rate", findings, packet_rate(Self::RATES))
+        } else {
+            table.require("rate", "rate = \"1Mpps\"", findings, packet_rate(Self::RATES))
+        };
+        let replies = table.read("replies", findings, duration(Self::DELAYS));
         let link = table.read("link", findings, bit_rate(1_000_000..=1_000_000_000_000));
         let drivers = [("pumped", Driver::Pumped), ("threaded", Driver::Threaded)];
         let driver = table.read("driver", findings, choice(&drivers));
         let queue = table.read("queue", findings, count(32..=32_768));
         let traffic = table.section("traffic", findings, TrafficConfig::read);
         SimConfig {
-            rate: rate.unwrap_or(default.rate),
+            rate,
+            replies,
             link: link.unwrap_or(default.link),
             driver: driver.unwrap_or(default.driver),
             queue: queue.map_or(default.queue, |queue| queue as u32),

@@ -4,6 +4,7 @@ use rheostat_traffic::MixConfig;
 
 use crate::findings::Findings;
 use crate::reader::Table;
+use crate::reader::convert::boolean;
 use crate::reader::convert::number::{count, integer, number};
 
 /// The generated mix of flows.
@@ -21,6 +22,8 @@ pub struct TrafficConfig {
     pub longest: u32,
     /// After how many packets the traffic ends; never if absent.
     pub packets: Option<u64>,
+    /// Whether only clients send, for servers that answer: see [`super::SimConfig::replies`].
+    pub clients_only: bool,
     /// With a number: how many stations send, of which those behind this device, as one port of a bridge, count.
     pub stations: Option<u32>,
 }
@@ -35,6 +38,7 @@ impl Default for TrafficConfig {
             zipf,
             longest,
             packets: None,
+            clients_only: false,
             stations: None,
         }
     }
@@ -49,6 +53,7 @@ impl TrafficConfig {
         let zipf = table.read("zipf", findings, number(0.01..=10.0));
         let longest = table.read("longest", findings, count(31..=4_000_000_000));
         let packets = table.read("packets", findings, count(1..=u64::MAX));
+        let clients_only = table.read("clients_only", findings, boolean);
         let stations = table.read("stations", findings, count(2..=u64::from(u32::MAX)));
         TrafficConfig {
             flows: flows.map_or(default.flows, |flows| flows as u32),
@@ -57,6 +62,7 @@ impl TrafficConfig {
             zipf: zipf.unwrap_or(default.zipf),
             longest: longest.map_or(default.longest, |longest| longest as u32),
             packets,
+            clients_only: clients_only.unwrap_or(default.clients_only),
             stations: stations.map(|stations| stations as u32),
         }
     }

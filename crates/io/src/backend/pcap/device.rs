@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{Arrival, Source};
+use crate::{Silence, Source};
 use rheostat_base::DeviceId;
 use rheostat_packet::Mempool;
 use rheostat_steer::IndirectionTable;
@@ -38,15 +38,6 @@ pub struct PcapDevice {
 struct PcapMonitor {
     nic: Arc<dyn DeviceMonitor>,
     status: Option<Arc<CaptureStatus>>,
-}
-
-/// The source of a device that only writes.
-struct Silence;
-
-impl Source for Silence {
-    fn next(&mut self, _frame: &mut Vec<u8>) -> Option<Arrival> {
-        None
-    }
 }
 
 impl PcapDevice {

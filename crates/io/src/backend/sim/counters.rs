@@ -32,4 +32,7 @@ impl Arrivals {
 pub(super) struct Sent {
     pub(super) packets: Counter,
     pub(super) bytes: Counter,
+    /// Replies to these packets for which there was no room.
+    pub(super) refused_replies: Counter,
+    pub(super) refused_reply_bytes: Counter,
 }

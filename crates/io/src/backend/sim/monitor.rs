@@ -8,6 +8,7 @@ use super::counters::{Arrivals, Sent};
 use super::descriptor_ring::Gauge;
 use super::driver::Drive;
 use super::pumped::Pump;
+use super::replies::Replies;
 use crate::backend::shared_ring::Claimants;
 use crate::device::{DeviceCounters, DeviceMonitor, SourceWork};
 use crate::sharing::SharingCounters;
@@ -17,6 +18,8 @@ pub(super) struct SimMonitor {
     pub(super) sent: Vec<Arc<Sent>>,
     /// Of each ring that several lanes empty.
     pub(super) claimants: Vec<Arc<Claimants>>,
+    /// Where a peer answers what the device sends.
+    pub(super) replies: Option<Arc<Replies>>,
 }
 
 /// What makes packets arrive.
@@ -45,17 +48,27 @@ impl Engine {
 
 impl DeviceMonitor for SimMonitor {
     fn counters(&self) -> DeviceCounters {
-        DeviceCounters {
-            sent: self.sent.iter().map(|sent| sent.packets.get()).sum(),
-            sent_bytes: self.sent.iter().map(|sent| sent.bytes.get()).sum(),
-            ..self.engine.counters()
+        let mut counters = self.engine.counters();
+        counters.sent = self.sent.iter().map(|sent| sent.packets.get()).sum();
+        counters.sent_bytes = self.sent.iter().map(|sent| sent.bytes.get()).sum();
+        if self.replies.is_some() {
+            // A device that is answered has a receive queue for each transmit queue.
+            for (drops, sent) in counters.queue_full.iter_mut().zip(&self.sent) {
+                let refused = sent.refused_replies.get();
+                *drops += refused;
+                counters.arrived += refused;
+                counters.arrived_bytes += sent.refused_reply_bytes.get();
+            }
         }
+        counters
     }
 
     fn is_exhausted(&self) -> bool {
         match &self.engine {
             Engine::Driven { drive, waiting, .. } => {
-                drive.ended() && waiting.iter().all(|queue| queue.backlog() == 0)
+                drive.ended()
+                    && self.replies.as_ref().is_none_or(|replies| replies.is_empty())
+                    && waiting.iter().all(|queue| queue.backlog() == 0)
             }
             Engine::Pumped(pump) => pump.is_exhausted(),
         }

@@ -1,6 +1,7 @@
 //! The side of the simulated NIC that faces the link: it takes arrivals from the source, hashes them,
 //! finds their queue in the indirection table, and writes them into descriptors or drops them.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 use crate::{Arrival, Source};
@@ -14,6 +15,7 @@ use super::descriptor_ring::NicSide;
 use super::pacing::{Schedule, Slot};
 use super::packet_hash::packet_hash;
 use super::queue_event::QueueEvent;
+use super::replies::{Replies, Reply};
 use crate::replay_barrier::{Reader, ReplayBarrier};
 
 /// The NIC. Always behind a lock: whichever thread drives it owns it for a moment.
@@ -50,6 +52,16 @@ pub(super) struct Nic {
     events: Vec<Arc<QueueEvent>>,
     /// Whether the frame on the link waits for a buffer.
     starved: bool,
+    replies: Option<ArrivingReplies>,
+}
+
+/// Replies to what the device sends.
+struct ArrivingReplies {
+    replies: Arc<Replies>,
+    /// How far the NIC has looked through them.
+    looked: u64,
+    /// Those that are due and not delivered yet.
+    due: VecDeque<Reply>,
 }
 
 /// A frame that the source has given and that waits for its time, or for room.
@@ -89,6 +101,7 @@ impl Nic {
             events,
             filled: vec![false; queues.len()],
             starved: false,
+            replies: None,
             device: config.device,
             source,
             schedule: Schedule::new(config.pacing, config.link_rate),
@@ -109,17 +122,34 @@ impl Nic {
         }
     }
 
+    /// The same with replies among what arrives, in an open loop.
+    pub(super) fn with_replies(self, replies: Arc<Replies>) -> Nic {
+        let replies = ArrivingReplies { replies, looked: 0, due: VecDeque::new() };
+        Nic { replies: Some(replies), ..self }
+    }
+
     /// Delivers what has arrived by `now`, at most `limit` frames, and returns how many.
     pub(super) fn deliver(&mut self, now: Time, limit: usize, pool: &mut PoolCache) -> usize {
         // From here on the table is as it was last rewritten, and whatever an earlier one placed has
         // been enqueued: an older call held the lock until it was done.
         self.table.acknowledge();
         let mut delivered = 0;
+        if let Some(ArrivingReplies { replies, looked, due }) = &mut self.replies {
+            replies.take_due(now.as_nanos().saturating_add(1), looked, |_, _| true, due);
+        }
         while delivered < limit {
-            let Some(frame) = self.next_frame(now) else { break };
-            if frame.slot.due > now {
-                break;
+            let frame = self.next_frame(now).filter(|frame| frame.slot.due <= now);
+            // Of two that are due at once, the frame of the source comes first.
+            let before = frame.map_or(u64::MAX, |frame| frame.slot.due.as_nanos());
+            let replies = self.replies.as_mut();
+            if let Some(reply) =
+                replies.and_then(|replies| replies.due.pop_front_if(|reply| reply.due < before))
+            {
+                self.place_reply(&reply, pool);
+                delivered += 1;
+                continue;
             }
+            let Some(frame) = frame else { break };
             match self.place(frame, pool) {
                 Outcome::Gone => {
                     self.frame = None;
@@ -168,7 +198,11 @@ impl Nic {
 
     /// When the next frame is due; `None` after the last.
     pub(super) fn next_due(&mut self, now: Time) -> Option<Time> {
-        self.next_frame(now).map(|frame| frame.slot.due)
+        let frame = self.next_frame(now).map(|frame| frame.slot.due);
+        let reply = self.replies.as_ref().and_then(|ArrivingReplies { replies, looked, due }| {
+            due.front().map(|reply| reply.due).or_else(|| replies.next_due(*looked))
+        });
+        frame.into_iter().chain(reply.map(Time::from_nanos)).min()
     }
 
     /// Whether the source has ended, or was stopped.
@@ -186,6 +220,9 @@ impl Nic {
         self.ended = true;
         self.frame = None;
         self.packet = None;
+        if let Some(ArrivingReplies { replies, .. }) = self.replies.take() {
+            replies.stop();
+        }
         self.rest();
     }
 
@@ -261,6 +298,24 @@ impl Nic {
             Err(packet) => {
                 pool.free(packet);
                 self.arrive(frame, Some(&self.arrivals.queue_full[queue]))
+            }
+        }
+    }
+
+    /// Puts a reply into the queue that the table in force states.
+    fn place_reply(&mut self, reply: &Reply, pool: &mut PoolCache) {
+        self.arrivals.arrived.increment();
+        self.arrivals.arrived_bytes.add(reply.wire_len());
+        let Ok(packet) = reply.packet(self.device, pool) else {
+            self.arrivals.no_buffer.increment();
+            return;
+        };
+        let queue = self.table.lookup(reply.bucket).index();
+        match self.queues[queue].put(packet) {
+            Ok(()) => self.filled[queue] = true,
+            Err(packet) => {
+                pool.free(packet);
+                self.arrivals.queue_full[queue].increment();
             }
         }
     }

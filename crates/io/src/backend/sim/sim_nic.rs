@@ -17,13 +17,14 @@ use super::pacing::Pacing;
 use super::pumped::{DrawingThread, DrawnArrivals, Pump, PumpedRx, PumpedTable};
 use super::queue_event::QueueEvent;
 use super::receive::{Filling, SimRx};
+use super::replies::Replies;
 use super::shared_receive::SharedRx;
-use super::transmit::{SimTx, TransmitRing};
-use crate::OpenError;
+use super::transmit::{Answers, SimTx, TransmitRing};
 use crate::backend::shared_ring::Claimants;
 use crate::device::{Device, DeviceMonitor, QueuePair, RxQueue, TxQueue};
 use crate::replay_barrier::ReplayBarrier;
 use crate::sink::Sink;
+use crate::{OpenError, Peer, Responder};
 
 /// A network interface in the process.
 ///
@@ -55,17 +56,36 @@ fn entries(config: &SimConfig) -> GenerationTable {
     GenerationTable::new(config.steering.buckets(), config.queues.into())
 }
 
-/// Transmit queues, and what they count.
+/// Replies to what a device sends, and what makes them.
+struct Answered {
+    replies: Arc<Replies>,
+    responder: Box<dyn FnMut(QueueId) -> Box<dyn Responder>>,
+}
+
+impl Answered {
+    fn new(config: &SimConfig, peer: Peer, pool: &Mempool) -> Answered {
+        let Peer { delay, most, responder } = peer;
+        Answered { replies: Arc::new(Replies::new(config, pool, (delay, most))), responder }
+    }
+}
+
+/// Transmit queues, and what they count. `pump` is what places replies, unless a stepper does.
 fn senders(
     config: &SimConfig,
     mut sink: impl FnMut(QueueId) -> Box<dyn Sink>,
+    mut answered: Option<Answered>,
+    pump: Option<&Arc<Pump>>,
 ) -> (Vec<Box<dyn TxQueue>>, Vec<Arc<Sent>>) {
     let sent: Vec<Arc<Sent>> = (0..config.queues).map(|_| Arc::default()).collect();
     let sender = |(sent, number): (&Arc<Sent>, u16)| {
         let ring = config
             .transmit_descriptors
             .map(|descriptors| TransmitRing::new(descriptors, config.link_rate));
-        Box::new(SimTx::new(sink(QueueId(number)), sent.clone(), ring)) as Box<dyn TxQueue>
+        let answers = answered.as_mut().map(|Answered { replies, responder }| {
+            Answers::new(responder(QueueId(number)), replies.clone(), pump.cloned())
+        });
+        let queue = SimTx::new(sink(QueueId(number)), sent.clone(), ring, answers);
+        Box::new(queue) as Box<dyn TxQueue>
     };
     (sent.iter().zip(0..).map(sender).collect(), sent)
 }
@@ -143,6 +163,40 @@ impl SimNic {
         sink: impl FnMut(QueueId) -> Box<dyn Sink>,
         pool: &Mempool,
     ) -> Result<SimNic, OpenError> {
+        SimNic::open_with(config, source, sink, pool, None)
+    }
+
+    /// The same with a peer that answers what the device sends. A reply arrives [`Peer::delay`] after its packet was sent,
+    /// whatever lanes do, and takes a descriptor or is dropped as the packets of `source` are, among which it comes; of two
+    /// that are due at once, that of the source first. Replies have stamps of their own, in the order in which they
+    /// arrive: a source whose packets are of the same direction of the same flows must not be answered.
+    ///
+    /// # Errors
+    /// As [`SimNic::open`], and [`OpenError::Answering`] unless packets arrive in an open loop, by the pumped driver or a
+    /// stepper, lanes do not share queues, and the source is not fed while it runs.
+    pub fn open_answering(
+        config: SimConfig,
+        source: Box<dyn Source>,
+        sink: impl FnMut(QueueId) -> Box<dyn Sink>,
+        pool: &Mempool,
+        peer: Peer,
+    ) -> Result<SimNic, OpenError> {
+        let has_open_loop = matches!(config.pacing, Pacing::OpenLoop { .. }) && !source.is_fed();
+        let has_thread = matches!(config.driver, Driver::Threaded(_));
+        if !has_open_loop || has_thread || config.claimants != 1 {
+            return Err(OpenError::Answering { device: config.name });
+        }
+        let answered = Answered::new(&config, peer, pool);
+        SimNic::open_with(config, source, sink, pool, Some(answered))
+    }
+
+    fn open_with(
+        config: SimConfig,
+        source: Box<dyn Source>,
+        sink: impl FnMut(QueueId) -> Box<dyn Sink>,
+        pool: &Mempool,
+        answered: Option<Answered>,
+    ) -> Result<SimNic, OpenError> {
         config.check()?;
         let never_sleeps =
             config.pacing != Pacing::Lossless && !source.is_fed() && config.claimants == 1;
@@ -157,13 +211,13 @@ impl SimNic {
                 let table = entries.read();
                 let settled = barrier.clone();
                 let pump = Pump::new(&config, source, &table, pool, clock.clone(), settled);
-                let nic = SimNic::pumped(&config, Arc::new(pump), entries, sink, barrier);
+                let nic = SimNic::pumped(&config, pump, entries, (sink, answered), barrier);
                 match clock {
                     Some(clock) => nic.with_drawing_thread(clock),
                     None => Ok(nic),
                 }
             }
-            _ => SimNic::driven(config, source, sink, pool),
+            _ => SimNic::driven(config, source, sink, pool, answered),
         }
     }
 
@@ -182,17 +236,22 @@ impl SimNic {
         let barrier = Arc::new(OnceLock::new());
         let entries = Arc::new(entries(config));
         let pump = Pump::with_drawn(config, drawn, &entries.read(), clock, barrier.clone());
-        Ok(SimNic::pumped(config, Arc::new(pump), entries, sink, barrier))
+        Ok(SimNic::pumped(config, pump, entries, (sink, None), barrier))
     }
 
     fn pumped(
         config: &SimConfig,
-        pump: Arc<Pump>,
+        pump: Pump,
         entries: Arc<GenerationTable>,
-        sink: impl FnMut(QueueId) -> Box<dyn Sink>,
+        (sink, answered): (impl FnMut(QueueId) -> Box<dyn Sink>, Option<Answered>),
         barrier: Arc<OnceLock<Replaying>>,
     ) -> SimNic {
-        let (senders, sent) = senders(config, sink);
+        let replies = answered.as_ref().map(|answered| answered.replies.clone());
+        let pump = Arc::new(match &replies {
+            Some(replies) => pump.with_replies(replies),
+            None => pump,
+        });
+        let (senders, sent) = senders(config, sink, answered, Some(&pump));
         let receivers = (0..usize::from(config.queues))
             .map(|queue| Box::new(PumpedRx::new(pump.clone(), queue)) as Box<dyn RxQueue>);
         SimNic {
@@ -204,6 +263,7 @@ impl SimNic {
                 engine: Engine::Pumped(pump),
                 sent,
                 claimants: Vec::new(),
+                replies,
             }),
             stepper: None,
             lossless: false,
@@ -227,6 +287,7 @@ impl SimNic {
         source: Box<dyn Source>,
         sink: impl FnMut(QueueId) -> Box<dyn Sink>,
         pool: &Mempool,
+        answered: Option<Answered>,
     ) -> Result<SimNic, OpenError> {
         let table = Arc::new(entries(&config));
         let events = queue_events(&config)?;
@@ -243,9 +304,14 @@ impl SimNic {
             barrier.clone(),
             events,
         );
+        let replies = answered.as_ref().map(|answered| answered.replies.clone());
+        let nic = match &replies {
+            Some(replies) => nic.with_replies(replies.clone()),
+            None => nic,
+        };
         let drive = Arc::new(Drive::new(nic));
         let pump = matches!(config.driver, Driver::Pumped(_)).then(|| drive.clone());
-        let (senders, sent) = senders(&config, sink);
+        let (senders, sent) = senders(&config, sink, answered, None);
         let filling = Filling::new(pump, config.pacing);
         let receivers = receivers.into_iter().map(|receiver| receiver(filling.clone()));
         let queues = pairs(receivers, senders);
@@ -264,7 +330,7 @@ impl SimNic {
             name: config.name,
             table,
             queues,
-            monitor: Arc::new(SimMonitor { engine, sent, claimants }),
+            monitor: Arc::new(SimMonitor { engine, sent, claimants, replies }),
             stepper,
             lossless: config.pacing == Pacing::Lossless,
             barrier,

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::Time;
-use rheostat_packet::{Burst, PoolCache};
+use rheostat_packet::{Burst, Mbuf, PoolCache};
 
 use super::counters::Sent;
+use super::pumped::Pump;
+use super::replies::{Replies, Reply};
+use crate::Responder;
 use crate::device::TxQueue;
 use crate::sink::Sink;
 
@@ -16,6 +19,19 @@ pub(super) struct SimTx {
     sink: Box<dyn Sink>,
     sent: Arc<Sent>,
     ring: Option<TransmitRing>,
+    answers: Option<Answers>,
+}
+
+/// What answers the packets of one transmit queue.
+pub(super) struct Answers {
+    responder: Box<dyn Responder>,
+    replies: Arc<Replies>,
+    /// What places replies, where queues do so as they are polled.
+    pump: Option<Arc<Pump>>,
+    /// The frame of a reply.
+    frame: Vec<u8>,
+    /// Replies to the packets of a burst.
+    burst: VecDeque<Reply>,
 }
 
 /// The descriptors of a transmit queue: a sent packet occupies one until its last bit is on the link.
@@ -29,8 +45,48 @@ pub(super) struct TransmitRing {
 }
 
 impl SimTx {
-    pub(super) fn new(sink: Box<dyn Sink>, sent: Arc<Sent>, ring: Option<TransmitRing>) -> SimTx {
-        SimTx { sink, sent, ring }
+    pub(super) fn new(
+        sink: Box<dyn Sink>,
+        sent: Arc<Sent>,
+        ring: Option<TransmitRing>,
+        answers: Option<Answers>,
+    ) -> SimTx {
+        SimTx { sink, sent, ring, answers }
+    }
+}
+
+impl Answers {
+    /// `pump` places the replies, unless a stepper does.
+    pub(super) fn new(
+        responder: Box<dyn Responder>,
+        replies: Arc<Replies>,
+        pump: Option<Arc<Pump>>,
+    ) -> Answers {
+        Answers { responder, replies, pump, frame: Vec::new(), burst: VecDeque::new() }
+    }
+
+    /// Answers packets that are sent at `now`.
+    fn answer(&mut self, packets: &[Mbuf], now: Time, sent: &Sent) {
+        for packet in packets {
+            if self.responder.respond(packet, &mut self.frame) {
+                self.burst.push_back(self.replies.reply(&self.frame, packet.link()));
+            }
+        }
+        if self.burst.is_empty() {
+            return;
+        }
+        self.replies.append(&mut self.burst, now);
+        if let Some(pump) = &self.pump
+            && !self.burst.is_empty()
+        {
+            // Queues that were not polled for long have replies that are no longer under way.
+            pump.fetch_replies(now);
+            self.replies.append(&mut self.burst, now);
+        }
+        for refused in self.burst.drain(..) {
+            sent.refused_replies.increment();
+            sent.refused_reply_bytes.add(refused.wire_len());
+        }
     }
 }
 
@@ -42,6 +98,9 @@ impl TxQueue for SimTx {
             return 0;
         }
         self.sink.take(&burst[..count]);
+        if let Some(answers) = &mut self.answers {
+            answers.answer(&burst[..count], now, &self.sent);
+        }
         let mut bytes = 0;
         for packet in burst.drain(..count) {
             bytes += packet.len() as u64;
@@ -99,7 +158,7 @@ mod tests {
         // 1000 bytes at 8 Gb/s leave in one microsecond.
         let ring = TransmitRing::new(4, Some(8_000_000_000));
         let sent = Arc::new(Sent::default());
-        let mut queue = SimTx::new(collector.sink(QueueId(0)), sent.clone(), Some(ring));
+        let mut queue = SimTx::new(collector.sink(QueueId(0)), sent.clone(), Some(ring), None);
         let mut burst = Burst::new();
         for number in 0..6 {
             burst.push(pool.alloc_from(&[number; 1_000]).unwrap());
@@ -118,7 +177,7 @@ mod tests {
     #[test]
     fn a_queue_without_a_limit_takes_the_whole_burst() {
         let mut pool = pool();
-        let mut queue = SimTx::new(Box::new(crate::NullSink), Arc::default(), None);
+        let mut queue = SimTx::new(Box::new(crate::NullSink), Arc::default(), None, None);
         let mut burst: Burst = (0..32).map(|_| pool.alloc(60).unwrap()).collect();
         assert_eq!(queue.send(&mut burst, &mut pool, Time::ZERO), 32);
         assert!(burst.is_empty());

@@ -3,6 +3,7 @@
 //!
 //! A descriptor that is given back at t takes the first arrival of its queue, under the table in force when that
 //! arrival was due, that is due after t and not taken yet. The arrivals that find every descriptor occupied are the drops.
+//! Replies to what the device sent are arrivals like any other.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,11 +11,14 @@ use std::sync::Arc;
 use rheostat_base::{DeviceId, QueueId};
 use rheostat_packet::{AllocError, Mbuf, PoolCache};
 
+use super::answering::Answering;
 use super::arrivals::Chunk;
 use super::chunk_list::{ALL, Link};
 
 /// Arrivals that are looked through for the next one of a queue.
 const NEAR: usize = 64;
+/// In the place of an arrival's: a reply.
+const REPLY: u32 = u32::MAX;
 
 /// Times are in nanoseconds, on the clock of the run.
 #[derive(Debug)]
@@ -31,8 +35,11 @@ pub(super) struct Placement {
     first_chunk: u64,
     /// The next arrival to be placed in the last of them.
     at: usize,
-    /// Chunk and place of each packet that waits.
+    /// Chunk and place of each packet that waits; of a reply, a chunk that is not behind that of any packet behind it, and
+    /// [`REPLY`].
     waiting: VecDeque<(u64, u32)>,
+    /// Replies to what the device sends.
+    answering: Option<Answering>,
     /// Descriptors that hold a packet at `placed`.
     occupied: usize,
     /// Descriptors given back at or after `placed`: when, and how many.
@@ -71,11 +78,17 @@ impl Placement {
             first_chunk: 0,
             at: 0,
             waiting: VecDeque::with_capacity(descriptors),
+            answering: None,
             occupied: 0,
             released: VecDeque::new(),
             placed: 0,
             end: ALL,
         }
+    }
+
+    /// The same with replies among what arrives.
+    pub(super) fn with_replies(self, answering: Answering) -> Placement {
+        Placement { answering: Some(answering), ..self }
     }
 
     /// Packets that wait, of those that were due before [`Placement::placed`].
@@ -117,12 +130,18 @@ impl Placement {
         self.end != ALL
     }
 
-    /// Whether nothing more arrives.
+    /// Whether nothing more arrives, unless the device sends more that is answered.
     pub(super) fn has_ended(&self) -> bool {
-        self.placed >= self.end || self.is_through()
+        let is_answered = self.answering.as_ref().is_some_and(|answering| !answering.is_idle());
+        self.placed >= self.end || self.is_through() && !is_answered
     }
 
-    /// Before when nothing arrives at this queue, from the start of the source; unless its table is rewritten meanwhile,
+    /// Before when no reply arrives at this queue, if the present is `now`; `None` where nothing is answered.
+    pub(super) fn next_reply(&self, now: u64) -> Option<u64> {
+        self.answering.as_ref().map(|answering| answering.next_due(now))
+    }
+
+    /// Before when nothing of the source arrives at this queue, from the start of the source; unless its table is rewritten meanwhile,
     /// which makes the lane look in vain, or a little later. `None` if the arrivals that come next are not drawn.
     pub(super) fn next_due(&self) -> Option<u64> {
         let last = self.last();
@@ -150,6 +169,7 @@ impl Placement {
     pub(super) fn place(&mut self, until: u64, origin: u64) -> Placed {
         let until = until.min(self.end);
         let mut sum = Placed::default();
+        self.fetch_replies(until);
         while self.placed < until {
             // Taken out and put back: lanes that count references would share a cache line.
             let link = self.chunks.pop_back().expect("there is a chunk being placed");
@@ -168,8 +188,21 @@ impl Placement {
                 break;
             }
         }
-        self.settle();
+        self.change_before(self.placed, &mut sum);
         sum
+    }
+
+    /// Fetches the replies that are due before `until` and lead here when they are due.
+    fn fetch_replies(&mut self, until: u64) {
+        let Some(answering) = &mut self.answering else { return };
+        if self.placed >= until {
+            return;
+        }
+        let (tables, mine, queue) = (&self.tables, &self.mine, self.queue);
+        answering.fetch(until, |due, bucket| match tables.iter().rfind(|(at, _)| *at < due) {
+            Some((_, table)) => table[bucket] == queue,
+            None => mine[bucket],
+        });
     }
 
     /// Places what the last chunk, which is not among the others meanwhile, has that is due before `until`; whether it
@@ -185,7 +218,7 @@ impl Placement {
                 return true;
             }
             if due > change {
-                change = self.change_before(due);
+                change = self.change_before(due, sum);
             }
             if self.mine[usize::from(record.bucket)] {
                 sum.arrived += 1;
@@ -206,27 +239,43 @@ impl Placement {
         false
     }
 
-    /// After when something is different: another table, or descriptors that were given back.
+    /// After when something is different: another table, descriptors that were given back, a reply.
     fn next_change(&self) -> u64 {
         let table = self.tables.front().map_or(u64::MAX, |(at, _)| *at);
-        table.min(self.released.front().map_or(u64::MAX, |(at, _)| *at))
+        let reply = self.answering.as_ref().and_then(Answering::first_due).unwrap_or(u64::MAX);
+        table.min(reply).min(self.released.front().map_or(u64::MAX, |(at, _)| *at))
     }
 
     /// Makes what changed before `due` so, and returns the next change.
     #[cold]
-    fn change_before(&mut self, due: u64) -> u64 {
+    fn change_before(&mut self, due: u64, sum: &mut Placed) -> u64 {
+        while let Some(reply) = self.answering.as_mut().and_then(|replies| replies.pop_due(due)) {
+            self.settle(reply.due);
+            sum.arrived += 1;
+            sum.arrived_bytes += reply.wire_len();
+            if self.occupied == self.descriptors {
+                sum.dropped += 1;
+                continue;
+            }
+            sum.enqueued += 1;
+            self.occupied += 1;
+            self.waiting.push_back((self.first_chunk, REPLY));
+            if let Some(answering) = &mut self.answering {
+                answering.enqueue(reply);
+            }
+        }
+        self.settle(due);
+        self.next_change()
+    }
+
+    /// Puts tables in force that were written before `due`, and frees what was given back before.
+    fn settle(&mut self, due: u64) {
         while let Some((_, table)) = self.tables.pop_front_if(|(at, _)| *at < due) {
             self.put_in_force(&table);
         }
         while let Some((_, count)) = self.released.pop_front_if(|(at, _)| *at < due) {
             self.occupied -= count;
         }
-        self.next_change()
-    }
-
-    /// Frees what was given back before all that is not placed yet.
-    fn settle(&mut self) {
-        self.change_before(self.placed);
     }
 
     /// Takes up to `limit` packets that wait, in the order of their arrival, and gives their descriptors back at `now`.
@@ -241,8 +290,14 @@ impl Placement {
         let count = limit.min(self.waiting.len());
         let mut without_buffer = 0;
         for (chunk, index) in self.waiting.drain(..count) {
-            let link = &self.chunks[(chunk - self.first_chunk) as usize];
-            match link.chunk.packet(index, origin, device, pool) {
+            let packet = match &mut self.answering {
+                Some(answering) if index == REPLY => answering.receive(device, pool),
+                _ => {
+                    let link = &self.chunks[(chunk - self.first_chunk) as usize];
+                    link.chunk.packet(index, origin, device, pool)
+                }
+            };
+            match packet {
                 Ok(packet) => each(packet),
                 Err(AllocError::Empty | AllocError::Oversize) => without_buffer += 1,
             }
@@ -251,7 +306,7 @@ impl Placement {
             // A lane that read the clock before others placed its arrivals gives back now.
             let at = now.max(self.placed.saturating_sub(1));
             self.released.push_back((at, count));
-            self.settle();
+            self.settle(self.placed);
             self.free_chunks();
         }
         (count - without_buffer, without_buffer)
@@ -273,6 +328,10 @@ impl Placement {
         }
         let mut copies = Chunk::default();
         for (chunk, index) in self.waiting.iter_mut().take_while(|(chunk, _)| *chunk < last) {
+            if *index == REPLY {
+                *chunk = last - 1;
+                continue;
+            }
             let copy = copies.records().len() as u32;
             let link = &self.chunks[(*chunk - self.first_chunk) as usize];
             copies.push_copy(&link.chunk, *index);
@@ -287,12 +346,17 @@ impl Placement {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
 
     use proptest::prelude::*;
+    use rheostat_base::Time;
     use rheostat_packet::{HashKind, LinkType, Mempool, MempoolConfig};
+    use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
 
     use super::*;
+    use crate::backend::sim::SimConfig;
     use crate::backend::sim::pumped::arrivals::Pulled;
+    use crate::backend::sim::replies::Replies;
 
     /// Chunks of so many arrivals each, not linked yet, which arrive after these gaps.
     fn chunks(gaps: &[u64], each: usize, held: &Arc<AtomicUsize>) -> Vec<Arc<Link>> {
@@ -327,26 +391,50 @@ mod tests {
             .collect()
     }
 
-    fn taken(queue: &mut Placement, limit: usize, now: u64, pool: &mut PoolCache) -> Vec<u32> {
+    /// A queue that gets replies to these buckets, which are due after these gaps.
+    fn answered(queue: Placement, answers: &[(u64, usize)], pool: &PoolCache) -> Placement {
+        let orientation = Orientation::ByPrefix(PrefixList::default());
+        let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, vec![orientation]).unwrap();
+        let config = SimConfig::new("test", 1, Arc::new(steering));
+        let replies = Replies::new(&config, pool.pool(), (Duration::ZERO, usize::MAX));
+        let mut due = 0;
+        for (gap, bucket) in answers {
+            due += gap;
+            let mut reply = replies.reply(&[0; 60], LinkType::Ethernet);
+            reply.bucket = *bucket;
+            replies.append(&mut VecDeque::from([reply]), Time::from_nanos(due));
+        }
+        queue.with_replies(Answering::new(Arc::new(replies)))
+    }
+
+    /// Stamps and times of the packets that are taken.
+    fn taken(
+        queue: &mut Placement,
+        limit: usize,
+        now: u64,
+        pool: &mut PoolCache,
+    ) -> Vec<(u32, Time)> {
         let mut packets = Vec::new();
         queue.take(limit, (now, 0, DeviceId(0)), pool, |packet| packets.push(packet));
-        let stamps = packets.iter().map(|packet| packet.stamp()).collect();
+        let stamps = packets.iter().map(|packet| (packet.stamp(), packet.timestamp())).collect();
         packets.into_iter().for_each(|packet| pool.free(packet));
         stamps
     }
 
     proptest! {
-        /// However late arrivals are drawn and in whatever pieces, and whether what waits is copied meanwhile: with the
-        /// same descriptors given back at the same times, the same packets arrive and are dropped.
+        /// However late arrivals are drawn and in whatever pieces, whether what waits is copied meanwhile, and whatever
+        /// replies come between them: with the same descriptors given back at the same times, the same packets arrive and are dropped.
         #[test]
         fn when_arrivals_are_drawn_makes_no_difference(
             gaps in proptest::collection::vec(0_u64..20, 1..300),
+            answers in proptest::collection::vec((0_u64..60, 0_usize..4), 0..60),
             each in 1_usize..20,
             polls in proptest::collection::vec((0_u64..60, 0_usize..6, 0_usize..4, any::<bool>()), 0..80),
             change in 0_u64..2_000,
         ) {
             let config = MempoolConfig { buffers: 64, data_room: 512, headroom: 0 };
             let mut pool = PoolCache::new(Mempool::new(&config).unwrap());
+            let cache = PoolCache::new(pool.pool().clone());
             let table: Vec<QueueId> = [0, 1, 0, 1].map(QueueId).into();
             let other: Arc<[QueueId]> = [0, 0, 1, 0].map(QueueId).into();
             let held = Arc::default();
@@ -354,7 +442,7 @@ mod tests {
             let new = |first: &Arc<Link>| {
                 let mut queue = Placement::new(QueueId(0), 4, &table, first.clone());
                 queue.rewrite(Some(change), &other);
-                queue
+                answered(queue, &answers, &cache)
             };
 
             let links = chunks(&gaps, each, &held);

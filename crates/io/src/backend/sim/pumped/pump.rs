@@ -7,12 +7,14 @@ use std::time::Duration;
 use rheostat_base::{ClockSource, Counter, DeviceId, QueueId, Time};
 use rheostat_packet::{Burst, Mempool, PoolCache};
 
+use super::answering::Answering;
 use super::chunk_list::Link;
 use super::drawer::Drawer;
 use super::drawn::{DrawnArrivals, WINDOW};
 use super::placement::{Placed, Placement};
 use crate::Source;
 use crate::backend::sim::nic::Replaying;
+use crate::backend::sim::replies::Replies;
 use crate::backend::sim::{Pacing, SimConfig};
 use crate::device::{DeviceCounters, Rest, SourceWork};
 
@@ -45,6 +47,8 @@ pub(in crate::backend::sim) struct Pump {
     /// Nanoseconds of processor time that the thread has taken.
     cpu: AtomicU64,
     barrier: Arc<OnceLock<Replaying>>,
+    /// Where a peer answers what the device sends.
+    replies: Option<Arc<Replies>>,
     device: DeviceId,
 }
 
@@ -142,8 +146,26 @@ impl Pump {
             late: AtomicU64::new(0),
             cpu: AtomicU64::new(0),
             barrier,
+            replies: None,
             device: config.device,
         }
+    }
+
+    /// The same with replies among what arrives.
+    pub(in crate::backend::sim) fn with_replies(self, replies: &Arc<Replies>) -> Pump {
+        let queue = |queue: QueueState| {
+            let polled = queue.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let placement = polled.placement.with_replies(Answering::new(replies.clone()));
+            QueueState { state: Mutex::new(Polled { placement, ..polled }), ..queue }
+        };
+        let queues = self.queues.into_iter().map(queue).collect();
+        Pump { queues, replies: Some(replies.clone()), ..self }
+    }
+
+    /// Has all queues that no thread is polling look for the replies that were due by `now`.
+    pub(in crate::backend::sim) fn fetch_replies(&self, now: Time) {
+        let now = now.as_nanos();
+        self.catch_up(None, now.saturating_add(1), self.start(now));
     }
 
     /// A poll of a queue: places what has arrived, and takes what fits into `burst`. Nothing, while another thread has
@@ -174,6 +196,8 @@ impl Pump {
             return Rest::Awake;
         }
         let due = polled.placement.next_due().map(|due| origin.saturating_add(due));
+        let reply = polled.placement.next_reply(now);
+        let due = due.map(|due| reply.map_or(due, |reply| reply.min(due)));
         // What is due and not drawn is being drawn by another thread.
         due.filter(|due| *due > now).map_or(Rest::Nap, |due| Rest::Until(Time::from_nanos(due)))
     }
@@ -427,7 +451,10 @@ impl Pump {
             (None, drawn) => drawn.as_ref().map_or(0, DrawnArrivals::count),
         };
         let late = self.late.load(Ordering::Relaxed);
-        SourceWork { drawn, late, cpu: Duration::from_nanos(self.cpu.load(Ordering::Relaxed)) }
+        let cpu = Duration::from_nanos(self.cpu.load(Ordering::Relaxed));
+        let (replies, late_replies) =
+            self.replies.as_ref().map_or((0, 0), |replies| replies.made());
+        SourceWork { drawn, late, cpu, replies, late_replies }
     }
 }
 
