@@ -34,6 +34,9 @@ pub struct Harness<C: Chain> {
     pub layout: StateLayout,
     /// How many lanes share the work. The outcome does not depend on it.
     pub lanes: usize,
+    /// How many lanes share each receive queue and, where the chain keeps flows in shards, these: 1, or a divisor of `lanes`. The
+    /// outcome does not depend on it.
+    pub claimants: usize,
     /// Flows that are remembered at most.
     pub flows: usize,
     /// The addresses that count as inside.
@@ -83,7 +86,8 @@ impl<C: Chain> Harness<C> {
             .filter_map(|prefix| prefix.parse().ok())
             .collect();
         let unusual = Unusual::default();
-        Harness { chain, layout, lanes: 2, flows: 65_536, inside, network: None, unusual }
+        let (lanes, claimants, flows, network) = (2, 1, 65_536, None);
+        Harness { chain, layout, lanes, claimants, flows, inside, network, unusual }
     }
 
     /// Runs every packet of `source` through the chain. At the end, `look` sees what the functions keep
@@ -110,9 +114,9 @@ impl<C: Chain> Harness<C> {
         source: impl Source + 'static,
         mut look: impl FnMut(ShardId, &C::Shard),
     ) -> Result<HarnessReport, HarnessError> {
-        let Harness { chain, layout, lanes, flows, inside, network, unusual } = self;
+        let Harness { chain, layout, lanes, claimants, flows, inside, network, unusual } = self;
         let chain = AnyChain::new(chain, layout);
-        let run = Run { chain, lanes, flows, inside, network, unusual };
+        let run = Run { chain, lanes, claimants, flows, inside, network, unusual };
         run.carry_out(collector, Box::new(source), &mut |shard| look(shard.id, shard.local()))
     }
 }
@@ -121,6 +125,7 @@ impl<C: Chain> Harness<C> {
 struct Run {
     chain: AnyChain,
     lanes: usize,
+    claimants: usize,
     flows: usize,
     inside: PrefixList,
     network: Option<Arc<Network>>,
@@ -139,6 +144,7 @@ impl Run {
         let steering = Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, orientations)?;
         let steering = Arc::new(self.chain.steering_for(steering)?);
         let mut nic = SimConfig::new("trial", self.lanes as u16, steering.clone());
+        nic.claimants = self.claimants as u16;
         nic.pacing = Pacing::Lossless;
         nic.driver = Driver::Stepped;
         let mut nic = SimNic::open(nic, source, |queue| collector.sink(queue), &pool)?;
@@ -153,6 +159,7 @@ impl Run {
         let config = RuntimeConfig {
             workers: vec![None],
             time: TimeSource::Packet,
+            claimants: if self.chain.owns_flows() { self.claimants } else { 1 },
             ..RuntimeConfig::new(self.lanes, pool.clone(), steering, hasher)
         };
         let routes = Routes(vec![DeviceId(0)]);
@@ -161,11 +168,17 @@ impl Run {
         lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(self.unusual));
 
         let mut cache = PoolCache::new(pool.clone());
+        let mut first = 0;
         if let Some(mut stepper) = stepper {
             loop {
                 let delivered = stepper.deliver_until(Time::ZERO, &mut cache);
-                let polled: usize =
-                    lanes.iter_mut().map(|lane| lane.poll(Time::ZERO).packets).sum();
+                let mut polled = 0;
+                for turn in 0..lanes.len() {
+                    let lane = (first + turn) % self.lanes;
+                    polled += lanes[lane].poll(Time::ZERO).packets;
+                }
+                // Of claimants, each claims first in its turn.
+                first = if self.claimants > 1 { (first + 1) % self.lanes } else { 0 };
                 if delivered + polled == 0 {
                     break;
                 }

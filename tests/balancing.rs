@@ -100,14 +100,17 @@ fn of_clients() -> Vec<Vec<u8>> {
     frames
 }
 
-fn run(frames: Vec<Vec<u8>>, lanes: usize) -> HarnessReport {
+/// Lanes, and how many of them share a queue.
+const LANES: [(usize, usize); 4] = [(2, 1), (2, 2), (4, 2), (8, 1)];
+
+fn run(frames: Vec<Vec<u8>>, lanes: (usize, usize)) -> HarnessReport {
     let mut layout = StateLayout::new();
     let chain = Stage::new(Lb::new(config()), &mut layout).unwrap();
     let mut harness = Harness::new(chain, layout);
-    harness.lanes = lanes;
+    (harness.lanes, harness.claimants) = lanes;
     let report = harness.run(Frames(frames.into_iter(), 0), |_, _| {}).unwrap();
-    assert_eq!(report.violations, [], "{lanes} lanes");
-    assert_eq!(report.counters.dropped_total(), 0, "{lanes} lanes");
+    assert_eq!(report.violations, [], "{lanes:?} lanes");
+    assert_eq!(report.counters.dropped_total(), 0, "{lanes:?} lanes");
     report
 }
 
@@ -150,7 +153,7 @@ fn left(report: &HarnessReport) -> Vec<Left> {
 
 #[test]
 fn flows_keep_one_backend_and_backends_have_their_shares() {
-    let left = left(&run(of_clients(), 2));
+    let left = left(&run(of_clients(), (2, 1)));
     assert_eq!(left.len(), 3 * FLOWS as usize);
     let mut backends: BTreeMap<(IpAddr, u16), IpAddr> = BTreeMap::new();
     for packet in &left {
@@ -175,7 +178,7 @@ fn flows_keep_one_backend_and_backends_have_their_shares() {
 #[test]
 fn any_number_of_lanes_balances_the_same() {
     // First to learn which backends there are, then with their answers.
-    let first = left(&run(of_clients(), 1));
+    let first = left(&run(of_clients(), (1, 1)));
     let answers = first.iter().filter_map(|packet| {
         let backend = packet.backend?;
         let flow = (0..FLOWS).find(|flow| ends(*flow).1 == packet.client)?;
@@ -191,7 +194,7 @@ fn any_number_of_lanes_balances_the_same() {
         }
         packets
     };
-    let one = run(frames.clone(), 1);
+    let one = run(frames.clone(), (1, 1));
     let expected = by_client(&one);
     assert_eq!(one.sent.len(), 4 * FLOWS as usize);
     // Every answer comes from the service.
@@ -203,11 +206,11 @@ fn any_number_of_lanes_balances_the_same() {
         let flow = (0..FLOWS).find(|flow| ends(*flow).1 == answer.client).unwrap();
         assert_eq!((key.first(), key.first_port()), ends(flow).2);
     }
-    for lanes in [2, 8] {
+    for lanes in LANES {
         let many = run(frames.clone(), lanes);
-        assert!(by_client(&many) == expected, "{lanes} lanes balance otherwise");
+        assert!(by_client(&many) == expected, "{lanes:?} lanes balance otherwise");
         assert_eq!(many.counters.flows_created, u64::from(FLOWS));
-        assert_eq!(many.counters.handoff_out, 0, "{lanes} lanes");
+        assert_eq!(many.counters.handoff_out, 0, "{lanes:?} lanes");
     }
 }
 
@@ -245,10 +248,10 @@ fn captures_are_balanced_the_same_on_any_number_of_lanes() {
     let mut balanced = 0;
     let ran = captures::for_each(|capture| {
         let name = capture.name();
-        let run = |lanes| {
+        let run = |(lanes, claimants)| {
             let mut layout = StateLayout::new();
             let chain = Stage::new(Lb::new(config.clone()), &mut layout).unwrap();
-            let harness = Harness { lanes, ..Harness::new(chain, layout) };
+            let harness = Harness { lanes, claimants, ..Harness::new(chain, layout) };
             let source = ToService(capture.open());
             let report = harness.run(source, |_, _| {}).unwrap();
             assert_eq!(report.violations, [], "{name}, {lanes} lanes");
@@ -258,12 +261,12 @@ fn captures_are_balanced_the_same_on_any_number_of_lanes() {
             let metrics: Vec<u64> = metrics.into_iter().chain(dropped).collect();
             (metrics, Flows::of(&report.sent, capture.link))
         };
-        let one = run(1);
-        for lanes in [2, 8] {
+        let one = run((1, 1));
+        for lanes in LANES {
             let many = run(lanes);
-            assert_eq!(one.0, many.0, "{name}, {lanes} lanes");
+            assert_eq!(one.0, many.0, "{name}, {lanes:?} lanes");
             let difference = one.1.differs_from(&many.1);
-            assert_eq!(difference, None, "{name}, {lanes} lanes");
+            assert_eq!(difference, None, "{name}, {lanes:?} lanes");
         }
         balanced += one.0[1];
     });
@@ -284,7 +287,7 @@ fn packets_that_may_be_fragmented_have_distinct_numbers_in_their_outer_headers()
     };
     let mut frames = vec![frame(TcpFlags::SYN)];
     frames.extend((0..50).map(|_| frame(TcpFlags::ACK)));
-    let sent = run(frames, 1).sent;
+    let sent = run(frames, (1, 1)).sent;
     let mut numbers = BTreeMap::new();
     for packet in &sent {
         let ip = &packet.bytes[14..];

@@ -18,17 +18,22 @@ use crate::cases::script::{Expected, Script};
 use rheostat_base::DropReason;
 use rheostat_run::Unusual;
 
-/// How many lanes a case is run on, and which of its packets do not take the fast path.
+/// How many lanes a case is run on, how many of them share a queue and own its shards together, and which of its packets do not take the fast path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
     lanes: usize,
+    claimants: usize,
     unusual: Unusual,
 }
 
 /// How every case is run: the outcome does not depend on it.
-fn ways() -> [Way; 4] {
-    [(1, 0), (1, 100), (4, 0), (4, 10)]
-        .map(|(lanes, percent)| Way { lanes, unusual: Unusual::percent(percent, 5) })
+fn ways() -> [Way; 6] {
+    [(1, 1, 0), (1, 1, 100), (4, 1, 0), (4, 1, 10), (2, 2, 0), (2, 2, 10)].map(
+        |(lanes, claimants, percent)| {
+            let unusual = Unusual::percent(percent, 5);
+            Way { lanes, claimants, unusual }
+        },
+    )
 }
 
 fn cases() -> Vec<PathBuf> {

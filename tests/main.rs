@@ -8,6 +8,7 @@ mod detecting;
 mod equivalence;
 mod exhaustion;
 mod forwarding;
+mod joint_shards;
 mod layers;
 mod migration;
 mod monitoring;

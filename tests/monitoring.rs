@@ -17,7 +17,7 @@ use rheostat_testkit::captures;
 use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::{Arrival, Source};
 
-const LANES: [usize; 3] = [1, 2, 8];
+const LANES: [(usize, usize); 5] = [(1, 1), (2, 1), (2, 2), (4, 2), (8, 1)];
 
 /// What the monitor has told.
 #[derive(Default)]
@@ -53,14 +53,18 @@ struct Run {
     told: Told,
 }
 
-fn run(config: &MonitorConfig, lanes: usize, source: impl Source + 'static) -> Run {
+fn run(
+    config: &MonitorConfig,
+    (lanes, claimants): (usize, usize),
+    source: impl Source + 'static,
+) -> Run {
     let log = MonitorLog::new();
     let monitor = Monitor::new(config.clone(), Some(log.clone()));
     // For its figures alone.
     let reader = Monitor::new(config.clone(), None);
     let mut layout = StateLayout::new();
     let chain = Stage::new(monitor, &mut layout).expect("room for one state");
-    let harness = Harness { lanes, ..Harness::new(chain, layout) };
+    let harness = Harness { lanes, claimants, ..Harness::new(chain, layout) };
     let mut metrics = Metrics::default();
     let told = Arc::default();
     let followed = Followed { source, log: log.clone(), told: Arc::clone(&told) };
@@ -143,14 +147,14 @@ fn records_together_are_what_passed_whatever_the_number_of_lanes() {
     let mut known = None;
     for lanes in LANES {
         let run = run(&config(), lanes, source());
-        check(&format!("{lanes} lanes"), &sizes, &run);
+        check(&format!("{lanes:?} lanes"), &sizes, &run);
         let lines = sorted(&run);
         for reason in [EndReason::Idle, EndReason::Active, EndReason::Closed, EndReason::Forced] {
             let count = run.told.records.iter().filter(|record| record.reason == reason).count();
             assert!(count > 20, "{count} records are {reason:?}");
         }
         let known = known.get_or_insert_with(|| lines.clone());
-        assert!(lines == *known, "other records on {lanes} lanes");
+        assert!(lines == *known, "other records on {lanes:?} lanes");
     }
 }
 
@@ -162,7 +166,7 @@ fn captures_give_the_same_records_on_any_number_of_lanes() {
         let mut known = None;
         for lanes in LANES {
             let run = run(&config(), lanes, capture.open());
-            let name = format!("{}, {lanes} lanes", capture.name());
+            let name = format!("{}, {lanes:?} lanes", capture.name());
             records += check(&name, &sizes, &run);
             let lines = sorted(&run);
             let known = known.get_or_insert_with(|| lines.clone());
@@ -204,7 +208,7 @@ fn rankings(run: &Run) -> Vec<(&'static str, Ranking)> {
 fn rankings_are_exact_with_room_for_all_and_keep_their_bounds_with_less() {
     for counters in [4_096, 8] {
         let top = TopConfig { counters, listed: 10, interval: None };
-        let run = run(&MonitorConfig { top: Some(top), ..config() }, 2, source());
+        let run = run(&MonitorConfig { top: Some(top), ..config() }, (2, 1), source());
         let exact = exact(&run.told.records);
         let rankings = rankings(&run);
         assert_eq!(rankings.len(), 4);
@@ -235,7 +239,7 @@ fn rankings_are_exact_with_room_for_all_and_keep_their_bounds_with_less() {
 
 #[test]
 fn intervals_add_up_to_no_more_than_the_run() {
-    let run = run(&config(), 2, source());
+    let run = run(&config(), (2, 1), source());
     let mut intervals: HashMap<u64, Ranking> = HashMap::new();
     for report in &run.told.reports {
         for ranked in report.ranked.iter().filter(|ranked| ranked.name() == "flows_by_packets") {
@@ -258,7 +262,7 @@ fn intervals_add_up_to_no_more_than_the_run() {
 
 #[test]
 fn whose_flow_it_is_reads_as_in_the_key() {
-    let run = run(&config(), 1, source());
+    let run = run(&config(), (1, 1), source());
     let inside = |key: &FlowKey| key.first().to_string();
     let inner = run.told.records.iter().filter(|record| {
         let host = inside(&record.key);

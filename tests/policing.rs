@@ -105,14 +105,22 @@ fn expected(whose: Whose, meter: Meter, mut source: impl Source) -> (Vec<(u32, C
     (passed, counts)
 }
 
+/// Lanes, and how many of them share a queue.
+const LANES: [(usize, usize); 5] = [(1, 1), (2, 1), (2, 2), (4, 2), (8, 1)];
+
 /// Sends packets through the policer.
-fn run(whose: Whose, meter: Meter, lanes: usize, source: impl Source + 'static) -> HarnessReport {
+fn run(
+    whose: Whose,
+    meter: Meter,
+    (lanes, claimants): (usize, usize),
+    source: impl Source + 'static,
+) -> HarnessReport {
     let policer = Policer::new(config(whose, meter));
     let mut layout = StateLayout::new();
     let chain = Stage::new(policer, &mut layout).expect("room for one state");
     // Most packets on the fast path, some of them, none.
     let unusual = Unusual::percent([0, 50, 100][lanes % 3], 1);
-    let harness = Harness { lanes, unusual, ..Harness::new(chain, layout) };
+    let harness = Harness { lanes, claimants, unusual, ..Harness::new(chain, layout) };
     harness.run(source, |_, _| {}).expect("memory and lanes")
 }
 
@@ -129,8 +137,8 @@ fn packets_fare_as_with_buckets_that_are_never_forgotten() {
         for meter in meters() {
             let (passed, counts) = expected(whose, meter, source());
             assert!(counts.iter().all(|packets| *packets > 100), "{whose:?}: {counts:?}");
-            for lanes in [1, 2, 8] {
-                let name = format!("{whose:?}, {meter:?}, {lanes} lanes");
+            for lanes in LANES {
+                let name = format!("{whose:?}, {meter:?}, {lanes:?} lanes");
                 let report = run(whose, meter, lanes, source());
                 assert!(report.violations.is_empty(), "{name}: {:?}", report.violations);
                 let sent = report.sent.iter().map(|packet| (packet.stamp, colour(&packet.bytes)));
@@ -158,8 +166,8 @@ fn captured_packets_fare_alike() {
         }
         for whose in [Whose::Source, Whose::Destination] {
             let (passed, counts) = expected(whose, meters()[0], capture.open());
-            for lanes in [1, 2, 8] {
-                let name = format!("{}, {whose:?}, {lanes} lanes", capture.name());
+            for lanes in LANES {
+                let name = format!("{}, {whose:?}, {lanes:?} lanes", capture.name());
                 let report = run(whose, meters()[0], lanes, capture.open());
                 assert!(report.violations.is_empty(), "{name}: {:?}", report.violations);
                 let mut sent: Vec<_> = report.sent.iter().map(|packet| packet.stamp).collect();

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat::harness::HarnessReport;
-use rheostat::{DropReason, Harness, Mix, MixConfig, Objects, Passthrough, Shared, StateLayout};
+use rheostat::{
+    DropReason, Firewall, FirewallConfig, Harness, Mix, MixConfig, Objects, Passthrough, Shared,
+    Stage, StateLayout,
+};
 use rheostat_base::DeviceId;
 use rheostat_ip::{Interface, Network, Policy, Route};
 use rheostat_nf::Chain;
@@ -80,6 +83,13 @@ fn watched(lanes: usize, source: impl Source + 'static) -> HarnessReport {
     run(lanes, source, chain, layout)
 }
 
+/// Where the chain keeps some packets back, and the network layer others.
+fn guarded(lanes: usize, source: impl Source + 'static) -> HarnessReport {
+    let mut layout = StateLayout::new();
+    let chain = Stage::new(Firewall::new(FirewallConfig::default()), &mut layout).unwrap();
+    run(lanes, source, chain, layout)
+}
+
 /// What there is to compare of a run.
 fn outcome(report: &HarnessReport, link: LinkType) -> ([u64; 2], Vec<u64>, Flows) {
     let dropped = DropReason::ALL.iter().map(|r| report.counters.dropped[*r as usize]).collect();
@@ -112,8 +122,10 @@ fn a_mix_leaves_the_same_from_any_number_of_lanes() {
         Spliced::new(Mix::new(config).expect("a mix"))
     };
     let ethernet = LinkType::Ethernet;
-    let [one, watched] =
-        [compare("mix", ethernet, routed, mix), compare("mix", ethernet, watched, mix)];
+    let [one, watched, guarded] =
+        [routed, watched, guarded].map(|run| compare("mix", ethernet, run, mix));
+    assert!(guarded.counters.sent > 10_000, "{:?}", guarded.counters);
+    assert!(guarded.counters.dropped_total() > 100, "{:?}", guarded.counters);
     assert!(one.counters.sent > 10_000, "{:?}", one.counters);
     assert!(watched.metrics.get("antiddos_flows") >= 300, "{:?}", watched.metrics);
     // Behind addresses, too, a transaction is of many packets.
@@ -132,6 +144,7 @@ fn captures_leave_the_same_from_any_number_of_lanes() {
         let name = capture.name();
         sent += compare(&name, capture.link, routed, || capture.open()).counters.sent;
         compare(&name, capture.link, watched, || capture.open());
+        compare(&name, capture.link, guarded, || capture.open());
     });
     assert!(!ran || sent > 1_000, "{sent} packets prove little");
 }

@@ -27,6 +27,7 @@ fn run(seed: u64) -> Outcome {
     let lanes = rng.random_range(1..=5);
     let setup = Setup {
         lanes,
+        claimants: 1,
         shards: *[8, 16, 128].choose(&mut rng).expect("one"),
         flows: *[4, 16, 256].choose(&mut rng).expect("one"),
         buffers: *[96, 256, 2_048].choose(&mut rng).expect("one"),

@@ -7,4 +7,5 @@ mod erratic;
 mod panics;
 mod prefetch;
 mod threads;
+mod traced;
 mod undone;

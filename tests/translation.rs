@@ -16,8 +16,10 @@ use rheostat_testkit::flows::{Difference, Flows};
 use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::{Arrival, Source};
 
-/// Lanes, and percent of the usual packets that are treated as unusual ones: those do not take the fast path.
-const WAYS: [(usize, u32); 4] = [(1, 100), (2, 0), (3, 100), (8, 10)];
+/// Lanes, how many of them share a queue, and percent of the usual packets that are treated as unusual ones: those do not take
+/// the fast path.
+const WAYS: [(usize, usize, u32); 6] =
+    [(1, 1, 100), (2, 1, 0), (2, 2, 0), (4, 2, 10), (3, 1, 100), (8, 1, 10)];
 
 type Endpoint = (Ipv4Addr, u16);
 /// Inner endpoints by protocol, with what stood for them, and for which remote one if for one alone.
@@ -92,13 +94,14 @@ struct Outcome {
 }
 
 fn run<C: Chain>(
-    (lanes, percent): (usize, u32),
+    (lanes, claimants, percent): (usize, usize, u32),
     (chain, layout): (C, StateLayout),
     source: impl Source + 'static,
     link: LinkType,
 ) -> Outcome {
     let unusual = rheostat::Unusual::percent(percent, 3);
-    let harness = Harness { lanes, flows: 262_144, unusual, ..Harness::new(chain, layout) };
+    let harness =
+        Harness { lanes, claimants, flows: 262_144, unusual, ..Harness::new(chain, layout) };
     let report = harness.run(source, |_, _| {}).expect("a trial");
     assert_eq!(report.violations, [], "{lanes} lanes");
     let counters = &report.counters;
@@ -130,7 +133,7 @@ fn compare<C: Chain, S: Source + 'static>(
     source: impl Fn() -> S,
 ) -> (Outcome, Outcome) {
     let log = MappingLog::new();
-    run((1, 0), chain(config(mapping), Some(log.clone())), source(), link);
+    run((1, 1, 0), chain(config(mapping), Some(log.clone())), source(), link);
     let mut mapped = Mapped::new();
     log.drain(|event| {
         if event.change == MappingChange::Created {
@@ -139,7 +142,7 @@ fn compare<C: Chain, S: Source + 'static>(
     });
     let has_remote = mapping == Mapping::AddressAndPortDependent;
     let both_ways = || Outside { inner: source(), mapped: mapped.clone(), has_remote };
-    let one = run((1, 0), chain(config(mapping), None), both_ways(), link);
+    let one = run((1, 1, 0), chain(config(mapping), None), both_ways(), link);
     assert_eq!(one.handoff, 0);
     let mut last = None;
     for way in WAYS {
@@ -210,9 +213,11 @@ fn fragments_and_errors_leave_the_same_from_any_number_of_lanes() {
 fn captures_leave_the_same_from_any_number_of_lanes() {
     let mut translated = 0;
     let ran = captures::for_each(|capture| {
-        let (name, mapping) = (capture.name(), Mapping::EndpointIndependent);
-        let (one, _) = compare(&name, capture.link, mapping, behind_firewall, || capture.open());
-        translated += one.translated;
+        for mapping in MAPPINGS {
+            let (name, link) = (capture.name(), capture.link);
+            let (one, _) = compare(&name, link, mapping, behind_firewall, || capture.open());
+            translated += one.translated;
+        }
     });
     assert!(!ran || translated > 100, "{translated} packets translated prove little");
 }

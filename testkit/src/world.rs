@@ -27,6 +27,8 @@ pub type FirewallService = ChainService<Stage<Firewall>>;
 pub struct Setup {
     /// Lanes, each with a queue of the NIC.
     pub lanes: usize,
+    /// Lanes that share each queue, and the shards of its packets.
+    pub claimants: usize,
     /// Shards, a power of two.
     pub shards: usize,
     /// Flows per shard at most.
@@ -54,6 +56,7 @@ impl Setup {
     pub fn lossless(lanes: usize) -> Setup {
         Setup {
             lanes,
+            claimants: 1,
             shards: 16,
             flows: 4_096,
             buffers: 4_096,
@@ -81,6 +84,9 @@ pub struct World {
     /// The buffers of the NIC.
     cache: PoolCache,
     shards: usize,
+    /// The lane that [`World::round`] polls first: of claimants, each in its turn, so that all claim packets.
+    first: usize,
+    claimants: usize,
 }
 
 /// What a run came to.
@@ -90,6 +96,8 @@ pub struct Outcome {
     pub packets: Vec<Collected>,
     /// All lanes' counters together.
     pub sum: LaneSample,
+    /// Packets that each lane received.
+    pub received: Vec<u64>,
     /// What is wrong with the accounts.
     pub violations: Vec<Violation>,
     /// Packets that arrived.
@@ -126,6 +134,7 @@ impl World {
 
         let collector = Collector::new();
         let mut nic = SimConfig::new("nic", setup.lanes as u16, steering.clone());
+        nic.claimants = setup.claimants as u16;
         nic.descriptors = setup.descriptors;
         nic.pacing = setup.pacing;
         nic.driver = Driver::Stepped;
@@ -154,6 +163,7 @@ impl World {
             workers: vec![None],
             handoff_capacity: setup.handoff,
             time: setup.time,
+            claimants: setup.claimants,
             ..RuntimeConfig::new(setup.lanes, pool.clone(), steering, hasher)
         };
         let routes = Routes(vec![DeviceId(0)]);
@@ -166,8 +176,18 @@ impl World {
         lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(setup.unusual));
         let device = devices.pop().expect("one device");
         let cache = PoolCache::new(pool.clone());
-        let shards = setup.shards;
-        World { lanes, now: Time::ZERO, stepper, device, collector, pool, cache, shards }
+        World {
+            lanes,
+            now: Time::ZERO,
+            stepper,
+            device,
+            collector,
+            pool,
+            cache,
+            shards: setup.shards,
+            first: 0,
+            claimants: setup.claimants,
+        }
     }
 
     /// Lets everything arrive that is due by now, and returns how many packets that were.
@@ -205,7 +225,11 @@ impl World {
     /// One delivery, and one poll of every lane. `false` when there was nothing to do, nor will be.
     pub fn round(&mut self) -> bool {
         let delivered = self.deliver();
-        let polled: usize = (0..self.lanes.len()).map(|lane| self.poll(lane)).sum();
+        let count = self.lanes.len();
+        let polled: usize = (0..count).map(|turn| self.poll((self.first + turn) % count)).sum();
+        if self.claimants > 1 {
+            self.first = (self.first + 1) % count;
+        }
         if delivered + polled > 0 {
             return true;
         }
@@ -230,6 +254,7 @@ impl World {
         let devices = vec![device.monitor().counters()];
         let found = remains(&lanes, &devices, shards);
         let sum = LaneSample::sum(&found.lanes);
+        let received = found.lanes.iter().map(|lane| lane.received).collect();
         drop((lanes, device, stepper, cache));
         let (buffers, buffers_home) = (pool.capacity(), pool.available());
         let violations = Remains { buffers, buffers_home, ..found }.check();
@@ -238,6 +263,6 @@ impl World {
             + devices[0].oversize
             + devices[0].malformed;
         let arrived = devices[0].arrived;
-        Outcome { packets: collector.drain(), sum, violations, arrived, device_dropped }
+        Outcome { packets: collector.drain(), sum, received, violations, arrived, device_dropped }
     }
 }

@@ -60,6 +60,9 @@ impl Source for Frames {
 
 struct Rig {
     lanes: Vec<Lane>,
+    /// The lane that is polled first: of claimants, each in its turn, so that all claim packets.
+    first: usize,
+    claimants: usize,
     feeds: [Frames; 2],
     steppers: Vec<Stepper>,
     devices: Vec<Box<dyn Device>>,
@@ -300,7 +303,8 @@ fn difference(expected: &[u8], got: &[u8]) -> String {
 
 impl Rig {
     fn new(config: &Config, chain: &AnyChain, way: Way, network: Option<Arc<Network>>) -> Rig {
-        let Way { lanes, unusual } = way;
+        let Way { lanes, unusual, .. } = way;
+        let claimants = if chain.owns_flows() { way.claimants } else { 1 };
         let shards = config.state.shards;
         let orientations = vec![Orientation::Inside, Orientation::Outside];
         let key = HashKey::new(std::array::from_fn(|i| (i as u8).wrapping_mul(37) ^ 0x5a));
@@ -314,6 +318,7 @@ impl Rig {
         for (number, port) in [Port::Lan, Port::Wan].into_iter().enumerate() {
             let mut nic = SimConfig::new(port.name(), lanes as u16, steering.clone());
             nic.device = DeviceId(number as u8);
+            nic.claimants = claimants as u16;
             nic.driver = Driver::Stepped;
             nic.pacing = Pacing::OpenLoop { origin: Some(Time::ZERO) };
             let source = Box::new(feeds[number].clone());
@@ -332,6 +337,7 @@ impl Rig {
         let config = RuntimeConfig {
             workers: vec![None],
             handoff_capacity: 64,
+            claimants,
             ..RuntimeConfig::new(lanes, pool.clone(), steering, hasher)
         };
         let routes = Routes(vec![DeviceId(1), DeviceId(0)]);
@@ -339,7 +345,18 @@ impl Rig {
         let mut lanes = build_lanes(&config, &mut devices, service, made).expect("lanes fit");
         lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(unusual));
         let cache = PoolCache::new(pool.clone());
-        Rig { lanes, feeds, steppers, devices, collectors, pool, cache, shards }
+        Rig {
+            lanes,
+            first: 0,
+            claimants,
+            feeds,
+            steppers,
+            devices,
+            collectors,
+            pool,
+            cache,
+            shards,
+        }
     }
 
     /// Lets a packet arrive at `now`, or nothing, and returns what left.
@@ -351,10 +368,12 @@ impl Rig {
             stepper.deliver_until(now, &mut self.cache);
         }
         // A packet may go over three lanes, there and back.
-        for _ in 0..6 {
-            for lane in &mut self.lanes {
-                lane.poll(now);
-            }
+        let count = self.lanes.len();
+        for turn in 0..6 * count {
+            self.lanes[(self.first + turn) % count].poll(now);
+        }
+        if self.claimants > 1 {
+            self.first = (self.first + 1) % count;
         }
         self.sent()
     }

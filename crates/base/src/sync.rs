@@ -7,6 +7,7 @@ pub mod attendance;
 pub mod parker;
 pub mod prefetch;
 pub mod spsc;
+pub mod take_cell;
 pub mod try_lock;
 
 #[cfg(not(any(loom, shuttle)))]

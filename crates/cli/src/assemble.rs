@@ -151,6 +151,11 @@ impl Assembly {
                 (true, None) => LoadReporting::Lanes,
                 _ => LoadReporting::Shards,
             },
+            // Flows that belong to no object all lanes share are with all lanes that get their packets.
+            claimants: match chain.owns_flows() {
+                true => self.config.workers.queue_sharing.into(),
+                false => 1,
+            },
             ..RuntimeConfig::new(self.lanes, self.pool, self.steering, hasher)
         };
         let routes = routes(&self.config.devices);

@@ -9,9 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use rheostat_io::backend::pcap::read_all;
+use rheostat_testkit::captures;
 use serde_json::Value;
 
 const RHEO: &str = env!("CARGO_BIN_EXE_rheo");
+
+/// A report whose lines are wrapped, on one line.
+fn words(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    // Continued lines have a bar in front.
+    text.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" ")
+}
 
 /// A simulated device that forwards everything.
 const WIRE: &str = "chain = { functions = [] }\n\
@@ -194,6 +202,110 @@ fn functions_on_shared_objects_process_packets_where_they_are_claimed() {
     }
 }
 
+/// Chains that keep flows in shards, and their settings.
+const OWNERS: [(&str, &str); 7] = [
+    (r#""firewall""#, ""),
+    (r#""nat""#, "[function.nat]\nexternal = [\"203.0.113.1\"]\n"),
+    (
+        r#""nat""#,
+        "[function.nat]\nexternal = [\"203.0.113.1\"]\nmapping = \"address-and-port-dependent\"\n",
+    ),
+    (r#""firewall", "nat""#, "[function.nat]\nexternal = [\"203.0.113.1\"]\n"),
+    (
+        r#""policer""#,
+        "[function.policer]\nper = \"inside\"\nmeter = \"plain\"\nrate = \"1Mbps\"\nburst = \"20kB\"\n",
+    ),
+    (r#""monitor""#, ""),
+    (
+        r#""lb""#,
+        "[function.lb]\nseed = 7\n[[function.lb.service]]\nname = \"web\"\nvip = \"10.1.0.1\"\nport = \"443\"\nprotocol = \"tcp\"\n\
+         mode = \"nat\"\nbackend = [{ address = \"10.2.0.1\", port = 443 }, { address = \"10.2.0.2\", port = 443 }]\n",
+    ),
+];
+
+#[test]
+fn lanes_that_own_shards_together_process_all_packets() {
+    let folder = tempfile::tempdir().unwrap();
+    for (functions, settings) in OWNERS {
+        for (lanes, ordered) in [(2, false), (4, true)] {
+            let text = format!(
+                "chain = {{ functions = [{functions}] }}\n\
+                 [[device]]\nname = \"wire\"\nkind = \"sim\"\nrate = \"100kpps\"\ninside = [\"10.0.0.0/8\"]\n\
+                 traffic = {{ flows = 100, packets = 5000 }}\n{settings}\
+                 [workers]\ncount = 2\nlanes = {lanes}\nqueue_sharing = 2\nordered = {ordered}\n\
+                 [polling]\npolicy = \"metronome\"\n"
+            );
+            let summary = summary(&write(folder.path(), &text));
+            assert_eq!(summary["received"], 5_000, "{functions}");
+            let shards = &summary["shared_shards"];
+            assert_eq!(shards["shards"], 128, "{functions}");
+            assert!(shards["visits"].as_u64().unwrap() > 100, "{functions}: {shards}");
+            let peak = summary["flows"]["peak"].as_u64().unwrap();
+            let created = summary["flows"]["created"].as_u64().unwrap();
+            assert!(peak <= created, "{functions}: {peak} of {created} at once");
+        }
+    }
+}
+
+#[test]
+fn a_capture_leaves_lanes_that_own_shards_together_as_it_leaves_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mix = generated(folder.path());
+    let visitors = folder.path().join("visitors.pcap");
+    let made = Command::new(RHEO)
+        .args(["gen", "--traffic", "visitors", "--target", "10.1.0.1:443", "--packets", "3k"])
+        .args(["--seed", "7", "--output"])
+        .arg(&visitors)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    for (functions, settings) in OWNERS {
+        let input = if functions.contains("lb") { &visitors } else { &mix };
+        let run = |workers: &str| {
+            let output = folder.path().join("out.pcap");
+            let text = through_nothing(input, &output)
+                .replace("functions = []", &format!("functions = [{functions}]"))
+                .replace("[workers]", &format!("{settings}[workers]"));
+            let summary = summary(&write(folder.path(), &(text + workers)));
+            (sequence(&output), summary["dropped"].clone(), summary["flows"]["created"].clone())
+        };
+        let one = run("lanes = 1\n");
+        assert!(one.0.len() > 100, "{functions}: {} packets prove little", one.0.len());
+        assert!(one.2.as_u64() > Some(50), "{functions}: {} flows prove little", one.2);
+        assert!(run("lanes = 2\nqueue_sharing = 2\n") == one, "{functions}, 2 lanes");
+        assert!(run("lanes = 4\nqueue_sharing = 2\n") == one, "{functions}, 4 lanes");
+    }
+}
+
+#[test]
+fn captures_leave_lanes_on_threads_as_they_leave_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut handed_over = 0;
+    captures::for_each(|capture| {
+        let run = |workers: &str| {
+            let output = folder.path().join("out.pcap");
+            let text = through_nothing(Path::new(&capture.name()), &output)
+                .replace(
+                    "10.0.0.0/8\"",
+                    "10.0.0.0/8\", \"172.16.0.0/12\", \"192.168.0.0/16\", \"fc00::/7\"",
+                )
+                .replace("functions = []", "functions = [\"firewall\", \"nat\"]")
+                .replace("[workers]", "[function.nat]\nexternal = [\"203.0.113.1\"]\n[workers]");
+            let summary = summary(&write(folder.path(), &(text + workers)));
+            let sent = summary["sent"].as_u64().unwrap();
+            // Without packets there may be no file.
+            let sent = if sent > 0 { sequence(&output) } else { Vec::new() };
+            (sent, summary["dropped"].clone(), summary["handoff"].as_u64().unwrap())
+        };
+        let (one, shared) = (run("lanes = 1\n"), run("lanes = 2\nqueue_sharing = 2\n"));
+        assert!(one.0 == shared.0, "{}: something else left", capture.name());
+        assert_eq!(one.1, shared.1, "{}", capture.name());
+        handed_over += shared.2;
+    });
+    let ran = std::env::var_os("RHEO_TRACES").is_some();
+    assert!(!ran || handed_over > 0, "no fragment met the others of its datagram elsewhere");
+}
+
 #[test]
 fn check_tells_that_lanes_share_queues_and_refuses_chains_that_may_not() {
     let folder = tempfile::tempdir().unwrap();
@@ -202,13 +314,20 @@ fn check_tells_that_lanes_share_queues_and_refuses_chains_that_may_not() {
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && told.contains(", 2 to a queue"), "{told}");
     let firewall = WIRE.replace("[]", "[\"firewall\"]");
-    for command in ["check", "run"] {
-        let output = rheo(command, &write(folder.path(), &format!("{firewall}{sharing}")), &[]);
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let output = rheo("check", &write(folder.path(), &format!("{firewall}{sharing}")), &[]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains(", 2 to a queue, which own its shards together"), "{told}");
+    for (command, function) in [("check", "antiddos"), ("run", "antiddos"), ("run", "portscan")] {
+        let refused = WIRE.replace("[]", &format!("[\"{function}\"]"));
+        let output = rheo(command, &write(folder.path(), &format!("{refused}{sharing}")), &[]);
+        let errors = words(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{errors}");
-        assert!(errors.contains("`firewall` keeps connections"), "{errors}");
+        assert!(errors.contains(&format!("a transaction of `{function}` is about")), "{errors}");
         assert!(errors.contains("remove `queue_sharing`"), "{errors}");
     }
+    let rsspp = format!("{firewall}{sharing}[balance]\npolicy = \"rsspp\"\n");
+    let errors = words(&rheo("check", &write(folder.path(), &rsspp), &[]).stderr);
+    assert!(errors.contains("no policy moves shards between them"), "{errors}");
 }
 
 #[test]
@@ -228,16 +347,12 @@ fn lanes_share_queues_of_live_devices_that_have_rings_for_it() {
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && told.contains(", 2 to a queue"), "{told}");
     for (kind, functions, why) in [
-        ("af_xdp", "\"firewall\"", "`firewall` keeps connections"),
+        ("af_xdp", "\"portscan\"", "a transaction of `portscan` is about"),
         ("af_packet", "", "device `lan`: the kernel gives each lane a ring of its own"),
         ("tap", "", "device `wan`: the kernel gives each lane a queue of its own"),
     ] {
         let output = rheo("check", &write(folder.path(), &text(kind, functions)), &["--offline"]);
-        // Lines are wrapped.
-        let errors = String::from_utf8_lossy(&output.stderr)
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
+        let errors = words(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{errors}");
         assert!(errors.contains(why), "{errors}");
     }

@@ -8,6 +8,9 @@
 //! The same holds where the directions of a flow take different ways, as they do through functions that translate
 //! and have no packet set: then one side's packets wait until those of the other before them are done with.
 //!
+//! Where lanes own flow state together, any of them may process a packet, at any time: there every packet waits until all
+//! before it are done with, so that a capture leaves as from one lane. Such lanes take turns, and gain nothing from each other.
+//!
 //! Captures on several devices are the sides of one story. They are read in the order of their stamps, and
 //! before one device takes over from another, everything before is done with.
 //!
@@ -32,6 +35,8 @@ pub struct ReplayBarrier {
     turns: Mutex<Turns>,
     /// The latest time of any packet delivered, in nanoseconds.
     clock: AtomicU64,
+    /// Whether every packet waits until all before it are done with.
+    is_one_by_one: bool,
     /// Wakes the lane of a queue, where lanes sleep; none before their threads are known.
     announce: OnceLock<Announce>,
 }
@@ -62,8 +67,20 @@ impl ReplayBarrier {
             received_and_done: Box::new(received_and_done),
             turns: Mutex::default(),
             clock: AtomicU64::new(0),
+            is_one_by_one: false,
             announce: OnceLock::new(),
         }
+    }
+
+    /// The same for lanes that own flow state together: packets come one by one.
+    #[must_use]
+    pub fn one_by_one(self) -> ReplayBarrier {
+        ReplayBarrier { is_one_by_one: true, ..self }
+    }
+
+    /// Whether every packet waits until all before it are done with.
+    pub(crate) fn is_one_by_one(&self) -> bool {
+        self.is_one_by_one
     }
 
     /// Lets devices announce packets that they have put into a queue: `announce` wakes the lane that polls it, if

@@ -33,6 +33,11 @@ impl AnyChain {
         self.chain.is_stateful()
     }
 
+    /// Whether its flows are in shards and nowhere else, so that claimants of a queue have to own these together.
+    pub fn owns_flows(&self) -> bool {
+        self.is_stateful() && self.objects().is_none()
+    }
+
     /// Whether flows may have a second key.
     pub fn aliases(&self) -> bool {
         self.chain.aliases()

@@ -20,7 +20,9 @@ use std::time::Duration;
 use rheostat_base::{Counter, DropReason, ShardId, Time};
 use rheostat_ip::{Admission, Stack};
 use rheostat_packet::{BURST, Mbuf};
-use rheostat_run::{Batch, BurstStage, Metrics, Output, PacketInfo, Routes, Service, ShardSet};
+use rheostat_run::{
+    Batch, BurstStage, Entry, Metrics, Output, PacketInfo, Routes, Service, ShardSet,
+};
 use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTracker};
 use rheostat_state::{FlowId, Probe, Shard, StateLayout, TableConfig};
 use rheostat_steer::{Side, Steering};
@@ -349,7 +351,14 @@ impl<C: Chain> ChainService<C> {
         for _ in 0..row {
             let Some(id) = shards.next_owned(self.next_shard) else { return true };
             self.next_shard = id;
-            match self.visit(id, shards, out, now, budget) {
+            if shards.enter(id) == Entry::Elsewhere {
+                // Another lane works on it: its turn comes with the next poll.
+                return false;
+            }
+            let left = self.visit(id, shards, out, now, budget);
+            self.end_tables(shards);
+            shards.leave();
+            match left {
                 Some(left) => budget = left,
                 None => return false,
             }
@@ -359,13 +368,18 @@ impl<C: Chain> ChainService<C> {
     }
 
     /// Gives the entries of removed flows back, now that no packet of the burst can still find them.
-    fn end_burst(&mut self, shards: &mut ShardSet, out: &Output) {
+    fn end_tables(&mut self, shards: &mut ShardSet) {
         for shard in self.dirty.drain(..) {
             if let Some(shard) = shards.get_mut(shard) {
                 shard.table.end_burst();
             }
         }
-        out.counters().note_flows();
+    }
+
+    /// Ends a burst, or a turn of timers.
+    fn end_burst(&mut self, shards: &mut ShardSet, out: &Output) {
+        self.end_tables(shards);
+        out.note_flows();
         if C::SHARED {
             out.counters().panics.add(std::mem::take(&mut self.outbox.panics));
             self.rest();

@@ -16,6 +16,7 @@ pub mod polling_metrics;
 pub mod port_board;
 pub mod profile;
 pub mod shared_queue_metrics;
+pub mod shared_shard_metrics;
 pub mod source_metrics;
 pub mod summary;
 pub mod trace;

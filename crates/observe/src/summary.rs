@@ -13,6 +13,7 @@ use crate::output_files::IncompleteFile;
 use crate::polling_metrics::PollingMetrics;
 use crate::port_board::{self, PortLine};
 use crate::shared_queue_metrics::SharedQueueMetrics;
+use crate::shared_shard_metrics::SharedShardMetrics;
 use crate::source_metrics::SourceMetrics;
 
 /// What a run came to. The fields are those of the JSON summary.
@@ -68,6 +69,9 @@ pub struct Summary {
     /// Receive queues that several lanes empty; left out where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared_queues: Vec<SharedQueueMetrics>,
+    /// Shards that the lanes of a queue own together; left out where each belongs to one lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_shards: Option<SharedShardMetrics>,
     /// How long the run took.
     pub seconds: f64,
     /// Million packets received per second.
@@ -230,6 +234,7 @@ impl Summary {
             polling: PollingMetrics::of(&sample.polling),
             sources: sample.sources.iter().map(SourceMetrics::of).collect(),
             shared_queues: SharedQueueMetrics::of(&sample.sharing),
+            shared_shards: SharedShardMetrics::of(sample),
             seconds: sample.seconds,
             mpps: if sample.seconds > 0.0 { received as f64 / sample.seconds / 1e6 } else { 0.0 },
             incomplete: Vec::new(),
@@ -323,6 +328,9 @@ impl fmt::Display for Summary {
         }
         for queue in &self.shared_queues {
             writeln!(f, "queue     {queue}")?;
+        }
+        if let Some(shards) = &self.shared_shards {
+            writeln!(f, "shards    {shards}")?;
         }
         writeln!(
             f,

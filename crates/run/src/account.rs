@@ -82,6 +82,10 @@ lane_counters! {
     shards_in,
     /// Shards given to other lanes.
     shards_out,
+    /// Times that the lane took a shard, which it owns together with others, to process packets.
+    shard_visits,
+    /// Tries for such a shard that another lane had.
+    shard_retries,
     /// Packets processed after a younger packet of the same direction of their flow.
     reordered,
     /// Flows created.

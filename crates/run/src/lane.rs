@@ -37,6 +37,7 @@ mod completion;
 mod config;
 mod fragments;
 mod hairpin;
+mod joint;
 mod migration;
 mod mirror;
 mod output;
@@ -52,6 +53,7 @@ pub use output::{Output, Sender};
 pub use packet_info::{PacketInfo, PacketKind, Placement};
 pub use unusual::{Unusual, UnusualError};
 
+use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -116,6 +118,8 @@ pub struct Lane {
     latest: Time,
     burst: Burst,
     batch: Batch,
+    /// Packets of joint shards, in the order of these.
+    by_shard: VecDeque<HandoffPacket>,
     fragments: Vec<HandoffPacket>,
 }
 
@@ -137,13 +141,16 @@ impl Lane {
         if let Some(switch) = config.stages {
             out.note_stages(switch);
         }
+        if config.shards.is_joint() {
+            out.have_joint_flows();
+        }
         Lane {
             id: config.id,
             shares_queues: receivers.iter().any(|queue| queue.shared_descriptors().is_some()),
             received_by: vec![0; receivers.len()],
             receivers,
             shards: config.shards,
-            ownership: Ownership::new(config.id, config.owners),
+            ownership: Ownership::new(config.id, config.owners).with_claimants(config.claimants),
             mailbox: None,
             delivered: Vec::new(),
             unsent_acks: Vec::new(),
@@ -165,6 +172,7 @@ impl Lane {
             latest: Time::ZERO,
             burst: Burst::new(),
             batch: Batch::with_capacity(2 * BURST),
+            by_shard: VecDeque::new(),
             fragments: Vec::new(),
         }
     }
@@ -255,6 +263,16 @@ impl Lane {
         self.service.next_deadline()
     }
 
+    /// Whether the service works with a pool.
+    pub(crate) fn has_pool_client(&mut self) -> bool {
+        self.service.pool_client().is_some()
+    }
+
+    /// Whether the lane owns its shards together with other claimants of its receive queue.
+    pub fn has_joint_shards(&self) -> bool {
+        self.shards.is_joint()
+    }
+
     /// The shards the lane owns.
     pub fn shards(&self) -> &ShardSet {
         &self.shards
@@ -308,7 +326,7 @@ impl Lane {
         }
         let completed = self.complete();
         if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
-            self.service.tick(&mut self.shards, &mut self.out, self.latest);
+            self.tick();
             self.expire_fragments();
             if self.out.has_reinjected() {
                 self.reinject();
@@ -319,6 +337,7 @@ impl Lane {
             }
         }
         self.publish();
+        self.note_joint_flows();
         self.ring_desk();
         self.out.end_stage(BurstStage::Rest);
         self.out.flush();
@@ -348,13 +367,15 @@ impl Lane {
     /// Ends the run: drops the fragments whose first never came, lets everything due at `now` expire,
     /// and returns the lane's buffers to the pool. All rings must be empty, and all tasks done.
     pub fn finish(&mut self, now: Time) {
-        for shard in self.shards.iter_mut() {
-            for packet in shard.fragments.drain() {
+        for tracker in self.shards.trackers_mut() {
+            for packet in tracker.drain() {
                 let reason = DropReason::FragmentIncomplete;
                 self.out.drop(packet, reason);
             }
         }
         self.counters.held.set(0);
+        self.note_joint_flows();
+        self.shards.inherit();
         self.service.finish(&mut self.shards, &mut self.out, now);
         self.out.finish();
     }
@@ -428,7 +449,11 @@ impl Lane {
 
     fn process(&mut self) {
         while !self.batch.is_empty() {
-            self.service.process(&mut self.batch, &mut self.shards, &mut self.out);
+            if self.shards.is_joint() {
+                self.process_jointly();
+            } else {
+                self.service.process(&mut self.batch, &mut self.shards, &mut self.out);
+            }
             debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
             if self.out.has_reinjected() {
                 self.reinject();

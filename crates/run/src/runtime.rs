@@ -67,6 +67,9 @@ pub struct RuntimeConfig {
     /// What lanes report of their load. Without [`LoadReporting::Shards`], a policy that moves shards sees
     /// no shard that it could move.
     pub reporting: LoadReporting,
+    /// How many lanes, which receive from one queue, own the shards of its packets together; 1 where each shard belongs to one
+    /// lane. Of use for services that keep state per flow, and have no client of a pool.
+    pub claimants: usize,
     /// Whether lanes note how long each stage takes ([`RunReport::stages`]), and from when on. Costs some nanoseconds per packet.
     pub stages: Option<StageSwitch>,
 }
@@ -95,6 +98,7 @@ impl RuntimeConfig {
             steering,
             hasher,
             reporting: LoadReporting::default(),
+            claimants: 1,
             stages: None,
         }
     }
@@ -252,6 +256,7 @@ impl Runtime {
             counters: lanes.iter().map(Lane::counters).collect(),
             loads: lanes.iter().map(Lane::loads).collect(),
             board: board.clone(),
+            joint_shards: if config.claimants > 1 { config.steering.shards() } else { 0 },
         };
         let times = lanes.iter().map(Lane::times).collect();
         let stop = Arc::new(AtomicBool::new(false));

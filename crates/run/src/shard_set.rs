@@ -1,24 +1,73 @@
 //! The shards a lane owns.
 
-use rheostat_base::ShardId;
-use rheostat_state::{FlowHash, PrefetchHint, Probe, Shard};
+use std::sync::Arc;
 
+use rheostat_base::ShardId;
+use rheostat_state::{FlowHash, FragmentConfig, FragmentTracker, PrefetchHint, Probe, Shard};
+
+use crate::joint_shards::{Claimant, JointShards, Taken};
 use crate::lane::PacketInfo;
 
 /// One place per shard of the run; the places of shards that other lanes own are empty. A shard is in
 /// exactly one lane's set, because it is a value.
+///
+/// The claimants of one receive queue may own shards together. Such a shard is in a lane's set from [`ShardSet::enter`] to
+/// [`ShardSet::leave`].
 #[derive(Debug)]
 pub struct ShardSet {
     shards: Vec<Option<Box<Shard>>>,
     /// Where the tables of owned shards are, in few lines, so that what packets will need is requested without a look at the
     /// tables themselves.
     hints: Vec<Option<PrefetchHint>>,
+    /// The lane's part in shards that it owns together with others.
+    claimant: Option<Box<Claimant>>,
+    /// The fragments of joint shards that meet in this lane: no other one looks at them.
+    trackers: Vec<(ShardId, FragmentTracker)>,
+}
+
+/// What came of [`ShardSet::enter`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// The shard is here.
+    Entered,
+    /// Another lane has it: try again.
+    Elsewhere,
+    /// A lane panicked while it had it, so that no lane may work on it.
+    Poisoned,
 }
 
 impl ShardSet {
     /// A set with room for `count` shards that owns none.
     pub fn new(count: usize) -> ShardSet {
-        ShardSet { shards: (0..count).map(|_| None).collect(), hints: vec![None; count] }
+        let shards = (0..count).map(|_| None).collect();
+        ShardSet { shards, hints: vec![None; count], claimant: None, trackers: Vec::new() }
+    }
+
+    /// The sets of `claimants` lanes that own these shards of a run of `count` together. `home` states of each shard in which of
+    /// the lanes its fragments meet.
+    pub(crate) fn joint(
+        count: usize,
+        claimants: usize,
+        mut shards: Vec<Box<Shard>>,
+        home: impl Fn(ShardId) -> usize,
+    ) -> Vec<ShardSet> {
+        let mut sets: Vec<_> = (0..claimants).map(|_| ShardSet::new(count)).collect();
+        for shard in &mut shards {
+            let none = FragmentTracker::new(FragmentConfig::default());
+            let tracker = std::mem::replace(&mut shard.fragments, none);
+            sets[home(shard.id)].trackers.push((shard.id, tracker));
+            for set in &mut sets {
+                // A shard stays where it is in memory while its box moves.
+                set.hints[shard.id.index()] = Some(shard.table.prefetch_hint());
+            }
+        }
+        let shards = Arc::new(JointShards::new(count, shards));
+        for (number, set) in sets.iter_mut().enumerate() {
+            let (shards, is_first) = (shards.clone(), number == 0);
+            set.claimant =
+                Some(Box::new(Claimant { shards, is_first, is_heir: false, held: None }));
+        }
+        sets
     }
 
     /// Takes a shard into the set.
@@ -35,7 +84,31 @@ impl ShardSet {
         self.shards[id.index()].take()
     }
 
-    /// The shard, if this lane owns it.
+    /// Whether the lane owns shards together with other lanes.
+    #[inline]
+    pub fn is_joint(&self) -> bool {
+        self.claimant.is_some()
+    }
+
+    /// Brings a joint shard here, unless another lane has it. Never waits. A shard that only this lane owns is here anyway. One
+    /// joint shard at a time may be here.
+    #[inline]
+    pub fn enter(&mut self, id: ShardId) -> Entry {
+        match &mut self.claimant {
+            None => Entry::Entered,
+            Some(claimant) => claimant.enter(id, &mut self.shards),
+        }
+    }
+
+    /// Lets other lanes have the joint shard that is here, if one is. A thread that panics poisons it.
+    #[inline]
+    pub fn leave(&mut self) {
+        if let Some(claimant) = &mut self.claimant {
+            claimant.leave(&mut self.shards);
+        }
+    }
+
+    /// The shard, if this lane has it.
     #[inline]
     pub fn get(&self, id: ShardId) -> Option<&Shard> {
         self.shards.get(id.index())?.as_deref()
@@ -65,33 +138,120 @@ impl ShardSet {
         *self.hints.get(id.index())?
     }
 
-    /// The shard to change, if this lane owns it.
+    /// The shard to change, if this lane has it.
     #[inline]
     pub fn get_mut(&mut self, id: ShardId) -> Option<&mut Shard> {
         self.shards.get_mut(id.index())?.as_deref_mut()
     }
 
-    /// The shards owned, in the order of their numbers.
+    /// The shards that are here, in the order of their numbers.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Shard> {
         self.shards.iter_mut().filter_map(Option::as_deref_mut)
     }
 
-    /// The shards owned, in the order of their numbers, to read.
+    /// The shards that are here, in the order of their numbers, to read.
     pub fn iter(&self) -> impl Iterator<Item = &Shard> {
         self.shards.iter().filter_map(Option::as_deref)
     }
 
-    /// The numbers of the shards owned.
+    /// The numbers of the shards owned, alone or together with others.
     pub fn owned(&self) -> impl Iterator<Item = ShardId> {
-        self.shards.iter().flatten().map(|shard| shard.id)
+        (0..self.shards.len() as u16).map(ShardId).filter(|id| self.owns(*id))
     }
 
-    /// The first owned shard from `from` on, going round; for work that visits one shard at a time.
+    /// The first owned shard from `from` on, going round; for work that visits one shard at a time, and enters it first.
     pub fn next_owned(&self, from: ShardId) -> Option<ShardId> {
         let count = self.shards.len();
         (0..count)
-            .map(|step| (from.index() + step) % count)
-            .find(|&index| self.shards[index].is_some())
-            .map(|index| ShardId(index as u16))
+            .map(|step| ShardId(((from.index() + step) % count) as u16))
+            .find(|&id| self.owns(id))
+    }
+
+    fn owns(&self, id: ShardId) -> bool {
+        let is_joint = |claimant: &Claimant| {
+            // When the run is over, they are with the lane that took them.
+            !claimant.shards.has_ended() && claimant.shards.contains(id)
+        };
+        self.shards[id.index()].is_some() || self.claimant.as_deref().is_some_and(is_joint)
+    }
+
+    /// The datagrams of a shard that arrive in fragments, if they meet in this lane.
+    pub(crate) fn tracker_mut(&mut self, id: ShardId) -> Option<&mut FragmentTracker> {
+        if self.claimant.is_none() {
+            return self.get_mut(id).map(|shard| &mut shard.fragments);
+        }
+        self.trackers.iter_mut().find(|(shard, _)| *shard == id).map(|(_, tracker)| tracker)
+    }
+
+    /// The datagrams of all shards that meet in this lane.
+    pub(crate) fn trackers_mut(&mut self) -> impl Iterator<Item = &mut FragmentTracker> {
+        let own = self.shards.iter_mut().flatten().map(|shard| &mut shard.fragments);
+        own.chain(self.trackers.iter_mut().map(|(_, tracker)| tracker))
+    }
+
+    /// Fragments that wait in this lane for the first of their datagram.
+    pub(crate) fn fragments_held(&self) -> usize {
+        let own = self.shards.iter().flatten().map(|shard| &shard.fragments);
+        own.chain(self.trackers.iter().map(|(_, tracker)| tracker)).map(FragmentTracker::held).sum()
+    }
+
+    /// The most flows that were in joint shards at once; the first claimant reports it for all.
+    pub(crate) fn flows_peak(&self) -> Option<u64> {
+        let claimant = self.claimant.as_deref().filter(|claimant| claimant.is_first)?;
+        Some(claimant.shards.flows_peak())
+    }
+
+    /// Ends the sharing: the first claimant that does so keeps all joint shards but those that are poisoned. No lane may be
+    /// polled from then on.
+    pub(crate) fn inherit(&mut self) {
+        let Some(claimant) = self.claimant.as_deref_mut().filter(|one| one.shards.end()) else {
+            return;
+        };
+        claimant.is_heir = true;
+        let ids: Vec<_> = claimant.shards.ids().collect();
+        for id in ids {
+            if let Taken::Shard(shard) = claimant.shards.take(id) {
+                self.shards[id.index()] = Some(shard);
+            }
+        }
+    }
+
+    /// Shows all shards for which this lane answers in the account: those that are here, and of joint ones in their cells
+    /// those of the first claimant or, after the end, of the one that inherits. Lanes must have stopped.
+    pub(crate) fn for_each(&self, mut look: impl FnMut(&Shard)) {
+        self.iter().for_each(&mut look);
+        if let Some(claimant) = &self.claimant {
+            let answers = match claimant.shards.has_ended() {
+                true => claimant.is_heir,
+                false => claimant.is_first,
+            };
+            if answers {
+                claimant.shards.for_each(look);
+            }
+        }
+    }
+}
+
+impl Claimant {
+    #[inline(never)]
+    fn enter(&mut self, id: ShardId, places: &mut [Option<Box<Shard>>]) -> Entry {
+        debug_assert!(self.held.is_none(), "a lane has one joint shard at a time");
+        match self.shards.take(id) {
+            Taken::Shard(shard) => {
+                self.held = Some((id, shard.table.counts().live));
+                places[id.index()] = Some(shard);
+                Entry::Entered
+            }
+            Taken::Elsewhere => Entry::Elsewhere,
+            Taken::Poisoned => Entry::Poisoned,
+        }
+    }
+
+    #[inline(never)]
+    fn leave(&mut self, places: &mut [Option<Box<Shard>>]) {
+        let Some((id, flows)) = self.held.take() else { return };
+        if let Some(shard) = places[id.index()].take() {
+            self.shards.put_back(shard, flows);
+        }
     }
 }

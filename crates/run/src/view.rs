@@ -30,6 +30,8 @@ pub struct Sample {
     pub sources: Vec<(String, SourceWork)>,
     /// What the lanes that share a queue have counted, by the devices' names and in the order of their queues.
     pub sharing: Vec<(String, SharingCounters)>,
+    /// Shards that the lanes of a queue own together; 0 where each belongs to one lane.
+    pub joint_shards: usize,
 }
 
 /// A view of a run, for any thread. It stays valid, and stands still, when the run is over.
@@ -46,6 +48,7 @@ pub struct RunView {
     steering: Arc<Steering>,
     started: Time,
     rewrites: AtomicU64,
+    joint_shards: usize,
 }
 
 /// What lanes count, in their order.
@@ -54,6 +57,8 @@ pub(crate) struct LaneMetrics {
     pub(crate) counters: Vec<Arc<LaneCounters>>,
     pub(crate) loads: Vec<ShardLoads>,
     pub(crate) board: Arc<PollingBoard>,
+    /// Shards that several lanes own together.
+    pub(crate) joint_shards: usize,
 }
 
 /// Why a device's table was not rewritten.
@@ -88,6 +93,7 @@ impl RunView {
             counters: lanes.counters,
             loads: lanes.loads,
             board: lanes.board,
+            joint_shards: lanes.joint_shards,
             migrator: Mutex::new(migrator),
             monitors: devices.iter().map(|device| device.monitor()).collect(),
             names: devices.iter().map(|device| device.name().to_owned()).collect(),
@@ -107,7 +113,7 @@ impl RunView {
         let steering = Steering::new(&HashKey::symmetric(), 1, 1, Vec::new());
         let steering = Arc::new(steering.expect("one bucket and one shard"));
         let board = Arc::new(PollingBoard::new("busy", Mode::Busy, 0, 0));
-        let lanes = LaneMetrics { counters: Vec::new(), loads: Vec::new(), board };
+        let lanes = LaneMetrics { counters: Vec::new(), loads: Vec::new(), board, joint_shards: 0 };
         RunView::new(lanes, Migrator::default(), &[], mirrors, steering, clock)
     }
 
@@ -136,6 +142,7 @@ impl RunView {
             polling: self.board.sample(self.started, self.clock.now()),
             sources: self.sources(),
             sharing: self.sharing(),
+            joint_shards: self.joint_shards,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Lanes on running workers.
 
 mod broken;
+mod joint;
 mod live;
 mod metronome;
 mod moving;

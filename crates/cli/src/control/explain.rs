@@ -9,6 +9,7 @@ use rheostat_io::layer::capture::{Mirrors, Wanted};
 use rheostat_observe::control::{ExplainRequest, Reply};
 use rheostat_observe::explain::{Breakdown, Explanation};
 use rheostat_observe::shared_queue_metrics::SharedQueueMetrics;
+use rheostat_observe::shared_shard_metrics::SharedShardMetrics;
 use rheostat_steer::policy::{LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Policy, Rss};
 
 use super::instance::Instance;
@@ -48,7 +49,9 @@ impl Instance {
         let plan = policy.plan(now, &load);
         let explanation = Explanation::of(policy.name(), &load, &plan, &breakdown);
         let mut explanation = explanation.expect("a plan fits the load it is made for");
-        explanation.shared_queues = SharedQueueMetrics::of(&self.view.sample().sharing);
+        let sample = self.view.sample();
+        explanation.shared_queues = SharedQueueMetrics::of(&sample.sharing);
+        explanation.shared_shards = SharedShardMetrics::of(&sample);
         Ok(Reply::Explanation(Box::new(explanation)))
     }
 

@@ -37,64 +37,69 @@ fn groups(config: &Config, findings: &mut Findings) {
     findings.push(finding);
 }
 
-/// What a function keeps for each flow, in a shard that one lane owns; `None` for one whose packets any lane may process.
-fn kept(function: &FunctionConfig) -> Option<&'static str> {
+/// Functions that work on shared objects and keep state of flows in shards besides: a transaction is about packets of several
+/// shards, and a lane that owns shards together with others has one at a time.
+fn spans_shards(function: &FunctionConfig) -> bool {
     match function {
-        FunctionConfig::Router | FunctionConfig::Bridge(_) => None,
-        FunctionConfig::Nat(nat) if nat.sharing.is_some() => None,
-        FunctionConfig::Nat(_) => Some("mappings"),
-        FunctionConfig::Firewall(_) => Some("connections"),
-        FunctionConfig::Policer(_) => Some("buckets of tokens"),
-        FunctionConfig::Lb(_) => Some("the backends of connections"),
-        FunctionConfig::Monitor(_) => Some("flows"),
-        FunctionConfig::AntiDdos(_) | FunctionConfig::Portscan(_) => Some("the state of flows"),
+        FunctionConfig::AntiDdos(_) | FunctionConfig::Portscan(_) => true,
+        FunctionConfig::Router
+        | FunctionConfig::Bridge(_)
+        | FunctionConfig::Nat(_)
+        | FunctionConfig::Firewall(_)
+        | FunctionConfig::Policer(_)
+        | FunctionConfig::Lb(_)
+        | FunctionConfig::Monitor(_) => false,
     }
 }
 
 fn chain(config: &Config, findings: &mut Findings) {
-    for function in &config.chain {
-        let Some(kept) = kept(function) else { continue };
+    for function in config.chain.iter().filter(|function| spans_shards(function)) {
         let name = function.name();
         let message = format!(
-            "lanes that share a queue each get some packets of a flow, and `{name}` keeps {kept} in shards, each of \
-             which one lane owns"
+            "lanes that share a queue take its shards one at a time, and a transaction of `{name}` is about flows of several \
+             shards"
         );
-        let nat = match function {
-            FunctionConfig::Nat(_) => "write `state = \"shared\"` in `[function.nat]`, or ",
-            _ => "",
-        };
         let finding = Finding::mistake(KEY, message)
             .at(findings.place(KEY), "several lanes to each queue")
             .at(findings.place("chain.functions"), format!("has `{name}`"))
-            .help(format!(
-                "{nat}remove `queue_sharing`, so that each lane has a queue of its own; no function, `router`, `bridge` and \
-                 `nat` with `state = \"shared\"` can share queues"
-            ));
+            .help(
+                "remove `queue_sharing`, so that each lane has a queue of its own; all functions but `antiddos` and `portscan` \
+                 can share queues",
+            );
         findings.push(finding);
     }
 }
 
 fn devices(config: &Config, findings: &mut Findings) {
     for (index, device) in config.devices.iter().enumerate() {
-        let DeviceKind::Live(live) = &device.kind else { continue };
-        let why = match live.access {
-            Access::AfXdp { .. } => continue,
-            Access::AfPacket { .. } => "the kernel gives each lane a ring of its own",
-            Access::Tap => "the kernel gives each lane a queue of its own",
+        let (key, value, why) = match &device.kind {
+            DeviceKind::Sim(sim) if sim.replies.is_some() => {
+                ("replies", "", "each reply comes to a queue of one lane")
+            }
+            DeviceKind::Sim(_) | DeviceKind::Pcap(_) => continue,
+            DeviceKind::Live(live) => match live.access {
+                Access::AfXdp { .. } => continue,
+                Access::AfPacket { .. } => {
+                    ("kind", live.word(), "the kernel gives each lane a ring of its own")
+                }
+                Access::Tap => {
+                    ("kind", live.word(), "the kernel gives each lane a queue of its own")
+                }
+            },
         };
-        let key = format!("device[{index}].kind");
+        let key = format!("device[{index}].{key}");
         let message = format!("lanes cannot share queues of device `{}`: {why}", device.name);
         let finding = Finding::mistake(KEY, message)
             .at(findings.place(KEY), "several lanes to each queue")
-            .at(findings.place(&key), live.word())
+            .at(findings.place(&key), value)
             .help(
-                "remove `queue_sharing`, or have devices of kind \"af_xdp\", \"sim\" or \"pcap\"",
+                "remove `queue_sharing`, or have devices of kind \"af_xdp\", \"pcap\" or \"sim\" without `replies`",
             );
         findings.push(finding);
     }
 }
 
-/// A shard's packets come to all lanes of a queue, whichever owns it.
+/// A shard's packets come to all lanes of a queue, which own it together.
 fn balance(config: &Config, findings: &mut Findings) {
     if config.balance.is_static() || !findings.clean("balance") {
         return;

@@ -57,6 +57,21 @@ impl FunctionConfig {
         }
     }
 
+    /// Whether its flows are in shards and nowhere else, so that lanes which share a queue own these together.
+    pub fn owns_flows(&self) -> bool {
+        match self {
+            FunctionConfig::Firewall(_)
+            | FunctionConfig::Policer(_)
+            | FunctionConfig::Lb(_)
+            | FunctionConfig::Monitor(_) => true,
+            FunctionConfig::Nat(nat) => nat.sharing.is_none(),
+            FunctionConfig::AntiDdos(_)
+            | FunctionConfig::Bridge(_)
+            | FunctionConfig::Portscan(_)
+            | FunctionConfig::Router => false,
+        }
+    }
+
     /// The function's name in the chain.
     pub fn name(&self) -> &'static str {
         word(match self {

@@ -155,6 +155,9 @@ impl Config {
         }
         if self.workers.queue_sharing > 1 {
             write!(f, ", {} to a queue", self.workers.queue_sharing)?;
+            if self.chain.iter().any(FunctionConfig::owns_flows) {
+                write!(f, ", which own its shards together")?;
+            }
         }
         if self.workers.ordered {
             write!(f, ", packets leaving in the order of claims")?;
@@ -240,11 +243,23 @@ impl fmt::Display for PcapConfig {
 
 impl fmt::Display for SimConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (rate, link, traffic) = (Count(self.rate), Count(self.link), &self.traffic);
-        write!(f, "sim at {rate}pps over {link}bps, {}, ", self.driver)?;
-        write!(f, "{} descriptors per queue, ", Count(u64::from(self.queue)))?;
+        let (link, traffic) = (Count(self.link), &self.traffic);
+        match self.rate {
+            Some(rate) => write!(f, "sim at {}pps over {link}bps", Count(rate))?,
+            None => write!(f, "sim over {link}bps")?,
+        }
+        write!(f, ", {}, {} descriptors per queue", self.driver, Count(u64::from(self.queue)))?;
+        if let Some(delay) = self.replies {
+            write!(f, ", a server that replies after {}", Span(delay))?;
+        }
+        if self.rate.is_none() {
+            return Ok(());
+        }
+        if traffic.clients_only {
+            f.write_str(", clients only")?;
+        }
         let (flows, share) = (Count(u64::from(traffic.flows)), traffic.ipv6_share * 100.0);
-        write!(f, "{flows} flows, {share:.0} % IPv6, Zipf {}", traffic.zipf)?;
+        write!(f, ", {flows} flows, {share:.0} % IPv6, Zipf {}", traffic.zipf)?;
         match traffic.packets {
             Some(packets) => write!(f, ", {} packets", Count(packets)),
             None => Ok(()),

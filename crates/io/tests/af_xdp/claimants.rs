@@ -77,15 +77,17 @@ fn packets_are_claimed_in_the_order_of_the_ring() {
 }
 
 /// Claimants on threads of their own, on as many hardware queues, each of which gets packets, in pairs of lanes or all
-/// together: each packet comes once, or is counted as dropped.
-fn each_comes_once(lanes: u16, claimants: u16, hardware_queues: u32, descriptors: u32) {
+/// together: each packet comes once, or is counted as dropped. A lane that has got packets waits for the others to get some,
+/// however the threads are scheduled.
+fn each_comes_once(count: u16, claimants: u16, hardware_queues: u32, descriptors: u32) {
     const ROUNDS: u32 = 2_000;
     let (near, far) = (pool(8_192), pool(16_384));
     veth("rxdp0", "rxdp1", hardware_queues, 1_500);
     let mut source = Rig::open(config("rxdp0", hardware_queues as u16), &near);
-    let sharing = XdpConfig { descriptors, ..shared("rxdp1", lanes, claimants) };
+    let sharing = XdpConfig { descriptors, ..shared("rxdp1", count, claimants) };
     let mut sink = Rig::open(sharing, &far);
     let (stop, arrived) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let begun = AtomicUsize::new(0);
     let monitor = sink.monitor();
     let received: Vec<Vec<(u32, u32)>> = std::thread::scope(|scope| {
         let pairs = std::mem::take(&mut sink.queues);
@@ -93,9 +95,9 @@ fn each_comes_once(lanes: u16, claimants: u16, hardware_queues: u32, descriptors
             .into_iter()
             .map(|mut pair| {
                 let mut cache = PoolCache::new(far.clone());
-                let (stop, arrived, monitor) = (&stop, &arrived, &monitor);
+                let (stop, arrived, monitor, begun) = (&stop, &arrived, &monitor, &begun);
                 scope.spawn(move || {
-                    let mut received = Vec::new();
+                    let mut received: Vec<(u32, u32)> = Vec::new();
                     loop {
                         let ended = stop.load(Ordering::Acquire) && monitor.is_exhausted();
                         let mut burst = Burst::new();
@@ -105,10 +107,17 @@ fn each_comes_once(lanes: u16, claimants: u16, hardware_queues: u32, descriptors
                             }
                             std::thread::yield_now();
                         }
+                        let is_first = received.is_empty() && !burst.is_empty();
                         for packet in burst {
                             received.extend(number(&packet));
                             arrived.fetch_add(1, Ordering::Relaxed);
                             cache.free(packet);
+                        }
+                        if is_first {
+                            begun.fetch_add(1, Ordering::Relaxed);
+                            await_condition("a lane gets nothing", || {
+                                begun.load(Ordering::Relaxed) == usize::from(count)
+                            });
                         }
                     }
                 })
@@ -136,7 +145,7 @@ fn each_comes_once(lanes: u16, claimants: u16, hardware_queues: u32, descriptors
     let distinct: HashSet<_> = received.iter().flatten().collect();
     assert_eq!((total as u64 + lost, total), (u64::from(ROUNDS) * 32, distinct.len()));
     assert!(received.iter().all(|lane| !lane.is_empty()), "{sharing:?}");
-    assert_eq!(sharing.len(), usize::from(lanes / claimants));
+    assert_eq!(sharing.len(), usize::from(count / claimants));
     assert_eq!(sharing.iter().map(|queue| queue.total().packets).sum::<u64>(), total as u64);
     source.close();
     sink.close();

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Breakdown, Limit};
 use crate::shared_queue_metrics::SharedQueueMetrics;
+use crate::shared_shard_metrics::SharedShardMetrics;
 
 /// Flows that are listed.
 const FLOWS: usize = 10;
@@ -46,6 +47,9 @@ pub struct Explanation {
     /// Receive queues that several lanes empty, since the start of a running instance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared_queues: Vec<SharedQueueMetrics>,
+    /// The shards that their lanes own together, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_shards: Option<SharedShardMetrics>,
 }
 
 /// A lane now and after the plan; `None` where it is parked.
@@ -186,6 +190,7 @@ impl Explanation {
             },
             limit: if load.lanes().len() > 1 { Limit::of(&after, breakdown) } else { None },
             shared_queues: Vec::new(),
+            shared_shards: None,
         })
     }
 

@@ -38,6 +38,9 @@ impl fmt::Display for Explanation {
         for queue in &self.shared_queues {
             write!(f, "\nqueue     {queue}")?;
         }
+        if let Some(shards) = &self.shared_shards {
+            write!(f, "\nshards    {shards}")?;
+        }
         for each in self.moves.iter().take(MOVES) {
             write!(f, "\nmove      {}", each.why)?;
         }

@@ -55,8 +55,10 @@ pub struct LaneConfig {
     pub queues: Vec<QueuePair>,
     /// The shards the lane owns.
     pub shards: ShardSet,
-    /// The owner of every shard of the run.
+    /// The owner of every shard of the run; of joint shards, the lane in which their fragments meet.
     pub owners: Vec<LaneId>,
+    /// The lanes that own joint shards together with this one, itself included; none where each shard has one owner.
+    pub claimants: Vec<LaneId>,
     /// Places packets in shards.
     pub steering: Arc<Steering>,
     /// Hashes keys for the flow tables.

@@ -25,9 +25,9 @@ impl Lane {
     pub(super) fn expire_fragments(&mut self) {
         let Lane { shards, latest, out, .. } = self;
         let mut expired = false;
-        for shard in shards.iter_mut() {
-            shard.fragments.expire(*latest);
-            while let Some((reason, packet)) = shard.fragments.next_dropped() {
+        for tracker in shards.trackers_mut() {
+            tracker.expire(*latest);
+            while let Some((reason, packet)) = tracker.next_dropped() {
                 expired = true;
                 out.drop(packet, reason);
             }
@@ -50,7 +50,7 @@ impl Lane {
             self.out.mirror().note(&packet, Step::Held);
         }
         let first = if fragment.offset == 0 { key_of_first(&packet, &headers) } else { None };
-        let tracker = &mut self.shards.get_mut(shard).expect("owned, as steering saw").fragments;
+        let tracker = self.shards.tracker_mut(shard).expect("owned, as steering saw");
         let datagram = DatagramId::new(&key, fragment.id);
         let mut released = Vec::new();
         let mut dropped = Vec::new();
@@ -85,8 +85,7 @@ impl Lane {
     }
 
     pub(super) fn count_held(&mut self) {
-        let held: usize = self.shards.iter().map(|shard| shard.fragments.held()).sum();
-        self.counters.held.set(held as u64);
+        self.counters.held.set(self.shards.fragments_held() as u64);
     }
 }
 

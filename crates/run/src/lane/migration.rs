@@ -155,9 +155,13 @@ impl Lane {
 
     /// Brings a packet where its shard is, or will be.
     pub(super) fn route_to_owner(&mut self, placed: HandoffPacket) {
-        match self.ownership.place(placed.info.shard) {
-            Place::Local => self.enqueue_local(placed),
-            Place::Incoming => self.hold(placed.info.shard, placed),
+        let shard = placed.info.shard;
+        match self.ownership.place(shard) {
+            Place::Local => match self.home_elsewhere(&placed.info) {
+                Some(home) => self.handoff.stage(home, placed),
+                None => self.enqueue_local(placed),
+            },
+            Place::Incoming => self.hold(shard, placed),
             Place::Remote(owner) => self.handoff.stage(owner, placed),
         }
     }

@@ -30,6 +30,8 @@ pub struct Output {
     /// Where it is noted how long each stage takes.
     meter: Meter,
     unusual: Unusual,
+    /// Whether the lane's flows are in shards that it owns together with others.
+    has_joint_flows: bool,
 }
 
 /// There in lanes that are asked to note how long each stage takes.
@@ -79,6 +81,20 @@ impl Output {
             mirror: LaneMirror::default(),
             meter: None,
             unusual: Unusual::default(),
+            has_joint_flows: false,
+        }
+    }
+
+    /// Leaves it to the lane to note how many flows are alive.
+    pub(super) fn have_joint_flows(&mut self) {
+        self.has_joint_flows = true;
+    }
+
+    /// Notes how many flows are alive in the lane, when that is more than ever before.
+    #[inline]
+    pub fn note_flows(&self) {
+        if !self.has_joint_flows {
+            self.counters.note_flows();
         }
     }
 

@@ -122,7 +122,7 @@ impl Lane {
             }
         }
         let malformed = by.all(left, burst, infos);
-        if self.shares_queues {
+        if self.shares_queues && !self.shards.is_joint() {
             self.keep_flowless(count);
         }
         self.sort(first, left, malformed);
@@ -155,10 +155,14 @@ impl Lane {
             let (shard, kind) = (info.shard, info.kind());
             self.latest = self.latest.max(info.now);
             if packet.mark() != 0 {
-                let owner = self.ownership.destination(shard);
+                let home = self.home_elsewhere(info);
+                let owner = home.unwrap_or_else(|| self.ownership.destination(shard));
                 note_place(self.out.mirror(), &packet, info, (self.id, owner));
             }
-            if self.ownership.place(shard) != Place::Local || self.is_misdirected(&packet, shard) {
+            if self.ownership.place(shard) != Place::Local
+                || self.is_misdirected(&packet, shard)
+                || self.home_elsewhere(info).is_some()
+            {
                 let info = *info;
                 // Should it stay here, it is written down no further behind than it was.
                 self.route_received(HandoffPacket { packet, info });

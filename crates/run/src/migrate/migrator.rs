@@ -32,6 +32,11 @@ pub enum MoveError {
     /// There is no such lane.
     #[error("there is no {0}: the run has fewer")]
     UnknownLane(LaneId),
+    /// Lanes own the shards together.
+    #[error(
+        "{0} belongs to all lanes of its receive queue: no shard moves where lanes share queues"
+    )]
+    Joint(ShardId),
     /// The shard is where it should go.
     #[error("{shard} is on {lane} already: leave it out of the plan")]
     AtHome {
@@ -72,6 +77,8 @@ pub struct Migrator {
     batches: Vec<Batch>,
     moved: u64,
     durations: Histogram,
+    /// Whether lanes own shards together, so that none moves.
+    is_joint: bool,
 }
 
 struct Table(Arc<dyn IndirectionTable>);
@@ -100,6 +107,7 @@ impl Migrator {
     /// devices, which lead to the shards' owners.
     pub fn new(lanes: &mut [Lane], tables: Vec<Arc<dyn IndirectionTable>>) -> Migrator {
         let owners = lanes.first().map_or_else(Vec::new, |lane| lane.owners().to_vec());
+        let is_joint = lanes.iter().any(Lane::has_joint_shards);
         let connect = |lane: &mut Lane| {
             let (mine, theirs) = mailbox(owners.len());
             lane.take_orders_from(theirs);
@@ -116,6 +124,7 @@ impl Migrator {
             batches: Vec::new(),
             moved: 0,
             durations: Histogram::new(),
+            is_joint,
         }
     }
 
@@ -189,6 +198,9 @@ impl Migrator {
         let owner = *self.owners.get(shard.index()).ok_or(MoveError::UnknownShard(shard))?;
         if let Some(lane) = [from, to].into_iter().find(|lane| lane.index() >= self.lanes.len()) {
             return Err(MoveError::UnknownLane(lane));
+        }
+        if self.is_joint {
+            return Err(MoveError::Joint(shard));
         }
         if self.moving[shard.index()] {
             return Err(MoveError::UnderWay(shard));

@@ -25,6 +25,8 @@ pub(crate) struct Ownership {
     me: LaneId,
     /// Per shard, so that one comparison with `me` decides about most packets.
     owners: Vec<LaneId>,
+    /// Where shards have several owners: per shard, the one in which its fragments meet. Else empty.
+    homes: Vec<LaneId>,
     /// Per shard, lanes that have said they hand its packets to its next owner.
     redirected: Vec<u16>,
     /// Per shard, whether it is on its way here, or will be.
@@ -62,15 +64,34 @@ impl Ownership {
             pending_acks: vec![0; owners.len()],
             released: vec![false; owners.len()],
             owners,
+            homes: Vec::new(),
             releases: Vec::new(),
             arriving: 0,
             ownership_epoch: 0,
         }
     }
 
-    /// The owners of all shards, as far as the lane knows them.
+    /// The same where these lanes own their shards together.
+    pub(crate) fn with_claimants(mut self, claimants: Vec<LaneId>) -> Ownership {
+        if claimants.is_empty() {
+            return self;
+        }
+        self.homes.clone_from(&self.owners);
+        for owner in self.owners.iter_mut().filter(|owner| claimants.contains(owner)) {
+            *owner = self.me;
+        }
+        self.here = self.owners.iter().filter(|owner| **owner == self.me).count();
+        self
+    }
+
+    /// The owners of all shards, as far as the lane knows them; of joint ones, their homes.
     pub(crate) fn owners(&self) -> &[LaneId] {
-        &self.owners
+        if self.homes.is_empty() { &self.owners } else { &self.homes }
+    }
+
+    /// The lane in which fragments of a joint shard meet; none for a shard that has one owner.
+    pub(crate) fn home(&self, shard: ShardId) -> Option<LaneId> {
+        self.homes.get(shard.index()).copied()
     }
 
     /// What to do with a packet of `shard`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{DeviceId, LaneId, QueueId};
+use rheostat_base::{DeviceId, LaneId, QueueId, ShardId};
 use rheostat_io::{Device, ReplayBarrier};
 use rheostat_packet::PoolCache;
 use rheostat_state::Shard;
@@ -41,6 +41,7 @@ pub(super) fn build_replaying(
     }
     config.queues.check(config.lanes)?;
     check_numbers(devices)?;
+    let groups = Groups::of(config)?;
     let unusual = Unusual::from_env()?;
     let shards = config.steering.shards();
     if made.len() != shards {
@@ -67,12 +68,9 @@ pub(super) fn build_replaying(
             queues[config.queues.lane_of(queue).index()].push(pair);
         }
     }
-    let mut sets: Vec<_> = (0..config.lanes).map(|_| ShardSet::new(shards)).collect();
-    for (shard, owner) in made.into_iter().zip(&owners) {
-        sets[owner.index()].install(shard);
-    }
+    let sets = groups.sets(made, &owners);
     let handoffs = Handoff::mesh(config.lanes, config.handoff_capacity, shards);
-    let lanes: Vec<_> = queues
+    let mut lanes: Vec<_> = queues
         .into_iter()
         .zip(sets)
         .zip(handoffs)
@@ -84,6 +82,7 @@ pub(super) fn build_replaying(
                 queues,
                 shards,
                 owners: owners.clone(),
+                claimants: groups.claimants(id),
                 steering: config.steering.clone(),
                 hasher: config.hasher,
                 handoff,
@@ -98,12 +97,63 @@ pub(super) fn build_replaying(
             lane
         })
         .collect();
+    if config.claimants > 1 && lanes.iter_mut().any(Lane::has_pool_client) {
+        return Err(StartError::PoolClient);
+    }
     let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();
-    let barrier = Arc::new(ReplayBarrier::new(move || received_and_done(&counters)));
+    let barrier = ReplayBarrier::new(move || received_and_done(&counters));
+    let barrier = Arc::new(if config.claimants > 1 { barrier.one_by_one() } else { barrier });
     for device in devices {
         device.replay_by(barrier.clone());
     }
     Ok((lanes, barrier))
+}
+
+/// The lanes that own shards together: those of one receive queue.
+struct Groups {
+    /// Lanes to a group.
+    claimants: usize,
+    /// The lanes, group by group.
+    lanes: Vec<LaneId>,
+}
+
+impl Groups {
+    fn of(config: &RuntimeConfig) -> Result<Groups, StartError> {
+        let (lanes, claimants) = (config.lanes, config.claimants);
+        if claimants == 0 || !lanes.is_multiple_of(claimants) {
+            return Err(StartError::Claimants { lanes, claimants });
+        }
+        let lane_of = |queue| config.queues.lane_of(QueueId(queue as u16));
+        Ok(Groups { claimants, lanes: (0..lanes).map(lane_of).collect() })
+    }
+
+    /// The lanes that own shards together with this one, itself included; none if each owns its own.
+    fn claimants(&self, lane: LaneId) -> Vec<LaneId> {
+        let mut groups = self.lanes.chunks(self.claimants).filter(|_| self.claimants > 1);
+        groups.find(|group| group.contains(&lane)).map_or_else(Vec::new, <[LaneId]>::to_vec)
+    }
+
+    /// The shards of each lane, by the lane that owns them or in which their fragments meet.
+    fn sets(&self, made: Vec<Box<Shard>>, owners: &[LaneId]) -> Vec<ShardSet> {
+        let count = made.len();
+        let mut sets: Vec<_> = (0..self.lanes.len()).map(|_| ShardSet::new(count)).collect();
+        let mut shards: Vec<_> = made.into_iter().map(Some).collect();
+        for group in self.lanes.chunks(self.claimants) {
+            let mine = owners.iter().zip(&mut shards).filter(|(owner, _)| group.contains(owner));
+            let mine: Vec<_> = mine.filter_map(|(_, shard)| shard.take()).collect();
+            if let [lane] = group {
+                mine.into_iter().for_each(|shard| sets[lane.index()].install(shard));
+                continue;
+            }
+            let place =
+                |shard: ShardId| group.iter().position(|lane| *lane == owners[shard.index()]);
+            let home = |shard| place(shard).expect("its owner is in the group");
+            for (lane, set) in group.iter().zip(ShardSet::joint(count, group.len(), mine, home)) {
+                sets[lane.index()] = set;
+            }
+        }
+        sets
+    }
 }
 
 /// Each device has the number of its place.

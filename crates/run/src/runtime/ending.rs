@@ -53,16 +53,17 @@ pub fn remains(lanes: &[Lane], devices: &[DeviceCounters], shards: usize) -> Rem
     let mut owners = vec![0; shards];
     let mut flows_live = 0;
     for lane in lanes {
-        for shard in lane.shards().iter() {
+        lane.shards().for_each(|shard| {
             owners[shard.id.index()] += 1;
             flows_live += shard.table.counts().live;
-        }
+        });
     }
     Remains {
         lanes: lanes.iter().map(|lane| lane.counters().sample()).collect(),
         devices: devices.to_vec(),
         owners,
         flows_live,
+        has_joint_shards: lanes.iter().any(Lane::has_joint_shards),
         ..Remains::default()
     }
 }

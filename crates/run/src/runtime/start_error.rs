@@ -20,6 +20,22 @@ pub enum StartError {
         /// The lanes.
         lanes: usize,
     },
+    /// Lanes cannot own shards together by this number.
+    #[error(
+        "{lanes} lanes cannot own shards together by {claimants}: each queue needs as many lanes"
+    )]
+    Claimants {
+        /// The lanes.
+        lanes: usize,
+        /// Lanes to each queue.
+        claimants: usize,
+    },
+    /// A service that works with a pool cannot run on shards with several owners: replies come in the order of their shard, to one
+    /// lane.
+    #[error(
+        "lanes own shards together, but their service has a client of a pool: give each lane a queue of its own"
+    )]
+    PoolClient,
     /// Two devices have one number. Packets of one would be taken for packets of the other.
     #[error("devices `{first}` and `{second}` both have number {number}: give each its own")]
     SameNumber {

@@ -218,6 +218,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 256 }))]
+
         /// Against a bounded queue: the same packets are refused, the rest come out in order, and the
         /// backlog is exact after every step, over many laps.
         #[test]

@@ -267,7 +267,10 @@ impl Nic {
         let (mut misdirected, mut side) = (false, self.side);
         if let Some(Replaying { barrier, reader: Some(reader) }) = self.barrier.get() {
             (misdirected, side) = course(&self.steering, &packet);
-            let turns = misdirected || self.misdirected_under_way || side != self.side;
+            let turns = misdirected
+                || self.misdirected_under_way
+                || side != self.side
+                || barrier.is_one_by_one();
             let waits = turns && !barrier.is_passed();
             if waits || !barrier.is_turn(*reader, frame.slot.timestamp) {
                 self.packet = Some(packet);

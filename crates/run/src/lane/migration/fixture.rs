@@ -191,6 +191,7 @@ impl Fixture {
                 queues: vec![pair],
                 shards,
                 owners: owners.clone(),
+                claimants: Vec::new(),
                 steering: steering.clone(),
                 hasher: FlowHasher::fixed(),
                 handoff,

@@ -315,6 +315,25 @@ mod tests {
     }
 
     #[test]
+    fn a_target_that_follows_leaves_room_for_bursts_that_leave_together() {
+        let goal = LatencyGoal { limit: US(100), of: LatencyOf::Share(0.99) };
+        let (mut lane, mut now) = (lane(Goal::Latency(goal)), Time::ZERO);
+        // A packet in each 2 us, and half a microsecond of service.
+        while now < Time::from_secs(1) {
+            let vacation = lane.aim();
+            let packets = vacation.as_nanos() as u64 / 2_000;
+            let busy = Duration::from_nanos(500) * packets as u32;
+            now += vacation + busy;
+            lane.on_visit(Visit { now, vacation, busy, packets, drained: true });
+        }
+        // The rate is 0.4 packets per microsecond, the wait of the queue without vacations some 0.1 us: 0.99 V + 0.2 V
+        // = 100 us. Without that room V is 100 us.
+        let target = lane.target();
+        assert!(target > US(75) && target < US(90), "{target:?}");
+        assert_eq!(lane.mode(), Mode::Metronome);
+    }
+
+    #[test]
     fn the_target_follows_what_is_measured() {
         let goal = LatencyGoal { limit: US(100), of: LatencyOf::Share(0.99) };
         let (mut lane, mut now) = (lane(Goal::Latency(goal)), Time::ZERO);
