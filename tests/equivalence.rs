@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
+use rheostat_base::Time;
 use rheostat_packet::LinkType;
+use rheostat_packet::build::{FrameBuilder, Payload, Transport};
 use rheostat_run::Unusual;
 use rheostat_testkit::captures;
 use rheostat_testkit::flows::{Difference, Flows, difference};
@@ -89,6 +91,45 @@ fn stamps_that_go_back_end_no_flow_early_on_any_number_of_lanes() {
     let in_order = World::open(&Setup::lossless(1), source()).run();
     let [back, plain] = [&outcomes[0], &in_order].map(|outcome| outcome.sum.dropped_total());
     assert!(back.abs_diff(plain) * 100 <= plain, "{back} dropped, in order {plain}");
+}
+
+/// A ping a minute of one host, its answer 50 s later, and other hosts' datagrams in between, one every ten seconds. A NIC sees
+/// no identifier of an echo, so all echoes come by way of one lane, whichever owns their flow.
+struct SlowPings {
+    sent: u32,
+    /// The last byte of the host's address.
+    host: u8,
+}
+
+impl Source for SlowPings {
+    fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
+        if self.sent == 600 {
+            return None;
+        }
+        let (turn, inside, outside) = (self.sent % 6, [10, 0, 0, self.host], [192, 0, 2, 1]);
+        let udp = Transport::Udp { ports: (1_000 + (self.sent % 97) as u16, 53) };
+        let echo = |kind| Transport::Icmp { kind, code: 0, rest: 7 << 16 };
+        let (from, to, transport) = match turn {
+            0 => (inside, outside, echo(8)),
+            5 => (outside, inside, echo(0)),
+            _ => ([10, 1, 0, turn as u8], outside, udp),
+        };
+        *frame = FrameBuilder::new(from.into(), to.into(), transport, Payload::Pattern(8)).to_vec();
+        let (time, len) = (Time::from_secs(1_000 + 10 * u64::from(self.sent)), frame.len());
+        self.sent += 1;
+        Some(Arrival { time, len, wire_len: len as u32, link: LinkType::Raw })
+    }
+}
+
+#[test]
+fn flows_that_reach_their_lane_by_way_of_another_live_as_long_as_on_one() {
+    for host in 1..=8 {
+        let outcomes = compare(&format!("host {host}"), LinkType::Raw, || {
+            Box::new(SlowPings { sent: 0, host })
+        });
+        assert!(outcomes.iter().all(|outcome| outcome.sum.sent == 600), "all are answered in time");
+        assert!(outcomes[4].sum.handoff_out > 100, "on eight lanes, echoes are handed over");
+    }
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Deterministic replay: holds a packet that reaches its flow through another lane until every earlier packet is done.
 //!
-//! Fragments and ICMP errors reach the owner of their flow by way of another lane, and may be overtaken
-//! by packets of the same flow. On a live network that is in the nature of things. A capture that is read
-//! as fast as possible would show it far more often than any network, and differently every time; so
-//! there such a packet waits until everything before it is done with, and everything behind waits for it.
+//! Fragments, ICMP errors and other packets whose ports or identifiers a device does not hash reach the owner of their flow by way of
+//! another lane. Packets of the same flow may overtake them, and packets of other flows may take the owner's time ahead, so that it
+//! ends their flow too early. On a live network that is in the nature of things. A capture that is read as fast as possible
+//! would show it far more often than any network, and differently every time; so there such a packet waits until
+//! everything before it is done with, and everything behind waits for it.
 //!
 //! The same holds where the directions of a flow take different ways, as they do through functions that translate
 //! and have no packet set: then one side's packets wait until those of the other before them are done with.

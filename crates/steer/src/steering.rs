@@ -362,21 +362,26 @@ impl Steering {
         }
     }
 
-    /// Whether a packet reaches its flow by way of another lane than other packets of the flow do: only
-    /// the lane that receives it finds out where it belongs.
+    /// Whether a packet reaches its flow by way of another lane than the packets that the flow's owner receives: only the lane
+    /// that receives it finds out where it belongs.
     pub fn is_misdirected(&self, packet: &Mbuf, headers: &Headers) -> bool {
         let key = match self.tuple(packet.data(), headers, packet.link()) {
             Tuple::Fragment(..) | Tuple::IcmpError(_) => return true,
             Tuple::None => return false,
             Tuple::Flow(key) => key,
         };
-        // Without translation, both directions of a flow take the same way.
-        if self.translation.is_none() {
-            return false;
-        }
         let Oriented { key, side, .. } = self.orient(packet.device(), key);
-        let returns = side == Side::Inside && self.external.contains(key.second());
-        returns || packet.hash_kind() != self.kind_of(&key) || self.translated(&key).is_some()
+        let (covers, needed) = (packet.hash_kind(), self.kind_of(&key));
+        let sees_less = needed == HashKind::Ports && covers != needed;
+        if sees_less && self.shard_of_key(&key) != self.shard_of_hash(packet.hash()) {
+            // All packets of the flow may take the same way. Those of other flows that its owner receives itself would be ahead
+            // in time.
+            return true;
+        }
+        // Without translation, both directions of a flow take the same way.
+        let returns = || side == Side::Inside && self.external.contains(key.second());
+        self.translation.is_some()
+            && (covers != needed || returns() || self.translated(&key).is_some())
     }
 
     /// The side that a packet comes from, where functions without a packet set translate: what comes from one
