@@ -74,6 +74,8 @@ pub struct Load {
     pub size: FrameSize,
     /// The servers they go to.
     pub servers: Servers,
+    /// Whether each lane has flows of all shards, which lanes then own together; else each has those of its own shards.
+    pub joint_shards: bool,
     /// Where they come from.
     pub source: SourceKind,
     /// Whether the chain gives clients other endpoints, which servers answer to.
@@ -136,9 +138,8 @@ impl Opening {
     }
 }
 
-/// Makes the two devices, inside first, with a queue for each of `own`, which are some of `lanes` lanes. Each flow's packets come on
-/// the queue of the lane that owns its shard: shard `n` belongs to lane `n mod lanes`, as at the start of a run. Flows of
-/// other lanes than `own` have no packets.
+/// Makes the two devices, inside first, with a queue for each of `own`, which are some of `lanes` lanes. All packets of a flow come
+/// on one queue ([`Share`]). Flows of other lanes than `own` have no packets.
 pub fn devices(
     load: &Load,
     steering: &Arc<Steering>,
@@ -152,8 +153,9 @@ pub fn devices(
     let mut queues = [Vec::new(), Vec::new()];
     let (mut progress, mut timings) = (Vec::new(), Vec::new());
     for (place, lane) in own.enumerate() {
-        let picks = Picks::draw(load, steering, lane, lanes);
-        let conversation = Conversation::new(load, picks, steering.clone(), lane, lanes);
+        let share = Share { lane, lanes, joint_shards: load.joint_shards };
+        let picks = Picks::draw(load, steering, share);
+        let conversation = Conversation::new(load, picks, steering.clone(), share);
         progress.push(conversation.progress());
         let half = |(side, monitor): (_, &Arc<Monitor>)| {
             let counters = monitor.queues[place].clone();
@@ -174,6 +176,26 @@ pub fn devices(
         },
     );
     (devices.collect(), Opening { lanes: progress, timings })
+}
+
+/// The flows of one lane.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    lane: usize,
+    lanes: usize,
+    joint_shards: bool,
+}
+
+impl Share {
+    /// Whether a flow with this hash is one of them. Shard `n` belongs to lane `n mod lanes`, as at the start of a run; where
+    /// lanes own shards together, bits of the hash that no shard depends on decide.
+    fn contains(self, steering: &Steering, hash: u32) -> bool {
+        let number = match self.joint_shards {
+            true => (hash >> 16) as usize,
+            false => steering.shard_of_hash(hash).index(),
+        };
+        number % self.lanes == self.lane
+    }
 }
 
 /// The hash that a device gives packets of the flow with this key, client first, and what it covers. It

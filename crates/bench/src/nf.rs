@@ -82,6 +82,7 @@ impl NfBench {
             if let Some(beside) = beside {
                 let row = Row {
                     control: Some(PROCESSES.into()),
+                    joint_shards: false,
                     ..Row::new(spec, &beside.control, &harness)
                 };
                 done(&row);

@@ -27,7 +27,7 @@ use rheostat_base::unit::{parse_count, parse_duration};
 use rheostat_bench::ab::Comparison;
 use rheostat_bench::error::BenchError;
 use rheostat_bench::machine::Machine;
-use rheostat_bench::memory::{FrameSize, SourceKind};
+use rheostat_bench::memory::{FrameSize, Load, SourceKind};
 use rheostat_bench::migrate::{DESCRIPTORS, MigrateBench};
 use rheostat_bench::nf::{
     Callgrind, ChainKind, Control, Effort, NfBench, Part, Processes, Selection, Spec, Table,
@@ -162,6 +162,10 @@ struct NfArgs {
     /// Say how long each stage of a lane takes: source, classify, probe, run, emit, sink. Costs some nanoseconds.
     #[arg(long)]
     stages: bool,
+    /// Behind each row on several lanes of a chain that keeps flows in shards, measure it on lanes that own all shards together, as
+    /// lanes that share a queue do.
+    #[arg(long)]
+    joint: bool,
     /// Count instructions per packet, too, by callgrind. Needs valgrind, and about a minute more per row with 64k flows, 20 s
     /// with 1k.
     #[arg(long)]
@@ -357,7 +361,13 @@ fn selection(args: &NfArgs) -> Vec<Spec> {
         seed: SEED,
     };
     let specs = selection.specs().into_iter();
-    specs.map(|spec| Spec { part: args.part, ..spec }).collect()
+    if args.requested {
+        // One row, of which the caller runs the other.
+        let load = |spec: &Spec| Load { joint_shards: args.joint, ..spec.load };
+        return specs.map(|spec| Spec { part: args.part, load: load(&spec), ..spec }).collect();
+    }
+    let joint = |spec: &Spec| spec.with_joint_shards().filter(|_| args.joint);
+    specs.flat_map(|spec| [Some(spec), joint(&spec)]).flatten().collect()
 }
 
 /// The numbers of lanes: one and two as far as there are cores, unless the options select others.

@@ -15,7 +15,7 @@ fn a_row_on_two_lanes_stands_beside_two_processes() {
     }
     let output = Command::new(env!("CARGO_BIN_EXE_rheo"))
         .args(["bench", "nf", "--chain", "harness,nat", "--flows", "1k", "--spread", "uniform"])
-        .args(["--lanes", "1,2", "--windows", "1", "--window", "10ms", "--json"])
+        .args(["--lanes", "1,2", "--windows", "1", "--window", "10ms", "--joint", "--json"])
         .output()
         .expect("rheo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -23,14 +23,16 @@ fn a_row_on_two_lanes_stands_beside_two_processes() {
     let rows = printed.lines().skip(1).map(|line| serde_json::from_str(line).unwrap());
     let rows: Vec<Value> = rows.collect();
     let name = |row: &Value| {
-        let control = row["control"].as_str().unwrap_or("lanes");
+        let lanes = if row["joint_shards"] == true { "joint" } else { "lanes" };
+        let control = row["control"].as_str().unwrap_or(lanes);
         format!("{} {} {control}", row["chain"].as_str().unwrap_or_default(), row["lanes"])
     };
     let names: Vec<String> = rows.iter().map(name).collect();
     let wide = ["harness 2 lanes", "harness 2 processes", "nat 2 lanes", "nat 2 processes"];
-    assert_eq!(names, [&["harness 1 lanes", "nat 1 lanes"][..], &wide].concat());
+    let joint = ["nat 2 joint", "nat 2 processes"];
+    assert_eq!(names, [&["harness 1 lanes", "nat 1 lanes"][..], &wide, &joint].concat());
     for row in &rows {
-        assert!(row["mpps"].as_f64() > Some(0.0), "{row}");
+        assert!(row["ns_per_packet"].as_f64() > Some(0.0), "{row}");
         let ratio = |name| row["of_processes"][name].as_f64();
         let [low, median, high] = ["low", "median", "high"].map(ratio);
         let is_compared = row["lanes"] == 2 && row["control"].is_null();

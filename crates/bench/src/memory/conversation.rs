@@ -12,7 +12,7 @@ use super::frame::{ACK, RST, SYN, Step, mark};
 use super::frames::Frames;
 use super::line::Line;
 use super::pick::{LAG, Pick, Picks, Role};
-use super::{Load, SourceKind, device_hash};
+use super::{Load, Share, SourceKind, device_hash};
 
 /// Flows that are between their first and their last packet of the opening at most.
 const OPENING: u64 = 256;
@@ -92,8 +92,7 @@ pub(super) struct Conversation {
     servers: Servers,
     source: SourceKind,
     steering: Arc<Steering>,
-    lane: usize,
-    lanes: usize,
+    share: Share,
     /// The number of the first short connection: above those of all flows.
     base: u64,
     progress: Arc<Progress>,
@@ -147,8 +146,7 @@ impl Conversation {
         load: &Load,
         picks: Picks,
         steering: Arc<Steering>,
-        lane: usize,
-        lanes: usize,
+        share: Share,
     ) -> Conversation {
         let Load { size, servers, source, .. } = *load;
         let base = u64::from(load.flows);
@@ -165,8 +163,7 @@ impl Conversation {
             servers,
             source,
             steering,
-            lane,
-            lanes,
+            share,
             base,
             progress,
             covered,
@@ -245,7 +242,7 @@ impl Conversation {
         Planned { ends, step, hash }
     }
 
-    /// Endpoints that were not used yet, whose shard is the lane's. Each connection has 16
+    /// Endpoints that were not used yet, of a flow of the lane. Each connection has 16
     /// numbers to choose from; should none fit, which for two lanes happens once in 65,536, the packets are handed to
     /// another lane.
     fn endpoints_of_brief(&self, connection: u64) -> (Endpoints, u32) {
@@ -255,7 +252,7 @@ impl Conversation {
         };
         (0..16)
             .map(candidate)
-            .find(|(_, hash)| self.steering.shard_of_hash(*hash).index() % self.lanes == self.lane)
+            .find(|(_, hash)| self.share.contains(&self.steering, *hash))
             .unwrap_or_else(|| candidate(0))
     }
 }

@@ -6,7 +6,7 @@ use rheostat_steer::Steering;
 use rheostat_traffic::FlowPicker;
 
 use super::endpoints::Endpoints;
-use super::{Load, device_hash};
+use super::{Load, Share, device_hash};
 
 /// Packets between two steps of a short connection, and the age of what an acknowledgement can know
 /// of: more than the two devices are ever apart.
@@ -61,24 +61,23 @@ pub(super) struct Picks {
 }
 
 impl Picks {
-    /// Draws a round for lane `lane` of `lanes`.
+    /// Draws a round for a lane.
     ///
     /// From outside, the same data packets come half a round later: every packet is answered, and
     /// between the two lie as many others as between any two packets of the flow.
-    pub(super) fn draw(load: &Load, steering: &Steering, lane: usize, lanes: usize) -> Picks {
+    pub(super) fn draw(load: &Load, steering: &Steering, share: Share) -> Picks {
         let hashes: Vec<u32> = (0..load.flows)
             .map(|flow| {
                 let key = Endpoints::of(flow.into(), load.size, load.servers).key();
                 device_hash(steering, key).0
             })
             .collect();
-        let is_own =
-            |flow: u32| steering.shard_of_hash(hashes[flow as usize]).index() % lanes == lane;
+        let is_own = |flow: u32| share.contains(steering, hashes[flow as usize]);
         let flows: Vec<u32> = (0..load.flows).filter(|&flow| is_own(flow)).collect();
         assert!(!flows.is_empty(), "a lane without flows measures nothing");
 
         let length = round_length(load);
-        let seed = load.seed.wrapping_add(lane as u64);
+        let seed = load.seed.wrapping_add(share.lane as u64);
         let mut picker = FlowPicker::new(load.flows, load.distribution, 2 * length, seed);
         let data = std::iter::repeat_with(move || picker.pick()).filter(|&flow| is_own(flow));
         let data: Vec<u32> = data.take(length).collect();

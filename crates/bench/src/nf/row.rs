@@ -28,6 +28,9 @@ pub struct Row {
     pub new_flow_share: f64,
     /// Lanes, each on a core of its own.
     pub lanes: usize,
+    /// Whether the lanes own shards together.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub joint_shards: bool,
     /// `processes` if each lane was in a process of its own, with nothing shared: the control of the row before. `mpps` is
     /// the sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,6 +130,7 @@ impl Row {
             },
             new_flow_share: spec.load.new_flow_share,
             lanes: spec.lanes,
+            joint_shards: spec.claimants() > 1,
             control: None,
             of_processes: None,
             mpps: to_thousandths(figure.mpps),
@@ -151,7 +155,11 @@ impl Row {
         let Row { chain, source, flows, distribution, .. } = self;
         let Row { packet_bytes, new_flow_share, lanes, .. } = self;
         let new = new_flow_share * 100.0;
-        let lanes_are = self.control.as_deref().unwrap_or("lanes");
+        let lanes_are = match (&self.control, self.joint_shards) {
+            (Some(control), _) => control,
+            (None, true) => "lanes with joint shards",
+            (None, false) => "lanes",
+        };
         format!(
             "{chain} {source} {flows} {distribution} {packet_bytes} B {new} % new {lanes} {lanes_are}"
         )
@@ -226,8 +234,10 @@ impl Table {
         match (&row.control, row.of_processes) {
             (Some(control), _) => control.clone(),
             (None, Some(Ratio { median, low, high })) => {
-                format!("{median:.3} of processes ({low:.3}-{high:.3})")
+                let shards = if row.joint_shards { "joint shards, " } else { "" };
+                format!("{shards}{median:.3} of processes ({low:.3}-{high:.3})")
             }
+            (None, None) if row.joint_shards => "joint shards".into(),
             (None, None) => String::new(),
         }
     }

@@ -132,6 +132,12 @@ impl ChainKind {
         }
     }
 
+    /// Whether it keeps flows in shards, which lanes can own together.
+    const fn owns_flows(self) -> bool {
+        use ChainKind::{Firewall, FirewallNat, Lb, Monitor, Nat, NatSymmetric, Policer};
+        matches!(self, Firewall | FirewallNat | Lb | Monitor | Nat | NatSymmetric | Policer)
+    }
+
     /// What lanes have to report of their load at least.
     pub(super) const fn reporting(self) -> LoadReporting {
         match self {
@@ -180,6 +186,17 @@ impl Spec {
         self.part.map_or(self.lanes, |part| part.of)
     }
 
+    /// The same row on lanes that own all shards together, if it has several lanes and flows in shards.
+    pub fn with_joint_shards(self) -> Option<Spec> {
+        let load = Load { joint_shards: true, ..self.load };
+        (self.lanes > 1 && self.chain.owns_flows()).then_some(Spec { load, ..self })
+    }
+
+    /// How many lanes own the shards of each together.
+    pub(super) fn claimants(&self) -> usize {
+        if self.load.joint_shards && self.chain.owns_flows() { self.lanes } else { 1 }
+    }
+
     /// The arguments with which `rheo` measures this row.
     pub(super) fn arguments(&self) -> Vec<String> {
         let Load { flows, distribution, size, source, new_flow_share, .. } = self.load;
@@ -205,7 +222,8 @@ impl Spec {
         let part = self.part.map(|Part { lane, of }| ("--part", format!("{lane}/{of}")));
         let options = options.into_iter().chain(part);
         let options = options.flat_map(|(name, value)| [name.into(), value]);
-        ["bench", "nf"].map(String::from).into_iter().chain(options).collect()
+        let joint = self.load.joint_shards.then(|| "--joint".into());
+        ["bench", "nf"].map(String::from).into_iter().chain(options).chain(joint).collect()
     }
 }
 
@@ -264,6 +282,7 @@ impl Selection {
                     distribution,
                     size,
                     servers: chain.servers(),
+                    joint_shards: false,
                     source,
                     translated: chain.translates(),
                     new_flow_share,

@@ -78,6 +78,7 @@ impl Testbed {
         let config = RuntimeConfig {
             workers: self.cores.iter().take(spec.lanes).copied().map(Some).collect(),
             handoff_capacity: 1_024,
+            claimants: spec.claimants(),
             reporting: bench.control.reporting().max(spec.chain.reporting()),
             stages: bench.stages.then(|| stages.clone()),
             ..RuntimeConfig::new(spec.lanes, self.pool, self.steering, self.hasher)
