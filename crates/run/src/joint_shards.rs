@@ -2,13 +2,15 @@
 //! out, processes them, and puts it back. One lane at a time has it, so nothing else about flow state changes: no function, no
 //! table and no timer knows of other lanes.
 //!
-//! A lane holds one shard at a time, so lanes cannot wait for each other in a circle. A lane that panics puts its shard back,
-//! marked: no other lane works on what may be half changed, and its flows are still in the account.
+//! A lane takes all shards of a burst that are free, and waits for no other while it has any, so lanes cannot wait for each other
+//! in a circle. A lane that panics puts its shards back, marked: no other lane works on what may be half changed, and their flows
+//! are still in the account.
 
 use std::sync::Arc;
 
 use rheostat_base::ShardId;
 use rheostat_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use rheostat_base::sync::prefetch::prefetch_for_write;
 use rheostat_base::sync::take_cell::TakeCell;
 use rheostat_state::Shard;
 
@@ -73,6 +75,14 @@ impl JointShards {
         (0..).map(ShardId).zip(&self.cells).filter(|(_, cell)| cell.is_some()).map(|(id, _)| id)
     }
 
+    /// Asks for the line in which a shard's cell is, to take the shard soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, id: ShardId) {
+        if let Some(Some(cell)) = self.cells.get(id.index()) {
+            prefetch_for_write(cell);
+        }
+    }
+
     /// Takes a shard out, unless another lane has it. Never waits.
     ///
     /// # Panics
@@ -86,6 +96,17 @@ impl JointShards {
             return Taken::Poisoned;
         }
         Taken::Shard(shard)
+    }
+
+    /// Whether a lane panicked while it had the shard; `false` while a lane has it.
+    pub(crate) fn is_poisoned(&self, id: ShardId) -> bool {
+        match self.take(id) {
+            Taken::Shard(shard) => {
+                self.put(shard, false);
+                false
+            }
+            taken => matches!(taken, Taken::Poisoned),
+        }
     }
 
     /// Puts a shard back that had `flows_before` flows when it was taken. A thread that panics poisons it.
@@ -146,8 +167,8 @@ pub(crate) struct Claimant {
     pub(crate) is_first: bool,
     /// Whether it has taken all shards at the end of the run.
     pub(crate) is_heir: bool,
-    /// The shard that the lane has now, and the flows that were in it.
-    pub(crate) held: Option<(ShardId, u64)>,
+    /// The shards that the lane has now, and the flows that were in each.
+    pub(crate) held: Vec<(ShardId, u64)>,
 }
 
 #[cfg(all(test, shuttle))]

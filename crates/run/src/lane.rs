@@ -53,7 +53,6 @@ pub use output::{Output, Sender};
 pub use packet_info::{PacketInfo, PacketKind, Placement};
 pub use unusual::{Unusual, UnusualError};
 
-use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -118,8 +117,9 @@ pub struct Lane {
     latest: Time,
     burst: Burst,
     batch: Batch,
-    /// Packets of joint shards, in the order of these.
-    by_shard: VecDeque<HandoffPacket>,
+    /// Packets whose joint shards other lanes have, and these shards.
+    waiting: Batch,
+    elsewhere: Vec<ShardId>,
     fragments: Vec<HandoffPacket>,
 }
 
@@ -172,7 +172,8 @@ impl Lane {
             latest: Time::ZERO,
             burst: Burst::new(),
             batch: Batch::with_capacity(2 * BURST),
-            by_shard: VecDeque::new(),
+            waiting: Batch::default(),
+            elsewhere: Vec::new(),
             fragments: Vec::new(),
         }
     }

@@ -12,7 +12,7 @@ use crate::lane::PacketInfo;
 /// exactly one lane's set, because it is a value.
 ///
 /// The claimants of one receive queue may own shards together. Such a shard is in a lane's set from [`ShardSet::enter`] to
-/// [`ShardSet::leave`].
+/// [`ShardSet::leave`]. A lane that has any waits for no other lane.
 #[derive(Debug)]
 pub struct ShardSet {
     shards: Vec<Option<Box<Shard>>>,
@@ -65,7 +65,7 @@ impl ShardSet {
         for (number, set) in sets.iter_mut().enumerate() {
             let (shards, is_first) = (shards.clone(), number == 0);
             set.claimant =
-                Some(Box::new(Claimant { shards, is_first, is_heir: false, held: None }));
+                Some(Box::new(Claimant { shards, is_first, is_heir: false, held: Vec::new() }));
         }
         sets
     }
@@ -90,8 +90,7 @@ impl ShardSet {
         self.claimant.is_some()
     }
 
-    /// Brings a joint shard here, unless another lane has it. Never waits. A shard that only this lane owns is here anyway. One
-    /// joint shard at a time may be here.
+    /// Brings a joint shard here, unless another lane has it. Never waits. A shard that only this lane owns is here anyway.
     #[inline]
     pub fn enter(&mut self, id: ShardId) -> Entry {
         match &mut self.claimant {
@@ -100,7 +99,26 @@ impl ShardSet {
         }
     }
 
-    /// Lets other lanes have the joint shard that is here, if one is. A thread that panics poisons it.
+    /// Asks for what [`ShardSet::enter`] will write.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, id: ShardId) {
+        if let Some(claimant) = &self.claimant {
+            claimant.shards.prefetch(id);
+        }
+    }
+
+    /// Whether a lane panicked while it had the joint shard.
+    pub(crate) fn is_poisoned(&self, id: ShardId) -> bool {
+        let is_joint = |claimant: &Claimant| claimant.shards.is_poisoned(id);
+        self.get(id).is_none() && self.claimant.as_deref().is_some_and(is_joint)
+    }
+
+    /// How many joint shards are here.
+    pub(crate) fn held(&self) -> usize {
+        self.claimant.as_deref().map_or(0, |claimant| claimant.held.len())
+    }
+
+    /// Lets other lanes have the joint shards that are here. A thread that panics poisons them.
     #[inline]
     pub fn leave(&mut self) {
         if let Some(claimant) = &mut self.claimant {
@@ -128,6 +146,8 @@ impl ShardSet {
     pub(crate) fn probe(&self, info: &PacketInfo) -> Probe {
         match self.get(info.shard) {
             Some(shard) => shard.table.probe(info.hash, info.family()),
+            // One that the lane has yet to take.
+            None if self.claimant.is_some() => Probe::PENDING,
             None => Probe::NONE,
         }
     }
@@ -235,10 +255,12 @@ impl ShardSet {
 impl Claimant {
     #[inline(never)]
     fn enter(&mut self, id: ShardId, places: &mut [Option<Box<Shard>>]) -> Entry {
-        debug_assert!(self.held.is_none(), "a lane has one joint shard at a time");
+        if places[id.index()].is_some() {
+            return Entry::Entered;
+        }
         match self.shards.take(id) {
             Taken::Shard(shard) => {
-                self.held = Some((id, shard.table.counts().live));
+                self.held.push((id, shard.table.counts().live));
                 places[id.index()] = Some(shard);
                 Entry::Entered
             }
@@ -249,9 +271,10 @@ impl Claimant {
 
     #[inline(never)]
     fn leave(&mut self, places: &mut [Option<Box<Shard>>]) {
-        let Some((id, flows)) = self.held.take() else { return };
-        if let Some(shard) = places[id.index()].take() {
-            self.shards.put_back(shard, flows);
+        for (id, flows) in self.held.drain(..) {
+            if let Some(shard) = places[id.index()].take() {
+                self.shards.put_back(shard, flows);
+            }
         }
     }
 }

@@ -11,22 +11,25 @@ const SCHEDULES: usize = 2_000;
 const LANES: usize = 3;
 const ROUNDS: u64 = 3;
 
-/// Adds one to what both shards hold, in the order in which they are free, as lanes do with the packets of a batch.
+/// Adds one to what both shards hold: takes those that are free, works on them, gives them back, and goes on with the other, as
+/// lanes do with the packets of a batch.
 fn visit_both(set: &mut ShardSet) {
     let mut left = vec![ShardId(0), ShardId(1)];
-    while let Some(&id) = left.first() {
-        if set.enter(id) != Entry::Entered {
-            left.rotate_left(1);
+    while !left.is_empty() {
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|&id| set.enter(id) == Entry::Entered);
+        for id in &here {
+            let count = set.get_mut(*id).expect("entered").split::<u64>().1;
+            let before = *count;
+            // Another lane that has the shard, too, would be lost.
             thread::yield_now();
-            continue;
+            *count = before + 1;
         }
-        let count = set.get_mut(id).expect("entered").split::<u64>().1;
-        let before = *count;
-        // Another lane that has the shard, too, would be lost.
-        thread::yield_now();
-        *count = before + 1;
         set.leave();
-        left.remove(0);
+        if here.is_empty() {
+            thread::yield_now();
+        }
+        left = elsewhere;
     }
 }
 

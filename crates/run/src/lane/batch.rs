@@ -139,6 +139,31 @@ impl Batch {
         self.packets.drain(..).zip(&self.infos[first..])
     }
 
+    /// Moves packets for which `stays` returns false behind those of `others`; the rest close up. Both keep their order.
+    pub(crate) fn part(&mut self, others: &mut Batch, mut stays: impl FnMut(&PacketInfo) -> bool) {
+        debug_assert_eq!(self.first, 0, "no packets are being taken out");
+        others.spare(self.len());
+        let Batch { packets, infos, probes, .. } = self;
+        let Batch { packets: their_packets, infos: their_infos, .. } = others;
+        let (mut place, mut kept, mut moved) = (0, 0, their_packets.len());
+        let out = packets.extract_if(.., |_| {
+            let stays = stays(&infos[place]);
+            if !stays {
+                their_infos[moved] = infos[place];
+                moved += 1;
+            } else {
+                if kept != place {
+                    infos[kept] = infos[place];
+                    probes[kept] = probes[place];
+                }
+                kept += 1;
+            }
+            place += 1;
+            !stays
+        });
+        their_packets.extend(out);
+    }
+
     /// Goes on behind `count` packets that are out, or starts at the front again when all are.
     #[inline]
     fn advance(&mut self, count: usize) {

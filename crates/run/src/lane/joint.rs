@@ -1,8 +1,8 @@
 //! The lane's part in shards that it owns together with the other claimants of its receive queue.
 //!
-//! The packets of a batch are processed shard by shard, those of one shard in their order. The lane takes the shards that are
-//! free first; while others have all that are left, it spins for a moment and then yields the processor, which the lane that
-//! has the shard may need.
+//! The lane takes the shards of a batch that are free, all before it works on any, so that the stages of the batch are those of
+//! lanes that own their shards alone; then it gives them back, and goes on with the packets of the others. While other lanes
+//! have all that are left, it spins for a moment and then yields the processor, which the lane that has them may need.
 
 use std::ops::{Deref, DerefMut};
 
@@ -15,7 +15,7 @@ use crate::shard_set::{Entry, ShardSet};
 /// Tries in vain, one after the other, behind which the lane yields the processor between two tries.
 const SPINS: u32 = 6;
 
-/// Shards of a lane while its service works on them. Whatever ends the work, a panic too, the joint one that is here is left.
+/// Shards of a lane while its service works on them. Whatever ends the work, a panic too, the joint ones that are here are left.
 pub(super) struct Visit<'a>(pub(super) &'a mut ShardSet);
 
 impl Deref for Visit<'_> {
@@ -39,45 +39,58 @@ impl Drop for Visit<'_> {
 }
 
 impl Lane {
-    /// Has the batch processed shard by shard.
+    /// Has the batch processed: first the packets whose shards are free, then, once these are given back, those of the others.
     #[inline(never)]
     pub(super) fn process_jointly(&mut self) {
-        let mut packets = std::mem::take(&mut self.by_shard);
-        let drained = self.batch.drain();
-        packets.extend(drained.map(|(packet, &info)| HandoffPacket { packet, info }));
-        packets.make_contiguous().sort_by_key(|placed| placed.info.shard);
         let mut misses = 0;
-        while let Some(first) = packets.front() {
-            let shard = first.info.shard;
-            let count = packets.iter().take_while(|placed| placed.info.shard == shard).count();
-            match self.shards.enter(shard) {
-                Entry::Entered => {
-                    misses = 0;
-                    self.process_visiting(packets.drain(..count));
-                }
-                Entry::Elsewhere => {
-                    self.counters.shard_retries.increment();
-                    packets.rotate_left(count);
-                    pause(misses);
-                    misses += 1;
-                }
-                Entry::Poisoned => {
-                    for HandoffPacket { packet, .. } in packets.drain(..count) {
-                        self.out.drop(packet, DropReason::HandlerPanic);
-                    }
+        while !self.batch.is_empty() {
+            self.enter_shards();
+            if self.batch.is_empty() {
+                pause(misses);
+                misses += 1;
+            } else {
+                misses = 0;
+                self.counters.shard_visits.add(self.shards.held() as u64);
+                let mut shards = Visit(&mut self.shards);
+                self.service.process(&mut self.batch, &mut shards, &mut self.out);
+                debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
+            }
+            std::mem::swap(&mut self.batch, &mut self.waiting);
+        }
+    }
+
+    /// Takes the shards of the batch that are free. Packets of others are moved to those that wait, so that packets of a shard stay
+    /// in their order.
+    fn enter_shards(&mut self) {
+        let Lane { batch, waiting, shards, counters, out, .. } = self;
+        debug_assert!(waiting.is_empty(), "they are the batch");
+        batch.iter().for_each(|info| shards.prefetch_entry(info.shard));
+        self.elsewhere.clear();
+        let elsewhere = &mut self.elsewhere;
+        let mut is_poisoned = false;
+        batch.part(waiting, |info| {
+            if elsewhere.contains(&info.shard) {
+                return false;
+            }
+            let entry = shards.enter(info.shard);
+            is_poisoned |= entry == Entry::Poisoned;
+            if entry == Entry::Entered {
+                return true;
+            }
+            elsewhere.push(info.shard);
+            counters.shard_retries.increment();
+            false
+        });
+        if is_poisoned {
+            // A run ends in which this happens.
+            let others = waiting.drain().map(|(packet, &info)| HandoffPacket { packet, info });
+            for placed in others.collect::<Vec<_>>() {
+                match shards.is_poisoned(placed.info.shard) {
+                    true => out.drop(placed.packet, DropReason::HandlerPanic),
+                    false => waiting.push(placed),
                 }
             }
         }
-        self.by_shard = packets;
-    }
-
-    /// Has packets of the shard processed that is here, and leaves the shard.
-    fn process_visiting(&mut self, packets: impl Iterator<Item = HandoffPacket>) {
-        self.counters.shard_visits.increment();
-        packets.for_each(|placed| self.batch.push(placed));
-        let mut shards = Visit(&mut self.shards);
-        self.service.process(&mut self.batch, &mut shards, &mut self.out);
-        debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
     }
 
     /// Has the service do what timers ask for.
