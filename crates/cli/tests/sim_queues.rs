@@ -35,8 +35,7 @@ fn rows_in_json_have_the_fields_that_programs_read() {
         for field in ["mean", "p99", "mean_by_separate", "p99_by_separate"] {
             assert!(row[field]["value"].is_f64() && row[field]["margin"].is_f64(), "{row}");
         }
-        assert!(row["mean_exact"].is_f64(), "{row}");
-        assert_eq!(row["p99_exact"].is_f64(), row["service"] == "markov", "{row}");
+        assert!(row["mean_exact"].is_f64() && row["p99_exact"].is_f64(), "{row}");
     }
 }
 

@@ -4,7 +4,8 @@
 //! differ: Student's t for a confidence of 99.9 %. So a test that passes once passes always, and the tolerance is
 //! that of the simulation and not a guess.
 
-use super::queues::model::{deterministic_wait, markov_p99, markov_wait, pollaczek_khinchine};
+use super::queues::deterministic::{deterministic_p99, deterministic_wait};
+use super::queues::model::{markov_p99, markov_wait, pollaczek_khinchine};
 use super::queues::{QueueSystem, Service, Sojourn, Trial};
 
 const RUNS: u64 = 20;
@@ -89,9 +90,23 @@ fn lanes_with_a_queue_each_wait_as_one_lane_alone() {
     }
 }
 
+fn p99(trial: &Trial) -> (f64, f64) {
+    mean(trial, |sojourn| sojourn.p99)
+}
+
+#[test]
+fn one_packet_in_a_hundred_stays_as_long_as_franx_says() {
+    for (lanes, load) in [(1, 0.5), (4, 0.8), (8, 0.9)] {
+        let simulated = p99(&one_queue(Service::Deterministic, lanes, load, 1));
+        let exact = deterministic_p99(lanes, load).unwrap();
+        agrees(&format!("M/D/{lanes} {load} p99"), simulated, exact);
+    }
+    let simulated = p99(&separate(Service::Deterministic, 4, 0.8));
+    agrees("4 x M/D/1 0.8 p99", simulated, deterministic_p99(1, 0.8).unwrap());
+}
+
 #[test]
 fn one_packet_in_a_hundred_stays_as_long_as_erlang_says() {
-    let p99 = |trial: &Trial| mean(trial, |sojourn| sojourn.p99);
     for (lanes, load) in [(1, 0.5), (4, 0.5), (4, 0.8), (8, 0.9)] {
         let simulated = p99(&one_queue(Service::Markov, lanes, load, 1));
         agrees(&format!("M/M/{lanes} {load} p99"), simulated, markov_p99(lanes, load));

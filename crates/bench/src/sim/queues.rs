@@ -3,8 +3,9 @@
 //! What lanes gain by sharing a receive queue when claims cost nothing: Figures 6.1 and 6.2 of the dissertation on the
 //! non-blocking driver. Packets arrive one by one at random (Poisson). Each server is a lane of the simulator that takes a packet
 //! per poll; nothing else takes time. Both kinds of queues are fed by the same arrivals with the same service times. Times are
-//! in mean service times. What is known exactly stands beside ([`model`]).
+//! in mean service times. What is known exactly stands beside ([`model`], [`deterministic`]).
 
+pub mod deterministic;
 pub mod model;
 mod page;
 mod placing;

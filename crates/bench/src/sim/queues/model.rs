@@ -1,4 +1,4 @@
-//! What is known exactly about these queues. Times are in mean service times.
+//! What is known exactly about M/G/1 and M/M/k. Times are in mean service times.
 
 /// The mean wait of M/G/1 (Pollaczek-Khinchine), where `second_moment` is E\[S²\] ÷ E\[S\]².
 pub fn pollaczek_khinchine(load: f64, second_moment: f64) -> f64 {
@@ -46,40 +46,6 @@ pub fn markov_p99(servers: u16, load: f64) -> f64 {
     high
 }
 
-/// The mean wait of M/D/k, after C. D. Crommelin, "Delay probability formulas when the holding times are constant", P.O.
-/// Electrical Engineers' Journal 25 (1932), pages 41-50: with A = k·load arrivals in a service time on average,
-/// W = Σ_{i≥1} e^(−iA) [ Σ_{j≥ik} (iA)^j/j! − (k/A) Σ_{j≥ik+1} (iA)^j/j! ].
-///
-/// Exact to 1e-9: the sum ends where parts are below 1e-12. They fall by e^(-k·(1 - load)²/2) at least; `None` where 30,000 are not
-/// enough, from a load of about 0.96 on for one server and 0.985 for eight.
-pub fn deterministic_wait(servers: u16, load: f64) -> Option<f64> {
-    let offered = f64::from(servers) * load;
-    let (mut sum, mut log_factorial, mut known) = (0.0, 0.0, 0);
-    for i in 1..30_000_u32 {
-        let mean = f64::from(i) * offered;
-        let first = u64::from(i) * u64::from(servers);
-        // Poisson probabilities from j = i·k on, by logarithms so that they do not overflow.
-        log_factorial += (known + 1..=first).map(|j| (j as f64).ln()).sum::<f64>();
-        known = first;
-        let mut term = (first as f64 * mean.ln() - mean - log_factorial).exp();
-        let (mut from_first, mut behind, mut j) = (0.0, 0.0, first);
-        while term > 1e-18 || (j as f64) < mean {
-            from_first += term;
-            if j > first {
-                behind += term;
-            }
-            j += 1;
-            term *= mean / j as f64;
-        }
-        let part = from_first - behind / load;
-        sum += part;
-        if part < 1e-12 {
-            return Some(sum);
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,10 +58,8 @@ mod tests {
     fn one_server_is_the_closed_form() {
         for load in [0.1, 0.5, 0.8, 0.95] {
             close(markov_wait(1, load), pollaczek_khinchine(load, 2.0));
-            close(deterministic_wait(1, load).unwrap(), pollaczek_khinchine(load, 1.0));
             close(markov_p99(1, load), 100_f64.ln() / (1.0 - load));
         }
-        assert_eq!(deterministic_wait(1, 0.99), None);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::model::{deterministic_wait, markov_p99, markov_wait, pollaczek_khinchine};
+use super::deterministic::{deterministic_p99, deterministic_wait};
+use super::model::{markov_p99, markov_wait, pollaczek_khinchine};
 use super::trial::Sojourn;
 use super::{QueueSystem, RUNS, Service};
 use crate::rounding::to_ten_thousandths;
@@ -52,7 +53,7 @@ pub struct QueuesRow {
     pub mean_exact: Option<f64>,
     /// The time that all but one in a hundred packets stay within.
     pub p99: Estimate,
-    /// The same by the closed form; `None` where there is none, as for all but Markovian service.
+    /// The same by the closed form, for deterministic service by Franx up to a load of 0.95; `None` where there is none.
     pub p99_exact: Option<f64>,
     /// The mean by that of separate queues with the same arrivals: the mean over runs. 1 in rows of separate queues.
     pub mean_by_separate: Estimate,
@@ -74,14 +75,14 @@ impl QueuesRow {
         };
         // The mean service time is known to be 1; what the drawn ones happen to be on average is left out.
         let mean: fn(&Sojourn) -> f64 = |run| 1.0 + run.wait;
-        let p99: fn(&Sojourn) -> f64 = |run| run.p99;
+        let of_p99: fn(&Sojourn) -> f64 = |run| run.p99;
         let letter = service.letter();
         let (model, in_queue) = match system {
             QueueSystem::Separate => (format!("{servers} x M/{letter}/1"), 1),
             QueueSystem::Shared => (format!("M/{letter}/{servers}"), servers),
         };
         let wait = mean_wait(service, in_queue, load);
-        let tail = (service == Service::Markov).then(|| markov_p99(in_queue, load));
+        let tail = p99(service, in_queue, load);
         QueuesRow {
             simulated: true,
             model,
@@ -91,10 +92,10 @@ impl QueuesRow {
             load,
             mean: Estimate::of(runs.iter().map(mean)),
             mean_exact: wait.map(|wait| to_ten_thousandths(1.0 + wait)),
-            p99: Estimate::of(runs.iter().map(p99)),
+            p99: Estimate::of(runs.iter().map(of_p99)),
             p99_exact: tail.map(to_ten_thousandths),
             mean_by_separate: by(mean),
-            p99_by_separate: by(p99),
+            p99_by_separate: by(of_p99),
         }
     }
 }
@@ -106,6 +107,15 @@ fn mean_wait(service: Service, servers: u16, load: f64) -> Option<f64> {
         (Service::Markov, _) => Some(markov_wait(servers, load)),
         (Service::Deterministic, _) => deterministic_wait(servers, load),
         (Service::Bimodal, _) => None,
+    }
+}
+
+/// The 99th percentile of the sojourn in one queue, where it is known.
+fn p99(service: Service, servers: u16, load: f64) -> Option<f64> {
+    match service {
+        Service::Markov => Some(markov_p99(servers, load)),
+        Service::Deterministic => deterministic_p99(servers, load),
+        Service::Bimodal => None,
     }
 }
 
