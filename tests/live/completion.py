@@ -41,21 +41,23 @@ from rheo import RheoMiddle  # noqa: E402
 QUEUES = {
     "one-lane": (1, 1, False), "own": (2, 1, False), "own-again": (2, 1, False), "shared": (2, 2, False), "ordered": (2, 2, True),
 }  # fmt: skip
-#: Bytes and flows of a row, and rounds at most.
+#: Bytes and flows of a row, and rounds: at least, and at most.
 CELLS = (
-    (100_000, 64, 30), (100_000, 128, 30), (10_000, 64, 60), (10_000, 128, 60), (1_000, 64, 60), (1_000, 128, 60),
-    (1_000_000_000, 1, 3),
+    (100_000, 64, 1, 30), (100_000, 128, 1, 30), (10_000, 64, 1, 60), (10_000, 128, 1, 60), (1_000, 64, 1, 60), (1_000, 128, 1, 60),
+    (1_000_000_000, 1, 3, 3),
 )  # fmt: skip
 #: Behind these, where the time is left that this takes by the last of them. One flow has one queue, so two of the kinds are alike.
-HUGE = (10_000_000_000, 1, 1)
+HUGE = (10_000_000_000, 1, 1, 1)
 HUGE_QUEUES = ("one-lane", "shared", "ordered")
-#: What all rounds of a row may take together, of all kinds of queues; a huge flow is not cut short. Seconds.
+#: No round begins after this, of all kinds of queues together, if the least number is done. Seconds.
 CELL_SECONDS = 11.0
 #: How long all may take; later rounds that do not fit are left out. Seconds.
 TOTAL_SECONDS = 220.0
 #: How long one round may take; then something is wrong, and all ends. Seconds.
 PATIENCE = 60.0
-PORT = 7020
+#: Rounds go to one port after the other: to a single one, the client runs out of ports of its own, as closed connections keep theirs
+#: for a minute, and then each connection takes milliseconds to find one.
+FIRST_PORT, PORTS = 7100, 64
 FLOWS = Path(__file__).with_name("flows.py")
 #: Counters of Linux TCP that are looked at, of the client and of the server.
 SENT = ("RetransSegs", "TCPDSACKRecv")
@@ -124,27 +126,27 @@ def prepare(place: Place) -> None:
     """Both ends forget what earlier flows taught them, and there is a server."""
     for host in (place.client, place.server):
         host.sysctl([("net.ipv4.tcp_no_metrics_save", 1)])
-    server = place.server.start(sys.executable, str(FLOWS), "serve", str(PORT), stdout=subprocess.PIPE)
+    server = place.server.start(sys.executable, str(FLOWS), "serve", str(FIRST_PORT), str(PORTS), stdout=subprocess.PIPE)
     expect(server.stdout.readline() == b"listening\n", "the server does not start")
 
 
-def measure(places: dict[str, Place], cell: tuple[int, int, int], until: float) -> dict[str, Row]:
-    """Rounds of one size and number of flows, one at least, and their rows."""
-    size, flows, rounds = cell
+def measure(places: dict[str, Place], cell: tuple[int, int, int, int], until: float) -> dict[str, Row]:
+    """Rounds of one size and number of flows, and their rows."""
+    size, flows, least, most = cell
     rows = {queue: Row() for queue in places}
-    for n in range(rounds):
-        if n > 0 and time.monotonic() >= until:
+    for n in range(most):
+        if n >= least and time.monotonic() >= until:
             break
         for queue, place in places.items():
-            run_round(place, size, flows, rows[queue])
+            run_round(place, FIRST_PORT + n % PORTS, size, flows, rows[queue])
     for queue, row in rows.items():
         print(row.json(queue, size, flows), flush=True)
     return rows
 
 
-def run_round(place: Place, size: int, flows: int, row: Row) -> None:
+def run_round(place: Place, port: int, size: int, flows: int, row: Row) -> None:
     before = counters(place)
-    command = (sys.executable, str(FLOWS), "send", place.address, str(PORT), str(size), str(flows))
+    command = (sys.executable, str(FLOWS), "send", place.address, str(port), str(size), str(flows))
     times = json.loads(expect_success(place.client.run(*command, patience=PATIENCE)))
     row.times += times
     row.counts += counters(place) - before
@@ -176,8 +178,7 @@ def percentile(ordered: list[float], share: float) -> float:
 
 def report(queue: str, summary: dict[str, object]) -> None:
     """What the router said at its end, for people."""
-    dropped = sum(summary["dropped"].values())
-    print(f"{queue}: {summary['received']} packets, {dropped} dropped by the router", file=sys.stderr)
+    print(f"{queue}: {summary['received']} packets, dropped by the router: {summary['dropped']}", file=sys.stderr)
 
 
 if __name__ == "__main__":

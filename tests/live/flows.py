@@ -1,4 +1,4 @@
-"""TCP flows of a size, many at once: `flows.py serve PORT` or `flows.py send ADDRESS PORT BYTES FLOWS`.
+"""TCP flows of a size, many at once: `flows.py serve FIRST_PORT PORTS` or `flows.py send ADDRESS PORT BYTES FLOWS`.
 
 A flow is a connection, its bytes, the end of them, and the other side's end, which comes once all bytes have arrived. `send` prints
 a line of JSON: of each flow, milliseconds from before `connect` to after `close`. One thread each, so that 128 flows do not cost
@@ -23,19 +23,20 @@ BACKLOG = 1024
 TIMEOUT = 30.0
 
 
-def serve(port: int) -> None:
+def serve(ports: range) -> None:
     """Takes what comes until it is killed."""
-    listener = socket.create_server(("", port), backlog=BACKLOG)
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, CONGESTION_CONTROL)
-    listener.setblocking(False)
     buffer = bytearray(CHUNK)
     with selectors.DefaultSelector() as selector:
-        selector.register(listener, selectors.EVENT_READ)
+        for port in ports:
+            listener = socket.create_server(("", port), backlog=BACKLOG)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, CONGESTION_CONTROL)
+            listener.setblocking(False)
+            selector.register(listener, selectors.EVENT_READ, "listener")
         print("listening", flush=True)
         while True:
             for key, _ in selector.select():
-                if key.fileobj is listener:
-                    connection, _ = listener.accept()
+                if key.data == "listener":
+                    connection, _ = key.fileobj.accept()
                     connection.setblocking(False)
                     selector.register(connection, selectors.EVENT_READ)
                 elif ended(key.fileobj, buffer):
@@ -109,7 +110,8 @@ def send(address: str, port: int, size: int, count: int) -> list[float]:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(int(sys.argv[2]))
+        first, ports = map(int, sys.argv[2:4])
+        serve(range(first, first + ports))
     else:
         address, port, size, count = sys.argv[2], *map(int, sys.argv[3:6])
         print(json.dumps(send(address, port, size, count)))
