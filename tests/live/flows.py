@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import selectors
+import signal
 import socket
 import sys
 import time
@@ -109,6 +110,8 @@ def send(address: str, port: int, size: int, count: int) -> list[float]:
 
 
 if __name__ == "__main__":
+    # Ctrl-C ends it without a word; who started it says what there is to say.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.argv[1] == "serve":
         first, ports = map(int, sys.argv[2:4])
         serve(range(first, first + ports))
