@@ -10,6 +10,7 @@ mod ledger;
 mod machine;
 mod packet;
 mod pauses;
+pub mod queues;
 mod series_meter;
 mod shard_moves;
 mod simulation;

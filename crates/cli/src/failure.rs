@@ -129,6 +129,8 @@ pub(crate) enum Failure {
     #[error("error: {0}")]
     Simulation(#[from] rheostat_bench::sim::SimError),
     #[error("error: {0}")]
+    Queues(#[from] rheostat_bench::sim::queues::QueuesError),
+    #[error("error: {0}")]
     Results(#[from] rheostat_bench::record::RecordError),
     #[error("error: {0}")]
     Report(#[from] rheostat_bench::report::ReportError),

@@ -1,5 +1,7 @@
 //! `rheo sim`: scenarios on as many lanes as one likes, in virtual time.
 
+mod queues;
+
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,18 +16,23 @@ use crate::choices::Choices;
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Examples:
   rheo sim balance --cores 16                      what two cores cannot show
   rheo sim balance --cores 1,4,16,64 --policy rsspp,local-search --load 0.9
   rheo sim my-scenario.toml --costs my-machine.json --json
   rheo sim balance --cores 2 --quiet-machine       without the pauses of the machine
+  rheo sim queues                                  a queue for each server beside one for all, in theory
 
 Controller, policies, hash and traffic are those of a run; lanes, queues and time are simulated, with costs that
 `rheo bench costs` measured. Lanes pause as those of that machine do, unless --quiet-machine is given. Runs are
 kept in a file, from which `rheo bench report` draws. The exit status is 2 when a packet was lost or doubled.")]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    model: Option<Model>,
     /// A scenario that comes with rheostat, or a file.
-    scenario: String,
+    #[arg(required = true)]
+    scenario: Option<String>,
     /// Numbers of lanes, each on a core, instead of those of the scenario.
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=256))]
     cores: Vec<u16>,
@@ -39,10 +46,25 @@ pub(crate) struct Args {
     choices: Choices,
 }
 
-/// Simulates a scenario.
+/// Simulations without a scenario.
+#[derive(Debug, clap::Subcommand)]
+enum Model {
+    /// Simulate a queue for each server (k x M/G/1) beside one queue for all (M/G/k).
+    Queues(queues::Args),
+}
+
+/// Simulates.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    match (&args.model, &args.scenario) {
+        (Some(Model::Queues(args)), _) => queues::run(args),
+        (None, Some(scenario)) => run_scenario(args, scenario),
+        (None, None) => unreachable!("clap requires a scenario"),
+    }
+}
+
+fn run_scenario(args: &Args, scenario: &str) -> Result<ExitCode, Failure> {
     let choices = &args.choices;
-    let scenario = choices.scenario(&args.scenario, &args.cores)?;
+    let scenario = choices.scenario(scenario, &args.cores)?;
     let (costs, file) = match &args.costs {
         Some(path) => (Costs::open(path)?, path.display().to_string()),
         None => (Costs::built_in(), Costs::built_in_name().to_owned()),

@@ -21,4 +21,5 @@ mod profile;
 mod queue_sharing;
 mod report;
 mod seed;
+mod sim_queues;
 mod vacation;
