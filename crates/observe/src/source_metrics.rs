@@ -37,16 +37,13 @@ impl SourceMetrics {
 impl fmt::Display for SourceMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SourceMetrics { device, drawn, late, cpu_seconds, replies, late_replies } = self;
-        write!(
-            f,
-            "{device}: {drawn} packets drawn in {cpu_seconds:.3} s of CPU, {late} of them late"
-        )?;
+        write!(f, "{device}: {drawn} packets drawn in {cpu_seconds:.3} s of CPU ({late} late)")?;
         if *late > 0 {
             f.write_str(": lanes drew these, which is in their load")?;
         }
         match replies {
             0 => Ok(()),
-            _ => write!(f, "; {replies} replies, {late_replies} of them late"),
+            _ => write!(f, "; {replies} replies ({late_replies} late)"),
         }
     }
 }
@@ -62,14 +59,11 @@ mod tests {
         let cpu = Duration::from_millis(12);
         let work = SourceWork { drawn: 70, cpu, ..SourceWork::default() };
         let metrics = SourceMetrics::of(&("lan".to_owned(), work));
-        assert_eq!(metrics.to_string(), "lan: 70 packets drawn in 0.012 s of CPU, 0 of them late");
+        assert_eq!(metrics.to_string(), "lan: 70 packets drawn in 0.012 s of CPU (0 late)");
         let late = SourceMetrics { late: 3, ..metrics.clone() }.to_string();
-        assert!(
-            late.ends_with("3 of them late: lanes drew these, which is in their load"),
-            "{late}"
-        );
+        assert!(late.ends_with("(3 late): lanes drew these, which is in their load"), "{late}");
         let answered = SourceMetrics { replies: 9, late_replies: 2, ..metrics.clone() }.to_string();
-        assert!(answered.ends_with("0 of them late; 9 replies, 2 of them late"), "{answered}");
+        assert!(answered.ends_with("(0 late); 9 replies (2 late)"), "{answered}");
         let json = serde_json::to_value(&metrics).unwrap();
         assert_eq!(json["cpu_seconds"], 0.012);
         assert_eq!(serde_json::from_value::<SourceMetrics>(json).unwrap(), metrics);

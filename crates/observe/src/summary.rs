@@ -334,11 +334,11 @@ impl fmt::Display for Summary {
         }
         writeln!(
             f,
-            "hand-offs {}, of them late {}, shards moved {}, reordered {}",
+            "hand-offs {} ({} late), {} shards moved, {} packets reordered",
             self.handoff, self.late_handoff, self.migrations, self.reordered
         )?;
         if let Some(imbalance) = self.imbalance {
-            writeln!(f, "imbalance {imbalance:.2}: the busiest lane's work by a fair share")?;
+            writeln!(f, "imbalance {imbalance:.2} (busiest lane ÷ mean)")?;
         }
         for file in &self.incomplete {
             writeln!(f, "incomplete {file}")?;
