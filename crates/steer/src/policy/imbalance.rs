@@ -26,6 +26,16 @@ impl SquaredLoad {
         SquaredLoad(u128::from(load.nanos_per_second()) * u128::from(share.nanos_per_second()))
     }
 
+    /// The square of a load or of a distance.
+    pub(super) fn square(nanos_per_second: u64) -> SquaredLoad {
+        SquaredLoad(u128::from(nanos_per_second).pow(2))
+    }
+
+    /// From (nanoseconds per second)².
+    pub(super) fn from_square(square: u128) -> SquaredLoad {
+        SquaredLoad(square)
+    }
+
     /// How much there is of it beyond `other`.
     pub(super) fn beyond(self, other: SquaredLoad) -> SquaredLoad {
         SquaredLoad(self.0.saturating_sub(other.0))

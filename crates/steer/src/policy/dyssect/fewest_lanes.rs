@@ -1,0 +1,154 @@
+//! The long period's model: as few lanes as can be (Table 5.2).
+
+use super::answer::Answer;
+use super::bound::Totals;
+use super::construction::{by_room, by_turns, heaviest_first};
+use super::feasible::{Model, violations};
+use super::placement::{Caps, Placement};
+use super::repair::repair;
+use super::{Budget, Counts, FlowAssignment, LaneRole, Problem};
+use rheostat_base::LaneId;
+
+/// As few working and offloading lanes as an assignment is found for (5.1).
+///
+/// The number of lanes goes up from a bound. For each, shards are dealt out by their load and the
+/// result is repaired: first by single moves for each split into roles, then by exchanges, too, and
+/// from another start. The answer is feasible unless `violations` says what it is not. Lanes are
+/// numbered from 0: what works, then what offloads. [`fewest_changes`](super::fewest_changes())
+/// turns the counts into changes of an assignment that there is.
+pub fn fewest_lanes(problem: &Problem, mut budget: Budget) -> Answer {
+    let caps = Caps::planned(problem);
+    let totals = Totals::of(problem, caps);
+    let order = heaviest_first(problem.shards());
+    let lanes = problem.setting().lanes;
+    let bound = totals.lanes(lanes);
+    let mut least: Option<(Placement<'_>, Counts)> = None;
+    for lanes in bound.unwrap_or(lanes)..=lanes {
+        let splits: Vec<Counts> = match bound {
+            Some(_) => totals.splits(lanes).collect(),
+            None => possible(problem, lanes),
+        };
+        if let Some(found) =
+            attempt(problem, caps, &order, splits, &totals, &mut budget, &mut least)
+        {
+            least = Some(found);
+            break;
+        }
+        if budget.is_used_up() {
+            break;
+        }
+    }
+    let (placement, counts) = least.unwrap_or_else(|| {
+        let counts = Counts { working: lanes.min(problem.shards().len()), offloading: 0 };
+        (by_room(problem.shards(), &order, caps, counts), counts)
+    });
+    let working: Vec<LaneId> = ids(0, counts.working);
+    let offloading = ids(counts.working, counts.offloading);
+    let assignment = placement.to_assignment(problem, &working, &offloading);
+    let violations = violations(problem, Model::FewestLanes, &assignment);
+    Answer {
+        counts,
+        value: counts.lanes(),
+        bound,
+        is_cut: budget.is_used_up() && !violations.is_empty(),
+        violations,
+        steps: budget.spent(),
+        assignment,
+    }
+}
+
+fn ids(first: usize, count: usize) -> Vec<LaneId> {
+    (first..first + count).map(|lane| LaneId(lane as u16)).collect()
+}
+
+/// All splits of so many lanes, whatever the load.
+fn possible(problem: &Problem, lanes: usize) -> Vec<Counts> {
+    let shards = problem.shards().len();
+    let counts = |offloading| {
+        let working = lanes.saturating_sub(offloading).min(shards);
+        Counts { working, offloading }
+    };
+    let counts = (0..lanes).map(counts);
+    counts.filter(|counts| problem.check_counts(*counts).is_ok()).take(8).collect()
+}
+
+/// A feasible assignment of one of these splits; otherwise the one that violates least is kept.
+fn attempt<'p>(
+    problem: &'p Problem,
+    caps: Caps,
+    order: &[u16],
+    mut splits: Vec<Counts>,
+    totals: &Totals,
+    budget: &mut Budget,
+    least: &mut Option<(Placement<'p>, Counts)>,
+) -> Option<(Placement<'p>, Counts)> {
+    let mut check = |placement: Placement<'p>, counts: Counts| {
+        if placement.violation == 0 {
+            return Some((placement, counts));
+        }
+        if least.as_ref().is_none_or(|(other, _)| placement.violation < other.violation) {
+            *least = Some((placement, counts));
+        }
+        None
+    };
+    for &counts in &splits {
+        let mut placement = by_room(problem.shards(), order, caps, counts);
+        repair(&mut placement, budget, false);
+        if let Some(found) = check(placement, counts) {
+            return Some(found);
+        }
+        if budget.is_used_up() {
+            return None;
+        }
+    }
+    splits.sort_by_key(|counts| totals.pressure(*counts));
+    for start in [by_room, by_turns] {
+        for &counts in &splits {
+            let mut placement = start(problem.shards(), order, caps, counts);
+            repair(&mut placement, budget, true);
+            if let Some(found) = check(placement, counts) {
+                return Some(found);
+            }
+            if budget.is_used_up() {
+                return None;
+            }
+        }
+    }
+    None
+}
+
+impl Placement<'_> {
+    /// The assignment, with lanes by these names. What leaves a lane is taken from its shards in
+    /// proportion to what may.
+    pub(super) fn to_assignment(
+        &self,
+        problem: &Problem,
+        working: &[LaneId],
+        offloading: &[LaneId],
+    ) -> FlowAssignment {
+        let away: Vec<u64> = self.lanes.iter().map(|lane| lane.away).collect();
+        self.with_offloaded(problem, working, offloading, &away)
+    }
+
+    /// As [`Placement::to_assignment`], where so much leaves each lane.
+    pub(super) fn with_offloaded(
+        &self,
+        problem: &Problem,
+        working: &[LaneId],
+        offloading: &[LaneId],
+        away: &[u64],
+    ) -> FlowAssignment {
+        let lanes = problem.setting().lanes;
+        let mut roles = vec![LaneRole::Idle; lanes];
+        let mut links = vec![None; lanes];
+        for lane in offloading {
+            roles[lane.index()] = LaneRole::Offloading;
+        }
+        for (lane, sums) in working.iter().zip(&self.lanes) {
+            roles[lane.index()] = LaneRole::Working;
+            links[lane.index()] = sums.link.map(|link| offloading[usize::from(link)]);
+        }
+        let home = self.home.iter().map(|lane| working[usize::from(*lane)]).collect();
+        FlowAssignment { roles, home, links, offloaded: self.spread(away) }
+    }
+}
