@@ -125,8 +125,8 @@ impl Descent {
             self.pairs(hottest, |from, to| self.best_exchange(from, to, &mut best));
         }
         let step = best.step?;
-        let shards = if step.back.is_some() { 2 } else { 1 };
-        (best.gain > shards * self.worthwhile).then(|| self.make(step))
+        let shards: u128 = if step.back.is_some() { 2 } else { 1 };
+        (best.gain > shards.saturating_mul(self.worthwhile)).then(|| self.make(step))
     }
 
     /// Takes a step back. Loads of lanes that divide what they get are the caller's to restore.
@@ -144,7 +144,7 @@ impl Descent {
         let shards = &mut self.lanes[from].shards;
         let Some(place) = shards.iter().position(|(_, other)| *other == shard) else { return };
         let moved = shards.remove(place);
-        self.lanes[from].load -= moved.0;
+        self.lanes[from].load = self.lanes[from].load.saturating_sub(moved.0);
         self.lanes[to].insert(moved);
     }
 
@@ -198,10 +198,10 @@ impl Descent {
         let returned = step.back.map(|back| self.lanes[step.to].shards.remove(back));
         let given = self.lanes[step.from].shards.remove(step.there);
         self.lanes[step.to].insert(given);
-        self.lanes[step.from].load -= given.0;
+        self.lanes[step.from].load = self.lanes[step.from].load.saturating_sub(given.0);
         if let Some(returned) = returned {
             self.lanes[step.from].insert(returned);
-            self.lanes[step.to].load -= returned.0;
+            self.lanes[step.to].load = self.lanes[step.to].load.saturating_sub(returned.0);
         }
         self.sort();
         Made { from, to, given: given.1, returned: returned.map(|(_, shard)| shard) }

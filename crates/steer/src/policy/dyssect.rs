@@ -40,6 +40,3 @@ pub use feasible::{Constraint, Model, Violation, violations};
 pub use fewest_changes::fewest_changes;
 pub use fewest_lanes::fewest_lanes;
 pub use problem::{Counts, LaneSetting, Problem, ProblemError, ShardDemand};
-
-#[cfg(test)]
-mod tests;

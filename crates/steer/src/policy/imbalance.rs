@@ -11,6 +11,8 @@ use super::Load;
 pub struct SquaredLoad(u128);
 
 impl SquaredLoad {
+    /// None.
+    pub const ZERO: SquaredLoad = SquaredLoad(0);
     /// More than any lanes can have.
     pub const MAX: SquaredLoad = SquaredLoad(u128::MAX);
 

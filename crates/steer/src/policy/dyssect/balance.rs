@@ -197,8 +197,8 @@ fn descend(
             levels.0[usize::from(*group)] = level_of(placement, usize::from(*group));
         }
         let after = levels.squares(placement, &groups) + alone(placement, made);
-        let shards = if made.returned.is_some() { 2 } else { 1 };
-        if before.saturating_sub(after) <= shards * goal.price.get() {
+        let shards: u128 = if made.returned.is_some() { 2 } else { 1 };
+        if before.saturating_sub(after) <= shards.saturating_mul(goal.price.get()) {
             placement.make(edit);
             levels.0 = old;
             descent.take_back(made);

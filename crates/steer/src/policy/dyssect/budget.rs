@@ -14,6 +14,11 @@ impl Budget {
         Budget { left: steps, spent: 0 }
     }
 
+    /// How many steps [`Budget::default`] is.
+    pub const fn default_steps() -> u64 {
+        50_000
+    }
+
     /// Takes steps off; false once there are none left.
     pub(super) fn spend(&mut self, steps: usize) -> bool {
         let steps = steps as u64;
@@ -37,6 +42,6 @@ impl Budget {
 impl Default for Budget {
     /// About half a millisecond.
     fn default() -> Budget {
-        Budget::steps(50_000)
+        Budget::steps(Budget::default_steps())
     }
 }
