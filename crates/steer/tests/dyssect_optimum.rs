@@ -65,7 +65,7 @@ impl Linear {
             let each: Vec<_> = home.iter().map(|x| (*x, 1.0)).collect();
             model.add_constraint(&each[..], Eq, 1.0);
         }
-        for c in lanes.clone() {
+        for c in lanes {
             // (5.6)
             let each: Vec<_> = home.iter().map(|home| (home[c], 1.0)).collect();
             model.add_constraint(&each[..], Ge, 1.0);

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use rheostat_base::LaneId;
 
 use super::construction::heaviest_first;
-use super::placement::{Caps, Edit, Placement};
+use super::placement::{Edit, Placement};
+use super::sums::Caps;
 use super::{Counts, FlowAssignment, LaneRole, Problem};
 
 /// A previous assignment, with roles changed as its new counts require and all else left alone.

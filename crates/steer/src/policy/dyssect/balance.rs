@@ -7,9 +7,10 @@ use super::super::{Load, SquaredLoad};
 use super::adoption::Adopted;
 use super::answer::Balanced;
 use super::feasible::{Model, violations};
-use super::level::{Member, level};
-use super::placement::{Caps, Edit, Placement};
+use super::level::{Levels, Member, level_of, members};
+use super::placement::{Edit, Placement};
 use super::repair::repair;
+use super::sums::Caps;
 use super::{Budget, Counts, FlowAssignment, Problem, ProblemError};
 
 /// How many lanes a step takes shards from.
@@ -71,64 +72,6 @@ fn distance(load: u64, target: Load) -> SquaredLoad {
     SquaredLoad::square(load.abs_diff(target.nanos_per_second()))
 }
 
-/// The loads of offloading lanes, by number.
-struct Levels(Vec<u64>);
-
-impl Levels {
-    fn of(placement: &Placement<'_>) -> Levels {
-        Levels((0..placement.offloaders.len()).map(|group| level_of(placement, group)).collect())
-    }
-
-    /// The loads of all lanes.
-    fn loads<'a>(&'a self, placement: &'a Placement<'_>) -> impl Iterator<Item = u64> + 'a {
-        let away = self.away(placement);
-        let working = placement.lanes.iter().enumerate().map(move |(n, lane)| lane.load - away[n]);
-        working.chain((0..self.0.len()).map(|group| self.received(placement, group)))
-    }
-
-    /// What an offloading lane gets; its level but for what rounding leaves.
-    fn received(&self, placement: &Placement<'_>, group: usize) -> u64 {
-        members(placement, group).map(|(_, member)| member.sends(self.0[group])).sum()
-    }
-
-    /// What leaves each working lane.
-    fn away(&self, placement: &Placement<'_>) -> Vec<u64> {
-        let lanes = placement.lanes.iter();
-        lanes
-            .map(|lane| {
-                let member = Member { load: lane.load, may_leave: lane.may_leave };
-                lane.link.map_or(0, |link| member.sends(self.0[usize::from(link)]))
-            })
-            .collect()
-    }
-
-    fn squares(&self, placement: &Placement<'_>, groups: &[Option<u16>]) -> u128 {
-        let square = |load: u64| u128::from(load) * u128::from(load);
-        let groups = groups.iter().flatten().map(|link| usize::from(*link));
-        groups
-            .map(|group| {
-                let level = self.0[group];
-                let at_home =
-                    members(placement, group).map(|(_, m)| square(m.load - m.sends(level)));
-                at_home.sum::<u128>() + square(self.received(placement, group))
-            })
-            .sum()
-    }
-}
-
-fn members<'a>(
-    placement: &'a Placement<'_>,
-    group: usize,
-) -> impl Iterator<Item = (usize, Member)> + 'a {
-    let lanes = placement.lanes.iter().enumerate();
-    let of_group = lanes.filter(move |(_, lane)| lane.link.map(usize::from) == Some(group));
-    of_group.map(|(number, lane)| (number, Member { load: lane.load, may_leave: lane.may_leave }))
-}
-
-fn level_of(placement: &Placement<'_>, group: usize) -> u64 {
-    level(&members(placement, group).map(|(_, member)| member).collect::<Vec<_>>())
-}
-
 /// Gives working lanes without an offloading lane one, where that is worth a change: the most
 /// loaded first.
 fn link(
@@ -176,7 +119,7 @@ fn descend(
     let lanes = placement.lanes.iter().enumerate().map(|(number, _)| {
         let shards = placement.shards[number].iter().map(|shard| (placement.load(*shard), *shard));
         let shards = shards.filter(|(load, _)| *load > 0);
-        let shards = shards.map(|(load, shard)| (load, ShardId(shard.into()))).collect();
+        let shards = shards.map(|(load, shard)| (load, ShardId(shard))).collect();
         Lane { id: LaneId(number as u16), load: 0, parts: 1, shards }
     });
     let mut descent = Descent::new(lanes.collect(), goal.price.get());

@@ -1,6 +1,7 @@
 //! Bounds that no assignment can be better than.
 
-use super::placement::{Caps, Placement};
+use super::placement::Placement;
+use super::sums::Caps;
 use super::{Counts, Problem, ShardDemand};
 
 /// What holds for a set of shards however they are assigned.

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::placement::{Caps, Placement};
+use super::placement::Placement;
+use super::sums::Caps;
 use super::{Counts, ShardDemand};
 
 /// Shards by number, the heaviest first.

@@ -6,8 +6,9 @@ use super::bound::{self, Totals};
 use super::construction::{by_room, heaviest_first};
 use super::deepening::{Outcome, deepen};
 use super::feasible::{Model, violations};
-use super::placement::{Caps, Placement};
+use super::placement::Placement;
 use super::repair::repair;
+use super::sums::Caps;
 use super::{Budget, Counts, FlowAssignment, Problem, ProblemError};
 
 /// As few shards that move and lanes that get another offloading lane as an assignment with these

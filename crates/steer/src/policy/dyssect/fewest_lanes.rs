@@ -4,9 +4,10 @@ use super::answer::Answer;
 use super::bound::Totals;
 use super::construction::{by_room, by_turns, heaviest_first};
 use super::feasible::{Model, violations};
-use super::placement::{Caps, Placement};
+use super::placement::Placement;
 use super::repair::repair;
-use super::{Budget, Counts, FlowAssignment, LaneRole, Problem};
+use super::sums::Caps;
+use super::{Budget, Counts, Problem};
 use rheostat_base::LaneId;
 
 /// As few working and offloading lanes as an assignment is found for (5.1).
@@ -115,40 +116,4 @@ fn attempt<'p>(
         }
     }
     None
-}
-
-impl Placement<'_> {
-    /// The assignment, with lanes by these names. What leaves a lane is taken from its shards in
-    /// proportion to what may.
-    pub(super) fn to_assignment(
-        &self,
-        problem: &Problem,
-        working: &[LaneId],
-        offloading: &[LaneId],
-    ) -> FlowAssignment {
-        let away: Vec<u64> = self.lanes.iter().map(|lane| lane.away).collect();
-        self.with_offloaded(problem, working, offloading, &away)
-    }
-
-    /// As [`Placement::to_assignment`], where so much leaves each lane.
-    pub(super) fn with_offloaded(
-        &self,
-        problem: &Problem,
-        working: &[LaneId],
-        offloading: &[LaneId],
-        away: &[u64],
-    ) -> FlowAssignment {
-        let lanes = problem.setting().lanes;
-        let mut roles = vec![LaneRole::Idle; lanes];
-        let mut links = vec![None; lanes];
-        for lane in offloading {
-            roles[lane.index()] = LaneRole::Offloading;
-        }
-        for (lane, sums) in working.iter().zip(&self.lanes) {
-            roles[lane.index()] = LaneRole::Working;
-            links[lane.index()] = sums.link.map(|link| offloading[usize::from(link)]);
-        }
-        let home = self.home.iter().map(|lane| working[usize::from(*lane)]).collect();
-        FlowAssignment { roles, home, links, offloaded: self.spread(away) }
-    }
 }

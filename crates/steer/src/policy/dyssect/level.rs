@@ -1,5 +1,7 @@
 //! How much should leave each lane of a group so that loads are as even as can be.
 
+use super::placement::Placement;
+
 /// A working lane of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Member {
@@ -34,6 +36,67 @@ impl Member {
     pub(super) fn is_level(&self, level: u64) -> bool {
         (1..self.may_leave).contains(&self.sends(level))
     }
+}
+
+/// The loads of offloading lanes, by number.
+pub(super) struct Levels(pub(super) Vec<u64>);
+
+impl Levels {
+    pub(super) fn of(placement: &Placement<'_>) -> Levels {
+        Levels((0..placement.offloaders.len()).map(|group| level_of(placement, group)).collect())
+    }
+
+    /// The loads of all lanes.
+    pub(super) fn loads<'a>(
+        &'a self,
+        placement: &'a Placement<'_>,
+    ) -> impl Iterator<Item = u64> + 'a {
+        let away = self.away(placement);
+        let working = placement.lanes.iter().enumerate().map(move |(n, lane)| lane.load - away[n]);
+        working.chain((0..self.0.len()).map(|group| self.received(placement, group)))
+    }
+
+    /// What an offloading lane gets; its level but for what rounding leaves.
+    fn received(&self, placement: &Placement<'_>, group: usize) -> u64 {
+        members(placement, group).map(|(_, member)| member.sends(self.0[group])).sum()
+    }
+
+    /// What leaves each working lane.
+    pub(super) fn away(&self, placement: &Placement<'_>) -> Vec<u64> {
+        let lanes = placement.lanes.iter();
+        lanes
+            .map(|lane| {
+                let member = Member { load: lane.load, may_leave: lane.may_leave };
+                lane.link.map_or(0, |link| member.sends(self.0[usize::from(link)]))
+            })
+            .collect()
+    }
+
+    pub(super) fn squares(&self, placement: &Placement<'_>, groups: &[Option<u16>]) -> u128 {
+        let square = |load: u64| u128::from(load) * u128::from(load);
+        let groups = groups.iter().flatten().map(|link| usize::from(*link));
+        groups
+            .map(|group| {
+                let level = self.0[group];
+                let at_home =
+                    members(placement, group).map(|(_, m)| square(m.load - m.sends(level)));
+                at_home.sum::<u128>() + square(self.received(placement, group))
+            })
+            .sum()
+    }
+}
+
+pub(super) fn members<'a>(
+    placement: &'a Placement<'_>,
+    group: usize,
+) -> impl Iterator<Item = (usize, Member)> + 'a {
+    let lanes = placement.lanes.iter().enumerate();
+    let of_group = lanes.filter(move |(_, lane)| lane.link.map(usize::from) == Some(group));
+    of_group.map(|(number, lane)| (number, Member { load: lane.load, may_leave: lane.may_leave }))
+}
+
+pub(super) fn level_of(placement: &Placement<'_>, group: usize) -> u64 {
+    level(&members(placement, group).map(|(_, member)| member).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
