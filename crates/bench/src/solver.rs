@@ -2,8 +2,8 @@
 //!
 //! Problems are drawn from a seed, so that answers are the same on every machine and only times
 //! differ. A time is the median of three runs of one problem; `median_us` and `p99_us` are taken
-//! over problems. An answer counts as optimal when that is proved: by its own bound, or by a search
-//! for something better with forty times the budget.
+//! over problems. Whether an answer is optimal is known when its own bound proves it, or a search with
+//! forty times the budget finds something better or proves that there is nothing.
 
 mod instance;
 mod row;
@@ -53,6 +53,8 @@ pub struct SolverBench {
 /// One answer.
 struct Measured {
     us: f64,
+    /// Lanes, or changes.
+    value: usize,
     is_feasible: bool,
     is_cut: bool,
     is_optimal: Option<bool>,
@@ -96,15 +98,21 @@ impl SolverBench {
         let (us, answer) = timed(|| solve(self.budget));
         // That nothing is feasible is an answer, too.
         let is_proved = |answer: &Answer| answer.is_optimal() || answer.bound.is_none();
-        let is_optimal = is_proved(&answer) || {
-            let better = solve(PROOF);
-            is_proved(&better) && better.value == answer.value && answer.violations.is_empty()
+        let is_feasible = answer.violations.is_empty();
+        let is_optimal = if is_proved(&answer) {
+            Some(true)
+        } else {
+            let other = solve(PROOF);
+            let is_better =
+                other.violations.is_empty() && (!is_feasible || other.value < answer.value);
+            if is_better { Some(false) } else { is_proved(&other).then_some(is_feasible) }
         };
         Measured {
             us,
-            is_feasible: answer.violations.is_empty(),
+            value: answer.value,
+            is_feasible,
             is_cut: answer.is_cut,
-            is_optimal: Some(is_optimal),
+            is_optimal,
             meets_bound: is_proved(&answer),
         }
     }
@@ -125,6 +133,7 @@ impl SolverBench {
         let lanes = assignment.counts().lanes() as f64;
         Measured {
             us,
+            value: answer.changes.total(),
             is_feasible: answer.violations.is_empty(),
             is_cut: answer.is_cut,
             is_optimal: None,
@@ -165,7 +174,7 @@ mod tests {
         for row in &rows {
             assert!(row.median_us > 0.0 && row.median_us <= row.p99_us, "{row:?}");
             assert_eq!(row.optimal_share.is_none(), row.model == "balance");
-            assert!(row.optimal_share.is_none_or(|share| share >= row.bound_share), "{row:?}");
+            assert!(row.optimal_share.is_none_or(|share| share >= 0.97), "{row:?}");
             assert!(row.bound_share > 0.5 && row.bound_share <= 1.0, "{row:?}");
         }
     }

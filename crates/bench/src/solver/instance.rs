@@ -18,14 +18,14 @@ pub(super) struct Instance {
     pub(super) before: Problem,
     /// An assignment with as few lanes as were found.
     pub(super) previous: FlowAssignment,
-    /// Each shard has up to half more or less; together they have 3 % less.
+    /// Each shard has up to four fifths more or less; together they have 3 % less.
     pub(super) now: Problem,
 }
 
 impl Instance {
     /// The shard of rank r weighs r^-s give or take a half, s between 0.3 and 0.9, in a random order, as
     /// in the figures of other policies. Together they come to 40 to 95 % of what as many working lanes may have.
-    /// Objectives, variations, reserves, and what may leave of each shard are drawn.
+    /// No shard has more than one lane may have: no assignment helps against those. Objectives, variations, reserves, and what may leave of each shard are drawn.
     pub(super) fn draw(seed: u64, size: Size) -> Instance {
         let mut random = StdRng::seed_from_u64(seed);
         let setting = setting(&mut random, size.lanes);
@@ -39,7 +39,7 @@ impl Instance {
         let before = problem(&mut random, &weights, total, setting);
         let previous = fewest_lanes(&before, Budget::steps(10_000_000)).assignment;
         let weights: Vec<f64> =
-            weights.iter().map(|weight| weight * random.random_range(0.5..1.5)).collect();
+            weights.iter().map(|weight| weight * random.random_range(0.2..1.8)).collect();
         let now = problem(&mut random, &weights, 0.97 * total, setting);
         Instance { before, previous, now }
     }
@@ -63,8 +63,9 @@ fn setting(random: &mut StdRng, lanes: usize) -> LaneSetting {
 fn problem(random: &mut StdRng, weights: &[f64], total: f64, setting: LaneSetting) -> Problem {
     let scale = total / weights.iter().sum::<f64>();
     let most: f64 = random.random_range(0.05..1.0);
+    let lane = setting.working.planned().share();
     let shards = weights.iter().map(|weight| {
-        let load = Load::from_share((weight * scale).min(1000.0)).expect("a load");
+        let load = Load::from_share((weight * scale).min(lane)).expect("a load");
         let share = Load::from_share(random.random_range(0.0..most)).expect("a share");
         ShardDemand { load, may_leave: load.times(share) }
     });

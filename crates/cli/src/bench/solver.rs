@@ -16,9 +16,10 @@ use crate::failure::Failure;
   rheo bench solver --json > solver.jsonl
 
 Random problems from a seed: the answers are the same on every machine, the times are not. Each problem is solved
-three times and the median counts; median and p99 are over problems. `optimal` are answers proved to be so, with up to
-forty times the budget; `bound` those that meet the bound that comes with them, for `balance` within 1 % of a lane
-(root mean square); `feasible` those that violate no constraint; `cut` searches that the budget ended.
+three times and the median counts; median and p99 are over problems. `optimal` is the share of optimal answers among
+those where that is known (`proved`), with up to forty times the budget; `bound` the share of answers that meet the
+bound that comes with them, for `balance` within 1 % of a lane (root mean square); `feasible` violate no constraint;
+`cut` are searches that the budget ended; `value` is the mean number of lanes, for the other models of changes.
 docs/policies.md has the models. Build with --release.")]
 pub(super) struct Args {
     /// Shards and lanes, such as 128x16.

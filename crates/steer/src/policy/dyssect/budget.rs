@@ -28,6 +28,19 @@ impl Budget {
         enough
     }
 
+    /// Takes a part of what is left off, for a search that may not use up all.
+    pub(super) fn part(&mut self, of: u64) -> Budget {
+        let steps = self.left.div_ceil(of.max(1));
+        self.left -= steps;
+        Budget::steps(steps)
+    }
+
+    /// Returns what a search has left of its part.
+    pub(super) fn back(&mut self, part: Budget) {
+        self.left += part.left;
+        self.spent = self.spent.saturating_add(part.spent);
+    }
+
     /// Whether there are none left.
     pub(super) fn is_used_up(&self) -> bool {
         self.left == 0

@@ -43,6 +43,10 @@ impl Search<'_> {
         if placement.violation == 0 {
             return Outcome::Found;
         }
+        // A bound takes about as long as so many steps.
+        if !self.budget.spend(placement.lanes.len() + placement.home.len() / 4) {
+            return Outcome::Cut;
+        }
         if bound::changes(placement) > depth {
             return Outcome::None;
         }

@@ -24,15 +24,20 @@ pub fn fewest_lanes(problem: &Problem, mut budget: Budget) -> Answer {
     let lanes = problem.setting().lanes;
     let bound = totals.lanes(lanes);
     let mut least: Option<(Placement<'_>, Counts)> = None;
+    let mut is_cut = false;
     for lanes in bound.unwrap_or(lanes)..=lanes {
         let splits: Vec<Counts> = match bound {
             Some(_) => totals.splits(lanes).collect(),
-            None => possible(problem, lanes),
+            None => possible(problem, lanes, &totals),
         };
-        if let Some(found) =
-            attempt(problem, caps, &order, splits, &totals, &mut budget, &mut least)
-        {
-            least = Some(found);
+        // Half of what is left, so that some is left for one lane more; and what is violated least
+        // is worth less than what is feasible.
+        let mut part = budget.part(if bound.is_some() { 2 } else { 4 });
+        let found = attempt(problem, caps, &order, splits, &totals, &mut part, &mut least);
+        is_cut |= part.is_used_up();
+        budget.back(part);
+        if found.is_some() {
+            least = found;
             break;
         }
         if budget.is_used_up() {
@@ -51,7 +56,7 @@ pub fn fewest_lanes(problem: &Problem, mut budget: Budget) -> Answer {
         counts,
         value: counts.lanes(),
         bound,
-        is_cut: budget.is_used_up() && !violations.is_empty(),
+        is_cut,
         violations,
         steps: budget.spent(),
         assignment,
@@ -62,15 +67,19 @@ fn ids(first: usize, count: usize) -> Vec<LaneId> {
     (first..first + count).map(|lane| LaneId(lane as u16)).collect()
 }
 
-/// All splits of so many lanes, whatever the load.
-fn possible(problem: &Problem, lanes: usize) -> Vec<Counts> {
+/// Splits of so many lanes that can do most, whatever the load.
+fn possible(problem: &Problem, lanes: usize, totals: &Totals) -> Vec<Counts> {
     let shards = problem.shards().len();
     let counts = |offloading| {
         let working = lanes.saturating_sub(offloading).min(shards);
         Counts { working, offloading }
     };
     let counts = (0..lanes).map(counts);
-    counts.filter(|counts| problem.check_counts(*counts).is_ok()).take(8).collect()
+    let mut counts: Vec<Counts> =
+        counts.filter(|counts| problem.check_counts(*counts).is_ok()).collect();
+    counts.sort_by_key(|counts| totals.pressure(*counts));
+    counts.truncate(3);
+    counts
 }
 
 /// A feasible assignment of one of these splits; otherwise the one that violates least is kept.
