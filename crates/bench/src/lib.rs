@@ -32,6 +32,7 @@ pub mod scenario;
 pub mod shared;
 pub mod sharing;
 pub mod sim;
+pub mod solver;
 pub mod throughput;
 pub mod txn;
 pub mod vacation;

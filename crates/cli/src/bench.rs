@@ -13,6 +13,7 @@ mod sampling;
 mod scenario;
 mod shared;
 mod sharing;
+mod solver;
 mod throughput;
 mod txn;
 mod vacation;
@@ -81,6 +82,8 @@ enum Scenario {
     Idle(idle::Args),
     /// Compare Metronome's models with what threads do, and simulate what needs more cores.
     Vacation(vacation::Args),
+    /// Measure what Dyssect's optimisation models take, and how good their answers are.
+    Solver(solver::Args),
     /// Run two benchmark commands in turn and print their ratios.
     Ab(AbArgs),
     /// Write a page about results, or compare two of them.
@@ -256,6 +259,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Competitor(args) => polling::compete_with_lanes(args),
         Scenario::Idle(args) => idle::run(args),
         Scenario::Vacation(args) => vacation::run(args),
+        Scenario::Solver(args) => solver::run(args),
         Scenario::Ab(args) => ab(args),
         Scenario::Report(args) => report::run(args),
         Scenario::Migrate(args) => migrate(args),

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use rheostat_base::{DropReason, Histogram};
-use rheostat_run::{Estimate, LaneSample, MigrationTimes, Ranking, RunReport, Sample};
+use rheostat_run::{LaneSample, MigrationTimes, Ranking, RunReport, Sample};
+use rheostat_state::Estimate;
 use serde::{Deserialize, Serialize};
 
 use crate::link_board::LinkLine;

@@ -33,7 +33,7 @@ pub use lane::{
     Routes, Sender, TimeSource, Unusual, UnusualError,
 };
 pub use load::{LoadReporting, ShardLoads};
-pub use metrics::{Estimate, Metrics, Ranking};
+pub use metrics::{Metrics, Ranking};
 pub use migrate::{Migrator, Move, MoveError};
 pub use poll::{Next, PollOutcome, PollPolicy};
 pub use polling::{LanePolling, PollingSample, Vacations, WorkerPolling};

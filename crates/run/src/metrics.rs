@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use rheostat_state::Estimate;
+
 /// What services count, summed over shards, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metrics {
@@ -36,26 +38,6 @@ impl Metrics {
     /// All rankings in the order of their names.
     pub fn rankings(&self) -> impl Iterator<Item = (&'static str, &Ranking)> {
         self.rankings.iter().map(|(name, ranking)| (*name, ranking))
-    }
-}
-
-/// A count that is known within bounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Estimate {
-    /// It is no more than this.
-    pub most: u64,
-    /// Nor less than this below it.
-    pub error: u64,
-}
-
-impl Estimate {
-    /// What was counted for sure.
-    pub fn least(&self) -> u64 {
-        self.most - self.error
-    }
-
-    fn plus(self, other: Estimate) -> Estimate {
-        Estimate { most: self.most + other.most, error: self.error + other.error }
     }
 }
 

@@ -11,6 +11,7 @@ mod list;
 pub mod object;
 pub mod quota;
 mod shard;
+pub mod space_saving;
 mod timer_wheel;
 pub mod txn;
 
@@ -24,6 +25,7 @@ pub use fragment::{DatagramId, FragmentConfig, FragmentTracker, Tracked};
 pub use gauges::Gauges;
 pub use quota::Quota;
 pub use shard::Shard;
+pub use space_saving::{Estimate, SpaceSaving};
 
 /// The derives that make a value [`Plain`](txn::Plain).
 pub use bytemuck;

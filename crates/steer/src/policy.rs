@@ -7,6 +7,8 @@
 
 mod assignment;
 mod balancing;
+mod descent;
+pub mod dyssect;
 pub mod estimate;
 pub mod imbalance;
 pub mod load;

@@ -4,7 +4,6 @@
 mod flow;
 pub mod log;
 pub mod record;
-pub mod space_saving;
 pub mod talkers;
 
 pub use flow::FlowState;

@@ -11,6 +11,8 @@ use super::Load;
 pub struct SquaredLoad(u128);
 
 impl SquaredLoad {
+    /// None.
+    pub const ZERO: SquaredLoad = SquaredLoad(0);
     /// More than any lanes can have.
     pub const MAX: SquaredLoad = SquaredLoad(u128::MAX);
 
@@ -24,6 +26,16 @@ impl SquaredLoad {
     /// of a full lane squared is `of(Load::FULL, Load::from_percent(1))`.
     pub fn of(load: Load, share: Load) -> SquaredLoad {
         SquaredLoad(u128::from(load.nanos_per_second()) * u128::from(share.nanos_per_second()))
+    }
+
+    /// The square of a load or of a distance.
+    pub(super) fn square(nanos_per_second: u64) -> SquaredLoad {
+        SquaredLoad(u128::from(nanos_per_second).pow(2))
+    }
+
+    /// From (nanoseconds per second)².
+    pub(super) fn from_square(square: u128) -> SquaredLoad {
+        SquaredLoad(square)
     }
 
     /// How much there is of it beyond `other`.

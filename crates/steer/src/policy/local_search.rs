@@ -2,13 +2,13 @@
 
 mod returning;
 
-use std::cmp::Reverse;
 use std::time::Duration;
 
-use rheostat_base::{LaneId, ShardId, Time};
+use rheostat_base::Time;
 
 use super::assignment::Assignment;
 use super::balancing::{self, Solver};
+use super::descent::{Descent, Lane, gain};
 use super::{Imbalance, Load, LoadSnapshot, Pace, Plan, Policy, Scaling, SquaredLoad};
 
 pub use returning::Returning;
@@ -88,10 +88,10 @@ impl Policy for LocalSearch {
 
 impl Solver for LocalSearch {
     fn solve(&self, assignment: &mut Assignment<'_>) -> usize {
-        let mut descent = Descent::new(assignment, self);
+        let mut descent = descent(assignment, self);
         let loaded: usize = descent.lanes.iter().map(|lane| lane.shards.len()).sum();
         let mut steps = 0;
-        while steps < loaded * self.steps_per_shard && descent.step(self.hottest) {
+        while steps < loaded * self.steps_per_shard && descent.step(self.hottest).is_some() {
             steps += 1;
         }
         for lane in descent.lanes {
@@ -116,155 +116,20 @@ fn changeable(lanes: &[Lane], mean: Load) -> SquaredLoad {
     Imbalance::of(&loads).squared
 }
 
-/// The state of the search. Loads are plain nanoseconds per second here; they are below 2⁶⁰, and
-/// products below 2¹²⁰.
-#[derive(Debug)]
-struct Descent {
-    /// The movable lanes, the most loaded first, between equals the lower number.
-    lanes: Vec<Lane>,
-    /// What a step has to gain for each shard it moves.
-    worthwhile: u128,
-}
-
-#[derive(Debug)]
-struct Lane {
-    id: LaneId,
-    load: u64,
-    /// Those with any load, the lightest first.
-    shards: Vec<(u64, ShardId)>,
-}
-
-/// A shard of `from` goes to `to`, and perhaps another one back: places in the lists of lanes and
-/// shards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Step {
-    from: usize,
-    to: usize,
-    there: usize,
-    back: Option<usize>,
-}
-
-/// The best step so far.
-#[derive(Default)]
-struct Best {
-    gain: u128,
-    step: Option<Step>,
-}
-
-impl Best {
-    /// Keeps the first of equals.
-    fn offer(&mut self, gain: u128, step: Step) {
-        if gain > self.gain {
-            *self = Best { gain, step: Some(step) };
-        }
-    }
-}
-
-/// By how much it lowers the sum of squares to move `weight` between lanes that differ by
-/// `difference`.
-fn gain(weight: u64, difference: u64) -> u128 {
-    2 * u128::from(weight) * u128::from(difference.saturating_sub(weight))
-}
-
-impl Descent {
-    fn new(assignment: &Assignment<'_>, settings: &LocalSearch) -> Descent {
-        let mut shards = assignment.loaded_shards();
-        let lanes = assignment.movable().map(|id| {
-            let shards = std::mem::take(&mut shards[id.index()]);
-            let shards = shards.into_iter().map(|(load, shard)| (load.nanos_per_second(), shard));
-            let mut shards: Vec<_> = shards.collect();
-            shards.sort_unstable();
-            Lane { id, load: assignment.load(id).nanos_per_second(), shards }
-        });
-        let mut lanes: Vec<_> = lanes.collect();
-        lanes.sort_unstable_by_key(|lane| (Reverse(lane.load), lane.id));
-        let mean = assignment.mean();
-        let near = mean.times(settings.tolerance).nanos_per_second();
-        let share = changeable(&lanes, mean).get() / u128::from(settings.one_in.max(1));
-        let returning =
-            settings.returning.mean.get() / u128::from(settings.one_in_returning.max(1));
-        Descent { lanes, worthwhile: gain(near, 2 * near).max(share).max(returning) }
-    }
-
-    /// Makes the best step; false if none is worth it.
-    fn step(&mut self, hottest: usize) -> bool {
-        let mut best = Best::default();
-        self.pairs(hottest, |from, to| self.best_move(from, to, &mut best));
-        if best.gain <= self.worthwhile {
-            best = Best::default();
-            self.pairs(hottest, |from, to| self.best_exchange(from, to, &mut best));
-        }
-        let Some(step) = best.step else { return false };
-        let shards = if step.back.is_some() { 2 } else { 1 };
-        if best.gain <= shards * self.worthwhile {
-            return false;
-        }
-        self.make(step);
-        true
-    }
-
-    /// Calls `look` with each of the hottest lanes that has a shard to give and each cooler lane.
-    fn pairs(&self, hottest: usize, mut look: impl FnMut(usize, usize)) {
-        // A lane with a single loaded shard can only pass its trouble on.
-        let giving = (0..self.lanes.len()).filter(|from| self.lanes[*from].shards.len() > 1);
-        for from in giving.take(hottest) {
-            let cooler = (from + 1..self.lanes.len()).rev();
-            for to in cooler.filter(|to| self.lanes[*to].load < self.lanes[from].load) {
-                look(from, to);
-            }
-        }
-    }
-
-    /// The move nearest half the difference lies on one side of it or the other.
-    fn best_move(&self, from: usize, to: usize, best: &mut Best) {
-        let (hot, cool) = (&self.lanes[from], &self.lanes[to]);
-        let difference = hot.load - cool.load;
-        let middle = hot.shards.partition_point(|(weight, _)| *weight <= difference / 2);
-        for there in middle.saturating_sub(1)..(middle + 1).min(hot.shards.len()) {
-            let step = Step { from, to, there, back: None };
-            best.offer(gain(hot.shards[there].0, difference), step);
-        }
-    }
-
-    /// The heavier the shard that goes, the heavier the one to return: one pass over both lists.
-    fn best_exchange(&self, from: usize, to: usize, best: &mut Best) {
-        let (hot, cool) = (&self.lanes[from], &self.lanes[to]);
-        let difference = hot.load - cool.load;
-        let mut back = 0;
-        for (there, (weight, _)) in hot.shards.iter().enumerate() {
-            // The first that is heavy enough to leave no more than half the difference, and the one
-            // before.
-            let heavy = |other: u64| weight.saturating_sub(other) <= difference / 2;
-            while back < cool.shards.len() && !heavy(cool.shards[back].0) {
-                back += 1;
-            }
-            for back in back.saturating_sub(1)..(back + 1).min(cool.shards.len()) {
-                let net = weight.saturating_sub(cool.shards[back].0);
-                let step = Step { from, to, there, back: Some(back) };
-                best.offer(gain(net, difference), step);
-            }
-        }
-    }
-
-    fn make(&mut self, step: Step) {
-        let returned = step.back.map(|back| self.lanes[step.to].shards.remove(back));
-        let given = self.lanes[step.from].shards.remove(step.there);
-        self.lanes[step.to].insert(given);
-        self.lanes[step.from].load -= given.0;
-        if let Some(returned) = returned {
-            self.lanes[step.from].insert(returned);
-            self.lanes[step.to].load -= returned.0;
-        }
-        self.lanes.sort_by_key(|lane| (Reverse(lane.load), lane.id));
-    }
-}
-
-impl Lane {
-    /// Adds a shard.
-    fn insert(&mut self, shard: (u64, ShardId)) {
-        self.shards.insert(self.shards.partition_point(|other| *other < shard), shard);
-        self.load += shard.0;
-    }
+fn descent(assignment: &Assignment<'_>, settings: &LocalSearch) -> Descent {
+    let mut shards = assignment.loaded_shards();
+    let lanes = assignment.movable().map(|id| {
+        let shards = std::mem::take(&mut shards[id.index()]);
+        let shards = shards.into_iter().map(|(load, shard)| (load.nanos_per_second(), shard));
+        let load = assignment.load(id).nanos_per_second();
+        Lane { id, load, parts: 1, shards: shards.collect() }
+    });
+    let lanes: Vec<Lane> = lanes.collect();
+    let mean = assignment.mean();
+    let near = mean.times(settings.tolerance).nanos_per_second();
+    let share = changeable(&lanes, mean).get() / u128::from(settings.one_in.max(1));
+    let returning = settings.returning.mean.get() / u128::from(settings.one_in_returning.max(1));
+    Descent::new(lanes, gain(near, 2 * near).max(share).max(returning))
 }
 
 #[cfg(test)]

@@ -4,9 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use rheostat_packet::FlowKey;
-use rheostat_run::{Estimate, Ranking};
-
-use super::space_saving::SpaceSaving;
+use rheostat_run::Ranking;
+use rheostat_state::{Estimate, SpaceSaving};
 
 /// Which rankings there are.
 #[derive(Clone, Debug, PartialEq, Eq)]

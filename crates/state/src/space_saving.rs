@@ -5,11 +5,43 @@
 //! A key that is not known takes the place of the one with the least count and inherits it as its error.
 //! So no count is too low, none is too high by more than its error, and with n counters every key with
 //! more than an n-th of everything is among them.
+//!
+//! [`SpaceSaving::age`] halves all counts, once per epoch, so that they follow traffic that changes: a
+//! weight counts 2⁻ᵉ after e epochs. The bounds stay bounds, since the upper one is rounded up and the
+//! lower one down. With W the sum of all aged weights and n counters, no error exceeds W/n + 2, and no
+//! key that is not known has more than W/n + 1. [`SpaceSaving::add`] takes O(log n), `age` O(n); neither
+//! allocates.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
 
-use rheostat_run::Estimate;
+/// A count that is known within bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// It is no more than this.
+    pub most: u64,
+    /// Nor less than this below it.
+    pub error: u64,
+}
+
+impl Estimate {
+    /// What was counted for sure.
+    pub fn least(&self) -> u64 {
+        self.most.saturating_sub(self.error)
+    }
+
+    /// The count of two keys together, or of one key in two summaries.
+    #[must_use]
+    pub fn plus(self, other: Estimate) -> Estimate {
+        Estimate { most: self.most + other.most, error: self.error + other.error }
+    }
+
+    /// Bounds of half the count.
+    fn halved(self) -> Estimate {
+        let most = self.most.div_ceil(2);
+        Estimate { most, error: most - self.least() / 2 }
+    }
+}
 
 /// A key with its count.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +104,14 @@ impl<K: Copy + Eq + Hash, S: BuildHasher> SpaceSaving<K, S> {
             let error = counter.count.most;
             counter.count = Estimate { most: error.saturating_add(weight), error };
             self.sink(0);
+        }
+    }
+
+    /// Halves all counts: an epoch ends. Keys stay known until others take their places.
+    pub fn age(&mut self) {
+        // Halving keeps the order of counts, so the heap stays one.
+        for counter in &mut self.counters {
+            counter.count = counter.count.halved();
         }
     }
 
@@ -175,5 +215,60 @@ mod tests {
                 }
             }
         }
+
+        /// The bounds that the module's documentation states, against exact aged counts, after every
+        /// packet and every epoch.
+        #[test]
+        fn aged_counts_keep_their_bounds(
+            capacity in 1..12_usize,
+            epochs in prop::collection::vec(
+                prop::collection::vec((0..30_u16, 0..1_000_u64), 0..60), 1..12),
+        ) {
+            let mut summary = SpaceSaving::new(capacity);
+            let mut exact: HashMap<u16, f64> = HashMap::new();
+            for stream in &epochs {
+                for &(key, weight) in stream {
+                    summary.add(key, weight);
+                    *exact.entry(key).or_default() += weight as f64;
+                }
+                check_aged(&summary, &exact, capacity)?;
+                summary.age();
+                // Exact: twelve halvings of integers below 2^17.
+                exact.values_mut().for_each(|count| *count /= 2.0);
+                check_aged(&summary, &exact, capacity)?;
+            }
+        }
+    }
+
+    fn check_aged(
+        summary: &SpaceSaving<u16>,
+        exact: &HashMap<u16, f64>,
+        capacity: usize,
+    ) -> Result<(), TestCaseError> {
+        let share = exact.values().sum::<f64>() / capacity as f64;
+        let known: HashMap<u16, Estimate> = summary.iter().collect();
+        prop_assert!(summary.floor() as f64 <= share + 1.0);
+        for (key, &count) in exact {
+            let Some(known) = known.get(key) else {
+                prop_assert!(count <= summary.floor() as f64);
+                continue;
+            };
+            prop_assert!(known.least() as f64 <= count && count <= known.most as f64);
+            prop_assert!(known.error as f64 <= share + 2.0);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_flow_that_ends_gives_way_to_one_that_begins() {
+        let mut summary = SpaceSaving::new(4);
+        summary.add("old", 1 << 20);
+        for _ in 0..12 {
+            summary.age();
+            summary.add("new", 1_000);
+        }
+        let count = |key| summary.iter().find(|(known, _)| *known == key).map(|(_, count)| count);
+        assert!(count("old").is_some_and(|count| count.most == 256));
+        assert!(count("new").is_some_and(|count| count.least() > 1_900));
     }
 }
