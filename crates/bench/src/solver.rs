@@ -50,6 +50,9 @@ pub struct SolverBench {
     pub budget: Budget,
 }
 
+/// A model's name, and what measures it.
+type Model<'a> = (&'a str, &'a dyn Fn(&Instance) -> Measured);
+
 /// One answer.
 struct Measured {
     us: f64,
@@ -67,7 +70,7 @@ impl SolverBench {
         for size in &self.sizes {
             let seeds = (0..self.instances as u64).map(|number| self.seed.wrapping_add(number));
             let instances: Vec<Instance> = seeds.map(|seed| Instance::draw(seed, *size)).collect();
-            let models: [(&str, &dyn Fn(&Instance) -> Measured); 3] = [
+            let models: [Model<'_>; 3] = [
                 ("fewest-lanes", &|instance| self.lanes(instance)),
                 ("fewest-changes", &|instance| self.changes(instance)),
                 ("balance", &|instance| self.balance(instance)),
