@@ -1,0 +1,1 @@
+//! Connections against each other, and against another implementation.
