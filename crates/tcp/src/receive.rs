@@ -125,6 +125,7 @@ impl Receiver {
         let mut received = Received { has_bytes: self.next != before, is_finished: false };
         if self.fin == Some(self.next) {
             self.next += 1;
+            self.ack.on_immediate();
             received.is_finished = true;
         }
         received

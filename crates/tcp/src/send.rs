@@ -242,7 +242,9 @@ impl Sender {
     }
 
     fn on_new_ack(&mut self, ack: SequenceNumber, echoed: Option<Duration>, now: Time) {
-        let is_limited = self.is_limited_by_congestion();
+        // The acknowledgement that ends a fast recovery finds the window at its threshold, and leaves it there.
+        let may_grow =
+            self.is_limited_by_congestion() && !matches!(self.recovery.phase(), Phase::Fast { .. });
         let bytes = ack.since(self.una);
         let data = bytes.min(self.data.len() as u32);
         if data < bytes {
@@ -258,7 +260,7 @@ impl Sender {
                 self.board.on_loss(self.in_flight(), self.terms.mss);
                 self.recovery.must_resend_first = true;
             }
-        } else if is_limited {
+        } else if may_grow {
             let round_trip = self.round_trip.smoothed();
             self.congestion.get_mut().on_ack(Acked { bytes, now, round_trip });
         }

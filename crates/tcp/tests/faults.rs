@@ -44,33 +44,42 @@ fn link() -> impl Strategy<Value = LinkConfig> {
 fn config() -> impl Strategy<Value = Config> {
     (
         (prop_oneof![Just(88_u16), Just(536), Just(1_460), Just(8_960)], any::<bool>()),
-        (prop_oneof![300_usize..3_000, 3_000_usize..200_000], prop_oneof![300_usize..3_000, 3_000_usize..200_000]),
+        (
+            prop_oneof![300_usize..3_000, 3_000_usize..200_000],
+            prop_oneof![300_usize..3_000, 3_000_usize..200_000],
+        ),
         any::<(bool, bool, bool)>(),
         (any::<bool>(), 0_u64..200),
     )
-        .prop_map(|((mss, nagle), (send_buffer, receive_buffer), features, (cubic, delay))| Config {
-            mss,
-            nagle,
-            send_buffer,
-            receive_buffer,
-            timestamps: features.0,
-            sack: features.1,
-            window_scaling: features.2,
-            congestion: if cubic { Algorithm::Cubic } else { Algorithm::NewReno },
-            ack_delay: Duration::from_millis(delay),
-            // A peer that has given up, and whose reset was lost, is noticed by this alone.
-            keep_alive: Some(KeepAlive {
-                idle: Duration::from_secs(400),
-                interval: Duration::from_secs(20),
-                probes: 9,
-            }),
-            ..Config::default()
+        .prop_map(|((mss, nagle), (send_buffer, receive_buffer), features, (cubic, delay))| {
+            Config {
+                mss,
+                nagle,
+                send_buffer,
+                receive_buffer,
+                timestamps: features.0,
+                sack: features.1,
+                window_scaling: features.2,
+                congestion: if cubic { Algorithm::Cubic } else { Algorithm::NewReno },
+                ack_delay: Duration::from_millis(delay),
+                // A peer that has given up, and whose reset was lost, is noticed by this alone.
+                keep_alive: Some(KeepAlive {
+                    idle: Duration::from_secs(400),
+                    interval: Duration::from_secs(20),
+                    probes: 9,
+                }),
+                ..Config::default()
+            }
         })
 }
 
 fn program(salt: u8) -> impl Strategy<Value = Program> {
     let len = prop_oneof![Just(0_usize), 1_usize..3_000, 3_000_usize..60_000];
-    (len, any::<bool>(), prop_oneof![3 => Just(None), 1 => (50_usize..5_000, 1_u64..300).prop_map(Some)])
+    (
+        len,
+        any::<bool>(),
+        prop_oneof![3 => Just(None), 1 => (50_usize..5_000, 1_u64..300).prop_map(Some)],
+    )
         .prop_map(move |(len, at_once, slow)| {
             let finish = if at_once { Finish::Written } else { Finish::PeerFinished };
             let mut program = Program::sending(stream(len, salt), finish);
@@ -90,7 +99,12 @@ fn is_cause(reason: CloseReason) -> bool {
 
 fn cases() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    ProptestConfig { cases: cases.unwrap_or(400), failure_persistence: None, max_shrink_iters: 600, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases: cases.unwrap_or(400),
+        failure_persistence: None,
+        max_shrink_iters: 600,
+        ..ProptestConfig::default()
+    }
 }
 
 proptest! {

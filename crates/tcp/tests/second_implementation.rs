@@ -87,7 +87,11 @@ fn v4(address: SocketAddr) -> (Ipv4Addr, u16) {
 }
 
 impl SmoltcpHost {
-    fn new((local, remote): (SocketAddr, SocketAddr), is_client: bool, program: Program) -> SmoltcpHost {
+    fn new(
+        (local, remote): (SocketAddr, SocketAddr),
+        is_client: bool,
+        program: Program,
+    ) -> SmoltcpHost {
         let mut queues = Queues::default();
         let mut config = InterfaceConfig::new(HardwareAddress::Ip);
         config.random_seed = 7;
@@ -98,7 +102,9 @@ impl SmoltcpHost {
         let buffer = || tcp::SocketBuffer::new(vec![0; 65_000]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
         if is_client {
-            socket.connect(interface.context(), v4(remote), local.port()).expect("a socket that connects");
+            socket
+                .connect(interface.context(), v4(remote), local.port())
+                .expect("a socket that connects");
         } else {
             socket.listen(local.port()).expect("a socket that listens");
         }
@@ -134,7 +140,8 @@ impl Host for SmoltcpHost {
         self.was_active |= socket.may_send();
         program.peer_finished = self.was_active && !socket.may_recv();
         if socket.can_send() && program.written < program.outgoing.len() {
-            program.written += socket.send_slice(&program.outgoing[program.written..]).expect("room");
+            program.written +=
+                socket.send_slice(&program.outgoing[program.written..]).expect("room");
         }
         if self.was_active && program.wants_to_finish() && !self.has_closed {
             socket.close();
@@ -195,7 +202,8 @@ const WE_FINISH_FIRST: Exchange =
     Exchange { asks: (500, Finish::Written), answers: (3_000, Finish::PeerFinished) };
 const THE_SERVER_FINISHES_FIRST: Exchange =
     Exchange { asks: (500, Finish::PeerFinished), answers: (3_000, Finish::Written) };
-const BOTH_AT_ONCE: Exchange = Exchange { asks: (0, Finish::Written), answers: (0, Finish::Written) };
+const BOTH_AT_ONCE: Exchange =
+    Exchange { asks: (0, Finish::Written), answers: (0, Finish::Written) };
 const BULK: Exchange =
     Exchange { asks: (400_000, Finish::Written), answers: (400_000, Finish::Written) };
 

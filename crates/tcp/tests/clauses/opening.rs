@@ -1,6 +1,8 @@
 //! Handshakes.
 
-use rheostat_tcp::{CloseReason, Config, Connection, Event, Header, Initial, Segment, SequenceNumber, State};
+use rheostat_tcp::{
+    CloseReason, Config, Connection, Event, Header, Initial, Segment, SequenceNumber, State,
+};
 
 use crate::script::{OURS, Script, THEIRS, plain};
 
@@ -36,7 +38,10 @@ fn options_are_offered_and_used_only_if_both_offer_them() {
     let all = Config::default();
     let mut script = Script::connecting(all.clone());
     let options = script.sent_one().header.options;
-    assert_eq!((options.mss, options.window_scale, options.sack_permitted), (Some(1_460), Some(3), true));
+    assert_eq!(
+        (options.mss, options.window_scale, options.sack_permitted),
+        (Some(1_460), Some(3), true)
+    );
     assert!(options.timestamps.is_some());
     // The peer offers nothing.
     let answer = Header { syn: true, options: Default::default(), ..script.header(0, Some(1)) };

@@ -32,8 +32,7 @@ pub(crate) fn read(frame: &[u8], at: SocketAddr) -> Option<Segment<'_>> {
     }
     let bytes = frame.get(l4..headers.end as usize)?;
     let view = TcpSegment::new(bytes).ok()?;
-    let validity =
-        checksum::evaluate(source, destination, protocol::TCP, view.checksum(), [bytes]);
+    let validity = checksum::evaluate(source, destination, protocol::TCP, view.checksum(), [bytes]);
     if validity != Validity::Valid || view.destination_port() != at.port() {
         return None;
     }

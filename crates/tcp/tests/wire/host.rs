@@ -38,7 +38,11 @@ pub(crate) struct Program {
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Program { outgoing, finish, read_size, pause, .. } = self;
-        write!(f, "sends {}, finishes {finish:?}, reads {read_size} every {pause:?}", outgoing.len())
+        write!(
+            f,
+            "sends {}, finishes {finish:?}, reads {read_size} every {pause:?}",
+            outgoing.len()
+        )
     }
 }
 
