@@ -35,8 +35,7 @@ fn both_may_open_at_the_same_time() {
 
 #[test]
 fn options_are_offered_and_used_only_if_both_offer_them() {
-    let all = Config::default();
-    let mut script = Script::connecting(all.clone());
+    let mut script = Script::connecting(Config::default());
     let options = script.sent_one().header.options;
     assert_eq!(
         (options.mss, options.window_scale, options.sack_permitted),

@@ -168,23 +168,13 @@ impl OurHost {
         {
             program.written += taken;
         }
-        if program.wants_to_finish() && !connection.state().is_opening_or_over() {
+        if program.wants_to_finish() && !is_opening_or_over(connection.state()) {
             connection.finish(now);
         }
         let info = connection.info();
         let most = self.config.send_buffer + self.config.receive_buffer;
         assert!(info.allocated <= most, "{} of {most} bytes", info.allocated);
         assert!(info.unread <= self.config.receive_buffer && info.unacknowledged <= most);
-    }
-}
-
-trait OpeningOrOver {
-    fn is_opening_or_over(self) -> bool;
-}
-
-impl OpeningOrOver for State {
-    fn is_opening_or_over(self) -> bool {
-        matches!(self, State::SynSent | State::SynReceived | State::TimeWait | State::Closed)
     }
 }
 
@@ -237,4 +227,8 @@ impl Host for OurHost {
     fn address(&self) -> SocketAddr {
         self.local
     }
+}
+
+fn is_opening_or_over(state: State) -> bool {
+    matches!(state, State::SynSent | State::SynReceived | State::TimeWait | State::Closed)
 }
