@@ -357,9 +357,7 @@ impl Connection {
         if segment.range().is_empty() || segment.header.syn {
             self.challenge(now);
         } else {
-            // Notes what was received twice. Nothing is new.
-            self.receiver.handle_data(segment.header.seq, segment.payload, false, now);
-            self.receiver.acknowledgement().on_immediate();
+            self.receiver.handle_outside(segment.header.seq, segment.payload.len() as u32);
         }
     }
 

@@ -131,6 +131,18 @@ impl Receiver {
         received
     }
 
+    /// Nothing of a segment is in the window: acknowledged at once. What was received before, no longer ago than a buffer, is
+    /// reported.
+    pub(crate) fn handle_outside(&mut self, seq: SequenceNumber, len: u32) {
+        self.ack.on_immediate();
+        let range = SequenceRange::of_len(seq, len);
+        let most = self.unread.limit() as u32;
+        let before = SequenceRange::of_len(self.next - most, most);
+        if !range.is_empty() && before.contains(range) {
+            self.duplicate = Some(range);
+        }
+    }
+
     fn handle_bytes(&mut self, range: SequenceRange, payload: &[u8], now: Time) {
         let past = SequenceRange { start: range.start, end: range.end.min(self.next) };
         let twice = if past.is_empty() { self.held.duplicate(range) } else { Some(past) };

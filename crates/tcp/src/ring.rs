@@ -28,6 +28,11 @@ impl Ring {
         self.limit - self.len
     }
 
+    /// Bytes that it holds at most.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Bytes of memory that it holds: at most the limit.
     pub(crate) fn allocated(&self) -> usize {
         self.bytes.len()

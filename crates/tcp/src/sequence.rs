@@ -93,10 +93,26 @@ impl SequenceRange {
         self.len() == 0
     }
 
-    /// What both ranges have; empty when they have nothing in common.
+    /// What both ranges have; empty when they have nothing in common, however far apart they are.
     #[inline]
     pub fn intersection(&self, other: SequenceRange) -> SequenceRange {
-        SequenceRange { start: self.start.max(other.start), end: self.end.min(other.end) }
+        let ahead = other.start.0.wrapping_sub(self.start.0);
+        let behind = self.start.0.wrapping_sub(other.start.0);
+        if ahead < self.len() {
+            SequenceRange::of_len(other.start, other.len().min(self.len() - ahead))
+        } else if behind < other.len() {
+            SequenceRange::of_len(self.start, self.len().min(other.len() - behind))
+        } else {
+            SequenceRange::of_len(self.start, 0)
+        }
+    }
+
+    /// Whether all of another range lies in this one, which one that ends before it starts does not.
+    #[inline]
+    pub fn contains(&self, other: SequenceRange) -> bool {
+        let start = other.start.0.wrapping_sub(self.start.0);
+        let end = other.end.0.wrapping_sub(self.start.0);
+        start <= end && end <= self.len()
     }
 
     /// Whether the ranges overlap, or one begins where the other ends.
@@ -121,6 +137,16 @@ mod tests {
         assert_eq!(last.since(last + 3), 0);
         assert_eq!(last.max(last + 1), SequenceNumber(0));
         assert_eq!(last.min(last + 1), last);
+    }
+
+    #[test]
+    fn ranges_half_the_space_apart_have_nothing_in_common() {
+        let here = SequenceRange::of_len(SequenceNumber(100), 50);
+        let there = SequenceRange::of_len(SequenceNumber(100 + (1 << 31) - 10), 50);
+        assert!(here.intersection(there).is_empty() && there.intersection(here).is_empty());
+        let around = SequenceRange { start: here.start + ((1 << 31) - 1), end: here.start - 5 };
+        assert!(!here.contains(there) && !here.contains(around) && !around.is_empty());
+        assert!(here.contains(here) && here.contains(SequenceRange::of_len(here.end, 0)));
     }
 
     proptest! {

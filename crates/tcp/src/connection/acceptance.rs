@@ -41,6 +41,7 @@ mod tests {
         assert!(!accepts(999, 0, 10) && !accepts(1_010, 0, 10));
         assert!(accepts(990, 11, 10) && accepts(1_009, 50, 10));
         assert!(!accepts(990, 10, 10) && !accepts(1_010, 1, 10));
+        assert!(!accepts(1_000 + (1 << 31) - 10, 50, 10));
     }
 
     #[test]

@@ -25,10 +25,7 @@ impl Scoreboard {
     /// Notes a block about data in flight, and returns whether it tells anything new. Blocks about other data, and reports of
     /// duplicates among them, do not (RFC 2883, 4).
     pub(crate) fn add(&mut self, block: SequenceRange, in_flight: SequenceRange) -> bool {
-        if block.start.is_before(in_flight.start) || block.end.is_after(in_flight.end) {
-            return false;
-        }
-        if self.unsacked(block) == 0 {
+        if !in_flight.contains(block) || self.unsacked(block) == 0 {
             return false;
         }
         let first = self.sacked.partition_point(|range| range.end.is_before(block.start));
@@ -193,6 +190,9 @@ mod tests {
         let mut board = with_sacked(&[4]);
         assert!(!board.add(range(9..12), range(0..10)));
         assert!(!board.add(range(0..2), range(1..10)));
+        let around =
+            SequenceRange { start: SequenceNumber((1 << 31) - 1), end: SequenceNumber(0) - 5 };
+        assert!(!around.is_empty() && !board.add(around, range(0..10)));
         assert!(!board.add(range(4..5), range(0..10)));
         assert_eq!(board.sacked, [range(4..5)]);
     }
