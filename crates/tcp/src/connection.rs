@@ -74,7 +74,7 @@ pub struct Info {
 }
 
 /// A connection from its SYN on. Data takes at most [`Config::send_buffer`] and [`Config::receive_buffer`] bytes, allocated as
-/// they are needed; what else is noted about a peer's behaviour is bounded by constants (3 KiB). A segment costs work linear
+/// they are needed; what else is noted about a peer's behaviour is bounded by constants (1.5 KiB). A segment costs work linear
 /// in its length and in those.
 #[derive(Debug)]
 pub struct Connection {
@@ -99,6 +99,9 @@ pub struct Connection {
     is_write_blocked: bool,
     events: Events,
 }
+
+// Beside its data, a connection takes no more.
+const _: () = assert!(size_of::<Connection>() <= 1024);
 
 impl Connection {
     /// Opens a connection: SYN is the first segment to send.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use rheostat_base::Time;
 use rheostat_tcp::congestion::Algorithm;
-use rheostat_tcp::{CloseReason, Config, KeepAlive};
+use rheostat_tcp::{CloseReason, Config, Initial, KeepAlive, SequenceNumber};
 
 use crate::wire::host::{Finish, OurHost, Program};
 use crate::wire::link::LinkConfig;
@@ -15,6 +15,12 @@ use crate::wire::session::Session;
 pub(crate) fn ends() -> (SocketAddr, SocketAddr) {
     ("192.0.2.1:40000".parse().unwrap(), "192.0.2.2:80".parse().unwrap())
 }
+
+/// Where the numbers of the two ends start.
+pub(crate) const INITIALS: [Initial; 2] = [
+    Initial { sequence: SequenceNumber(7_000), stamp_offset: 1 << 20 },
+    Initial { sequence: SequenceNumber(1 << 31), stamp_offset: 0 },
+];
 
 /// Bytes none of which can be mistaken for another nearby.
 pub(crate) fn stream(len: usize, salt: u8) -> Vec<u8> {
@@ -40,6 +46,16 @@ fn link() -> impl Strategy<Value = LinkConfig> {
             corruption,
         },
     )
+}
+
+/// Numbers that wrap during the session, or others.
+fn initial() -> impl Strategy<Value = Initial> {
+    let sequence = prop_oneof![any::<u32>(), u32::MAX - 60_000..=u32::MAX];
+    let offset = prop_oneof![any::<u32>(), u32::MAX - 60_000..=u32::MAX];
+    (sequence, offset).prop_map(|(sequence, stamp_offset)| Initial {
+        sequence: SequenceNumber(sequence),
+        stamp_offset,
+    })
 }
 
 fn config() -> impl Strategy<Value = Config> {
@@ -118,6 +134,7 @@ proptest! {
         (there, back) in (link(), link()),
         (client, server) in (config(), config()),
         (mut asks, answers) in (program(0x55), program(0xaa)),
+        (first, second) in (initial(), initial()),
         simultaneous in prop::bool::weighted(0.2),
         seed: u64,
     ) {
@@ -126,11 +143,11 @@ proptest! {
         }
         let (sent, replied) = (asks.outgoing.clone(), answers.outgoing.clone());
         let (a, b) = ends();
-        let mut client = OurHost::connecting((a, b), client, asks, 1);
+        let mut client = OurHost::connecting((a, b), client, asks, first);
         let mut server = if simultaneous {
-            OurHost::connecting((b, a), server, answers, 2)
+            OurHost::connecting((b, a), server, answers, second)
         } else {
-            OurHost::listening((b, a), server, answers, 2)
+            OurHost::listening((b, a), server, answers, second)
         };
         let mut session = Session::new([&mut client, &mut server], [there, back], seed);
         let is_done = session.run(Duration::from_secs(20_000));
@@ -165,8 +182,8 @@ fn bulk(len: usize, link: LinkConfig, config: &Config) -> (OurHost, Duration) {
     let (a, b) = ends();
     let sender = Program::sending(stream(len, 1), Finish::Written);
     let receiver = Program::sending(Vec::new(), Finish::PeerFinished);
-    let mut client = OurHost::connecting((a, b), config.clone(), sender, 1);
-    let mut server = OurHost::listening((b, a), config.clone(), receiver, 2);
+    let mut client = OurHost::connecting((a, b), config.clone(), sender, INITIALS[0]);
+    let mut server = OurHost::listening((b, a), config.clone(), receiver, INITIALS[1]);
     let mut session = Session::new([&mut client, &mut server], [link, link], 7);
     assert!(session.run(Duration::from_secs(1_000)), "not done");
     let elapsed = session.now.since(Time::ZERO);

@@ -13,7 +13,7 @@ use smoltcp::socket::tcp;
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr};
 
-use crate::faults::{ends, stream};
+use crate::faults::{INITIALS, ends, stream};
 use crate::wire::host::{Finish, Host, OurHost, Program};
 use crate::wire::link::LinkConfig;
 use crate::wire::session::Session;
@@ -157,7 +157,7 @@ impl Host for SmoltcpHost {
     fn next_deadline(&mut self, now: Time) -> Option<Time> {
         let at = self.interface.poll_at(instant(now), &self.sockets)?;
         let at = Time::from_nanos(at.total_micros() as u64 * 1_000);
-        Some(if at > now { at } else { now + Duration::from_micros(1) })
+        Some(if at > now { at } else { now + Duration::from_millis(1) })
     }
 
     fn is_done(&self) -> bool {
@@ -183,9 +183,15 @@ fn exchange(we_connect: bool, exchange: &Exchange, link: LinkConfig, seed: u64) 
     let answers = Program::sending(stream(exchange.answers.0, 0xaa), exchange.answers.1);
     let config = Config { mss: 1_460, ..Config::default() };
     let (mut ours, mut theirs) = if we_connect {
-        (OurHost::connecting((a, b), config, asks, 1), SmoltcpHost::new((b, a), false, answers))
+        (
+            OurHost::connecting((a, b), config, asks, INITIALS[0]),
+            SmoltcpHost::new((b, a), false, answers),
+        )
     } else {
-        (OurHost::listening((b, a), config, answers, 1), SmoltcpHost::new((a, b), true, asks))
+        (
+            OurHost::listening((b, a), config, answers, INITIALS[0]),
+            SmoltcpHost::new((a, b), true, asks),
+        )
     };
     let hosts: [&mut dyn Host; 2] =
         if we_connect { [&mut ours, &mut theirs] } else { [&mut theirs, &mut ours] };

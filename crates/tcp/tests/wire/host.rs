@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 use rheostat_tcp::{
-    CloseReason, Config, Connection, Event, Header, InitialNumbers, ReadError, State, Transmit,
+    CloseReason, Config, Connection, Event, Header, Initial, ReadError, State, Transmit,
 };
 
 use super::frame;
@@ -94,7 +94,7 @@ pub(crate) struct OurHost {
     local: SocketAddr,
     remote: SocketAddr,
     config: Arc<Config>,
-    numbers: InitialNumbers,
+    initial: Initial,
     pub(crate) connection: Option<Connection>,
     pub(crate) program: Program,
     /// Why the connection ended.
@@ -104,12 +104,17 @@ pub(crate) struct OurHost {
 }
 
 impl OurHost {
-    fn new(ends: (SocketAddr, SocketAddr), config: Config, program: Program, seed: u8) -> OurHost {
+    fn new(
+        ends: (SocketAddr, SocketAddr),
+        config: Config,
+        program: Program,
+        initial: Initial,
+    ) -> OurHost {
         OurHost {
             local: ends.0,
             remote: ends.1,
             config: Arc::new(config),
-            numbers: InitialNumbers::new(&[seed; 16]),
+            initial,
             connection: None,
             program,
             reason: None,
@@ -122,10 +127,9 @@ impl OurHost {
         ends: (SocketAddr, SocketAddr),
         config: Config,
         program: Program,
-        seed: u8,
+        initial: Initial,
     ) -> OurHost {
-        let mut host = OurHost::new(ends, config, program, seed);
-        let initial = host.numbers.of(host.local, host.remote, Time::ZERO);
+        let mut host = OurHost::new(ends, config, program, initial);
         host.connection = Some(Connection::connect(host.config.clone(), initial, Time::ZERO));
         host
     }
@@ -135,9 +139,9 @@ impl OurHost {
         ends: (SocketAddr, SocketAddr),
         config: Config,
         program: Program,
-        seed: u8,
+        initial: Initial,
     ) -> OurHost {
-        OurHost::new(ends, config, program, seed)
+        OurHost::new(ends, config, program, initial)
     }
 
     fn run_program(&mut self, now: Time) {
@@ -186,8 +190,8 @@ impl Host for OurHost {
                 connection.handle_segment(&segment, now);
             }
             None if segment.header.syn => {
-                let initial = self.numbers.of(self.local, self.remote, now);
-                self.connection = Connection::accept(self.config.clone(), initial, &segment, now);
+                let (config, initial) = (self.config.clone(), self.initial);
+                self.connection = Connection::accept(config, initial, &segment, now);
             }
             _ => self.resets.extend(Header::reset_for(&segment)),
         }

@@ -12,6 +12,9 @@ use super::observer::Observer;
 /// Frames that a host may send at one instant. More would mean that it never stops.
 const BURST: usize = 4_000;
 
+/// Frames and instants of a session. More would mean that it never ends.
+const MOST: u64 = 1_000_000;
+
 /// Two hosts and what lies between them.
 pub(crate) struct Session<'a> {
     hosts: [&'a mut dyn Host; 2],
@@ -44,7 +47,10 @@ impl<'a> Session<'a> {
     /// When a window is not honoured, or a host sends without end or wants to be called at once without end.
     pub(crate) fn run(&mut self, limit: Duration) -> bool {
         let end = self.now + limit;
+        let mut steps = 0;
         loop {
+            steps += 1;
+            assert!(steps < MOST, "calls without end");
             self.step();
             if self.hosts.iter().all(|host| host.is_done()) {
                 return true;
@@ -83,6 +89,7 @@ impl<'a> Session<'a> {
                 self.links[from].send(frame, self.now);
             }
             self.frames += sent as u64;
+            assert!(self.frames < MOST, "an exchange without end");
         }
     }
 }
