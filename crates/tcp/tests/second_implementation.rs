@@ -229,7 +229,7 @@ fn bulk_flows_both_ways() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, max_shrink_iters: 20, ..ProptestConfig::default() })]
 
     #[test]
     fn bulk_flows_both_ways_with_loss_duplication_and_reordering(

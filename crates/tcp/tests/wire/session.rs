@@ -13,7 +13,7 @@ use super::observer::Observer;
 const BURST: usize = 4_000;
 
 /// Frames and instants of a session. More would mean that it never ends.
-const MOST: u64 = 1_000_000;
+const MOST: u64 = 200_000;
 
 /// Two hosts and what lies between them.
 pub(crate) struct Session<'a> {
