@@ -1,0 +1,132 @@
+//! SYNs: what is offered, what was agreed on, and their retransmission (RFC 9293, 3.5; RFC 6298, 5).
+
+use std::time::Duration;
+
+use rheostat_base::Time;
+
+use crate::config::Config;
+use crate::options::{Options, Timestamps};
+use crate::receive::{Stamps, shift_for};
+use crate::send::Terms;
+
+/// Smaller segments would have no room for data beside their options.
+const MIN_MSS: u16 = 88;
+
+/// The handshake has taken too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TookTooLong;
+
+/// What both SYNs have.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Agreement {
+    pub(crate) mss: u16,
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
+    /// The shifts of our windows and of the peer's, if they are scaled.
+    pub(crate) shifts: Option<(u8, u8)>,
+}
+
+impl Agreement {
+    /// What is agreed on with a peer whose SYN has these options.
+    pub(crate) fn new(config: &Config, theirs: &Options) -> Agreement {
+        let mss = theirs.mss.unwrap_or(config.default_mss).min(config.mss).max(MIN_MSS);
+        let shift = theirs.window_scale.filter(|_| config.window_scaling);
+        Agreement {
+            mss,
+            sack: config.sack && theirs.sack_permitted,
+            timestamps: config.timestamps && theirs.timestamps.is_some(),
+            shifts: shift.map(|theirs| (shift_for(config.receive_buffer), theirs)),
+        }
+    }
+
+    pub(crate) fn terms(&self) -> Terms {
+        Terms { mss: self.mss.into(), sack: self.sack }
+    }
+}
+
+/// Sends SYN until it is acknowledged.
+#[derive(Debug)]
+pub(crate) struct Handshake {
+    /// When the last SYN was sent.
+    sent: Time,
+    times_sent: u32,
+    must_send: bool,
+    retry: Time,
+    initial_rto: Duration,
+    max_rto: Duration,
+    gives_up: Time,
+}
+
+impl Handshake {
+    pub(crate) fn new(config: &Config, now: Time) -> Handshake {
+        Handshake {
+            sent: now,
+            times_sent: 0,
+            must_send: true,
+            retry: Time::NEVER,
+            initial_rto: config.initial_rto,
+            max_rto: config.max_rto,
+            gives_up: now + config.connect_timeout,
+        }
+    }
+
+    /// The options of a SYN. `agreement` has what the peer has offered, if it has sent its own.
+    pub(crate) fn options(
+        config: &Config,
+        agreement: Option<&Agreement>,
+        stamps: Option<Stamps>,
+        clock: u32,
+        now: Time,
+    ) -> Options {
+        let offers = |ours: bool, agreed: Option<bool>| ours && agreed.unwrap_or(true);
+        let scale = offers(config.window_scaling, agreement.map(|a| a.shifts.is_some()));
+        let timestamps = match (agreement, stamps) {
+            (None, _) => config.timestamps.then_some(Timestamps { value: clock, echo: 0 }),
+            (Some(_), stamps) => stamps.map(|stamps| stamps.stamp(now)),
+        };
+        Options {
+            mss: Some(config.mss),
+            window_scale: scale.then(|| shift_for(config.receive_buffer)),
+            sack_permitted: offers(config.sack, agreement.map(|a| a.sack)),
+            timestamps,
+            ..Options::default()
+        }
+    }
+
+    /// SYN, or SYN with ACK, is to be sent now.
+    pub(crate) fn must_send(&self) -> bool {
+        self.must_send
+    }
+
+    pub(crate) fn resend(&mut self) {
+        self.must_send = true;
+    }
+
+    pub(crate) fn on_sent(&mut self, now: Time) {
+        self.must_send = false;
+        let timeout = self.initial_rto.saturating_mul(1 << self.times_sent.min(30));
+        self.retry = now + timeout.min(self.max_rto);
+        self.times_sent += 1;
+        self.sent = now;
+    }
+
+    /// The time from SYN to its acknowledgement, if it was sent once.
+    pub(crate) fn sample(&self, now: Time) -> Option<Duration> {
+        (self.times_sent <= 1).then(|| now.since(self.sent))
+    }
+
+    pub(crate) fn deadline(&self) -> Time {
+        self.retry.min(self.gives_up)
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Time) -> Result<(), TookTooLong> {
+        if now >= self.gives_up {
+            return Err(TookTooLong);
+        }
+        if now >= self.retry {
+            self.must_send = true;
+            self.retry = Time::NEVER;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! What a connection sends, and when it wants to be called.
+
+use rheostat_base::Time;
+
+use super::handshake::Handshake;
+use super::{CloseReason, Connection, State};
+use crate::options::{MAX_BLOCKS, Options};
+use crate::receive::Stamps;
+use crate::segment::{Header, Transmit};
+
+impl Connection {
+    /// The next segment to send, if there is one. It counts as sent.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
+        if let Some(reset) = self.reset.take() {
+            return Some(Transmit::without_data(reset));
+        }
+        match self.state {
+            State::Closed => None,
+            State::TimeWait => {
+                self.time_wait.as_mut()?.poll_transmit(now).map(Transmit::without_data)
+            }
+            State::SynSent => self.poll_syn(now).map(Transmit::without_data),
+            State::SynReceived => {
+                self.poll_syn(now).or_else(|| self.poll_ack(now)).map(Transmit::without_data)
+            }
+            _ => self.poll_data(now),
+        }
+    }
+
+    fn poll_syn(&mut self, now: Time) -> Option<Header> {
+        if !self.handshake.must_send() {
+            return None;
+        }
+        self.handshake.on_sent(now);
+        let ack = (self.state == State::SynReceived).then(|| self.receiver.acknowledge().0);
+        let clock = Stamps::clock(self.initial.stamp_offset, now);
+        let agreement = self.agreement.as_ref();
+        let options = Handshake::options(&self.config, agreement, self.stamps, clock, now);
+        let window = self.window_of_syn();
+        Some(Header {
+            seq: self.initial.sequence,
+            ack,
+            syn: true,
+            window,
+            options,
+            ..Header::default()
+        })
+    }
+
+    fn poll_ack(&mut self, now: Time) -> Option<Header> {
+        self.receiver.is_ack_due().then(|| {
+            let options = self.options(now);
+            self.acknowledging(options)
+        })
+    }
+
+    fn poll_data(&mut self, now: Time) -> Option<Transmit<'_>> {
+        let options = self.options(now);
+        if let Some(piece) = self.sender.next_piece(options.len(), now) {
+            self.sender.on_sent(piece, now);
+            let header = self.acknowledging(options);
+            let (payload, is_last) = self.sender.payload(piece);
+            let header = Header { seq: piece.seq, fin: piece.fin, psh: is_last, ..header };
+            return Some(Transmit { header, payload });
+        }
+        if self.receiver.is_ack_due() {
+            return Some(Transmit::without_data(self.acknowledging(options)));
+        }
+        if self.keep_alive.take_due() {
+            // Before the window, so that it is answered.
+            let header = self.acknowledging(options);
+            return Some(Transmit::without_data(Header { seq: header.seq - 1, ..header }));
+        }
+        None
+    }
+
+    /// The options of a segment after the handshake.
+    fn options(&self, now: Time) -> Options {
+        let timestamps = self.stamps.map(|stamps| stamps.stamp(now));
+        let has_sack = self.agreement.is_some_and(|agreement| agreement.sack);
+        let room = if timestamps.is_some() { MAX_BLOCKS - 1 } else { MAX_BLOCKS };
+        let sack = self.receiver.blocks(if has_sack { room } else { 0 });
+        Options { timestamps, sack, ..Options::default() }
+    }
+
+    /// A segment without data. What is due to be acknowledged is.
+    fn acknowledging(&mut self, options: Options) -> Header {
+        let (ack, window) = self.receiver.acknowledge();
+        Header { seq: self.sender.next(), ack: Some(ack), window, options, ..Header::default() }
+    }
+
+    /// When to call [`Connection::handle_timeout`] next; never while there is something to transmit that has not been polled.
+    pub fn next_deadline(&self) -> Option<Time> {
+        match self.state {
+            State::Closed => None,
+            State::TimeWait => self.time_wait.map(|time_wait| time_wait.deadline()),
+            State::SynSent | State::SynReceived => Some(self.handshake.deadline()),
+            _ => {
+                let deadlines = [
+                    self.sender.deadline(),
+                    self.receiver.ack_deadline(),
+                    self.keep_alive_deadline(),
+                    self.fin_wait,
+                ];
+                deadlines.into_iter().flatten().min()
+            }
+        }
+    }
+
+    /// The peer is probed while it owes us nothing but its presence.
+    fn keep_alive_deadline(&self) -> Option<Time> {
+        let settings = self.config.keep_alive.as_ref().filter(|_| self.sender.is_idle())?;
+        Some(self.keep_alive.deadline(settings))
+    }
+
+    /// Does what is due now. Calls before the deadline do nothing.
+    pub fn handle_timeout(&mut self, now: Time) {
+        match self.state {
+            State::Closed => {}
+            State::TimeWait => {
+                if self.time_wait.is_some_and(|time_wait| time_wait.deadline() <= now) {
+                    self.time_wait = None;
+                    self.state = State::Closed;
+                }
+            }
+            State::SynSent | State::SynReceived => {
+                if self.handshake.handle_timeout(now).is_err() {
+                    self.end(CloseReason::ConnectTimeout);
+                }
+            }
+            _ => self.handle_timers(now),
+        }
+    }
+
+    fn handle_timers(&mut self, now: Time) {
+        self.receiver.acknowledgement().handle_timeout(now);
+        if self.sender.handle_timeout(now).is_err() {
+            self.reset_peer();
+            self.end(CloseReason::UserTimeout);
+        } else if self.fin_wait.is_some_and(|deadline| deadline <= now) {
+            self.reset_peer();
+            self.end(CloseReason::FinWaitTimeout);
+        } else if let Some(settings) =
+            self.config.keep_alive.as_ref().filter(|_| self.sender.is_idle())
+            && self.keep_alive.handle_timeout(settings, now).is_err()
+        {
+            self.reset_peer();
+            self.end(CloseReason::KeepAliveTimeout);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! TCP connections as values: segments, user calls and the time go in; segments, events and deadlines come out.
+//!
+//! [`Connection`] does no I/O and reads no clock. Its owner passes it every segment of the connection
+//! ([`Connection::handle_segment`]), calls [`Connection::handle_timeout`] when [`Connection::next_deadline`] has come, and after
+//! either, and after user calls, sends what [`Connection::poll_transmit`] yields and looks at [`Connection::poll_event`].
+//! Listening belongs to the owner: [`Connection::accept`] makes a connection of a SYN. `docs/tcp.md` says what is implemented.
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod congestion;
+pub mod connection;
+pub mod initial;
+pub mod options;
+mod receive;
+mod ring;
+pub mod segment;
+mod send;
+pub mod sequence;
+pub mod time_wait;
+
+pub use config::{Config, KeepAlive};
+pub use connection::{CloseReason, Connection, Event, ReadError, State, WriteError};
+pub use initial::{Initial, InitialNumbers};
+pub use options::{Options, Timestamps};
+pub use segment::{Header, Segment, Transmit};
+pub use sequence::{SequenceNumber, SequenceRange};
+pub use time_wait::{TimeWait, TimeWaitOutcome};

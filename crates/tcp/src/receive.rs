@@ -1,0 +1,220 @@
+//! The receiving side: bytes in order for the user, acknowledgements and a window for the peer.
+
+mod acknowledgement;
+mod held;
+mod stamps;
+mod window;
+
+pub(crate) use acknowledgement::Acknowledgement;
+use arrayvec::ArrayVec;
+use held::HeldRanges;
+use rheostat_base::Time;
+pub(crate) use stamps::Stamps;
+use window::OfferedWindow;
+pub(crate) use window::shift_for;
+
+use crate::config::Config;
+use crate::options::MAX_BLOCKS;
+use crate::ring::Ring;
+use crate::sequence::{SequenceNumber, SequenceRange};
+
+/// What a segment has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// There are bytes that were not there before.
+    pub(crate) has_bytes: bool,
+    /// The peer has sent all it had to send.
+    pub(crate) is_finished: bool,
+}
+
+/// Data beyond a gap lies in the buffer, too, at its place; it takes no other memory.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    /// Unread bytes in order, up to `next`.
+    unread: Ring,
+    /// The next number expected (RCV.NXT).
+    next: SequenceNumber,
+    /// What has been acknowledged last.
+    acked: SequenceNumber,
+    held: HeldRanges,
+    /// What was received twice, for the next acknowledgement.
+    duplicate: Option<SequenceRange>,
+    /// The number of the peer's FIN, once it is known.
+    fin: Option<SequenceNumber>,
+    window: OfferedWindow,
+    ack: Acknowledgement,
+}
+
+impl Receiver {
+    /// Expects data at `next`. `shift` is the scale of our windows.
+    pub(crate) fn new(config: &Config, next: SequenceNumber, shift: u8) -> Receiver {
+        let limit = config.receive_buffer;
+        Receiver {
+            unread: Ring::new(limit),
+            next,
+            acked: next,
+            held: HeldRanges::default(),
+            duplicate: None,
+            fin: None,
+            window: OfferedWindow::new(next, shift, limit as u32, config.mss.into()),
+            ack: Acknowledgement::new(config.ack_delay),
+        }
+    }
+
+    pub(crate) fn next(&self) -> SequenceNumber {
+        self.next
+    }
+
+    pub(crate) fn last_ack(&self) -> SequenceNumber {
+        self.acked
+    }
+
+    pub(crate) fn acknowledgement(&mut self) -> &mut Acknowledgement {
+        &mut self.ack
+    }
+
+    pub(crate) fn ack_deadline(&self) -> Option<Time> {
+        self.ack.deadline()
+    }
+
+    pub(crate) fn is_ack_due(&self) -> bool {
+        self.ack.is_due()
+    }
+
+    pub(crate) fn unread(&self) -> usize {
+        self.unread.len()
+    }
+
+    /// Bytes of memory for data.
+    pub(crate) fn allocated(&self) -> usize {
+        self.unread.allocated()
+    }
+
+    /// Whether everything up to the peer's FIN has arrived.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next.is_after(fin))
+    }
+
+    /// What the peer may still send: up to the edge it was told.
+    pub(crate) fn window(&self) -> u32 {
+        self.window.edge().since(self.next)
+    }
+
+    /// Notes a window told without scale.
+    pub(crate) fn on_unscaled_window(&mut self, window: u16) {
+        self.window.on_unscaled(self.next, window);
+    }
+
+    /// Takes what of a segment's data is new and in the window. Everything but data in order is acknowledged at once
+    /// (RFC 5681, 4.2).
+    pub(crate) fn handle_data(
+        &mut self,
+        seq: SequenceNumber,
+        payload: &[u8],
+        fin: bool,
+        now: Time,
+    ) -> Received {
+        let range = SequenceRange::of_len(seq, payload.len() as u32);
+        let before = self.next;
+        if !range.is_empty() {
+            self.handle_bytes(range, payload, now);
+        }
+        if fin {
+            self.handle_fin(range.end);
+        }
+        let mut received = Received { has_bytes: self.next != before, is_finished: false };
+        if self.fin == Some(self.next) {
+            self.next += 1;
+            self.ack.on_immediate();
+            received.is_finished = true;
+        }
+        received
+    }
+
+    /// Nothing of a segment is in the window: acknowledged at once. What was received before, no longer ago than a buffer, is
+    /// reported.
+    pub(crate) fn handle_outside(&mut self, seq: SequenceNumber, len: u32) {
+        self.ack.on_immediate();
+        let range = SequenceRange::of_len(seq, len);
+        let most = self.unread.limit() as u32;
+        let before = SequenceRange::of_len(self.next - most, most);
+        if !range.is_empty() && before.contains(range) {
+            self.duplicate = Some(range);
+        }
+    }
+
+    fn handle_bytes(&mut self, range: SequenceRange, payload: &[u8], now: Time) {
+        let past = SequenceRange { start: range.start, end: range.end.min(self.next) };
+        let twice = if past.is_empty() { self.held.duplicate(range) } else { Some(past) };
+        if twice.is_some() {
+            self.duplicate = twice;
+            self.ack.on_immediate();
+        }
+        let edge = self.fin.unwrap_or(self.window.edge()).min(self.window.edge());
+        let fresh = range.intersection(SequenceRange { start: self.next, end: edge });
+        if fresh != range {
+            self.ack.on_immediate();
+        }
+        if fresh.is_empty() {
+            return;
+        }
+        let from = fresh.start.since(range.start) as usize;
+        let data = &payload[from..from + fresh.len() as usize];
+        let distance = fresh.start.since(self.next) as usize;
+        if distance == 0 && self.held.is_empty() {
+            self.unread.push(data);
+            self.next = fresh.end;
+            self.ack.on_data(fresh.len(), now);
+            return;
+        }
+        self.ack.on_immediate();
+        if distance == 0 {
+            self.unread.place(0, data);
+            self.advance_to(fresh.end);
+        } else if self.held.insert(fresh) {
+            self.unread.place(distance, data);
+        }
+        while let Some(end) = self.held.take_from(self.next) {
+            self.advance_to(end);
+        }
+    }
+
+    /// Bytes up to `end` are in place.
+    fn advance_to(&mut self, end: SequenceNumber) {
+        self.unread.advance(end.since(self.next) as usize);
+        self.next = self.next.max(end);
+    }
+
+    /// The first FIN counts, if it lies in the window and behind all data.
+    fn handle_fin(&mut self, fin: SequenceNumber) {
+        self.ack.on_immediate();
+        let is_behind = self.held.end().is_none_or(|end| !fin.is_before(end));
+        let is_in_window = !fin.is_before(self.next) && !fin.is_after(self.window.edge());
+        if self.fin.is_none() && is_behind && is_in_window {
+            self.fin = Some(fin);
+        }
+    }
+
+    /// Gives unread bytes to the user. Where that makes room that the peer should know of, an acknowledgement becomes due.
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
+        let len = self.unread.read(out);
+        let room = self.unread.room() as u32;
+        if len > 0 && !self.is_finished() && self.window.is_update_worthwhile(self.next, room) {
+            self.ack.on_immediate();
+        }
+        len
+    }
+
+    /// Acknowledgement number and window of a segment that leaves. What was received twice has been reported in its blocks.
+    pub(crate) fn acknowledge(&mut self) -> (SequenceNumber, u16) {
+        self.ack.on_sent();
+        self.acked = self.next;
+        self.duplicate = None;
+        (self.next, self.window.offer(self.next, self.unread.room() as u32))
+    }
+
+    /// SACK blocks for the next segment.
+    pub(crate) fn blocks(&self, room: usize) -> ArrayVec<SequenceRange, MAX_BLOCKS> {
+        self.held.blocks(self.duplicate, room)
+    }
+}

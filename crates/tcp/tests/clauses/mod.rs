@@ -1,0 +1,9 @@
+//! A test for each clause of `docs/tcp.md`: its name is what it asserts.
+
+mod attacks;
+mod closing;
+mod loss;
+mod opening;
+mod receiving;
+mod sending;
+mod timers;

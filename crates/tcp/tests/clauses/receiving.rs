@@ -1,0 +1,168 @@
+//! Data that arrives.
+
+use rheostat_tcp::{Config, Header, Options, Timestamps};
+
+use crate::script::{Script, plain};
+
+fn with_sack() -> Config {
+    Config { sack: true, ..plain() }
+}
+
+#[test]
+fn data_in_order_is_acknowledged_after_the_delay_or_with_the_second_full_segment() {
+    let mut script = Script::established(plain());
+    script.receive(1, Some(1), &[0; 1_000]);
+    script.sent_nothing();
+    assert_eq!(script.expire(), 40);
+    assert_eq!(script.sent_one().acks(), Some(1_001));
+    script.receive(1_001, Some(1), &[0; 1_000]);
+    script.sent_nothing();
+    script.receive(2_001, Some(1), &[0; 1_000]);
+    assert_eq!(script.sent_one().acks(), Some(3_001));
+}
+
+#[test]
+fn an_acknowledgement_goes_with_data_if_there_is_any() {
+    let mut script = Script::established(plain());
+    script.receive(1, Some(1), b"ping");
+    script.write(4);
+    let sent = script.sent_one();
+    assert_eq!((sent.acks(), sent.payload.len()), (Some(5), 4));
+    script.sent_nothing();
+}
+
+#[test]
+fn data_beyond_a_gap_is_acknowledged_at_once_and_so_is_what_fills_the_gap() {
+    let mut script = Script::established(plain());
+    script.receive(11, Some(1), b"klm");
+    assert_eq!(script.sent_one().acks(), Some(1));
+    script.receive(1, Some(1), b"abcdefghij");
+    assert_eq!(script.sent_one().acks(), Some(14));
+    let mut out = [0; 20];
+    assert_eq!(script.connection.read(&mut out), Ok(13));
+    assert_eq!(&out[..13], b"abcdefghijklm");
+}
+
+#[test]
+fn the_first_block_is_about_the_latest_segment() {
+    let mut script = Script::established(with_sack());
+    script.receive(101, Some(1), &[0; 10]);
+    assert_eq!(script.sent_one().blocks(), [(101, 111)]);
+    script.receive(301, Some(1), &[0; 10]);
+    assert_eq!(script.sent_one().blocks(), [(301, 311), (101, 111)]);
+    script.receive(201, Some(1), &[0; 10]);
+    assert_eq!(script.sent_one().blocks(), [(201, 211), (301, 311), (101, 111)]);
+}
+
+#[test]
+fn blocks_go_with_data_too() {
+    let mut script = Script::established(with_sack());
+    script.receive(101, Some(1), &[0; 10]);
+    script.write(5_000);
+    let sent = script.sent();
+    assert_eq!((sent[0].blocks(), sent[0].payload.len()), (vec![(101, 111)], 988));
+}
+
+#[test]
+fn without_sack_there_are_no_blocks() {
+    let mut script = Script::established(plain());
+    script.receive(101, Some(1), &[0; 10]);
+    assert_eq!(script.sent_one().blocks(), []);
+}
+
+#[test]
+fn a_segment_received_twice_is_reported_once() {
+    let mut script = Script::established(with_sack());
+    script.receive(1, Some(1), &[0; 100]);
+    script.receive(1, Some(1), &[0; 100]);
+    assert_eq!(script.sent_one().blocks(), [(1, 101)]);
+    script.receive(201, Some(1), &[0; 100]);
+    assert_eq!(script.sent_one().blocks(), [(201, 301)]);
+}
+
+#[test]
+fn a_duplicate_beyond_a_gap_is_reported_before_the_range_it_lies_in() {
+    let mut script = Script::established(with_sack());
+    script.receive(201, Some(1), &[0; 300]);
+    script.sent_one();
+    script.receive(301, Some(1), &[0; 100]);
+    assert_eq!(script.sent_one().blocks(), [(301, 401), (201, 501)]);
+}
+
+#[test]
+fn what_lies_beyond_the_window_is_cut_off() {
+    let mut script = Script::established(Config { receive_buffer: 1_000, ..plain() });
+    script.receive(1, Some(1), &[0; 1_500]);
+    let ack = script.sent_one();
+    assert_eq!((ack.acks(), ack.header.window), (Some(1_001), 0));
+    assert_eq!(script.read(2_000), 1_000);
+}
+
+#[test]
+fn the_window_opens_by_no_less_than_a_segment_or_half_of_the_buffer() {
+    let mut script = Script::established(Config { receive_buffer: 4_000, ..plain() });
+    for segment in 0..4 {
+        script.receive(1 + segment * 1_000, Some(1), &[0; 1_000]);
+    }
+    assert_eq!(script.sent().last().unwrap().header.window, 0);
+    script.read(999);
+    script.sent_nothing();
+    script.read(1);
+    assert_eq!(script.sent_one().header.window, 1_000);
+}
+
+#[test]
+fn a_probe_of_a_closed_window_is_answered_at_once() {
+    let mut script = Script::established(Config { receive_buffer: 1_000, ..plain() });
+    script.receive(1, Some(1), &[0; 1_000]);
+    script.expire();
+    script.sent();
+    for _ in 0..3 {
+        script.receive(1_001, Some(1), b"p");
+        let ack = script.sent_one();
+        assert_eq!((ack.acks(), ack.header.window), (Some(1_001), 0));
+    }
+}
+
+#[test]
+fn reassembly_is_bounded_by_the_buffer() {
+    let mut script = Script::established(Config { receive_buffer: 3_000, ..plain() });
+    for at in (2..20_000).step_by(2) {
+        script.receive(at, Some(1), b"x");
+        script.sent();
+        let info = script.connection.info();
+        assert!(info.allocated <= 63_000 && info.unread == 0);
+    }
+}
+
+#[test]
+fn a_segment_with_an_older_stamp_is_dropped_and_acknowledged() {
+    let mut script = Script::established(Config { timestamps: true, ..plain() });
+    script.wait(1_000);
+    script.receive(1, Some(1), b"new");
+    let mut old = script.header(4, Some(1));
+    old.options.timestamps = Some(Timestamps { value: 1_500, echo: 0 });
+    script.receive_header(old, b"old");
+    assert_eq!(script.sent_one().acks(), Some(4));
+    assert_eq!(script.read(10), 3);
+}
+
+#[test]
+fn a_segment_without_stamp_is_dropped_when_stamps_are_used() {
+    let mut script = Script::established(Config { timestamps: true, ..plain() });
+    let bare = Header { options: Options::default(), ..script.header(1, Some(1)) };
+    script.receive_header(bare, b"bare");
+    script.sent_nothing();
+    assert_eq!(script.connection.info().unread, 0);
+}
+
+#[test]
+fn the_stamp_of_the_segment_at_the_last_acknowledgement_is_echoed() {
+    let mut script = Script::established(Config { timestamps: true, ..plain() });
+    script.wait(10);
+    script.receive(1, Some(1), &[0; 1_000]);
+    script.wait(10);
+    // Delayed acknowledgements echo the first of the segments that they cover (RFC 7323, 4.3, case A).
+    script.receive(1_001, Some(1), &[0; 1_000]);
+    assert_eq!(script.sent_one().header.options.timestamps.unwrap().echo, 1_010);
+}

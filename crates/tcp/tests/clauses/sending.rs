@@ -1,0 +1,165 @@
+//! Data that is sent.
+
+use rheostat_tcp::{Config, Event, WriteError};
+
+use crate::script::{Script, plain};
+
+#[test]
+fn the_initial_window_is_ten_segments() {
+    let mut script = Script::established(plain());
+    script.write(30_000);
+    assert_eq!(script.sent().len(), 10);
+}
+
+#[test]
+fn slow_start_doubles_the_window_in_a_round_trip() {
+    let mut script = Script::established(plain());
+    script.write(50_000);
+    assert_eq!(script.sent().len(), 10);
+    let mut sent = 0;
+    for segment in 1..=10 {
+        script.receive(1, Some(1 + segment * 1_000), b"");
+        sent += script.sent().len();
+    }
+    assert_eq!(sent, 20);
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    let mut script = Script::established(plain());
+    for exchange in 0..50 {
+        script.write(10);
+        script.sent_one();
+        script.receive(1, Some(11 + 10 * exchange), b"");
+    }
+    assert_eq!(script.connection.info().congestion_window, 10_000);
+}
+
+#[test]
+fn after_idling_the_window_is_the_initial_one() {
+    let mut script = Script::established(plain());
+    script.write(50_000);
+    script.sent();
+    for segment in 1..=50 {
+        script.receive(1, Some(1 + segment * 1_000), b"");
+        script.sent();
+    }
+    assert!(script.connection.info().congestion_window > 20_000);
+    script.wait(60_000);
+    script.write(50_000);
+    assert_eq!(script.sent().len(), 10);
+}
+
+#[test]
+fn small_writes_wait_while_data_is_unacknowledged() {
+    let mut script = Script::established(Config { nagle: true, ..plain() });
+    script.write(10);
+    assert_eq!(script.sent_ranges(), [(1, 10)]);
+    script.write(10);
+    script.write(10);
+    script.sent_nothing();
+    script.receive(1, Some(11), b"");
+    assert_eq!(script.sent_ranges(), [(11, 20)]);
+}
+
+#[test]
+fn full_segments_and_the_last_one_do_not_wait() {
+    let mut script = Script::established(Config { nagle: true, ..plain() });
+    script.write(10);
+    script.sent_one();
+    script.write(1_010);
+    assert_eq!(script.sent_ranges(), [(11, 1_000)]);
+    script.connection.finish(script.now);
+    let last = script.sent_one();
+    assert!(last.header.fin);
+    assert_eq!((last.at(), last.payload.len()), (1_011, 10));
+}
+
+#[test]
+fn without_nagle_small_writes_leave_at_once() {
+    let mut script = Script::established(plain());
+    script.write(10);
+    script.sent_one();
+    script.write(10);
+    assert_eq!(script.sent_ranges(), [(11, 10)]);
+}
+
+#[test]
+fn the_segment_that_empties_the_buffer_is_pushed() {
+    let mut script = Script::established(plain());
+    script.write(1_500);
+    let pushed: Vec<bool> = script.sent().iter().map(|sent| sent.header.psh).collect();
+    assert_eq!(pushed, [false, true]);
+}
+
+#[test]
+fn nothing_is_sent_beyond_the_window() {
+    let mut script = Script::established(plain());
+    script.receive_window(1, 2_500);
+    script.write(10_000);
+    // The last 500 bytes of the window are less than a segment and than half of the largest window.
+    assert_eq!(script.sent_ranges(), [(1, 1_000), (1_001, 1_000)]);
+}
+
+#[test]
+fn a_small_window_is_used_when_nothing_else_happens() {
+    let mut script = Script::established(plain());
+    script.receive_window(1, 300);
+    script.write(10_000);
+    script.sent_nothing();
+    script.expire();
+    assert_eq!(script.sent_ranges(), [(1, 300)]);
+}
+
+#[test]
+fn a_closed_window_is_probed_with_a_byte_at_growing_intervals_for_as_long_as_probes_are_answered() {
+    let mut script = Script::established(plain());
+    script.receive_window(1, 0);
+    script.write(100);
+    script.sent_nothing();
+    let mut intervals = Vec::new();
+    for _ in 0..12 {
+        intervals.push(script.expire());
+        assert_eq!(script.sent_ranges(), [(1, 1)]);
+        script.receive_window(1, 0);
+    }
+    assert_eq!(intervals[..9], [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200]);
+    assert_eq!(intervals[9..], [60_000; 3]);
+    script.receive_window(2, 5_000);
+    assert_eq!(script.sent_ranges(), [(2, 99)]);
+}
+
+#[test]
+fn a_window_that_shrinks_is_borne() {
+    let mut script = Script::established(plain());
+    script.write(5_000);
+    assert_eq!(script.sent().len(), 5);
+    script.receive_window(1, 0);
+    script.expire();
+    assert_eq!(script.sent_ranges(), [(1, 1)]);
+    script.receive_window(5_001, 5_000);
+    script.write(10);
+    assert_eq!(script.sent_ranges(), [(5_001, 10)]);
+}
+
+#[test]
+fn an_older_segment_does_not_change_the_window() {
+    let mut script = Script::established(plain());
+    script.receive(1, Some(1), b"abc");
+    script.receive_window(1, 0);
+    script.write(10);
+    assert_eq!(script.sent_ranges(), [(1, 10)]);
+}
+
+#[test]
+fn the_send_buffer_is_bounded_and_room_is_reported() {
+    let mut script = Script::established(Config { send_buffer: 4_000, ..plain() });
+    assert_eq!(script.connection.write(&[0; 9_000], script.now), Ok(4_000));
+    assert_eq!(script.connection.write(&[0; 1], script.now), Err(WriteError::Blocked));
+    script.sent();
+    script.receive(1, Some(1_001), b"");
+    assert_eq!(script.events(), []);
+    script.receive(1, Some(2_001), b"");
+    assert_eq!(script.events(), [Event::Writable]);
+    assert_eq!(script.connection.info().allocated, 4_000);
+}
