@@ -56,23 +56,25 @@ pub use unusual::{Unusual, UnusualError};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rheostat_base::{DropReason, LaneId, ShardId, Time};
+use rheostat_base::{DropReason, LaneId, Time};
+use rheostat_io::Rest;
 use rheostat_io::layer::capture::LaneMirror;
 use rheostat_io::layer::trace::Step;
-use rheostat_io::{Rest, RxQueue};
-use rheostat_packet::{BURST, Burst, Mbuf};
+use rheostat_packet::{BURST, Mbuf};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
 use self::busy_time::BusyTime;
-use self::reception::SortBy;
+use self::joint::JointState;
+use self::migration::MigrationState;
+use self::reception::{Reception, SortBy};
 use crate::account::LaneCounters;
 use crate::crew::LaneNotifier;
 use crate::handoff::link::Delivery;
 use crate::handoff::{Control, Handoff};
 use crate::load::ShardLoads;
 use crate::metrics::Metrics;
-use crate::migrate::{Hold, LaneMailbox, Ownership, Place, ReleaseStamps};
+use crate::migrate::{LaneMailbox, Ownership, Place};
 use crate::poll::PollOutcome;
 use crate::service::Service;
 use crate::shard_set::ShardSet;
@@ -81,33 +83,18 @@ use crate::stages::{BurstStage, StageTimes};
 /// One lane.
 pub struct Lane {
     id: LaneId,
-    receivers: Vec<Box<dyn RxQueue>>,
     out: Output,
-    /// Whether other lanes receive from the same queues.
-    shares_queues: bool,
-    /// Packets received from each device.
-    received_by: Vec<u64>,
+    reception: Reception,
     shards: ShardSet,
     ownership: Ownership,
-    /// Where the migrator's commands come from, if shards move in this run.
-    mailbox: Option<LaneMailbox>,
-    /// Shards that have come, each with the shards that its former owner had redirected, and wait until they may be put
-    /// in their place.
-    delivered: Vec<(Box<Shard>, u64)>,
-    /// Drain acknowledgements still to send: shard, and its new owner.
-    unsent_acks: Vec<(ShardId, LaneId)>,
-    hold: Hold,
-    release_stamps: ReleaseStamps,
+    migration: MigrationState,
     steering: Arc<Steering>,
     hasher: FlowHasher,
     handoff: Handoff,
     /// Those of `out`.
     counters: Arc<LaneCounters>,
-    loads: ShardLoads,
-    times: Arc<LaneTimes>,
-    busy_time: BusyTime,
+    load: LaneLoad,
     service: Box<dyn Service>,
-    sort_by: SortBy,
     time: TimeSource,
     /// Packets to treat as unusual ones.
     unusual: Unusual,
@@ -115,12 +102,17 @@ pub struct Lane {
     polled: Time,
     /// The latest time of any packet, which is what timers go by when packets carry the time.
     latest: Time,
-    burst: Burst,
     batch: Batch,
-    /// Packets whose joint shards other lanes have, and these shards.
-    waiting: Batch,
-    elsewhere: Vec<ShardId>,
+    joint: JointState,
     fragments: Vec<HandoffPacket>,
+}
+
+/// What a lane reports of its work.
+struct LaneLoad {
+    /// What each shard costs.
+    shards: ShardLoads,
+    times: Arc<LaneTimes>,
+    busy_time: BusyTime,
 }
 
 /// Deliveries to handle, in order, after all packets of locally owned shards.
@@ -146,34 +138,27 @@ impl Lane {
         }
         Lane {
             id: config.id,
-            shares_queues: receivers.iter().any(|queue| queue.shared_descriptors().is_some()),
-            received_by: vec![0; receivers.len()],
-            receivers,
+            reception: Reception::new(receivers, SortBy::of(&*config.service, config.reporting)),
             shards: config.shards,
             ownership: Ownership::new(config.id, config.owners).with_claimants(config.claimants),
-            mailbox: None,
-            delivered: Vec::new(),
-            unsent_acks: Vec::new(),
-            hold: Hold::new(shards, config.hold_capacity),
-            release_stamps: ReleaseStamps::default(),
+            migration: MigrationState::new(shards, config.hold_capacity),
             steering: config.steering,
             hasher: config.hasher,
             handoff: config.handoff,
             counters: out.shared_counters(),
             out,
-            loads: ShardLoads::new(shards, config.reporting),
-            times: Arc::default(),
-            busy_time: BusyTime::default(),
-            sort_by: SortBy::of(&*config.service, config.reporting),
+            load: LaneLoad {
+                shards: ShardLoads::new(shards, config.reporting),
+                times: Arc::default(),
+                busy_time: BusyTime::default(),
+            },
             service: config.service,
             time: config.time,
             unusual: Unusual::default(),
             polled: Time::ZERO,
             latest: Time::ZERO,
-            burst: Burst::new(),
             batch: Batch::with_capacity(2 * BURST),
-            waiting: Batch::default(),
-            elsewhere: Vec::new(),
+            joint: JointState::default(),
             fragments: Vec::new(),
         }
     }
@@ -190,12 +175,12 @@ impl Lane {
 
     /// What each shard has cost the lane, to read while it runs.
     pub fn loads(&self) -> ShardLoads {
-        self.loads.clone()
+        self.load.shards.clone()
     }
 
     /// How long things take in the lane, to read while it runs.
     pub fn times(&self) -> Arc<LaneTimes> {
-        self.times.clone()
+        self.load.times.clone()
     }
 
     /// Treats these packets as if they were unusual, for tests. [`build_lanes`](crate::runtime::build_lanes) has it done with
@@ -222,8 +207,8 @@ impl Lane {
     pub(crate) fn is_quiet(&mut self) -> bool {
         self.service.pool_client().is_none_or(|client| !client.has_replies())
             && self.handoff.waiting() == 0
-            && self.mailbox.as_ref().is_none_or(LaneMailbox::is_empty)
-            && self.receivers.iter().all(|queue| queue.backlog() == 0)
+            && self.migration.mailbox.as_ref().is_none_or(LaneMailbox::is_empty)
+            && self.reception.receivers.iter().all(|queue| queue.backlog() == 0)
     }
 
     /// What the lane's worker may do as far as this lane is concerned, after a last look at its queues.
@@ -234,7 +219,8 @@ impl Lane {
         if due || !self.is_quiet() {
             return Rest::Awake;
         }
-        let queues = self.receivers.iter_mut().map(|queue| queue.rest(self.out.pool(), now));
+        let queues =
+            self.reception.receivers.iter_mut().map(|queue| queue.rest(self.out.pool(), now));
         match queues.min().unwrap_or(Rest::Sleep) {
             // Packets that a device has taken and not sent wait for the next poll to ask it again.
             rest if self.unsent() > 0 => rest.min(Rest::Nap),
@@ -256,7 +242,7 @@ impl Lane {
 
     /// What polls readable when packets wait, for each of the lane's devices.
     pub(crate) fn wait_descriptors(&self) -> impl Iterator<Item = Option<BorrowedFd<'_>>> {
-        self.receivers.iter().map(|queue| queue.wait_fd())
+        self.reception.receivers.iter().map(|queue| queue.wait_fd())
     }
 
     /// When the lane next has work without a packet arriving.
@@ -357,12 +343,12 @@ impl Lane {
     /// Notes that a poll, which found work or not, took from `from` to `to`.
     #[inline]
     pub(crate) fn note_time(&mut self, from: Time, to: Time, worked: bool) {
-        self.busy_time.note(&self.counters, (from, to), worked);
+        self.load.busy_time.note(&self.counters, (from, to), worked);
     }
 
     /// Ends the lane's times, if any were noted.
     pub(crate) fn close_time(&mut self, now: Time) {
-        self.busy_time.close(&self.counters, now);
+        self.load.busy_time.close(&self.counters, now);
     }
 
     /// Ends the run: drops the fragments whose first never came, lets everything due at `now` expire,
@@ -383,16 +369,7 @@ impl Lane {
 
     fn take_handed_off(&mut self) -> usize {
         let Lane {
-            handoff,
-            batch,
-            fragments,
-            latest,
-            ownership,
-            loads,
-            unsent_acks,
-            out,
-            shards,
-            ..
+            handoff, batch, fragments, latest, ownership, load, migration, out, shards, ..
         } = self;
         let mut taken = 0;
         let mut others = Vec::new();
@@ -406,7 +383,7 @@ impl Lane {
                 if ownership.place(placed.info.shard) != Place::Local {
                     return others.push(Other::Packet(placed));
                 }
-                loads.count(placed.info.shard, placed.packet.len());
+                load.shards.count(placed.info.shard, placed.packet.len());
                 match placed.info.kind() {
                     PacketKind::Fragment => fragments.push(placed),
                     _ => {
@@ -419,10 +396,12 @@ impl Lane {
             Delivery::Control(Control::Shard { shard, ownership_epoch }) => {
                 others.push(Other::Shard(shard, ownership_epoch));
             }
-            Delivery::Control(Control::Released { shard, to }) => unsent_acks.push((shard, to)),
+            Delivery::Control(Control::Released { shard, to }) => {
+                migration.unsent_acks.push((shard, to))
+            }
             Delivery::Control(Control::Drained(shard)) => ownership.note_drained(shard),
         });
-        if !self.unsent_acks.is_empty() {
+        if !self.migration.unsent_acks.is_empty() {
             self.send_drain_acks();
         }
         if taken > 0 {
@@ -436,7 +415,7 @@ impl Lane {
             }
         }
         // Behind the packets that came before the shard, and were held.
-        if !self.delivered.is_empty() {
+        if !self.migration.delivered.is_empty() {
             self.install_shards();
         }
         taken

@@ -7,9 +7,9 @@
 use std::ops::{Deref, DerefMut};
 
 use rheostat_base::sync::{hint, thread};
-use rheostat_base::{DropReason, LaneId};
+use rheostat_base::{DropReason, LaneId, ShardId};
 
-use super::{HandoffPacket, Lane, PacketInfo, PacketKind};
+use super::{Batch, HandoffPacket, Lane, PacketInfo, PacketKind};
 use crate::shard_set::{Entry, ShardSet};
 
 /// Tries in vain, one after the other, behind which the lane yields the processor between two tries.
@@ -38,6 +38,14 @@ impl Drop for Visit<'_> {
     }
 }
 
+/// What a lane keeps of packets whose joint shards other lanes have.
+#[derive(Default)]
+pub(super) struct JointState {
+    pub(super) waiting: Batch,
+    /// These shards, while a batch is looked through.
+    elsewhere: Vec<ShardId>,
+}
+
 impl Lane {
     /// Has the batch processed: first the packets whose shards are free, then, once these are given back, those of the others.
     #[inline(never)]
@@ -55,18 +63,18 @@ impl Lane {
                 self.service.process(&mut self.batch, &mut shards, &mut self.out);
                 debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
             }
-            std::mem::swap(&mut self.batch, &mut self.waiting);
+            std::mem::swap(&mut self.batch, &mut self.joint.waiting);
         }
     }
 
     /// Takes the shards of the batch that are free. Packets of others are moved to those that wait, so that packets of a shard stay
     /// in their order.
     fn enter_shards(&mut self) {
-        let Lane { batch, waiting, shards, counters, out, .. } = self;
+        let Lane { batch, joint: JointState { waiting, elsewhere }, shards, counters, out, .. } =
+            self;
         debug_assert!(waiting.is_empty(), "they are the batch");
         batch.iter().for_each(|info| shards.prefetch_entry(info.shard));
-        self.elsewhere.clear();
-        let elsewhere = &mut self.elsewhere;
+        elsewhere.clear();
         let mut is_poisoned = false;
         batch.part(waiting, |info| {
             if elsewhere.contains(&info.shard) {

@@ -7,7 +7,7 @@ use rheostat_steer::Steering;
 
 use super::{HandoffPacket, Lane, PacketKind};
 use crate::handoff::Control;
-use crate::migrate::{Command, LaneMailbox, Place, Report, Watermark};
+use crate::migrate::{Command, Hold, LaneMailbox, Place, ReleaseStamps, Report, Watermark};
 
 /// Times that a lane takes, in nanoseconds.
 #[derive(Debug, Default)]
@@ -18,10 +18,37 @@ pub struct LaneTimes {
     pub woken: Histogram,
 }
 
+/// The lane's part in the moves of shards.
+pub(super) struct MigrationState {
+    /// Where the migrator's commands come from, if shards move in this run.
+    pub(super) mailbox: Option<LaneMailbox>,
+    /// Shards that have come, each with the shards that its former owner had redirected, and wait until they may be put
+    /// in their place.
+    pub(super) delivered: Vec<(Box<Shard>, u64)>,
+    /// Drain acknowledgements still to send: shard, and its new owner.
+    pub(super) unsent_acks: Vec<(ShardId, LaneId)>,
+    /// Packets of shards that have yet to come.
+    pub(super) hold: Hold,
+    pub(super) release_stamps: ReleaseStamps,
+}
+
+impl MigrationState {
+    /// Of a lane of a run of so many shards, which holds so many packets at most.
+    pub(super) fn new(shards: usize, hold_capacity: usize) -> MigrationState {
+        MigrationState {
+            mailbox: None,
+            delivered: Vec::new(),
+            unsent_acks: Vec::new(),
+            hold: Hold::new(shards, hold_capacity),
+            release_stamps: ReleaseStamps::default(),
+        }
+    }
+}
+
 impl Lane {
     /// Connects the lane to a migrator.
     pub(crate) fn take_orders_from(&mut self, mailbox: LaneMailbox) {
-        self.mailbox = Some(mailbox);
+        self.migration.mailbox = Some(mailbox);
     }
 
     /// The owner of each shard, as far as the lane knows.
@@ -39,7 +66,7 @@ impl Lane {
     /// is on its way, so what is told to other lanes comes behind it.
     #[inline]
     pub(super) fn apply_commands(&mut self) {
-        while let Some(command) = self.mailbox.as_mut().and_then(LaneMailbox::next) {
+        while let Some(command) = self.migration.mailbox.as_mut().and_then(LaneMailbox::next) {
             self.apply(command);
         }
     }
@@ -49,7 +76,7 @@ impl Lane {
         match command {
             Command::Expect { shard, pending_acks, sent } => {
                 if self.is_parked() {
-                    self.times.woken.record(self.polled.since(sent).as_nanos() as u64);
+                    self.load.times.woken.record(self.polled.since(sent).as_nanos() as u64);
                 }
                 self.ownership.expect(shard, pending_acks);
                 self.report(Report::Ready(shard));
@@ -59,7 +86,8 @@ impl Lane {
                 self.handoff.send_control(from, Control::Redirected(shard));
             }
             Command::Release { shard, to, redirects } => {
-                let watermark = Watermark::new(&self.receivers, &self.received_by);
+                let watermark =
+                    Watermark::new(&self.reception.receivers, &self.reception.received_by);
                 self.ownership.release(shard, to, redirects, watermark);
             }
         }
@@ -68,7 +96,7 @@ impl Lane {
     /// Says to the new owners of shards that what the former ones had handed to this lane was taken.
     #[cold]
     pub(super) fn send_drain_acks(&mut self) {
-        for (shard, to) in self.unsent_acks.drain(..) {
+        for (shard, to) in self.migration.unsent_acks.drain(..) {
             self.handoff.send_control(to, Control::Drained(shard));
         }
     }
@@ -76,24 +104,24 @@ impl Lane {
     /// A shard has come.
     #[cold]
     pub(super) fn accept(&mut self, shard: Box<Shard>, ownership_epoch: u64) {
-        let Lane { hold, receivers, steering, .. } = self;
-        for HandoffPacket { packet, .. } in hold.waiting_for(shard.id) {
+        let Lane { migration, reception, steering, .. } = self;
+        for HandoffPacket { packet, .. } in migration.hold.waiting_for(shard.id) {
             // Received here by the shard's buckets: behind those that its former owner received by them until it gave
             // the shard away. What comes from now on is younger anyhow, or late. What other lanes handed over keeps
             // the order of the lanes that received it.
             if bucket_shard(steering, packet).is_none_or(|bucket| bucket == shard.id)
-                && let Some(stamp) = receivers[packet.device().index()].stamp_now()
+                && let Some(stamp) = reception.receivers[packet.device().index()].stamp_now()
             {
                 packet.set_stamp(stamp);
             }
         }
-        self.delivered.push((shard, ownership_epoch));
+        self.migration.delivered.push((shard, ownership_epoch));
     }
 
     /// Takes the shards that have come and may, and processes what was held for them.
     #[cold]
     pub(super) fn install_shards(&mut self) {
-        let Lane { delivered, ownership, .. } = self;
+        let Lane { migration: MigrationState { delivered, .. }, ownership, .. } = self;
         let may_arrive = |(shard, ownership_epoch): &mut (Box<Shard>, u64)| {
             ownership.may_arrive(shard.id, *ownership_epoch)
         };
@@ -110,16 +138,16 @@ impl Lane {
         self.shards.install(shard);
         self.ownership.arrive(id);
         self.count_held();
-        let mut held = self.hold.take(id);
+        let mut held = self.migration.hold.take(id);
         for (placed, since) in held.drain(..) {
-            self.times.held.record(self.polled.since(since).as_nanos() as u64);
+            self.load.times.held.record(self.polled.since(since).as_nanos() as u64);
             self.route_to_owner(placed);
             if self.batch.len() >= BURST {
                 self.process();
             }
         }
-        self.hold.recycle(id, held);
-        self.counters.on_hold.set(self.hold.len() as u64);
+        self.migration.hold.recycle(id, held);
+        self.counters.on_hold.set(self.migration.hold.len() as u64);
         self.process();
         self.report(Report::Arrived(id));
     }
@@ -129,15 +157,15 @@ impl Lane {
     #[inline]
     pub(super) fn release_shards(&mut self) {
         loop {
-            let Lane { ownership, receivers, received_by, service, .. } = self;
+            let Lane { ownership, reception, service, .. } = self;
             let due = ownership.next_due(|shard, mark| {
                 // What a pool does for the shard comes back to this lane, and nothing is added to it.
-                mark.has_passed(receivers, received_by)
+                mark.has_passed(&reception.receivers, &reception.received_by)
                     && service.pool_client().is_none_or(|client| client.outstanding(shard) == 0)
             });
             let Some((id, to)) = due else { return };
             let shard = self.shards.remove(id).expect("its owner has it");
-            self.release_stamps.note(id, &self.receivers);
+            self.migration.release_stamps.note(id, &self.reception.receivers);
             self.counters.flows_out.add(shard.table.counts().live);
             self.counters.shards_out.increment();
             // Before they are counted as handed over, so that they are not taken for processed.
@@ -168,7 +196,7 @@ impl Lane {
 
     /// Lays a packet of a shard that is here aside for processing.
     pub(super) fn enqueue_local(&mut self, placed: HandoffPacket) {
-        self.loads.count(placed.info.shard, placed.packet.len());
+        self.load.shards.count(placed.info.shard, placed.packet.len());
         match placed.info.kind() {
             PacketKind::Fragment => self.fragments.push(placed),
             _ => self.batch.push(placed),
@@ -178,10 +206,12 @@ impl Lane {
     /// Lets a packet wait for a shard.
     #[cold]
     pub(super) fn hold(&mut self, shard: ShardId, placed: HandoffPacket) {
-        if let Some(HandoffPacket { packet, .. }) = self.hold.push(shard, placed, self.polled) {
+        if let Some(HandoffPacket { packet, .. }) =
+            self.migration.hold.push(shard, placed, self.polled)
+        {
             self.out.drop(packet, DropReason::HoldFull);
         }
-        self.counters.on_hold.set(self.hold.len() as u64);
+        self.counters.on_hold.set(self.migration.hold.len() as u64);
     }
 
     /// Whether a device placed a packet of `shard` by the bucket of another.
@@ -207,7 +237,7 @@ impl Lane {
         if let Some(by) = bucket.filter(|by| is_flow && self.ownership.was_released(*by)) {
             self.counters.late_handoff.increment();
             // It is older than all that came by the new entries.
-            if let Some(stamp) = self.release_stamps.stamp(by, packet.device()) {
+            if let Some(stamp) = self.migration.release_stamps.stamp(by, packet.device()) {
                 packet.set_stamp(stamp);
             }
         }
@@ -215,7 +245,7 @@ impl Lane {
     }
 
     fn report(&mut self, report: Report) {
-        let mailbox = self.mailbox.as_mut().expect("only a migrator makes shards move");
+        let mailbox = self.migration.mailbox.as_mut().expect("only a migrator makes shards move");
         mailbox.report(report);
     }
 }

@@ -1,6 +1,8 @@
 //! What a lane receives from its devices, on its way to the service.
 
 use rheostat_base::{DeviceId, DropReason, Time};
+use rheostat_io::RxQueue;
+use rheostat_packet::Burst;
 
 use super::batch::Spare;
 use super::classify::{Classifier, Owned, Places};
@@ -31,27 +33,55 @@ impl SortBy {
     }
 }
 
+/// What a lane receives by.
+pub(super) struct Reception {
+    /// A queue of each device.
+    pub(super) receivers: Vec<Box<dyn RxQueue>>,
+    /// Packets received from each device.
+    pub(super) received_by: Vec<u64>,
+    /// Whether other lanes receive from the same queues.
+    pub(super) shares_queues: bool,
+    pub(super) sort_by: SortBy,
+    pub(super) burst: Burst,
+}
+
+impl Reception {
+    pub(super) fn new(receivers: Vec<Box<dyn RxQueue>>, sort_by: SortBy) -> Reception {
+        Reception {
+            received_by: vec![0; receivers.len()],
+            shares_queues: receivers.iter().any(|queue| queue.shared_descriptors().is_some()),
+            receivers,
+            sort_by,
+            burst: Burst::new(),
+        }
+    }
+}
+
 impl Lane {
     /// Takes a burst from each device and runs it; returns how many packets there were, in how many bursts.
     pub(super) fn receive(&mut self, now: Time) -> (usize, usize) {
         let (mut received, mut bursts) = (0, 0);
-        for device in 0..self.receivers.len() {
+        for device in 0..self.reception.receivers.len() {
             self.out.end_stage(BurstStage::Rest);
-            let count = self.receivers[device].recv(&mut self.burst, self.out.pool(), now);
+            let count = self.reception.receivers[device].recv(
+                &mut self.reception.burst,
+                self.out.pool(),
+                now,
+            );
             self.out.end_stage(BurstStage::Receive);
             if count == 0 {
                 continue;
             }
             received += count;
             bursts += 1;
-            self.received_by[device] += count as u64;
+            self.reception.received_by[device] += count as u64;
             self.counters.received.add(count as u64);
             let device = DeviceId(device as u8);
             if self.out.mirror().is_armed() {
-                self.out.mirror().received(device, &mut self.burst, &self.steering);
+                self.out.mirror().received(device, &mut self.reception.burst, &self.steering);
             }
             self.fetch();
-            match self.sort_by {
+            match self.reception.sort_by {
                 SortBy::Flows => self.admit_flows(device, now),
                 SortBy::Shards => self.admit_shards(device, now),
                 SortBy::Nothing => self.admit_all(now),
@@ -66,7 +96,7 @@ impl Lane {
     /// Asks for the first lines of the packets received.
     fn fetch(&mut self) {
         let mut bytes = 0;
-        for packet in &self.burst {
+        for packet in &self.reception.burst {
             packet.prefetch();
             bytes += packet.len() as u64;
         }
@@ -75,7 +105,7 @@ impl Lane {
 
     /// Takes a burst as it is.
     fn admit_all(&mut self, now: Time) {
-        let Lane { burst, batch, time, latest, unusual, .. } = self;
+        let Lane { reception: Reception { burst, .. }, batch, time, latest, unusual, .. } = self;
         for (packet, info) in burst.iter().zip(batch.spare(burst.len()).infos) {
             info.now = time.of(packet, now);
             info.set_usual(packet.mark() == 0 && !unusual.includes(packet.stamp()));
@@ -86,13 +116,15 @@ impl Lane {
 
     /// Sorts a burst by the shards of its packets into those to process here, and those for other lanes.
     fn admit_shards(&mut self, device: DeviceId, now: Time) {
-        let Lane { steering, hasher, time, unusual, burst, batch, .. } = self;
+        let Lane { steering, hasher, time, unusual, reception, batch, .. } = self;
+        let burst = &mut reception.burst;
         let by = Classifier { steering, hasher, time: *time, now, unusual: *unusual };
         let (first, count) = (batch.len(), burst.len());
-        let Lane { ownership, shards, loads, .. } = self;
+        let Lane { ownership, shards, load, .. } = self;
         let side = steering.side_of_device(device);
         let infos = batch.spare(count).infos;
-        let found = by.hashed(side, burst, infos, &Owned { ownership, shards, loads });
+        let found =
+            by.hashed(side, burst, infos, &Owned { ownership, shards, loads: &load.shards });
         self.latest = self.latest.max(found.latest);
         for (place, info) in infos.iter_mut().enumerate() {
             info.set_usual(!found.left.contains(place));
@@ -106,15 +138,17 @@ impl Lane {
 
     /// Sorts a burst by the flows of its packets into those to process here, those for other lanes, and fragments.
     fn admit_flows(&mut self, device: DeviceId, now: Time) {
-        let Lane { steering, hasher, time, unusual, burst, batch, .. } = self;
+        let Lane { steering, hasher, time, unusual, reception, batch, .. } = self;
+        let burst = &mut reception.burst;
         let by = Classifier { steering, hasher, time: *time, now, unusual: *unusual };
         let (first, count) = (batch.len(), burst.len());
         let mut left = Places::first(count);
         let Spare { infos, probes } = batch.spare(count);
         if let Some(side) = steering.plain_side(device) {
-            let Lane { ownership, shards, loads, .. } = self;
+            let Lane { ownership, shards, load, .. } = self;
             let spare = Spare { infos: &mut *infos, probes };
-            let found = by.plain(side, burst, spare, &Owned { ownership, shards, loads });
+            let found =
+                by.plain(side, burst, spare, &Owned { ownership, shards, loads: &load.shards });
             self.latest = self.latest.max(found.latest);
             left = found.left;
             if left.is_empty() {
@@ -122,7 +156,7 @@ impl Lane {
             }
         }
         let malformed = by.all(left, burst, infos);
-        if self.shares_queues && !self.shards.is_joint() {
+        if self.reception.shares_queues && !self.shards.is_joint() {
             self.keep_flowless(count);
         }
         self.sort(first, left, malformed);
@@ -141,7 +175,7 @@ impl Lane {
     /// Sorts a burst of whose packets the places from `first` on say what was found out: those that are `left` may have to go
     /// elsewhere, nothing is known of the malformed among them, and all others stay.
     fn sort(&mut self, first: usize, left: Places, malformed: Places) {
-        let mut burst = std::mem::take(&mut self.burst);
+        let mut burst = std::mem::take(&mut self.reception.burst);
         for (place, packet) in burst.drain(..).enumerate() {
             if !left.contains(place) {
                 self.batch.commit(packet, first + place);
@@ -168,7 +202,7 @@ impl Lane {
                 self.route_received(HandoffPacket { packet, info });
                 continue;
             }
-            self.loads.count(shard, packet.len());
+            self.load.shards.count(shard, packet.len());
             if kind == PacketKind::Fragment {
                 let info = *info;
                 self.fragments.push(HandoffPacket { packet, info });
@@ -177,6 +211,6 @@ impl Lane {
                 self.batch.commit(packet, first + place);
             }
         }
-        self.burst = burst;
+        self.reception.burst = burst;
     }
 }

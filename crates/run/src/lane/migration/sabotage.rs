@@ -186,7 +186,7 @@ fn a_packet_that_is_lost_on_hold_is_named() {
     assert_eq!(with_a_packet_on_hold(|_| ()), []);
     let lost = with_a_packet_on_hold(|fixture| {
         let lane = &mut fixture.lanes[B];
-        let (placed, _) = lane.hold.take(fixture.shard).pop().expect("a packet on hold");
+        let (placed, _) = lane.migration.hold.take(fixture.shard).pop().expect("a packet on hold");
         lane.out.pool().free(placed.packet);
     });
     assert_eq!(lost, [Violation::LaneUnbalanced { lane: B, entered: 1, left: 0 }]);
