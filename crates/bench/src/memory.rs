@@ -139,7 +139,7 @@ impl Opening {
 }
 
 /// Makes the two devices, inside first, with a queue for each of `own`, which are some of `lanes` lanes. All packets of a flow come
-/// on one queue ([`Share`]). Flows of other lanes than `own` have no packets.
+/// on one queue: that of the lane that owns its shard, or with joint shards any. Flows of other lanes than `own` have no packets.
 pub fn devices(
     load: &Load,
     steering: &Arc<Steering>,
