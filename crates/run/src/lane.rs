@@ -8,7 +8,7 @@
 //!
 //! | stage | where | touches | for the next one |
 //! |---|---|---|---|
-//! | receive | the device's [`RxQueue`] | the ring, heads of packets | asks for the first line of each packet |
+//! | receive | the device's [`RxQueue`](rheostat_io::RxQueue) | the ring, heads of packets | asks for the first line of each packet |
 //! | classify | `classify/plain.rs` | first line and head of each packet, its shard's owner and load | writes a line of [`PacketInfo`], asks for the flow table's first line and that of its index |
 //! | probe | `classify/plain.rs`, ten packets behind; the rest in `probe.rs` when the service asks ([`Batch::probe`]) | a line of the index of each flow | asks for the lines of the entry |
 //! | run | the service: `chain_service/fast_path.rs` | the entry of each flow, what functions change | collects packets by device |
