@@ -1,6 +1,7 @@
 //! The command as its users meet it.
 
 mod balancing;
+mod bench_solver;
 mod capture;
 mod check;
 mod configurations;
