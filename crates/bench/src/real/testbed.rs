@@ -32,6 +32,8 @@ const HANDOFF: usize = 1 << 12;
 const MOST_PACKETS: u64 = 1 << 27;
 /// What is drawn beyond the end of a run, which may come late.
 const BEYOND: Duration = Duration::from_secs(1);
+/// Memory that the packets of a run take at most while they are not due, in bytes: some hundred for each.
+const MOST_MEMORY: usize = 1 << 30;
 /// How long packets that are under way at the end may take.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -144,7 +146,7 @@ impl Testbed<'_> {
         let config = self.config(&Arc::new(scenario.steering()?));
         let source = scenario.source(trial.lanes, rate, trial.seed)?;
         let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() })?;
-        match DrawnArrivals::draw(&config, source, &pool, length + BEYOND) {
+        match DrawnArrivals::draw_within(&config, source, &pool, (length + BEYOND, MOST_MEMORY)) {
             Ok(drawn) => Ok(Some(drawn)),
             Err(OpenError::Window { .. }) => Ok(None),
             Err(error) => Err(error.into()),
