@@ -32,7 +32,9 @@ const NLM_F_ACK: u16 = 4;
 const NLM_F_DUMP: u16 = 0x300;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-/// Bytes of the headers of a message: netlink's and generic netlink's.
+/// Bytes of netlink's header.
+const HEADER: usize = 16;
+/// Bytes of netlink's header and generic netlink's.
 const HEADERS: usize = 20;
 
 /// What XDP can do on an interface.
@@ -133,7 +135,8 @@ fn message(family: u16, command: u8, flags: u16, asked: &[(u16, &[u8])]) -> Vec<
     message
 }
 
-/// Takes the messages of one datagram. Returns whether it was the last: a dump ends with a message of its own.
+/// Takes the messages of one datagram. Returns whether it was the last: a dump ends with a message of its own, which states an
+/// error if the dump is not whole.
 fn take_answers(
     mut datagram: &[u8],
     is_dump: bool,
@@ -143,20 +146,18 @@ fn take_answers(
     while !datagram.is_empty() {
         let header: [u8; 6] = *datagram.first_chunk().ok_or(io::ErrorKind::InvalidData)?;
         let length = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
-        let whole = datagram.get(..length).ok_or(io::ErrorKind::InvalidData)?;
+        let body = datagram.get(HEADER..length).ok_or(io::ErrorKind::InvalidData)?;
         match u16::from_ne_bytes([header[4], header[5]]) {
-            NLMSG_ERROR => {
-                let code = whole.get(16..20).and_then(|code| code.try_into().ok());
-                match code.map(i32::from_ne_bytes) {
-                    Some(0) => is_last = true,
-                    Some(code) => return Err(io::Error::from_raw_os_error(-code)),
-                    None => return Err(io::ErrorKind::InvalidData.into()),
+            NLMSG_ERROR | NLMSG_DONE => {
+                let code = body.first_chunk().ok_or(io::ErrorKind::InvalidData)?;
+                match i32::from_ne_bytes(*code) {
+                    0 => is_last = true,
+                    code => return Err(io::Error::from_raw_os_error(code.saturating_neg())),
                 }
             }
-            NLMSG_DONE => is_last = true,
-            _ => answers.push(whole.get(HEADERS..).unwrap_or_default().to_vec()),
+            _ => answers.push(body.get(HEADERS - HEADER..).unwrap_or_default().to_vec()),
         }
-        datagram = datagram.get(length.next_multiple_of(4).max(1)..).unwrap_or_default();
+        datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     Ok(is_last)
 }
@@ -174,8 +175,17 @@ mod tests {
         for end in 0..answer.len() {
             assert_eq!(features(&answer[..end]), XdpFeatures::default());
         }
-        let generic = attribute(NETDEV_A_DEV_XDP_FEATURES, &1_u64.to_ne_bytes());
-        assert_eq!(features(&generic), XdpFeatures::default());
+        for generic in [1_u64, 2, 4] {
+            let generic = attribute(NETDEV_A_DEV_XDP_FEATURES, &generic.to_ne_bytes());
+            assert_eq!(features(&generic), XdpFeatures::default());
+        }
+    }
+
+    #[test]
+    fn a_driver_without_the_flag_takes_packets_in_several_buffers_if_it_says_so() {
+        let of = |segments: u32| attribute(NETDEV_A_DEV_XDP_ZC_MAX_SEGS, &segments.to_ne_bytes());
+        assert!(!features(&of(1)).segments);
+        assert!(features(&of(2)).segments);
     }
 
     #[test]
@@ -203,6 +213,18 @@ mod tests {
         assert_eq!(error.raw_os_error(), Some(libc::EPERM));
         for end in 1..refused.len() {
             assert!(take_answers(&refused[..end], false, &mut answers).is_err(), "cut at {end}");
+        }
+        let broken_off = part(NLMSG_DONE, &(-libc::EINTR).to_ne_bytes());
+        let error = take_answers(&broken_off, true, &mut answers).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EINTR), "not all of the dump came");
+    }
+
+    #[test]
+    fn a_message_shorter_than_its_header_is_an_error() {
+        for length in 0..HEADER as u32 {
+            let mut bytes = message(0x20, 0, 0, &[]);
+            bytes[..4].copy_from_slice(&length.to_ne_bytes());
+            assert!(take_answers(&bytes, true, &mut Vec::new()).is_err(), "{length}");
         }
     }
 
