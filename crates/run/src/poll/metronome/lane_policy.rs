@@ -57,6 +57,9 @@ const DEAD_BAND: f64 = 0.1;
 /// It shrinks when it has to be shorter by more than this share, by at most a halving per window: sooner, since longer than it
 /// may be it breaks the promise.
 const MISS: f64 = 0.02;
+/// The share of a latency that is held back: a target that is too long by [`MISS`] still keeps the promise, and so does one
+/// whose vacations were counted in bins of some per cent.
+const RESERVE: f64 = 0.03;
 
 /// Occupancy, mode and target vacation of one lane.
 ///
@@ -211,7 +214,7 @@ impl LanePolicy {
     /// whether they break it although the target is as short as it can be.
     fn follow_latency(&mut self, goal: LatencyGoal) -> bool {
         let service = self.service();
-        let limit = goal.limit.as_secs_f64();
+        let limit = goal.limit.as_secs_f64() * (1.0 - RESERVE);
         let is_met = |scale: f64| match goal.of {
             LatencyOf::Mean => {
                 service.mean + service.wait() + scale * self.vacations.mean_residual() <= limit
