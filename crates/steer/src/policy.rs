@@ -7,12 +7,14 @@
 
 mod assignment;
 mod balancing;
+pub mod class;
 mod descent;
 pub mod dyssect;
 pub mod estimate;
 pub mod imbalance;
 pub mod load;
 pub mod local_search;
+pub mod offloads;
 pub mod pace;
 pub mod plan;
 pub mod reason;
@@ -27,10 +29,12 @@ use std::time::Duration;
 use rheostat_base::Time;
 use thiserror::Error;
 
+pub use class::{Class, ClassLoad, ClassLoads, Waits};
 pub use estimate::{CountsError, LaneCounts, LoadEstimator};
 pub use imbalance::{Imbalance, SquaredLoad};
 pub use load::Load;
 pub use local_search::LocalSearch;
+pub use offloads::{HeavyFlow, Offloads, pick_flows};
 pub use pace::Pace;
 pub use plan::{Move, MoveReason, Plan, PlanError};
 pub use reason::Reason;

@@ -39,7 +39,7 @@ fn lane() -> impl Strategy<Value = LaneLoad> {
         LaneState::Active => {
             LaneLoad { state, other: Load::from_nanos_per_second(other), resting_since }
         }
-        LaneState::Parked => LaneLoad::PARKED,
+        LaneState::Offloading | LaneState::Parked => LaneLoad::PARKED,
     })
 }
 
