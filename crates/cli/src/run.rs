@@ -82,8 +82,8 @@ pub(crate) struct OverrideArgs {
     /// Write what is sent to this capture.
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Move shards between lanes by this policy: rss (not at all), rsspp, local-search or
-    /// traffic-class.
+    /// Move shards between lanes by this policy: rss (not at all), rsspp, local-search,
+    /// traffic-class or dyssect.
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
     /// What workers without packets do: busy (poll on), metronome (sleep between polls, for a target), interrupt

@@ -7,14 +7,18 @@
 
 mod assignment;
 mod balancing;
+pub mod class;
 mod descent;
 pub mod dyssect;
 pub mod estimate;
 pub mod imbalance;
 pub mod load;
 pub mod local_search;
+pub mod objectives;
+pub mod offloads;
 pub mod pace;
 pub mod plan;
+pub mod prediction_log;
 pub mod reason;
 pub mod rss;
 pub mod rsspp;
@@ -27,12 +31,17 @@ use std::time::Duration;
 use rheostat_base::Time;
 use thiserror::Error;
 
+pub use class::{Class, ClassLoad, ClassLoads, Waits};
+pub use dyssect::Dyssect;
 pub use estimate::{CountsError, LaneCounts, LoadEstimator};
 pub use imbalance::{Imbalance, SquaredLoad};
 pub use load::Load;
 pub use local_search::LocalSearch;
+pub use objectives::{Latency, Objectives};
+pub use offloads::{HeavyFlow, Offloads, pick_flows};
 pub use pace::Pace;
 pub use plan::{Move, MoveReason, Plan, PlanError};
+pub use prediction_log::{Prediction, PredictionLog};
 pub use reason::Reason;
 pub use rss::Rss;
 pub use rsspp::Rsspp;
@@ -51,6 +60,11 @@ pub trait Policy: Send {
 
     /// How long to wait before the next plan. May change with every plan.
     fn period(&self) -> Duration;
+
+    /// What it predicted and what came of it, if it predicts waits.
+    fn predictions(&self) -> Option<&PredictionLog> {
+        None
+    }
 }
 
 /// No policy has this name.
@@ -73,7 +87,7 @@ fn hint(name: &str) -> String {
 }
 
 /// The names that [`by_name`] knows.
-pub const NAMES: [&str; 4] = ["rss", "rsspp", "local-search", "traffic-class"];
+pub const NAMES: [&str; 5] = ["rss", "rsspp", "local-search", "traffic-class", "dyssect"];
 
 /// The policy of this name with its default parameters.
 ///
@@ -89,13 +103,46 @@ pub fn by_name(name: &str) -> Result<Box<dyn Policy>, UnknownPolicy> {
 /// # Errors
 /// As [`by_name`].
 pub fn with_scaling(name: &str, scaling: Scaling) -> Result<Box<dyn Policy>, UnknownPolicy> {
+    with_settings(name, &Settings { scaling, ..Settings::default() })
+}
+
+/// What policies are told beside their names; each takes what it knows of.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// When lanes are added and parked.
+    pub scaling: Scaling,
+    /// What latencies packets may have: for `dyssect`.
+    pub objectives: Objectives,
+    /// How many lanes may offload: none where flows cannot leave their lanes. For `dyssect`.
+    pub offloading: usize,
+    /// How many working lanes an offloading lane serves at least; 0 stands for the policy's own figure. For `dyssect`.
+    pub min_working_per_offloading: usize,
+}
+
+/// The policy of this name with these settings.
+///
+/// # Errors
+/// As [`by_name`].
+pub fn with_settings(name: &str, settings: &Settings) -> Result<Box<dyn Policy>, UnknownPolicy> {
+    let scaling = settings.scaling;
     match name {
         "rss" => Ok(Box::new(Rss)),
         "rsspp" => Ok(Box::new(Rsspp { scaling, ..Rsspp::default() })),
         "local-search" => Ok(Box::new(LocalSearch { scaling, ..LocalSearch::default() })),
         "traffic-class" => Ok(Box::new(TrafficClass::default())),
+        "dyssect" => Ok(Box::new(dyssect_with(settings))),
         _ => Err(UnknownPolicy(name.to_owned())),
     }
+}
+
+fn dyssect_with(settings: &Settings) -> Dyssect {
+    let Settings { scaling, objectives, offloading, min_working_per_offloading } = *settings;
+    let mut policy = Dyssect::with_scaling(scaling);
+    (policy.objectives, policy.offloading) = (objectives, offloading);
+    if min_working_per_offloading > 0 {
+        policy.min_working_per_offloading = min_working_per_offloading;
+    }
+    policy
 }
 
 #[cfg(test)]
@@ -110,7 +157,7 @@ mod tests {
         assert_eq!(
             by_name("rss++").err().unwrap().to_string(),
             "there is no policy `rss++`; did you mean `rsspp`? write one of rss, rsspp, local-search, \
-             traffic-class"
+             traffic-class, dyssect"
         );
     }
 

@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 use rheostat_steer::policy::Load;
 use rheostat_steer::policy::dyssect::{Answer, Budget};
 use rheostat_steer::policy::dyssect::{
-    LaneLimit, LaneSetting, Problem, ShardDemand, WaitModel, fewest_lanes,
+    LaneLimit, LaneSetting, Problem, ShardDemand, WaitModel, WaitStatistic, fewest_lanes,
 };
 
 /// A problem of so many shards and lanes. Loads follow ranks as those of `load::zipf_like` do and
@@ -51,6 +51,8 @@ fn setting(random: &mut StdRng, lanes: usize) -> LaneSetting {
             service_cv2: random.random_range(0.2..2.0),
             service,
             objective: service.mul_f64(random.random_range(times)),
+            statistic: WaitStatistic::Mean,
+            factor: 1.0,
         }),
         highest: Load::from_percent(random.random_range(75..=95)),
     };

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use rheostat_base::{LaneId, ShardId};
 use rheostat_steer::policy::dyssect::{
     BalanceGoal, Budget, Constraint, Counts, FlowAssignment, LaneLimit, LaneRole, LaneSetting,
-    Model, Problem, ProblemError, ShardDemand, WaitModel, balance, fewest_changes, fewest_lanes,
-    violations,
+    Model, Problem, ProblemError, ShardDemand, WaitModel, WaitStatistic, balance, fewest_changes,
+    fewest_lanes, violations,
 };
 use rheostat_steer::policy::{Load, SquaredLoad};
 
@@ -139,6 +139,8 @@ proptest! {
             service_cv2: 1.0,
             service: Duration::from_nanos(service),
             objective: Duration::from_nanos(objective),
+            statistic: WaitStatistic::Mean,
+            factor: 1.0,
         };
         let limit = LaneLimit { wait: Some(wait), highest: Load::from_percent(highest) };
         let setting =
@@ -235,6 +237,8 @@ fn every_constraint_is_checked() {
         service_cv2: 1.0,
         service: Duration::from_micros(1),
         objective: Duration::from_nanos(10),
+        statistic: WaitStatistic::Mean,
+        factor: 1.0,
     };
     let limit = LaneLimit { wait: Some(strict), highest: Load::from_percent(80) };
     let setting = LaneSetting { working: limit, offloading: limit, ..*problem.setting() };

@@ -105,12 +105,15 @@ fn balancing_policies_serve_a_changing_load_with_fewer_lanes_than_splits_and_mer
         let (lanes, moves) = (cost.lanes as f64 / all, cost.moves as f64 / all);
         let excess = cost.excess / cost.total;
         println!("{name:<15} {lanes:>11.1} {moves:>18.2} {:>25.2} %", 100.0 * excess);
-        costs.push((lanes, excess));
+        costs.push((lanes, excess, moves));
     }
-    let [rss, rsspp, local, classes] = costs[..] else { panic!("four policies") };
+    let [rss, rsspp, local, classes, dyssect] = costs[..] else { panic!("five policies") };
     assert_eq!(rss.0, LANES as f64);
-    for (lanes, excess) in [rsspp, local] {
+    for (lanes, excess, _) in [rsspp, local] {
         assert!(lanes < 0.8 * classes.0);
         assert!(excess < 1.1 * classes.1 && excess < rss.1);
     }
+    // Fewest changes: lanes are filled further before anything moves.
+    assert!(dyssect.0 < 0.8 * classes.0 && dyssect.1 < 0.5 * rss.1);
+    assert!(dyssect.2 < rsspp.2 && dyssect.2 < local.2);
 }

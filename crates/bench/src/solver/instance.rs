@@ -7,7 +7,8 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rheostat_steer::policy::Load;
 use rheostat_steer::policy::dyssect::{
-    Budget, FlowAssignment, LaneLimit, LaneSetting, Problem, ShardDemand, WaitModel, fewest_lanes,
+    Budget, FlowAssignment, LaneLimit, LaneSetting, Problem, ShardDemand, WaitModel, WaitStatistic,
+    fewest_lanes,
 };
 
 use super::Size;
@@ -53,6 +54,8 @@ fn setting(random: &mut StdRng, lanes: usize) -> LaneSetting {
             service_cv2: random.random_range(0.2..2.0),
             service,
             objective: service.mul_f64(random.random_range(times)),
+            statistic: WaitStatistic::Mean,
+            factor: 1.0,
         }),
         highest: Load::from_percent(random.random_range(75..=95)),
     };

@@ -137,7 +137,7 @@ impl Explanation {
     ) -> Result<Explanation, PlanError> {
         let after = load.after(plan)?;
         let share = |of: &LoadSnapshot, lane: LaneId| match of.lanes()[lane.index()].state {
-            LaneState::Active => Some(of.load(lane).share()),
+            LaneState::Active | LaneState::Offloading => Some(of.load(lane).share()),
             LaneState::Parked => None,
         };
         let lanes = (0..).map(LaneId).zip(load.lanes()).map(|(id, lane)| LaneMetrics {

@@ -46,8 +46,8 @@ pub(super) fn parking(now: Time, load: &LoadSnapshot, change: Change) -> Plan {
     Plan {
         moves: assignment.moves(|_| MoveReason::Parking),
         park: change.park,
-        wake: Vec::new(),
         why: change.why.into_iter().collect(),
+        ..Plan::default()
     }
 }
 

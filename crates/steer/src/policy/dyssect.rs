@@ -11,6 +11,8 @@
 //! against every constraint by name, from the definitions alone. Loads are integers, so equal
 //! problems get equal answers on every machine. A [`Budget`] of steps bounds the time.
 //!
+//! The policy [`Dyssect`] calls them: the first every long period, one of the others every short one.
+//!
 //! The bilinear terms of the models go away: how much leaves a working lane is one number per lane,
 //! the excess over what the lane may have, and is spread over its shards afterwards.
 
@@ -23,6 +25,8 @@ mod budget;
 mod capacity;
 mod constraint;
 mod construction;
+mod controller;
+mod correction;
 mod deepening;
 mod export;
 mod feasible;
@@ -31,15 +35,18 @@ mod fewest_lanes;
 mod level;
 mod placement;
 mod problem;
+mod queue_model;
 mod repair;
 mod sums;
+mod trend;
 
 pub use answer::{Answer, Balanced};
 pub use assignment::{Changes, FlowAssignment, LaneRole};
 pub use balance::{BalanceGoal, balance};
 pub use budget::Budget;
-pub use capacity::{LaneLimit, WaitModel};
+pub use capacity::{LaneLimit, WaitModel, WaitStatistic};
 pub use constraint::{Constraint, Violation};
+pub use controller::{Dyssect, Goal};
 pub use feasible::{Model, violations};
 pub use fewest_changes::fewest_changes;
 pub use fewest_lanes::fewest_lanes;

@@ -144,6 +144,7 @@ impl LoadEstimator {
         assert_eq!(lanes.len(), self.others.len(), "one state per lane");
         let lanes = lanes.iter().zip(&self.others).map(|((state, since), other)| match state {
             LaneState::Active => LaneLoad { state: *state, other: *other, resting_since: *since },
+            LaneState::Offloading => LaneLoad { other: *other, ..LaneLoad::OFFLOADING },
             LaneState::Parked => LaneLoad::PARKED,
         });
         let shards = owners.iter().zip(&self.shards);

@@ -5,18 +5,23 @@ use std::fmt;
 use rheostat_base::{LaneId, ShardId};
 use thiserror::Error;
 
-use super::{Load, Reason};
+use super::{Load, Offloads, Reason};
 
 /// What should change. Lanes to wake come first, then the moves, then lanes to park, which own
-/// nothing any more by then.
+/// nothing any more by then, then what leaves working lanes.
+///
+/// Roles follow: a lane that is handed flows from now on offloads, whether it was parked or owns nothing any more; one that
+/// is not any longer is parked, unless it is to wake.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Shards that change lanes, each at most once.
     pub moves: Vec<Move>,
-    /// Parked lanes to wake.
+    /// Parked or offloading lanes that are to work.
     pub wake: Vec<LaneId>,
     /// Lanes to park.
     pub park: Vec<LaneId>,
+    /// What leaves working lanes from now on, in place of what did; `None` changes nothing.
+    pub offloads: Option<Offloads>,
     /// Why this, and why not more.
     pub why: Vec<Reason>,
 }
@@ -24,7 +29,10 @@ pub struct Plan {
 impl Plan {
     /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
-        self.moves.is_empty() && self.wake.is_empty() && self.park.is_empty()
+        self.moves.is_empty()
+            && self.wake.is_empty()
+            && self.park.is_empty()
+            && self.offloads.is_none()
     }
 }
 
@@ -53,6 +61,9 @@ impl fmt::Display for Move {
                 write!(f, "{from}, at {load}, makes room for other shards")
             }
             MoveReason::Parking => write!(f, "{from} is to be parked"),
+            MoveReason::Objective { load, most } => {
+                write!(f, "{from} is at {load}, and may have {most} for its objectives")
+            }
             MoveReason::Split { load } => {
                 write!(f, "{from}, at {load}, gives away half of its shards")
             }
@@ -85,6 +96,13 @@ pub enum MoveReason {
     },
     /// The lane is to be parked.
     Parking,
+    /// The lane has more work than its objectives allow, or makes room for a lane that has.
+    Objective {
+        /// Its load.
+        load: Load,
+        /// The most it may have.
+        most: Load,
+    },
     /// The lane is overloaded and split.
     Split {
         /// Its load.
@@ -138,6 +156,12 @@ pub enum PlanError {
         /// The shard.
         shard: ShardId,
     },
+    /// Links or shares are those of other lanes or shards, or a link starts at a lane that does not work.
+    #[error("the plan offloads from lanes that do not work, or is one of other lanes or shards")]
+    Offloads,
+    /// A lane is to be handed flows, but still owns a shard or works for another reason.
+    #[error("{0} cannot offload: it works")]
+    Offloader(LaneId),
     /// No lane would be left.
     #[error("the plan parks every lane; one has to stay")]
     AllParked,

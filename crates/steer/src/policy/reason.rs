@@ -1,10 +1,11 @@
 //! Why a plan is as it is, for people.
 
 use std::fmt;
+use std::time::Duration;
 
 use rheostat_base::{LaneId, ShardId};
 
-use super::{Load, SquaredLoad};
+use super::{Class, Load, SquaredLoad};
 
 /// Why a plan is as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +131,71 @@ pub enum Reason {
         /// The threshold.
         below: Load,
     },
+    /// The long period asks for other numbers of lanes.
+    LaneCounts {
+        /// Working lanes.
+        working: usize,
+        /// Offloading lanes.
+        offloading: usize,
+        /// Fewer than this would not do for certain; `None` if no number would.
+        bound: Option<usize>,
+        /// Whether the load is expected to grow on.
+        ahead: bool,
+    },
+    /// All lanes have what they may have for the objectives, or less.
+    WithinObjectives {
+        /// What a working lane may have.
+        most: Load,
+        /// What the most loaded lane has.
+        highest: Load,
+    },
+    /// Shards, links and roles change so that lanes have what they may have.
+    Changes {
+        /// Shards that move and lanes that get another offloading lane.
+        changes: usize,
+        /// Fewer than this would not do for certain, where it is known.
+        bound: Option<usize>,
+    },
+    /// No change was found that violates less.
+    NoFewerViolations {
+        /// Constraints that are violated.
+        violations: usize,
+        /// Whether the search ended because its budget did.
+        cut: bool,
+    },
+    /// An objective is not met with the lanes that run.
+    ObjectiveMissed {
+        /// Of which class.
+        class: Class,
+        /// By how much, on the lane where it is most.
+        by: Duration,
+    },
+    /// No load would meet an objective, so lanes are limited by their load alone.
+    OutOfReach {
+        /// Of which class.
+        class: Class,
+        /// The objective.
+        limit: Duration,
+    },
+    /// The load is more than the lanes that run can process.
+    LanesFull {
+        /// How much more, on the lane where it is most.
+        excess: Load,
+    },
+    /// One flow is more than a lane may have.
+    HeavyFlow {
+        /// Its shard.
+        shard: ShardId,
+        /// Its load.
+        load: Load,
+        /// What a lane may have.
+        most: Load,
+    },
+    /// No shard moves, because the device's table was rewritten a short time ago.
+    RewriteCosts {
+        /// What that took.
+        took: Duration,
+    },
 }
 
 impl fmt::Display for Reason {
@@ -186,6 +252,49 @@ impl fmt::Display for Reason {
             ),
             Reason::Merge { into, lane, load, below } => {
                 write!(f, "{lane} is merged into {into}, both below {below}: together {load}")
+            }
+            Reason::LaneCounts { working, offloading, bound, ahead } => {
+                write!(f, "{working} lanes are to work and {offloading} to offload")?;
+                match bound {
+                    Some(bound) if *bound == working + offloading => {
+                        write!(f, ", the fewest that can meet the objectives")?;
+                    }
+                    Some(bound) => write!(f, "; fewer than {bound} could not meet the objectives")?,
+                    None => write!(f, "; no number of lanes meets the objectives")?,
+                }
+                if *ahead { write!(f, "; the load is growing") } else { Ok(()) }
+            }
+            Reason::WithinObjectives { most, highest } => write!(
+                f,
+                "within the objectives: the most loaded lane is at {highest}, working lanes may have {most}"
+            ),
+            Reason::Changes { changes, bound: Some(bound) } if changes == bound => {
+                write!(f, "{changes} changes meet the objectives, fewer do not")
+            }
+            Reason::Changes { changes, .. } => write!(f, "{changes} changes"),
+            Reason::NoFewerViolations { violations, cut } => {
+                write!(
+                    f,
+                    "{violations} constraints are violated, and no change was found that helps"
+                )?;
+                if *cut { write!(f, " in the time there was") } else { Ok(()) }
+            }
+            Reason::ObjectiveMissed { class, by } => {
+                write!(f, "the objective of {class} traffic will be missed by {by:.1?}")
+            }
+            Reason::OutOfReach { class, limit } => write!(
+                f,
+                "no load meets the objective of {class} traffic, {limit:?}: lanes are limited by load alone"
+            ),
+            Reason::LanesFull { excess } => {
+                write!(f, "the lanes that run lack {excess} of a lane's time")
+            }
+            Reason::HeavyFlow { shard, load, most } => write!(
+                f,
+                "one flow of {shard} is {load} of a lane, and a lane may have {most}: it needs a faster core"
+            ),
+            Reason::RewriteCosts { took } => {
+                write!(f, "no shard moves: rewriting the device's table takes {took:.1?}")
             }
         }
     }

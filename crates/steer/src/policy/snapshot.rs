@@ -7,13 +7,15 @@ use std::time::Duration;
 use rheostat_base::{LaneId, ShardId, Time};
 use thiserror::Error;
 
-use super::{Imbalance, Load, imbalance};
+use super::{Class, ClassLoad, ClassLoads, HeavyFlow, Imbalance, Load, Offloads, imbalance};
 
 /// Whether a lane takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneState {
     /// It owns shards, or may be given some.
     Active,
+    /// It serves flows of active lanes, and owns nothing.
+    Offloading,
     /// Its worker sleeps; it owns nothing.
     Parked,
 }
@@ -35,6 +37,8 @@ impl LaneLoad {
     /// An active lane without work of its own that has had its shards for long.
     pub const ACTIVE: LaneLoad =
         LaneLoad { state: LaneState::Active, other: Load::ZERO, resting_since: None };
+    /// An offloading lane.
+    pub const OFFLOADING: LaneLoad = LaneLoad { state: LaneState::Offloading, ..LaneLoad::ACTIVE };
     /// A parked lane.
     pub const PARKED: LaneLoad = LaneLoad { state: LaneState::Parked, ..LaneLoad::ACTIVE };
 }
@@ -44,7 +48,7 @@ impl LaneLoad {
 pub struct ShardLoad {
     /// The lane that owns it.
     pub owner: LaneId,
-    /// Its share of that lane's time.
+    /// Its share of that lane's time, with what an offloading lane did for it.
     pub load: Load,
 }
 
@@ -59,13 +63,22 @@ pub struct LaneBounds {
 
 /// The load of lanes and shards over the last period. Consistent by construction: a lane's load is
 /// the sum of its shards' and its own, so a predicted move changes both ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Policies that plan for objectives find more: what leaves working lanes, what lanes measured by class, the heavy flows,
+/// and what rewriting the device's table costs. All of it is absent until it is added by the `with_` methods.
+#[derive(Clone, Debug, PartialEq)]
 pub struct LoadSnapshot {
     lanes: Vec<LaneLoad>,
     shards: Vec<ShardLoad>,
     bounds: LaneBounds,
     period: Duration,
-    /// By lane: its own work and that of its shards.
+    offloads: Offloads,
+    /// By lane, or empty.
+    classes: ClassLoads,
+    /// The heaviest flows that may leave, in no order.
+    heavy: Vec<HeavyFlow>,
+    rewrite: Option<Duration>,
+    /// By lane: its own work and that of its shards and flows.
     loads: Vec<Load>,
 }
 
@@ -90,6 +103,17 @@ pub enum SnapshotError {
         /// The shard.
         shard: ShardId,
     },
+    /// Offloads name other lanes or shards, or lanes whose role does not fit.
+    #[error(
+        "offloads of other lanes or shards, or between lanes that are not working and offloading"
+    )]
+    Offloads,
+    /// Figures by class are those of other lanes, or no figures.
+    #[error("give figures by class for each of {0} lanes, with variations from 0 up")]
+    Classes(usize),
+    /// A heavy flow belongs to a shard that does not exist.
+    #[error("a heavy flow belongs to {0}, which does not exist")]
+    Heavy(ShardId),
     /// No lane is active.
     #[error("no lane is active; wake one before planning")]
     AllParked,
@@ -132,7 +156,7 @@ impl LoadSnapshot {
         if min == 0 || min > max || max > lanes.len() {
             return Err(SnapshotError::Bounds { min, max, lanes: lanes.len() });
         }
-        if lanes.iter().all(|lane| lane.state == LaneState::Parked) {
+        if lanes.iter().all(|lane| lane.state != LaneState::Active) {
             return Err(SnapshotError::AllParked);
         }
         let mut loads: Vec<Load> = lanes.iter().map(|lane| lane.other).collect();
@@ -140,13 +164,126 @@ impl LoadSnapshot {
             let owner = *owner;
             match lanes.get(owner.index()) {
                 None => return Err(SnapshotError::Owner { shard, owner, lanes: lanes.len() }),
-                Some(lane) if lane.state == LaneState::Parked => {
+                Some(lane) if lane.state != LaneState::Active => {
                     return Err(SnapshotError::Parked { lane: owner, shard });
                 }
                 Some(_) => loads[owner.index()] += *load,
             }
         }
-        Ok(LoadSnapshot { lanes, shards, bounds, period, loads })
+        let offloads = Offloads::none(lanes.len(), shards.len());
+        let (classes, heavy) = (Vec::new(), Vec::new());
+        Ok(LoadSnapshot {
+            lanes,
+            shards,
+            bounds,
+            period,
+            offloads,
+            classes,
+            heavy,
+            rewrite: None,
+            loads,
+        })
+    }
+
+    /// With what leaves working lanes at present. No more of a shard leaves than it has, and nothing where its owner has no
+    /// offloading lane.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Offloads`] unless links lead from active to offloading lanes.
+    pub fn with_offloads(mut self, mut offloads: Offloads) -> Result<LoadSnapshot, SnapshotError> {
+        let Offloads { links, shares } = &mut offloads;
+        let state = |lane: LaneId| self.lanes.get(lane.index()).map(|lane| lane.state);
+        let fits = |(from, to): (LaneId, &Option<LaneId>)| {
+            to.is_none_or(|to| {
+                (state(from), state(to)) == (Some(LaneState::Active), Some(LaneState::Offloading))
+            })
+        };
+        let lengths = (links.len(), shares.len()) == (self.lanes.len(), self.shards.len());
+        if !lengths || !(0..).map(LaneId).zip(&*links).all(fits) {
+            return Err(SnapshotError::Offloads);
+        }
+        for (share, shard) in shares.iter_mut().zip(&self.shards) {
+            let linked = links[shard.owner.index()].is_some();
+            *share = if linked { shard.load.min(*share) } else { Load::ZERO };
+        }
+        self.offloads = offloads;
+        self.sum_up();
+        Ok(self)
+    }
+
+    /// With what lanes measured by class.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Classes`].
+    pub fn with_classes(mut self, classes: ClassLoads) -> Result<LoadSnapshot, SnapshotError> {
+        let sound = classes.iter().flatten().flatten().all(ClassLoad::is_sound);
+        if classes.len() != self.lanes.len() || !sound {
+            return Err(SnapshotError::Classes(self.lanes.len()));
+        }
+        self.classes = classes;
+        Ok(self)
+    }
+
+    /// With the heaviest flows that may leave, in any order.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Heavy`].
+    pub fn with_heavy(mut self, heavy: Vec<HeavyFlow>) -> Result<LoadSnapshot, SnapshotError> {
+        if let Some(flow) = heavy.iter().find(|flow| flow.shard.index() >= self.shards.len()) {
+            return Err(SnapshotError::Heavy(flow.shard));
+        }
+        self.heavy = heavy;
+        Ok(self)
+    }
+
+    /// With the time that a rewriting of the device's indirection table took, fence included, when it was last measured.
+    #[must_use]
+    pub fn with_rewrite(self, rewrite: Duration) -> LoadSnapshot {
+        LoadSnapshot { rewrite: Some(rewrite), ..self }
+    }
+
+    /// Computes the lanes' loads.
+    fn sum_up(&mut self) {
+        let LoadSnapshot { lanes, shards, offloads, loads, .. } = self;
+        *loads = lanes.iter().map(|lane| lane.other).collect();
+        for (shard, share) in shards.iter().zip(&offloads.shares) {
+            loads[shard.owner.index()] += shard.load.saturating_sub(*share);
+            if let Some(to) = offloads.links[shard.owner.index()] {
+                loads[to.index()] += *share;
+            }
+        }
+    }
+
+    /// What leaves working lanes.
+    pub fn offloads(&self) -> &Offloads {
+        &self.offloads
+    }
+
+    /// What a lane measured of a class, if it did and there were packets.
+    pub fn class(&self, lane: LaneId, class: Class) -> Option<&ClassLoad> {
+        self.classes.get(lane.index())?[class.index()].as_ref()
+    }
+
+    /// The heaviest flows that may leave.
+    pub fn heavy(&self) -> &[HeavyFlow] {
+        &self.heavy
+    }
+
+    /// How much of each shard's load belongs to measured flows that may leave (r_max), by shard.
+    pub fn may_leave(&self) -> Vec<Load> {
+        let mut may_leave = vec![Load::ZERO; self.shards.len()];
+        for flow in &self.heavy {
+            may_leave[flow.shard.index()] += flow.load;
+        }
+        for (may_leave, shard) in may_leave.iter_mut().zip(&self.shards) {
+            *may_leave = shard.load.min(*may_leave);
+        }
+        may_leave
+    }
+
+    /// What rewriting the device's table took when it was last measured.
+    pub fn rewrite(&self) -> Option<Duration> {
+        self.rewrite
     }
 
     /// The lanes, by number.
@@ -169,7 +306,7 @@ impl LoadSnapshot {
         self.period
     }
 
-    /// A lane's load: its shards' and its own.
+    /// A lane's load: its shards' as far as it stays, that of the flows it is handed, and its own.
     pub fn load(&self, lane: LaneId) -> Load {
         self.loads[lane.index()]
     }
@@ -177,6 +314,11 @@ impl LoadSnapshot {
     /// The active lanes, ascending.
     pub fn active(&self) -> impl Iterator<Item = LaneId> + Clone {
         self.in_state(LaneState::Active)
+    }
+
+    /// The offloading lanes, ascending.
+    pub fn offloading(&self) -> impl Iterator<Item = LaneId> + Clone {
+        self.in_state(LaneState::Offloading)
     }
 
     /// The parked lanes, ascending.
@@ -264,6 +406,54 @@ mod tests {
             new(3).to_string(),
             "shard 0 belongs to lane 3, but there are 3 lanes; give owners from 0 up"
         );
+    }
+
+    #[test]
+    fn what_leaves_a_shard_is_load_of_its_offloading_lane() {
+        let of = snapshot();
+        let mut lanes = of.lanes.clone();
+        lanes[2] = LaneLoad::OFFLOADING;
+        let new = || {
+            let (lanes, shards) = (lanes.clone(), of.shards.clone());
+            LoadSnapshot::new(lanes, shards, of.bounds, of.period).unwrap()
+        };
+        let percent = |each: [u64; 3]| each.map(Load::from_percent).to_vec();
+        let links = vec![Some(LaneId(2)), None, None];
+        let offloads = Offloads { links: links.clone(), shares: percent([10, 90, 5]) };
+        let with = new().with_offloads(offloads).unwrap();
+        let loads: Vec<Load> = (0..3).map(|lane| with.load(LaneId(lane))).collect();
+        assert_eq!(loads, percent([30, 10, 40]), "no more than there is, none without a link");
+        assert_eq!(with.mean(), Load::from_percent(20), "of active lanes");
+        let wrong = [
+            Offloads { links, shares: Vec::new() },
+            Offloads { links: vec![Some(LaneId(1)), None, None], shares: percent([0; 3]) },
+            Offloads { links: vec![None, None, Some(LaneId(2))], shares: percent([0; 3]) },
+        ];
+        for offloads in wrong {
+            assert_eq!(new().with_offloads(offloads), Err(SnapshotError::Offloads));
+        }
+    }
+
+    #[test]
+    fn no_more_of_a_shard_may_leave_than_it_has() {
+        let flow = |shard, percent| HeavyFlow { shard, load: Load::from_percent(percent) };
+        let heavy = vec![flow(ShardId(0), 15), flow(ShardId(0), 5), flow(ShardId(2), 50)];
+        let with = snapshot().with_heavy(heavy).unwrap();
+        assert_eq!(with.may_leave(), [20, 0, 10].map(Load::from_percent));
+        let stranger = snapshot().with_heavy(vec![flow(ShardId(3), 1)]);
+        assert_eq!(stranger, Err(SnapshotError::Heavy(ShardId(3))));
+    }
+
+    #[test]
+    fn figures_by_class_are_numbers_and_those_of_the_lanes() {
+        let load = |arrival_cv2| ClassLoad { arrival_cv2, ..ClassLoad::default() };
+        let of = |classes| snapshot().with_classes(classes);
+        let with = of(vec![[None, Some(load(1.5))], [None; 2], [None; 2]]).unwrap();
+        assert_eq!(with.class(LaneId(0), Class::Regular), Some(&load(1.5)));
+        assert_eq!(with.class(LaneId(0), Class::Priority), None);
+        for wrong in [vec![[None; 2]; 2], vec![[Some(load(f64::NAN)), None]; 3]] {
+            assert_eq!(of(wrong), Err(SnapshotError::Classes(3)));
+        }
     }
 
     #[test]
