@@ -14,6 +14,7 @@
 
 mod arena;
 mod bucket;
+mod detached;
 mod entries;
 mod entry;
 mod expiry;
@@ -33,6 +34,7 @@ use rheostat_base::Time;
 use rheostat_packet::{Family, FlowKey};
 
 pub use arena::{Arena, ArenaError, TableConfig};
+pub use detached::{Detached, DetachedFlow, OpenDetached};
 pub use expiry::{Expiry, Reclaimed};
 pub use flow::{FlowId, FlowMarks, FlowMut};
 pub use layout::{Handle, LayoutError, MAX_STATES, StateLayout};
@@ -41,6 +43,8 @@ pub use prefetch_hint::PrefetchHint;
 pub use states::{OpenFlow, StateRefs, StateSet};
 
 use arena::Shared;
+use bucket::DETACHED;
+use detached::DetachedFlows;
 use entries::Entries;
 use entry::Kind;
 use index::Index;
@@ -107,11 +111,13 @@ pub struct FlowTable {
     counts: TableCounts,
     capacity: u64,
     shared: Arc<Shared>,
+    /// The flows that other lanes work on; none in most tables.
+    detached: Option<Box<DetachedFlows>>,
 }
 
-// SAFETY: the table is the only one to access its parts of the mapping, the states in them are `Send`
-// (`StateLayout::reserve` asks for it), and the mapping itself is kept alive by a shared count. It is
-// not `Sync`: the states need not be.
+// SAFETY: the table is the only one to access its parts of the mapping, but for what a `DetachedFlow` accesses of an entry, which
+// the table leaves alone. The states in them are `Send` (`StateLayout::reserve` asks for it), and the mapping itself is kept
+// alive by a shared count. It is not `Sync`: the states need not be.
 unsafe impl Send for FlowTable {}
 
 impl FlowTable {
@@ -140,6 +146,7 @@ impl FlowTable {
             counts: TableCounts::default(),
             capacity: config.capacity as u64,
             shared,
+            detached: None,
         }
     }
 
@@ -154,14 +161,17 @@ impl FlowTable {
     pub fn probe(&self, hash: FlowHash, family: Family) -> Probe {
         match self.index.find(hash, |_| true) {
             Some(candidate) => {
-                self.entries.prefetch(candidate, family);
+                // Of a detached flow, another lane needs the entry.
+                if candidate & DETACHED == 0 {
+                    self.entries.prefetch(candidate, family);
+                }
                 Probe(candidate)
             }
             None => Probe::NONE,
         }
     }
 
-    /// The flow that `key` belongs to. `hash` is the key's, and `probe` may be any probe at all: it
+    /// The flow that `key` belongs to, also while it is detached. `hash` is the key's, and `probe` may be any probe at all: it
     /// decides how long the search takes, not what it finds.
     ///
     /// The flow may be past its deadline (see [`FlowMut::is_expired`]); ending it is up to the caller.
@@ -176,7 +186,7 @@ impl FlowTable {
         self.search_index(hash, key).map(|index| self.id(index))
     }
 
-    /// As [`FlowTable::find`], to read and change the flow at once.
+    /// As [`FlowTable::find`], to read and change the flow at once; `None` also while it is detached.
     #[inline]
     pub fn find_flow(
         &mut self,
@@ -185,7 +195,7 @@ impl FlowTable {
         probe: Probe,
     ) -> Option<FlowMut<'_>> {
         let index = self.search(hash, key, probe)?;
-        Some(FlowMut::new(self, index))
+        (index & DETACHED == 0).then(|| FlowMut::new(self, index))
     }
 
     /// The flow that `key` belongs to, if `probe` has found it and it has not ended: the flow of most packets. No other
@@ -196,7 +206,7 @@ impl FlowTable {
     }
 
     /// The flow that `key` belongs to, its state behind `handle` and its deadline, to read. `None` also when
-    /// the state is not initialised. Panics when the handle is of another layout than the table's.
+    /// the state is not initialised, or the flow is detached. Panics when the handle is of another layout than the table's.
     pub fn look_at<T: Send + 'static>(
         &self,
         hash: FlowHash,
@@ -205,7 +215,7 @@ impl FlowTable {
     ) -> Option<(FlowId, &T, Time)> {
         handle.check(self.layout);
         let index = self.search_index(hash, key)?;
-        if self.entries.cold(index).initialised & handle.bit() == 0 {
+        if index & DETACHED != 0 || self.entries.cold(index).initialised & handle.bit() == 0 {
             return None;
         }
         let place = self.entries.address(index);
@@ -216,7 +226,7 @@ impl FlowTable {
         Some((self.id(index), state, self.entries.hot(index).ending.deadline()))
     }
 
-    /// The flow, to read and change; `None` when it has ended.
+    /// The flow, to read and change; `None` when it has ended, or is detached.
     #[inline]
     pub fn flow(&mut self, flow: FlowId) -> Option<FlowMut<'_>> {
         let index = self.live(flow)?;
@@ -245,7 +255,7 @@ impl FlowTable {
         self.counts
     }
 
-    /// The entry with `key`: the probe's candidate, if that is right.
+    /// The entry with `key`, and whether it is detached: the probe's candidate, if that is right.
     #[inline]
     fn search(&self, hash: FlowHash, key: &FlowKey, Probe(candidate): Probe) -> Option<u32> {
         if candidate < self.entries.used() && self.entries.matches(candidate, key) {
@@ -257,31 +267,38 @@ impl FlowTable {
     /// The entry of the flow of which `index` has a key of this family.
     #[inline]
     fn flow_at(&self, index: u32, family: Family) -> u32 {
-        if family == Family::V6 && self.entries.hot(index).ending.kind() == Kind::V6Alias {
+        if family == Family::V6 && self.entries.name(index).kind() == Kind::V6Alias {
             return self.entries.cold(index).partner;
         }
         index
     }
 
-    /// The entry with `key`. Not inlined: the path of packets whose probe was right is to be short.
+    /// The entry with `key`, and whether it is detached. Not inlined: the path of packets whose probe was right is to be short.
     #[inline(never)]
     fn search_index(&self, hash: FlowHash, key: &FlowKey) -> Option<u32> {
-        let index = self.index.find(hash, |entry| self.entries.matches(entry, key))?;
-        Some(self.flow_at(index, key.family()))
+        let index = self.index.find(hash, |entry| match entry & DETACHED {
+            0 => self.entries.matches(entry, key),
+            _ => self.is_detached_key(entry & !DETACHED, key),
+        })?;
+        match index & DETACHED {
+            0 => Some(self.flow_at(index, key.family())),
+            _ => self.detached_at(index & !DETACHED).map(|flow| flow | DETACHED),
+        }
     }
 
     /// What names the flow in entry `index`.
     #[inline]
     fn id(&self, index: u32) -> FlowId {
+        let index = index & !DETACHED;
         FlowId { index, generation: self.entries.cold(index).generation }
     }
 
-    /// The entry of a flow that has not ended.
+    /// The entry of a flow that has not ended and is not detached.
     #[inline]
     fn live(&self, flow: FlowId) -> Option<u32> {
         let in_use = flow.index < self.entries.used()
             && self.entries.cold(flow.index).generation == flow.generation
-            && !matches!(self.entries.hot(flow.index).ending.kind(), Kind::Free | Kind::V6Alias);
+            && !matches!(self.entries.name(flow.index).kind(), Kind::Free | Kind::V6Alias);
         in_use.then_some(flow.index)
     }
 }

@@ -17,9 +17,9 @@ pub mod txn;
 
 pub use flow_hash::{FlowHash, FlowHasher};
 pub use flow_table::{
-    AliasError, Arena, ArenaError, Expiry, FlowId, FlowMarks, FlowMut, FlowTable, Handle,
-    LayoutError, OpenFlow, PrefetchHint, Probe, Reclaimed, StateLayout, StateRefs, StateSet,
-    TableConfig, TableCounts, TableFull, prefetch_line,
+    AliasError, Arena, ArenaError, Detached, DetachedFlow, Expiry, FlowId, FlowMarks, FlowMut,
+    FlowTable, Handle, LayoutError, OpenDetached, OpenFlow, PrefetchHint, Probe, Reclaimed,
+    StateLayout, StateRefs, StateSet, TableConfig, TableCounts, TableFull, prefetch_line,
 };
 pub use fragment::{DatagramId, FragmentConfig, FragmentTracker, Tracked};
 pub use gauges::Gauges;

@@ -3,8 +3,8 @@
 /// Keys a bucket has room for.
 pub(super) const WAYS: usize = 8;
 
-/// The bits of an entry's number. The bit above marks an offloaded flow.
-const INDEX: u32 = (1 << 31) - 1;
+/// The bit above an entry's number that marks a detached flow: nothing is read of its entry.
+pub(super) const DETACHED: u32 = 1 << 31;
 
 /// One cache line of the index. All zero is an empty bucket.
 #[repr(C, align(64))]
@@ -53,12 +53,18 @@ impl Bucket {
     /// The entry in `way`.
     #[inline]
     pub(super) fn entry(&self, way: usize) -> u32 {
-        self.entries[way] & INDEX
+        self.entries[way] & !DETACHED
     }
 
     /// What stands in `way` beside the tag: the entry and its mark.
+    #[inline]
     pub(super) fn marked_entry(&self, way: usize) -> u32 {
         self.entries[way]
+    }
+
+    /// Marks the entry in `way` as detached, or as one that is not.
+    pub(super) fn set_detached(&mut self, way: usize, detached: bool) {
+        self.entries[way] = self.entry(way) | if detached { DETACHED } else { 0 };
     }
 
     /// The tag in `way`.

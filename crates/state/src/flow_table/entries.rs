@@ -153,7 +153,23 @@ impl Entries {
     /// Whether the entry serves a flow that can be found under `key`.
     #[inline(always)]
     pub(super) fn matches(&self, index: u32, key: &FlowKey) -> bool {
-        entry::matches(self.hot(index), || self.cold(index), key)
+        entry::matches(self.name(index), || self.cold(index), key)
+    }
+
+    /// What a lookup reads of the first line of entry `index`, also while the entry is detached.
+    #[inline(always)]
+    pub(super) fn name(&self, index: u32) -> entry::Name {
+        // SAFETY: the address is a used entry's. Its key is written through `&mut self` alone, and so is its ending, but while it
+        // is detached: then a `DetachedFlow` writes that atomically.
+        unsafe { entry::Name::read(self.address(index)) }
+    }
+
+    /// Marks entry `index` as detached, or as one that is not any more.
+    pub(super) fn set_detached(&mut self, index: u32, detached: bool) {
+        let hot = self.hot_mut(index);
+        let mut ending = hot.ending;
+        ending.set_detached(detached);
+        hot.ending = ending;
     }
 
     /// Asks the processor to fetch the lines of entry `index` that packets of this family need, up to four.

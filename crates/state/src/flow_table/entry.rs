@@ -4,6 +4,8 @@
 //! reference spans a state.
 
 use std::mem::offset_of;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rheostat_base::{DeviceId, Time};
 use rheostat_packet::{Family, FlowKey};
@@ -80,7 +82,7 @@ const _: () = {
     assert!(offset_of!(Cold, wheel) % align_of::<Link>() == 0);
 };
 
-/// A deadline, whose lowest byte is used for the kind of the entry and two marks. All zero is a free entry.
+/// A deadline, whose lowest byte is used for the kind of the entry and three marks. All zero is a free entry.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct Ending(u64);
@@ -92,6 +94,8 @@ const KIND: u64 = 7;
 const EVICTABLE: u64 = 8;
 /// All states of the layout are initialised.
 const COMPLETE: u64 = 16;
+/// Another lane works on the flow: its table finds nothing in the entry.
+const DETACHED: u64 = 32;
 
 impl Ending {
     /// That of an entry without a deadline.
@@ -118,10 +122,10 @@ impl Ending {
         nanos < before & !MARKS
     }
 
-    /// The keys the entry can be found under.
+    /// The keys the entry can be found under; none while it is detached.
     #[inline(always)]
     pub(super) fn kind(self) -> Kind {
-        match self.0 & KIND {
+        match self.0 & (KIND | DETACHED) {
             1 => Kind::V4,
             2 => Kind::V4Alias,
             3 => Kind::V6,
@@ -132,6 +136,10 @@ impl Ending {
 
     pub(super) fn set_kind(&mut self, kind: Kind) {
         self.0 = self.0 & !KIND | kind as u64;
+    }
+
+    pub(super) fn set_detached(&mut self, detached: bool) {
+        self.0 = self.0 & !DETACHED | if detached { DETACHED } else { 0 };
     }
 
     pub(super) fn is_evictable(self) -> bool {
@@ -152,6 +160,97 @@ impl Ending {
         self.0 = self.0 & !COMPLETE | if complete { COMPLETE } else { 0 };
     }
 }
+
+/// The order of arrival of a flow's packets.
+pub(super) struct Arrivals {
+    pub(super) stamps: [u32; 2],
+    pub(super) devices: [DeviceId; 2],
+}
+
+impl Arrivals {
+    /// That of an entry.
+    ///
+    /// # Safety
+    /// `hot` is the start of an entry whose stamps and devices nothing writes meanwhile.
+    #[inline(always)]
+    pub(super) unsafe fn read(hot: *const Hot) -> Arrivals {
+        // SAFETY: the entry begins with a `Hot`, says the caller; no reference to the whole is made.
+        unsafe {
+            let stamps = (&raw const (*hot).stamps).read_unaligned();
+            Arrivals { stamps, devices: (&raw const (*hot).devices).read_unaligned() }
+        }
+    }
+
+    /// See [`FlowMut::note_arrival`](super::FlowMut::note_arrival).
+    #[inline(always)]
+    pub(super) fn note(&mut self, forward: bool, device: DeviceId, stamp: u32) -> bool {
+        let way = usize::from(!forward);
+        let comparable = self.devices[way] == device;
+        let late = comparable && (stamp.wrapping_sub(self.stamps[way]) as i32) < 0;
+        if !late {
+            self.stamps[way] = stamp;
+            self.devices[way] = device;
+        }
+        late
+    }
+}
+
+/// What a lookup reads of the first line of an entry. It may be read while another lane works on the flow, which then changes
+/// nothing of the key.
+#[derive(Clone, Copy)]
+pub(super) struct Name {
+    key: [u64; 2],
+    ending: Ending,
+}
+
+impl Name {
+    /// That of the entry at `entry`.
+    ///
+    /// # Safety
+    /// `entry` is an entry of a mapped table. Nothing writes its key meanwhile, and nothing writes its ending but atomically.
+    #[inline(always)]
+    pub(super) unsafe fn read(entry: NonNull<u8>) -> Name {
+        let hot = entry.cast::<Hot>().as_ptr();
+        // SAFETY: the entry begins with a `Hot`, says the caller; no reference to it is made, as others may write its stamps.
+        let key = unsafe { (&raw const (*hot).key).read_unaligned() };
+        // SAFETY: as above.
+        Name { key, ending: unsafe { load_ending(entry) } }
+    }
+
+    /// The keys the entry can be found under.
+    #[inline(always)]
+    pub(super) fn kind(self) -> Kind {
+        self.ending.kind()
+    }
+}
+
+/// The ending of the entry at `entry`, which another lane may change.
+///
+/// # Safety
+/// `entry` is an entry of a mapped table, whose ending nothing else writes but atomically.
+#[inline(always)]
+pub(super) unsafe fn load_ending(entry: NonNull<u8>) -> Ending {
+    // SAFETY: entries are aligned to lines, so the ending, at a multiple of eight, is aligned; it is mapped, and others access it
+    // atomically, says the caller.
+    let ending = unsafe { AtomicU64::from_ptr(entry.as_ptr().add(ENDING_OFFSET).cast()) };
+    Ending(ending.load(Ordering::Relaxed))
+}
+
+/// Changes the ending of the entry at `entry`, which another lane may read.
+///
+/// # Safety
+/// As [`load_ending`], and nothing else writes it.
+#[inline(always)]
+pub(super) unsafe fn store_ending(entry: NonNull<u8>, value: Ending) {
+    // SAFETY: as in `load_ending`.
+    let ending = unsafe { AtomicU64::from_ptr(entry.as_ptr().add(ENDING_OFFSET).cast()) };
+    ending.store(value.0, Ordering::Relaxed);
+}
+
+/// Where the ending lies in an entry.
+const ENDING_OFFSET: usize = offset_of!(Hot, ending);
+
+const _: () = assert!(ENDING_OFFSET.is_multiple_of(align_of::<u64>()));
 
 /// The latest time that can be told in units of 256 ns stands for [`Time::NEVER`].
 const NEVER: u64 = !MARKS;
@@ -175,10 +274,10 @@ pub(super) fn alias(hot: &Hot, cold: &Cold) -> Option<[u64; 5]> {
 /// Whether the entry serves a flow that can be found under `key`. An IPv4 flow found under its first key,
 /// the common case, is told by line 0 alone.
 #[inline(always)]
-pub(super) fn matches<'a>(hot: &Hot, cold: impl FnOnce() -> &'a Cold, key: &FlowKey) -> bool {
+pub(super) fn matches<'a>(name: Name, cold: impl FnOnce() -> &'a Cold, key: &FlowKey) -> bool {
     let &[first, second, rest @ ..] = key.raw();
-    let kind = hot.ending.kind();
-    let starts = (hot.key[0] ^ first) | (hot.key[1] ^ second) == 0;
+    let kind = name.kind();
+    let starts = (name.key[0] ^ first) | (name.key[1] ^ second) == 0;
     if key.family() == Family::V4 {
         return (starts && matches!(kind, Kind::V4 | Kind::V4Alias))
             || (kind == Kind::V4Alias && {

@@ -54,11 +54,12 @@ impl<'a> FlowMut<'a> {
         if index >= table.entries.used() {
             return None;
         }
+        let name = table.entries.name(index);
         let flow = FlowMut { entry: table.entries.address(index), table, index };
-        if !entry::matches(flow.hot(), || flow.cold(), key) {
+        if !entry::matches(name, || flow.cold(), key) {
             return None;
         }
-        match flow.hot().ending.kind() {
+        match name.kind() {
             Kind::V6Alias => Some(flow.partner()),
             _ => Some(flow),
         }
@@ -164,7 +165,7 @@ impl<'a> FlowMut<'a> {
 
     /// Puts the flow where the wheel finds it once `tick` is over, unless it finds it earlier.
     #[inline(never)]
-    fn arm(&mut self, tick: u64) {
+    pub(super) fn arm(&mut self, tick: u64) {
         let slot = self.cold().slot;
         if tick >= self.table.wheel.armed_tick(slot) {
             return;

@@ -66,13 +66,16 @@ impl Index {
         Index { buckets, count }
     }
 
-    /// The entry that has the hash's tag and satisfies `is_it`.
+    /// The entry that has the hash's tag and satisfies `is_it`, with its mark, as it is shown to `is_it`.
     #[inline]
     pub(super) fn find(&self, hash: FlowHash, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let place = self.place(hash);
         let home = self.bucket(place.home);
         let mut matching = |bucket: &Bucket| {
-            bucket.with_tag(place.tag).map(|way| bucket.entry(way)).find(|&entry| is_it(entry))
+            bucket
+                .with_tag(place.tag)
+                .map(|way| bucket.marked_entry(way))
+                .find(|&entry| is_it(entry))
         };
         if let Some(entry) = matching(home) {
             return Some(entry);
@@ -138,6 +141,24 @@ impl Index {
         self.bucket_mut(other).vacate(way);
         self.bucket_mut(home).overflow -= 1;
         true
+    }
+
+    /// Marks the key of this hash that leads to `entry` as one of a detached flow, or as one that is not. `false` when it is not
+    /// there.
+    pub(super) fn set_detached(&mut self, hash: FlowHash, entry: u32, detached: bool) -> bool {
+        let Place { home, tag } = self.place(hash);
+        let mut found = false;
+        // Both keys of an entry may stand in one bucket with one tag: marks go to both anyhow.
+        for bucket in [home, self.other(home, tag)] {
+            let bucket = self.bucket_mut(bucket);
+            for way in bucket.with_tag(tag) {
+                if bucket.entry(way) == entry {
+                    bucket.set_detached(way, detached);
+                    found = true;
+                }
+            }
+        }
+        found
     }
 
     /// Moves keys so that `home` or `other` has a vacancy, and returns which.

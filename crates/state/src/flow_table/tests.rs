@@ -1,5 +1,6 @@
 //! The table against a map, and what holds across a flow's life.
 
+mod detached;
 mod life;
 mod model;
 mod open;
