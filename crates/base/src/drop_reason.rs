@@ -69,8 +69,12 @@ drop_reasons! {
     /// A TCP segment that does not fit the state or the windows of its connection, or that belongs to
     /// no connection and cannot open one.
     TcpInvalid = "tcp_invalid",
-    /// The shard already tracks as many half-open connections as it may.
+    /// There are as many half-open TCP connections as there may be: in the packet's shard, or of this machine's own service.
     HalfOpenLimit = "half_open_limit",
+    /// The checksum of a TCP segment for this machine is wrong.
+    TcpChecksum = "tcp_checksum",
+    /// A SYN for this machine, whose TCP service has as many connections, or as much memory in them, as it may.
+    ConnectionLimit = "connection_limit",
     /// An ICMP error or reply that belongs to no flow.
     IcmpUnrelated = "icmp_unrelated",
     /// The packet comes from outside, and no host inside has its destination as a mapping.

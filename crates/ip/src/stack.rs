@@ -22,15 +22,17 @@ mod questions;
 mod tests;
 mod waiting;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, DropReason, Time};
 use rheostat_packet::Mbuf;
+use rheostat_packet::wire::ethernet;
 use rheostat_run::Output;
 
 use crate::local_service::Outbox;
-use crate::neighbour::{NeighbourKey, Seen, View};
+use crate::neighbour::{NeighbourKey, Seen, View, mapped};
 use crate::network::Network;
 use crate::rate_limit::RateLimit;
 use crate::route::{Hop, HopId, Routes};
@@ -59,6 +61,8 @@ pub enum Admission {
     Through(Path),
     /// It has become the answer to itself, and goes to [`Stack::depart`] at once.
     Back(Path),
+    /// It is a segment for the transport that is beside this layer ([`Stack::with_tcp`]), and is as it arrived.
+    Transport,
     /// It has served its purpose.
     Consume,
     /// It goes no further.
@@ -139,6 +143,8 @@ pub struct Stack {
     ports: Box<[Option<Port>]>,
     errors: RateLimit,
     errors_after_chain: ErrorsAfterChain,
+    /// Whether segments of TCP for this machine go to a transport beside this layer.
+    has_tcp: bool,
     waiting: WaitingRoom,
     /// When waiting packets are to be looked at even if nothing arrives.
     look_again: Time,
@@ -166,11 +172,20 @@ impl Stack {
             ports: ports.into(),
             errors: RateLimit::new(share(policy.errors_per_second), share(policy.errors_at_once)),
             errors_after_chain: after_chain,
+            has_tcp: false,
             waiting: WaitingRoom::new(policy.waiting, policy.waiting_per_neighbour),
             look_again: Time::NEVER,
             outbox: Outbox::new(),
             network,
         }
+    }
+
+    /// The same beside a transport for TCP, which gets the segments for this machine's addresses where they lie
+    /// ([`Admission::Transport`]) instead of the local services.
+    #[must_use]
+    pub fn with_tcp(mut self) -> Stack {
+        self.has_tcp = true;
+        self
     }
 
     /// The network that it is the layer of.
@@ -225,6 +240,34 @@ impl Stack {
         Path::unknown(l3, Origin::Own)
     }
 
+    /// The path of packets of this machine to `destination`, in the place of a packet that arrived on `device`. It holds as long as
+    /// [`Stack::changes`] stays the same.
+    pub fn path_to(&self, destination: IpAddr, device: DeviceId) -> Path {
+        let bits = mapped(destination);
+        let Path { l3, origin, .. } = self.own(device);
+        match self.look_up(device, bits).0 {
+            HopId::NONE => Path::unknown(l3, origin),
+            hop => Path { destination: bits, hop, l3, origin },
+        }
+    }
+
+    /// A number that is another one after routes, neighbours or MTUs have changed, as far as this lane has seen it.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// The longest packet that the link of `device` carries to an address like `to`; 0 where it carries none.
+    pub fn longest_packet(&self, device: DeviceId, to: IpAddr) -> u16 {
+        let ethertype = if to.is_ipv4() { ethernet::IPV4 } else { ethernet::IPV6 };
+        self.port(device).map_or(0, |port| port.longest(ethertype))
+    }
+
+    /// Whether one more error or reset may be sent now.
+    pub fn may_report(&mut self, now: Time) -> bool {
+        self.errors.allow(now)
+    }
+
     /// Does what is due.
     pub fn tick(&mut self, out: &mut Output) {
         if self.network.next_deadline() <= out.now() {
@@ -271,8 +314,14 @@ impl Stack {
         self.ports.get(device.index())?.as_ref()
     }
 
-    /// Sends a packet of this machine, or what is left of another's, and disposes of it.
-    fn launch(&mut self, mut packet: Mbuf, path: Path, out: &mut Output) {
+    /// Where IP starts in frames of `device`, and in those that are sent by [`Stack::own`] and [`Stack::path_to`] there.
+    pub fn network_offset(&self, device: DeviceId) -> usize {
+        self.own(device).l3.into()
+    }
+
+    /// Sends a packet of this machine, or what is left of another's: by its device, or after its next hop has been resolved. What
+    /// cannot be sent is dropped and counted.
+    pub fn send(&mut self, mut packet: Mbuf, path: Path, out: &mut Output) {
         match self.depart(&mut packet, path, out) {
             Departure::Send(device) => out.send(device, packet),
             Departure::Hold(next) => self.hold(packet, next, out),
@@ -301,7 +350,7 @@ impl Stack {
         let Some(port) = self.port(device) else { return };
         let (frame, l3) = (port.frame(ip), port.l3);
         if let Some(packet) = self.originate(device, &frame, out) {
-            self.launch(packet, Path::unknown(l3, Origin::Own), out);
+            self.send(packet, Path::unknown(l3, Origin::Own), out);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a lane runs: a chain of network functions, or a service of one's own.
 
 use rheostat_base::Time;
+use rheostat_state::Shard;
 
 use crate::lane::{Batch, Output};
 use crate::metrics::Metrics;
@@ -23,6 +24,9 @@ pub trait Service: Send + 'static {
     /// Processes packets of shards that the lane owns, in order, and leaves `batch` empty: each
     /// packet goes to `out`, or to the service's client, or is freed and counted as consumed or dropped.
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output);
+
+    /// A shard has come from another lane. Its packets, held meanwhile, follow; timers in it may already be due.
+    fn shard_arrived(&mut self, _shard: &mut Shard) {}
 
     /// The service's client at a [`crate::Pool`], if it has one.
     #[inline(always)]

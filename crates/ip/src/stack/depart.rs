@@ -95,7 +95,7 @@ impl Stack {
 
     #[cold]
     #[inline(never)]
-    fn look_up(&self, device: DeviceId, destination: u128) -> (HopId, Hop) {
+    pub(super) fn look_up(&self, device: DeviceId, destination: u128) -> (HopId, Hop) {
         // Link-local addresses of IPv6 are on the link the packet belongs to, and in no table.
         if destination >> 118 == 0xfe80 >> 6 {
             return (HopId::NONE, Hop::OnLink(device));

@@ -33,6 +33,9 @@ impl Stack {
         to: IpAddr,
         out: &mut Output,
     ) -> Admission {
+        if self.has_tcp && is_plain_tcp(packet, l3, to) {
+            return Admission::Transport;
+        }
         if to.is_ipv6()
             && let Some(taken) = self.take_discovery(packet, l3, out)
         {
@@ -44,6 +47,9 @@ impl Stack {
         // Fragments are not put together here.
         if headers.fragment.is_some() {
             return Admission::Drop(DropReason::NoListener);
+        }
+        if self.has_tcp && headers.protocol == TCP {
+            return Admission::Transport;
         }
         if matches!(evaluate_packet(packet, &headers), Some(Validity::Invalid)) {
             return Admission::Drop(DropReason::Malformed);
@@ -103,6 +109,21 @@ impl Stack {
             }
             _ => self.complain(packet, l3, Problem::NoProtocol, out),
         }
+    }
+}
+
+/// Whether a packet for `to` whose IP header is sound is a whole segment of TCP, without a look beyond that header. Behind
+/// extension headers, one is found later.
+fn is_plain_tcp(packet: &Mbuf, l3: u8, to: IpAddr) -> bool {
+    /// All but the bit that forbids fragments: none of them is set in a whole packet.
+    const FRAGMENT: u16 = 0xbfff;
+    let header = packet.data().get(usize::from(l3)..).unwrap_or_default();
+    match (to, header) {
+        (IpAddr::V4(_), [_, _, _, _, _, _, high, low, _, protocol, ..]) => {
+            *protocol == TCP && u16::from_be_bytes([*high, *low]) & FRAGMENT == 0
+        }
+        (IpAddr::V6(_), [_, _, _, _, _, _, next, ..]) => *next == TCP,
+        _ => false,
     }
 }
 

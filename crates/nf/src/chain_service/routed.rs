@@ -180,6 +180,8 @@ impl<C: Chain> ChainService<C> {
                 stack.depart(&mut packet, path, out)
             }
             Admission::Consume => Departure::Consume,
+            // There is no transport beside a chain.
+            Admission::Transport => Departure::Drop(DropReason::NoListener),
             Admission::Drop(reason) => Departure::Drop(reason),
         };
         self.leave(packet, departure, out);

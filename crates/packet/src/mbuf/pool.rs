@@ -146,6 +146,11 @@ impl Mempool {
         self.inner().count as usize
     }
 
+    /// Bytes of the longest packet that one buffer holds.
+    pub fn buffer_room(&self) -> usize {
+        self.inner().data_room.into()
+    }
+
     /// Bytes of the longest packet that a chain of buffers holds.
     pub fn longest_packet(&self) -> usize {
         usize::from(self.inner().data_room) * super::MAX_SEGMENTS

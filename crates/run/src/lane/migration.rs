@@ -129,8 +129,9 @@ impl Lane {
         arrived.into_iter().for_each(|(shard, _)| self.install(shard));
     }
 
-    fn install(&mut self, shard: Box<Shard>) {
+    fn install(&mut self, mut shard: Box<Shard>) {
         let id = shard.id;
+        self.service.shard_arrived(&mut shard);
         // Fragments that wait in the shard for the first of their datagram come along.
         self.counters.handoff_in.add(shard.fragments.held() as u64);
         self.counters.flows_in.add(shard.table.counts().live);

@@ -204,6 +204,16 @@ impl Output {
         self.unless_without_buffer(made)
     }
 
+    /// A packet of this machine's own of `len` bytes, which are yet to be written: whatever its buffer held before. Counted as
+    /// [`Output::originate`] does. `len` must fit into one buffer.
+    pub fn originate_blank(&mut self, len: usize) -> Option<Mbuf> {
+        self.counters.originated.increment();
+        let made = self.pool.alloc(len);
+        let mut made = self.unless_without_buffer(made)?;
+        made.set_wire_len(len as u32);
+        Some(made)
+    }
+
     /// A copy of a packet, to be sent beside it: counted as copied, and as dropped when there is no buffer for it.
     pub fn copy(&mut self, packet: &Mbuf) -> Option<Mbuf> {
         self.counters.copied.increment();

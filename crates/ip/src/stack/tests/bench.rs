@@ -91,8 +91,8 @@ impl Bench {
         out.set_now(now);
         stack.refresh(out);
         match stack.admit(&mut packet, out) {
-            Admission::Through(path) | Admission::Back(path) => stack.launch(packet, path, out),
-            Admission::Consume => out.consume(packet),
+            Admission::Through(path) | Admission::Back(path) => stack.send(packet, path, out),
+            Admission::Consume | Admission::Transport => out.consume(packet),
             Admission::Drop(reason) => out.drop(packet, reason),
         }
         self.sent(lane)

@@ -53,9 +53,9 @@ impl Bench {
                 let packet = packets.remove(0);
                 match admissions[place] {
                     Admission::Through(path) | Admission::Back(path) => {
-                        stack.launch(packet, path, out);
+                        stack.send(packet, path, out);
                     }
-                    Admission::Consume => out.consume(packet),
+                    Admission::Consume | Admission::Transport => out.consume(packet),
                     Admission::Drop(reason) => out.drop(packet, reason),
                 }
                 place += 1;

@@ -29,9 +29,9 @@ impl Bench {
                 place += 1;
                 match stack.admit(&mut packet, out) {
                     Admission::Through(path) | Admission::Back(path) => {
-                        stack.launch(packet, path, out);
+                        stack.send(packet, path, out);
                     }
-                    Admission::Consume => out.consume(packet),
+                    Admission::Consume | Admission::Transport => out.consume(packet),
                     Admission::Drop(reason) => out.drop(packet, reason),
                 }
             }

@@ -1,0 +1,107 @@
+//! What all connections of a process may have together.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::config::ServeConfig;
+
+/// Counts against the bounds of a service. They are the process's and not divided over lanes: connections move between lanes,
+/// and a lane must not refuse what another has room for. They change when connections open, close and grow, never per segment.
+///
+/// Relaxed: the counts publish nothing. Two lanes may both take the last place, so a bound is exceeded by one per lane at most.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limits: ServeConfig,
+    connections: AtomicUsize,
+    half_open: AtomicUsize,
+    time_wait: AtomicUsize,
+    memory: AtomicUsize,
+}
+
+/// Why a connection is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Connections,
+    HalfOpen,
+    Memory,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: ServeConfig) -> Budget {
+        let zero = AtomicUsize::default;
+        Budget { limits, connections: zero(), half_open: zero(), time_wait: zero(), memory: zero() }
+    }
+
+    pub(crate) fn limits(&self) -> &ServeConfig {
+        &self.limits
+    }
+
+    /// Takes a place for a connection that begins.
+    pub(crate) fn open(&self) -> Result<(), Refused> {
+        let get = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        if get(&self.connections) >= self.limits.connections {
+            return Err(Refused::Connections);
+        }
+        if get(&self.half_open) >= self.limits.half_open {
+            return Err(Refused::HalfOpen);
+        }
+        if !self.has_memory() {
+            return Err(Refused::Memory);
+        }
+        add(&self.connections);
+        add(&self.half_open);
+        Ok(())
+    }
+
+    /// The handshake of a connection is done, or has failed.
+    pub(crate) fn end_handshake(&self) {
+        subtract(&self.half_open, 1);
+    }
+
+    /// A connection is gone.
+    pub(crate) fn close(&self) {
+        subtract(&self.connections, 1);
+    }
+
+    /// Takes a place for a connection in TIME-WAIT, if there is one.
+    pub(crate) fn enter_time_wait(&self) -> bool {
+        let has_room = self.time_wait.load(Ordering::Relaxed) < self.limits.time_wait;
+        if has_room {
+            add(&self.time_wait);
+        }
+        has_room
+    }
+
+    pub(crate) fn leave_time_wait(&self) {
+        subtract(&self.time_wait, 1);
+    }
+
+    /// Charges a connection with what is allocated for it now.
+    pub(crate) fn charge(&self, charged: &mut usize, allocated: usize) {
+        if allocated > *charged {
+            self.memory.fetch_add(allocated - *charged, Ordering::Relaxed);
+        } else if allocated < *charged {
+            subtract(&self.memory, *charged - allocated);
+        }
+        *charged = allocated;
+    }
+
+    /// Whether connections have less memory than they may.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.memory.load(Ordering::Relaxed) < self.limits.memory
+    }
+
+    /// Connections that are not closed; half-open ones; those in TIME-WAIT; bytes allocated for data.
+    pub(crate) fn taken(&self) -> [usize; 4] {
+        [&self.connections, &self.half_open, &self.time_wait, &self.memory]
+            .map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+fn add(count: &AtomicUsize) {
+    count.fetch_add(1, Ordering::Relaxed);
+}
+
+fn subtract(count: &AtomicUsize, amount: usize) {
+    let before = count.fetch_sub(amount, Ordering::Relaxed);
+    debug_assert!(before >= amount, "what is given back was taken");
+}

@@ -1,0 +1,59 @@
+//! Settings of a service.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use rheostat_tcp::Config;
+
+/// Where connections are accepted.
+#[derive(Clone, Debug)]
+pub struct ListenerConfig {
+    /// The address; all of this machine without one.
+    pub address: Option<IpAddr>,
+    /// The port.
+    pub port: u16,
+    /// Settings of its connections. The segment size is at most what the link carries.
+    pub tcp: Config,
+    /// How long a connection may be silent; for ever without.
+    pub idle_timeout: Option<Duration>,
+}
+
+impl ListenerConfig {
+    /// A listener at `port` of all addresses. Connections that are idle for five minutes are closed.
+    pub fn new(port: u16) -> ListenerConfig {
+        // No bound but the link's.
+        let tcp = Config { nagle: false, mss: u16::MAX, ..Config::default() };
+        ListenerConfig { address: None, port, tcp, idle_timeout: Some(Duration::from_secs(300)) }
+    }
+}
+
+/// Bounds of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServeConfig {
+    /// Connections at most, half-open ones included, of the whole process. A SYN beyond is dropped.
+    pub connections: usize,
+    /// Half-open connections at most, of the whole process. A SYN beyond is dropped.
+    pub half_open: usize,
+    /// Closed connections in TIME-WAIT at most, of the whole process. Beyond, a connection is forgotten when it is closed.
+    pub time_wait: usize,
+    /// Bytes allocated for data of all connections beyond which SYNs are dropped. Each connection has its own bound besides: the
+    /// buffers of [`ListenerConfig::tcp`], a request, and a piece of a reply.
+    pub memory: usize,
+    /// The longest request. A longer one resets its connection.
+    pub longest_request: usize,
+    /// How long a peer that has been sent everything may take to finish.
+    pub linger: Duration,
+}
+
+impl Default for ServeConfig {
+    fn default() -> ServeConfig {
+        ServeConfig {
+            connections: 100_000,
+            half_open: 4_096,
+            time_wait: 65_536,
+            memory: 1 << 30,
+            longest_request: 1 << 20,
+            linger: Duration::from_secs(2),
+        }
+    }
+}

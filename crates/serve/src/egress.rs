@@ -1,0 +1,94 @@
+//! How segments leave: as packets of the network layer beside the service.
+
+use std::net::SocketAddr;
+
+use rheostat_base::DeviceId;
+use rheostat_ip::Stack;
+use rheostat_packet::Mbuf;
+use rheostat_packet::build::{FrameBuilder, MIN_FRAME, Payload, Transport};
+use rheostat_run::Output;
+use rheostat_tcp::Header;
+
+use crate::ends::Ends;
+use crate::entry::KnownRoute;
+
+/// A lane's way out.
+#[derive(Debug)]
+pub(crate) struct Egress {
+    pub(crate) stack: Box<Stack>,
+    /// For payload that lies in two pieces.
+    joined: Vec<u8>,
+    /// For packets that take more than one buffer.
+    frame: Vec<u8>,
+}
+
+impl Egress {
+    pub(crate) fn new(stack: Stack) -> Egress {
+        Egress { stack: Box::new(stack), joined: Vec::new(), frame: Vec::new() }
+    }
+
+    /// The way to `remote` for connections whose packets arrive on `device`.
+    pub(crate) fn route(&self, remote: SocketAddr, device: DeviceId) -> KnownRoute {
+        let path = self.stack.path_to(remote.ip(), device);
+        KnownRoute { path, changes: self.stack.changes() }
+    }
+
+    /// Sends a segment between these ends. The way is looked up again when the network has changed.
+    pub(crate) fn send(
+        &mut self,
+        ends: &Ends,
+        device: DeviceId,
+        route: &mut KnownRoute,
+        header: &Header,
+        payload: [&[u8]; 2],
+        out: &mut Output,
+    ) {
+        if route.changes != self.stack.changes() {
+            *route = self.route(ends.remote, device);
+        }
+        let payload = match payload {
+            [whole, []] => whole,
+            [first, second] => {
+                self.joined.clear();
+                self.joined.extend_from_slice(first);
+                self.joined.extend_from_slice(second);
+                &self.joined
+            }
+        };
+        let options = header.options.write();
+        let tcp = header.with_ports((ends.local.port(), ends.remote.port()), &options);
+        let transport = Transport::Tcp(tcp);
+        let (from, to) = (ends.local.ip(), ends.remote.ip());
+        let built = FrameBuilder::new(from, to, transport, Payload::Bytes(payload));
+        let start = self.stack.network_offset(device);
+        let len = (start + built.len()).max(MIN_FRAME);
+        let Some(mut packet) = originate(len, &mut self.frame, out, |frame| {
+            let (_, ip) = frame.split_at_mut(start);
+            let written = built.write(ip);
+            ip[written..].fill(0);
+        }) else {
+            return;
+        };
+        packet.set_timestamp(out.now());
+        packet.set_device(device);
+        self.stack.send(packet, route.path, out);
+    }
+}
+
+/// A packet of `len` bytes that `write` fills but for the link header: in place where one buffer holds it.
+fn originate(
+    len: usize,
+    frame: &mut Vec<u8>,
+    out: &mut Output,
+    write: impl FnOnce(&mut [u8]),
+) -> Option<Mbuf> {
+    if out.pool().pool().buffer_room() >= len {
+        let mut packet = out.originate_blank(len)?;
+        write(packet.data_mut());
+        return Some(packet);
+    }
+    frame.clear();
+    frame.resize(len, 0);
+    write(frame);
+    out.originate(frame)
+}

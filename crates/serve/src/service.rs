@@ -1,0 +1,304 @@
+//! What a lane runs for a service over TCP.
+
+mod lifecycle;
+mod opening;
+
+use std::sync::Arc;
+
+use rheostat_base::{DropReason, LaneId, Time};
+use rheostat_ip::{Admission, ErrorsAfterChain, Network, Stack};
+use rheostat_packet::Mbuf;
+use rheostat_run::{Batch, Output, PacketInfo, Service, ShardSet};
+use rheostat_state::Shard;
+use rheostat_tcp::{Header, Segment, TimeWaitOutcome};
+
+use self::lifecycle::{Next, settle};
+use crate::application::Application;
+use crate::connections::{Connections, Found};
+use crate::conversation::{Conversations, abort};
+use crate::counters::Counters;
+use crate::egress::Egress;
+use crate::ends::Ends;
+use crate::listeners::Listeners;
+use crate::segment;
+use crate::shared::Shared;
+
+/// Connections whose deadlines are looked at in a row at most, so that packets do not wait long.
+const ROW: usize = 128;
+
+/// A service over TCP in one lane.
+///
+/// # The way of a segment
+///
+/// | step | where | touches |
+/// |---|---|---|
+/// | admitted: frame, IP header, route to this machine | [`Stack::admit`] | the first line of the packet |
+/// | verified: checksum; options parsed | `segment.rs` | all of the packet |
+/// | found by its key and hash, which the lane has computed | `connections.rs` | a line of the shard's index, the slot, the entry |
+/// | taken by the protocol | [`rheostat_tcp::Connection::handle_segment`] | the entry, and the receive buffer for data |
+/// | read, parsed, handled, encoded | `conversation.rs` | the application's part, the send buffer |
+/// | sent: acknowledgement, data | `egress.rs` | buffers for packets |
+/// | armed: the next deadline | `deadlines.rs` | nothing, mostly |
+///
+/// All of it before the next packet of the burst. A segment costs work linear in its length and in what the application does; the
+/// table of connections is hashed with a secret.
+pub struct TcpService<A: Application> {
+    egress: Egress,
+    listeners: Listeners,
+    conversations: Conversations<A>,
+    shared: Arc<Shared>,
+    counters: Arc<Counters>,
+    /// For segments that lie in several buffers.
+    joined: Vec<u8>,
+    /// Before this, no deadline of a connection in the lane's shards comes.
+    next_due: Time,
+    /// Whether the connections that were idle when the service was told to end have been closed.
+    has_drained: bool,
+}
+
+impl<A: Application> TcpService<A> {
+    pub(crate) fn new(
+        lane: LaneId,
+        lanes: usize,
+        app: Arc<A>,
+        network: Arc<Network>,
+        shared: Arc<Shared>,
+    ) -> TcpService<A> {
+        let stack = Stack::new(network, lanes, ErrorsAfterChain::ToSender).with_tcp();
+        let conversations = Conversations::new(lane, app, shared.clone());
+        TcpService {
+            egress: Egress::new(stack),
+            listeners: Listeners::new(shared.listeners.clone()),
+            counters: conversations.counters.clone(),
+            conversations,
+            shared,
+            joined: Vec::new(),
+            next_due: Time::NEVER,
+            has_drained: false,
+        }
+    }
+
+    fn handle_packet(
+        &mut self,
+        packet: Mbuf,
+        info: &PacketInfo,
+        shards: &mut ShardSet,
+        out: &mut Output,
+    ) {
+        self.counters.segments_in.increment();
+        let mut joined = std::mem::take(&mut self.joined);
+        let outcome = match segment::of(&packet, &info.headers, &mut joined) {
+            Ok(segment) => match shards.get_mut(info.shard) {
+                Some(shard) => {
+                    let (_, connections) = shard.split::<Connections<A>>();
+                    self.handle_segment(&packet, info, &segment, connections, out)
+                }
+                None => Err(DropReason::TcpInvalid),
+            },
+            Err(reason) => Err(reason),
+        };
+        self.joined = joined;
+        match outcome {
+            Ok(()) => out.consume(packet),
+            Err(reason) => out.drop(packet, reason),
+        }
+    }
+
+    /// Handles a segment for this machine.
+    ///
+    /// # Errors
+    /// Why it is dropped.
+    fn handle_segment(
+        &mut self,
+        packet: &Mbuf,
+        info: &PacketInfo,
+        segment: &Segment<'_>,
+        connections: &mut Connections<A>,
+        out: &mut Output,
+    ) -> Result<(), DropReason> {
+        let now = out.now();
+        let key = info.key();
+        match connections.find(&key, info.hash) {
+            Found::Live(slot, entry) => {
+                if !segment.payload.is_empty() {
+                    entry.active = now;
+                }
+                entry.tcp.handle_segment(segment, now);
+                self.advance(slot, connections, out);
+                Ok(())
+            }
+            Found::Closed(slot, closed) => match closed.stub.handle_segment(segment, now) {
+                TimeWaitOutcome::Handled => {
+                    if let Some(header) = closed.stub.poll_transmit(now) {
+                        let (ends, device) = (Ends::of(&closed.key), closed.device);
+                        self.send_alone(&ends, device, &header, out);
+                    }
+                    Ok(())
+                }
+                TimeWaitOutcome::Reopen => {
+                    connections.remove(slot);
+                    self.shared.budget.leave_time_wait();
+                    self.open(packet, info, segment, connections, out)
+                }
+            },
+            Found::Nothing => self.open(packet, info, segment, connections, out),
+        }
+    }
+
+    /// Lets a connection go on after something has happened to it, and sees to what is left of it.
+    fn advance(&mut self, slot: u32, connections: &mut Connections<A>, out: &mut Output) {
+        let Found::Live(_, entry) = connections.get(slot) else { return };
+        let next = self.drive(entry, out);
+        self.dispose(slot, next, connections);
+    }
+
+    fn dispose(&mut self, slot: u32, next: Next, connections: &mut Connections<A>) {
+        match next {
+            Next::At(due) => {
+                connections.arm(slot, due);
+                self.next_due = self.next_due.min(due);
+            }
+            Next::Retire(stub) if self.shared.budget.enter_time_wait() => {
+                self.next_due = self.next_due.min(stub.deadline());
+                connections.retire(slot, stub);
+                self.shared.budget.close();
+            }
+            Next::Retire(_) | Next::Remove => {
+                connections.remove(slot);
+                self.shared.budget.close();
+            }
+        }
+    }
+
+    /// Sends a segment of no connection.
+    fn send_alone(
+        &mut self,
+        ends: &Ends,
+        device: rheostat_base::DeviceId,
+        header: &Header,
+        out: &mut Output,
+    ) {
+        let mut route = self.egress.route(ends.remote, device);
+        self.counters.segments_out.increment();
+        self.egress.send(ends, device, &mut route, header, [&[], &[]], out);
+    }
+
+    /// Does what is due in a shard, up to `most` connections, and returns how many those were.
+    fn tick_shard(
+        &mut self,
+        connections: &mut Connections<A>,
+        most: usize,
+        out: &mut Output,
+    ) -> usize {
+        let now = out.now();
+        for done in 0..most {
+            let Some(slot) = connections.pop_due(now) else { return done };
+            match connections.get(slot) {
+                Found::Nothing => {}
+                Found::Live(slot, entry) => {
+                    entry.tcp.handle_timeout(now);
+                    self.advance(slot, connections, out);
+                }
+                Found::Closed(slot, closed) => {
+                    let due = closed.stub.deadline();
+                    if due <= now {
+                        connections.remove(slot);
+                        self.shared.budget.leave_time_wait();
+                    } else {
+                        connections.arm(slot, due);
+                    }
+                }
+            }
+        }
+        most
+    }
+
+    /// Lets all connections notice that the service ends.
+    #[cold]
+    fn begin_draining(&mut self, shards: &mut ShardSet, out: &mut Output) {
+        self.has_drained = true;
+        for shard in shards.iter_mut() {
+            let (_, connections) = shard.split::<Connections<A>>();
+            let live: Vec<_> = connections.live_slots().collect();
+            live.into_iter().for_each(|slot| self.advance(slot, connections, out));
+        }
+    }
+}
+
+impl<A: Application> Service for TcpService<A> {
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        self.egress.stack.refresh(out);
+        for (mut packet, info) in batch.drain() {
+            out.set_now(info.now);
+            match self.egress.stack.admit(&mut packet, out) {
+                Admission::Transport => self.handle_packet(packet, info, shards, out),
+                Admission::Back(path) => self.egress.stack.send(packet, path, out),
+                Admission::Consume => out.consume(packet),
+                Admission::Drop(reason) => out.drop(packet, reason),
+                // A host passes nothing on.
+                Admission::Through(_) => out.drop(packet, DropReason::NotRouted),
+            }
+        }
+    }
+
+    fn shard_arrived(&mut self, shard: &mut Shard) {
+        let (_, connections) = shard.split::<Connections<A>>();
+        self.counters.moved_connections.add(connections.live() as u64);
+        self.next_due = self.next_due.min(connections.next_deadline());
+        // There may be some that have not noticed yet.
+        self.has_drained = false;
+    }
+
+    fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
+        out.set_now(now);
+        if self.egress.stack.next_deadline() <= now {
+            self.egress.stack.tick(out);
+        }
+        if self.shared.is_draining() && !self.has_drained {
+            self.begin_draining(shards, out);
+        }
+        if self.next_due > now {
+            return;
+        }
+        let (mut left, mut next_due) = (ROW, Time::NEVER);
+        self.next_due = Time::NEVER;
+        for shard in shards.iter_mut() {
+            let (_, connections) = shard.split::<Connections<A>>();
+            if connections.next_deadline() <= now {
+                left -= self.tick_shard(connections, left, out);
+            }
+            next_due = next_due.min(connections.next_deadline());
+        }
+        self.next_due = next_due;
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        if self.shared.is_draining() && !self.has_drained {
+            return Some(Time::ZERO);
+        }
+        Some(self.next_due.min(self.egress.stack.next_deadline()))
+    }
+
+    /// Resets what is left, so that no peer waits for an answer.
+    fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
+        out.set_now(now);
+        for shard in shards.iter_mut() {
+            let (_, connections) = shard.split::<Connections<A>>();
+            let live: Vec<_> = connections.live_slots().collect();
+            for slot in live {
+                if let Found::Live(_, entry) = connections.get(slot) {
+                    abort(entry);
+                    let next = settle(self.drive(entry, out));
+                    self.dispose(slot, next, connections);
+                }
+            }
+        }
+        self.egress.stack.finish(out);
+    }
+}
+
+impl<A: Application> std::fmt::Debug for TcpService<A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TcpService").field("next_due", &self.next_due).finish_non_exhaustive()
+    }
+}

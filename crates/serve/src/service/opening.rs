@@ -1,0 +1,79 @@
+//! Segments that belong to no connection: some open one.
+
+use rheostat_base::DropReason;
+use rheostat_packet::Mbuf;
+use rheostat_run::{Output, PacketInfo};
+use rheostat_tcp::{Connection, Header, Segment};
+
+use super::TcpService;
+use crate::application::Application;
+use crate::budget::Refused;
+use crate::connections::Connections;
+use crate::ends::Ends;
+use crate::entry::{Entry, Stream};
+
+impl<A: Application> TcpService<A> {
+    /// Accepts a connection, or answers a segment that can open none with a reset (RFC 9293, 3.10.7.1 and 3.10.7.2).
+    ///
+    /// # Errors
+    /// Why the segment is dropped.
+    pub(super) fn open(
+        &mut self,
+        packet: &Mbuf,
+        info: &PacketInfo,
+        segment: &Segment<'_>,
+        connections: &mut Connections<A>,
+        out: &mut Output,
+    ) -> Result<(), DropReason> {
+        let (now, key, device) = (out.now(), info.key(), packet.device());
+        let ends = Ends::of(&key);
+        let header = &segment.header;
+        let listener = self.listeners.find(ends.local).filter(|_| !self.shared.is_draining());
+        let Some(listener) = listener else {
+            self.refuse(&ends, packet, segment, out);
+            return Err(DropReason::NoListener);
+        };
+        if !header.syn || header.ack.is_some() || header.rst || header.fin {
+            self.refuse(&ends, packet, segment, out);
+            return Err(DropReason::TcpInvalid);
+        }
+        self.shared.budget.open().map_err(|refused| match refused {
+            Refused::HalfOpen => DropReason::HalfOpenLimit,
+            Refused::Connections | Refused::Memory => DropReason::ConnectionLimit,
+        })?;
+        let stack = &self.egress.stack;
+        let config = self.listeners.settings(listener, device, ends.remote.ip(), stack);
+        let initial = self.shared.numbers.of(ends.local, ends.remote, now);
+        let send_buffer = config.send_buffer;
+        let Some(tcp) = Connection::accept(config, initial, segment, now) else {
+            self.shared.budget.end_handshake();
+            self.shared.budget.close();
+            return Err(DropReason::TcpInvalid);
+        };
+        let route = self.egress.route(ends.remote, device);
+        let entry = Entry {
+            key,
+            device,
+            listener,
+            tcp,
+            send_buffer,
+            route,
+            stream: Stream::new(),
+            active: now,
+            charged: 0,
+        };
+        let slot = connections.insert(entry, info.hash);
+        self.advance(slot, connections, out);
+        Ok(())
+    }
+
+    /// Sends a reset, at the rate at which errors may be sent.
+    fn refuse(&mut self, ends: &Ends, packet: &Mbuf, segment: &Segment<'_>, out: &mut Output) {
+        if let Some(reset) = Header::reset_for(segment)
+            && self.egress.stack.may_report(out.now())
+        {
+            self.counters.resets_sent.increment();
+            self.send_alone(ends, packet.device(), &reset, out);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What the service refuses, and what it counts.
+
+use std::time::Duration;
+
+use rheostat_base::DropReason;
+use rheostat_serve::echo::Echo;
+use rheostat_serve::{ListenerConfig, ServeConfig};
+use rheostat_tcp::{CloseReason, Config, Header, SequenceNumber, State};
+
+use crate::rig::{Client, PORT, Plan, Rig};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn limits(limits: ServeConfig) -> Plan {
+    Plan { limits, ..Plan::default() }
+}
+
+fn dropped(rig: &Rig, reason: DropReason) -> u64 {
+    rig.sample().dropped[reason as usize]
+}
+
+fn established(clients: &[Client]) -> usize {
+    clients.iter().filter(|client| client.tcp.state() == State::Established).count()
+}
+
+#[test]
+fn no_more_connections_than_may_be_are_accepted_and_places_come_back() {
+    let mut rig = Rig::new(Echo, limits(ServeConfig { connections: 3, ..ServeConfig::default() }));
+    let mut clients: Vec<_> = (0..5).map(|n| rig.connect(1_000 + n)).collect();
+    rig.pass(&mut clients, SECOND / 2);
+    assert_eq!((established(&clients), rig.control.connections()), (3, 3));
+    assert_eq!(dropped(&rig, DropReason::ConnectionLimit), 2);
+    for client in clients.iter_mut().filter(|client| client.tcp.state() == State::Established) {
+        client.finishes = true;
+    }
+    // The others try again.
+    rig.run_until(&mut clients, 10 * SECOND, |all| established(all) == 2);
+    rig.finish();
+}
+
+#[test]
+fn half_open_connections_have_a_bound_and_a_timeout_of_their_own() {
+    let tcp = Config { connect_timeout: 10 * SECOND, ..ListenerConfig::new(PORT).tcp };
+    let listener = ListenerConfig { tcp, ..ListenerConfig::new(PORT) };
+    let limits = ServeConfig { half_open: 2, ..ServeConfig::default() };
+    let mut rig = Rig::new(Echo, Plan { limits, listener, ..Plan::default() });
+    for port in 0..4 {
+        let mut client = rig.connect(1_000 + port);
+        let now = rig.now;
+        let syn = client.poll_frame(now).expect("a SYN");
+        rig.inject(syn, 0);
+    }
+    rig.step(&mut []);
+    assert_eq!((rig.control.connections(), dropped(&rig, DropReason::HalfOpenLimit)), (2, 2));
+    rig.pass(&mut [], 11 * SECOND);
+    assert_eq!(rig.control.connections(), 0);
+    assert_eq!(rig.control.totals().handshake_failed, 2);
+    // SYN with ACK, and again after 1, 3 and 7 seconds, from each.
+    assert_eq!(rig.stray.len(), 8);
+    rig.finish();
+}
+
+#[test]
+fn connections_in_time_wait_answer_and_are_forgotten_in_the_end() {
+    let mut rig = Rig::new(Echo, Plan::default());
+    rig.control.drain();
+    let mut client = [rig.connect(1_000)];
+    rig.pass(&mut client, SECOND / 10);
+    assert_eq!(client[0].closed, Some(CloseReason::Refused), "nothing is accepted any more");
+    rig.finish();
+    let mut rig = Rig::new(Echo, Plan::default());
+    let mut clients = [rig.connect(1_000), rig.connect(1_001)];
+    rig.pass(&mut clients, SECOND / 10);
+    // The end of the service closes first, and so keeps them.
+    rig.control.drain();
+    rig.pass(&mut clients, SECOND);
+    clients.iter_mut().for_each(|client| client.finishes = true);
+    rig.pass(&mut clients, SECOND);
+    assert_eq!((rig.control.connections(), rig.control.time_wait()), (0, 2));
+    // A repeated FIN is acknowledged.
+    let fin = Header {
+        seq: SequenceNumber(0),
+        ack: Some(SequenceNumber(0)),
+        fin: true,
+        ..Header::default()
+    };
+    let frame = clients[0].frame(&fin, b"");
+    rig.inject(frame, 0);
+    rig.step(&mut []);
+    assert_eq!(rig.stray.len(), 1);
+    rig.pass(&mut [], 61 * SECOND);
+    assert_eq!(rig.control.time_wait(), 0);
+    rig.finish();
+}
+
+#[test]
+fn segments_of_no_connection_are_reset_and_counted() {
+    let mut rig = Rig::new(Echo, Plan::default());
+    let client = rig.connect(1_000);
+    let header = Header { ack: Some(SequenceNumber(77)), ..Header::default() };
+    rig.inject(client.frame(&header, b"data"), 0);
+    let mut wrong = client.frame(&header, b"data");
+    let last = wrong.len() - 1;
+    wrong[last] ^= 1;
+    // The frame is padded behind four bytes of data.
+    let at = wrong.len().min(14 + 20 + 20 + 3);
+    wrong[at] ^= 1;
+    rig.inject(wrong, 0);
+    let syn_fin = Header { syn: true, fin: true, ..Header::default() };
+    rig.inject(client.frame(&syn_fin, b""), 0);
+    let reset = Header { rst: true, ..Header::default() };
+    rig.inject(client.frame(&reset, b""), 0);
+    rig.step(&mut []);
+    assert_eq!(dropped(&rig, DropReason::TcpInvalid), 3);
+    assert_eq!(dropped(&rig, DropReason::TcpChecksum), 1);
+    assert_eq!((rig.control.totals().resets_sent, rig.stray.len()), (2, 2));
+    assert_eq!(rig.control.connections(), 0);
+    rig.finish();
+}
+
+#[test]
+fn what_is_left_at_the_end_of_a_run_is_reset() {
+    let mut rig = Rig::new(Echo, Plan::default());
+    let mut clients = [rig.connect(1_000), rig.connect(1_001)];
+    rig.pass(&mut clients, SECOND / 10);
+    let now = rig.now;
+    let sent = rig.finish();
+    assert_eq!(sent.len(), 2);
+    for frame in &sent {
+        assert!(clients.iter_mut().any(|client| client.take(frame, now)));
+    }
+    let closed = clients.each_ref().map(|client| client.closed);
+    assert_eq!(closed, [Some(CloseReason::Reset); 2]);
+}

@@ -1,0 +1,6 @@
+//! Services in lanes, against clients made of the same protocol core, in virtual time.
+
+mod bounds;
+mod conversations;
+mod moves;
+mod rig;

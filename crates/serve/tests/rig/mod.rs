@@ -1,0 +1,200 @@
+//! Lanes with a service, and clients at the other end of a cable that loses nothing. Nothing happens but when it is called for.
+
+mod cable;
+mod client;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rheostat_base::{DeviceId, LaneId, ShardId, Time};
+use rheostat_io::Device;
+use rheostat_ip::{Interface, Network, Policy};
+use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_run::invariant::Remains;
+use rheostat_run::runtime::{build_lanes, remains, run_dry};
+use rheostat_run::{Lane, LaneSample, Migrator, Move, RuntimeConfig};
+use rheostat_serve::{Application, ListenerConfig, ServeConfig, ServeControl, TcpServer};
+use rheostat_state::{FlowHasher, FragmentConfig};
+use rheostat_steer::{HashKey, Orientation, Steering};
+
+use cable::{Cable, Ends};
+pub(crate) use client::Client;
+
+pub(crate) const SHARDS: usize = 16;
+pub(crate) const PORT: u16 = 80;
+pub(crate) const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+pub(crate) const LOCAL_V4: &str = "10.0.0.1";
+pub(crate) const LOCAL_V6: &str = "fd00::1";
+const BUFFERS: u32 = 16_384;
+/// How long a step takes, and a segment in each direction.
+const STEP: Duration = Duration::from_micros(500);
+
+/// Lanes, a service and a cable.
+pub(crate) struct Rig {
+    pub(crate) now: Time,
+    lanes: Vec<Lane>,
+    devices: Vec<Box<dyn Device>>,
+    ends: Ends,
+    migrator: Migrator,
+    pool: Mempool,
+    pub(crate) control: ServeControl,
+    /// Frames that the service has sent and no client has taken.
+    pub(crate) stray: Vec<Vec<u8>>,
+    pub(crate) vlan: Option<u16>,
+}
+
+/// What a rig is made of besides.
+pub(crate) struct Plan {
+    pub(crate) lanes: usize,
+    pub(crate) limits: ServeConfig,
+    pub(crate) listener: ListenerConfig,
+    pub(crate) vlan: Option<u16>,
+    pub(crate) mtu: u16,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        let (limits, listener) = (ServeConfig::default(), ListenerConfig::new(PORT));
+        Plan { lanes: 2, limits, listener, vlan: None, mtu: 1_500 }
+    }
+}
+
+impl Rig {
+    pub(crate) fn new(app: impl Application, plan: Plan) -> Rig {
+        let Plan { lanes, limits, listener, vlan, mtu } = plan;
+        let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() });
+        let pool = pool.expect("memory");
+        let orientations = vec![Orientation::Inside];
+        let steering = Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, orientations);
+        let steering = Arc::new(steering.expect("sizes fit"));
+        let addresses = [format!("{LOCAL_V4}/24"), format!("{LOCAL_V6}/64")];
+        let addresses = addresses.iter().map(|address| address.parse().expect("an address"));
+        let interface = Interface {
+            addresses: addresses.collect(),
+            is_played: true,
+            vlan,
+            mtu,
+            ..Interface::new(DeviceId(0), "cable", MAC)
+        };
+        let policy = Policy { announce: false, ..Policy::default() };
+        let network = Arc::new(Network::new(vec![interface], &[], policy).expect("a network"));
+        let server = TcpServer::new(app, vec![listener], limits, network, lanes, &[7; 16]);
+        let server = server.expect("a service");
+        let hasher = FlowHasher::fixed();
+        let shards = server.shards(SHARDS, hasher, FragmentConfig::default()).expect("memory");
+        let config = RuntimeConfig::new(lanes, pool.clone(), steering, hasher);
+        let (cable, ends) = Cable::new(lanes);
+        let mut devices: Vec<Box<dyn Device>> = vec![Box::new(cable)];
+        let mut lanes =
+            build_lanes(&config, &mut devices, |lane| server.service(lane), shards).expect("lanes");
+        let migrator = Migrator::new(&mut lanes, Vec::new());
+        Rig {
+            now: Time::from_secs(1),
+            lanes,
+            devices,
+            ends,
+            migrator,
+            pool,
+            control: server.control(),
+            stray: Vec::new(),
+            vlan,
+        }
+    }
+
+    /// A client with this port, which begins to connect.
+    pub(crate) fn connect(&mut self, port: u16) -> Client {
+        Client::connect(LOCAL_V4, "10.0.0.2", port, self.vlan, self.now)
+    }
+
+    /// Delivers a frame to the queue that it is hashed to.
+    pub(crate) fn inject(&mut self, frame: Vec<u8>, queue: usize) {
+        let queue = queue % self.lanes.len();
+        self.ends.arriving[queue].lock().expect("no panic").push_back(frame);
+    }
+
+    /// Lets half a millisecond pass: what clients have to send arrives, lanes work, what they send arrives.
+    pub(crate) fn step(&mut self, clients: &mut [Client]) {
+        self.now += STEP;
+        let now = self.now;
+        for client in &mut *clients {
+            client.tick(now);
+            while let Some(frame) = client.poll_frame(now) {
+                self.inject(frame, client.port().into());
+            }
+        }
+        self.poll();
+        let sent: Vec<_> = self.ends.sent.lock().expect("no panic").drain(..).collect();
+        for frame in sent {
+            if !clients.iter_mut().any(|client| client.take(&frame, now)) {
+                self.stray.push(frame);
+            }
+        }
+    }
+
+    fn poll(&mut self) {
+        let now = self.now;
+        for _ in 0..3 {
+            self.migrator.step(now);
+            self.lanes.iter_mut().for_each(|lane| {
+                lane.poll(now);
+            });
+        }
+    }
+
+    /// Steps until `is_done`, for `limit` of virtual time at most.
+    pub(crate) fn run_until(
+        &mut self,
+        clients: &mut [Client],
+        limit: Duration,
+        mut is_done: impl FnMut(&mut [Client]) -> bool,
+    ) {
+        let end = self.now + limit;
+        while !is_done(clients) {
+            assert!(self.now < end, "not done after {limit:?}");
+            self.step(clients);
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, clients: &mut [Client], time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.step(clients);
+        }
+    }
+
+    /// Moves a shard to another lane, if it is not moving.
+    pub(crate) fn move_shard(&mut self, shard: u16, to: u16) -> bool {
+        let (shard, to) = (ShardId(shard), LaneId(to));
+        let from = self.migrator.owners()[shard.index()];
+        let may = from != to && !self.migrator.is_moving(shard);
+        may && self.migrator.start(&[Move { shard, from, to }], self.now).is_ok()
+    }
+
+    /// The lanes' counters together.
+    pub(crate) fn sample(&self) -> LaneSample {
+        let samples: Vec<_> = self.lanes.iter().map(|lane| lane.counters().sample()).collect();
+        LaneSample::sum(&samples)
+    }
+
+    /// Ends the run, and returns the frames sent last. Every packet is accounted for, and nothing is left of connections.
+    pub(crate) fn finish(mut self) -> Vec<Vec<u8>> {
+        for _ in 0..100 {
+            self.poll();
+        }
+        assert!(self.migrator.is_idle(), "shards have arrived");
+        run_dry(&mut self.lanes, self.now);
+        let counters: Vec<_> =
+            self.devices.iter().map(|device| device.monitor().counters()).collect();
+        let found = remains(&self.lanes, &counters, SHARDS);
+        drop((self.lanes, self.devices));
+        let (buffers, buffers_home) = (self.pool.capacity(), self.pool.available());
+        let violations = Remains { buffers, buffers_home, ..found }.check();
+        assert_eq!(violations, [], "every packet is accounted for");
+        let left = (self.control.connections(), self.control.memory());
+        assert_eq!(left, (0, 0), "places and memory are given back");
+        let mut sent: Vec<_> = self.stray;
+        sent.extend(self.ends.sent.lock().expect("no panic").drain(..));
+        sent
+    }
+}
