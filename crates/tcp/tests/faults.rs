@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use rheostat_base::Time;
 use rheostat_tcp::congestion::Algorithm;
 use rheostat_tcp::{CloseReason, Config, Initial, KeepAlive, SequenceNumber};
+use rheostat_traffic::wire::LinkConfig;
 
 use crate::wire::host::{Finish, OurHost, Program};
-use crate::wire::link::LinkConfig;
 use crate::wire::session::Session;
 
 pub(crate) fn ends() -> (SocketAddr, SocketAddr) {
@@ -151,13 +151,13 @@ proptest! {
         };
         let mut session = Session::new([&mut client, &mut server], [there, back], seed);
         let is_done = session.run(Duration::from_secs(20_000));
-        let now = session.now;
+        let (now, transcript) = (session.now(), session.watch.transcript);
         prop_assert!(sent.starts_with(&server.program.received), "the client's bytes, in order, once");
         prop_assert!(replied.starts_with(&client.program.received), "the server's bytes, in order, once");
         if client.reason == Some(CloseReason::ConnectTimeout) {
             return Ok(());
         }
-        prop_assert!(is_done, "not done at {now}: {:?} {:?}", client.connection.map(|c| c.info()), server.connection.map(|c| c.info()));
+        prop_assert!(is_done, "not done at {now}: {:?} {:?}\n{transcript}", client.connection.map(|c| c.info()), server.connection.map(|c| c.info()));
         let reasons = [client.reason, server.reason].map(|reason| reason.expect("a reason"));
         for (reason, other) in [(reasons[0], reasons[1]), (reasons[1], reasons[0])] {
             // An end that has finished and forgotten the connection resets the other, whose last segment was lost for long.
@@ -186,7 +186,7 @@ fn bulk(len: usize, link: LinkConfig, config: &Config) -> (OurHost, Duration) {
     let mut server = OurHost::listening((b, a), config.clone(), receiver, INITIALS[1]);
     let mut session = Session::new([&mut client, &mut server], [link, link], 7);
     assert!(session.run(Duration::from_secs(1_000)), "not done");
-    let elapsed = session.now.since(Time::ZERO);
+    let elapsed = session.now().since(Time::ZERO);
     assert_eq!(server.program.received.len(), len);
     (client, elapsed)
 }

@@ -9,6 +9,7 @@ use rheostat_base::Time;
 use rheostat_tcp::{
     CloseReason, Config, Connection, Event, Header, Initial, ReadError, State, Transmit,
 };
+use rheostat_traffic::wire::Endpoint;
 
 use super::frame;
 
@@ -77,17 +78,10 @@ impl Program {
     }
 }
 
-/// An end of the wire.
-pub(crate) trait Host {
-    fn handle_frame(&mut self, frame: &[u8], now: Time);
-    /// Runs timers and the program.
-    fn advance(&mut self, now: Time);
-    fn poll_frame(&mut self, now: Time) -> Option<Vec<u8>>;
-    fn next_deadline(&mut self, now: Time) -> Option<Time>;
-    /// Whether its connection is over, or in TIME-WAIT.
-    fn is_done(&self) -> bool;
-    fn address(&self) -> SocketAddr;
-}
+/// An end of the wire, so that either implementation can stand on either side.
+pub(crate) trait Host: Endpoint {}
+
+impl<T: Endpoint> Host for T {}
 
 /// A host with our connections.
 pub(crate) struct OurHost {
@@ -182,7 +176,7 @@ impl OurHost {
     }
 }
 
-impl Host for OurHost {
+impl Endpoint for OurHost {
     fn handle_frame(&mut self, frame: &[u8], now: Time) {
         let Some(segment) = frame::read(frame, self.local) else { return };
         match &mut self.connection {
@@ -226,10 +220,6 @@ impl Host for OurHost {
         let Some(connection) = &self.connection else { return false };
         let is_over = matches!(connection.state(), State::TimeWait | State::Closed);
         is_over && connection.info().unread == 0
-    }
-
-    fn address(&self) -> SocketAddr {
-        self.local
     }
 }
 
