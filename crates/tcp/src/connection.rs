@@ -5,8 +5,11 @@ mod challenge;
 mod event;
 mod handshake;
 mod keep_alive;
+mod linger;
 mod output;
+mod path;
 mod state;
+mod urgent;
 
 use std::sync::Arc;
 
@@ -15,6 +18,7 @@ use event::Events;
 pub use event::{CloseReason, Event};
 use handshake::{Agreement, Handshake};
 use keep_alive::KeepAliveTimer;
+pub use path::{MIN_PATH_MSS, PathReport};
 use rheostat_base::Time;
 pub use state::State;
 use thiserror::Error;
@@ -57,6 +61,8 @@ pub struct Info {
     pub state: State,
     /// The congestion window.
     pub congestion_window: u32,
+    /// The largest segment that is sent, options included.
+    pub mss: u32,
     /// The slow-start threshold.
     pub threshold: u32,
     /// The smoothed round-trip time.
@@ -91,6 +97,7 @@ pub struct Connection {
     limit: ChallengeLimit,
     keep_alive: KeepAliveTimer,
     fin_wait: Option<Time>,
+    linger: Option<Time>,
     /// A reset to be sent.
     reset: Option<Header>,
     time_wait: Option<TimeWait>,
@@ -118,6 +125,7 @@ impl Connection {
             limit: ChallengeLimit::default(),
             keep_alive: KeepAliveTimer::new(now),
             fin_wait: None,
+            linger: None,
             reset: None,
             time_wait: None,
             is_detached: false,
@@ -162,6 +170,7 @@ impl Connection {
         Info {
             state: self.state,
             congestion_window: congestion.window(),
+            mss: self.sender.mss(),
             threshold: congestion.threshold(),
             round_trip: self.sender.round_trip().smoothed(),
             retransmission_timeout: self.sender.round_trip().timeout(),
@@ -316,6 +325,11 @@ impl Connection {
             return;
         }
         let Some(ack) = header.ack else { return };
+        if let Some(pointer) = header.urgent
+            && self.receiver.handle_urgent(header.seq, pointer)
+        {
+            self.events.push(Event::Urgent);
+        }
         if self.handle_ack(segment, ack, echoed, now) {
             self.handle_data(segment, now);
         }

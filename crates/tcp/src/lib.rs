@@ -19,7 +19,9 @@ pub mod sequence;
 pub mod time_wait;
 
 pub use config::{Config, KeepAlive};
-pub use connection::{CloseReason, Connection, Event, ReadError, State, WriteError};
+pub use connection::{
+    CloseReason, Connection, Event, Info, MIN_PATH_MSS, PathReport, ReadError, State, WriteError,
+};
 pub use initial::{Initial, InitialNumbers};
 pub use options::{Options, Timestamps};
 pub use segment::{Header, Segment, Transmit};

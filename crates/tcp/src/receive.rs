@@ -3,6 +3,7 @@
 mod acknowledgement;
 mod held;
 mod stamps;
+mod urgent;
 mod window;
 
 pub(crate) use acknowledgement::Acknowledgement;
@@ -10,6 +11,7 @@ use arrayvec::ArrayVec;
 use held::HeldRanges;
 use rheostat_base::Time;
 pub(crate) use stamps::Stamps;
+use urgent::PeerUrgent;
 use window::OfferedWindow;
 pub(crate) use window::shift_for;
 
@@ -43,6 +45,7 @@ pub(crate) struct Receiver {
     fin: Option<SequenceNumber>,
     window: OfferedWindow,
     ack: Acknowledgement,
+    urgent: PeerUrgent,
 }
 
 impl Receiver {
@@ -58,6 +61,7 @@ impl Receiver {
             fin: None,
             window: OfferedWindow::new(next, shift, limit as u32, config.mss.into()),
             ack: Acknowledgement::new(config.ack_delay),
+            urgent: PeerUrgent::default(),
         }
     }
 
@@ -83,6 +87,23 @@ impl Receiver {
 
     pub(crate) fn unread(&self) -> usize {
         self.unread.len()
+    }
+
+    /// The number of the first byte that has not been read.
+    fn read_position(&self) -> SequenceNumber {
+        let end = if self.is_finished() { self.next - 1 } else { self.next };
+        end - self.unread.len() as u32
+    }
+
+    /// Takes the urgent pointer of a segment in the window. Returns whether there is more that is urgent than before.
+    pub(crate) fn handle_urgent(&mut self, seq: SequenceNumber, pointer: u16) -> bool {
+        let read = self.read_position();
+        !self.is_finished() && self.urgent.on_pointer(seq, pointer, read)
+    }
+
+    /// Urgent bytes that have not been read, received or not.
+    pub(crate) fn urgent(&self) -> Option<u32> {
+        self.urgent.left(self.read_position())
     }
 
     /// Bytes of memory for data.
@@ -198,6 +219,7 @@ impl Receiver {
     /// Gives unread bytes to the user. Where that makes room that the peer should know of, an acknowledgement becomes due.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
         let len = self.unread.read(out);
+        self.urgent.on_read(self.read_position());
         let room = self.unread.room() as u32;
         if len > 0 && !self.is_finished() && self.window.is_update_worthwhile(self.next, room) {
             self.ack.on_immediate();

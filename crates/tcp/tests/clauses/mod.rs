@@ -4,6 +4,8 @@ mod attacks;
 mod closing;
 mod loss;
 mod opening;
+mod path;
 mod receiving;
 mod sending;
 mod timers;
+mod urgent;

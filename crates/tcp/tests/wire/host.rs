@@ -144,7 +144,7 @@ impl OurHost {
             match event {
                 Event::PeerFinished => self.program.peer_finished = true,
                 Event::Closed(reason) => self.reason = Some(reason),
-                Event::Established | Event::Readable | Event::Writable => {}
+                Event::Established | Event::Readable | Event::Urgent | Event::Writable => {}
             }
         }
         let program = &mut self.program;
