@@ -7,6 +7,7 @@ mod timer;
 mod urgent;
 mod window;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use recovery::{Phase, Recovery};
@@ -19,6 +20,7 @@ use window::PeerWindow;
 
 use crate::config::Config;
 use crate::congestion::{Acked, Controller};
+use crate::memory::MemoryBudget;
 use crate::ring::Ring;
 use crate::segment::Header;
 use crate::sequence::{SequenceNumber, SequenceRange};
@@ -94,14 +96,19 @@ pub(crate) struct Sender {
     /// The largest segment for the path, options included, and for the peer.
     path_mss: u32,
     agreed_mss: u32,
+    /// The buffer's size at first and at most.
+    sizes: (usize, usize),
 }
 
 impl Sender {
     /// Nothing has been sent but the SYN, which comes before `next`.
     pub(crate) fn new(config: &Config, next: SequenceNumber) -> Sender {
         let terms = Terms { mss: config.default_mss.min(config.mss).into(), sack: false };
+        let sizes = (config.initial_send_buffer.min(config.send_buffer), config.send_buffer);
+        let mut data = Ring::new(sizes.0);
+        data.limit_under_pressure(config.mss.into());
         Sender {
-            data: Ring::new(config.send_buffer),
+            data,
             una: next,
             next,
             fin: Fin::None,
@@ -121,6 +128,7 @@ impl Sender {
             urgent: UrgentMark::default(),
             path_mss: u32::MAX,
             agreed_mss: terms.mss,
+            sizes,
         }
     }
 
@@ -203,9 +211,19 @@ impl Sender {
         self.data.len()
     }
 
-    /// Bytes that may be written.
-    pub(crate) fn room(&self) -> usize {
-        self.data.room()
+    /// Charges this budget for what is allocated.
+    pub(crate) fn set_memory(&mut self, budget: Option<Arc<MemoryBudget>>) {
+        self.data.set_memory(budget);
+    }
+
+    /// The budget that is charged.
+    pub(crate) fn memory(&self) -> Option<Arc<MemoryBudget>> {
+        self.data.memory()
+    }
+
+    /// Whether half of the buffer is free.
+    pub(crate) fn has_room(&self) -> bool {
+        self.data.room() * 2 >= self.data.limit()
     }
 
     /// Bytes of memory for data.
@@ -296,6 +314,7 @@ impl Sender {
         }
         self.data.consume(data as usize);
         self.una = ack;
+        self.tune();
         self.urgent.on_ack(ack);
         self.board.on_ack(ack);
         self.round_trip.on_ack(ack, echoed, now);
@@ -312,6 +331,20 @@ impl Sender {
         self.must_probe = false;
         self.progress = now;
         self.timer.stop();
+    }
+
+    /// Lets the buffer hold two congestion windows: one in flight, and one to follow it. Where memory is scarce it stays as it is,
+    /// and is given back when it is empty.
+    fn tune(&mut self) {
+        if self.data.is_under_pressure() {
+            if self.data.len() == 0 {
+                self.data.give_back();
+            }
+            return;
+        }
+        let window = self.congestion.get().window() as usize;
+        let (first, most) = self.sizes;
+        self.data.set_limit(window.saturating_mul(2).clamp(first, most));
     }
 
     /// Whether the congestion window is what holds data back: otherwise it must not grow (RFC 9438, 5.8).

@@ -1,12 +1,13 @@
 //! Whatever the wire does: delivered is what was sent, in order, once, or both ends say why not.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use rheostat_base::Time;
 use rheostat_tcp::congestion::Algorithm;
-use rheostat_tcp::{CloseReason, Config, Initial, KeepAlive, SequenceNumber};
+use rheostat_tcp::{CloseReason, Config, Initial, KeepAlive, MemoryBudget, SequenceNumber};
 use rheostat_traffic::wire::LinkConfig;
 
 use crate::wire::host::{Finish, OurHost, Program};
@@ -67,27 +68,32 @@ fn config() -> impl Strategy<Value = Config> {
         ),
         any::<(bool, bool, bool)>(),
         (any::<bool>(), 0_u64..200),
+        (1_000_usize..100_000, 1_000_usize..100_000),
     )
-        .prop_map(|((mss, nagle), (send_buffer, receive_buffer), features, (cubic, delay))| {
-            Config {
-                mss,
-                nagle,
-                send_buffer,
-                receive_buffer,
-                timestamps: features.0,
-                sack: features.1,
-                window_scaling: features.2,
-                congestion: if cubic { Algorithm::Cubic } else { Algorithm::NewReno },
-                ack_delay: Duration::from_millis(delay),
-                // A peer that has given up, and whose reset was lost, is noticed by this alone.
-                keep_alive: Some(KeepAlive {
-                    idle: Duration::from_secs(400),
-                    interval: Duration::from_secs(20),
-                    probes: 9,
-                }),
-                ..Config::default()
-            }
-        })
+        .prop_map(
+            |((mss, nagle), (send_buffer, receive_buffer), features, (cubic, delay), sizes)| {
+                Config {
+                    mss,
+                    nagle,
+                    send_buffer,
+                    initial_send_buffer: sizes.0,
+                    receive_buffer,
+                    initial_receive_buffer: sizes.1,
+                    timestamps: features.0,
+                    sack: features.1,
+                    window_scaling: features.2,
+                    congestion: if cubic { Algorithm::Cubic } else { Algorithm::NewReno },
+                    ack_delay: Duration::from_millis(delay),
+                    // A peer that has given up, and whose reset was lost, is noticed by this alone.
+                    keep_alive: Some(KeepAlive {
+                        idle: Duration::from_secs(400),
+                        interval: Duration::from_secs(20),
+                        probes: 9,
+                    }),
+                    ..Config::default()
+                }
+            },
+        )
 }
 
 fn program(salt: u8) -> impl Strategy<Value = Program> {
@@ -136,6 +142,7 @@ proptest! {
         (mut asks, answers) in (program(0x55), program(0xaa)),
         (first, second) in (initial(), initial()),
         simultaneous in prop::bool::weighted(0.2),
+        memory in prop::option::weighted(0.4, (5_000_usize..60_000, 20_000_usize..120_000)),
         seed: u64,
     ) {
         if asks.finish == Finish::PeerFinished && answers.finish == Finish::PeerFinished {
@@ -149,6 +156,11 @@ proptest! {
         } else {
             OurHost::listening((b, a), server, answers, second)
         };
+        let budget = memory.map(|(pressure, more)| Arc::new(MemoryBudget::new(pressure, pressure + more)));
+        if let Some(budget) = &budget {
+            client = client.charging(budget.clone());
+            server = server.charging(budget.clone());
+        }
         let mut session = Session::new([&mut client, &mut server], [there, back], seed);
         let is_done = session.run(Duration::from_secs(20_000));
         let (now, transcript) = (session.now(), session.watch.transcript);
@@ -169,6 +181,8 @@ proptest! {
             prop_assert_eq!(server.program.received.len(), sent.len());
             prop_assert_eq!(client.program.received.len(), replied.len());
         }
+        (client.connection, server.connection) = (None, None);
+        prop_assert_eq!(budget.map_or(0, |budget| budget.used()), 0);
         let is_mild = |link: &LinkConfig| link.loss + link.corruption + link.duplication < 120;
         if is_mild(&there) && is_mild(&back) {
             prop_assert_eq!(client.reason, Some(CloseReason::Finished));

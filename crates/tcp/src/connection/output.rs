@@ -3,7 +3,7 @@
 use rheostat_base::Time;
 
 use super::handshake::Handshake;
-use super::{CloseReason, Connection, State};
+use super::{CloseReason, Connection, Event, State};
 use crate::options::{MAX_BLOCKS, Options};
 use crate::receive::Stamps;
 use crate::segment::{Header, Transmit};
@@ -108,6 +108,7 @@ impl Connection {
                     self.keep_alive_deadline(),
                     self.fin_wait,
                     self.linger_deadline(),
+                    self.write_retry,
                 ];
                 deadlines.into_iter().flatten().min()
             }
@@ -144,6 +145,10 @@ impl Connection {
 
     fn handle_timers(&mut self, now: Time) {
         self.receiver.acknowledgement().handle_timeout(now);
+        if self.write_retry.take_if(|retry| *retry <= now).is_some() && self.is_write_blocked {
+            self.is_write_blocked = false;
+            self.events.push(Event::Writable);
+        }
         if self.sender.handle_timeout(now).is_err() {
             self.reset_peer();
             self.end(CloseReason::UserTimeout);

@@ -3,6 +3,7 @@
 mod attacks;
 mod closing;
 mod loss;
+mod memory;
 mod opening;
 mod path;
 mod receiving;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 use rheostat_tcp::{
-    CloseReason, Config, Connection, Event, Header, Initial, ReadError, State, Transmit,
+    CloseReason, Config, Connection, Event, Header, Initial, MemoryBudget, ReadError, State,
+    Transmit,
 };
 use rheostat_traffic::wire::Endpoint;
 
@@ -93,6 +94,7 @@ pub(crate) struct OurHost {
     pub(crate) program: Program,
     /// Why the connection ended.
     pub(crate) reason: Option<CloseReason>,
+    memory: Option<Arc<MemoryBudget>>,
     /// Answers to segments for which there is no connection.
     resets: Vec<Header>,
 }
@@ -112,6 +114,7 @@ impl OurHost {
             connection: None,
             program,
             reason: None,
+            memory: None,
             resets: Vec::new(),
         }
     }
@@ -136,6 +139,15 @@ impl OurHost {
         initial: Initial,
     ) -> OurHost {
         OurHost::new(ends, config, program, initial)
+    }
+
+    /// Lets the connection charge this budget.
+    pub(crate) fn charging(mut self, memory: Arc<MemoryBudget>) -> OurHost {
+        self.memory = Some(memory);
+        if let Some(connection) = &mut self.connection {
+            connection.set_memory(self.memory.clone());
+        }
+        self
     }
 
     fn run_program(&mut self, now: Time) {
@@ -171,6 +183,9 @@ impl OurHost {
         }
         let info = connection.info();
         let most = self.config.send_buffer + self.config.receive_buffer;
+        if let Some(memory) = &self.memory {
+            assert!(memory.used() <= memory.limit(), "no more than the budget");
+        }
         assert!(info.allocated <= most, "{} of {most} bytes", info.allocated);
         assert!(info.unread <= self.config.receive_buffer && info.unacknowledged <= most);
     }
@@ -186,6 +201,9 @@ impl Endpoint for OurHost {
             None if segment.header.syn => {
                 let (config, initial) = (self.config.clone(), self.initial);
                 self.connection = Connection::accept(config, initial, &segment, now);
+                if let Some(connection) = &mut self.connection {
+                    connection.set_memory(self.memory.clone());
+                }
             }
             _ => self.resets.extend(Header::reset_for(&segment)),
         }
