@@ -194,8 +194,15 @@ impl Source for Connections {
             (true, true) => TcpFlags::SYN | TcpFlags::ACK,
             (true, false) => TcpFlags::RST | TcpFlags::ACK,
         };
-        let header =
-            TcpHeader { ports: (from.1, to.1), seq: 1, ack: 0, flags, window: 1_000, options: &[] };
+        let header = TcpHeader {
+            ports: (from.1, to.1),
+            seq: 1,
+            ack: 0,
+            flags,
+            window: 1_000,
+            urgent: 0,
+            options: &[],
+        };
         let link = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };
         let (transport, payload) = (Transport::Tcp(header), Payload::Bytes(&[]));
         let packet = FrameBuilder::new(from.0.into(), to.0.into(), transport, payload);

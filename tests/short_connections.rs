@@ -50,6 +50,7 @@ impl Segment {
             ack: self.ack,
             flags: self.flags,
             window: 65_535,
+            urgent: 0,
             options: if self.stamp.is_some() { &options } else { &[] },
         });
         let link = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };

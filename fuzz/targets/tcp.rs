@@ -21,6 +21,11 @@ enum Step {
     /// The segment that a well-behaved peer would send: it acknowledges everything, and has this much data.
     Answer(u8, bool),
     Write(u16),
+    WriteUrgent(u16),
+    /// A router has dropped a segment near the newest: it was larger than this.
+    TooBig(i16, u16),
+    PathMss(u16),
+    CloseWithin(u16),
     Read(u16),
     Finish,
     Close,
@@ -117,6 +122,7 @@ fuzz_target!(|input: (bool, bool, bool, bool, u16, u16, Vec<Step>)| {
                     fin: has(2),
                     rst: has(4),
                     psh: has(8),
+                    urgent: has(16).then_some(incoming.len / 2),
                     window: incoming.window,
                     options: Options::parse(TcpOptions::new(&incoming.options)),
                 };
@@ -138,6 +144,17 @@ fuzz_target!(|input: (bool, bool, bool, bool, u16, u16, Vec<Step>)| {
             }
             Step::Write(len) => {
                 let _ = connection.write(&zeros[..len.into()], now);
+            }
+            Step::WriteUrgent(len) => {
+                let _ = connection.write_urgent(&zeros[..len.into()], now);
+            }
+            Step::TooBig(by, mss) => {
+                let quoted = SequenceNumber(seen.next.0.wrapping_add(i32::from(by) as u32));
+                connection.handle_too_big(quoted, mss);
+            }
+            Step::PathMss(mss) => connection.set_path_mss(mss),
+            Step::CloseWithin(ms) => {
+                connection.close_within(Duration::from_millis(ms.into()), now);
             }
             Step::Read(len) => {
                 let _ = connection.read(&mut vec![0; len.into()]);

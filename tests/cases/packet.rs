@@ -367,7 +367,7 @@ impl PacketSpec {
         let transport = match self.kind {
             Kind::Tcp { flags, seq, ack, window, scale } => {
                 options.extend(scale.into_iter().flat_map(|shift| [1, 3, 3, shift]));
-                Transport::Tcp(TcpHeader { ports, seq, ack, flags, window, options })
+                Transport::Tcp(TcpHeader { ports, seq, ack, flags, window, urgent: 0, options })
             }
             Kind::Udp => Transport::Udp { ports },
             Kind::Icmp { kind, code, id, mtu, .. } => {

@@ -30,7 +30,7 @@ pub fn tcp_reset(packet: Received<'_>, headers: &Headers, out: &mut [u8]) -> Opt
         (0, ack, TcpFlags::RST | TcpFlags::ACK)
     };
     let ports = (key.second_port(), key.first_port());
-    let header = TcpHeader { ports, seq, ack, flags, window: 0, options: &[] };
+    let header = TcpHeader { ports, seq, ack, flags, window: 0, urgent: 0, options: &[] };
     let answer =
         FrameBuilder::new(key.second(), key.first(), Transport::Tcp(header), Payload::Bytes(&[]));
     let l3 = link::write_reversed(packet, headers, out)?;
@@ -56,8 +56,15 @@ mod tests {
     use rheostat_packet::{Mempool, MempoolConfig, PoolCache, checksum};
 
     fn answer(flags: u8, ethernet: Ethernet) -> Option<Vec<u8>> {
-        let header =
-            TcpHeader { ports: (40_000, 22), seq: 100, ack: 900, flags, window: 10, options: &[] };
+        let header = TcpHeader {
+            ports: (40_000, 22),
+            seq: 100,
+            ack: 900,
+            flags,
+            window: 10,
+            urgent: 0,
+            options: &[],
+        };
         let frame = FrameBuilder::new(
             "198.51.100.1".parse().unwrap(),
             "10.0.0.5".parse().unwrap(),

@@ -31,6 +31,9 @@ pub trait Congestion {
     /// Sets the size of full segments, and the initial window that follows from it. Called before anything is in flight.
     fn on_mss(&mut self, mss: u32);
 
+    /// Full segments have another size from now on. What is in flight and the window in bytes remain (RFC 8201, 5.4).
+    fn on_segment_size(&mut self, mss: u32);
+
     /// Data was acknowledged while the window was what limited the sender.
     fn on_ack(&mut self, acked: Acked);
 

@@ -5,8 +5,11 @@ mod challenge;
 mod event;
 mod handshake;
 mod keep_alive;
+mod linger;
 mod output;
+mod path;
 mod state;
+mod urgent;
 
 use std::sync::Arc;
 
@@ -15,18 +18,23 @@ use event::Events;
 pub use event::{CloseReason, Event};
 use handshake::{Agreement, Handshake};
 use keep_alive::KeepAliveTimer;
+pub use path::{MIN_PATH_MSS, PathReport};
 use rheostat_base::Time;
 pub use state::State;
 use thiserror::Error;
 
 use crate::config::Config;
 use crate::initial::Initial;
+use crate::memory::MemoryBudget;
 use crate::options::Timestamps;
 use crate::receive::{Receiver, Stamps};
 use crate::segment::{Header, Segment};
 use crate::send::Sender;
 use crate::sequence::SequenceNumber;
 use crate::time_wait::{TimeWait, TimeWaitOutcome};
+
+/// How long a write waits that finds no memory.
+const WRITE_RETRY: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Why nothing was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -57,6 +65,8 @@ pub struct Info {
     pub state: State,
     /// The congestion window.
     pub congestion_window: u32,
+    /// The largest segment that is sent, options included.
+    pub mss: u32,
     /// The slow-start threshold.
     pub threshold: u32,
     /// The smoothed round-trip time.
@@ -91,6 +101,9 @@ pub struct Connection {
     limit: ChallengeLimit,
     keep_alive: KeepAliveTimer,
     fin_wait: Option<Time>,
+    linger: Option<Time>,
+    /// When to tell the user to write again who found no memory.
+    write_retry: Option<Time>,
     /// A reset to be sent.
     reset: Option<Header>,
     time_wait: Option<TimeWait>,
@@ -118,6 +131,8 @@ impl Connection {
             limit: ChallengeLimit::default(),
             keep_alive: KeepAliveTimer::new(now),
             fin_wait: None,
+            linger: None,
+            write_retry: None,
             reset: None,
             time_wait: None,
             is_detached: false,
@@ -146,6 +161,13 @@ impl Connection {
         Some(connection)
     }
 
+    /// Charges this budget, and the buffers' memory to it, from now on: after the connection was opened, and when it moves to
+    /// another shard.
+    pub fn set_memory(&mut self, budget: Option<Arc<MemoryBudget>>) {
+        self.sender.set_memory(budget.clone());
+        self.receiver.set_memory(budget);
+    }
+
     /// The state.
     pub fn state(&self) -> State {
         self.state
@@ -162,6 +184,7 @@ impl Connection {
         Info {
             state: self.state,
             congestion_window: congestion.window(),
+            mss: self.sender.mss(),
             threshold: congestion.threshold(),
             round_trip: self.sender.round_trip().smoothed(),
             retransmission_timeout: self.sender.round_trip().timeout(),
@@ -203,6 +226,10 @@ impl Connection {
         let taken = self.sender.write(data);
         if taken < data.len() {
             self.is_write_blocked = true;
+        }
+        if taken == 0 && self.sender.is_idle() && !data.is_empty() {
+            // No acknowledgement will tell that there is memory again.
+            self.write_retry = Some(now + WRITE_RETRY);
         }
         if taken == 0 && !data.is_empty() {
             return Err(WriteError::Blocked);
@@ -316,6 +343,11 @@ impl Connection {
             return;
         }
         let Some(ack) = header.ack else { return };
+        if let Some(pointer) = header.urgent
+            && self.receiver.handle_urgent(header.seq, pointer)
+        {
+            self.events.push(Event::Urgent);
+        }
         if self.handle_ack(segment, ack, echoed, now) {
             self.handle_data(segment, now);
         }
@@ -398,7 +430,7 @@ impl Connection {
             return true;
         }
         self.sender.handle_ack(&segment.header, ack, !segment.range().is_empty(), echoed, now);
-        if self.is_write_blocked && self.sender.room() * 2 >= self.config.send_buffer {
+        if self.is_write_blocked && self.sender.has_room() {
             self.is_write_blocked = false;
             self.events.push(Event::Writable);
         }
@@ -418,8 +450,9 @@ impl Connection {
             self.end(CloseReason::DataAfterClose);
             return;
         }
+        let (seq, round_trip) = (segment.header.seq, self.sender.round_trip().smoothed());
         let received =
-            self.receiver.handle_data(segment.header.seq, segment.payload, segment.header.fin, now);
+            self.receiver.handle_data(seq, segment.payload, segment.header.fin, round_trip, now);
         if received.has_bytes {
             self.events.push(Event::Readable);
         }
@@ -439,6 +472,7 @@ impl Connection {
             .map(|theirs| Stamps::new(self.initial.stamp_offset, theirs.value, now));
         let (shift, _) = agreement.shifts.unwrap_or_default();
         self.receiver = Receiver::new(&self.config, header.seq + 1, shift);
+        self.receiver.set_memory(self.sender.memory());
         self.receiver.on_unscaled_window(self.window_of_syn());
         self.agreement = Some(agreement);
         self.set_window_by_syn(header);
@@ -452,7 +486,8 @@ impl Connection {
     }
 
     fn window_of_syn(&self) -> u16 {
-        self.config.receive_buffer.min(u16::MAX.into()) as u16
+        let size = self.config.receive_buffer.min(self.config.initial_receive_buffer);
+        size.min(u16::MAX.into()) as u16
     }
 
     fn establish(&mut self, now: Time) {

@@ -10,6 +10,7 @@ pub mod config;
 pub mod congestion;
 pub mod connection;
 pub mod initial;
+pub mod memory;
 pub mod options;
 mod receive;
 mod ring;
@@ -19,8 +20,11 @@ pub mod sequence;
 pub mod time_wait;
 
 pub use config::{Config, KeepAlive};
-pub use connection::{CloseReason, Connection, Event, ReadError, State, WriteError};
+pub use connection::{
+    CloseReason, Connection, Event, Info, MIN_PATH_MSS, PathReport, ReadError, State, WriteError,
+};
 pub use initial::{Initial, InitialNumbers};
+pub use memory::MemoryBudget;
 pub use options::{Options, Timestamps};
 pub use segment::{Header, Segment, Transmit};
 pub use sequence::{SequenceNumber, SequenceRange};

@@ -3,17 +3,25 @@
 mod acknowledgement;
 mod held;
 mod stamps;
+mod tuning;
+mod urgent;
 mod window;
+
+use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) use acknowledgement::Acknowledgement;
 use arrayvec::ArrayVec;
 use held::HeldRanges;
 use rheostat_base::Time;
 pub(crate) use stamps::Stamps;
+use tuning::ReceiveTuning;
+use urgent::PeerUrgent;
 use window::OfferedWindow;
 pub(crate) use window::shift_for;
 
 use crate::config::Config;
+use crate::memory::MemoryBudget;
 use crate::options::MAX_BLOCKS;
 use crate::ring::Ring;
 use crate::sequence::{SequenceNumber, SequenceRange};
@@ -43,12 +51,17 @@ pub(crate) struct Receiver {
     fin: Option<SequenceNumber>,
     window: OfferedWindow,
     ack: Acknowledgement,
+    urgent: PeerUrgent,
+    tuning: ReceiveTuning,
+    /// The buffer's size at most.
+    largest: usize,
+    mss: u32,
 }
 
 impl Receiver {
     /// Expects data at `next`. `shift` is the scale of our windows.
     pub(crate) fn new(config: &Config, next: SequenceNumber, shift: u8) -> Receiver {
-        let limit = config.receive_buffer;
+        let limit = config.initial_receive_buffer.min(config.receive_buffer);
         Receiver {
             unread: Ring::new(limit),
             next,
@@ -58,7 +71,16 @@ impl Receiver {
             fin: None,
             window: OfferedWindow::new(next, shift, limit as u32, config.mss.into()),
             ack: Acknowledgement::new(config.ack_delay),
+            urgent: PeerUrgent::default(),
+            tuning: ReceiveTuning::new(),
+            largest: config.receive_buffer,
+            mss: config.mss.into(),
         }
+    }
+
+    /// Charges this budget for what is allocated.
+    pub(crate) fn set_memory(&mut self, budget: Option<Arc<MemoryBudget>>) {
+        self.unread.set_memory(budget);
     }
 
     pub(crate) fn next(&self) -> SequenceNumber {
@@ -85,6 +107,23 @@ impl Receiver {
         self.unread.len()
     }
 
+    /// The number of the first byte that has not been read.
+    fn read_position(&self) -> SequenceNumber {
+        let end = if self.is_finished() { self.next - 1 } else { self.next };
+        end - self.unread.len() as u32
+    }
+
+    /// Takes the urgent pointer of a segment in the window. Returns whether there is more that is urgent than before.
+    pub(crate) fn handle_urgent(&mut self, seq: SequenceNumber, pointer: u16) -> bool {
+        let read = self.read_position();
+        !self.is_finished() && self.urgent.on_pointer(seq, pointer, read)
+    }
+
+    /// Urgent bytes that have not been read, received or not.
+    pub(crate) fn urgent(&self) -> Option<u32> {
+        self.urgent.left(self.read_position())
+    }
+
     /// Bytes of memory for data.
     pub(crate) fn allocated(&self) -> usize {
         self.unread.allocated()
@@ -106,18 +145,20 @@ impl Receiver {
     }
 
     /// Takes what of a segment's data is new and in the window. Everything but data in order is acknowledged at once
-    /// (RFC 5681, 4.2).
+    /// (RFC 5681, 4.2). `round_trip` is the smoothed one, once there is one.
     pub(crate) fn handle_data(
         &mut self,
         seq: SequenceNumber,
         payload: &[u8],
         fin: bool,
+        round_trip: Option<Duration>,
         now: Time,
     ) -> Received {
         let range = SequenceRange::of_len(seq, payload.len() as u32);
         let before = self.next;
         if !range.is_empty() {
             self.handle_bytes(range, payload, now);
+            self.tune(round_trip, now);
         }
         if fin {
             self.handle_fin(range.end);
@@ -161,6 +202,10 @@ impl Receiver {
         let from = fresh.start.since(range.start) as usize;
         let data = &payload[from..from + fresh.len() as usize];
         let distance = fresh.start.since(self.next) as usize;
+        if !self.unread.has_memory_for(distance, data.len()) {
+            self.ack.on_immediate();
+            return;
+        }
         if distance == 0 && self.held.is_empty() {
             self.unread.push(data);
             self.next = fresh.end;
@@ -177,6 +222,28 @@ impl Receiver {
         while let Some(end) = self.held.take_from(self.next) {
             self.advance_to(end);
         }
+    }
+
+    /// Lets the buffer grow with what is read, while memory is not scarce.
+    fn tune(&mut self, round_trip: Option<Duration>, now: Time) {
+        let Some(target) = self.tuning.on_data(round_trip, now) else { return };
+        let target = target.min(self.largest);
+        if target > self.unread.limit() && !self.unread.is_under_pressure() {
+            self.unread.set_limit(target);
+            self.window.on_limit(target as u32, self.mss);
+        }
+    }
+
+    /// Room that may be offered: under pressure, in memory that is held already, or one segment if nothing waits to be read, so
+    /// that each connection gets on.
+    fn offerable(&self) -> u32 {
+        let room = self.unread.room() as u32;
+        if !self.unread.is_under_pressure() {
+            return room;
+        }
+        let gets_on = self.unread.len() == 0 && !self.unread.is_exhausted();
+        let least = if gets_on { self.mss } else { 0 };
+        (self.unread.held_room() as u32).max(least).min(room)
     }
 
     /// Bytes up to `end` are in place.
@@ -198,7 +265,12 @@ impl Receiver {
     /// Gives unread bytes to the user. Where that makes room that the peer should know of, an acknowledgement becomes due.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
         let len = self.unread.read(out);
-        let room = self.unread.room() as u32;
+        self.urgent.on_read(self.read_position());
+        self.tuning.on_read(len);
+        if self.unread.len() == 0 && self.held.is_empty() && self.unread.is_under_pressure() {
+            self.unread.give_back();
+        }
+        let room = self.offerable();
         if len > 0 && !self.is_finished() && self.window.is_update_worthwhile(self.next, room) {
             self.ack.on_immediate();
         }
@@ -210,7 +282,7 @@ impl Receiver {
         self.ack.on_sent();
         self.acked = self.next;
         self.duplicate = None;
-        (self.next, self.window.offer(self.next, self.unread.room() as u32))
+        (self.next, self.window.offer(self.next, self.offerable()))
     }
 
     /// SACK blocks for the next segment.

@@ -1,5 +1,9 @@
 //! A ring of bytes that grows up to a limit.
 
+use std::sync::Arc;
+
+use crate::memory::{Charge, Mark, MemoryBudget};
+
 /// Bytes in order, the first of which leaves first. Memory is allocated when it is needed, doubling up to the limit; while the
 /// ring grows, the old bytes exist beside the new ones.
 #[derive(Debug)]
@@ -8,6 +12,9 @@ pub(crate) struct Ring {
     head: usize,
     len: usize,
     limit: usize,
+    charge: Charge,
+    /// So much may be allocated while memory is scarce.
+    under_pressure: u32,
 }
 
 /// Bytes that are allocated at first.
@@ -15,7 +22,56 @@ const FIRST: usize = 256;
 
 impl Ring {
     pub(crate) fn new(limit: usize) -> Ring {
-        Ring { bytes: Box::default(), head: 0, len: 0, limit }
+        Ring {
+            bytes: Box::default(),
+            head: 0,
+            len: 0,
+            limit,
+            charge: Charge::default(),
+            under_pressure: u32::MAX,
+        }
+    }
+
+    /// Charges this budget for what is allocated.
+    pub(crate) fn set_memory(&mut self, budget: Option<Arc<MemoryBudget>>) {
+        self.charge.move_to(budget);
+    }
+
+    /// The budget that is charged.
+    pub(crate) fn memory(&self) -> Option<Arc<MemoryBudget>> {
+        self.charge.budget()
+    }
+
+    /// Lets the ring grow to so many bytes at most while memory is scarce.
+    pub(crate) fn limit_under_pressure(&mut self, bytes: u32) {
+        self.under_pressure = bytes;
+    }
+
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.charge.is_exhausted()
+    }
+
+    pub(crate) fn is_under_pressure(&self) -> bool {
+        self.charge.is_under_pressure()
+    }
+
+    /// Sets the limit, but to no less than what is allocated.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit.max(self.bytes.len());
+    }
+
+    /// Bytes that find room in memory that is held already.
+    pub(crate) fn held_room(&self) -> usize {
+        self.bytes.len() - self.len
+    }
+
+    /// Gives back the memory of an empty ring. Nothing may have been placed ahead.
+    pub(crate) fn give_back(&mut self) {
+        if self.len == 0 {
+            self.bytes = Box::default();
+            self.head = 0;
+            self.charge.try_set(0, Mark::Limit);
+        }
     }
 
     /// Bytes in the ring.
@@ -38,9 +94,14 @@ impl Ring {
         self.bytes.len()
     }
 
-    /// Adds as much of `data` as there is room for, and returns how much that is.
+    /// Adds as much of `data` as there is room and memory for, and returns how much that is.
     pub(crate) fn push(&mut self, data: &[u8]) -> usize {
-        let taken = data.len().min(self.room());
+        let mut taken = data.len().min(self.room());
+        if !self.has_memory_for(0, taken) {
+            let least = (self.under_pressure as usize).saturating_sub(self.len).min(taken);
+            self.has_memory_for(0, least);
+            taken = self.held_room().min(taken);
+        }
         self.place(0, &data[..taken]);
         self.advance(taken);
         taken
@@ -49,18 +110,23 @@ impl Ring {
     /// Writes `data` so many bytes behind the last one, without making it part of the ring.
     ///
     /// # Panics
-    /// When it would lie beyond the limit.
+    /// When it would lie beyond the limit, or [`Ring::has_memory_for`] has not found memory for it.
     pub(crate) fn place(&mut self, distance: usize, data: &[u8]) {
         if data.is_empty() {
             return;
         }
         assert!(distance + data.len() <= self.room(), "bytes within the limit");
         let start = self.len + distance;
-        self.reserve(start + data.len());
+        assert!(self.reserve(start + data.len()), "memory for the bytes");
         let start = self.index(start);
         let first = data.len().min(self.bytes.len() - start);
         self.bytes[start..start + first].copy_from_slice(&data[..first]);
         self.bytes[..data.len() - first].copy_from_slice(&data[first..]);
+    }
+
+    /// Whether there is memory for so many bytes so far behind the last one, which is allocated if need be.
+    pub(crate) fn has_memory_for(&mut self, distance: usize, bytes: usize) -> bool {
+        self.reserve(self.len + distance + bytes)
     }
 
     /// Makes the next bytes, which have been placed, part of the ring.
@@ -107,18 +173,31 @@ impl Ring {
         if index >= self.bytes.len() { index - self.bytes.len() } else { index }
     }
 
-    /// Allocates for so many bytes. All bytes move, since those placed ahead are not told apart.
-    fn reserve(&mut self, needed: usize) {
+    fn try_charge(&mut self, size: usize) -> bool {
+        let up_to = if size <= self.under_pressure as usize { Mark::Limit } else { Mark::Pressure };
+        self.charge.try_set(size, up_to)
+    }
+
+    /// Allocates for so many bytes, if the budget has them: twice as many as there are, or as many as are needed. All bytes move,
+    /// since those placed ahead are not told apart.
+    fn reserve(&mut self, needed: usize) -> bool {
         let old = self.bytes.len();
         if needed <= old {
-            return;
+            return true;
         }
-        let size = needed.max(old * 2).max(FIRST).min(self.limit);
+        let mut size = needed.max(old * 2).max(FIRST).min(self.limit);
+        if !self.try_charge(size) {
+            size = needed;
+            if !self.try_charge(size) {
+                return false;
+            }
+        }
         let mut bytes = vec![0; size].into_boxed_slice();
         bytes[..old - self.head].copy_from_slice(&self.bytes[self.head..]);
         bytes[old - self.head..old].copy_from_slice(&self.bytes[..self.head]);
         self.bytes = bytes;
         self.head = 0;
+        true
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Header {
     pub rst: bool,
     /// Whether the receiver should be told of the data at once.
     pub psh: bool,
+    /// Where urgent data ends, from the first byte on, if the segment says that there is some (RFC 6093): the byte behind it.
+    pub urgent: Option<u16>,
     /// The window as it stands in the header, unscaled.
     pub window: u16,
     /// The options.
@@ -47,9 +49,11 @@ impl Header {
             | flag(self.syn, TcpFlags::SYN)
             | flag(self.rst, TcpFlags::RST)
             | flag(self.psh, TcpFlags::PSH)
+            | flag(self.urgent.is_some(), TcpFlags::URG)
             | flag(self.ack.is_some(), TcpFlags::ACK);
+        let urgent = self.urgent.unwrap_or_default();
         let ack = self.ack.unwrap_or_default().0;
-        TcpHeader { ports, seq: self.seq.0, ack, flags, window: self.window, options }
+        TcpHeader { ports, seq: self.seq.0, ack, flags, window: self.window, urgent, options }
     }
 }
 
@@ -74,6 +78,7 @@ impl<'a> Segment<'a> {
             fin: has(TcpFlags::FIN),
             rst: has(TcpFlags::RST),
             psh: has(TcpFlags::PSH),
+            urgent: has(TcpFlags::URG).then(|| view.urgent_pointer()),
             window: view.window(),
             options: Options::parse(view.options()),
         };

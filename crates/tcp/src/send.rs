@@ -4,8 +4,10 @@ mod recovery;
 mod round_trip;
 mod scoreboard;
 mod timer;
+mod urgent;
 mod window;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use recovery::{Phase, Recovery};
@@ -13,10 +15,12 @@ use rheostat_base::Time;
 pub(crate) use round_trip::RoundTrip;
 use scoreboard::Scoreboard;
 use timer::{SendTimer, Wait};
+use urgent::UrgentMark;
 use window::PeerWindow;
 
 use crate::config::Config;
 use crate::congestion::{Acked, Controller};
+use crate::memory::MemoryBudget;
 use crate::ring::Ring;
 use crate::segment::Header;
 use crate::sequence::{SequenceNumber, SequenceRange};
@@ -30,6 +34,8 @@ pub(crate) struct Piece {
     pub(crate) len: u32,
     /// Whether FIN follows the data.
     pub(crate) fin: bool,
+    /// Whether it is the rescue of a recovery.
+    is_rescue: bool,
 }
 
 impl Piece {
@@ -86,14 +92,23 @@ pub(crate) struct Sender {
     last_sent: Time,
     progress: Time,
     retransmitted: u64,
+    urgent: UrgentMark,
+    /// The largest segment for the path, options included, and for the peer.
+    path_mss: u32,
+    agreed_mss: u32,
+    /// The buffer's size at first and at most.
+    sizes: (usize, usize),
 }
 
 impl Sender {
     /// Nothing has been sent but the SYN, which comes before `next`.
     pub(crate) fn new(config: &Config, next: SequenceNumber) -> Sender {
         let terms = Terms { mss: config.default_mss.min(config.mss).into(), sack: false };
+        let sizes = (config.initial_send_buffer.min(config.send_buffer), config.send_buffer);
+        let mut data = Ring::new(sizes.0);
+        data.limit_under_pressure(config.mss.into());
         Sender {
-            data: Ring::new(config.send_buffer),
+            data,
             una: next,
             next,
             fin: Fin::None,
@@ -110,13 +125,18 @@ impl Sender {
             last_sent: Time::ZERO,
             progress: Time::ZERO,
             retransmitted: 0,
+            urgent: UrgentMark::default(),
+            path_mss: u32::MAX,
+            agreed_mss: terms.mss,
+            sizes,
         }
     }
 
     /// The handshake is done.
     pub(crate) fn establish(&mut self, terms: Terms, sample: Option<Duration>, now: Time) {
-        self.terms = terms;
-        self.congestion.get_mut().on_mss(terms.mss);
+        self.agreed_mss = terms.mss;
+        self.terms = Terms { mss: terms.mss.min(self.path_mss), ..terms };
+        self.congestion.get_mut().on_mss(self.terms.mss);
         if sample.is_none() {
             // A SYN was lost, so that the window starts with one segment (RFC 5681, 3.1; RFC 6928, 2).
             self.congestion.get_mut().on_timeout(0, false, now);
@@ -141,6 +161,38 @@ impl Sender {
         self.window.largest()
     }
 
+    /// The largest segment, options included.
+    pub(crate) fn mss(&self) -> u32 {
+        self.terms.mss
+    }
+
+    /// The mark at the end of urgent data.
+    pub(crate) fn urgent(&mut self) -> &mut UrgentMark {
+        &mut self.urgent
+    }
+
+    /// The end of what the user has written.
+    pub(crate) fn written_end(&self) -> SequenceNumber {
+        self.data_end()
+    }
+
+    /// Sets the largest segment for the path, from the next one on.
+    pub(crate) fn set_path_mss(&mut self, mss: u32) {
+        self.path_mss = mss;
+        let mss = self.agreed_mss.min(mss);
+        if mss != self.terms.mss {
+            self.terms.mss = mss;
+            self.congestion.get_mut().on_segment_size(mss);
+        }
+    }
+
+    /// A segment that began at `quoted` was too big for the path. What was sent from there on and has not arrived is sent again
+    /// in smaller segments, which says nothing about congestion.
+    pub(crate) fn on_too_big(&mut self, quoted: SequenceNumber, mss: u32) {
+        self.set_path_mss(mss);
+        self.board.on_too_big(self.in_flight(), quoted);
+    }
+
     pub(crate) fn round_trip(&self) -> &RoundTrip {
         &self.round_trip
     }
@@ -159,9 +211,19 @@ impl Sender {
         self.data.len()
     }
 
-    /// Bytes that may be written.
-    pub(crate) fn room(&self) -> usize {
-        self.data.room()
+    /// Charges this budget for what is allocated.
+    pub(crate) fn set_memory(&mut self, budget: Option<Arc<MemoryBudget>>) {
+        self.data.set_memory(budget);
+    }
+
+    /// The budget that is charged.
+    pub(crate) fn memory(&self) -> Option<Arc<MemoryBudget>> {
+        self.data.memory()
+    }
+
+    /// Whether half of the buffer is free.
+    pub(crate) fn has_room(&self) -> bool {
+        self.data.room() * 2 >= self.data.limit()
     }
 
     /// Bytes of memory for data.
@@ -252,6 +314,8 @@ impl Sender {
         }
         self.data.consume(data as usize);
         self.una = ack;
+        self.tune();
+        self.urgent.on_ack(ack);
         self.board.on_ack(ack);
         self.round_trip.on_ack(ack, echoed, now);
         if self.recovery.on_ack(ack, bytes.div_ceil(self.terms.mss)) {
@@ -267,6 +331,20 @@ impl Sender {
         self.must_probe = false;
         self.progress = now;
         self.timer.stop();
+    }
+
+    /// Lets the buffer hold two congestion windows: one in flight, and one to follow it. Where memory is scarce it stays as it is,
+    /// and is given back when it is empty.
+    fn tune(&mut self) {
+        if self.data.is_under_pressure() {
+            if self.data.len() == 0 {
+                self.data.give_back();
+            }
+            return;
+        }
+        let window = self.congestion.get().window() as usize;
+        let (first, most) = self.sizes;
+        self.data.set_limit(window.saturating_mul(2).clamp(first, most));
     }
 
     /// Whether the congestion window is what holds data back: otherwise it must not grow (RFC 9438, 5.8).
@@ -355,7 +433,14 @@ impl Sender {
         let is_repairing = matches!(self.recovery.phase(), Phase::Fast { .. });
         let hole = || self.board.next_hole(in_flight).filter(|_| is_repairing);
         let piece = self.new_piece(max).or_else(|| hole().map(|hole| self.cut(hole, max)));
-        piece.filter(|piece| self.fits(*piece))
+        piece.or_else(|| self.rescue(max)).filter(|piece| self.fits(*piece))
+    }
+
+    /// The last segment in flight, when nothing else can be sent in a recovery (RFC 6675, NextSeg, rule 4).
+    fn rescue(&self, max: u32) -> Option<Piece> {
+        let Phase::Fast { until } = self.recovery.phase() else { return None };
+        let range = self.board.rescue(self.in_flight(), until, max).filter(|_| self.terms.sack)?;
+        Some(Piece { is_rescue: true, ..self.cut(range, max) })
     }
 
     fn fits(&self, piece: Piece) -> bool {
@@ -396,14 +481,17 @@ impl Sender {
         let data_end = self.data_end();
         let len = range.end.min(data_end).since(range.start).min(max);
         let fin = range.start + len == data_end && range.end.is_after(data_end);
-        Piece { seq: range.start, len, fin }
+        Piece { seq: range.start, len, fin, is_rescue: false }
     }
 
     /// The piece leaves.
     pub(crate) fn on_sent(&mut self, piece: Piece, now: Time) {
         if piece.seq.is_before(self.next) {
             self.retransmitted += 1;
-            self.board.on_retransmitted(piece.end());
+            match self.recovery.phase() {
+                Phase::Fast { until } if piece.is_rescue => self.board.on_rescued(until),
+                _ => self.board.on_retransmitted(piece.end()),
+            }
             self.round_trip.on_retransmitted();
             self.recovery.must_resend_first = false;
         } else {

@@ -1,15 +1,16 @@
 //! Whatever the wire does: delivered is what was sent, in order, once, or both ends say why not.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use rheostat_base::Time;
 use rheostat_tcp::congestion::Algorithm;
-use rheostat_tcp::{CloseReason, Config, Initial, KeepAlive, SequenceNumber};
+use rheostat_tcp::{CloseReason, Config, Initial, KeepAlive, MemoryBudget, SequenceNumber};
+use rheostat_traffic::wire::LinkConfig;
 
 use crate::wire::host::{Finish, OurHost, Program};
-use crate::wire::link::LinkConfig;
 use crate::wire::session::Session;
 
 pub(crate) fn ends() -> (SocketAddr, SocketAddr) {
@@ -67,27 +68,32 @@ fn config() -> impl Strategy<Value = Config> {
         ),
         any::<(bool, bool, bool)>(),
         (any::<bool>(), 0_u64..200),
+        (1_000_usize..100_000, 1_000_usize..100_000),
     )
-        .prop_map(|((mss, nagle), (send_buffer, receive_buffer), features, (cubic, delay))| {
-            Config {
-                mss,
-                nagle,
-                send_buffer,
-                receive_buffer,
-                timestamps: features.0,
-                sack: features.1,
-                window_scaling: features.2,
-                congestion: if cubic { Algorithm::Cubic } else { Algorithm::NewReno },
-                ack_delay: Duration::from_millis(delay),
-                // A peer that has given up, and whose reset was lost, is noticed by this alone.
-                keep_alive: Some(KeepAlive {
-                    idle: Duration::from_secs(400),
-                    interval: Duration::from_secs(20),
-                    probes: 9,
-                }),
-                ..Config::default()
-            }
-        })
+        .prop_map(
+            |((mss, nagle), (send_buffer, receive_buffer), features, (cubic, delay), sizes)| {
+                Config {
+                    mss,
+                    nagle,
+                    send_buffer,
+                    initial_send_buffer: sizes.0,
+                    receive_buffer,
+                    initial_receive_buffer: sizes.1,
+                    timestamps: features.0,
+                    sack: features.1,
+                    window_scaling: features.2,
+                    congestion: if cubic { Algorithm::Cubic } else { Algorithm::NewReno },
+                    ack_delay: Duration::from_millis(delay),
+                    // A peer that has given up, and whose reset was lost, is noticed by this alone.
+                    keep_alive: Some(KeepAlive {
+                        idle: Duration::from_secs(400),
+                        interval: Duration::from_secs(20),
+                        probes: 9,
+                    }),
+                    ..Config::default()
+                }
+            },
+        )
 }
 
 fn program(salt: u8) -> impl Strategy<Value = Program> {
@@ -136,6 +142,7 @@ proptest! {
         (mut asks, answers) in (program(0x55), program(0xaa)),
         (first, second) in (initial(), initial()),
         simultaneous in prop::bool::weighted(0.2),
+        memory in prop::option::weighted(0.4, (5_000_usize..60_000, 20_000_usize..120_000)),
         seed: u64,
     ) {
         if asks.finish == Finish::PeerFinished && answers.finish == Finish::PeerFinished {
@@ -149,15 +156,20 @@ proptest! {
         } else {
             OurHost::listening((b, a), server, answers, second)
         };
+        let budget = memory.map(|(pressure, more)| Arc::new(MemoryBudget::new(pressure, pressure + more)));
+        if let Some(budget) = &budget {
+            client = client.charging(budget.clone());
+            server = server.charging(budget.clone());
+        }
         let mut session = Session::new([&mut client, &mut server], [there, back], seed);
         let is_done = session.run(Duration::from_secs(20_000));
-        let now = session.now;
+        let (now, transcript) = (session.now(), session.watch.transcript);
         prop_assert!(sent.starts_with(&server.program.received), "the client's bytes, in order, once");
         prop_assert!(replied.starts_with(&client.program.received), "the server's bytes, in order, once");
         if client.reason == Some(CloseReason::ConnectTimeout) {
             return Ok(());
         }
-        prop_assert!(is_done, "not done at {now}: {:?} {:?}", client.connection.map(|c| c.info()), server.connection.map(|c| c.info()));
+        prop_assert!(is_done, "not done at {now}: {:?} {:?}\n{transcript}", client.connection.map(|c| c.info()), server.connection.map(|c| c.info()));
         let reasons = [client.reason, server.reason].map(|reason| reason.expect("a reason"));
         for (reason, other) in [(reasons[0], reasons[1]), (reasons[1], reasons[0])] {
             // An end that has finished and forgotten the connection resets the other, whose last segment was lost for long.
@@ -169,6 +181,8 @@ proptest! {
             prop_assert_eq!(server.program.received.len(), sent.len());
             prop_assert_eq!(client.program.received.len(), replied.len());
         }
+        (client.connection, server.connection) = (None, None);
+        prop_assert_eq!(budget.map_or(0, |budget| budget.used()), 0);
         let is_mild = |link: &LinkConfig| link.loss + link.corruption + link.duplication < 120;
         if is_mild(&there) && is_mild(&back) {
             prop_assert_eq!(client.reason, Some(CloseReason::Finished));
@@ -186,7 +200,7 @@ fn bulk(len: usize, link: LinkConfig, config: &Config) -> (OurHost, Duration) {
     let mut server = OurHost::listening((b, a), config.clone(), receiver, INITIALS[1]);
     let mut session = Session::new([&mut client, &mut server], [link, link], 7);
     assert!(session.run(Duration::from_secs(1_000)), "not done");
-    let elapsed = session.now.since(Time::ZERO);
+    let elapsed = session.now().since(Time::ZERO);
     assert_eq!(server.program.received.len(), len);
     (client, elapsed)
 }

@@ -117,7 +117,10 @@ fn answer_tcp(segment: &[u8]) -> Option<(Transport<'static>, &[u8])> {
     };
     let ports = (header.destination_port(), header.source_port());
     let payload = if flags & TcpFlags::SYN == 0 { payload } else { &[] };
-    Some((Transport::Tcp(TcpHeader { ports, seq, ack, flags, window: WINDOW, options }), payload))
+    Some((
+        Transport::Tcp(TcpHeader { ports, seq, ack, flags, window: WINDOW, urgent: 0, options }),
+        payload,
+    ))
 }
 
 fn answer_echo(message: &[u8], (request, kind): (u8, u8)) -> Option<(Transport<'static>, &[u8])> {

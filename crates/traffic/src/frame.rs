@@ -117,6 +117,7 @@ pub(crate) fn write(packet: &Packet, frame: &mut Vec<u8>) {
             ack: tcp.ack,
             flags: tcp.flags,
             window: WINDOW,
+            urgent: 0,
             options: if tcp.flags & TcpFlags::SYN != 0 { &SYN_OPTIONS } else { &[] },
         }),
         Transport::Udp => Built::Udp { ports },

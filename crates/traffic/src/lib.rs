@@ -1,6 +1,6 @@
 //! Seeded traffic for simulated devices, captures and benchmarks, in open loops: a synthetic internet mix,
 //! what is special over it (an elephant, a flash crowd, an attack), visitors of a service, IMIX, and captures replayed; what changes
-//! the rate of any of them; and the statistics that say what traffic is like.
+//! the rate of any of them; and the statistics that say what traffic is like. Endpoints that answer each other meet on a [`wire`].
 
 pub mod attack;
 pub mod echo_server;
@@ -22,6 +22,7 @@ pub mod stepped;
 mod usual;
 mod visit;
 pub mod visitors;
+pub mod wire;
 
 pub use attack::{Attack, AttackConfig, AttackKind};
 pub use echo_server::EchoServer;

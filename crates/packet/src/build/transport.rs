@@ -18,6 +18,8 @@ pub struct TcpHeader<'a> {
     pub flags: u8,
     /// Window, unscaled.
     pub window: u16,
+    /// Urgent pointer.
+    pub urgent: u16,
     /// Options, a multiple of four bytes and at most 40.
     pub options: &'a [u8],
 }
@@ -93,6 +95,7 @@ impl FrameBuilder<'_> {
                 fixed[12] = ((header_len / 4) << 4) as u8;
                 fixed[13] = tcp.flags;
                 put_u16(&mut fixed, 14, tcp.window);
+                put_u16(&mut fixed, 18, tcp.urgent);
                 let sum = self.sum_of(protocol::TCP, &fixed, tcp.options, len);
                 put_u16(&mut fixed, 16, sum.checksum());
                 header[..tcp::MIN_HEADER].copy_from_slice(&fixed);

@@ -25,6 +25,8 @@ impl TcpFlags {
     pub const PSH: u8 = 0x08;
     /// The acknowledgement number counts.
     pub const ACK: u8 = 0x10;
+    /// The urgent pointer counts.
+    pub const URG: u8 = 0x20;
 }
 
 /// The length that a header states.
@@ -100,6 +102,12 @@ impl<'a> TcpSegment<'a> {
     #[inline]
     pub fn checksum(&self) -> u16 {
         u16_at(self.fixed, CHECKSUM)
+    }
+
+    /// The urgent pointer.
+    #[inline]
+    pub fn urgent_pointer(&self) -> u16 {
+        u16_at(self.fixed, 18)
     }
 
     /// The options, as far as they were captured.

@@ -90,6 +90,16 @@ impl Congestion for Cubic {
         *self = Cubic::new(mss);
     }
 
+    fn on_segment_size(&mut self, mss: u32) {
+        let scale = f64::from(self.mss) / f64::from(mss);
+        self.mss = mss;
+        self.window = (self.window * scale).max(1.0);
+        for segments in [&mut self.threshold, &mut self.prior, &mut self.plateau] {
+            *segments *= scale;
+        }
+        self.epoch = None;
+    }
+
     fn on_ack(&mut self, acked: Acked) {
         let segments = f64::from(acked.bytes) / f64::from(self.mss);
         if self.window < self.threshold {

@@ -39,6 +39,11 @@ impl Congestion for NewReno {
         *self = NewReno::new(mss);
     }
 
+    fn on_segment_size(&mut self, mss: u32) {
+        self.mss = mss;
+        self.window = self.window.max(mss);
+    }
+
     fn on_ack(&mut self, acked: Acked) {
         if self.window < self.threshold {
             self.window = self.window.saturating_add(acked.bytes.min(self.mss));

@@ -19,6 +19,8 @@ pub enum CloseReason {
     KeepAliveTimeout,
     /// The peer did not close in time after we had closed both directions.
     FinWaitTimeout,
+    /// The peer did not acknowledge everything in time after [`Connection::close_within`](super::Connection::close_within).
+    LingerTimeout,
     /// The peer sent data after we had closed both directions.
     DataAfterClose,
 }
@@ -30,6 +32,8 @@ pub enum Event {
     Established,
     /// There are bytes to read.
     Readable,
+    /// The peer has said that more of its data is urgent; [`Connection::urgent`](super::Connection::urgent) has how much.
+    Urgent,
     /// After a write that did not take everything there is room again, half of the buffer at least.
     Writable,
     /// The peer has sent all it had to send; what is unread can still be read.
@@ -43,6 +47,7 @@ pub enum Event {
 pub(crate) struct Events {
     established: bool,
     readable: bool,
+    urgent: bool,
     writable: bool,
     peer_finished: bool,
     closed: Option<CloseReason>,
@@ -53,6 +58,7 @@ impl Events {
         match event {
             Event::Established => self.established = true,
             Event::Readable => self.readable = true,
+            Event::Urgent => self.urgent = true,
             Event::Writable => self.writable = true,
             Event::PeerFinished => self.peer_finished = true,
             Event::Closed(reason) => self.closed = Some(reason),
@@ -63,6 +69,7 @@ impl Events {
         let flags = [
             (&mut self.established, Event::Established),
             (&mut self.readable, Event::Readable),
+            (&mut self.urgent, Event::Urgent),
             (&mut self.writable, Event::Writable),
             (&mut self.peer_finished, Event::PeerFinished),
         ];

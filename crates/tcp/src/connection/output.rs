@@ -3,7 +3,7 @@
 use rheostat_base::Time;
 
 use super::handshake::Handshake;
-use super::{CloseReason, Connection, State};
+use super::{CloseReason, Connection, Event, State};
 use crate::options::{MAX_BLOCKS, Options};
 use crate::receive::Stamps;
 use crate::segment::{Header, Transmit};
@@ -59,11 +59,12 @@ impl Connection {
         if let Some(piece) = self.sender.next_piece(options.len(), now) {
             self.sender.on_sent(piece, now);
             let header = self.acknowledging(options);
+            let urgent = self.sender.urgent().pointer(piece.seq);
             let (payload, is_last) = self.sender.payload(piece);
-            let header = Header { seq: piece.seq, fin: piece.fin, psh: is_last, ..header };
+            let header = Header { seq: piece.seq, fin: piece.fin, psh: is_last, urgent, ..header };
             return Some(Transmit { header, payload });
         }
-        if self.receiver.is_ack_due() {
+        if self.receiver.is_ack_due() || self.sender.urgent().must_tell() {
             return Some(Transmit::without_data(self.acknowledging(options)));
         }
         if self.keep_alive.take_due() {
@@ -86,7 +87,10 @@ impl Connection {
     /// A segment without data. What is due to be acknowledged is.
     fn acknowledging(&mut self, options: Options) -> Header {
         let (ack, window) = self.receiver.acknowledge();
-        Header { seq: self.sender.next(), ack: Some(ack), window, options, ..Header::default() }
+        let seq = self.sender.next();
+        let urgent = self.sender.urgent().pointer(seq);
+        self.sender.urgent().on_sent();
+        Header { seq, ack: Some(ack), window, urgent, options, ..Header::default() }
     }
 
     /// When to call [`Connection::handle_timeout`] next; never while there is something to transmit that has not been polled.
@@ -94,13 +98,17 @@ impl Connection {
         match self.state {
             State::Closed => None,
             State::TimeWait => self.time_wait.map(|time_wait| time_wait.deadline()),
-            State::SynSent | State::SynReceived => Some(self.handshake.deadline()),
+            State::SynSent | State::SynReceived => {
+                self.linger_deadline().into_iter().chain([self.handshake.deadline()]).min()
+            }
             _ => {
                 let deadlines = [
                     self.sender.deadline(),
                     self.receiver.ack_deadline(),
                     self.keep_alive_deadline(),
                     self.fin_wait,
+                    self.linger_deadline(),
+                    self.write_retry,
                 ];
                 deadlines.into_iter().flatten().min()
             }
@@ -115,6 +123,9 @@ impl Connection {
 
     /// Does what is due now. Calls before the deadline do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
+        if self.handle_linger(now) {
+            return;
+        }
         match self.state {
             State::Closed => {}
             State::TimeWait => {
@@ -134,6 +145,10 @@ impl Connection {
 
     fn handle_timers(&mut self, now: Time) {
         self.receiver.acknowledgement().handle_timeout(now);
+        if self.write_retry.take_if(|retry| *retry <= now).is_some() && self.is_write_blocked {
+            self.is_write_blocked = false;
+            self.events.push(Event::Writable);
+        }
         if self.sender.handle_timeout(now).is_err() {
             self.reset_peer();
             self.end(CloseReason::UserTimeout);

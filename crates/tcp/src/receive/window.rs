@@ -15,7 +15,12 @@ pub(crate) struct OfferedWindow {
 impl OfferedWindow {
     /// A window for a buffer of this size, nothing of which is offered yet.
     pub(crate) fn new(next: SequenceNumber, shift: u8, limit: u32, mss: u32) -> OfferedWindow {
-        OfferedWindow { edge: next, shift, least_move: mss.min(limit / 2).max(1) }
+        OfferedWindow { edge: next, shift, least_move: least_move(limit, mss) }
+    }
+
+    /// The buffer has another size.
+    pub(crate) fn on_limit(&mut self, limit: u32, mss: u32) {
+        self.least_move = least_move(limit, mss);
     }
 
     pub(crate) fn edge(&self) -> SequenceNumber {
@@ -46,6 +51,10 @@ impl OfferedWindow {
         let enough = if left < self.least_move { self.least_move } else { 2 * self.least_move };
         target.min(next + most).since(self.edge) >= enough
     }
+}
+
+fn least_move(limit: u32, mss: u32) -> u32 {
+    mss.min(limit / 2).max(1)
 }
 
 /// The smallest shift with which a window of `limit` bytes can be told.

@@ -15,11 +15,13 @@ pub(crate) struct Scoreboard {
     resent: SequenceNumber,
     /// Everything before this that is not acknowledged is lost, whatever the ranges say.
     lost: SequenceNumber,
+    /// The end of the recovery that has had its rescue (RescueRxt).
+    rescued: Option<SequenceNumber>,
 }
 
 impl Scoreboard {
     pub(crate) fn new(una: SequenceNumber) -> Scoreboard {
-        Scoreboard { sacked: Vec::new(), resent: una, lost: una }
+        Scoreboard { sacked: Vec::new(), resent: una, lost: una, rescued: None }
     }
 
     /// Notes a block about data in flight, and returns whether it tells anything new. Blocks about other data, and reports of
@@ -56,6 +58,7 @@ impl Scoreboard {
     pub(crate) fn on_loss(&mut self, in_flight: SequenceRange, mss: u32) {
         self.lost = self.lost.max(in_flight.end.min(in_flight.start + mss));
         self.resent = in_flight.start;
+        self.rescued = None;
     }
 
     /// All data in flight is lost, also what the peer has said it holds: it may have dropped it (RFC 2018, 8).
@@ -63,6 +66,13 @@ impl Scoreboard {
         self.sacked.clear();
         self.lost = in_flight.end;
         self.resent = in_flight.start;
+        self.rescued = None;
+    }
+
+    /// A segment that begins at `from` was too big for the path, and so may be all behind it: lost, unless it has arrived.
+    pub(crate) fn on_too_big(&mut self, in_flight: SequenceRange, from: SequenceNumber) {
+        self.lost = in_flight.end;
+        self.resent = from.max(in_flight.start);
     }
 
     pub(crate) fn on_retransmitted(&mut self, end: SequenceNumber) {
@@ -89,6 +99,33 @@ impl Scoreboard {
     /// The next range that may be sent again when there is nothing better to send: below one that has arrived (NextSeg, rule 3).
     pub(crate) fn next_hole(&self, in_flight: SequenceRange) -> Option<SequenceRange> {
         self.first_unsacked(in_flight, self.sacked.last()?.start)
+    }
+
+    /// The end of what is in flight, at most `max` numbers, once in a recovery that ends at `until`: without it, a loss at the end
+    /// is found by the timer alone (NextSeg, rule 4).
+    pub(crate) fn rescue(
+        &self,
+        in_flight: SequenceRange,
+        until: SequenceNumber,
+        max: u32,
+    ) -> Option<SequenceRange> {
+        if self.rescued == Some(until) {
+            return None;
+        }
+        let mut last = in_flight;
+        for range in self.sacked.iter().rev().take_while(|range| range.end == in_flight.end) {
+            last.end = range.start;
+        }
+        let below = self.sacked.iter().rev().find(|range| range.start.is_before(last.end));
+        last.start = below.map_or(last.start, |range| last.start.max(range.end));
+        let len = last.len().min(max);
+        let range = SequenceRange::of_len(last.end - len, len);
+        (!range.is_empty()).then_some(range)
+    }
+
+    /// The rescue leaves. It does not count as sent again: what is before it may still be (RFC 6675, 4).
+    pub(crate) fn on_rescued(&mut self, until: SequenceNumber) {
+        self.rescued = Some(until);
     }
 
     /// Bytes that are thought to be in the network (SetPipe).
@@ -175,6 +212,29 @@ mod tests {
         assert_eq!(board.pipe(range(0..10), MSS), 4 * MSS);
         board.on_retransmitted(SequenceNumber(10));
         assert_eq!(board.pipe(range(0..10), MSS), 5 * MSS);
+    }
+
+    #[test]
+    fn the_rescue_is_the_end_of_what_has_not_arrived_and_comes_once() {
+        let until = SequenceNumber(100);
+        let mut board = with_sacked(&[1, 2, 3, 5]);
+        assert_eq!(board.rescue(range(0..10), until, MSS), Some(range(9..10)));
+        assert_eq!(board.rescue(range(0..10), until, 1_000), Some(range(6..10)));
+        board.on_rescued(until);
+        assert_eq!(board.rescue(range(0..10), until, MSS), None);
+        // The holes are still sent again from the first on.
+        assert_eq!(board.next_lost(range(0..10), MSS), Some(range(0..1)));
+        assert_eq!(with_sacked(&[8, 9]).rescue(range(0..10), until, MSS), Some(range(7..8)));
+        assert_eq!(with_sacked(&[0, 1]).rescue(range(0..2), until, MSS), None);
+    }
+
+    #[test]
+    fn from_a_segment_that_was_too_big_on_all_that_has_not_arrived_is_lost() {
+        let mut board = with_sacked(&[6]);
+        board.on_too_big(range(0..10), SequenceNumber(40));
+        assert_eq!(board.next_lost(range(0..10), MSS), Some(range(4..6)));
+        // In the network: what was sent before it.
+        assert_eq!(board.pipe(range(0..10), MSS), 4 * MSS);
     }
 
     #[test]

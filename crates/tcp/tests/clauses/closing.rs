@@ -1,5 +1,7 @@
 //! How connections end.
 
+use std::time::Duration;
+
 use rheostat_tcp::{CloseReason, Config, Event, Header, ReadError, State, WriteError};
 
 use crate::script::{Script, plain};
@@ -148,4 +150,35 @@ fn aborting_resets_and_ends_reading_and_writing() {
     assert_eq!(script.connection.read(&mut [0]), Err(ReadError::Closed));
     assert_eq!(script.connection.write(b"x", script.now), Err(WriteError::Closed));
     assert_eq!(script.connection.next_deadline(), None);
+}
+
+#[test]
+fn with_linger_the_connection_is_reset_when_the_peer_does_not_acknowledge_in_time() {
+    let mut script = Script::established(plain());
+    script.write(100);
+    script.connection.close_within(Duration::from_millis(150), script.now);
+    assert_eq!(script.sent_ranges(), [(1, 100)]);
+    assert_eq!(script.expire(), 150);
+    assert!(script.sent_one().header.rst);
+    assert_eq!(script.closed(), Some(CloseReason::LingerTimeout));
+}
+
+#[test]
+fn with_linger_a_peer_that_acknowledges_in_time_closes_as_ever() {
+    let mut script = Script::established(plain());
+    script.write(100);
+    script.connection.close_within(Duration::from_millis(150), script.now);
+    script.sent();
+    script.receive(1, Some(102), b"");
+    assert_eq!(script.state(), State::FinWait2);
+    assert!(script.expire() > 150);
+}
+
+#[test]
+fn without_time_to_linger_closing_resets() {
+    let mut script = Script::established(plain());
+    script.write(100);
+    script.connection.close_within(Duration::ZERO, script.now);
+    assert!(script.sent_one().header.rst);
+    assert_eq!(script.closed(), Some(CloseReason::Aborted));
 }

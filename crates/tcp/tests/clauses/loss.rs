@@ -163,3 +163,41 @@ fn what_is_sent_again_is_what_was_sent() {
     script.receive(1, Some(1_501), b"");
     assert_eq!(script.sent()[0].payload, &bytes[1_500..2_500]);
 }
+
+/// Ten segments in flight, and nothing more to send.
+fn last_ten_in_flight(sack: bool) -> Script {
+    let mut script =
+        Script::established(Config { sack, congestion: Algorithm::NewReno, ..plain() });
+    script.write(10_000);
+    assert_eq!(script.sent().len(), 10);
+    script
+}
+
+#[test]
+fn a_loss_at_the_end_is_repaired_by_a_rescue_once() {
+    let mut script = last_ten_in_flight(true);
+    // The first and the last segment are lost.
+    script.receive_sack(1, &[(1_001, 9_001)]);
+    assert_eq!(script.sent_ranges(), [(1, 1_000), (9_001, 1_000)]);
+    script.receive_sack(1, &[(1_001, 9_001)]);
+    script.sent_nothing();
+    script.receive(1, Some(10_001), b"");
+    assert_eq!(script.connection.info().retransmitted, 2);
+}
+
+#[test]
+fn without_sack_there_is_no_rescue() {
+    let mut script = last_ten_in_flight(false);
+    for _ in 0..5 {
+        script.receive(1, Some(1), b"");
+    }
+    assert_eq!(script.sent_ranges(), [(1, 1_000)]);
+}
+
+#[test]
+fn new_data_goes_before_a_rescue() {
+    let mut script = last_ten_in_flight(true);
+    script.receive_sack(1, &[(1_001, 9_001)]);
+    script.write(500);
+    assert_eq!(script.sent_ranges(), [(1, 1_000), (10_001, 500), (9_501, 1_000)]);
+}

@@ -3,7 +3,10 @@
 mod attacks;
 mod closing;
 mod loss;
+mod memory;
 mod opening;
+mod path;
 mod receiving;
 mod sending;
 mod timers;
+mod urgent;

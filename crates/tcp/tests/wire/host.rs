@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 use rheostat_tcp::{
-    CloseReason, Config, Connection, Event, Header, Initial, ReadError, State, Transmit,
+    CloseReason, Config, Connection, Event, Header, Initial, MemoryBudget, ReadError, State,
+    Transmit,
 };
+use rheostat_traffic::wire::Endpoint;
 
 use super::frame;
 
@@ -77,17 +79,10 @@ impl Program {
     }
 }
 
-/// An end of the wire.
-pub(crate) trait Host {
-    fn handle_frame(&mut self, frame: &[u8], now: Time);
-    /// Runs timers and the program.
-    fn advance(&mut self, now: Time);
-    fn poll_frame(&mut self, now: Time) -> Option<Vec<u8>>;
-    fn next_deadline(&mut self, now: Time) -> Option<Time>;
-    /// Whether its connection is over, or in TIME-WAIT.
-    fn is_done(&self) -> bool;
-    fn address(&self) -> SocketAddr;
-}
+/// An end of the wire, so that either implementation can stand on either side.
+pub(crate) trait Host: Endpoint {}
+
+impl<T: Endpoint> Host for T {}
 
 /// A host with our connections.
 pub(crate) struct OurHost {
@@ -99,6 +94,7 @@ pub(crate) struct OurHost {
     pub(crate) program: Program,
     /// Why the connection ended.
     pub(crate) reason: Option<CloseReason>,
+    memory: Option<Arc<MemoryBudget>>,
     /// Answers to segments for which there is no connection.
     resets: Vec<Header>,
 }
@@ -118,6 +114,7 @@ impl OurHost {
             connection: None,
             program,
             reason: None,
+            memory: None,
             resets: Vec::new(),
         }
     }
@@ -144,13 +141,22 @@ impl OurHost {
         OurHost::new(ends, config, program, initial)
     }
 
+    /// Lets the connection charge this budget.
+    pub(crate) fn charging(mut self, memory: Arc<MemoryBudget>) -> OurHost {
+        self.memory = Some(memory);
+        if let Some(connection) = &mut self.connection {
+            connection.set_memory(self.memory.clone());
+        }
+        self
+    }
+
     fn run_program(&mut self, now: Time) {
         let Some(connection) = &mut self.connection else { return };
         while let Some(event) = connection.poll_event() {
             match event {
                 Event::PeerFinished => self.program.peer_finished = true,
                 Event::Closed(reason) => self.reason = Some(reason),
-                Event::Established | Event::Readable | Event::Writable => {}
+                Event::Established | Event::Readable | Event::Urgent | Event::Writable => {}
             }
         }
         let program = &mut self.program;
@@ -177,12 +183,15 @@ impl OurHost {
         }
         let info = connection.info();
         let most = self.config.send_buffer + self.config.receive_buffer;
+        if let Some(memory) = &self.memory {
+            assert!(memory.used() <= memory.limit(), "no more than the budget");
+        }
         assert!(info.allocated <= most, "{} of {most} bytes", info.allocated);
         assert!(info.unread <= self.config.receive_buffer && info.unacknowledged <= most);
     }
 }
 
-impl Host for OurHost {
+impl Endpoint for OurHost {
     fn handle_frame(&mut self, frame: &[u8], now: Time) {
         let Some(segment) = frame::read(frame, self.local) else { return };
         match &mut self.connection {
@@ -192,6 +201,9 @@ impl Host for OurHost {
             None if segment.header.syn => {
                 let (config, initial) = (self.config.clone(), self.initial);
                 self.connection = Connection::accept(config, initial, &segment, now);
+                if let Some(connection) = &mut self.connection {
+                    connection.set_memory(self.memory.clone());
+                }
             }
             _ => self.resets.extend(Header::reset_for(&segment)),
         }
@@ -226,10 +238,6 @@ impl Host for OurHost {
         let Some(connection) = &self.connection else { return false };
         let is_over = matches!(connection.state(), State::TimeWait | State::Closed);
         is_over && connection.info().unread == 0
-    }
-
-    fn address(&self) -> SocketAddr {
-        self.local
     }
 }
 

@@ -1,7 +1,7 @@
-//! A wire in virtual time: two hosts, and a link with faults in each direction.
+//! Hosts for the wire in virtual time, and what is noted about their sessions.
 
 pub(crate) mod frame;
 pub(crate) mod host;
-pub(crate) mod link;
-pub(crate) mod observer;
 pub(crate) mod session;
+pub(crate) mod transcript;
+pub(crate) mod windows;

@@ -64,7 +64,7 @@ fn answered(transport: Transport<'_>, payload: &[u8], ipv6: bool, vlan: Option<u
 }
 
 fn tcp(ports: (u16, u16), seq: u32, ack: u32, flags: u8) -> TcpHeader<'static> {
-    TcpHeader { ports, seq, ack, flags, window: WINDOW, options: &[] }
+    TcpHeader { ports, seq, ack, flags, window: WINDOW, urgent: 0, options: &[] }
 }
 
 #[test]

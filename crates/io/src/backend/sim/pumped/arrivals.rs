@@ -256,7 +256,7 @@ mod tests {
             (0_usize..2_000, any::<bool>(), any::<u32>()).prop_map(|(len, tcp, seq)| {
                 let ports = (1_024, 443);
                 let tcp_header =
-                    TcpHeader { ports, seq, ack: 1, flags: 16, window: 9, options: &[] };
+                    TcpHeader { ports, seq, ack: 1, flags: 16, window: 9, urgent: 0, options: &[] };
                 let transport =
                     if tcp { Transport::Tcp(tcp_header) } else { Transport::Udp { ports } };
                 let (from, to) = ([10, 0, 0, 1].into(), [192, 0, 2, 1].into());

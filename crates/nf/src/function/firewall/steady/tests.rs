@@ -62,7 +62,7 @@ fn frame(is_tcp: bool, step: Step) -> (Vec<u8>, PacketInfo) {
     let ports = (from.1, to.1);
     let options: &[u8] = if step.scaled && step.flags & SYN != 0 { &SCALE } else { &[] };
     let Step { seq, ack, flags, len, .. } = step;
-    let tcp = TcpHeader { ports, seq, ack, flags, window: 500, options };
+    let tcp = TcpHeader { ports, seq, ack, flags, window: 500, urgent: 0, options };
     let transport = if is_tcp { Transport::Tcp(tcp) } else { Transport::Udp { ports } };
     let frame =
         FrameBuilder::new(from.0.into(), to.0.into(), transport, Payload::Pattern(len)).to_vec();

@@ -131,7 +131,7 @@ impl Probe {
         let ports = (self.ends.own, self.ends.port);
         // A reset takes nothing any more.
         let window = if flags & TcpFlags::RST != 0 { 0 } else { u16::MAX };
-        let header = TcpHeader { ports, seq, ack, flags, window, options };
+        let header = TcpHeader { ports, seq, ack, flags, window, urgent: 0, options };
         self.send_packet(Transport::Tcp(header), data, outbox);
     }
 

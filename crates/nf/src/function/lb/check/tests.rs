@@ -59,6 +59,7 @@ impl Sent {
             ack: own.seq().wrapping_add(counts),
             flags,
             window: 1_000,
+            urgent: 0,
             options: &[],
         }
     }

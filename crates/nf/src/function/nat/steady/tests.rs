@@ -90,7 +90,7 @@ fn frame(kind: Kind, is_tcp: bool, step: Step) -> (Vec<u8>, PacketInfo) {
     let (from, to) = if step.outbound { (inside, REMOTE) } else { (REMOTE, inside) };
     let ports = (from.1, to.1);
     let Step { seq, ack, flags, len, .. } = step;
-    let tcp = TcpHeader { ports, seq, ack, flags, window: 500, options: &[] };
+    let tcp = TcpHeader { ports, seq, ack, flags, window: 500, urgent: 0, options: &[] };
     let transport = if is_tcp { Transport::Tcp(tcp) } else { Transport::Udp { ports } };
     let frame = FrameBuilder::new(address(from.0), address(to.0), transport, Payload::Pattern(len))
         .to_vec();

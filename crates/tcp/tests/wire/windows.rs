@@ -13,11 +13,11 @@ struct Side {
 
 /// What both ends have told each other.
 #[derive(Debug, Default)]
-pub(crate) struct Observer {
+pub(crate) struct Windows {
     sides: [Side; 2],
 }
 
-impl Observer {
+impl Windows {
     /// A side sends a segment.
     ///
     /// # Panics
