@@ -65,7 +65,7 @@ impl<A: Application> TcpService<A> {
                 }
                 Event::PeerFinished => entry.stream.peer_finished = true,
                 Event::Closed(reason) => self.note_close(entry, reason),
-                Event::Established | Event::Readable | Event::Writable => {}
+                Event::Established | Event::Readable | Event::Urgent | Event::Writable => {}
             }
         }
     }
@@ -82,7 +82,8 @@ impl<A: Application> TcpService<A> {
                 CloseReason::ConnectTimeout
                 | CloseReason::UserTimeout
                 | CloseReason::KeepAliveTimeout
-                | CloseReason::FinWaitTimeout => &self.counters.timed_out,
+                | CloseReason::FinWaitTimeout
+                | CloseReason::LingerTimeout => &self.counters.timed_out,
             };
             counter.increment();
         }

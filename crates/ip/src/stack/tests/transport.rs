@@ -18,7 +18,15 @@ fn admit(bench: &mut Bench, frame: &[u8]) -> (Admission, Vec<u8>) {
 }
 
 fn tcp(from: &str, to: &str, vlan: Option<u16>) -> Vec<u8> {
-    let header = TcpHeader { ports: (5, 80), seq: 1, ack: 2, flags: 16, window: 100, options: &[] };
+    let header = TcpHeader {
+        ports: (5, 80),
+        seq: 1,
+        ack: 2,
+        flags: 16,
+        window: 100,
+        urgent: 0,
+        options: &[],
+    };
     let link = Ethernet { source: PEER, destination: LAN, vlan };
     let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
     FrameBuilder {
