@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{DeviceId, ShardId, Time};
+use rheostat_base::{DeviceId, LaneId, ShardId, Time};
 use rheostat_io::{Collected, Collector, Device, Driver, OpenError, Pacing, SimConfig, SimNic};
 use rheostat_ip::Network;
 use rheostat_nf::{AnyChain, Chain, Seeds};
@@ -37,6 +37,9 @@ pub struct Harness<C: Chain> {
     /// How many lanes share each receive queue and, where the chain keeps flows in shards, these: 1, or a divisor of `lanes`. The
     /// outcome does not depend on it.
     pub claimants: usize,
+    /// How many of the lanes, at most half of them, own no flows but work on single flows of the others, as many as they are sent.
+    /// The outcome does not depend on it.
+    pub offloading: usize,
     /// Flows that are remembered at most.
     pub flows: usize,
     /// The addresses that count as inside.
@@ -86,8 +89,8 @@ impl<C: Chain> Harness<C> {
             .filter_map(|prefix| prefix.parse().ok())
             .collect();
         let unusual = Unusual::default();
-        let (lanes, claimants, flows, network) = (2, 1, 65_536, None);
-        Harness { chain, layout, lanes, claimants, flows, inside, network, unusual }
+        let (lanes, claimants, offloading, flows, network) = (2, 1, 0, 65_536, None);
+        Harness { chain, layout, lanes, claimants, offloading, flows, inside, network, unusual }
     }
 
     /// Runs every packet of `source` through the chain. At the end, `look` sees what the functions keep
@@ -114,9 +117,10 @@ impl<C: Chain> Harness<C> {
         source: impl Source + 'static,
         mut look: impl FnMut(ShardId, &C::Shard),
     ) -> Result<HarnessReport, HarnessError> {
-        let Harness { chain, layout, lanes, claimants, flows, inside, network, unusual } = self;
+        let Harness { chain, layout, lanes, claimants, offloading, .. } = self;
+        let Harness { flows, inside, network, unusual, .. } = self;
         let chain = AnyChain::new(chain, layout);
-        let run = Run { chain, lanes, claimants, flows, inside, network, unusual };
+        let run = Run { chain, lanes, claimants, offloading, flows, inside, network, unusual };
         run.carry_out(collector, Box::new(source), &mut |shard| look(shard.id, shard.local()))
     }
 }
@@ -126,6 +130,7 @@ struct Run {
     chain: AnyChain,
     lanes: usize,
     claimants: usize,
+    offloading: usize,
     flows: usize,
     inside: PrefixList,
     network: Option<Arc<Network>>,
@@ -160,12 +165,21 @@ impl Run {
             workers: vec![None],
             time: TimeSource::Packet,
             claimants: if self.chain.owns_flows() { self.claimants } else { 1 },
+            offloading: self.offloading,
             ..RuntimeConfig::new(self.lanes, pool.clone(), steering, hasher)
         };
         let routes = Routes(vec![DeviceId(0)]);
         let service = |_| self.chain.service(&routes, self.network.as_ref(), self.lanes);
         let mut lanes = build_lanes(&config, &mut devices, service, shards)?;
         lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(self.unusual));
+        if let Some(working) =
+            self.lanes.checked_sub(self.offloading).filter(|_| self.offloading > 0)
+        {
+            for (number, lane) in lanes[..working].iter_mut().enumerate() {
+                let to = LaneId((working + number % self.offloading) as u16);
+                lane.offload_to(Some(to), 100);
+            }
+        }
 
         let mut cache = PoolCache::new(pool.clone());
         let mut first = 0;

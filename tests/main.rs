@@ -12,6 +12,7 @@ mod joint_shards;
 mod layers;
 mod migration;
 mod monitoring;
+mod offloading;
 mod policing;
 mod rounds;
 mod routing;

@@ -10,9 +10,9 @@ mod key_value {
 }
 
 mod equivalence;
-mod late_table;
+pub(crate) mod late_table;
 mod pauses;
-mod schedule;
+pub(crate) mod schedule;
 mod sent_log;
 mod service;
 mod service_on_threads;

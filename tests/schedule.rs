@@ -28,6 +28,7 @@ fn run(seed: u64) -> Outcome {
     let setup = Setup {
         lanes,
         claimants: 1,
+        offloading: 0,
         shards: *[8, 16, 128].choose(&mut rng).expect("one"),
         flows: *[4, 16, 256].choose(&mut rng).expect("one"),
         buffers: *[96, 256, 2_048].choose(&mut rng).expect("one"),

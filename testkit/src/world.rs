@@ -29,6 +29,8 @@ pub struct Setup {
     pub lanes: usize,
     /// Lanes that share each queue, and the shards of its packets.
     pub claimants: usize,
+    /// Offloading lanes among them.
+    pub offloading: usize,
     /// Shards, a power of two.
     pub shards: usize,
     /// Flows per shard at most.
@@ -57,6 +59,7 @@ impl Setup {
         Setup {
             lanes,
             claimants: 1,
+            offloading: 0,
             shards: 16,
             flows: 4_096,
             buffers: 4_096,
@@ -164,6 +167,7 @@ impl World {
             handoff_capacity: setup.handoff,
             time: setup.time,
             claimants: setup.claimants,
+            offloading: setup.offloading,
             ..RuntimeConfig::new(setup.lanes, pool.clone(), steering, hasher)
         };
         let routes = Routes(vec![DeviceId(0)]);

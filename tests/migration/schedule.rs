@@ -53,6 +53,7 @@ pub(crate) fn setup(rng: &mut StdRng) -> Setup {
     Setup {
         lanes: rng.random_range(2..=6),
         claimants: 1,
+        offloading: 0,
         shards: *[8, 16, 128].choose(rng).expect("one"),
         flows: *[16, 64, 256].choose(rng).expect("one"),
         buffers: *[128, 512, 2_048].choose(rng).expect("one"),

@@ -110,7 +110,7 @@ impl MemoryPlan {
             },
             Part {
                 what: "rings between lanes",
-                bytes: handoff_bytes(sizes.lanes, sizes.handoff, config.state.shards) as u64,
+                bytes: handoff_bytes(sizes.lanes, sizes.handoff, config.state.shards, 0) as u64,
                 from: format!("{lanes} x {} rings for {} packets", lanes - 1, sizes.handoff),
                 setting: (lanes > 1).then_some("[workers] lanes or handoff"),
             },

@@ -9,6 +9,7 @@ mod flood;
 mod flow_end;
 mod journal;
 mod notes;
+mod offloading;
 mod routed;
 mod shared_burst;
 mod transaction;
@@ -19,12 +20,14 @@ use std::time::Duration;
 
 use rheostat_base::{Counter, DropReason, ShardId, Time};
 use rheostat_ip::{Admission, Stack};
-use rheostat_packet::{BURST, Mbuf};
+use rheostat_packet::{BURST, FlowKey, Mbuf};
 use rheostat_run::{
-    Batch, BurstStage, Entry, Metrics, Output, PacketInfo, Routes, Service, ShardSet,
+    Batch, BurstStage, Entry, FlowNumber, Metrics, OffloadedFlows, Output, PacketInfo, Routes,
+    Service, ShardSet,
 };
-use rheostat_state::{Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTracker};
-use rheostat_state::{FlowId, Probe, Shard, StateLayout, TableConfig};
+use rheostat_state::TableConfig;
+use rheostat_state::{Arena, ArenaError, DetachedFlow, FlowHash, FlowHasher};
+use rheostat_state::{FlowId, FragmentConfig, FragmentTracker, Probe, Shard, StateLayout};
 use rheostat_steer::{Side, Steering};
 
 pub(crate) use self::journal::{AtOnce, Journal};
@@ -147,11 +150,14 @@ impl<C: Chain> ChainService<C> {
             passed = fast_path::run(&chain, batch, passed, shards, out.counters());
             drop(chain);
             let refused = batch.found().get(passed).map(PacketInfo::is_usual);
-            let verdict = match refused {
+            let elsewhere =
+                batch.found().get(passed).and_then(|info| self.elsewhere(info, shards, out));
+            let verdict = match refused.filter(|_| elsewhere.is_none()) {
                 Some(_) => self.run_in_place(passed, from + passed, batch, shards, out),
                 None => Ok(Verdict::Forward),
             };
-            if refused.is_some_and(|is_usual| self.stays(verdict, is_usual)) {
+            if elsewhere.is_none() && refused.is_some_and(|is_usual| self.stays(verdict, is_usual))
+            {
                 passed += 1;
                 continue;
             }
@@ -165,6 +171,9 @@ impl<C: Chain> ChainService<C> {
                 return;
             }
             batch.drain_first(1, |packet, info, _| {
+                if let Some(elsewhere) = elsewhere {
+                    return elsewhere.leave(packet, info, out);
+                }
                 out.set_now(info.now);
                 self.apply_verdict(packet, info.side(), from, verdict, out);
                 self.send_originated(out);
@@ -241,6 +250,9 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
+        if let Some(elsewhere) = self.elsewhere(info, shards, out) {
+            return elsewhere.leave(packet, info, out);
+        }
         out.set_now(info.now);
         let verdict = match goes_to_chain(self.admissions.get(place)) {
             true => self.evaluate(&mut packet, info, probe, shards, out),
@@ -406,6 +418,29 @@ impl<C: Chain> Service for ChainService<C> {
             false => self.run(batch, shards, out),
         }
         self.end_burst(shards, out);
+    }
+
+    fn offloads(&self) -> bool {
+        self.lets_flows_leave()
+    }
+
+    fn detach(
+        &mut self,
+        shard: &mut Shard,
+        flow: (FlowHash, &FlowKey),
+        number: FlowNumber,
+        now: Time,
+    ) -> Option<DetachedFlow> {
+        self.detach_flow(shard, flow, number, now)
+    }
+
+    fn process_offloaded(
+        &mut self,
+        batch: &mut Batch,
+        flows: &mut OffloadedFlows,
+        out: &mut Output,
+    ) {
+        self.run_offloaded(batch, flows, out);
     }
 
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {

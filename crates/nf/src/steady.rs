@@ -5,7 +5,7 @@ pub(crate) mod usual_info;
 
 use std::convert::Infallible;
 
-use rheostat_base::Time;
+use rheostat_base::{Nanos, Time};
 use rheostat_state::{Handle, StateRefs, StateSet};
 use rheostat_steer::Side;
 
@@ -28,6 +28,15 @@ pub trait Steady<S> {
 
     /// What has been decided.
     type Step;
+
+    /// The shortest time from a packet to the deadline that [`Steady::commit`] returns for it, if it returns one. While a flow is
+    /// with another lane, its home knows by this how long it lives at least.
+    fn shortest(&self) -> Nanos;
+
+    /// Whether a flow may leave its lane, so that another decides about its packets by [`Steady::decide`] alone, and nothing that
+    /// the function keeps for the shard, or does with other flows of it, depends on what becomes of the flow meanwhile. Asked when a
+    /// flow is to leave, and again before each packet.
+    fn may_leave(&self, state: &S) -> bool;
 
     /// What to do with a packet, as it arrived. `None` when the general handler has to do it.
     fn decide(&self, packet: &Packet<'_>, state: &S) -> Option<Self::Step>;
@@ -55,6 +64,14 @@ impl<S> Steady<S> for General {
 
     type Step = Infallible;
 
+    fn shortest(&self) -> Nanos {
+        Nanos::default()
+    }
+
+    fn may_leave(&self, _: &S) -> bool {
+        false
+    }
+
     #[inline(always)]
     fn decide(&self, _: &Packet<'_>, _: &S) -> Option<Infallible> {
         None
@@ -79,6 +96,12 @@ pub trait SteadyChain {
 
     /// Where its functions' states are.
     fn places(&self) -> Self::Places;
+
+    /// As [`Steady::shortest`], of all functions.
+    fn shortest(&self) -> Nanos;
+
+    /// As [`Steady::may_leave`], of all functions.
+    fn may_leave(&self, states: &StateRefs<'_, Self::Places>) -> bool;
 
     /// As [`Steady::decide`], of all functions.
     fn decide(
@@ -105,6 +128,14 @@ impl SteadyChain for General {
 
     #[inline(always)]
     fn places(&self) {}
+
+    fn shortest(&self) -> Nanos {
+        Nanos::default()
+    }
+
+    fn may_leave(&self, (): &()) -> bool {
+        false
+    }
 
     #[inline(always)]
     fn decide(&self, _: &Packet<'_>, (): &()) -> Option<Infallible> {
@@ -134,6 +165,15 @@ impl<F: Steady<S>, S: Send + 'static> SteadyChain for SteadyStage<F, S> {
         self.handle
     }
 
+    fn shortest(&self) -> Nanos {
+        self.function.shortest()
+    }
+
+    #[inline(always)]
+    fn may_leave(&self, state: &&mut S) -> bool {
+        self.function.may_leave(state)
+    }
+
     #[inline(always)]
     fn decide(&self, packet: &Packet<'_>, state: &&mut S) -> Option<F::Step> {
         self.function.decide(packet, state)
@@ -161,6 +201,15 @@ impl<A: SteadyChain, B: SteadyChain> SteadyChain for (A, B) {
     #[inline(always)]
     fn places(&self) -> Self::Places {
         (self.0.places(), self.1.places())
+    }
+
+    fn shortest(&self) -> Nanos {
+        self.0.shortest().min(self.1.shortest())
+    }
+
+    #[inline(always)]
+    fn may_leave(&self, (a, b): &StateRefs<'_, Self::Places>) -> bool {
+        self.0.may_leave(a) && self.1.may_leave(b)
     }
 
     #[inline(always)]

@@ -86,6 +86,13 @@ lane_counters! {
     shard_visits,
     /// Tries for such a shard that another lane had.
     shard_retries,
+    /// Packets of flows that were away, sent to the lanes that these are with. They count as given to other lanes, too.
+    offloaded,
+    /// Packets sent back to the homes of their flows, as they could be processed there only. They count as given to other lanes,
+    /// too.
+    refused,
+    /// Times that a flow left for another lane.
+    flows_offloaded,
     /// Packets processed after a younger packet of the same direction of their flow.
     reordered,
     /// Flows created.
@@ -108,12 +115,14 @@ lane_counters! {
     held,
     /// Packets now waiting for the link address of their next hop; a gauge.
     waiting,
-    /// Packets now waiting for their shard to come from another lane; a gauge.
+    /// Packets now waiting for their shard or their flow to come from another lane; a gauge.
     on_hold,
     /// Packets for which a pool now works; a gauge.
     at_pool,
     /// Packets that devices have taken and not yet sent, as far as they know; a gauge.
     transmitting,
+    /// Flows that are now with other lanes; a gauge.
+    flows_away,
     /// The most flows the lane has held at once; a gauge.
     flows_peak,
 }
@@ -130,7 +139,8 @@ impl LaneCounters {
 }
 
 /// Counters that may fall.
-const GAUGES: [&str; 6] = ["held", "waiting", "on_hold", "at_pool", "transmitting", "flows_peak"];
+const GAUGES: [&str; 7] =
+    ["held", "waiting", "on_hold", "at_pool", "transmitting", "flows_away", "flows_peak"];
 
 impl LaneSample {
     /// Packets dropped for any reason.
@@ -166,8 +176,10 @@ impl LaneSample {
     #[must_use]
     pub fn since(&self, earlier: &LaneSample) -> LaneSample {
         let difference = self.combine(earlier, u64::wrapping_sub);
-        let LaneSample { held, waiting, on_hold, at_pool, transmitting, flows_peak, .. } = *self;
-        LaneSample { held, waiting, on_hold, at_pool, transmitting, flows_peak, ..difference }
+        let LaneSample { held, waiting, on_hold, at_pool, .. } = *self;
+        let LaneSample { transmitting, flows_away, flows_peak, .. } = *self;
+        let gauges = LaneSample { held, waiting, on_hold, at_pool, ..difference };
+        LaneSample { transmitting, flows_away, flows_peak, ..gauges }
     }
 
     /// The counters that may only grow, to compare two samples of a running lane.

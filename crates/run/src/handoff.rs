@@ -5,11 +5,12 @@
 pub(crate) mod link;
 
 use rheostat_base::{LaneId, ShardId};
-use rheostat_state::Shard;
+use rheostat_state::{DetachedFlow, Shard};
 
 use self::link::{Delivery, Receiver, Sender};
 use crate::crew::LaneNotifier;
 use crate::lane::HandoffPacket;
+use crate::offload::FlowNumber;
 
 /// What passes between lanes beside packets.
 #[derive(Debug)]
@@ -33,14 +34,36 @@ pub(crate) enum Control {
     },
     /// The sender has taken what the former owner of this shard, the receiver's from now on, had handed to it.
     Drained(ShardId),
+    /// A flow of the sender's, whose packets follow.
+    Offload {
+        /// Its name while it is away.
+        number: FlowNumber,
+        /// The flow.
+        flow: DetachedFlow,
+    },
+    /// The flow is to come home: all its packets were sent before.
+    Recall(FlowNumber),
+    /// A flow that was recalled, behind its packets that were refused.
+    Return {
+        /// Its name while it was away.
+        number: FlowNumber,
+        /// The flow.
+        flow: DetachedFlow,
+    },
 }
 
-/// Bytes of the rings between `lanes` lanes of a run with `shards` shards, each for at least `capacity` packets.
-pub fn handoff_bytes(lanes: usize, capacity: usize, shards: usize) -> usize {
+/// Bytes of the rings between `lanes` lanes of a run with `shards` shards, each for at least `capacity` packets, where up to `flows`
+/// flows of each lane are away at a time.
+pub fn handoff_bytes(lanes: usize, capacity: usize, shards: usize, flows: usize) -> usize {
     // What a message holds is a pointer and a few numbers, whatever the service keeps.
     let link = capacity.next_power_of_two() * size_of::<HandoffPacket>()
-        + shards.next_power_of_two() * link::control_bytes::<Control>();
+        + messages(shards, flows).next_power_of_two() * link::control_bytes::<Control>();
     lanes * lanes.saturating_sub(1) * link
+}
+
+/// How many messages there is room for in each direction between two lanes.
+fn messages(shards: usize, flows: usize) -> usize {
+    shards + 2 * flows
 }
 
 /// The ends of the links that one lane holds.
@@ -52,6 +75,8 @@ pub struct Handoff {
     inbound: Vec<Option<Receiver<HandoffPacket, Control>>>,
     /// One per lane; none before the workers are known.
     notifiers: Vec<LaneNotifier>,
+    /// Flows of each lane that may be away at a time.
+    flows: usize,
     /// Where the next round of taking starts, so that no sender is always last.
     start: usize,
 }
@@ -69,13 +94,15 @@ impl Handoff {
     ///
     /// There is room for a message per shard. More are never under way between two lanes: moving a
     /// shard takes one message from any lane to any other at most, and a shard moves again only when
-    /// all of them have arrived.
-    pub fn mesh(lanes: usize, capacity: usize, shards: usize) -> Vec<Handoff> {
+    /// all of them have arrived. Beside them, there is room for two messages per flow of up to `flows` of each lane that are away:
+    /// it is sent and recalled before its number names another.
+    pub fn mesh(lanes: usize, capacity: usize, shards: usize, flows: usize) -> Vec<Handoff> {
         let mut ends: Vec<Handoff> = (0..lanes)
             .map(|_| Handoff {
                 outbound: Vec::new(),
                 inbound: Vec::new(),
                 notifiers: Vec::new(),
+                flows,
                 start: 0,
             })
             .collect();
@@ -85,13 +112,18 @@ impl Handoff {
                     ends[from].outbound.push(None);
                     ends[to].inbound.push(None);
                 } else {
-                    let (link, receiver) = link::link(capacity, shards);
+                    let (link, receiver) = link::link(capacity, messages(shards, flows));
                     ends[from].outbound.push(Some(Outbound { link, staged: Vec::new() }));
                     ends[to].inbound.push(Some(receiver));
                 }
             }
         }
         ends
+    }
+
+    /// Flows of each lane that may be away at a time.
+    pub(crate) fn flows(&self) -> usize {
+        self.flows
     }
 
     /// How many lanes there are.

@@ -67,13 +67,21 @@ pub enum Violation {
         /// Lanes that hold it.
         owners: usize,
     },
-    /// Packets still wait for a shard that never came.
-    #[error("lane {lane}: {packets} packets wait for shards that did not come")]
+    /// Packets still wait for a shard or a flow that never came.
+    #[error("lane {lane}: {packets} packets wait for shards or flows that did not come")]
     Stranded {
         /// The lane.
         lane: usize,
         /// How many.
         packets: u64,
+    },
+    /// Flows did not come home.
+    #[error("lane {lane}: {flows} flows are away and did not come home")]
+    FlowsAway {
+        /// The lane.
+        lane: usize,
+        /// How many.
+        flows: u64,
     },
     /// Packets still wait for replies of a pool.
     #[error("lane {lane}: {packets} packets wait for a pool that did not reply")]
@@ -155,6 +163,7 @@ impl Remains {
             let left = c.sent + c.consumed + c.held_total() + c.dropped_total() + c.handoff_out;
             expect(entered == left, Violation::LaneUnbalanced { lane, entered, left });
             expect(c.on_hold == 0, Violation::Stranded { lane, packets: c.on_hold });
+            expect(c.flows_away == 0, Violation::FlowsAway { lane, flows: c.flows_away });
             expect(c.at_pool == 0, Violation::Unanswered { lane, packets: c.at_pool });
         }
         let all = LaneSample::sum(&self.lanes);

@@ -23,23 +23,27 @@
 //!   directions: parsed behind the loop of classify (`classify.rs`), and sorted by owner (`reception.rs`).
 //! - Packets of shards that other lanes own go to these over rings (`handoff`), and are run there at the start of a poll;
 //!   those of a shard that is on its way here are held until it comes (`migration.rs`).
+//! - Packets of flows that are with an offloading lane go there (`offload.rs`), when the service has found the flow's mark in the
+//!   index; those of flows that come home wait.
 //! - Fragments first visit the shard where their datagram meets (`fragments.rs`), behind all other packets of the poll.
 //! - Hairpins (`hairpin.rs`) and those that a pool is done with (`completion.rs`) come behind those.
 //! - Packets that a function's fast path does not decide about, first packets of flows among them, are run by the general
 //!   handlers, in their turn (`chain_service/execution.rs`). For tests, [`Unusual`] sends any share of all packets there.
 //!
-//! Deferred to the end of a poll: what the operating system has to be told of rings, timers, and shards that leave.
+//! Deferred to the end of a poll: what the operating system has to be told of rings, timers, and flows and shards that leave.
 
 mod batch;
 mod busy_time;
 mod classify;
 mod completion;
 mod config;
+mod deferred;
 mod fragments;
 mod hairpin;
 mod joint;
 mod migration;
 mod mirror;
+mod offload;
 mod output;
 mod packet_info;
 mod probe;
@@ -61,12 +65,13 @@ use rheostat_io::Rest;
 use rheostat_io::layer::capture::LaneMirror;
 use rheostat_io::layer::trace::Step;
 use rheostat_packet::{BURST, Mbuf};
-use rheostat_state::{FlowHasher, Shard};
+use rheostat_state::{DetachedFlow, FlowHasher, Shard};
 use rheostat_steer::Steering;
 
 use self::busy_time::BusyTime;
 use self::joint::JointState;
 use self::migration::MigrationState;
+use self::offload::OffloadState;
 use self::reception::{Reception, SortBy};
 use crate::account::LaneCounters;
 use crate::crew::LaneNotifier;
@@ -75,6 +80,7 @@ use crate::handoff::{Control, Handoff};
 use crate::load::ShardLoads;
 use crate::metrics::Metrics;
 use crate::migrate::{LaneMailbox, Ownership, Place};
+use crate::offload::FlowNumber;
 use crate::poll::PollOutcome;
 use crate::service::Service;
 use crate::shard_set::ShardSet;
@@ -88,6 +94,7 @@ pub struct Lane {
     shards: ShardSet,
     ownership: Ownership,
     migration: MigrationState,
+    offload: OffloadState,
     steering: Arc<Steering>,
     hasher: FlowHasher,
     handoff: Handoff,
@@ -121,6 +128,10 @@ enum Other {
     Packet(HandoffPacket),
     /// A shard, from a lane that had redirected so many.
     Shard(Box<Shard>, u64),
+    /// A flow of this lane, which comes home.
+    Flow(FlowNumber, DetachedFlow),
+    /// A flow of another lane that is to go home, now that all its packets are here.
+    Recall(FlowNumber),
 }
 
 impl Lane {
@@ -142,6 +153,12 @@ impl Lane {
             shards: config.shards,
             ownership: Ownership::new(config.id, config.owners).with_claimants(config.claimants),
             migration: MigrationState::new(shards, config.hold_capacity),
+            offload: OffloadState::new(
+                config.id,
+                shards,
+                config.handoff.flows(),
+                config.hold_capacity,
+            ),
             steering: config.steering,
             hasher: config.hasher,
             handoff: config.handoff,
@@ -314,6 +331,9 @@ impl Lane {
         let completed = self.complete();
         if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
             self.tick();
+            if self.out.has_deferred() {
+                self.dispatch_deferred();
+            }
             self.expire_fragments();
             if self.out.has_reinjected() {
                 self.reinject();
@@ -328,6 +348,7 @@ impl Lane {
         self.ring_desk();
         self.out.end_stage(BurstStage::Rest);
         self.out.flush();
+        self.move_flows();
         self.release_shards();
         let packets = taken + received + completed;
         // Of full bursts alone, which are what is compared.
@@ -369,7 +390,18 @@ impl Lane {
 
     fn take_handed_off(&mut self) -> usize {
         let Lane {
-            handoff, batch, fragments, latest, ownership, load, migration, out, shards, ..
+            id,
+            handoff,
+            batch,
+            fragments,
+            latest,
+            ownership,
+            load,
+            migration,
+            offload,
+            out,
+            shards,
+            ..
         } = self;
         let mut taken = 0;
         let mut others = Vec::new();
@@ -379,6 +411,9 @@ impl Lane {
                 *latest = (*latest).max(placed.info.now);
                 if placed.packet.mark() != 0 {
                     out.mirror().note(&placed.packet, Step::Taken);
+                }
+                if let Some(number) = placed.info.offloaded() {
+                    return offload.take(*id, number, placed);
                 }
                 if ownership.place(placed.info.shard) != Place::Local {
                     return others.push(Other::Packet(placed));
@@ -400,9 +435,17 @@ impl Lane {
                 migration.unsent_acks.push((shard, to))
             }
             Delivery::Control(Control::Drained(shard)) => ownership.note_drained(shard),
+            Delivery::Control(Control::Offload { number, flow }) => offload.begin(number, flow),
+            Delivery::Control(Control::Recall(number)) => others.push(Other::Recall(number)),
+            Delivery::Control(Control::Return { number, flow }) => {
+                others.push(Other::Flow(number, flow));
+            }
         });
         if !self.migration.unsent_acks.is_empty() {
             self.send_drain_acks();
+        }
+        if !self.offload.batch.is_empty() {
+            self.process_offloaded();
         }
         if taken > 0 {
             self.counters.handoff_in.add(taken as u64);
@@ -412,6 +455,8 @@ impl Lane {
             match other {
                 Other::Packet(placed) => self.route_to_owner(placed),
                 Other::Shard(shard, ownership_epoch) => self.accept(shard, ownership_epoch),
+                Other::Flow(number, flow) => self.take_home(number, flow),
+                Other::Recall(number) => self.offload.note_recalled(number),
             }
         }
         // Behind the packets that came before the shard, and were held.
@@ -435,6 +480,9 @@ impl Lane {
                 self.service.process(&mut self.batch, &mut self.shards, &mut self.out);
             }
             debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
+            if self.out.has_deferred() {
+                self.dispatch_deferred();
+            }
             if self.out.has_reinjected() {
                 self.reinject();
             }

@@ -12,6 +12,7 @@ pub mod load;
 pub mod metrics;
 pub mod migrate;
 mod notifier;
+pub mod offload;
 pub mod poll;
 pub mod polling;
 pub mod pool;
@@ -35,6 +36,7 @@ pub use lane::{
 pub use load::{LoadReporting, ShardLoads};
 pub use metrics::{Metrics, Ranking};
 pub use migrate::{Migrator, Move, MoveError};
+pub use offload::{FlowNumber, OffloadedFlows};
 pub use poll::{Next, PollOutcome, PollPolicy};
 pub use polling::{LanePolling, PollingSample, Vacations, WorkerPolling};
 pub use pool::{

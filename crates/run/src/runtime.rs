@@ -70,6 +70,10 @@ pub struct RuntimeConfig {
     /// How many lanes, which receive from one queue, own the shards of its packets together; 1 where each shard belongs to one
     /// lane. Of use for services that keep state per flow, and have no client of a pool.
     pub claimants: usize,
+    /// How many lanes, the last of the run, own no shard at the start and are offloading lanes, to each of which some others send
+    /// single flows; 0 where all flows stay. Fewer than half of the lanes or half of them. The service must let flows leave
+    /// ([`Service::offloads`]), or none does.
+    pub offloading: usize,
     /// Whether lanes note how long each stage takes ([`RunReport::stages`]), and from when on. Costs some nanoseconds per packet.
     pub stages: Option<StageSwitch>,
 }
@@ -99,6 +103,7 @@ impl RuntimeConfig {
             hasher,
             reporting: LoadReporting::default(),
             claimants: 1,
+            offloading: 0,
             stages: None,
         }
     }

@@ -1,10 +1,12 @@
 //! What a lane runs: a chain of network functions, or a service of one's own.
 
 use rheostat_base::Time;
-use rheostat_state::Shard;
+use rheostat_packet::FlowKey;
+use rheostat_state::{DetachedFlow, FlowHash, Shard};
 
-use crate::lane::{Batch, Output};
+use crate::lane::{Batch, HandoffPacket, Output};
 use crate::metrics::Metrics;
+use crate::offload::{FlowNumber, OffloadedFlows};
 use crate::pool::AnyPoolClient;
 use crate::shard_set::ShardSet;
 
@@ -37,6 +39,38 @@ pub trait Service: Send + 'static {
     /// Goes on with the packets whose replies have come, in the order in which the client gives them, and
     /// leaves none of those there. Called once per poll, when there are any.
     fn complete(&mut self, _shards: &mut ShardSet, _out: &mut Output, _now: Time) {}
+
+    /// Whether other lanes may work on single flows of the lane's shards: [`Service::detach`] and
+    /// [`Service::process_offloaded`] are there.
+    fn offloads(&self) -> bool {
+        false
+    }
+
+    /// Detaches the flow with this key from its shard, so that it can leave; `None` when there is none, or it has to stay for now.
+    fn detach(
+        &mut self,
+        _shard: &mut Shard,
+        _flow: (FlowHash, &FlowKey),
+        _number: FlowNumber,
+        _now: Time,
+    ) -> Option<DetachedFlow> {
+        None
+    }
+
+    /// Processes packets of flows that are away from their homes, in order, and leaves `batch` empty. A packet that can be
+    /// processed only with its shard is refused ([`Output::refuse`]), and all later ones of its flow are
+    /// ([`OffloadedFlows::refuse`]).
+    fn process_offloaded(
+        &mut self,
+        batch: &mut Batch,
+        flows: &mut OffloadedFlows,
+        out: &mut Output,
+    ) {
+        for (packet, &info) in batch.drain() {
+            info.offloaded().into_iter().for_each(|number| flows.refuse(number));
+            out.refuse(HandoffPacket { packet, info });
+        }
+    }
 
     /// Does what is due by `now` without a packet to cause it: timers, periodic handlers. A bounded
     /// amount per call.

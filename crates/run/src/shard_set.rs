@@ -21,6 +21,10 @@ pub struct ShardSet {
     hints: Vec<Option<PrefetchHint>>,
     /// The lane's part in shards that it owns together with others.
     claimant: Option<Box<Claimant>>,
+    /// Shards that wait for flows to come home: no packet is processed that belongs to them.
+    stalled: Vec<Box<Shard>>,
+    /// Whether flows of the shards may be away.
+    has_offloaded: bool,
     /// The fragments of joint shards that meet in this lane: no other one looks at them.
     trackers: Vec<(ShardId, FragmentTracker)>,
 }
@@ -40,7 +44,14 @@ impl ShardSet {
     /// A set with room for `count` shards that owns none.
     pub fn new(count: usize) -> ShardSet {
         let shards = (0..count).map(|_| None).collect();
-        ShardSet { shards, hints: vec![None; count], claimant: None, trackers: Vec::new() }
+        ShardSet {
+            shards,
+            hints: vec![None; count],
+            claimant: None,
+            stalled: Vec::new(),
+            has_offloaded: false,
+            trackers: Vec::new(),
+        }
     }
 
     /// The sets of `claimants` lanes that own these shards of a run of `count` together. `home` states of each shard in which of
@@ -82,6 +93,42 @@ impl ShardSet {
     pub fn remove(&mut self, id: ShardId) -> Option<Box<Shard>> {
         *self.hints.get_mut(id.index())? = None;
         self.shards[id.index()].take()
+    }
+
+    /// Whether flows of the lane's shards may be away, or shards stalled.
+    #[inline(always)]
+    pub fn has_offloaded(&self) -> bool {
+        self.has_offloaded
+    }
+
+    /// Notes whether flows of the lane's shards are away.
+    pub(crate) fn set_offloaded(&mut self, has_offloaded: bool) {
+        self.has_offloaded = has_offloaded;
+    }
+
+    /// Sets a shard aside until flows of it have come home, so that none of its packets is processed. It stays the lane's.
+    #[cold]
+    pub fn stall(&mut self, id: ShardId) {
+        let shard = self.remove(id);
+        self.stalled.extend(shard);
+    }
+
+    /// Puts a shard that was set aside back in its place; `false` when it was not.
+    pub(crate) fn resume(&mut self, id: ShardId) -> bool {
+        let Some(place) = self.stalled.iter().position(|shard| shard.id == id) else {
+            return false;
+        };
+        let shard = self.stalled.swap_remove(place);
+        self.install(shard);
+        true
+    }
+
+    /// The shard to change, also if it is set aside.
+    pub(crate) fn stalled_or_owned(&mut self, id: ShardId) -> Option<&mut Shard> {
+        match self.stalled.iter_mut().position(|shard| shard.id == id) {
+            Some(place) => Some(&mut self.stalled[place]),
+            None => self.get_mut(id),
+        }
     }
 
     /// Whether the lane owns shards together with other lanes.
@@ -198,20 +245,22 @@ impl ShardSet {
     /// The datagrams of a shard that arrive in fragments, if they meet in this lane.
     pub(crate) fn tracker_mut(&mut self, id: ShardId) -> Option<&mut FragmentTracker> {
         if self.claimant.is_none() {
-            return self.get_mut(id).map(|shard| &mut shard.fragments);
+            return self.stalled_or_owned(id).map(|shard| &mut shard.fragments);
         }
         self.trackers.iter_mut().find(|(shard, _)| *shard == id).map(|(_, tracker)| tracker)
     }
 
     /// The datagrams of all shards that meet in this lane.
     pub(crate) fn trackers_mut(&mut self) -> impl Iterator<Item = &mut FragmentTracker> {
-        let own = self.shards.iter_mut().flatten().map(|shard| &mut shard.fragments);
+        let own = self.shards.iter_mut().flatten().chain(&mut self.stalled);
+        let own = own.map(|shard| &mut shard.fragments);
         own.chain(self.trackers.iter_mut().map(|(_, tracker)| tracker))
     }
 
     /// Fragments that wait in this lane for the first of their datagram.
     pub(crate) fn fragments_held(&self) -> usize {
-        let own = self.shards.iter().flatten().map(|shard| &shard.fragments);
+        let own = self.shards.iter().flatten().chain(&self.stalled);
+        let own = own.map(|shard| &shard.fragments);
         own.chain(self.trackers.iter().map(|(_, tracker)| tracker)).map(FragmentTracker::held).sum()
     }
 

@@ -49,6 +49,7 @@ impl<C: Chain> ChainService<C> {
         budget: usize,
     ) -> Option<usize> {
         let left = self.reclaim(id, shards, out, now, budget)?;
+        self.recall_overdue(id, shards, out, now);
         let ChainService { chain, outbox, .. } = self;
         let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return Some(left) };
         let requests = &mut Requests::default();

@@ -4,6 +4,7 @@
 mod flow;
 pub mod log;
 pub mod record;
+mod steady;
 pub mod talkers;
 
 pub use flow::FlowState;
@@ -13,7 +14,7 @@ pub use talkers::{Talkers, TopConfig};
 
 use std::time::Duration;
 
-use rheostat_base::ShardId;
+use rheostat_base::{Counter, ShardId};
 use rheostat_packet::FlowKey;
 use rheostat_packet::wire::tcp::TcpFlags;
 use rheostat_run::Metrics;
@@ -22,6 +23,7 @@ use rheostat_steer::PacketSet;
 use crate::cx::Cx;
 use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
+use crate::steady::Steady;
 use crate::verdict::{Admission, Ending, Outcome, Verdict};
 use log::LogEnd;
 
@@ -207,6 +209,11 @@ impl NetworkFunction for Monitor {
         }
         self.count(cx, packet, flags, state);
         Ok(Verdict::Forward)
+    }
+
+    #[inline(always)]
+    fn steady<'a>(&'a self, _: &'a [Counter]) -> impl Steady<FlowState> {
+        steady::Counted(self)
     }
 
     fn ended(

@@ -59,7 +59,7 @@ impl Lane {
     /// Whether the lane has nothing to do until it is given a shard.
     #[inline]
     pub(crate) fn is_parked(&self) -> bool {
-        self.ownership.is_parked()
+        self.ownership.is_parked() && !self.offload.has_guests()
     }
 
     /// Carries out what the migrator has commanded. At the start of a poll: everything of earlier polls
@@ -89,7 +89,10 @@ impl Lane {
                 let watermark =
                     Watermark::new(&self.reception.receivers, &self.reception.received_by);
                 self.ownership.release(shard, to, redirects, watermark);
+                // None leaves any more.
+                self.offload.recall_shard(shard);
             }
+            Command::Offload { to, share } => self.offload_to(to, share),
         }
     }
 
@@ -148,7 +151,7 @@ impl Lane {
             }
         }
         self.migration.hold.recycle(id, held);
-        self.counters.on_hold.set(self.migration.hold.len() as u64);
+        self.count_on_hold();
         self.process();
         self.report(Report::Arrived(id));
     }
@@ -158,10 +161,11 @@ impl Lane {
     #[inline]
     pub(super) fn release_shards(&mut self) {
         loop {
-            let Lane { ownership, reception, service, .. } = self;
+            let Lane { ownership, reception, service, offload, .. } = self;
             let due = ownership.next_due(|shard, mark| {
-                // What a pool does for the shard comes back to this lane, and nothing is added to it.
+                // What a pool does for the shard comes back to this lane, and nothing is added to it. So do flows that are away.
                 mark.has_passed(&reception.receivers, &reception.received_by)
+                    && offload.away_of(shard) == 0
                     && service.pool_client().is_none_or(|client| client.outstanding(shard) == 0)
             });
             let Some((id, to)) = due else { return };
@@ -212,7 +216,7 @@ impl Lane {
         {
             self.out.drop(packet, DropReason::HoldFull);
         }
-        self.counters.on_hold.set(self.migration.hold.len() as u64);
+        self.count_on_hold();
     }
 
     /// Whether a device placed a packet of `shard` by the bucket of another.

@@ -8,8 +8,11 @@ use rheostat_io::layer::trace::Step;
 use rheostat_io::{TxQueue, Unsent};
 use rheostat_packet::{AllocError, Burst, Mbuf, PoolCache};
 
+use super::HandoffPacket;
+use super::deferred::{Deferral, Deferred};
 use super::unusual::Unusual;
 use crate::account::LaneCounters;
+use crate::offload::FlowNumber;
 use crate::stages::{BurstStage, StageMeter, StageSwitch, StageTimes};
 
 /// The context of all packets of a lane, and the only place where one leaves, is dropped or ends otherwise, and is
@@ -30,6 +33,7 @@ pub struct Output {
     /// Where it is noted how long each stage takes.
     meter: Meter,
     unusual: Unusual,
+    deferred: Deferred,
     /// Whether the lane's flows are in shards that it owns together with others.
     has_joint_flows: bool,
 }
@@ -50,7 +54,13 @@ struct Port {
     burst: Burst,
     /// What the queue has taken and not sent, as it was last counted.
     unsent: Unsent,
+    /// Packets that the queue has sent or lost.
+    left: u64,
 }
+
+/// What a lane had given to its devices at some moment.
+#[derive(Debug)]
+pub(super) struct Departures(Vec<u64>);
 
 /// Sends packets on one device of an [`Output`].
 pub struct Sender<'a> {
@@ -68,7 +78,7 @@ impl Output {
     pub fn new(lane: LaneId, queues: Vec<Box<dyn TxQueue>>, pool: PoolCache) -> Output {
         let port = |(device, queue)| {
             let (device, burst) = (DeviceId(device), Burst::new());
-            Port { device, queue, burst, unsent: Unsent::default() }
+            Port { device, queue, burst, unsent: Unsent::default(), left: 0 }
         };
         Output {
             lane,
@@ -81,6 +91,7 @@ impl Output {
             mirror: LaneMirror::default(),
             meter: None,
             unusual: Unusual::default(),
+            deferred: Deferred::default(),
             has_joint_flows: false,
         }
     }
@@ -264,6 +275,52 @@ impl Output {
         std::mem::take(&mut self.reinjected)
     }
 
+    /// Leaves a packet whose flow is away ([`FlowTable::detached`](rheostat_state::FlowTable::detached)) to the lane.
+    #[cold]
+    pub fn offload(&mut self, number: FlowNumber, packet: HandoffPacket) {
+        self.deferred.packets.push((Deferral::Away(number), packet));
+    }
+
+    /// Lets a packet wait until flows of its shard have come home, for which the shard was set aside ([`ShardSet::stall`]).
+    ///
+    /// [`ShardSet::stall`]: crate::ShardSet::stall
+    #[cold]
+    pub fn wait_for_shard(&mut self, packet: HandoffPacket) {
+        self.deferred.packets.push((Deferral::Stalled, packet));
+    }
+
+    /// Sends a packet back to the home of its flow, which is here and cannot process it.
+    #[cold]
+    pub fn refuse(&mut self, packet: HandoffPacket) {
+        self.deferred.packets.push((Deferral::Refused, packet));
+    }
+
+    /// Takes a flow home that is away.
+    #[cold]
+    pub fn recall(&mut self, number: FlowNumber) {
+        self.deferred.recalls.push(number);
+    }
+
+    pub(super) fn deferred(&mut self) -> &mut Deferred {
+        &mut self.deferred
+    }
+
+    /// Whether the service has left something to the lane.
+    #[inline]
+    pub(super) fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    /// What devices have been given until now, the last flush included.
+    pub(super) fn departures(&self) -> Departures {
+        Departures(self.ports.iter().map(|port| port.left + port.unsent.waiting).collect())
+    }
+
+    /// Whether all that has left the devices or was lost.
+    pub(super) fn have_left(&self, Departures(marks): &Departures) -> bool {
+        self.ports.iter().zip(marks).all(|(port, mark)| port.left >= *mark)
+    }
+
     pub(super) fn start_poll(&mut self, now: Time) {
         self.polled = now;
         if let Some(meter) = &mut self.meter {
@@ -362,6 +419,7 @@ impl Port {
         let lost = after.lost() - before.lost();
         let sent = (packets + before.waiting).saturating_sub(after.waiting + lost);
         counters.sent.add(sent);
+        self.left += sent + lost;
         counters.sent_bytes.add(bytes.saturating_sub(after.refused_bytes - before.refused_bytes));
         if lost > 0 {
             counters.dropped.add(DropReason::TransmitRefused, after.refused - before.refused);

@@ -8,6 +8,8 @@ use rheostat_packet::{Family, FlowKey, Headers, Mbuf};
 use rheostat_state::{FlowHash, FlowHasher};
 use rheostat_steer::{Oriented, Side, Steering};
 
+use crate::offload::FlowNumber;
+
 /// Why a packet is where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -39,6 +41,8 @@ pub struct PacketInfo {
     traits: Traits,
     /// The other words of a key of IPv6. Of other packets, whatever stood here before.
     rest: [u64; 3],
+    /// The bits of the number of the packet's flow, if that is away. Of other packets, whatever stood here before.
+    number: u32,
 }
 
 const _: () = assert!(offset_of!(PacketInfo, traits) < 64 && offset_of!(PacketInfo, rest) == 64);
@@ -53,6 +57,7 @@ const FORWARD: u8 = 1 << 2;
 const OUTSIDE: u8 = 1 << 3;
 const USUAL: u8 = 1 << 4;
 const V6: u8 = 1 << 5;
+const OFFLOADED: u8 = 1 << 6;
 
 /// Where a packet belongs.
 #[derive(Clone, Copy, Debug)]
@@ -186,6 +191,22 @@ impl PacketInfo {
         self.traits.0 = self.traits.0 & !USUAL | if is_usual { USUAL } else { 0 };
     }
 
+    /// The number of its flow, for a packet on its way between the flow's home and the lane that the flow is with.
+    #[inline]
+    pub fn offloaded(&self) -> Option<FlowNumber> {
+        (self.traits.0 & OFFLOADED != 0).then(|| FlowNumber::from_bits(self.number))
+    }
+
+    /// Notes that the packet's flow is away, or that it is not.
+    #[inline]
+    pub(crate) fn set_offloaded(&mut self, number: Option<FlowNumber>) {
+        self.traits.0 &= !OFFLOADED;
+        if let Some(number) = number {
+            self.traits.0 |= OFFLOADED;
+            self.number = number.bits();
+        }
+    }
+
     /// The same packet as one without a flow. Its place stays.
     #[must_use]
     pub(super) fn as_non_flow(mut self) -> PacketInfo {
@@ -254,6 +275,7 @@ impl Default for PacketInfo {
             shard: ShardId(0),
             traits: Traits(0),
             rest: [0; 3],
+            number: 0,
         };
         info.place(&Placement::NONE);
         info
@@ -295,6 +317,10 @@ mod tests {
                     assert_eq!(format!("{:?}", info.placement()), format!("{placement:?}"));
                     info.set_usual(false);
                     assert!(!info.is_usual() && info.forward() == forward && info.key() == key);
+                    assert_eq!(info.offloaded(), None, "a new place is one at home");
+                    let number = FlowNumber::from_bits(9);
+                    info.set_offloaded(Some(number));
+                    assert_eq!((info.offloaded(), info.key()), (Some(number), key));
                 }
             }
         }

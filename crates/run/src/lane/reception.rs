@@ -87,6 +87,7 @@ impl Lane {
                 SortBy::Nothing => self.admit_all(now),
             }
             self.out.end_stage(BurstStage::Classify);
+            self.pick_flow();
             self.process();
             self.out.end_stage(BurstStage::Run);
         }

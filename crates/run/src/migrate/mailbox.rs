@@ -35,6 +35,13 @@ pub enum Command {
         /// How many lanes will say that they have redirected.
         redirects: u16,
     },
+    /// Flows of the lane leave for this one, or all come home: see [`Lane::offload_to`](crate::Lane::offload_to).
+    Offload {
+        /// The offloading lane, if flows shall leave.
+        to: Option<LaneId>,
+        /// Hundredths of the packets that their flows may have.
+        share: u8,
+    },
 }
 
 /// What a lane reports to the migrator.
@@ -61,9 +68,10 @@ pub(crate) struct MigratorMailbox {
 }
 
 /// Connects the migrator and a lane of a run with `shards` shards. Neither ring can be full: a shard that
-/// moves means one command to each lane, and a shard moves again only after its last report was read.
+/// moves means one command to each lane, and a shard moves again only after its last report was read. A command
+/// about offloading is given when no other waits.
 pub(crate) fn mailbox(shards: usize) -> (MigratorMailbox, LaneMailbox) {
-    let (commands_in, commands_out) = spsc::ring(shards);
+    let (commands_in, commands_out) = spsc::ring(shards + 1);
     let (reports_in, reports_out) = spsc::ring(shards);
     (
         MigratorMailbox { commands: commands_in, reports: reports_out },
@@ -96,6 +104,11 @@ impl MigratorMailbox {
     /// Gives a command.
     pub(crate) fn send(&mut self, command: Command) {
         assert!(self.commands.push(command).is_ok(), "a shard moves once at a time");
+    }
+
+    /// Gives a command if no other waits; `false` when one does.
+    pub(crate) fn offer(&mut self, command: Command) -> bool {
+        self.commands.is_empty() && self.commands.push(command).is_ok()
     }
 
     /// The next report.

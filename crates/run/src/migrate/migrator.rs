@@ -194,6 +194,21 @@ impl Migrator {
         Ok(())
     }
 
+    /// Lets flows of lane `from` leave for lane `to` so that they have up to `share` hundredths of its packets; for none, takes all
+    /// home. Takes effect at the lane's next poll, and once all flows that are with another lane are home. `false`, and nothing is
+    /// changed, when the lane has yet to read an earlier command, or there are no such lanes.
+    pub fn offload(&mut self, from: LaneId, to: Option<LaneId>, share: u8) -> bool {
+        let known = |lane: LaneId| lane.index() < self.lanes.len();
+        if !known(from) || !to.is_none_or(|to| known(to) && to != from) {
+            return false;
+        }
+        let is_given = self.lanes[from.index()].offer(Command::Offload { to, share });
+        if let Some(notifier) = self.notifiers.get(from.index()).filter(|_| is_given) {
+            notifier.wake();
+        }
+        is_given
+    }
+
     fn check(&self, &Move { shard, from, to }: &Move) -> Result<(), MoveError> {
         let owner = *self.owners.get(shard.index()).ok_or(MoveError::UnknownShard(shard))?;
         if let Some(lane) = [from, to].into_iter().find(|lane| lane.index() >= self.lanes.len()) {

@@ -195,6 +195,11 @@ impl Ownership {
         self.ownership_epoch += 1;
     }
 
+    /// Whether the shard is here to be released.
+    pub(crate) fn is_releasing(&self, shard: ShardId) -> bool {
+        self.releases.iter().any(|release| release.shard == shard)
+    }
+
     /// Another lane hands packets of the shard to its next owner from now on; all before were taken.
     /// The word may come before the command to release the shard.
     pub(crate) fn note_redirected(&mut self, shard: ShardId) {

@@ -14,6 +14,11 @@ use crate::lane::{Lane, LaneConfig, Unusual};
 use crate::service::Service;
 use crate::shard_set::ShardSet;
 
+/// Flows of each lane that are away at a time at most.
+pub(crate) const FLOWS_AWAY: usize = 512;
+/// Hundredths of a lane's packets that flows have that are away, at most.
+const SHARE_AWAY: u8 = 50;
+
 /// Builds the lanes of a run without starting them, for callers that poll them themselves: tests, the simulator, the benchmark.
 /// `shards` are all of the run, in the order of their numbers.
 ///
@@ -47,7 +52,11 @@ pub(super) fn build_replaying(
     if made.len() != shards {
         return Err(StartError::Shards { given: made.len(), placed: shards });
     }
-    let owners: Vec<_> = (0..shards).map(|shard| LaneId((shard % config.lanes) as u16)).collect();
+    if config.offloading > config.lanes / 2 || (config.offloading > 0 && config.claimants > 1) {
+        return Err(StartError::Offloading { offloading: config.offloading, lanes: config.lanes });
+    }
+    let working = config.lanes - config.offloading;
+    let owners: Vec<_> = (0..shards).map(|shard| LaneId((shard % working) as u16)).collect();
     let mut queues: Vec<Vec<_>> = (0..config.lanes).map(|_| Vec::new()).collect();
     for device in devices.iter_mut() {
         let pairs = device.queues();
@@ -69,7 +78,8 @@ pub(super) fn build_replaying(
         }
     }
     let sets = groups.sets(made, &owners);
-    let handoffs = Handoff::mesh(config.lanes, config.handoff_capacity, shards);
+    let flows = if config.offloading > 0 { FLOWS_AWAY } else { 0 };
+    let handoffs = Handoff::mesh(config.lanes, config.handoff_capacity, shards, flows);
     let mut lanes: Vec<_> = queues
         .into_iter()
         .zip(sets)
@@ -94,6 +104,10 @@ pub(super) fn build_replaying(
                 stages: config.stages.clone(),
             });
             lane.treat_as_unusual(unusual);
+            if config.offloading > 0 && index < working {
+                let to = LaneId((working + index % config.offloading) as u16);
+                lane.offload_to(Some(to), SHARE_AWAY);
+            }
             lane
         })
         .collect();

@@ -29,13 +29,16 @@ pub(super) fn settle(lanes: &mut [Lane], migrator: &mut Migrator, clock: &Clock)
     }
 }
 
-/// Polls lanes in turn until a whole round finds nothing and no pool works for them, then ends each of
-/// them. Shards that are moving must have arrived.
+/// Takes all flows home, polls lanes in turn until a whole round finds nothing and no pool works for them, then ends each of
+/// them. Shards that are moving must have arrived. A flow that is with a lane that is not among these stays away, as the account
+/// will tell.
 pub fn run_dry(lanes: &mut [Lane], now: Time) {
+    lanes.iter_mut().for_each(Lane::end_offloading);
     loop {
         let packets: usize = lanes.iter_mut().map(|lane| lane.poll(now).packets).sum();
         let awaits_pool = lanes.iter().any(|lane| lane.at_pool() > 0);
-        if packets == 0 && !awaits_pool && lanes.iter().all(|lane| lane.handoff_waiting() == 0) {
+        let is_dry = |lane: &Lane| lane.handoff_waiting() == 0 && !lane.has_leaving_guests();
+        if packets == 0 && !awaits_pool && lanes.iter().all(is_dry) {
             break;
         }
         if packets == 0 && awaits_pool {

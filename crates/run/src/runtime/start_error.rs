@@ -10,6 +10,16 @@ use crate::queue_map::QueueMapError;
 /// Why a run could not start.
 #[derive(Debug, Error)]
 pub enum StartError {
+    /// Too many offloading lanes, or some where lanes share queues.
+    #[error(
+        "{offloading} of {lanes} lanes cannot be offloading lanes: at most half of them, and none where lanes share queues"
+    )]
+    Offloading {
+        /// Offloading lanes.
+        offloading: usize,
+        /// All lanes.
+        lanes: usize,
+    },
     /// A device has another number of queues than there are lanes.
     #[error("device `{device}` has {queues} queues for {lanes} lanes")]
     Queues {

@@ -33,6 +33,16 @@ impl Steady<Track> for OpenFlows {
     /// Whether the packet comes from the end that opened the flow, and its segment if it has one.
     type Step = (bool, Option<Segment>);
 
+    fn shortest(&self) -> Nanos {
+        self.tcp.min(self.udp).min(self.udp_unanswered)
+    }
+
+    /// Connections that are open, and datagrams once both ends have sent: what is half open counts against limits.
+    #[inline(always)]
+    fn may_leave(&self, state: &Track) -> bool {
+        matches!(state.phase(), Phase::Established | Phase::Answered)
+    }
+
     #[inline(always)]
     fn decide(&self, packet: &Packet<'_>, state: &Track) -> Option<(bool, Option<Segment>)> {
         let from_opener = state.is_from_initiator(packet.is_forward());

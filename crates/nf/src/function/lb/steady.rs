@@ -55,6 +55,16 @@ enum Way {
 impl Steady<FlowState> for OpenFlows<'_> {
     type Step = Step;
 
+    fn shortest(&self) -> Nanos {
+        self.tcp.min(self.udp)
+    }
+
+    /// Flows that are open, whose backend is that of the latest assignment.
+    #[inline(always)]
+    fn may_leave(&self, state: &FlowState) -> bool {
+        state.phase == Phase::Open && state.checked == self.generation
+    }
+
     #[inline(always)]
     fn decide(&self, packet: &Packet<'_>, state: &FlowState) -> Option<Step> {
         let service = self.lb.service(state.seat.service);

@@ -122,6 +122,12 @@ impl FlowState {
         self.untold >= TOLD_EVERY
     }
 
+    /// Whether the rankings should be told once another packet has come.
+    #[inline]
+    pub(super) fn is_about_to_tell(&self) -> bool {
+        self.untold + 1 >= TOLD_EVERY
+    }
+
     /// What the rankings have not been told, and no longer.
     pub(super) fn take_untold(&mut self) -> Volume {
         let [there, back] = &self.ways;

@@ -53,6 +53,16 @@ impl Steady<FlowState> for SettledFlows {
     /// The packet's segment if it has one.
     type Step = Option<Segment>;
 
+    fn shortest(&self) -> Nanos {
+        self.tcp.min(self.udp)
+    }
+
+    /// Flows that no request for a port can end, and which keep their mapping: the NAT asks no more of them when it looks for ports.
+    #[inline(always)]
+    fn may_leave(&self, state: &FlowState) -> bool {
+        state.stage == Stage::Firm
+    }
+
     #[inline(always)]
     fn decide(&self, packet: &Packet<'_>, state: &FlowState) -> Option<Option<Segment>> {
         let outbound = packet.is_forward();

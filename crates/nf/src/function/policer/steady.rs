@@ -1,6 +1,6 @@
 //! The fast path of the policer: packets that pass, of those whose buckets are known.
 
-use rheostat_base::{Counter, Time};
+use rheostat_base::{Counter, Nanos, Time};
 
 use super::meter::Bucket;
 use super::{Action, Colour, FlowState, LINGER, Metered, Policer, mark};
@@ -41,6 +41,19 @@ pub(super) enum Step {
 
 impl Steady<FlowState> for Buckets<'_> {
     type Step = Step;
+
+    fn shortest(&self) -> Nanos {
+        LINGER.into()
+    }
+
+    /// All that are metered and known for good, or exempt.
+    #[inline(always)]
+    fn may_leave(&self, state: &FlowState) -> bool {
+        match state {
+            FlowState::Metered(metered) => metered.is_kept,
+            _ => true,
+        }
+    }
 
     #[inline(always)]
     fn decide(&self, packet: &Packet<'_>, state: &FlowState) -> Option<Step> {

@@ -179,7 +179,7 @@ impl Fixture {
         let Queue { lies, receipts, kind, .. } = queue;
         let queue = || Queue { lies, hash, kind, receipts: receipts.clone(), ..Queue::default() };
         let queues: Vec<_> = (0..3).map(|_| queue()).collect();
-        let handoffs = Handoff::mesh(3, 64, 4);
+        let handoffs = Handoff::mesh(3, 64, 4, 0);
         let (mut lanes, mut orders) = (Vec::new(), Vec::new());
         for ((index, queue), handoff) in queues.iter().enumerate().zip(handoffs) {
             let mut shards = ShardSet::new(4);

@@ -1,4 +1,6 @@
 //! A table some of whose flows are detached does what one does none of whose flows ever is.
+//!
+//! Timed: threads.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

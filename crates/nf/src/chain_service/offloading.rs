@@ -1,0 +1,185 @@
+//! Flows that are with another lane: at their home, where none of their packets is run, and at the lane that they are with, which
+//! runs those that the chain's fast path decides about.
+
+use rheostat_base::{ShardId, Time};
+use rheostat_packet::{FlowKey, Mbuf};
+use rheostat_run::{
+    Batch, FlowNumber, HandoffPacket, LaneCounters, OffloadedFlows, Output, PacketInfo, ShardSet,
+};
+use rheostat_state::{DetachedFlow, FlowHash, Shard};
+
+use super::{ChainService, fast_path};
+use crate::chain::Chain;
+use crate::packet::Packet;
+use crate::steady::SteadyChain;
+
+/// Why a packet is not run now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Elsewhere {
+    /// Its flow is with another lane.
+    Flow(FlowNumber),
+    /// Its shard waits for flows to come home.
+    Shard,
+}
+
+impl Elsewhere {
+    /// Leaves the packet to the lane.
+    pub(super) fn leave(self, packet: Mbuf, info: &PacketInfo, out: &mut Output) {
+        let placed = HandoffPacket { packet, info: *info };
+        match self {
+            Elsewhere::Flow(number) => out.offload(number, placed),
+            Elsewhere::Shard => out.wait_for_shard(placed),
+        }
+    }
+}
+
+impl<C: Chain> ChainService<C> {
+    /// Whether a packet that the fast path does not decide about is not to be run now.
+    #[inline(always)]
+    pub(super) fn elsewhere(
+        &self,
+        info: &PacketInfo,
+        shards: &mut ShardSet,
+        out: &mut Output,
+    ) -> Option<Elsewhere> {
+        match shards.has_offloaded() {
+            true => self.find_elsewhere(info, shards, out),
+            false => None,
+        }
+    }
+
+    #[cold]
+    fn find_elsewhere(
+        &self,
+        info: &PacketInfo,
+        shards: &mut ShardSet,
+        out: &mut Output,
+    ) -> Option<Elsewhere> {
+        let Some(shard) = shards.get_mut(info.shard) else { return Some(Elsewhere::Shard) };
+        let table = &mut shard.table;
+        if !info.has_key() || table.detached_len() == 0 {
+            return None;
+        }
+        if let Some(detached) = table.detached(info.hash, &info.key()) {
+            table.note_sent(detached, info.now + self.chain.steady(&self.counts).shortest());
+            return Some(Elsewhere::Flow(FlowNumber::from_bits(detached.number)));
+        }
+        // What becomes of the packet may depend on a flow that is away: on whether it is over, or on whether it makes room.
+        let is_full = table.counts().live >= table.capacity() as u64;
+        let is_first = || table.find_now(info.hash, &info.key()).is_none();
+        let oldest = (is_full && is_first()).then(|| table.oldest_evictable_detached()).flatten();
+        let depends = is_full || self.chain.depends_on_flows();
+        let awaited = depends.then(|| table.overdue(info.now)).flatten().or(oldest)?;
+        out.recall(FlowNumber::from_bits(awaited.number));
+        shards.stall(info.shard);
+        Some(Elsewhere::Shard)
+    }
+
+    /// Takes a flow home that may be over.
+    #[inline]
+    pub(super) fn recall_overdue(
+        &self,
+        id: ShardId,
+        shards: &mut ShardSet,
+        out: &mut Output,
+        now: Time,
+    ) {
+        if shards.has_offloaded()
+            && let Some(shard) = shards.get_mut(id)
+            && let Some(overdue) = shard.table.overdue(now)
+        {
+            out.recall(FlowNumber::from_bits(overdue.number));
+        }
+    }
+
+    /// Whether all functions have a fast path, and nothing but the shard keeps anything about flows. On a network, packets wait in
+    /// a lane for their next hop, where others of their flow would pass them.
+    pub(super) fn lets_flows_leave(&self) -> bool {
+        let has_fast_path = fast_path::exists(&self.chain.steady(&self.counts));
+        C::STATEFUL && !C::SHARED && has_fast_path && self.stack.is_none()
+    }
+
+    /// Detaches a flow from its shard if all functions let it leave now.
+    pub(super) fn detach_flow(
+        &self,
+        shard: &mut Shard,
+        (hash, key): (FlowHash, &FlowKey),
+        number: FlowNumber,
+        now: Time,
+    ) -> Option<DetachedFlow> {
+        let chain = self.chain.steady(&self.counts);
+        let id = shard.table.find_now(hash, key)?;
+        let flow = shard.table.flow(id).filter(|flow| !flow.is_expired(now))?;
+        let flow = flow.open(chain.places())?;
+        let may_leave = chain.may_leave(&flow.states);
+        drop(flow);
+        may_leave.then_some(())?;
+        shard.table.detach(id, number.bits())
+    }
+
+    /// Runs the chain on packets of flows that are here as guests. The first of a flow about which the fast path decides nothing is
+    /// refused, untouched, and so are all behind it.
+    pub(super) fn run_offloaded(
+        &self,
+        batch: &mut Batch,
+        flows: &mut OffloadedFlows,
+        out: &mut Output,
+    ) {
+        while !batch.is_empty() {
+            let chain = self.chain.steady(&self.counts);
+            let passed = run(&chain, batch, flows, out.counters());
+            drop(chain);
+            self.forward_by_device(passed, batch, out);
+            if batch.is_empty() {
+                return;
+            }
+            batch.drain_first(1, |packet, &info, _| {
+                info.offloaded().into_iter().for_each(|number| flows.refuse(number));
+                out.refuse(HandoffPacket { packet, info });
+            });
+        }
+    }
+}
+
+/// Runs the chain on packets up to one about which it does not decide, and returns how many there were: they are to be forwarded.
+#[inline(never)]
+fn run(
+    chain: &impl SteadyChain,
+    batch: &mut Batch,
+    flows: &mut OffloadedFlows,
+    counters: &LaneCounters,
+) -> usize {
+    let (packets, found, _) = batch.parts();
+    let passes =
+        |(packet, info): (&mut Mbuf, &mut PacketInfo)| pass(chain, packet, info, flows, counters);
+    packets.iter_mut().zip(found).map(passes).take_while(|passes| *passes).count()
+}
+
+/// Runs the chain on a packet, if all its functions can away from the shard. If not, nothing has changed.
+#[inline(always)]
+fn pass(
+    chain: &impl SteadyChain,
+    packet: &mut Mbuf,
+    info: &PacketInfo,
+    flows: &mut OffloadedFlows,
+    counters: &LaneCounters,
+) -> bool {
+    let flow = info.offloaded().and_then(|number| flows.get_mut(number));
+    let Some(flow) = flow.filter(|_| info.is_usual()) else { return false };
+    if flow.is_expired(info.now) {
+        return false;
+    }
+    let Some(mut flow) = flow.open(chain.places()) else { return false };
+    let packet = &mut Packet::new(packet, info);
+    if !chain.may_leave(&flow.states) {
+        return false;
+    }
+    let Some(step) = chain.decide(packet, &flow.states) else { return false };
+    if flow.note_arrival(info.forward(), packet.device(), packet.mbuf().stamp()) {
+        counters.reordered.increment();
+    }
+    if let Some(deadline) = chain.commit(step, info.now, packet, &mut flow.states) {
+        flow.set_deadline(deadline);
+    }
+    true
+}
