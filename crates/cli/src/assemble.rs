@@ -171,7 +171,7 @@ fn reads_captures(config: &Config) -> bool {
 }
 
 /// The pool of a run of `config` on so many lanes.
-fn pool_config(config: &Config, lanes: usize) -> MempoolConfig {
+pub(crate) fn pool_config(config: &Config, lanes: usize) -> MempoolConfig {
     let buffers = match reads_captures(config) && lanes > WIDE {
         true => config.pool.buffers.min(NARROW_POOL),
         false => config.pool.buffers,
@@ -192,7 +192,7 @@ fn handoff_capacity(config: &Config, buffers: usize) -> usize {
 }
 
 /// The limits of virtual reassembly in each shard, with a pool of so many buffers.
-fn fragment_config(config: &Config, buffers: usize) -> FragmentConfig {
+pub(crate) fn fragment_config(config: &Config, buffers: usize) -> FragmentConfig {
     let limits = &config.state.fragments;
     FragmentConfig {
         datagrams: limits.datagrams,
@@ -264,7 +264,7 @@ pub(crate) fn lane_count(config: &Config) -> Result<usize, Failure> {
 
 /// What idle workers do. Those of captures that are read as fast as possible wait for each other's packets, and
 /// polling for them would only take the time of a worker that has some.
-fn polling(config: &Config) -> Polling {
+pub(crate) fn polling(config: &Config) -> Polling {
     let waits_for_lanes = |device: &DeviceConfig| matches!(&device.kind, DeviceKind::Pcap(pcap) if matches!(pcap.pace, Pace::Max));
     match config.polling {
         _ if config.devices.iter().all(waits_for_lanes) => Polling::Interrupt(Duration::ZERO),
@@ -276,12 +276,12 @@ fn polling(config: &Config) -> Polling {
 }
 
 /// The core of each worker: in turn, where there are more workers.
-fn workers(config: &Config, cores: &[CoreId]) -> Vec<Option<CoreId>> {
+pub(crate) fn workers(config: &Config, cores: &[CoreId]) -> Vec<Option<CoreId>> {
     let count = config.workers.count.map_or(cores.len(), usize::from);
     cores.iter().copied().map(Some).cycle().take(count).collect()
 }
 
-fn lanes(config: &Config, cores: &[CoreId]) -> usize {
+pub(crate) fn lanes(config: &Config, cores: &[CoreId]) -> usize {
     let sharing = usize::from(config.workers.queue_sharing);
     let most = usize::from(MAX_LANES) / sharing * sharing;
     let one_per_worker = || workers(config, cores).len().next_multiple_of(sharing).min(most);
@@ -310,7 +310,7 @@ fn steering(config: &Config, chain: &AnyChain, rng: &mut StdRng) -> Result<Steer
 }
 
 /// The cores for workers: those of the configuration, or as many as can run at once.
-fn choose_cores(config: &Config) -> Result<Vec<CoreId>, Failure> {
+pub(crate) fn choose_cores(config: &Config) -> Result<Vec<CoreId>, Failure> {
     let available = CoreSet::available()?;
     let Some(list) = &config.workers.cores else {
         return Ok(available.cores().iter().copied().take(available.parallelism()).collect());

@@ -42,6 +42,16 @@ pub(crate) enum Failure {
     #[error("error: {0}")]
     TooMuch(#[from] crate::memory::TooMuchMemory),
     #[error("error: {0}")]
+    Serve(#[from] rheostat_serve::ServeError),
+    #[error("error: cannot serve `{root}`: {source}")]
+    Root { root: String, source: io::Error },
+    #[error(
+        "error: a service needs an interface: pass --device NAME=tap:INTERFACE, af_packet or af_xdp"
+    )]
+    NotLive,
+    #[error("error: a service needs an address: pass --address ADDRESS/LENGTH")]
+    NoAddress,
+    #[error("error: {0}")]
     Layout(#[from] LayoutError),
     #[error("error: {0}")]
     Steering(#[from] SteeringError),

@@ -26,6 +26,7 @@ mod network;
 mod port_warning;
 mod profile;
 mod run;
+mod serve;
 mod sim;
 mod trace;
 
@@ -60,6 +61,7 @@ const BUILD: Build = Build { commit: env!("RHEO_COMMIT"), profile: env!("RHEO_PR
   rheo profile configs/antiddos.toml --lanes 2
   rheo gen --output mix.pcap --packets 1M --flows 64k
   rheo sim balance --cores 16
+  rheo serve http --root . --device lan=tap:rheo0 --address 10.0.0.1/24 --port 80
   rheo bench nf"
 )]
 struct Cli {
@@ -71,6 +73,8 @@ struct Cli {
 enum Command {
     /// Run a chain of functions as configured.
     Run(run::Args),
+    /// Serve TCP connections in the lanes: HTTP, echo.
+    Serve(serve::Args),
     /// Check a configuration without running it.
     Check(check::Args),
     /// Write generated or replayed traffic to a capture, or describe it.
@@ -107,6 +111,7 @@ fn main() -> ExitCode {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Gen(args) => generate::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -17,6 +17,7 @@ pub mod echo;
 mod egress;
 mod ends;
 mod entry;
+pub mod http;
 mod listeners;
 mod segment;
 mod server;

@@ -2,5 +2,6 @@
 
 mod bounds;
 mod conversations;
+mod http;
 mod moves;
 mod rig;

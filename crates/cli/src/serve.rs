@@ -1,0 +1,215 @@
+//! `rheo serve`: a service over TCP in the lanes of a run.
+
+mod assembly;
+mod plan;
+mod summary;
+
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rheostat_base::privileges;
+use rheostat_control::{Balancer, Balancing, DeviceOverride};
+use rheostat_run::{RunReport, Runtime};
+use rheostat_serve::echo::Echo;
+use rheostat_serve::http::Http;
+use rheostat_serve::{Application, ServeConfig, ServeControl, TcpServer};
+
+use self::assembly::Assembly;
+use self::plan::Plan;
+use self::summary::ServeSummary;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::links::Links;
+use crate::mtu::{self, Mtus};
+
+/// How often the end of a run is looked for.
+const TICK: Duration = Duration::from_millis(5);
+/// The exit status of a run that ended because an interface was gone.
+const LINK_LOST: u8 = 3;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo serve http --root /srv/www --device lan=tap:rheo0 --address 10.0.0.1/24 --port 80
+  rheo serve echo --device lan=af_packet:eth1 --address 192.168.77.1/24 --address fd77::1/64 --port 7
+  rheo serve http --root . --device lan=af_xdp:eth1 --address 192.168.77.1/24 --port 8080 --lanes 2 --policy rsspp
+
+The addresses must not be those of this machine's kernel: rheo answers ARP and neighbour discovery for them itself.
+A tap interface is this machine's end of a cable to rheo; give it an address on the same network:
+  ip address add 10.0.0.2/24 dev rheo0 && ip link set rheo0 up && curl http://10.0.0.1/
+
+`listening A:P` is printed for each address once connections are accepted. SIGINT, SIGTERM, SIGQUIT, SIGHUP drain the
+service: it accepts no more connections, closes those that are idle and the others behind the reply at hand, resets what
+is left after --drain-time, and prints its summary. A second SIGINT, SIGTERM or SIGQUIT ends it at once.
+
+The exit status is 0 when all invariants held, 1 when one did not, 2 when the service could not start, 3 when it ended
+because an interface was gone, 130 when it was ended at once.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    service: ServiceArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum ServiceArgs {
+    /// Files of a directory over HTTP/1.1.
+    Http(HttpArgs),
+    /// What a client sends comes back.
+    Echo(CommonArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct HttpArgs {
+    /// The directory. No name leads out of it.
+    #[arg(long, value_name = "DIR")]
+    root: PathBuf,
+    /// Let clients put files there (PUT).
+    #[arg(long)]
+    writable: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Flags that all services have.
+#[derive(Debug, clap::Args)]
+struct CommonArgs {
+    /// A device, as NAME=KIND:INTERFACE, such as lan=tap:rheo0, lan=af_xdp:eth1 or lan=af_packet:eth1.
+    #[arg(long, value_name = "NAME=KIND:ARG")]
+    device: DeviceOverride,
+    /// An address of the device with its length, such as 10.0.0.1/24 or fd00::1/64; may be given several times.
+    #[arg(long, value_name = "ADDRESS/LENGTH", required = true)]
+    address: Vec<String>,
+    /// Where peers beyond the link are reached: the router's address.
+    #[arg(long, value_name = "ADDRESS")]
+    gateway: Vec<IpAddr>,
+    /// The port.
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+    /// How many lanes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    lanes: Option<u16>,
+    /// Move shards, with their connections, between lanes by this policy: rss (not at all), rsspp or local-search.
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// What workers without packets do: interrupt (block until a packet comes), busy (poll on), metronome or step-sleep.
+    #[arg(long, value_name = "NAME", default_value = "interrupt")]
+    polling: String,
+    /// Connections at most; a SYN beyond is dropped.
+    #[arg(long, value_name = "N", default_value_t = ServeConfig::default().connections)]
+    connections: usize,
+    /// How long connections may take to end once the service is told to.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = rheostat_base::unit::parse_duration)]
+    drain_time: Duration,
+    /// Stop after this long, such as 10s.
+    #[arg(long, value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
+    duration: Option<Duration>,
+    /// Print the summary as one line of JSON, the last of standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Serves until it is told to end, and reports.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    match &args.service {
+        ServiceArgs::Echo(common) => serve(Echo, common),
+        ServiceArgs::Http(http) => {
+            let root =
+                |source: io::Error| Failure::Root { root: http.root.display().to_string(), source };
+            serve(Http::new(&http.root, http.writable).map_err(root)?, &http.common)
+        }
+    }
+}
+
+fn serve(app: impl Application, args: &CommonArgs) -> Result<ExitCode, Failure> {
+    let plan = Plan::new(args)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    interrupt::set(&interrupted)?;
+    let mtus = mtu::Devices::of(&plan.config);
+    let mut assembly = Assembly::new(plan.config)?;
+    let network = assembly.network();
+    let (listeners, limits) = (plan.listeners, plan.limits);
+    let server = TcpServer::new(
+        app,
+        listeners,
+        limits,
+        network.clone(),
+        assembly.lanes(),
+        &assembly.secret(),
+    )?;
+    let links = Links::start(assembly.take_watched(), Some(network.clone()))?;
+    // Devices are open; whatever is started from here on inherits what is left: nothing.
+    privileges::give_up()?;
+    privileges::check_all_threads(links.keeper())?;
+    let balance = assembly.balance();
+    let run = assembly.start(&server)?;
+    let view = run.view();
+    links.go_by(Mtus::new(mtus, Some(network), view.clone()));
+    let sizes = (view.lanes(), assembly::SHARDS);
+    let balancer = Balancer::new(balance.policy(), balance.interval, sizes, view.now());
+    let balancing = Balancing::start(balancer, balance, view)?;
+    for address in &plan.addresses {
+        out!("listening {}", std::net::SocketAddr::new(*address, args.port));
+    }
+    let control = server.control();
+    let ends = Ends { interrupted, duration: args.duration, drain_time: args.drain_time };
+    let is_lost = ends.wait(&run, &control, &links);
+    balancing.stop();
+    drop(links);
+    let report = run.join()?;
+    Ok(print(&report, &control, args.json, is_lost))
+}
+
+/// What ends a service.
+struct Ends {
+    interrupted: Arc<AtomicBool>,
+    duration: Option<Duration>,
+    drain_time: Duration,
+}
+
+impl Ends {
+    /// Waits until the service is to end, and then until its connections have ended, or have had time to. Returns whether an
+    /// interface was lost.
+    fn wait(&self, run: &Runtime, control: &ServeControl, links: &Links) -> bool {
+        let start = Instant::now();
+        let mut drained_by: Option<Instant> = None;
+        while !run.is_finished() {
+            std::thread::sleep(TICK);
+            let now = Instant::now();
+            let time_is_up = self.duration.is_some_and(|duration| now >= start + duration);
+            if links.is_lost() {
+                return true;
+            }
+            match drained_by {
+                None if time_is_up || self.interrupted.load(Ordering::Relaxed) => {
+                    control.drain();
+                    drained_by = Some(now + self.drain_time);
+                }
+                Some(end) if now >= end || control.connections() == 0 => return false,
+                _ => {}
+            }
+        }
+        false
+    }
+}
+
+fn print(report: &RunReport, control: &ServeControl, json: bool, is_lost: bool) -> ExitCode {
+    for warning in &report.warnings {
+        err!("warning: {warning}");
+    }
+    let summary = ServeSummary::new(report, &control.totals());
+    match json {
+        true => out!("{}", summary.to_json()),
+        false => out!("{summary}"),
+    }
+    for violation in &report.violations {
+        err!("broken invariant: {violation}");
+    }
+    match (report.violations.is_empty(), is_lost) {
+        (false, _) => ExitCode::FAILURE,
+        (true, true) => ExitCode::from(LINK_LOST),
+        (true, false) => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,134 @@
+//! From a configuration to devices, lanes and shards of a service.
+
+use std::sync::Arc;
+
+use rand::Rng;
+use rand::rngs::StdRng;
+use rheostat_base::{Clock, CoreId};
+use rheostat_control::Config;
+use rheostat_control::config::BalanceConfig;
+use rheostat_io::Device;
+use rheostat_ip::Network;
+use rheostat_packet::Mempool;
+use rheostat_run::{LoadReporting, Runtime, RuntimeConfig};
+use rheostat_serve::{Application, TcpServer};
+use rheostat_state::FlowHasher;
+use rheostat_steer::{HashKey, Orientation, Steering};
+
+use crate::assemble;
+use crate::devices::{Devices, Opener};
+use crate::failure::Failure;
+use crate::links::Watched;
+use crate::network::{self, Wiring};
+
+/// Shards of a service.
+pub(super) const SHARDS: usize = 128;
+
+/// Everything of a run that does not depend on the application.
+pub(super) struct Assembly {
+    config: Config,
+    clock: Clock,
+    rng: StdRng,
+    cores: Vec<CoreId>,
+    lanes: usize,
+    pool: Mempool,
+    steering: Arc<Steering>,
+    devices: Vec<Box<dyn Device>>,
+    network: Arc<Network>,
+    watched: Vec<Watched>,
+    secret: [u8; 16],
+}
+
+impl Assembly {
+    /// Opens the devices of `config`.
+    ///
+    /// # Errors
+    /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
+    pub(super) fn new(config: Config) -> Result<Assembly, Failure> {
+        config.check_inputs()?;
+        let mut rng = assemble::randomness(config.run.seed);
+        let cores = assemble::choose_cores(&config)?;
+        let lanes = assemble::lanes(&config, &cores);
+        // Only packets from peers arrive, so that keys have them first, whatever the device.
+        let orientations = vec![Orientation::Inside; config.devices.len()];
+        let key = HashKey::new(rng.random());
+        let steering = Steering::new(&key, config.steering.buckets, SHARDS, orientations)?;
+        let steering = Arc::new(steering);
+        let pool = Mempool::new(&assemble::pool_config(&config, lanes))?;
+        let clock = Clock::new();
+        let opener = Opener {
+            lanes: lanes as u16,
+            queue_sharing: 1,
+            ordered: false,
+            steering: &steering,
+            pool: &pool,
+            clock: &clock,
+            seed: rng.random(),
+        };
+        let Devices { devices, watched, .. } = opener.open(&config.devices)?;
+        let wiring = network::of(&config, rng.random())?;
+        let Wiring { network, .. } = wiring.ok_or(Failure::NoAddress)?;
+        let secret = rng.random();
+        Ok(Assembly {
+            config,
+            clock,
+            rng,
+            cores,
+            lanes,
+            pool,
+            steering,
+            devices,
+            network,
+            watched,
+            secret,
+        })
+    }
+
+    pub(super) fn network(&self) -> Arc<Network> {
+        self.network.clone()
+    }
+
+    pub(super) fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// What initial sequence numbers are made of.
+    pub(super) fn secret(&self) -> [u8; 16] {
+        self.secret
+    }
+
+    /// The policy that moves shards.
+    pub(super) fn balance(&self) -> BalanceConfig {
+        self.config.balance.clone()
+    }
+
+    /// The interfaces of live devices; to be followed while the run goes on.
+    pub(super) fn take_watched(&mut self) -> Vec<Watched> {
+        std::mem::take(&mut self.watched)
+    }
+
+    /// Starts to serve.
+    ///
+    /// # Errors
+    /// [`Failure`] when memory is lacking or a worker cannot be started.
+    pub(super) fn start<A: Application>(
+        mut self,
+        server: &TcpServer<A>,
+    ) -> Result<Runtime, Failure> {
+        let hasher = FlowHasher::new(self.rng.random());
+        let fragments = assemble::fragment_config(&self.config, self.pool.capacity());
+        let shards = server.shards(SHARDS, hasher, fragments)?;
+        let config = RuntimeConfig {
+            polling: assemble::polling(&self.config),
+            workers: assemble::workers(&self.config, &self.cores),
+            handoff_capacity: self.config.workers.handoff,
+            reporting: match self.config.balance.is_static() {
+                true => LoadReporting::Lanes,
+                false => LoadReporting::Shards,
+            },
+            ..RuntimeConfig::new(self.lanes, self.pool, self.steering, hasher)
+        };
+        let service = |lane| server.service(lane);
+        Ok(Runtime::start(config, self.devices, self.clock, service, shards)?)
+    }
+}

@@ -1,0 +1,95 @@
+"""The cable between a client, which is the kernel of a namespace, and rheo.
+
+    tap:                   rheo ── tap interface of the client's namespace
+    af_packet, af_xdp:     rheo ── eth0 of another namespace ══ eth of the client's
+    spoiled:               as af_packet, with a wire between that does wrong
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+
+from namespaces import Namespace, run
+from spoiler import Spoiler
+
+GROUNDS = ("tap", "af_packet", "af_xdp", "spoiled")
+SERVER = {4: "10.9.0.1", 6: "fd09::1"}
+CLIENT = {4: "10.9.0.2", 6: "fd09::2"}
+#: The client's interface.
+INTERFACE = "eth"
+#: Segments must be whole and have their checksums: a socket that takes frames off the wire sees them as they are.
+OFFLOADS = ("tx", "off", "tso", "off", "gso", "off", "gro", "off")
+
+_numbers = itertools.count()
+
+
+class Cable:
+    """Namespaces and the interfaces in them, deleted when closed."""
+
+    def __init__(self, ground: str) -> None:
+        stem = f"rserve-{os.getpid()}-{next(_numbers)}"
+        self.ground = ground
+        self.client = Namespace(f"{stem}-c")
+        self._all = [self.client]
+        #: The wire, where it does wrong.
+        self.spoiler: Spoiler | None = None
+        try:
+            self.client.ip("link", "set", "lo", "up")
+            if ground == "tap":
+                self.server = self.client
+            else:
+                self.server = Namespace(f"{stem}-s")
+                self._all.append(self.server)
+                if ground == "spoiled":
+                    middle = Namespace(f"{stem}-w")
+                    self._all.append(middle)
+                    self._wire(self.client, INTERFACE, middle, "w0")
+                    self._wire(self.server, "eth0", middle, "w1")
+                    self.spoiler = Spoiler(middle, "w0", "w1")
+                else:
+                    self._wire(self.client, INTERFACE, self.server, "eth0")
+        except BaseException:
+            self.close()
+            raise
+
+    def _wire(self, first: Namespace, one: str, second: Namespace, other: str) -> None:
+        first.ip("link", "add", one, "type", "veth", "peer", "name", other, "netns", second.name)
+        for namespace, interface in ((first, one), (second, other)):
+            run("ip", "netns", "exec", namespace.name, "ethtool", "-K", interface, *OFFLOADS)
+            if namespace is not self.client:
+                namespace.sysctl([(f"net.ipv6.conf.{interface}.disable_ipv6", 1)])
+                namespace.ip("link", "set", interface, "up")
+
+    @property
+    def device(self) -> str:
+        """The argument of --device."""
+        kind = "af_packet" if self.spoiler else self.ground
+        return f"lan={kind}:{INTERFACE if kind == 'tap' else 'eth0'}"
+
+    def address(self) -> None:
+        """Gives the client its addresses. A tap interface is there once rheo has made it."""
+        for address, length in ((CLIENT[4], 24), (CLIENT[6], 64)):
+            words = ("nodad",) if ":" in address else ()
+            self.client.ip("addr", "add", f"{address}/{length}", "dev", INTERFACE, *words)
+        self.client.ip("link", "set", INTERFACE, "up")
+
+    def command(self, *words: str, server: bool = False) -> list[str]:
+        """A command in the client's namespace, or in the server's."""
+        namespace = self.server if server else self.client
+        return ["ip", "netns", "exec", namespace.name, *words]
+
+    def close(self) -> None:
+        if self.spoiler:
+            self.spoiler.close()
+        for namespace in self._all:
+            namespace.close()
+
+
+def output_of(command: list[str], timeout: float) -> str:
+    """What a command prints; it must end well."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()}")
+    return done.stdout

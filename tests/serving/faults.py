@@ -1,0 +1,73 @@
+"""Wires that lose, and kernels that are set otherwise."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from cable import SERVER
+from server import PORT, Serving
+from spoiler import Faults
+from transfer import there_and_back
+
+#: Settings of a kernel, each of which changes what it offers or how much it takes.
+SETTINGS = (
+    {"net.ipv4.tcp_sack": "0"},
+    {"net.ipv4.tcp_timestamps": "0"},
+    {"net.ipv4.tcp_sack": "0", "net.ipv4.tcp_timestamps": "0", "net.ipv4.tcp_window_scaling": "0"},
+    {"net.ipv4.tcp_rmem": "4096 4096 4096", "net.ipv4.tcp_wmem": "4096 4096 4096"},
+    {"net.ipv4.tcp_rmem": "4096 131072 6291456", "net.ipv4.tcp_wmem": "4096 16384 4194304"},
+)
+
+
+#: What a wire does, one after the other.
+WIRES = (
+    Faults(loss=0.02, delay=0.002),
+    Faults(reorder=0.2, delay=0.001),
+    Faults(duplicate=0.05, corrupt=0.01),
+    Faults(loss=0.01, reorder=0.05, duplicate=0.01, corrupt=0.01, delay=0.02),
+)
+
+
+def bad_wire(serving: Serving, _: int) -> None:
+    serving.start()
+    spoiler = serving.cable.spoiler
+    for spoiler.faults in WIRES:
+        there_and_back(serving, 4, 0.5)
+    spoiler.faults = Faults()
+    assert all(count > 5 for count in spoiler.met.values()), spoiler.met
+    summary = serving.stop()
+    assert summary["accepted"] == 2 * len(WIRES) and summary["reset"] == 0, summary
+    assert summary["retransmitted"] > 10, summary
+    assert summary["dropped"]["tcp_checksum"] > 0, summary
+
+
+def settings(serving: Serving, _: int) -> None:
+    serving.start()
+    for chosen in SETTINGS:
+        serving.cable.client.sysctl(chosen.items())
+        there_and_back(serving, 4, 0.5)
+    serving.stop()
+
+
+def ends(serving: Serving, _: int) -> None:
+    """Idle connections are closed in good order when the service ends, and a busy one when its reply is complete."""
+    (serving.root / "down").write_bytes(bytes(4 << 20))
+    serving.start()
+    with serving.cable.client.entered():
+        idle, busy = (socket.create_connection((SERVER[4], PORT), 5) for _ in range(2))
+    busy.sendall(b"GET /down HTTP/1.1\r\n\r\n")
+    got = len(busy.recv(1_000))
+    serving.interrupt()
+    assert idle.recv(1) == b"", "it was closed in good order"
+    while piece := busy.recv(1 << 16):
+        got += len(piece)
+    assert got > 4 << 20, f"{got} bytes"
+    time.sleep(0.1)
+    with serving.cable.client.entered(), socket.socket() as late:
+        late.settimeout(5)
+        assert late.connect_ex((SERVER[4], PORT)) != 0, "it accepts no more"
+    idle.close()
+    busy.close()
+    summary = serving.stop()
+    assert summary["reset"] == summary["aborted"] == 0, summary

@@ -1,0 +1,27 @@
+"""Connections that move while they transfer."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from server import Serving
+from transfer import LONG
+
+
+def moves(serving: Serving, megabytes: int) -> None:
+    """A policy moves shards of four busy connections between two lanes; every file arrives as it is."""
+    data = (bytes(range(256)) * 4_096 * max(1, megabytes // 4))[: megabytes << 18]
+    (serving.root / "down").write_bytes(data)
+    expected = hashlib.sha256(data).hexdigest()
+    serving.start("--lanes", "2", "--policy", "rsspp")
+    url = serving.url(4, "down")
+    loop = f"for n in 1 2 3 4; do curl --silent --fail --limit-rate 20M {url} | sha256sum; done"
+    clients = [
+        subprocess.Popen(serving.cable.command("bash", "-c", loop), stdout=subprocess.PIPE, text=True) for _ in range(6)
+    ]
+    for client in clients:
+        out, _ = client.communicate(timeout=LONG)
+        assert [line.split()[0] for line in out.splitlines()] == [expected] * 4, out
+    summary = serving.stop()
+    assert summary["accepted"] == 24 and summary["reset"] == summary["aborted"] == 0, summary
+    print(f"       {summary['moved_connections']} connections moved, {summary['retransmitted']} segments sent again")
