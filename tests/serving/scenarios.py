@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faults
 import moving
+import store
 import transfer
 import wire
 
@@ -16,5 +17,6 @@ SCENARIOS = {
     "other settings of the kernel": (faults.settings, KINDS),
     "an end in the middle": (faults.ends, KINDS),
     "what the wire shows": (wire.shows, KINDS),
+    "keys and values": (store.keeps, KINDS),
     "shards that move": (moving.moves, KINDS),
 }

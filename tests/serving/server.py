@@ -35,11 +35,12 @@ class Serving:
     def __enter__(self) -> Serving:
         return self
 
-    def start(self, *words: str) -> None:
-        """Starts `rheo serve http`, and waits until it listens."""
-        flags = ["--root", str(self.root), "--writable", "--device", self.cable.device, "--port", str(PORT)]
+    def start(self, *words: str, service: str = "http") -> None:
+        """Starts `rheo serve`, and waits until it listens."""
+        flags = ["--root", str(self.root), "--writable"] if service == "http" else []
+        flags += ["--device", self.cable.device, "--port", str(PORT)]
         flags += ["--address", f"{SERVER[4]}/24", "--address", f"{SERVER[6]}/64", "--json", *words]
-        command = self.cable.command(str(self._binary.resolve()), "serve", "http", *flags, server=True)
+        command = self.cable.command(str(self._binary.resolve()), "serve", service, *flags, server=True)
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         lines = [self._process.stdout.readline().strip() for _ in SERVER]
         expected = [f"listening {SERVER[4]}:{PORT}", f"listening [{SERVER[6]}]:{PORT}"]

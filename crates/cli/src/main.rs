@@ -73,7 +73,7 @@ struct Cli {
 enum Command {
     /// Run a chain of functions as configured.
     Run(run::Args),
-    /// Serve TCP connections in the lanes: HTTP, echo.
+    /// Serve TCP connections in the lanes: HTTP, a store of keys and values, echo.
     Serve(serve::Args),
     /// Check a configuration without running it.
     Check(check::Args),

@@ -12,11 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rheostat_base::privileges;
+use rheostat_base::{Clock, privileges};
 use rheostat_control::{Balancer, Balancing, DeviceOverride};
 use rheostat_run::{RunReport, Runtime};
 use rheostat_serve::echo::Echo;
 use rheostat_serve::http::Http;
+use rheostat_serve::resp::Resp;
 use rheostat_serve::{Application, ServeConfig, ServeControl, TcpServer};
 
 use self::assembly::Assembly;
@@ -36,6 +37,7 @@ const LINK_LOST: u8 = 3;
 #[command(after_help = "Examples:
   rheo serve http --root /srv/www --device lan=tap:rheo0 --address 10.0.0.1/24 --port 80
   rheo serve echo --device lan=af_packet:eth1 --address 192.168.77.1/24 --address fd77::1/64 --port 7
+  rheo serve resp --memory 1GiB --device lan=af_packet:eth1 --address 192.168.77.1/24 --port 6379
   rheo serve http --root . --device lan=af_xdp:eth1 --address 192.168.77.1/24 --port 8080 --lanes 2 --policy rsspp
 
 The addresses must not be those of this machine's kernel: rheo answers ARP and neighbour discovery for them itself.
@@ -57,6 +59,8 @@ pub(crate) struct Args {
 enum ServiceArgs {
     /// Files of a directory over HTTP/1.1.
     Http(HttpArgs),
+    /// A store of keys and values that speaks Redis's protocol.
+    Resp(RespArgs),
     /// What a client sends comes back.
     Echo(CommonArgs),
 }
@@ -69,6 +73,15 @@ struct HttpArgs {
     /// Let clients put files there (PUT).
     #[arg(long)]
     writable: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct RespArgs {
+    /// Bytes for keys and values at most, such as 1GiB.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = rheostat_base::unit::parse_size)]
+    memory: u64,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -115,6 +128,10 @@ struct CommonArgs {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.service {
         ServiceArgs::Echo(common) => serve(Echo, common),
+        ServiceArgs::Resp(resp) => {
+            let bytes = usize::try_from(resp.memory).unwrap_or(usize::MAX);
+            serve(Resp::new(bytes, Arc::new(Clock::new())), &resp.common)
+        }
         ServiceArgs::Http(http) => {
             let root =
                 |source: io::Error| Failure::Root { root: http.root.display().to_string(), source };

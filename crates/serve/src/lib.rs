@@ -19,6 +19,7 @@ mod ends;
 mod entry;
 pub mod http;
 mod listeners;
+pub mod resp;
 mod segment;
 mod server;
 mod service;

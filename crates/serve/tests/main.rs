@@ -4,4 +4,5 @@ mod bounds;
 mod conversations;
 mod http;
 mod moves;
+mod resp;
 mod rig;

@@ -1,0 +1,77 @@
+//! A store of keys and values that speaks the protocol of Redis (RESP2): `GET`, `SET` with `EX`, `PX`, `NX` and `XX`, `DEL`,
+//! `EXISTS`, `INCR`, `INCRBY`, `DECR`, `DECRBY`, `MGET`, `MSET`, `EXPIRE`, `PEXPIRE`, `TTL`, `PTTL`, `DBSIZE`, `PING`, `ECHO`, `QUIT`.
+//!
+//! All lanes share the store, which is locked by stripes of keys.
+
+mod command;
+mod execution;
+mod store;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rheostat_base::{ClockSource, LaneId};
+
+pub use self::command::Command;
+use self::command::ParseError;
+use self::store::Store;
+use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
+
+/// Serves a store.
+pub struct Resp {
+    store: Store,
+    clock: Arc<dyn ClockSource>,
+}
+
+/// A reply as bytes.
+#[derive(Debug, Default)]
+pub struct RespReply {
+    bytes: Vec<u8>,
+    ends: bool,
+}
+
+impl Resp {
+    /// An empty store that takes at most so many bytes for keys and values. Times to live go by `clock`.
+    pub fn new(bytes: usize, clock: Arc<dyn ClockSource>) -> Resp {
+        Resp { store: Store::new(bytes), clock }
+    }
+}
+
+impl Application for Resp {
+    type Conn = ();
+    type Worker = ();
+    type Request = Command;
+    type Reply = RespReply;
+
+    fn worker(&self, _: LaneId) {}
+
+    fn accept(&self, _: SocketAddr) {}
+
+    fn parse(&self, (): &mut (), bytes: &[u8]) -> Parsed<Command, RespReply> {
+        match Command::parse(bytes) {
+            Ok((request, len)) => Parsed::Request { request, len, class: 0 },
+            Err(ParseError::Partial(needed)) => Parsed::Need(needed),
+            Err(ParseError::Wrong(what)) => {
+                let bytes = format!("-ERR Protocol error: {what}\r\n").into_bytes();
+                Parsed::Refuse(RespReply { bytes, ends: true })
+            }
+        }
+    }
+
+    fn handle(&self, (): &mut (), request: Command) -> Handled<Command, RespReply> {
+        let mut bytes = Vec::new();
+        execution::execute(&request, &self.store, self.clock.now(), &mut bytes);
+        Handled::Done(RespReply { bytes, ends: request.is(b"QUIT") })
+    }
+
+    fn encode(&self, (): &mut (), reply: &mut RespReply, out: &mut ReplyBuffer<'_>) -> Encoded {
+        out.put(&reply.bytes);
+        if reply.ends { Encoded::Close } else { Encoded::Done }
+    }
+}
+
+impl std::fmt::Debug for Resp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resp").field("store", &self.store).finish_non_exhaustive()
+    }
+}
