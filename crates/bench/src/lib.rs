@@ -34,6 +34,7 @@ pub mod sharing;
 pub mod sim;
 pub mod solver;
 pub mod throughput;
+pub mod timers;
 pub mod txn;
 pub mod vacation;
 mod witness;

@@ -15,6 +15,7 @@ mod shared;
 mod sharing;
 mod solver;
 mod throughput;
+mod timers;
 mod txn;
 mod vacation;
 
@@ -84,6 +85,8 @@ enum Scenario {
     Vacation(vacation::Args),
     /// Measure what Dyssect's optimisation models take, and how good their answers are.
     Solver(solver::Args),
+    /// Measure what deadlines of connections cost: to arm, to move, to expire.
+    Timers(timers::Args),
     /// Run two benchmark commands in turn and print their ratios.
     Ab(AbArgs),
     /// Write a page about results, or compare two of them.
@@ -260,6 +263,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Idle(args) => idle::run(args),
         Scenario::Vacation(args) => vacation::run(args),
         Scenario::Solver(args) => solver::run(args),
+        Scenario::Timers(args) => timers::run(args),
         Scenario::Ab(args) => ab(args),
         Scenario::Report(args) => report::run(args),
         Scenario::Migrate(args) => migrate(args),

@@ -2,6 +2,7 @@
 
 mod balancing;
 mod bench_solver;
+mod bench_timers;
 mod capture;
 mod check;
 mod configurations;

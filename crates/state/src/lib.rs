@@ -3,6 +3,7 @@
 //! shard's state is one value, [`Shard`], that one lane owns and another can be given. What lanes share is in
 //! [`object`], changed by [transactions](txn).
 
+pub mod deadline_wheel;
 pub mod flow_hash;
 pub mod flow_table;
 pub mod fragment;
@@ -15,6 +16,7 @@ pub mod space_saving;
 mod timer_wheel;
 pub mod txn;
 
+pub use deadline_wheel::DeadlineWheel;
 pub use flow_hash::{FlowHash, FlowHasher};
 pub use flow_table::{
     AliasError, Arena, ArenaError, Detached, DetachedFlow, Expiry, FlowId, FlowMarks, FlowMut,

@@ -12,6 +12,11 @@ pub(crate) struct Link {
     next: u32,
 }
 
+impl Link {
+    /// The link of a member that is in no list.
+    pub(crate) const NONE: Link = Link { prev: 0, next: 0 };
+}
+
 /// Where the links of members are kept. Members are numbered below 2³¹.
 pub(crate) trait Links {
     /// The link of `member`.
@@ -20,6 +25,7 @@ pub(crate) trait Links {
 
 /// The heads of several lists of the same members. A member is in one of them at most; which one
 /// leaves no trace in its link.
+#[derive(Debug)]
 pub(crate) struct Lists {
     heads: Box<[Link]>,
 }

@@ -188,7 +188,7 @@ fn a_loss_at_the_end_is_repaired_by_a_rescue_once() {
 #[test]
 fn without_sack_there_is_no_rescue() {
     let mut script = last_ten_in_flight(false);
-    for _ in 0..5 {
+    for _ in 0..9 {
         script.receive(1, Some(1), b"");
     }
     assert_eq!(script.sent_ranges(), [(1, 1_000)]);
