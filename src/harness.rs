@@ -193,7 +193,9 @@ impl Run {
                 }
                 // Of claimants, each claims first in its turn.
                 first = if self.claimants > 1 { (first + 1) % self.lanes } else { 0 };
-                if delivered + polled == 0 {
+                // Flows may be on their way between lanes, and packets wait for them.
+                let is_quiet = lanes.iter().all(|lane| lane.handoff_waiting() == 0);
+                if delivered + polled == 0 && is_quiet {
                     break;
                 }
             }

@@ -17,7 +17,8 @@ use rheostat_testkit::captures;
 use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::{Arrival, Source};
 
-const LANES: [(usize, usize); 5] = [(1, 1), (2, 1), (2, 2), (4, 2), (8, 1)];
+const LANES: [(usize, usize, usize); 7] =
+    [(1, 1, 0), (2, 1, 0), (2, 2, 0), (4, 2, 0), (8, 1, 0), (3, 1, 1), (4, 1, 2)];
 
 /// What the monitor has told.
 #[derive(Default)]
@@ -55,7 +56,7 @@ struct Run {
 
 fn run(
     config: &MonitorConfig,
-    (lanes, claimants): (usize, usize),
+    (lanes, claimants, offloading): (usize, usize, usize),
     source: impl Source + 'static,
 ) -> Run {
     let log = MonitorLog::new();
@@ -64,7 +65,7 @@ fn run(
     let reader = Monitor::new(config.clone(), None);
     let mut layout = StateLayout::new();
     let chain = Stage::new(monitor, &mut layout).expect("room for one state");
-    let harness = Harness { lanes, claimants, ..Harness::new(chain, layout) };
+    let harness = Harness { lanes, claimants, offloading, ..Harness::new(chain, layout) };
     let mut metrics = Metrics::default();
     let told = Arc::default();
     let followed = Followed { source, log: log.clone(), told: Arc::clone(&told) };
@@ -208,7 +209,7 @@ fn rankings(run: &Run) -> Vec<(&'static str, Ranking)> {
 fn rankings_are_exact_with_room_for_all_and_keep_their_bounds_with_less() {
     for counters in [4_096, 8] {
         let top = TopConfig { counters, listed: 10, interval: None };
-        let run = run(&MonitorConfig { top: Some(top), ..config() }, (2, 1), source());
+        let run = run(&MonitorConfig { top: Some(top), ..config() }, (2, 1, 0), source());
         let exact = exact(&run.told.records);
         let rankings = rankings(&run);
         assert_eq!(rankings.len(), 4);
@@ -239,7 +240,7 @@ fn rankings_are_exact_with_room_for_all_and_keep_their_bounds_with_less() {
 
 #[test]
 fn intervals_add_up_to_no_more_than_the_run() {
-    let run = run(&config(), (2, 1), source());
+    let run = run(&config(), (2, 1, 0), source());
     let mut intervals: HashMap<u64, Ranking> = HashMap::new();
     for report in &run.told.reports {
         for ranked in report.ranked.iter().filter(|ranked| ranked.name() == "flows_by_packets") {
@@ -262,7 +263,7 @@ fn intervals_add_up_to_no_more_than_the_run() {
 
 #[test]
 fn whose_flow_it_is_reads_as_in_the_key() {
-    let run = run(&config(), (1, 1), source());
+    let run = run(&config(), (1, 1, 0), source());
     let inside = |key: &FlowKey| key.first().to_string();
     let inner = run.told.records.iter().filter(|record| {
         let host = inside(&record.key);

@@ -16,10 +16,18 @@ use rheostat_testkit::flows::{Difference, Flows};
 use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::{Arrival, Source};
 
-/// Lanes, how many of them share a queue, and percent of the usual packets that are treated as unusual ones: those do not take
+/// Lanes, how many of them share a queue, how many are offloading lanes, and percent of the usual packets that are treated as unusual ones: those do not take
 /// the fast path.
-const WAYS: [(usize, usize, u32); 6] =
-    [(1, 1, 100), (2, 1, 0), (2, 2, 0), (4, 2, 10), (3, 1, 100), (8, 1, 10)];
+const WAYS: [(usize, usize, usize, u32); 8] = [
+    (1, 1, 0, 100),
+    (2, 1, 0, 0),
+    (2, 2, 0, 0),
+    (2, 1, 1, 0),
+    (4, 2, 0, 10),
+    (3, 1, 0, 100),
+    (5, 1, 2, 10),
+    (8, 1, 0, 10),
+];
 
 type Endpoint = (Ipv4Addr, u16);
 /// Inner endpoints by protocol, with what stood for them, and for which remote one if for one alone.
@@ -90,18 +98,20 @@ struct Outcome {
     flows: Flows,
     metrics: Vec<(&'static str, u64)>,
     handoff: u64,
+    /// Packets of flows that were away.
+    offloaded: u64,
     translated: usize,
 }
 
 fn run<C: Chain>(
-    (lanes, claimants, percent): (usize, usize, u32),
+    (lanes, claimants, offloading, percent): (usize, usize, usize, u32),
     (chain, layout): (C, StateLayout),
     source: impl Source + 'static,
     link: LinkType,
 ) -> Outcome {
     let unusual = rheostat::Unusual::percent(percent, 3);
-    let harness =
-        Harness { lanes, claimants, flows: 262_144, unusual, ..Harness::new(chain, layout) };
+    let harness = Harness::new(chain, layout);
+    let harness = Harness { lanes, claimants, offloading, flows: 262_144, unusual, ..harness };
     let report = harness.run(source, |_, _| {}).expect("a trial");
     assert_eq!(report.violations, [], "{lanes} lanes");
     let counters = &report.counters;
@@ -118,7 +128,8 @@ fn run<C: Chain>(
     Outcome {
         flows: Flows::of(&report.sent, link),
         metrics,
-        handoff: counters.handoff_out,
+        handoff: counters.handoff_out - counters.offloaded - counters.refused,
+        offloaded: counters.offloaded,
         translated: report.sent.iter().filter(external).count(),
     }
 }
@@ -133,7 +144,7 @@ fn compare<C: Chain, S: Source + 'static>(
     source: impl Fn() -> S,
 ) -> (Outcome, Outcome) {
     let log = MappingLog::new();
-    run((1, 1, 0), chain(config(mapping), Some(log.clone())), source(), link);
+    run((1, 1, 0, 0), chain(config(mapping), Some(log.clone())), source(), link);
     let mut mapped = Mapped::new();
     log.drain(|event| {
         if event.change == MappingChange::Created {
@@ -142,11 +153,12 @@ fn compare<C: Chain, S: Source + 'static>(
     });
     let has_remote = mapping == Mapping::AddressAndPortDependent;
     let both_ways = || Outside { inner: source(), mapped: mapped.clone(), has_remote };
-    let one = run((1, 1, 0), chain(config(mapping), None), both_ways(), link);
+    let one = run((1, 1, 0, 0), chain(config(mapping), None), both_ways(), link);
     assert_eq!(one.handoff, 0);
-    let mut last = None;
+    let (mut last, mut offloaded) = (None, 0);
     for way in WAYS {
         let many = run(way, chain(config(mapping), None), both_ways(), link);
+        offloaded += many.offloaded;
         assert_eq!(one.metrics, many.metrics, "{name}, {way:?}");
         if let Some(difference) = one.flows.differs_from(&many.flows) {
             let difference: Difference = difference;
@@ -154,7 +166,7 @@ fn compare<C: Chain, S: Source + 'static>(
         }
         last = Some(many);
     }
-    (one, last.expect("some lanes"))
+    (one, Outcome { offloaded, ..last.expect("some lanes") })
 }
 
 const MAPPINGS: [Mapping; 2] = [Mapping::EndpointIndependent, Mapping::AddressAndPortDependent];
@@ -196,6 +208,7 @@ fn plain_packets_stay_where_they_arrive() {
         let no_mapping = one.metrics.iter().find(|(name, _)| *name == "no_mapping");
         assert!(no_mapping.is_some_and(|(_, count)| count * 3 < sent), "answers come in");
         assert_eq!(many.handoff, 0, "{mapping:?}");
+        assert!(many.offloaded > 500, "{mapping:?}: {} packets of flows away", many.offloaded);
     }
 }
 

@@ -350,7 +350,7 @@ impl Lane {
         self.out.flush();
         self.move_flows();
         self.release_shards();
-        let packets = taken + received + completed;
+        let packets = taken + received + completed + std::mem::take(&mut self.offload.resumed);
         // Of full bursts alone, which are what is compared.
         if received > 0 && received == packets && received == bursts * BURST {
             self.out.end_poll(received);

@@ -44,7 +44,9 @@ pub use pool::{
 };
 pub use queue_map::{QueueMap, QueueMapError};
 pub use rheostat_io::layer::trace::Step;
-pub use runtime::{MigrationTimes, Polling, RunReport, Runtime, RuntimeConfig, StartError};
+pub use runtime::{
+    FLOWS_AWAY, MigrationTimes, Polling, RunReport, Runtime, RuntimeConfig, StartError,
+};
 pub use service::Service;
 pub use shard_set::{Entry, ShardSet};
 pub use stages::{BurstStage, StageSwitch, StageTimes};

@@ -4,7 +4,7 @@ mod build;
 mod ending;
 mod start_error;
 
-pub use build::build_lanes;
+pub use build::{FLOWS_AWAY, build_lanes};
 pub use ending::{remains, run_dry};
 pub use start_error::StartError;
 

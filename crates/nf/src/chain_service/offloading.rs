@@ -61,6 +61,12 @@ impl<C: Chain> ChainService<C> {
             return None;
         }
         if let Some(detached) = table.detached(info.hash, &info.key()) {
+            if info.now >= detached.bound {
+                // It may be over, and the packet open a new one. The shard waits, so that no time passes in it meanwhile.
+                out.recall(FlowNumber::from_bits(detached.number));
+                shards.stall(info.shard);
+                return Some(Elsewhere::Shard);
+            }
             table.note_sent(detached, info.now + self.chain.steady(&self.counts).shortest());
             return Some(Elsewhere::Flow(FlowNumber::from_bits(detached.number)));
         }

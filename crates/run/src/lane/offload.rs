@@ -39,6 +39,8 @@ pub(super) struct OffloadState {
     pub(super) batch: Batch,
     /// Flows that go home once what the lane had sent by then has left.
     recalled: Vec<(FlowNumber, Option<Departures>)>,
+    /// Packets that have waited and were presented again in this poll.
+    pub(super) resumed: usize,
     picking: Picking,
 }
 
@@ -67,6 +69,7 @@ impl OffloadState {
             flows: OffloadedFlows::default(),
             batch: Batch::default(),
             recalled: Vec::new(),
+            resumed: 0,
             picking: Picking::default(),
         }
     }
@@ -221,9 +224,8 @@ impl Lane {
         self.process();
         if was_stalled {
             // Younger than those of the flow. Should the shard have to wait again, they do.
-            let mut waiting = self.offload.stalled.take(id);
-            waiting.drain(..).for_each(|(placed, _)| self.run_again(placed));
-            self.offload.stalled.recycle(id, waiting);
+            let waiting = self.offload.stalled.take(id);
+            waiting.into_iter().for_each(|(placed, _)| self.run_again(placed));
             self.process();
         }
         let is_away = self.flows_away() > 0;
@@ -234,6 +236,7 @@ impl Lane {
 
     /// Presents a packet again, which was counted when it came.
     fn run_again(&mut self, placed: HandoffPacket) {
+        self.offload.resumed += 1;
         self.batch.push(placed);
         if self.batch.len() >= BURST {
             self.process();

@@ -15,7 +15,7 @@ use crate::service::Service;
 use crate::shard_set::ShardSet;
 
 /// Flows of each lane that are away at a time at most.
-pub(crate) const FLOWS_AWAY: usize = 512;
+pub const FLOWS_AWAY: usize = 512;
 /// Hundredths of a lane's packets that flows have that are away, at most.
 const SHARE_AWAY: u8 = 50;
 

@@ -57,6 +57,8 @@ pub struct Detached {
     pub flow: FlowId,
     /// The number that [`FlowTable::detach`] was called with.
     pub number: u32,
+    /// The flow does not end before this.
+    pub bound: Time,
 }
 
 /// The detached flows of a table, by the entries that have their keys.
@@ -171,8 +173,9 @@ impl FlowTable {
     pub fn detached(&self, hash: FlowHash, key: &FlowKey) -> Option<Detached> {
         let detached = self.detached.as_ref().filter(|detached| detached.flows > 0)?;
         let index = self.search_index(hash, key).filter(|index| index & super::DETACHED != 0)?;
-        let number = detached.keys.get(&(index & !super::DETACHED))?.number;
-        Some(Detached { flow: self.id(index), number })
+        // The entry of the flow itself, whichever key it was found by.
+        let &Keys { number, bound, .. } = detached.keys.get(&(index & !super::DETACHED))?;
+        Some(Detached { flow: self.id(index), number, bound })
     }
 
     /// How many flows are detached.
@@ -200,18 +203,19 @@ impl FlowTable {
             return None;
         }
         let (index, first) = detached.keys.iter().min_by_key(|(_, keys)| keys.bound)?;
+        let bound = first.bound;
         detached.earliest = first.bound;
         let (index, number) =
             (if first.flow == *index { *index } else { first.flow }, first.number);
         let is_due = timer_wheel::tick(detached.earliest) < target;
-        is_due.then(|| Detached { flow: self.id(index), number })
+        is_due.then(|| Detached { flow: self.id(index), number, bound })
     }
 
     /// The flow that has been evictable for the longest time, if it is detached, so that it cannot be evicted.
     pub fn oldest_evictable_detached(&self) -> Option<Detached> {
         let oldest = self.oldest_evictable()?;
-        let number = self.detached.as_ref()?.keys.get(&oldest.index)?.number;
-        Some(Detached { flow: oldest, number })
+        let &Keys { number, bound, .. } = self.detached.as_ref()?.keys.get(&oldest.index)?;
+        Some(Detached { flow: oldest, number, bound })
     }
 
     /// Marks a flow and the slots of the index that lead to it.
