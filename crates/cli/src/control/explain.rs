@@ -127,5 +127,6 @@ fn difference((after, before): (&LaneCounts, &LaneCounts)) -> LaneCounts {
             .map(|(after, before)| after.saturating_sub(*before))
             .collect(),
         other: after.other.saturating_sub(before.other),
+        ..LaneCounts::default()
     }
 }

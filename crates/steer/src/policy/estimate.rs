@@ -18,6 +18,9 @@ pub struct LaneCounts {
     /// another core did for a lane's shard is counted for that shard. Empty where shards are not told
     /// apart: then all of the lane's work is its own.
     pub shards: Vec<u64>,
+    /// By shard, the work done for flows that a working lane handed over, in the same unit. Empty for lanes that are handed
+    /// none.
+    pub offloaded: Vec<u64>,
     /// Work done for no shard of the lane's own, in the same unit.
     pub other: u64,
 }
@@ -61,6 +64,8 @@ pub struct LoadEstimator {
     counts: Vec<LaneCounts>,
     period: Duration,
     shards: Vec<Load>,
+    /// What offloading lanes did of it, by shard.
+    away: Vec<Load>,
     others: Vec<Load>,
 }
 
@@ -78,6 +83,7 @@ impl LoadEstimator {
             counts: vec![counts; lanes],
             period: Duration::ZERO,
             shards: vec![Load::ZERO; shards],
+            away: vec![Load::ZERO; shards],
             others: vec![Load::ZERO; lanes],
         }
     }
@@ -95,9 +101,12 @@ impl LoadEstimator {
         }
         let expected = self.shards.len();
         let mut lanes = (0..).map(LaneId).zip(&counts);
-        let fits = |lane: &LaneCounts| lane.shards.is_empty() || lane.shards.len() == expected;
+        let all_or_none = |work: &Vec<u64>| work.is_empty() || work.len() == expected;
+        let fits = |lane: &LaneCounts| all_or_none(&lane.shards) && all_or_none(&lane.offloaded);
         if let Some((lane, counts)) = lanes.find(|(_, lane)| !fits(lane)) {
-            return Err(CountsError::Shards { lane, given: counts.shards.len(), expected });
+            let lengths = [counts.shards.len(), counts.offloaded.len()];
+            let given = lengths.into_iter().find(|given| *given != expected).unwrap_or(0);
+            return Err(CountsError::Shards { lane, given, expected });
         }
         let elapsed = now.since(self.last);
         if elapsed.is_zero() {
@@ -108,13 +117,16 @@ impl LoadEstimator {
             true => new,
             false => weigh(old, new, elapsed, self.smoothing),
         };
-        let mut shards = vec![Load::ZERO; expected];
+        let (mut shards, mut away) = (vec![Load::ZERO; expected], vec![Load::ZERO; expected]);
         for ((before, after), other) in self.counts.iter().zip(&counts).zip(&mut self.others) {
             let busy = Duration::from_nanos(after.busy_ns.saturating_sub(before.busy_ns));
             let busy = Load::of(busy, elapsed);
-            *other = smooth(*other, share_out(busy, before, after, &mut shards));
+            *other = smooth(*other, share_out(busy, before, after, &mut shards, &mut away));
         }
-        for (old, new) in self.shards.iter_mut().zip(shards) {
+        for (old, (new, away)) in self.shards.iter_mut().zip(shards.into_iter().zip(&away)) {
+            *old = smooth(*old, new + *away);
+        }
+        for (old, new) in self.away.iter_mut().zip(away) {
             *old = smooth(*old, new);
         }
         (self.last, self.counts, self.period) = (now, counts, elapsed);
@@ -124,6 +136,11 @@ impl LoadEstimator {
     /// A shard's load, by shard.
     pub fn shards(&self) -> &[Load] {
         &self.shards
+    }
+
+    /// What offloading lanes did of it, by shard.
+    pub fn offloaded(&self) -> &[Load] {
+        &self.away
     }
 
     /// The loads as a policy wants them: of shards that belong to `owners`, and of lanes that are
@@ -153,17 +170,30 @@ impl LoadEstimator {
     }
 }
 
-/// Adds to each shard its part of a lane's busy time and returns what belongs to none, rounding
-/// included.
-fn share_out(busy: Load, before: &LaneCounts, after: &LaneCounts, shards: &mut [Load]) -> Load {
-    let done = || after.shards.iter().zip(&before.shards).map(|(a, b)| a.saturating_sub(*b));
+/// Adds to each shard its part of a lane's busy time, to `away` where the shard is another lane's, and returns what belongs
+/// to none, rounding included.
+fn share_out(
+    busy: Load,
+    before: &LaneCounts,
+    after: &LaneCounts,
+    shards: &mut [Load],
+    away: &mut [Load],
+) -> Load {
+    let done = |after: &[u64], before: &[u64]| -> Vec<u64> {
+        let before = before.iter().copied().chain(std::iter::repeat(0));
+        after.iter().zip(before).map(|(after, before)| after.saturating_sub(before)).collect()
+    };
+    let own = done(&after.shards, &before.shards);
+    let handed = done(&after.offloaded, &before.offloaded);
     let other = after.other.saturating_sub(before.other);
-    let all = done().fold(other, u64::saturating_add);
+    let all = own.iter().chain(&handed).copied().fold(other, u64::saturating_add);
     let mut rest = busy;
-    for (shard, work) in shards.iter_mut().zip(done()) {
-        let part = busy.part(work, all);
-        *shard += part;
-        rest = rest.saturating_sub(part);
+    for (work, shards) in [(own, shards), (handed, away)] {
+        for (shard, work) in shards.iter_mut().zip(work) {
+            let part = busy.part(work, all);
+            *shard += part;
+            rest = rest.saturating_sub(part);
+        }
     }
     rest
 }
@@ -186,7 +216,8 @@ mod tests {
     const ACTIVE: (LaneState, Option<Time>) = (LaneState::Active, None);
 
     fn counts(busy_ms: u64, shards: &[u64], other: u64) -> LaneCounts {
-        LaneCounts { busy_ns: busy_ms * 1_000_000, shards: shards.to_vec(), other }
+        let shards = shards.to_vec();
+        LaneCounts { busy_ns: busy_ms * 1_000_000, shards, other, ..LaneCounts::default() }
     }
 
     fn percent(percent: u64) -> Load {
@@ -205,6 +236,16 @@ mod tests {
         assert_eq!(load.load(LaneId(1)), percent(50));
         assert_eq!(load.lanes()[1].other, percent(10));
         assert_eq!(load.period(), Duration::from_millis(100));
+    }
+
+    #[test]
+    fn offloaded_work_is_charged_to_its_shard() {
+        let mut estimator = LoadEstimator::new(2, 2, LoadEstimator::SMOOTHING, Time::ZERO);
+        let mut lanes = vec![counts(60, &[20, 40], 0), counts(30, &[0, 0], 1)];
+        lanes[1].offloaded = vec![2, 0];
+        estimator.update(Time::from_millis(100), lanes).unwrap();
+        assert_eq!(estimator.shards(), [40, 40].map(percent));
+        assert_eq!(estimator.offloaded(), [20, 0].map(percent));
     }
 
     #[test]

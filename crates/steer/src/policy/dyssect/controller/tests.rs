@@ -49,7 +49,8 @@ fn strict() -> Dyssect {
     let micros = Duration::from_micros;
     // M/M/1 with 2 us: 99.5 % wait at most 50 us with 79 % of load, 500 us with 98 %.
     let objectives = Objectives::waiting(micros(50), micros(500));
-    Dyssect { objectives, offloading: 2, min_working_per_offloading: 1, ..Dyssect::default() }
+    let keep = 1;
+    Dyssect { objectives, offloading: 2, min_working_per_offloading: 1, keep, ..Dyssect::default() }
 }
 
 #[test]
@@ -87,7 +88,8 @@ fn flows_leave_where_no_shard_helps() {
     // The same without objectives: nothing has to leave.
     let (none, _) =
         super::tests::plan(&mut Dyssect { objectives: Objectives::NONE, ..strict() }, 0, &load);
-    assert!(none.offloads.is_none(), "{none:?}");
+    let shares = none.offloads.iter().flat_map(|offloads| &offloads.shares);
+    assert_eq!(shares.copied().sum::<Load>(), Load::ZERO, "{none:?}");
     // And where flows cannot leave, the objective is missed and named.
     let mut stays = Dyssect { offloading: 0, ..strict() };
     let (plan, _) = super::tests::plan(&mut stays, 0, &load);
@@ -145,10 +147,9 @@ fn an_overload_adds_lanes_at_once() {
     let calm = measured(lanes(&[&[30, 30], &[30, 30]], 4), markovian(None));
     plan(&mut policy, 0, &calm);
     let load = measured(lanes(&[&[95, 95], &[95, 95]], 4), markovian(None));
-    // The short period at 100 ms finds that two lanes do not do; the next one does not wait for the long period.
+    // The short period finds that two lanes do not do, and does not wait for the long one.
     let (_, at_100) = plan(&mut policy, 100, &load);
-    let (_, at_200) = plan(&mut policy, 200, &at_100);
-    assert!(at_200.active().count() >= 4, "{at_200:?}");
+    assert!(at_100.active().count() >= 4, "{at_100:?}");
 }
 
 #[test]
