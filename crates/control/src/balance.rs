@@ -68,12 +68,13 @@ pub struct Balance {
 }
 
 /// What each lane of a run has done so far, as a policy wants it: a lane's time goes to shards by the packets
-/// it processed for them, and what it handed to other lanes is its own work.
+/// and bytes it processed for them, and what it handed to other lanes is its own work.
 pub fn counts(view: &RunView) -> Vec<LaneCounts> {
     let lanes = view.sample().lanes.into_iter().zip(view.loads());
     let count = |(lane, loads): (LaneSample, &ShardLoads)| LaneCounts {
         busy_ns: lane.busy_ns,
         shards: loads.iter().map(|load| load.packets.get()).collect(),
+        bytes: loads.iter().map(|load| load.bytes.get()).collect(),
         other: lane.handoff_out,
         ..LaneCounts::default()
     };

@@ -9,6 +9,7 @@ mod assignment;
 pub mod auto;
 mod balancing;
 pub mod class;
+mod cost_fit;
 mod descent;
 pub mod dyssect;
 pub mod estimate;
@@ -34,6 +35,7 @@ use thiserror::Error;
 
 pub use auto::{Auto, Cause};
 pub use class::{Class, ClassLoad, ClassLoads, Waits};
+pub use cost_fit::WorkCost;
 pub use dyssect::Dyssect;
 pub use estimate::{CountsError, LaneCounts, LoadEstimator};
 pub use imbalance::{Imbalance, SquaredLoad};
