@@ -127,7 +127,7 @@ fn flows_come_home_when_lanes_are_to_be_parked() {
 fn lanes_are_added_before_they_are_needed() {
     let mut policy = strict();
     let mut counts = Vec::new();
-    for (second, load) in (0..).zip([22, 26, 30, 34]) {
+    for (second, load) in (0..).zip([22, 28, 34]) {
         let shards = [load; 3];
         let load = measured(lanes(&[&shards[..1], &shards[..2]], 3), markovian(None));
         let (plan, _) = plan(&mut policy, 1_000 * second, &load);
@@ -137,8 +137,8 @@ fn lanes_are_added_before_they_are_needed() {
             assert!(plan.why.iter().any(ahead), "{:?}", plan.why);
         }
     }
-    // 34, and 68: below 79. But 102 grow by 12 a second, to 114; two lanes can have 158, in shards of 38 that is 114.
-    assert_eq!(counts[..2], [0, 0], "{counts:?}");
+    // One lane has 34 and the other 68, which may be 79. But all has grown by 18 a second, and 68 would become 80.
+    assert_eq!(counts, [0, 0, 1]);
 }
 
 #[test]
