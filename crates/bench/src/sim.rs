@@ -4,16 +4,20 @@
 //! simulated are lanes and queues, and the time that lanes take, which was measured on a machine: [`crate::costs`].
 //! `docs/simulator.md` states what is modelled, what is not, and how that was checked.
 
+mod class_meter;
 mod flow_numbers;
 mod lane;
 mod ledger;
 mod machine;
+mod offloading;
 mod packet;
 mod pauses;
+mod phase_meter;
 pub mod queues;
 mod series_meter;
 mod shard_moves;
 mod simulation;
+pub mod slo;
 mod stretch;
 mod work;
 

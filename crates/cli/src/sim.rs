@@ -1,6 +1,7 @@
 //! `rheo sim`: scenarios on as many lanes as one likes, in virtual time.
 
 mod queues;
+mod slo;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use crate::failure::Failure;
   rheo sim balance --cores 1,4,16,64 --policy rsspp,local-search --load 0.9
   rheo sim my-scenario.toml --costs my-machine.json --json
   rheo sim balance --cores 2 --quiet-machine       without the pauses of the machine
+  rheo sim slo --cores 8                           latency objectives under a rising load
   rheo sim queues                                  a queue for each server beside one for all, in theory
 
 Controller, policies, hash and traffic are those of a run; lanes, queues and time are simulated, with costs that
@@ -51,12 +53,15 @@ pub(crate) struct Args {
 enum Model {
     /// Simulate a queue for each server (k x M/G/1) beside one queue for all (M/G/k).
     Queues(queues::Args),
+    /// Simulate traffic classes with latency objectives while the load rises (Dyssect's use case I).
+    Slo(slo::Args),
 }
 
 /// Simulates.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match (&args.model, &args.scenario) {
         (Some(Model::Queues(args)), _) => queues::run(args),
+        (Some(Model::Slo(args)), _) => slo::run(args),
         (None, Some(scenario)) => run_scenario(args, scenario),
         (None, None) => unreachable!("clap requires a scenario"),
     }

@@ -3,6 +3,7 @@
 
 mod balancing;
 mod imbalance;
+mod observation;
 mod shard_migrator;
 
 use std::time::Duration;
@@ -10,10 +11,12 @@ use std::time::Duration;
 use rheostat_base::{LaneId, Time};
 use rheostat_run::{LaneSample, Move, RunView, ShardLoads};
 use rheostat_steer::policy::{
-    LaneBounds, LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Plan, Policy,
+    HeavyFlow, LaneBounds, LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Offloads, Plan,
+    Policy,
 };
 
 pub use self::balancing::Balancing;
+pub use self::observation::{HeavyShare, Observation};
 pub use self::shard_migrator::ShardMigrator;
 
 use self::imbalance::ImbalanceMeter;
@@ -35,6 +38,10 @@ pub struct Balancer {
     lanes: Vec<Lane>,
     /// Lanes that the last plan gives shards, until these have arrived.
     receiving: Vec<LaneId>,
+    /// By lane, its offloading lane.
+    links: Vec<Option<LaneId>>,
+    /// What is to leave once the moves of the same plan are over.
+    leaving: Option<Offloads>,
     /// When to plan.
     due: Time,
     plans: u64,
@@ -61,13 +68,15 @@ pub struct Balance {
 }
 
 /// What each lane of a run has done so far, as a policy wants it: a lane's time goes to shards by the packets
-/// it processed for them, and what it handed to other lanes is its own work.
+/// and bytes it processed for them, and what it handed to other lanes is its own work.
 pub fn counts(view: &RunView) -> Vec<LaneCounts> {
     let lanes = view.sample().lanes.into_iter().zip(view.loads());
     let count = |(lane, loads): (LaneSample, &ShardLoads)| LaneCounts {
         busy_ns: lane.busy_ns,
         shards: loads.iter().map(|load| load.packets.get()).collect(),
+        bytes: loads.iter().map(|load| load.bytes.get()).collect(),
         other: lane.handoff_out,
+        ..LaneCounts::default()
     };
     lanes.map(count).collect()
 }
@@ -90,6 +99,8 @@ impl Balancer {
             bounds: LaneBounds { min: 1, max: lanes },
             lanes: vec![Lane { state: LaneState::Active, given: None }; lanes],
             receiving: Vec::new(),
+            links: vec![None; lanes],
+            leaving: None,
             plans: 0,
         }
     }
@@ -105,29 +116,43 @@ impl Balancer {
         self.bounds = bounds;
     }
 
-    /// Steps the moves that are under way, and plans when it is time to, from `counts`. Returns
+    /// The policy.
+    pub fn policy(&self) -> &dyn Policy {
+        &*self.policy
+    }
+
+    /// By lane, the offloading lane that its flows leave for.
+    pub fn links(&self) -> &[Option<LaneId>] {
+        &self.links
+    }
+
+    /// Steps the moves that are under way, and plans when it is time to, from what lanes have done. Returns
     /// when it wants to be called again.
     ///
     /// # Panics
     /// When lanes and shards are not those it was made for, or other code has moved shards to a lane
     /// that it had parked.
-    pub fn step(
+    pub fn step<O: Into<Observation>>(
         &mut self,
         now: Time,
         migrator: &mut impl ShardMigrator,
-        counts: impl FnOnce() -> Vec<LaneCounts>,
+        observe: impl FnOnce() -> O,
     ) -> Time {
         migrator.step(now);
         if migrator.is_idle() {
             for lane in self.receiving.drain(..) {
                 self.lanes[lane.index()].given = Some(now);
             }
+            if let Some(offloads) = self.leaving.take() {
+                migrator.offload(&offloads, self.estimator.shards());
+            }
             if now >= self.due {
-                self.plan(now, migrator, counts());
+                self.plan(now, migrator, observe().into());
                 self.due = now + self.interval.unwrap_or_else(|| self.policy.period());
             }
         }
-        if migrator.is_idle() { self.due } else { now + GLANCE }
+        let at_rest = migrator.is_idle() && self.leaving.is_none();
+        if at_rest { self.due } else { now + GLANCE }
     }
 
     /// The end: takes in what lanes have done since the last plan.
@@ -140,10 +165,12 @@ impl Balancer {
         }
     }
 
-    fn plan(&mut self, now: Time, migrator: &mut impl ShardMigrator, counts: Vec<LaneCounts>) {
-        self.note_imbalance(&counts);
+    fn plan(&mut self, now: Time, migrator: &mut impl ShardMigrator, mut seen: Observation) {
+        self.note_imbalance(&seen.counts);
+        let counts = std::mem::take(&mut seen.counts);
         self.estimator.update(now, counts).expect("a run's lanes and shards stay the same");
-        let plan = self.policy.plan(now, &self.snapshot(migrator));
+        let load = self.snapshot(migrator, seen);
+        let plan = self.policy.plan(now, &load);
         self.plans += 1;
         self.apply(now, plan, migrator);
     }
@@ -153,10 +180,27 @@ impl Balancer {
         self.imbalance.note(lanes.map(|(lane, known)| (lane.busy_ns, known.state)));
     }
 
-    fn snapshot(&self, migrator: &impl ShardMigrator) -> LoadSnapshot {
+    fn snapshot(&self, migrator: &impl ShardMigrator, seen: Observation) -> LoadSnapshot {
+        let Observation { classes, heavy, rewrite, .. } = seen;
         let lanes: Vec<_> = self.lanes.iter().map(|lane| (lane.state, lane.given)).collect();
         let load = self.estimator.snapshot(migrator.owners(), &lanes, self.bounds);
-        load.expect("parked lanes own nothing, and one lane is active")
+        let load = load.expect("parked lanes own nothing, and one lane is active");
+        let shares = self.estimator.offloaded().to_vec();
+        let load = load.with_offloads(Offloads { links: self.links.clone(), shares });
+        let mut load = load.expect("links lead from active to offloading lanes");
+        if !classes.is_empty() {
+            load = load.with_classes(classes).expect("figures are those of the lanes");
+        }
+        let of_share = |&HeavyShare { shard, part }: &HeavyShare| HeavyFlow {
+            shard,
+            load: self.estimator.shards()[shard.index()].times(part),
+        };
+        let load = load.with_heavy(heavy.iter().map(of_share).collect());
+        let load = load.expect("flows are those of the shards");
+        match rewrite {
+            Some(rewrite) => load.with_rewrite(rewrite),
+            None => load,
+        }
     }
 
     fn apply(&mut self, now: Time, plan: Plan, migrator: &mut impl ShardMigrator) {
@@ -165,6 +209,17 @@ impl Balancer {
         }
         for lane in plan.park {
             self.lanes[lane.index()].state = LaneState::Parked;
+        }
+        if let Some(offloads) = plan.offloads {
+            for (id, lane) in (0..).map(LaneId).zip(&mut self.lanes) {
+                match (offloads.is_target(id), lane.state) {
+                    (true, _) => lane.state = LaneState::Offloading,
+                    (false, LaneState::Offloading) => lane.state = LaneState::Parked,
+                    (false, LaneState::Active | LaneState::Parked) => {}
+                }
+            }
+            self.links.clone_from(&offloads.links);
+            self.leaving = Some(offloads);
         }
         let moves =
             plan.moves.iter().map(|one| Move { shard: one.shard, from: one.from, to: one.to });

@@ -20,7 +20,8 @@ pub enum LoadReporting {
 /// Packets of each shard that one lane has processed. The lane is the only writer; any thread may read while
 /// it runs, and sees what each shard has cost this lane since the start of the run.
 ///
-/// Time is not taken per packet: a shard's share of its lane's busy time is that of its packets.
+/// Time is not taken per packet: a shard's share of its lane's busy time is that of its packets and bytes, at costs that the
+/// controller fits to the lanes' busy times.
 #[derive(Clone, Debug)]
 pub struct ShardLoads(Arc<[ShardLoad]>);
 

@@ -6,8 +6,10 @@
 //! number, so equal snapshots give equal plans on every machine.
 
 mod assignment;
+pub mod auto;
 mod balancing;
 pub mod class;
+mod cost_fit;
 mod descent;
 pub mod dyssect;
 pub mod estimate;
@@ -31,7 +33,9 @@ use std::time::Duration;
 use rheostat_base::Time;
 use thiserror::Error;
 
+pub use auto::{Auto, Cause};
 pub use class::{Class, ClassLoad, ClassLoads, Waits};
+pub use cost_fit::WorkCost;
 pub use dyssect::Dyssect;
 pub use estimate::{CountsError, LaneCounts, LoadEstimator};
 pub use imbalance::{Imbalance, SquaredLoad};
@@ -87,7 +91,7 @@ fn hint(name: &str) -> String {
 }
 
 /// The names that [`by_name`] knows.
-pub const NAMES: [&str; 5] = ["rss", "rsspp", "local-search", "traffic-class", "dyssect"];
+pub const NAMES: [&str; 6] = ["rss", "rsspp", "local-search", "traffic-class", "dyssect", "auto"];
 
 /// The policy of this name with its default parameters.
 ///
@@ -131,6 +135,7 @@ pub fn with_settings(name: &str, settings: &Settings) -> Result<Box<dyn Policy>,
         "local-search" => Ok(Box::new(LocalSearch { scaling, ..LocalSearch::default() })),
         "traffic-class" => Ok(Box::new(TrafficClass::default())),
         "dyssect" => Ok(Box::new(dyssect_with(settings))),
+        "auto" => Ok(Box::new(Auto::new(*settings)?)),
         _ => Err(UnknownPolicy(name.to_owned())),
     }
 }
@@ -157,7 +162,7 @@ mod tests {
         assert_eq!(
             by_name("rss++").err().unwrap().to_string(),
             "there is no policy `rss++`; did you mean `rsspp`? write one of rss, rsspp, local-search, \
-             traffic-class, dyssect"
+             traffic-class, dyssect, auto"
         );
     }
 

@@ -107,13 +107,13 @@ fn balancing_policies_serve_a_changing_load_with_fewer_lanes_than_splits_and_mer
         println!("{name:<15} {lanes:>11.1} {moves:>18.2} {:>25.2} %", 100.0 * excess);
         costs.push((lanes, excess, moves));
     }
-    let [rss, rsspp, local, classes, dyssect] = costs[..] else { panic!("five policies") };
+    let [rss, rsspp, local, classes, dyssect, auto] = costs[..] else { panic!("six policies") };
     assert_eq!(rss.0, LANES as f64);
-    for (lanes, excess, _) in [rsspp, local] {
+    for (lanes, excess, _) in [rsspp, local, auto] {
         assert!(lanes < 0.8 * classes.0);
         assert!(excess < 1.1 * classes.1 && excess < rss.1);
     }
-    // Fewest changes: lanes are filled further before anything moves.
-    assert!(dyssect.0 < 0.8 * classes.0 && dyssect.1 < 0.5 * rss.1);
+    // Fewest changes; but its target limits each lane, and these loads fluctuate by a fifth in every period.
+    assert!(dyssect.0 < 0.9 * classes.0 && dyssect.1 < 0.5 * rss.1);
     assert!(dyssect.2 < rsspp.2 && dyssect.2 < local.2);
 }

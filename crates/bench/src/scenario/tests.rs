@@ -44,7 +44,7 @@ fn mistakes_are_refused_with_their_place_and_what_would_be_right() {
     assert_eq!(
         refused("rsspp", "rss++"),
         "s.toml: `policies`: there is no `rss++`; did you mean `rsspp`? write any of rss, rsspp, local-search, \
-         traffic-class, dyssect, spray, round-robin, shared-queue, stateful-queue"
+         traffic-class, dyssect, auto, spray, round-robin, shared-queue, stateful-queue"
     );
     for (from, to, key) in [
         ("[2, 4]", "[0]", "lanes"),

@@ -3,10 +3,15 @@
 use std::collections::VecDeque;
 
 use rheostat_base::{LaneId, ShardId};
-use rheostat_steer::policy::LaneCounts;
+use rheostat_steer::policy::{Class, LaneCounts};
 
+use super::class_meter::ClassMeter;
+use super::offloading::{OffloadedFlows, Route};
 use super::pauses::Pauses;
 use super::shard_moves::{Command, Report};
+
+/// Packets at most that wait in a lane for flows to come home.
+const HELD: usize = 1 << 12;
 
 /// A packet on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,8 +23,19 @@ pub(super) struct Job {
     pub(super) flow: u32,
     pub(super) luck: u32,
     pub(super) shard: ShardId,
+    /// Names the flow, both directions together.
+    pub(super) hash: u32,
+    pub(super) bytes: u16,
+    /// Whether it is of the priority class.
+    pub(super) priority: bool,
     /// The lane that processes it, if that was decided for this packet.
     pub(super) lane: Option<LaneId>,
+}
+
+impl Job {
+    pub(super) fn class(&self) -> Class {
+        if self.priority { Class::Priority } else { Class::Regular }
+    }
 }
 
 /// What comes to a lane from another.
@@ -34,6 +50,10 @@ pub(super) enum Message {
     Released(ShardId, LaneId),
     /// The sender has taken what the former owner of this shard had handed to it.
     Drained(ShardId),
+    /// Flows of the sender come home once this message, of this number, has returned.
+    Cycle(LaneId, u32),
+    /// It has: everything before it was processed.
+    Cycled(u32),
 }
 
 /// What a lane does with a packet of a shard.
@@ -97,6 +117,12 @@ pub(super) struct Lane {
     pub(super) owned: usize,
     /// Shards that come.
     arriving: usize,
+    /// Flows that leave for other lanes, where they can.
+    pub(super) flows: Option<Box<OffloadedFlows>>,
+    /// What the lane measures by class, where classes are told apart. Work is then counted as time, not as packets.
+    pub(super) meter: Option<Box<ClassMeter>>,
+    /// Packets for which there was no room.
+    pub(super) refused: Vec<Job>,
 }
 
 impl Lane {
@@ -128,6 +154,9 @@ impl Lane {
             delivered: Vec::new(),
             owned: owners.iter().filter(|owner| **owner == me).count(),
             arriving: 0,
+            flows: None,
+            meter: None,
+            refused: Vec::new(),
         }
     }
 
@@ -161,6 +190,18 @@ impl Lane {
                     let watermark = self.received + self.queue.len() as u64;
                     self.releases.push(Release { shard, to, watermark });
                     self.outbox.releases += 1;
+                    let message = self.flows.as_mut().and_then(|flows| flows.recall_shard(shard));
+                    self.send_behind(message);
+                }
+                Command::Offload { to, shares } => {
+                    let Lane { flows, places, releases, .. } = self;
+                    let stays = |shard: ShardId| {
+                        let leaves = releases.iter().any(|release| release.shard == shard);
+                        places[shard.index()] == Place::Local && !leaves
+                    };
+                    let flows = flows.as_mut();
+                    let message = flows.and_then(|flows| flows.change(to, &shares, stays));
+                    self.send_behind(message);
                 }
             }
         }
@@ -176,15 +217,22 @@ impl Lane {
                 Message::Packet(job) => {
                     self.handed_in -= 1;
                     self.outbox.taken += 1;
-                    match job.lane.is_some() || self.places[job.shard.index()] == Place::Local {
-                        true => self.accept(job),
-                        false => others.push(job),
+                    match (job.lane, self.places[job.shard.index()]) {
+                        (Some(_), _) => self.accept(job),
+                        (None, Place::Local) => self.process(job),
+                        (None, _) => others.push(job),
                     }
                 }
                 Message::Redirected(shard) => self.redirected[shard.index()] += 1,
                 Message::Shard(shard) => self.delivered.push(shard),
                 Message::Released(shard, to) => self.send(to, Message::Drained(shard)),
                 Message::Drained(shard) => self.taken[shard.index()] += 1,
+                // Leaves behind this poll's packets.
+                Message::Cycle(from, number) => self.send(from, Message::Cycled(number)),
+                Message::Cycled(number) => {
+                    let home = self.flows.as_mut().map(|flows| flows.come_home(number));
+                    home.into_iter().flatten().for_each(|job| self.accept(job));
+                }
             }
         }
         // What is not for a shard that is here, in the order in which it came.
@@ -212,14 +260,14 @@ impl Lane {
 
     /// Takes up to `most` packets from a receive queue. Returns those for which there was no room.
     pub(super) fn receive(&mut self, most: usize, hold: usize) -> Vec<Job> {
-        let mut dropped = Vec::new();
+        let mut dropped = std::mem::take(&mut self.refused);
         for _ in 0..most {
             let Some(job) = self.queue.pop_front() else { break };
             self.received += 1;
             match job.lane {
                 Some(lane) if lane == self.me => self.accept(job),
                 Some(lane) => self.hand_over(lane, job),
-                None if self.places[job.shard.index()] == Place::Local => self.accept(job),
+                None if self.places[job.shard.index()] == Place::Local => self.process(job),
                 None if self.held[job.shard.index()].len() >= hold => dropped.push(job),
                 None => self.route_to_owner(job),
             }
@@ -227,15 +275,48 @@ impl Lane {
         dropped
     }
 
+    /// Processes a packet of a shard that is here, or hands it to where its flow is.
+    fn process(&mut self, mut job: Job) {
+        let Some(flows) = &mut self.flows else { return self.accept(job) };
+        match flows.route(&job) {
+            Route::Home => self.accept(job),
+            Route::Away(to) => {
+                job.lane = Some(to);
+                self.hand_over(to, job);
+            }
+            Route::Returning if flows.held() < HELD => flows.hold(job),
+            Route::Returning => self.refused.push(job),
+        }
+    }
+
     /// Processes a packet in the poll under way.
     pub(super) fn accept(&mut self, job: Job) {
-        self.counts.shards[job.shard.index()] += 1;
+        if self.meter.is_none() {
+            self.counts.shards[job.shard.index()] += 1;
+        }
         self.burst.push(job);
+    }
+
+    /// Counts the time that a packet of the poll under way takes.
+    pub(super) fn count_time(&mut self, job: &Job, time: u64) {
+        let work = match job.lane {
+            None => &mut self.counts.shards,
+            Some(_) => &mut self.counts.offloaded,
+        };
+        work.resize(self.places.len(), 0);
+        work[job.shard.index()] += time;
+    }
+
+    /// Sends a control message behind all packets handed to its receiver.
+    fn send_behind(&mut self, message: Option<(LaneId, u32)>) {
+        if let Some((to, number)) = message {
+            self.send(to, Message::Cycle(self.me, number));
+        }
     }
 
     fn route_to_owner(&mut self, job: Job) {
         match self.places[job.shard.index()] {
-            Place::Local => self.accept(job),
+            Place::Local => self.process(job),
             Place::Incoming => self.held[job.shard.index()].push_back(job),
             Place::Remote(owner) => self.hand_over(owner, job),
         }
@@ -243,23 +324,30 @@ impl Lane {
 
     fn hand_over(&mut self, to: LaneId, job: Job) {
         self.outbox.handed += 1;
-        self.counts.other += 1;
+        if self.meter.is_none() {
+            self.counts.other += 1;
+        }
         self.send(to, Message::Packet(job));
     }
 
     /// At the end of a poll, gives away the shards of which nothing is under way here any more.
     pub(super) fn release_shards(&mut self) {
         let (lanes, received, redirected) = (self.lanes, self.received, &mut self.redirected);
+        let flows = &self.flows;
         let due: Vec<_> = self
             .releases
             .extract_if(.., |release| {
                 let told = redirected[release.shard.index()] == lanes - 1;
-                told && received >= release.watermark
+                let home = flows.as_ref().is_none_or(|flows| !flows.has(release.shard));
+                told && received >= release.watermark && home
             })
             .collect();
         for Release { shard, to, .. } in due {
             self.redirected[shard.index()] = 0;
             self.places[shard.index()] = Place::Remote(to);
+            if let Some(flows) = &mut self.flows {
+                flows.forget(shard);
+            }
             self.owned -= 1;
             self.send(to, Message::Shard(shard));
             let others = (0..self.lanes).map(LaneId).filter(|lane| ![self.me, to].contains(lane));

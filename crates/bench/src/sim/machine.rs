@@ -4,14 +4,16 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use rheostat_base::{LaneId, ShardId, Time};
-use rheostat_control::{Balancer, ShardMigrator};
+use rheostat_control::{Balancer, HeavyShare, Observation, ShardMigrator};
 use rheostat_packet::BURST;
 use rheostat_steer::dispatch::{Arrival, Choice, Dispatch};
 
 use super::lane::{Job, Lane, Message};
 use super::ledger::Ledger;
+use super::offloading::OffloadedFlows;
 use super::packet::Packet;
 use super::pauses::Pauses;
+use super::phase_meter::PhaseMeter;
 use super::shard_moves::ShardMoves;
 use super::work::{Overhead, Work};
 
@@ -69,6 +71,18 @@ pub(super) struct Machine<W> {
     ends: BinaryHeap<Reverse<(u64, LaneId)>>,
     pub(super) migrator: ShardMoves,
     pub(super) ledger: Ledger,
+    /// What tells classes apart, if anything does.
+    classes: Option<Classes>,
+}
+
+/// Classes of a simulation's packets.
+pub(super) struct Classes {
+    /// Whether a packet is of the priority class; the same for all packets of a flow.
+    pub(super) is_priority: Box<dyn Fn(&Packet) -> bool + Send>,
+    /// The share of packets whose waits lanes report.
+    pub(super) percentile: f64,
+    /// Latencies by phase.
+    pub(super) phases: PhaseMeter,
 }
 
 impl<W: Work> Machine<W> {
@@ -102,17 +116,33 @@ impl<W: Work> Machine<W> {
             ends: BinaryHeap::new(),
             migrator: ShardMoves::new(size.lanes, owners, overhead.fence),
             ledger,
+            classes: None,
         };
         (0..size.lanes).map(LaneId).for_each(|lane| machine.note_flows(lane));
         machine
     }
 
+    /// Tells classes apart, and lets flows leave lanes.
+    pub(super) fn tell_classes(&mut self, classes: Classes) {
+        self.classes = Some(classes);
+        let shards = self.size.shards;
+        for lane in &mut self.lanes {
+            lane.flows = Some(Box::new(OffloadedFlows::new(shards)));
+            lane.meter = Some(Box::default());
+        }
+    }
+
+    /// Latencies by phase, if classes are told apart.
+    pub(super) fn phases(&self) -> Option<&PhaseMeter> {
+        self.classes.as_ref().map(|classes| &classes.phases)
+    }
+
     /// Lets the controller look, and passes its commands to lanes. Returns when it wants to look again.
     pub(super) fn control(&mut self, balancer: &mut Balancer, now: u64) -> u64 {
-        let Machine { lanes, migrator, size, .. } = self;
-        let lanes = lanes.iter().take(size.lanes.into());
-        let counts = || lanes.map(|lane| lane.counts.clone()).collect();
-        let next = balancer.step(Time::from_nanos(now), migrator, counts);
+        let Machine { lanes, migrator, size, classes, .. } = self;
+        let percentile = classes.as_ref().map(|classes| classes.percentile);
+        let observe = || observe(&mut lanes[..size.lanes.into()], percentile);
+        let next = balancer.step(Time::from_nanos(now), migrator, observe);
         self.tell(now);
         next.as_nanos()
     }
@@ -137,7 +167,9 @@ impl<W: Work> Machine<W> {
         let number = self.ledger.arrive(now);
         let shard = ShardId((packet.hash as usize & (self.size.shards - 1)) as u16);
         let (flow, luck) = (packet.flow, packet.luck);
-        let mut job = Job { at: now, number, flow, luck, shard, lane: None };
+        let priority = self.classes.as_ref().is_some_and(|of| (of.is_priority)(packet));
+        let (hash, bytes) = (packet.hash, packet.bytes);
+        let mut job = Job { at: now, number, flow, luck, shard, hash, bytes, priority, lane: None };
         match &mut self.placement {
             Placement::Table => self.enqueue(self.migrator.lane_of(shard), job, now),
             Placement::Dispatch(dispatch) => {
@@ -268,11 +300,47 @@ impl<W: Work> Machine<W> {
             let count = burst.min(lane.queue.len());
             lane.burst.extend(lane.queue.drain(..count));
         }
+        if self.classes.is_some() {
+            self.count_times(id);
+        }
         let time = self.time_of_poll(id);
         let lane = &mut self.lanes[id.index()];
         let end = lane.pauses.end(start, time);
         lane.since = Some(start);
         self.ends.push(Reverse((end, id)));
+    }
+
+    fn time_of(&self, job: &Job, flows: usize) -> u64 {
+        self.work.packet(job.luck, flows) + self.work.bytes(job.bytes)
+    }
+
+    /// Counts what a poll does, as time: for shards their packets, for none of them what is handed over and taken.
+    fn count_times(&mut self, id: LaneId) {
+        let flows = self.flows[id.index()];
+        let burst = std::mem::take(&mut self.lanes[id.index()].burst);
+        for job in &burst {
+            let time = self.time_of(job, flows);
+            self.lanes[id.index()].count_time(job, time);
+        }
+        let lane = &mut self.lanes[id.index()];
+        lane.burst = burst;
+        lane.counts.other += (lane.outbox.handed + lane.outbox.taken) * self.overhead.handoff / 2;
+    }
+
+    /// Notes how long packets of a poll that ends took.
+    fn note_latencies(&mut self, id: LaneId, burst: &[Job], now: u64) {
+        let flows = self.flows[id.index()];
+        let poll = self.overhead.poll / burst.len().max(1) as u64;
+        for job in burst {
+            let service = self.time_of(job, flows) + poll;
+            let latency = now - job.at;
+            if let Some(meter) = &mut self.lanes[id.index()].meter {
+                meter.note(job.class(), job.at, latency, service);
+            }
+            if let Some(classes) = &mut self.classes {
+                classes.phases.note(job.class(), job.at, latency);
+            }
+        }
     }
 
     fn time_of_poll(&self, id: LaneId) -> u64 {
@@ -283,7 +351,7 @@ impl<W: Work> Machine<W> {
             (overhead.dispatch * count, count)
         } else {
             let flows = self.flows[id.index()];
-            let packets = lane.burst.iter().map(|job| self.work.packet(job.luck, flows)).sum();
+            let packets = lane.burst.iter().map(|job| self.time_of(job, flows)).sum();
             let dispatched = if self.dispatcher.is_some() { count } else { 0 };
             (packets, dispatched + outbox.handed + outbox.taken)
         };
@@ -315,6 +383,9 @@ impl<W: Work> Machine<W> {
             }
         } else {
             burst.iter().for_each(|job| self.ledger.depart(job, now));
+            if self.classes.is_some() {
+                self.note_latencies(id, &burst, now);
+            }
             burst.clear();
         }
         self.lanes[id.index()].burst = burst;
@@ -351,4 +422,20 @@ impl<W: Work> Machine<W> {
         };
         self.flows[id.index()] = self.work.working_set(share);
     }
+}
+
+/// What a controller is shown of these lanes.
+fn observe(lanes: &mut [Lane], percentile: Option<f64>) -> Observation {
+    let counts = lanes.iter().map(|lane| lane.counts.clone()).collect();
+    let Some(percentile) = percentile else { return Observation::from(counts) };
+    let mut seen = Observation { counts, ..Observation::default() };
+    for lane in lanes {
+        let meter = lane.meter.as_mut();
+        seen.classes.push(meter.map_or([None; 2], |meter| meter.take(percentile)));
+        let Some(flows) = &mut lane.flows else { continue };
+        let heavy = flows.heavy().into_iter();
+        seen.heavy.extend(heavy.map(|(_, shard, part)| HeavyShare { shard, part }));
+        flows.age();
+    }
+    seen
 }

@@ -21,6 +21,8 @@ pub(crate) struct Packet {
     pub(crate) hash: u32,
     /// Decides how much work it happens to be: all numbers are equally likely.
     pub(crate) luck: u32,
+    /// On the wire.
+    pub(crate) bytes: u16,
     /// Of its transport header; 0 where there is none.
     pub(crate) checksum: u16,
     /// Whether it opens or ends a connection.
@@ -83,6 +85,7 @@ impl<'a> Packets<'a> {
             flow,
             hash,
             luck: self.luck.next_u32(),
+            bytes: u16::try_from(arrival.wire_len).unwrap_or(u16::MAX),
             checksum,
             connection,
         })

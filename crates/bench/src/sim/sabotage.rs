@@ -3,11 +3,14 @@
 use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_control::ShardMigrator;
 use rheostat_run::Move;
+use rheostat_steer::policy::{Load, Offloads};
 
+use super::lane::Message;
 use super::ledger::Ledger;
-use super::machine::{Machine, Placement, Size};
+use super::machine::{Classes, Machine, Placement, Size};
 use super::packet::Packet;
 use super::pauses::Pauses;
+use super::phase_meter::PhaseMeter;
 use super::work::{Overhead, Work};
 
 /// A microsecond for each packet.
@@ -51,7 +54,7 @@ fn run(lanes: u16, mut meddle: impl FnMut(u32, &mut Machine<Even>)) -> Machine<E
     for round in 0..2_000 {
         for flow in 0..SHARDS as u32 {
             let (luck, checksum, connection) = (0, 0, false);
-            let packet = Packet { at: now, flow, hash: flow, luck, checksum, connection };
+            let packet = Packet { at: now, flow, hash: flow, luck, bytes: 0, checksum, connection };
             let count = if round % 20 == 0 { 20 } else { 1 };
             (0..count).for_each(|_| machine.arrive(&packet, now));
         }
@@ -130,5 +133,55 @@ fn a_shard_that_leaves_before_its_packets_were_processed_is_noticed() {
     assert!(machine.migrator.arrived > 50);
     let (lost, duplicated, reordered) = faults(&machine);
     assert!(reordered, "late packets are overtaken by those that were held");
+    assert_eq!((lost, duplicated), (0, 0));
+}
+
+/// As [`run`] on three lanes, while the flows of lanes 0 and 1 leave for lane 2 and come home all the time.
+fn run_offloading(mut meddle: impl FnMut(&mut Machine<Even>)) -> Machine<Even> {
+    let mut calls = 0;
+    run(3, |_, machine| {
+        if calls == 0 {
+            machine.tell_classes(Classes {
+                is_priority: Box::new(|_| false),
+                percentile: 0.995,
+                phases: PhaseMeter::new(0, 1_000_000, 1),
+            });
+        }
+        if calls % 200 == 0 {
+            let share = if calls % 400 == 0 { Load::FULL } else { Load::ZERO };
+            let links = vec![Some(LaneId(2)), Some(LaneId(2)), None];
+            let offloads = Offloads { links, shares: vec![share; SHARDS] };
+            machine.migrator.offload(&offloads, &[Load::FULL; SHARDS]);
+        }
+        calls += 1;
+        meddle(machine);
+    })
+}
+
+fn flows_moved(machine: &Machine<Even>) -> (u64, u64) {
+    let flows = machine.workers().filter_map(|lane| lane.flows.as_ref());
+    flows.fold((0, 0), |(left, home), flows| (left + flows.left, home + flows.returned))
+}
+
+#[test]
+fn flows_leave_and_come_home_and_no_packet_is_lost_doubled_or_overtaken() {
+    let machine = run_offloading(|_| {});
+    let (left, home) = flows_moved(&machine);
+    assert!(left > 200 && home > 200 && machine.migrator.arrived > 50, "{left} left, {home} home");
+    assert_eq!(faults(&machine), (0, 0, false));
+}
+
+#[test]
+fn a_flow_that_comes_home_before_its_packets_were_processed_is_noticed() {
+    let machine = run_offloading(|machine| {
+        for lane in &mut machine.lanes {
+            let last = lane.flows.as_ref().map_or(0, |flows| flows.messages);
+            if last > 0 {
+                lane.inbox.push_front(Message::Cycled(last));
+            }
+        }
+    });
+    let (lost, duplicated, reordered) = faults(&machine);
+    assert!(reordered, "packets at home overtake those that are away");
     assert_eq!((lost, duplicated), (0, 0));
 }

@@ -1,11 +1,14 @@
 //! Moves the shards of a simulation, step by step as those of a run are moved: see `docs/migration.md`.
 
+use std::sync::Arc;
+
 use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_control::ShardMigrator;
 use rheostat_run::{Move, MoveError};
+use rheostat_steer::policy::{Load, Offloads};
 
 /// A command to a lane.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Command {
     /// The shard will come: hold its packets.
     Expect(ShardId),
@@ -13,6 +16,8 @@ pub(super) enum Command {
     Redirect { shard: ShardId, from: LaneId, to: LaneId },
     /// Give the shard away when nothing of it is under way here any more.
     Release { shard: ShardId, to: LaneId },
+    /// So much of each shard is to be at another lane, where [`Load::FULL`] stands for all of it; in place of what was before.
+    Offload { to: Option<LaneId>, shares: Arc<[Load]> },
 }
 
 /// What a lane reports.
@@ -146,5 +151,15 @@ impl ShardMigrator for ShardMoves {
             self.stage = Stage::Ready(moves.len());
         }
         Ok(())
+    }
+
+    fn offload(&mut self, offloads: &Offloads, shards: &[Load]) {
+        let part = |(share, all): (&Load, &Load)| {
+            Load::FULL.part(share.nanos_per_second(), all.nanos_per_second()).min(Load::FULL)
+        };
+        let shares: Arc<[Load]> = offloads.shares.iter().zip(shards).map(part).collect();
+        for (lane, to) in (0..).map(LaneId).zip(&offloads.links) {
+            self.commands.push((lane, Command::Offload { to: *to, shares: shares.clone() }));
+        }
     }
 }

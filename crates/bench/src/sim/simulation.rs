@@ -12,8 +12,8 @@ use crate::record::Run;
 use crate::scenario::policy_of;
 
 /// How often the migrator is looked after at the end, and how long: in nanoseconds.
-const GLANCE: u64 = 100_000;
-const TIMEOUT: u64 = 60_000_000_000;
+pub(super) const GLANCE: u64 = 100_000;
+pub(super) const TIMEOUT: u64 = 60_000_000_000;
 
 /// A machine, its controller, and the meter of its intervals.
 pub(super) struct Simulation<W> {

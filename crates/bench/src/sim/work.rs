@@ -10,6 +10,11 @@ pub(super) trait Work {
     /// looked up, as [`Work::working_set`] numbers them.
     fn packet(&self, luck: u32, flows: usize) -> u64;
 
+    /// What a packet of so many bytes takes for these.
+    fn bytes(&self, _bytes: u16) -> u64 {
+        0
+    }
+
     /// The number by which [`Work::packet`] knows the flows of a lane that has this share of all shards.
     fn working_set(&self, share: f64) -> usize;
 
@@ -40,6 +45,8 @@ pub(super) struct Overhead {
 #[derive(Clone, Debug)]
 pub(super) struct MeasuredWork {
     fixed: u64,
+    /// Nanoseconds for a thousand bytes.
+    kilobyte: u64,
     /// By working set, each twice the one before: the chain's time for each rank of luck.
     tables: Vec<Vec<u32>>,
     /// Flows of the whole load.
@@ -70,6 +77,7 @@ impl MeasuredWork {
         let nanos = |of: f64| of.round() as u64;
         MeasuredWork {
             fixed: fixed.as_nanos() as u64,
+            kilobyte: 0,
             tables: (0..SETS).map(table).collect(),
             flows,
             overhead: Overhead {
@@ -92,6 +100,11 @@ impl MeasuredWork {
         self.fixed as f64 + chain + self.overhead.poll as f64 / burst as f64
     }
 
+    /// The same with so many nanoseconds for every thousand bytes of a packet.
+    pub(super) fn with_kilobyte(self, kilobyte: u64) -> MeasuredWork {
+        MeasuredWork { kilobyte, ..self }
+    }
+
     /// The same with another fixed time.
     pub(super) fn with_fixed(self, fixed: Duration) -> MeasuredWork {
         MeasuredWork { fixed: fixed.as_nanos() as u64, ..self }
@@ -102,6 +115,11 @@ impl Work for MeasuredWork {
     #[inline]
     fn packet(&self, luck: u32, flows: usize) -> u64 {
         self.fixed + u64::from(self.tables[flows][luck as usize >> (u32::BITS - RANKS.ilog2())])
+    }
+
+    #[inline]
+    fn bytes(&self, bytes: u16) -> u64 {
+        self.kilobyte * u64::from(bytes) / 1_000
     }
 
     fn working_set(&self, share: f64) -> usize {

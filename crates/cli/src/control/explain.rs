@@ -118,14 +118,14 @@ impl Instance {
 
 /// What a lane has done meanwhile.
 fn difference((after, before): (&LaneCounts, &LaneCounts)) -> LaneCounts {
+    let since = |after: &[u64], before: &[u64]| {
+        after.iter().zip(before).map(|(after, before)| after.saturating_sub(*before)).collect()
+    };
     LaneCounts {
         busy_ns: after.busy_ns.saturating_sub(before.busy_ns),
-        shards: after
-            .shards
-            .iter()
-            .zip(&before.shards)
-            .map(|(after, before)| after.saturating_sub(*before))
-            .collect(),
+        shards: since(&after.shards, &before.shards),
+        bytes: since(&after.bytes, &before.bytes),
+        offloaded: since(&after.offloaded, &before.offloaded),
         other: after.other.saturating_sub(before.other),
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rheostat_base::{LaneId, Time};
 use thiserror::Error;
 
+use super::cost_fit::{CostFit, WorkCost};
 use super::{LaneBounds, LaneLoad, LaneState, Load, LoadSnapshot, ShardLoad, SnapshotError};
 
 /// What a lane has counted since it began; only ever grows.
@@ -18,6 +19,12 @@ pub struct LaneCounts {
     /// another core did for a lane's shard is counted for that shard. Empty where shards are not told
     /// apart: then all of the lane's work is its own.
     pub shards: Vec<u64>,
+    /// By shard, the bytes of the packets in `shards`, where that counts packets; empty otherwise. Costs of packets and bytes are
+    /// then fitted to what lanes were busy.
+    pub bytes: Vec<u64>,
+    /// By shard, the work done for flows that a working lane handed over, in the same unit. Empty for lanes that are handed
+    /// none.
+    pub offloaded: Vec<u64>,
     /// Work done for no shard of the lane's own, in the same unit.
     pub other: u64,
 }
@@ -50,7 +57,8 @@ pub enum CountsError {
 /// Smoothed loads of shards and lanes.
 ///
 /// A lane's load is its busy time over the elapsed time; a shard's is the part of it that the shard
-/// had of the lane's work (RSS++ 3.1, 4). Both are smoothed exponentially with a weight of t/(t +
+/// had of the lane's work (RSS++ 3.1, 4). Where packets and bytes are counted, work is both at the costs that fit the
+/// lanes' busy times best so far; packets alone as long as these costs cannot be told apart. Both are smoothed exponentially with a weight of t/(t +
 /// τ) for what was measured over a time t, so that longer periods count for more. A shard's load
 /// follows it when it moves, so after a migration a lane's load is already that of the shards it
 /// now has.
@@ -61,7 +69,11 @@ pub struct LoadEstimator {
     counts: Vec<LaneCounts>,
     period: Duration,
     shards: Vec<Load>,
+    /// What offloading lanes did of it, by shard.
+    away: Vec<Load>,
     others: Vec<Load>,
+    fit: CostFit,
+    cost: WorkCost,
 }
 
 impl LoadEstimator {
@@ -78,7 +90,10 @@ impl LoadEstimator {
             counts: vec![counts; lanes],
             period: Duration::ZERO,
             shards: vec![Load::ZERO; shards],
+            away: vec![Load::ZERO; shards],
             others: vec![Load::ZERO; lanes],
+            fit: CostFit::default(),
+            cost: WorkCost::PACKETS,
         }
     }
 
@@ -95,35 +110,71 @@ impl LoadEstimator {
         }
         let expected = self.shards.len();
         let mut lanes = (0..).map(LaneId).zip(&counts);
-        let fits = |lane: &LaneCounts| lane.shards.is_empty() || lane.shards.len() == expected;
+        let all_or_none = |work: &Vec<u64>| work.is_empty() || work.len() == expected;
+        let fits = |lane: &LaneCounts| all_or_none(&lane.shards) && all_or_none(&lane.offloaded);
         if let Some((lane, counts)) = lanes.find(|(_, lane)| !fits(lane)) {
-            return Err(CountsError::Shards { lane, given: counts.shards.len(), expected });
+            let lengths = [&counts.shards, &counts.bytes, &counts.offloaded].map(Vec::len);
+            let given = lengths.into_iter().find(|given| *given != expected).unwrap_or(0);
+            return Err(CountsError::Shards { lane, given, expected });
         }
         let elapsed = now.since(self.last);
         if elapsed.is_zero() {
             return Ok(());
         }
-        let first = self.period.is_zero();
+        self.fit_costs(&counts);
+        let (first, cost) = (self.period.is_zero(), self.cost);
         let smooth = |old: Load, new: Load| match first {
             true => new,
             false => weigh(old, new, elapsed, self.smoothing),
         };
-        let mut shards = vec![Load::ZERO; expected];
+        let (mut shards, mut away) = (vec![Load::ZERO; expected], vec![Load::ZERO; expected]);
         for ((before, after), other) in self.counts.iter().zip(&counts).zip(&mut self.others) {
             let busy = Duration::from_nanos(after.busy_ns.saturating_sub(before.busy_ns));
             let busy = Load::of(busy, elapsed);
-            *other = smooth(*other, share_out(busy, before, after, &mut shards));
+            *other = smooth(*other, share_out(busy, (before, after), cost, &mut shards, &mut away));
         }
-        for (old, new) in self.shards.iter_mut().zip(shards) {
+        for (old, (new, away)) in self.shards.iter_mut().zip(shards.into_iter().zip(&away)) {
+            *old = smooth(*old, new + *away);
+        }
+        for (old, new) in self.away.iter_mut().zip(away) {
             *old = smooth(*old, new);
         }
         (self.last, self.counts, self.period) = (now, counts, elapsed);
         Ok(())
     }
 
+    /// Learns what packets and bytes cost, where both are counted.
+    fn fit_costs(&mut self, counts: &[LaneCounts]) {
+        self.fit.age();
+        for (before, after) in self.counts.iter().zip(counts) {
+            if after.bytes.is_empty() {
+                continue;
+            }
+            let sum = |after: &[u64], before: &[u64]| since(after, before).sum::<u64>();
+            let packets = sum(&after.shards, &before.shards);
+            // What only passes a lane is no packet of its shards, and would be taken for one that costs as much.
+            let other = after.other.saturating_sub(before.other);
+            if other < packets / 8 {
+                let busy = after.busy_ns.saturating_sub(before.busy_ns);
+                self.fit.add(packets, sum(&after.bytes, &before.bytes), busy);
+            }
+        }
+        self.cost = self.fit.cost().unwrap_or(self.cost);
+    }
+
+    /// What packets and bytes cost, as far as that is known.
+    pub fn cost(&self) -> WorkCost {
+        self.cost
+    }
+
     /// A shard's load, by shard.
     pub fn shards(&self) -> &[Load] {
         &self.shards
+    }
+
+    /// What offloading lanes did of it, by shard.
+    pub fn offloaded(&self) -> &[Load] {
+        &self.away
     }
 
     /// The loads as a policy wants them: of shards that belong to `owners`, and of lanes that are
@@ -153,17 +204,36 @@ impl LoadEstimator {
     }
 }
 
-/// Adds to each shard its part of a lane's busy time and returns what belongs to none, rounding
-/// included.
-fn share_out(busy: Load, before: &LaneCounts, after: &LaneCounts, shards: &mut [Load]) -> Load {
-    let done = || after.shards.iter().zip(&before.shards).map(|(a, b)| a.saturating_sub(*b));
-    let other = after.other.saturating_sub(before.other);
-    let all = done().fold(other, u64::saturating_add);
+/// What was counted between two looks.
+fn since<'a>(after: &'a [u64], before: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
+    let before = before.iter().copied().chain(std::iter::repeat(0));
+    after.iter().zip(before).map(|(after, before)| after.saturating_sub(before))
+}
+
+/// Adds to each shard its part of a lane's busy time, to `away` where the shard is another lane's, and returns what belongs
+/// to none, rounding included.
+fn share_out(
+    busy: Load,
+    (before, after): (&LaneCounts, &LaneCounts),
+    cost: WorkCost,
+    shards: &mut [Load],
+    away: &mut [Load],
+) -> Load {
+    let cost = if after.bytes.is_empty() { WorkCost::PACKETS } else { cost };
+    let own = since(&after.shards, &before.shards);
+    let bytes = since(&after.bytes, &before.bytes).chain(std::iter::repeat(0));
+    let own: Vec<u64> = own.zip(bytes).map(|(count, bytes)| cost.of(count, bytes)).collect();
+    let handed: Vec<u64> =
+        since(&after.offloaded, &before.offloaded).map(|count| cost.of(count, 0)).collect();
+    let other = cost.of(after.other.saturating_sub(before.other), 0);
+    let all = own.iter().chain(&handed).copied().fold(other, u64::saturating_add);
     let mut rest = busy;
-    for (shard, work) in shards.iter_mut().zip(done()) {
-        let part = busy.part(work, all);
-        *shard += part;
-        rest = rest.saturating_sub(part);
+    for (work, shards) in [(own, shards), (handed, away)] {
+        for (shard, work) in shards.iter_mut().zip(work) {
+            let part = busy.part(work, all);
+            *shard += part;
+            rest = rest.saturating_sub(part);
+        }
     }
     rest
 }
@@ -186,7 +256,8 @@ mod tests {
     const ACTIVE: (LaneState, Option<Time>) = (LaneState::Active, None);
 
     fn counts(busy_ms: u64, shards: &[u64], other: u64) -> LaneCounts {
-        LaneCounts { busy_ns: busy_ms * 1_000_000, shards: shards.to_vec(), other }
+        let shards = shards.to_vec();
+        LaneCounts { busy_ns: busy_ms * 1_000_000, shards, other, ..LaneCounts::default() }
     }
 
     fn percent(percent: u64) -> Load {
@@ -205,6 +276,54 @@ mod tests {
         assert_eq!(load.load(LaneId(1)), percent(50));
         assert_eq!(load.lanes()[1].other, percent(10));
         assert_eq!(load.period(), Duration::from_millis(100));
+    }
+
+    #[test]
+    fn shards_of_large_packets_have_the_load_of_their_bytes() {
+        // 200 ns for a packet and 2 ns for a byte. Shards 0 and 2 have packets of 64 bytes, 1 and 3 of 1500.
+        let sizes = [64, 1_500, 64, 1_500];
+        let estimate = |counts_bytes: bool| {
+            let mut estimator = LoadEstimator::new(2, 4, LoadEstimator::SMOOTHING, Time::ZERO);
+            let mut lanes = vec![counts(0, &[0; 4], 0), counts(0, &[0; 4], 0)];
+            for period in 1..=10 {
+                for (lane, count) in lanes.iter_mut().enumerate() {
+                    count.bytes.resize(if counts_bytes { 4 } else { 0 }, 0);
+                    for (shard, size) in sizes.iter().enumerate().skip(2 * lane).take(2) {
+                        // Lane 1 has more of the small ones.
+                        let packets = if (lane, shard) == (1, 2) { 9_000 } else { 6_000 };
+                        count.shards[shard] += packets;
+                        if counts_bytes {
+                            count.bytes[shard] += packets * size;
+                        }
+                        count.busy_ns += packets * (200 + 2 * size);
+                    }
+                }
+                estimator.update(Time::from_millis(100 * period), lanes.clone()).unwrap();
+            }
+            estimator
+        };
+        let truth = [0, 1].map(|shard| 6_000.0 * (200.0 + 2.0 * sizes[shard] as f64) / 1e8);
+        let error = |of: &LoadEstimator| {
+            [0, 1].map(|shard| (of.shards()[shard].share() / truth[shard] - 1.0).abs())
+        };
+        let (by_packets, fitted) = (estimate(false), estimate(true));
+        assert!(
+            error(&by_packets)[0] > 4.0,
+            "{:?}: small packets look like large ones",
+            error(&by_packets)
+        );
+        assert!(error(&fitted).iter().all(|error| *error < 0.01), "{:?}", error(&fitted));
+        assert_eq!(fitted.cost(), WorkCost { packet_ps: 200_000, byte_ps: 2_000 });
+    }
+
+    #[test]
+    fn offloaded_work_is_charged_to_its_shard() {
+        let mut estimator = LoadEstimator::new(2, 2, LoadEstimator::SMOOTHING, Time::ZERO);
+        let mut lanes = vec![counts(60, &[20, 40], 0), counts(30, &[0, 0], 1)];
+        lanes[1].offloaded = vec![2, 0];
+        estimator.update(Time::from_millis(100), lanes).unwrap();
+        assert_eq!(estimator.shards(), [40, 40].map(percent));
+        assert_eq!(estimator.offloaded(), [20, 0].map(percent));
     }
 
     #[test]

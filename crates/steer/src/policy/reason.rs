@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rheostat_base::{LaneId, ShardId};
 
-use super::{Class, Load, SquaredLoad};
+use super::{Cause, Class, Load, SquaredLoad};
 
 /// Why a plan is as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +196,13 @@ pub enum Reason {
         /// What that took.
         took: Duration,
     },
+    /// `auto` asked this policy.
+    Chosen {
+        /// Its name.
+        policy: &'static str,
+        /// Why.
+        cause: Cause,
+    },
 }
 
 impl fmt::Display for Reason {
@@ -295,6 +302,26 @@ impl fmt::Display for Reason {
             ),
             Reason::RewriteCosts { took } => {
                 write!(f, "no shard moves: rewriting the device's table takes {took:.1?}")
+            }
+            Reason::Chosen { policy, cause } => {
+                write!(f, "auto asks {policy}: ")?;
+                match cause {
+                    Cause::Objectives => write!(f, "there are latency objectives"),
+                    Cause::HeavyShard { load } => {
+                        write!(f, "a shard is at {load}, and its flows can leave")
+                    }
+                    Cause::Rewriting { took } => {
+                        write!(f, "rewriting the device's table takes {took:.1?}")
+                    }
+                    Cause::Coarse { lanes, heaviest } => {
+                        write!(
+                            f,
+                            "{lanes} lanes are active, and the heaviest shard is at {heaviest}"
+                        )
+                    }
+                    Cause::Fine => write!(f, "lanes are few and shards light"),
+                    Cause::OneLane => write!(f, "one lane is all there may be"),
+                }
             }
         }
     }

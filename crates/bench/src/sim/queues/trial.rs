@@ -55,7 +55,8 @@ impl Trial {
             let gap: f64 = Exp1.sample(&mut random);
             now += gap * between;
             let (at, hash, luck) = (now as u64, random.random(), random.random());
-            let packet = Packet { at, flow: 0, hash, luck, checksum: 0, connection: false };
+            let packet =
+                Packet { at, flow: 0, hash, luck, bytes: 0, checksum: 0, connection: false };
             machine.advance(at);
             machine.arrive(&packet, at);
             if at >= start {

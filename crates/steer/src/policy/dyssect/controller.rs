@@ -38,6 +38,10 @@ pub struct Dyssect {
     pub objectives: Objectives,
     /// So many lanes may offload; none where flows cannot leave their lanes.
     pub offloading: usize,
+    /// A lane is taken away only where the others keep this much below `highest`.
+    pub reserve: Load,
+    /// No lane is taken away while so many or fewer run, as with the other policies.
+    pub keep: usize,
     /// An offloading lane serves at least so many working lanes (2 in the thesis).
     pub min_working_per_offloading: usize,
     /// u_max: what lanes may have at most while their number is open.
@@ -78,8 +82,10 @@ impl Default for Dyssect {
         Dyssect {
             objectives: Objectives::NONE,
             offloading: 0,
+            reserve: Scaling::default().reserve,
+            keep: Scaling::default().keep,
             min_working_per_offloading: 2,
-            highest: Load::from_percent(90),
+            highest: Scaling::default().target,
             margin: Load::from_percent(5),
             goal: Goal::FewestChanges,
             short: Duration::from_millis(100),
@@ -123,6 +129,9 @@ impl Policy for Dyssect {
         Some(&self.log)
     }
 }
+
+/// A lane with this much load is taken for full.
+const FULL: Load = Load::from_percent(97);
 
 /// What a plan is made from.
 struct Situation {
@@ -180,7 +189,8 @@ impl Situation {
 }
 
 /// The work of each shard. What lanes do for none of their shards, such as handing flows over, is spread over these by
-/// their load: it goes with them.
+/// their load: it goes with them. A full lane drops what it cannot do, so that its shards need more than they were seen to
+/// take; a quarter more is assumed, and the next plan sees whether that was enough.
 fn demands(load: &LoadSnapshot, may_leave: bool) -> Vec<ShardDemand> {
     let mut sums = vec![Load::ZERO; load.lanes().len()];
     for shard in load.shards() {
@@ -191,7 +201,9 @@ fn demands(load: &LoadSnapshot, may_leave: bool) -> Vec<ShardDemand> {
         let lane = shard.owner.index();
         let other = load.lanes()[lane].other;
         let own = shard.load.nanos_per_second();
-        let load = shard.load + other.part(own, sums[lane].nanos_per_second());
+        let full = load.load(shard.owner) >= FULL;
+        let seen = shard.load + other.part(own, sums[lane].nanos_per_second());
+        let load = if full { seen + seen.part(1, 4) } else { seen };
         ShardDemand { load, may_leave: if may_leave { leaving.min(load) } else { Load::ZERO } }
     });
     demands.collect()
@@ -213,12 +225,11 @@ fn previous(load: &LoadSnapshot) -> FlowAssignment {
 }
 
 impl Dyssect {
-    /// The policy for lanes that may be loaded as `scaling` states: its target is met on the mean, so that a single lane may
-    /// have half of what is left above it.
+    /// The policy for lanes that may be loaded as `scaling` states. Its target limits each lane, not only their mean.
     pub fn with_scaling(scaling: Scaling) -> Dyssect {
-        let rest = Load::FULL.saturating_sub(scaling.target);
+        let Scaling { target, reserve, keep } = scaling;
         let fallback = LocalSearch { scaling, ..LocalSearch::default() };
-        Dyssect { highest: scaling.target + rest.part(1, 2), fallback, ..Dyssect::default() }
+        Dyssect { highest: target, reserve, keep, fallback, ..Dyssect::default() }
     }
 
     /// Compares what was predicted with what came of it, and learns.
@@ -287,11 +298,18 @@ impl Dyssect {
             why.push(Reason::OutOfReach { class, limit });
         }
         let present = situation.previous.counts();
-        if now >= self.long_due || self.missed || self.counts.is_none() {
+        let long = now >= self.long_due || self.missed || self.counts.is_none();
+        if long {
             self.set_counts(now, load, situation, &mut why);
         }
         let counts = self.counts.unwrap_or(present);
-        let answer = self.short(load, situation, counts, &mut why);
+        let mut answer = self.short(load, situation, counts, &mut why);
+        if !long && answer.as_ref().is_some_and(|(_, left)| !left.is_empty()) {
+            // These lanes do not do: more of them, now.
+            self.set_counts(now, load, situation, &mut why);
+            let counts = self.counts.unwrap_or(present);
+            answer = self.short(load, situation, counts, &mut why);
+        }
         let Some((assignment, left)) = answer else {
             return Plan { why, ..Plan::default() };
         };
@@ -330,8 +348,17 @@ impl Dyssect {
         let present = situation.previous.counts();
         let Some(problem) = situation.problem(self, lanes, growth, Load::FULL) else { return };
         let answer = fewest_lanes(&problem, Budget::steps(self.steps));
+        // Lanes go only where the others keep a reserve, or the next fluctuation brings them back.
+        let reserved = 1.0 + self.reserve.share() / self.highest.share().max(0.1);
+        let answer = match situation.problem(self, lanes, growth * reserved, Load::FULL) {
+            Some(problem) if answer.counts.lanes() < present.lanes() => {
+                fewest_lanes(&problem, Budget::steps(self.steps))
+            }
+            _ => answer,
+        };
         let offloading = answer.counts.offloading.min(self.offloading);
-        let lanes = answer.counts.lanes().max(bounds.min);
+        let keep = self.keep.min(bounds.max).min(present.lanes());
+        let lanes = answer.counts.lanes().max(bounds.min).max(keep);
         let working = (lanes - offloading).clamp(1, situation.demands.len());
         let mut counts = Counts { working, offloading };
         // Fewer lanes only when two long periods in turn agree; never because the short one has failed.

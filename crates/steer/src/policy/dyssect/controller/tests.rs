@@ -49,7 +49,8 @@ fn strict() -> Dyssect {
     let micros = Duration::from_micros;
     // M/M/1 with 2 us: 99.5 % wait at most 50 us with 79 % of load, 500 us with 98 %.
     let objectives = Objectives::waiting(micros(50), micros(500));
-    Dyssect { objectives, offloading: 2, min_working_per_offloading: 1, ..Dyssect::default() }
+    let keep = 1;
+    Dyssect { objectives, offloading: 2, min_working_per_offloading: 1, keep, ..Dyssect::default() }
 }
 
 #[test]
@@ -87,7 +88,8 @@ fn flows_leave_where_no_shard_helps() {
     // The same without objectives: nothing has to leave.
     let (none, _) =
         super::tests::plan(&mut Dyssect { objectives: Objectives::NONE, ..strict() }, 0, &load);
-    assert!(none.offloads.is_none(), "{none:?}");
+    let shares = none.offloads.iter().flat_map(|offloads| &offloads.shares);
+    assert_eq!(shares.copied().sum::<Load>(), Load::ZERO, "{none:?}");
     // And where flows cannot leave, the objective is missed and named.
     let mut stays = Dyssect { offloading: 0, ..strict() };
     let (plan, _) = super::tests::plan(&mut stays, 0, &load);
@@ -125,7 +127,7 @@ fn flows_come_home_when_lanes_are_to_be_parked() {
 fn lanes_are_added_before_they_are_needed() {
     let mut policy = strict();
     let mut counts = Vec::new();
-    for (second, load) in (0..).zip([22, 26, 30, 34]) {
+    for (second, load) in (0..).zip([22, 28, 34]) {
         let shards = [load; 3];
         let load = measured(lanes(&[&shards[..1], &shards[..2]], 3), markovian(None));
         let (plan, _) = plan(&mut policy, 1_000 * second, &load);
@@ -135,8 +137,8 @@ fn lanes_are_added_before_they_are_needed() {
             assert!(plan.why.iter().any(ahead), "{:?}", plan.why);
         }
     }
-    // 34, and 68: below 79. But 102 grow by 12 a second, to 114; two lanes can have 158, in shards of 38 that is 114.
-    assert_eq!(counts[..2], [0, 0], "{counts:?}");
+    // One lane has 34 and the other 68, which may be 79. But all has grown by 18 a second, and 68 would become 80.
+    assert_eq!(counts, [0, 0, 1]);
 }
 
 #[test]
@@ -145,10 +147,9 @@ fn an_overload_adds_lanes_at_once() {
     let calm = measured(lanes(&[&[30, 30], &[30, 30]], 4), markovian(None));
     plan(&mut policy, 0, &calm);
     let load = measured(lanes(&[&[95, 95], &[95, 95]], 4), markovian(None));
-    // The short period at 100 ms finds that two lanes do not do; the next one does not wait for the long period.
+    // The short period finds that two lanes do not do, and does not wait for the long one.
     let (_, at_100) = plan(&mut policy, 100, &load);
-    let (_, at_200) = plan(&mut policy, 200, &at_100);
-    assert!(at_200.active().count() >= 4, "{at_200:?}");
+    assert!(at_100.active().count() >= 4, "{at_100:?}");
 }
 
 #[test]

@@ -1,0 +1,99 @@
+//! `rheo sim slo`: traffic classes with latency objectives under a rising load.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rheostat_base::unit::parse_duration;
+use rheostat_bench::costs::Costs;
+use rheostat_bench::record::Header;
+use rheostat_bench::sim::slo::{POLICIES, SloBench, SloRow, SloTable};
+use rheostat_steer::policy::{Latency, Objectives};
+
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo sim slo --cores 8                            RSS++ beside Dyssect, 2.5 to 22 Gb/s
+  rheo sim slo --cores 8 --phase 10s                phases as long as in the thesis
+  rheo sim slo --cores 8 --priority 60us --policy dyssect --json
+  rheo sim slo --cores 16 --noisy                   lanes pause as on the machine of the costs
+
+Use case I of Dyssect: one packet in a thousand is of the priority class, all others are regular. Lanes are 85 % busy in
+the last phase; more or fewer than 8 get more or less load. Latencies are from arrival to departure, in virtual time, and
+simulated tails are to be compared with each other, not with those of a machine: docs/objectives.md. The exit status is 2
+when a packet was lost, doubled or overtaken.")]
+pub(crate) struct Args {
+    /// Lanes, each on a core: 3 to 64.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    cores: u16,
+    /// Policies to compare.
+    #[arg(long = "policy", value_name = "NAME", value_delimiter = ',', default_values = POLICIES)]
+    policies: Vec<String>,
+    /// How long each of the nine phases takes.
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
+    phase: Duration,
+    /// The objective of priority packets.
+    #[arg(long, value_name = "TIME", default_value = "100us", value_parser = parse_duration)]
+    priority: Duration,
+    /// The objective of all others.
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = parse_duration)]
+    regular: Duration,
+    /// The share of packets that are to be within their objective.
+    #[arg(long, value_name = "SHARE", default_value_t = Objectives::PERCENTILE)]
+    percentile: f64,
+    /// A file of costs, instead of those that come with rheostat.
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
+    /// Lanes pause as those of the machine of the costs did.
+    #[arg(long)]
+    noisy: bool,
+    /// The exponent of Zipf's law, by which packets belong to a million flows: 0 for flows alike, at most 2.
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    zipf: f64,
+    /// Decides about packets.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print rows as lines of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Simulates.
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let costs = match &args.costs {
+        Some(path) => Costs::open(path)?,
+        None => Costs::built_in(),
+    };
+    let objectives = Objectives {
+        latency: Latency::Total,
+        percentile: args.percentile,
+        ..Objectives::waiting(args.priority, args.regular)
+    };
+    let bench = SloBench {
+        costs: &costs,
+        noisy: args.noisy,
+        lanes: args.cores,
+        policies: args.policies.clone(),
+        phase: args.phase,
+        objectives,
+        zipf: args.zipf,
+        seed: args.seed,
+    };
+    if !args.json {
+        out!("simulated by rheo {}; costs: {}", Header::new(&crate::BUILD).commit, costs.about);
+    }
+    let rows = bench.run()?;
+    if !args.json {
+        out!("{}", SloTable::heading());
+    }
+    for row in &rows {
+        if args.json {
+            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
+        } else {
+            out!("{}", SloTable::line(row));
+        }
+    }
+    let is_sound = |row: &SloRow| row.faults == 0;
+    Ok(if rows.iter().all(is_sound) { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}

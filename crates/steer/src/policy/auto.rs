@@ -1,0 +1,234 @@
+//! Picks a policy by what it measures.
+
+use std::time::Duration;
+
+use rheostat_base::Time;
+
+use super::{
+    Load, LoadSnapshot, Offloads, Plan, Policy, PredictionLog, Reason, Settings, UnknownPolicy,
+    with_settings,
+};
+
+/// Why `auto` has picked a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// There are latency objectives.
+    Objectives,
+    /// A shard is more than a lane should have, and flows can leave it.
+    HeavyShard {
+        /// Its load.
+        load: Load,
+    },
+    /// Rewriting the device's table takes so long that few moves count most.
+    Rewriting {
+        /// What it takes.
+        took: Duration,
+    },
+    /// Lanes are many, or shards heavy against a lane's part.
+    Coarse {
+        /// How many lanes are active.
+        lanes: usize,
+        /// The heaviest shard.
+        heaviest: Load,
+    },
+    /// Lanes are few, and shards light.
+    Fine,
+    /// One lane is all there may be.
+    OneLane,
+}
+
+/// Each plan looks at the load and asks the policy that fits it.
+///
+/// | what is measured | policy |
+/// |---|---|
+/// | only one lane may be active | `rss` |
+/// | there are objectives | `dyssect` |
+/// | a shard is more than a lane should have, and its flows can leave | `dyssect` |
+/// | rewriting the device's table takes 50 ms or more | `traffic-class` |
+/// | 16 active lanes or more, or a shard of a third of the mean | `local-search` |
+/// | otherwise | `rsspp` |
+///
+/// Another policy takes over once it fitted better for [`Auto::CONFIRMED`] plans in a row, and [`Auto::HOLD`] after the last
+/// change at the earliest. What a policy has learned is lost with it.
+pub struct Auto {
+    settings: Settings,
+    policy: Box<dyn Policy>,
+    cause: Cause,
+    /// How many plans in a row another policy would have fitted better, and which.
+    other: (&'static str, u32),
+    changed: Option<Time>,
+}
+
+impl Auto {
+    /// Plans in a row that have to agree.
+    pub const CONFIRMED: u32 = 10;
+    /// The least time between two changes.
+    pub const HOLD: Duration = Duration::from_secs(5);
+    /// Lanes from which `rsspp` leaves gaps that `local-search` does not (docs/policies.md).
+    const MANY: usize = 16;
+    /// Rewriting that takes so long is expensive.
+    const SLOW: Duration = Duration::from_millis(50);
+
+    /// A choice among policies with these settings.
+    ///
+    /// # Errors
+    /// As [`with_settings`].
+    pub fn new(settings: Settings) -> Result<Auto, UnknownPolicy> {
+        let first = if settings.objectives.is_none() { "rsspp" } else { "dyssect" };
+        let cause = if settings.objectives.is_none() { Cause::Fine } else { Cause::Objectives };
+        let policy = with_settings(first, &settings)?;
+        Ok(Auto { settings, policy, cause, other: (first, 0), changed: None })
+    }
+
+    /// The policy that it asks now.
+    pub fn chosen(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    /// What fits the load.
+    fn best(&self, load: &LoadSnapshot) -> (&'static str, Cause) {
+        if load.bounds().max == 1 {
+            return ("rss", Cause::OneLane);
+        }
+        if !self.settings.objectives.is_none() {
+            return ("dyssect", Cause::Objectives);
+        }
+        let lanes = load.active().count();
+        let heaviest = load.shards().iter().map(|shard| shard.load).max().unwrap_or_default();
+        let target = self.settings.scaling.target;
+        let leaves = load.may_leave().iter().any(|leaves| *leaves > Load::ZERO);
+        if heaviest > target && leaves && self.settings.offloading > 0 {
+            return ("dyssect", Cause::HeavyShard { load: heaviest });
+        }
+        if let Some(took) = load.rewrite().filter(|took| *took >= Auto::SLOW) {
+            return ("traffic-class", Cause::Rewriting { took });
+        }
+        if lanes >= Auto::MANY || heaviest.part(3, 1) > load.mean() {
+            return ("local-search", Cause::Coarse { lanes, heaviest });
+        }
+        ("rsspp", Cause::Fine)
+    }
+
+    fn choose(&mut self, now: Time, load: &LoadSnapshot) {
+        let (best, cause) = self.best(load);
+        if best == self.policy.name() {
+            (self.cause, self.other) = (cause, (best, 0));
+            return;
+        }
+        let count = if self.other.0 == best { self.other.1 + 1 } else { 1 };
+        self.other = (best, count);
+        let held = self.changed.is_none_or(|changed| now.since(changed) >= Auto::HOLD);
+        if count >= Auto::CONFIRMED
+            && held
+            && let Ok(policy) = with_settings(best, &self.settings)
+        {
+            (self.policy, self.cause, self.changed) = (policy, cause, Some(now));
+            self.other = (best, 0);
+        }
+    }
+}
+
+impl Policy for Auto {
+    fn name(&self) -> &'static str {
+        "auto"
+    }
+
+    fn plan(&mut self, now: Time, load: &LoadSnapshot) -> Plan {
+        self.choose(now, load);
+        let mut plan = self.policy.plan(now, load);
+        // The others know of no offloading: flows come home first.
+        if self.policy.name() != "dyssect" && !load.offloads().is_none() {
+            plan.offloads = Some(Offloads::none(load.lanes().len(), load.shards().len()));
+        }
+        plan.why.push(Reason::Chosen { policy: self.policy.name(), cause: self.cause });
+        plan
+    }
+
+    fn period(&self) -> Duration {
+        self.policy.period()
+    }
+
+    fn predictions(&self) -> Option<&PredictionLog> {
+        self.policy.predictions()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rheostat_base::{LaneId, ShardId};
+
+    use super::*;
+    use crate::policy::{HeavyFlow, LaneBounds, LaneLoad, Objectives, ShardLoad};
+
+    fn lanes(lanes: u16, shards: &[u64]) -> LoadSnapshot {
+        let shard = |(number, load): (usize, &u64)| ShardLoad {
+            owner: LaneId(number as u16 % lanes),
+            load: Load::from_percent(*load),
+        };
+        let shards = shards.iter().enumerate().map(shard).collect();
+        let bounds = LaneBounds { min: 1, max: lanes.into() };
+        let active = vec![LaneLoad::ACTIVE; lanes.into()];
+        LoadSnapshot::new(active, shards, bounds, Duration::from_millis(100)).unwrap()
+    }
+
+    /// What is chosen after so many plans of a load each.
+    fn chosen(auto: &mut Auto, from: u64, plans: u64, load: &LoadSnapshot) -> &'static str {
+        for plan in 0..plans {
+            let made = auto.plan(Time::from_millis(from + 100 * plan), load);
+            assert!(load.after(&made).is_ok());
+            assert!(matches!(made.why.last(), Some(Reason::Chosen { .. })));
+        }
+        auto.chosen()
+    }
+
+    fn auto(offloading: usize) -> Auto {
+        Auto::new(Settings { offloading, ..Settings::default() }).unwrap()
+    }
+
+    #[test]
+    fn what_is_measured_decides() {
+        let even = lanes(4, &[5; 40]);
+        assert_eq!(chosen(&mut auto(0), 0, 20, &even), "rsspp");
+        assert_eq!(chosen(&mut auto(0), 0, 20, &lanes(16, &[5; 160])), "local-search");
+        assert_eq!(chosen(&mut auto(0), 0, 20, &lanes(2, &[30, 5, 5, 5])), "local-search");
+        assert_eq!(chosen(&mut auto(0), 0, 20, &lanes(1, &[5; 9])), "rss");
+        let slow = even.clone().with_rewrite(Duration::from_millis(350));
+        assert_eq!(chosen(&mut auto(0), 0, 20, &slow), "traffic-class");
+        let flow = HeavyFlow { shard: ShardId(0), load: Load::from_percent(40) };
+        let heavy = lanes(3, &[90, 10, 10]).with_heavy(vec![flow]).unwrap();
+        assert_eq!(chosen(&mut auto(1), 0, 20, &heavy), "dyssect");
+        assert_ne!(chosen(&mut auto(0), 0, 20, &heavy), "dyssect", "flows cannot leave");
+        let micros = Duration::from_micros;
+        let objectives = Objectives::waiting(micros(50), micros(500));
+        let mut strict = Auto::new(Settings { objectives, ..Settings::default() }).unwrap();
+        assert_eq!(chosen(&mut strict, 0, 1, &even), "dyssect");
+    }
+
+    #[test]
+    fn a_choice_holds_until_another_is_confirmed() {
+        let (few, heavy) = (lanes(4, &[5; 40]), lanes(2, &[30, 5, 5, 5]));
+        let mut auto = auto(0);
+        assert_eq!(chosen(&mut auto, 0, 9, &heavy), "rsspp");
+        assert_eq!(chosen(&mut auto, 1_000, 1, &few), "rsspp", "the count begins anew");
+        assert_eq!(chosen(&mut auto, 2_000, 9, &heavy), "rsspp");
+        assert_eq!(chosen(&mut auto, 3_000, 1, &heavy), "local-search");
+        assert_eq!(chosen(&mut auto, 3_100, 49, &few), "local-search", "for five seconds");
+        assert_eq!(chosen(&mut auto, 8_000, 1, &few), "rsspp");
+    }
+
+    #[test]
+    fn flows_come_home_when_dyssect_is_left() {
+        let percent = Load::from_percent;
+        let roles = vec![LaneLoad::ACTIVE, LaneLoad::ACTIVE, LaneLoad::OFFLOADING];
+        let shard = |owner| ShardLoad { owner: LaneId(owner), load: percent(5) };
+        let bounds = LaneBounds { min: 1, max: 3 };
+        let shards = (0..40).map(|number| shard(number % 2)).collect();
+        let load = LoadSnapshot::new(roles, shards, bounds, Duration::from_millis(100)).unwrap();
+        let mut offloads = Offloads::none(3, 40);
+        (offloads.links[0], offloads.shares[0]) = (Some(LaneId(2)), percent(3));
+        let load = load.with_offloads(offloads).unwrap();
+        let plan = auto(0).plan(Time::from_secs(1), &load);
+        let after = load.after(&plan).unwrap();
+        assert!(after.offloads().is_none() && after.offloading().next().is_none());
+    }
+}
