@@ -1,5 +1,5 @@
 //! The face of rheostat: what the author of a network function imports. For services of one's own, see
-//! [`service`].
+//! [`service`], and [`tcp`] for those over TCP.
 //!
 //! A network function is sequential code that sees one packet at a time. rheostat looks the packet's
 //! flow up, hands the function its state as plain `&mut`, and runs it on every core, each flow on one of
@@ -56,11 +56,17 @@
 
 pub mod harness;
 pub mod service;
+pub mod tcp;
 
 /// The guide's code, compiled and run with the tests of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guide.md")]
 struct Guide;
+
+/// Likewise that of the guide to services over TCP.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide-tcp.md")]
+struct GuideTcp;
 
 /// The README's code, likewise.
 #[cfg(doctest)]

@@ -9,12 +9,17 @@ use crate::rig::{Plan, Rig, SHARDS};
 
 /// Bytes that a client sends every half millisecond.
 const PIECE: usize = 1_000;
+/// Moves at least, unless the environment variable `RHEO_CONNECTION_MOVES` wants another number (`.ci/soak connections`).
+const MOVES: u32 = 500;
 
 #[test]
 fn byte_streams_stay_intact_while_their_shards_move_hundreds_of_times() {
+    let wanted =
+        std::env::var("RHEO_CONNECTION_MOVES").ok().map(|text| text.parse().expect("a number"));
+    let wanted = wanted.unwrap_or(MOVES);
     let mut rig = Rig::new(Echo, Plan { lanes: 3, ..Plan::default() });
     let data: Vec<u8> =
-        (0..400_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        (0..wanted * 800).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let mut clients: Vec<_> = (0..40).map(|n| rig.connect(3_000 + n)).collect();
     let mut pieces = data.chunks(PIECE);
     let (mut moves, mut turn) = (0, 0_u64);
@@ -34,17 +39,21 @@ fn byte_streams_stay_intact_while_their_shards_move_hundreds_of_times() {
             moves += u32::from(rig.move_shard(shard, lane));
         }
         rig.step(&mut clients);
-        assert!(rig.now < rheostat_base::Time::from_secs(600), "all come to an end");
+        assert!(
+            rig.now < rheostat_base::Time::from_secs(600 + u64::from(wanted)),
+            "all come to an end"
+        );
     }
-    assert!(moves >= 500, "{moves} moves");
+    assert!(moves >= wanted, "{moves} moves");
     for client in &clients {
         assert!(client.received == data, "{} of {} bytes", client.received.len(), data.len());
         assert_eq!(client.closed, Some(CloseReason::Finished));
     }
     let totals = rig.control.totals();
-    assert!(totals.moved_connections >= 500, "{totals:?}");
+    assert!(totals.moved_connections >= u64::from(wanted), "{totals:?}");
     assert_eq!((totals.accepted, totals.reset, totals.aborted), (40, 0, 0));
     assert_eq!(totals.retransmitted, 0, "nothing was lost, so nothing is sent again");
+    println!("{moves} moves of shards, {} of connections", totals.moved_connections);
     rig.finish();
 }
 

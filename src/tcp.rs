@@ -1,0 +1,283 @@
+//! Services over TCP: what the author of one imports, and [`Server`], which runs it. See `docs/guide-tcp.md`.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rand::Rng;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rheostat_base::{Clock, DeviceId};
+use rheostat_io::{
+    Device, InterfaceLink, OpenError, PacketConfig, PacketDevice, TapConfig, TapDevice, XdpConfig,
+    XdpDevice,
+};
+use rheostat_ip::{Interface, Network, NetworkError, Policy, Route};
+use rheostat_packet::mbuf::PoolError;
+use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_run::{Polling, RunReport, Runtime, RuntimeConfig, StartError};
+use rheostat_state::{ArenaError, FlowHasher, FragmentConfig};
+use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
+use thiserror::Error;
+
+pub use rheostat_base::LaneId;
+pub use rheostat_ip::InterfaceAddress;
+pub use rheostat_serve::{
+    Application, Encoded, Ended, Handled, ListenerConfig, Parsed, Rehearsal, ReplyBuffer,
+    ServeConfig, ServeControl, ServeError, Totals, rehearse,
+};
+pub use rheostat_serve::{echo, http, resp};
+pub use rheostat_tcp::{Config, KeepAlive};
+
+/// Shards of a service.
+const SHARDS: usize = 128;
+/// Packet buffers of a service.
+const BUFFERS: u32 = 16_384;
+/// How long an idle worker polls before it blocks.
+const SPIN: Duration = Duration::from_micros(50);
+/// How often the end of connections is looked for.
+const TICK: Duration = Duration::from_millis(5);
+
+/// A service over TCP before it runs: an application, an interface with its addresses, listeners and lanes.
+#[derive(Debug)]
+pub struct Server<A> {
+    app: A,
+    device: Option<(Kind, String)>,
+    addresses: Vec<InterfaceAddress>,
+    routes: Vec<Route>,
+    listeners: Vec<ListenerConfig>,
+    limits: ServeConfig,
+    lanes: u16,
+}
+
+/// The way to an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Tap,
+    Packet,
+    Xdp,
+}
+
+/// Why a service does not run.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "most variants are the error they wrap")]
+pub enum ServerError {
+    /// No interface was given.
+    #[error("a server needs an interface: call `tap`, `af_packet` or `af_xdp`")]
+    NoDevice,
+    /// The interface has no link address.
+    #[error("`{0}` is no Ethernet interface")]
+    NotEthernet(String),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    #[error(transparent)]
+    Steering(#[from] SteeringError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error(transparent)]
+    Memory(#[from] ArenaError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl<A: Application> Server<A> {
+    /// A service of `app` on one lane, which is not connected to anything yet.
+    pub fn new(app: A) -> Server<A> {
+        Server {
+            app,
+            device: None,
+            addresses: Vec::new(),
+            routes: Vec::new(),
+            listeners: Vec::new(),
+            limits: ServeConfig::default(),
+            lanes: 1,
+        }
+    }
+
+    /// On a tap interface of this machine, which is made if it does not exist.
+    #[must_use]
+    pub fn tap(mut self, interface: &str) -> Server<A> {
+        self.device = Some((Kind::Tap, interface.to_owned()));
+        self
+    }
+
+    /// On an interface, by packet sockets: works with every driver.
+    #[must_use]
+    pub fn af_packet(mut self, interface: &str) -> Server<A> {
+        self.device = Some((Kind::Packet, interface.to_owned()));
+        self
+    }
+
+    /// On an interface, by AF_XDP.
+    #[must_use]
+    pub fn af_xdp(mut self, interface: &str) -> Server<A> {
+        self.device = Some((Kind::Xdp, interface.to_owned()));
+        self
+    }
+
+    /// With this address, which the kernel must not have.
+    #[must_use]
+    pub fn address(mut self, address: InterfaceAddress) -> Server<A> {
+        self.addresses.push(address);
+        self
+    }
+
+    /// With this router for peers beyond the link.
+    #[must_use]
+    pub fn gateway(mut self, router: IpAddr) -> Server<A> {
+        let everywhere = if router.is_ipv4() { "0.0.0.0/0" } else { "::/0" };
+        self.routes.extend(everywhere.parse().map(|prefix| Route::via(prefix, router)));
+        self
+    }
+
+    /// Accepts connections at this port of all addresses.
+    #[must_use]
+    pub fn listen(self, port: u16) -> Server<A> {
+        self.listener(ListenerConfig::new(port))
+    }
+
+    /// Accepts connections as `listener` states.
+    #[must_use]
+    pub fn listener(mut self, listener: ListenerConfig) -> Server<A> {
+        self.listeners.push(listener);
+        self
+    }
+
+    /// With these bounds.
+    #[must_use]
+    pub fn limits(mut self, limits: ServeConfig) -> Server<A> {
+        self.limits = limits;
+        self
+    }
+
+    /// On so many lanes, each with a thread of its own.
+    #[must_use]
+    pub fn lanes(mut self, lanes: u16) -> Server<A> {
+        self.lanes = lanes.max(1);
+        self
+    }
+
+    /// Starts to serve.
+    ///
+    /// # Errors
+    /// [`ServerError`] when something is missing or cannot be opened; interfaces need privileges.
+    pub fn start(self) -> Result<RunningServer, ServerError> {
+        let (kind, name) = self.device.ok_or(ServerError::NoDevice)?;
+        let mut rng = StdRng::from_os_rng();
+        // Only packets from peers arrive, so that keys have them first.
+        let key = HashKey::new(rng.random());
+        let steering = Steering::new(&key, SHARDS, SHARDS, vec![Orientation::Inside])?;
+        let steering = Arc::new(steering);
+        let pool = match kind {
+            Kind::Xdp => MempoolConfig::umem(BUFFERS),
+            Kind::Tap | Kind::Packet => {
+                MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() }
+            }
+        };
+        let pool = Mempool::new(&pool)?;
+        let device = open(kind, &name, self.lanes, &steering, &pool)?;
+        let link = InterfaceLink::of(&name)?;
+        let mac = match (kind, link.mac) {
+            // The other end of the cable, whose address is that of the interface, is the kernel's.
+            (Kind::Tap, _) => {
+                let [a, b, c, d, e] = rng.random();
+                [2, a, b, c, d, e]
+            }
+            (_, Some(mac)) => mac,
+            (_, None) => return Err(ServerError::NotEthernet(name)),
+        };
+        let interface = Interface {
+            mtu: u16::try_from(link.mtu).unwrap_or(u16::MAX),
+            addresses: self.addresses,
+            ..Interface::new(DeviceId(0), &name, mac)
+        };
+        let network = Arc::new(Network::new(vec![interface], &self.routes, Policy::default())?);
+        let lanes = usize::from(self.lanes);
+        let secret = rng.random();
+        let server = rheostat_serve::TcpServer::new(
+            self.app,
+            self.listeners,
+            self.limits,
+            network,
+            lanes,
+            &secret,
+        )?;
+        let hasher = FlowHasher::new(rng.random());
+        let shards = server.shards(SHARDS, hasher, FragmentConfig::default())?;
+        let config = RuntimeConfig {
+            polling: Polling::Interrupt(SPIN),
+            ..RuntimeConfig::new(lanes, pool, steering, hasher)
+        };
+        let service = |lane| server.service(lane);
+        let runtime = Runtime::start(config, vec![device], Clock::new(), service, shards)?;
+        Ok(RunningServer { runtime, control: server.control() })
+    }
+}
+
+fn open(
+    kind: Kind,
+    name: &str,
+    lanes: u16,
+    steering: &Arc<Steering>,
+    pool: &Mempool,
+) -> Result<Box<dyn Device>, OpenError> {
+    let (steering, device) = (steering.clone(), name.to_owned());
+    Ok(match kind {
+        Kind::Tap => {
+            let config = TapConfig::new(name, name, lanes, steering);
+            let opened = TapDevice::open(config, pool);
+            Box::new(opened.map_err(|source| OpenError::Tap { device, source })?)
+        }
+        Kind::Packet => {
+            let config = PacketConfig::new(name, name, lanes, steering);
+            let opened = PacketDevice::open(config, pool);
+            Box::new(opened.map_err(|source| OpenError::Packet { device, source })?)
+        }
+        Kind::Xdp => {
+            let config = XdpConfig::new(name, name, lanes, steering);
+            let opened = XdpDevice::open(config, pool);
+            Box::new(opened.map_err(|source| OpenError::Xdp { device, source })?)
+        }
+    })
+}
+
+/// A service that runs.
+pub struct RunningServer {
+    runtime: Runtime,
+    control: ServeControl,
+}
+
+impl RunningServer {
+    /// Looks at the service while it runs, and ends it.
+    pub fn control(&self) -> ServeControl {
+        self.control.clone()
+    }
+
+    /// Ends the service: accepts nothing more, closes what is idle, and resets what is left after `drain`. The report has what did
+    /// not hold.
+    ///
+    /// # Errors
+    /// [`StartError`] when a worker never ran.
+    pub fn finish(self, drain: Duration) -> Result<RunReport, StartError> {
+        self.control.drain();
+        let end = Instant::now() + drain;
+        while self.control.connections() > 0 && Instant::now() < end {
+            thread::sleep(TICK);
+        }
+        self.runtime.join()
+    }
+}
+
+impl std::fmt::Debug for RunningServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunningServer").field("control", &self.control).finish_non_exhaustive()
+    }
+}
