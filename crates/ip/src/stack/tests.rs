@@ -3,6 +3,7 @@
 mod bench;
 mod burst;
 mod forward;
+mod reassemble;
 
 use std::sync::Mutex;
 
