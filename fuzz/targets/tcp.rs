@@ -9,7 +9,8 @@ use libfuzzer_sys::fuzz_target;
 use rheostat_base::Time;
 use rheostat_packet::wire::TcpOptions;
 use rheostat_tcp::{
-    Config, Connection, Header, Initial, KeepAlive, Options, Segment, SequenceNumber, State,
+    Config, Connection, Header, Initial, KeepAlive, MemoryBudget, Options, Segment, SequenceNumber,
+    State,
 };
 
 const OURS: SequenceNumber = SequenceNumber(u32::MAX - 20_000);
@@ -26,6 +27,8 @@ enum Step {
     TooBig(i16, u16),
     PathMss(u16),
     CloseWithin(u16),
+    /// Another budget: bytes without pressure, and on top of them.
+    Memory(u16, u16),
     Read(u16),
     Finish,
     Close,
@@ -50,6 +53,7 @@ struct Incoming {
 struct Seen {
     next: SequenceNumber,
     expected: SequenceNumber,
+    memory: Option<Arc<MemoryBudget>>,
 }
 
 fn drain(connection: &mut Connection, now: Time, seen: &mut Seen, config: &Config) {
@@ -69,6 +73,7 @@ fn drain(connection: &mut Connection, now: Time, seen: &mut Seen, config: &Confi
     }
     while connection.poll_event().is_some() {}
     let info = connection.info();
+    assert!(seen.memory.as_ref().is_none_or(|memory| memory.used() == info.allocated));
     assert!(info.allocated <= config.send_buffer + config.receive_buffer);
     assert!(info.unread <= config.receive_buffer && info.unacknowledged <= config.send_buffer);
     assert!(connection.next_deadline().is_some() || connection.state() != State::TimeWait);
@@ -105,7 +110,7 @@ fuzz_target!(|input: (bool, bool, bool, bool, u16, u16, Vec<Step>)| {
         let header = Header { seq: THEIRS, syn: true, window: 9_000, options, ..Header::default() };
         Connection::accept(shared, initial, &Segment { header, payload: &[] }, now).unwrap()
     };
-    let mut seen = Seen { next: OURS, expected: THEIRS };
+    let mut seen = Seen { next: OURS, expected: THEIRS, memory: None };
     let zeros = vec![0; 65_536];
     for step in steps {
         drain(&mut connection, now, &mut seen, &config);
@@ -159,6 +164,14 @@ fuzz_target!(|input: (bool, bool, bool, bool, u16, u16, Vec<Step>)| {
             Step::Read(len) => {
                 let _ = connection.read(&mut vec![0; len.into()]);
             }
+            Step::Memory(pressure, more) => {
+                let limit = usize::from(pressure) + usize::from(more);
+                let budget = Arc::new(MemoryBudget::new(pressure.into(), limit));
+                connection.set_memory(Some(budget.clone()));
+                if let Some(old) = seen.memory.replace(budget) {
+                    assert_eq!(old.used(), 0);
+                }
+            }
             Step::Finish => connection.finish(now),
             Step::Close => connection.close(now),
             Step::Abort => connection.abort(),
@@ -187,4 +200,6 @@ fuzz_target!(|input: (bool, bool, bool, bool, u16, u16, Vec<Step>)| {
         }
     }
     assert_eq!(connection.state(), State::Closed);
+    drop(connection);
+    assert!(seen.memory.is_none_or(|memory| memory.used() == 0));
 });

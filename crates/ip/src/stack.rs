@@ -18,6 +18,7 @@ mod local;
 mod plain;
 mod port;
 mod questions;
+mod reassemble;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -35,6 +36,7 @@ use crate::local_service::Outbox;
 use crate::neighbour::{NeighbourKey, Seen, View, mapped};
 use crate::network::Network;
 use crate::rate_limit::RateLimit;
+use crate::reassembly::Reassembler;
 use crate::route::{Hop, HopId, Routes};
 use adjacency::Adjacencies;
 use forward::Forwarding;
@@ -149,6 +151,7 @@ pub struct Stack {
     /// When waiting packets are to be looked at even if nothing arrives.
     look_again: Time,
     outbox: Outbox,
+    reassembler: Reassembler,
 }
 
 impl Stack {
@@ -176,6 +179,7 @@ impl Stack {
             waiting: WaitingRoom::new(policy.waiting, policy.waiting_per_neighbour),
             look_again: Time::NEVER,
             outbox: Outbox::new(),
+            reassembler: Reassembler::default(),
             network,
         }
     }

@@ -41,12 +41,17 @@ impl Stack {
         {
             return taken;
         }
-        let Ok(headers) = Headers::parse(packet) else {
+        let Ok(mut headers) = Headers::parse(packet) else {
             return Admission::Drop(DropReason::Malformed);
         };
-        // Fragments are not put together here.
         if headers.fragment.is_some() {
-            return Admission::Drop(DropReason::NoListener);
+            if let Some(kept) = self.reassemble(packet, &headers, l3, out) {
+                return kept;
+            }
+            let Ok(of_datagram) = Headers::parse(packet) else {
+                return Admission::Drop(DropReason::Malformed);
+            };
+            headers = of_datagram;
         }
         if self.has_tcp && headers.protocol == TCP {
             return Admission::Transport;

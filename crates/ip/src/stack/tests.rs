@@ -3,6 +3,7 @@
 mod bench;
 mod burst;
 mod forward;
+mod reassemble;
 mod transport;
 
 use std::sync::Mutex;
