@@ -4,9 +4,13 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rheostat_base::{LaneId, ShardId};
+use rheostat::{Harness, Stage, StateLayout};
+use rheostat_base::{LaneId, ShardId, Time};
+use rheostat_nf::function::Monitor;
+use rheostat_nf::function::monitor::MonitorConfig;
 use rheostat_packet::LinkType;
-use rheostat_run::{Migrator, Move, Unusual};
+use rheostat_packet::build::{FrameBuilder, Payload, Transport};
+use rheostat_run::{LaneSample, Migrator, Move, Unusual};
 use rheostat_testkit::captures;
 use rheostat_testkit::flows::{Flows, difference};
 use rheostat_testkit::spliced::Spliced;
@@ -140,22 +144,82 @@ fn stamps_that_go_back_make_no_difference() {
     assert!(shown.left > 500, "{shown:?}");
 }
 
-/// Tables of few flows, which are full: what is evicted, and when, is the same.
+/// Tables of few flows, which are full, at a rate at which flows rarely time out, and at one at which most do: what is evicted,
+/// expired and refused is the same.
 #[test]
-fn full_tables_evict_the_same_flows() {
+fn full_tables_refuse_the_same_flows() {
     let (mut left, mut refused) = (0, 0);
     let narrow = |lanes| Setup { flows: 4, ..Setup::lossless(lanes) };
-    for seed in 0..4 {
-        let source = || mix(seed, 400, 15_000, 2_000);
+    for (seed, rate) in (0..4).flat_map(|seed| [(seed, 2_000), (seed, 40)]) {
+        let source = || mix(seed, 400, 15_000, rate);
         let one = World::open(&narrow(1), source()).run();
         let setup = Setup { offloading: 1, ..narrow(3) };
         let (many, _) = restless(World::open(&setup, source()), &setup, seed);
         assert_eq!((&*one.violations, &*many.violations), (&[][..], &[][..]));
-        assert_eq!(difference(&one, &many, LinkType::Ethernet), None, "seed {seed}");
+        assert_eq!(difference(&one, &many, LinkType::Ethernet), None, "seed {seed}, {rate}/s");
         left += many.sum.flows_offloaded;
         refused += many.sum.refused;
     }
-    assert!(left > 100 && refused > 10, "{left} {refused}: nothing was shown");
+    assert!(left > 200 && refused > 20, "{left} {refused}: nothing was shown");
+}
+
+/// Datagrams there and back of one flow, and ten minutes later one of another flow.
+struct TwoFlows(u32);
+
+impl Source for TwoFlows {
+    fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
+        let (inside, outside) = ([10, 0, 0, 1].into(), [192, 0, 2, 1].into());
+        let (from, to, ports, at) = match self.0 {
+            number @ 0..300 if number % 2 == 1 => (outside, inside, (53, 1_000), number),
+            number @ 0..300 => (inside, outside, (1_000, 53), number),
+            300 => (inside, outside, (2_000, 53), 600_000),
+            _ => return None,
+        };
+        self.0 += 1;
+        let udp = Transport::Udp { ports };
+        *frame = FrameBuilder::new(from, to, udp, Payload::Pattern(8)).to_vec();
+        let (time, len) = (Time::from_millis(1_000 + u64::from(at)), frame.len());
+        Some(Arrival { time, len, wire_len: len as u32, link: LinkType::Raw })
+    }
+}
+
+/// A table of one flow, which is over while it is away, makes room for the next flow.
+#[test]
+fn a_flow_that_is_over_while_it_is_away_makes_room() {
+    let setup = Setup { shards: 1, flows: 1, offloading: 1, ..Setup::lossless(2) };
+    let mut world = World::open(&setup, Box::new(TwoFlows(0)));
+    world.lanes[0].offload_to(Some(LaneId(1)), 100);
+    let outcome = world.run();
+    assert_eq!(outcome.violations, []);
+    let sum = &outcome.sum;
+    assert!(sum.flows_offloaded == 1 && sum.offloaded > 50, "{sum:?}");
+    assert_eq!((sum.sent, sum.flows_created), (301, 2), "the second flow finds room");
+}
+
+/// All flows of the monitor make room for others, also those that are away.
+#[test]
+fn full_tables_evict_the_same_flows() {
+    let run = |lanes, offloading, rate| {
+        let mut layout = StateLayout::new();
+        let config = MonitorConfig { top: None, ..MonitorConfig::default() };
+        let chain = Stage::new(Monitor::new(config, None), &mut layout).expect("room for a state");
+        let harness = Harness { lanes, offloading, flows: 256, ..Harness::new(chain, layout) };
+        let report = harness.run(mix(9, 600, 20_000, rate), |_, _| {}).expect("memory and lanes");
+        assert_eq!(report.violations, []);
+        (report.counters, report.metrics, Flows::of(&report.sent, LinkType::Ethernet))
+    };
+    for rate in [2_000, 100] {
+        let one = run(1, 0, rate);
+        for (lanes, offloading) in [(2, 1), (5, 2)] {
+            let many = run(lanes, offloading, rate);
+            let name = format!("{rate}/s, {lanes} lanes, {offloading} offloading");
+            assert_eq!(one.1, many.1, "{name}");
+            let figures = |sum: &LaneSample| (sum.sent, sum.flows_created, sum.flows_ended);
+            assert_eq!(figures(&one.0), figures(&many.0), "{name}");
+            assert_eq!(one.2.differs_from(&many.2), None, "{name}");
+            assert!(many.0.flows_offloaded > 100, "{name}: {} left", many.0.flows_offloaded);
+        }
+    }
 }
 
 #[test]

@@ -156,6 +156,7 @@ impl Assembly {
                 true => self.config.workers.queue_sharing.into(),
                 false => 1,
             },
+            offloading: self.config.workers.offloading.of(self.lanes),
             ..RuntimeConfig::new(self.lanes, self.pool, self.steering, hasher)
         };
         let routes = routes(&self.config.devices);

@@ -12,7 +12,7 @@ use rheostat_control::config::device::{DeviceConfig, DeviceKind};
 use rheostat_io::{DrawnArrivals, Peer};
 use rheostat_nf::{AnyChain, ShardInfo};
 use rheostat_packet::MempoolConfig;
-use rheostat_run::handoff_bytes;
+use rheostat_run::{FLOWS_AWAY, handoff_bytes};
 use rheostat_state::{FragmentConfig, TableConfig};
 use rheostat_steer::Steering;
 use serde_json::{Value, json};
@@ -110,7 +110,12 @@ impl MemoryPlan {
             },
             Part {
                 what: "rings between lanes",
-                bytes: handoff_bytes(sizes.lanes, sizes.handoff, config.state.shards, 0) as u64,
+                bytes: handoff_bytes(
+                    sizes.lanes,
+                    sizes.handoff,
+                    config.state.shards,
+                    if config.workers.offloading.of(sizes.lanes) > 0 { FLOWS_AWAY } else { 0 },
+                ) as u64,
                 from: format!("{lanes} x {} rings for {} packets", lanes - 1, sizes.handoff),
                 setting: (lanes > 1).then_some("[workers] lanes or handoff"),
             },

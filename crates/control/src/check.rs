@@ -4,6 +4,7 @@ mod files;
 mod interfaces;
 mod machine;
 mod network;
+mod offloading;
 mod ports;
 mod replies;
 mod shadow;
@@ -44,6 +45,7 @@ pub(crate) fn across_tables(
     }
     shards(config, findings);
     sharing::check(config, findings);
+    offloading::check(config, findings);
     priority(config, findings);
     shadow::check(config, findings);
     machine::check(config, machine, findings);

@@ -46,6 +46,9 @@ pub struct Summary {
     pub imbalance: Option<f64>,
     /// Packets that came to a shard's former owner after the shard had left.
     pub late_handoff: u64,
+    /// What flows that left their lanes came to; left out while none has left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offloaded: Option<Offloaded>,
     /// Flows.
     pub flows: Flows,
     /// Packets processed after a younger packet of their flow.
@@ -215,6 +218,7 @@ impl Summary {
             migration: None,
             imbalance: imbalance(&sample.lanes),
             late_handoff: all.late_handoff,
+            offloaded: Offloaded::of(&all),
             flows: Flows {
                 created: all.flows_created,
                 expired: all.flows_ended,
@@ -253,6 +257,37 @@ impl Summary {
     /// One line of JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and names are always JSON")
+    }
+}
+
+/// Flows that left their lanes for others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offloaded {
+    /// Times that a flow left.
+    pub flows: u64,
+    /// Flows that are away now.
+    pub away: u64,
+    /// Packets sent to the lanes that their flows were with.
+    pub packets: u64,
+    /// Packets that came back, as they could be processed at home only.
+    pub home: u64,
+}
+
+impl Offloaded {
+    fn of(all: &LaneSample) -> Option<Offloaded> {
+        (all.flows_offloaded > 0).then_some(Offloaded {
+            flows: all.flows_offloaded,
+            away: all.flows_away,
+            packets: all.offloaded,
+            home: all.refused,
+        })
+    }
+}
+
+impl fmt::Display for Offloaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Offloaded { flows, away, packets, home } = self;
+        write!(f, "{packets} packets of {flows} flows, {away} now away, {home} packets came back")
     }
 }
 
@@ -338,6 +373,9 @@ impl fmt::Display for Summary {
             "hand-offs {} ({} late), {} shards moved, {} packets reordered",
             self.handoff, self.late_handoff, self.migrations, self.reordered
         )?;
+        if let Some(offloaded) = &self.offloaded {
+            writeln!(f, "offloaded {offloaded}")?;
+        }
         if let Some(imbalance) = self.imbalance {
             writeln!(f, "imbalance {imbalance:.2} (busiest lane ÷ mean)")?;
         }

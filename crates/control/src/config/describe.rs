@@ -159,6 +159,10 @@ impl Config {
                 write!(f, ", which own its shards together")?;
             }
         }
+        if self.workers.offloading.most > 0 {
+            let lanes = self.workers.offloading;
+            write!(f, ", of them {lanes} for single flows that others offload")?;
+        }
         if self.workers.ordered {
             write!(f, ", packets leaving in the order of claims")?;
         }

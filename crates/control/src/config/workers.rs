@@ -30,6 +30,8 @@ pub struct WorkersConfig {
     /// How many lanes receive from one queue of each device: 1, or at least 2, which then claim its packets as they come.
     /// A divisor of the number of lanes; where that is not given, it is rounded up.
     pub queue_sharing: u16,
+    /// How many lanes are offloading lanes.
+    pub offloading: OffloadingLanes,
     /// Whether packets leave in the order in which the lanes of a queue have claimed them.
     pub ordered: bool,
     /// Packets that the ring from one lane to another holds; rounded up to a power of two.
@@ -45,6 +47,7 @@ impl Default for WorkersConfig {
             count: None,
             lanes: None,
             queue_sharing: 1,
+            offloading: OffloadingLanes::default(),
             ordered: false,
             handoff: 1_024,
             priority: None,
@@ -67,6 +70,8 @@ impl WorkersConfig {
                 .help("add `queue_sharing = 2`, or remove `ordered`");
             findings.push(finding);
         }
+        let offloading =
+            table.read("offloading", findings, parsed("numbers of lanes such as \"0-4\""));
         let handoff = table.read("handoff", findings, count(64..=65_536));
         let example = "\"fifo:10\" (SCHED_FIFO, 1 to 99) or \"nice:-20\" (-20 to 19)";
         let priority = table.read("priority", findings, parsed(example));
@@ -75,10 +80,68 @@ impl WorkersConfig {
             count: count_of_workers.map(|workers| workers as u16),
             priority,
             lanes: lanes.map(|lanes| lanes as u16),
+            offloading: offloading.unwrap_or_default(),
             ordered,
             queue_sharing: sharing.map_or(default.queue_sharing, |lanes| lanes as u16),
             handoff: handoff.map_or(default.handoff, |capacity| capacity as usize),
         }
+    }
+}
+
+/// How many lanes work on single flows of others, as `0-4` or `2`: no fewer than the first number, no more than the second. No
+/// policy decides yet, so there are as many as may be, up to half of all lanes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OffloadingLanes {
+    /// No fewer.
+    pub least: u16,
+    /// No more.
+    pub most: u16,
+}
+
+/// Why a number of offloading lanes could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OffloadingLanesError {
+    /// Neither a number nor a range.
+    #[error("`{0}` is neither a number of lanes nor a range of them")]
+    Item(String),
+    /// A range whose end comes before its start.
+    #[error("`{0}` ends before it starts")]
+    Reversed(String),
+    /// More than half of the most lanes that a run may have.
+    #[error("{0} lanes are more than half of {MAX_LANES}, the most that a run may have")]
+    TooMany(u16),
+}
+
+impl OffloadingLanes {
+    /// How many of `lanes` lanes.
+    pub fn of(self, lanes: usize) -> usize {
+        usize::from(self.most).min(lanes / 2)
+    }
+}
+
+impl FromStr for OffloadingLanes {
+    type Err = OffloadingLanesError;
+
+    fn from_str(text: &str) -> Result<OffloadingLanes, OffloadingLanesError> {
+        let number = |text: &str| text.trim().parse::<u16>();
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (Ok(least), Ok(most)) = (number(first), number(last)) else {
+            return Err(OffloadingLanesError::Item(text.to_owned()));
+        };
+        if most < least {
+            return Err(OffloadingLanesError::Reversed(text.to_owned()));
+        }
+        if most > MAX_LANES / 2 {
+            return Err(OffloadingLanesError::TooMany(most));
+        }
+        Ok(OffloadingLanes { least, most })
+    }
+}
+
+impl fmt::Display for OffloadingLanes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OffloadingLanes { least, most } = self;
+        if least == most { write!(f, "{most}") } else { write!(f, "{least}-{most}") }
     }
 }
 
@@ -173,6 +236,19 @@ mod tests {
         assert_eq!(list.cores(), [0, 1, 2, 3, 6].map(CoreId));
         assert_eq!(list.to_string(), "0-3,6");
         assert_eq!("7".parse::<CoreList>().unwrap().to_string(), "7");
+    }
+
+    #[test]
+    fn numbers_of_offloading_lanes_read_and_write() {
+        let read = |text: &str| text.parse::<OffloadingLanes>();
+        assert_eq!(read(" 0 - 4 "), Ok(OffloadingLanes { least: 0, most: 4 }));
+        assert_eq!(read("2").unwrap().to_string(), "2");
+        assert_eq!(read("0-4").unwrap().to_string(), "0-4");
+        assert_eq!(read("0-x"), Err(OffloadingLanesError::Item("0-x".into())));
+        assert_eq!(read("4-0"), Err(OffloadingLanesError::Reversed("4-0".into())));
+        assert_eq!(read("0-33"), Err(OffloadingLanesError::TooMany(33)));
+        let lanes = OffloadingLanes { least: 0, most: 4 };
+        assert_eq!([1, 2, 5, 16].map(|count| lanes.of(count)), [0, 1, 2, 4]);
     }
 
     #[test]
