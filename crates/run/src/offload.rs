@@ -24,6 +24,8 @@
 
 mod away;
 mod home;
+#[cfg(all(test, loom))]
+mod models;
 mod number;
 
 use rheostat_state::DetachedFlow;

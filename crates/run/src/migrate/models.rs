@@ -84,6 +84,7 @@ impl Heir {
                     self.outbound.send_control(Control::Redirected);
                 }
                 Command::Release { .. } => unreachable!("it has no shard"),
+                Command::Offload { .. } => unreachable!("no flow leaves"),
             }
         }
         let Heir { ownership, held, shard, inbound, .. } = self;
