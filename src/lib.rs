@@ -74,7 +74,7 @@ struct GuideTcp;
 struct Readme;
 
 pub use harness::Harness;
-pub use rheostat_base::{Counter, DeviceId, DropReason, ShardId, Time};
+pub use rheostat_base::{Counter, DeviceId, DropReason, Nanos, ShardId, Time};
 pub use rheostat_nf::function::Firewall;
 pub use rheostat_nf::function::firewall::FirewallConfig;
 pub use rheostat_nf::{

@@ -153,6 +153,12 @@ impl Sender {
         self.next
     }
 
+    /// The number of a segment without data: that of the next, or the end of the peer's window if that comes before, since a peer
+    /// that closed its window refuses what lies behind a probe that it has not taken.
+    pub(crate) fn next_in_window(&self) -> SequenceNumber {
+        self.next.min(self.window.edge().max(self.una))
+    }
+
     pub(crate) fn window(&mut self) -> &mut PeerWindow {
         &mut self.window
     }

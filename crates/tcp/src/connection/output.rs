@@ -87,7 +87,7 @@ impl Connection {
     /// A segment without data. What is due to be acknowledged is.
     fn acknowledging(&mut self, options: Options) -> Header {
         let (ack, window) = self.receiver.acknowledge();
-        let seq = self.sender.next();
+        let seq = self.sender.next_in_window();
         let urgent = self.sender.urgent().pointer(seq);
         self.sender.urgent().on_sent();
         Header { seq, ack: Some(ack), window, urgent, options, ..Header::default() }

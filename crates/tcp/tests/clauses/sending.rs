@@ -1,6 +1,6 @@
 //! Data that is sent.
 
-use rheostat_tcp::{Config, Event, WriteError};
+use rheostat_tcp::{Config, Event, Header, WriteError};
 
 use crate::script::{Script, plain};
 
@@ -127,6 +127,22 @@ fn a_closed_window_is_probed_with_a_byte_at_growing_intervals_for_as_long_as_pro
     assert_eq!(intervals[9..], [60_000; 3]);
     script.receive_window(2, 5_000);
     assert_eq!(script.sent_ranges(), [(2, 99)]);
+}
+
+#[test]
+fn while_a_closed_window_is_probed_acknowledgements_begin_at_it() {
+    let mut script = Script::established(plain());
+    script.receive_window(1, 0);
+    script.write(100);
+    script.expire();
+    assert_eq!(script.sent_ranges(), [(1, 1)]);
+    // The probe was not taken. Data comes; a peer whose window is closed takes an acknowledgement at its start alone.
+    for seq in [1, 1_001] {
+        let header = Header { window: 0, ..script.header(seq, Some(1)) };
+        script.receive_header(header, &[0; 1_000]);
+    }
+    let sent = script.sent_one();
+    assert_eq!((sent.at(), sent.acks()), (1, Some(2_001)));
 }
 
 #[test]
