@@ -7,7 +7,7 @@
 
 pub(crate) mod busy_work;
 pub(crate) mod intervals;
-mod observer;
+pub(crate) mod observer;
 mod testbed;
 
 use std::collections::HashMap;

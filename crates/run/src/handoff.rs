@@ -4,6 +4,7 @@
 
 pub(crate) mod link;
 
+use rheostat_base::clock::Cycles;
 use rheostat_base::{LaneId, ShardId};
 use rheostat_state::{DetachedFlow, Shard};
 
@@ -143,6 +144,13 @@ impl Handoff {
     pub fn stage(&mut self, to: LaneId, packet: HandoffPacket) {
         let outbound = self.outbound[to.index()].as_mut();
         outbound.expect("a packet is handed to another lane").staged.push(packet);
+    }
+
+    /// Notes on what was laid aside when it is sent.
+    #[cold]
+    pub(crate) fn note_published(&mut self, now: Cycles) {
+        let staged = self.outbound.iter_mut().flatten().flat_map(|outbound| &mut outbound.staged);
+        staged.for_each(|placed| placed.info.set_published(now));
     }
 
     /// Sends what was laid aside. Packets for which a ring has no room are passed to `refused`, oldest

@@ -9,7 +9,8 @@ use super::output::Departures;
 use super::{Batch, HandoffPacket, Lane, Place};
 use crate::handoff::Control;
 use crate::migrate::Hold;
-use crate::offload::{FlowNumber, Home, OffloadedFlows, Routed};
+use crate::offload::{FlowNumber, Home, HopMeter, OffloadedFlows, Routed};
+use crate::stages::StageSwitch;
 
 /// Flows that leave in one poll at most.
 const BEGINS: usize = 8;
@@ -42,6 +43,7 @@ pub(super) struct OffloadState {
     /// Packets that have waited and were presented again in this poll.
     pub(super) resumed: usize,
     picking: Picking,
+    hops: Option<Box<HopMeter>>,
 }
 
 /// Which flows leave when nobody names them: a packet of each few bursts is picked, so the more packets a flow has, the earlier it
@@ -71,7 +73,18 @@ impl OffloadState {
             recalled: Vec::new(),
             resumed: 0,
             picking: Picking::default(),
+            hops: None,
         }
+    }
+
+    /// Times packets that come from the homes of their flows.
+    pub(super) fn time_hops(&mut self, switch: StageSwitch) {
+        self.hops = Some(Box::new(HopMeter::new(switch)));
+    }
+
+    #[inline]
+    pub(super) fn hop_meter(&self) -> Option<&HopMeter> {
+        self.hops.as_deref()
     }
 
     /// Packets that wait for flows to come home.
@@ -161,7 +174,10 @@ impl Lane {
     /// Processes the packets that came from the homes of flows that are here.
     #[cold]
     pub(super) fn process_offloaded(&mut self) {
-        let Lane { offload: OffloadState { batch, flows, .. }, service, out, .. } = self;
+        let Lane { offload: OffloadState { batch, flows, hops, .. }, service, out, .. } = self;
+        if let Some(meter) = hops {
+            meter.note(batch.found());
+        }
         service.process_offloaded(batch, flows, out);
         debug_assert!(batch.is_empty(), "a service leaves no packet behind");
         self.dispatch_deferred();

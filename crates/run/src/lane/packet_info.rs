@@ -3,6 +3,7 @@
 use std::fmt;
 use std::mem::offset_of;
 
+use rheostat_base::clock::Cycles;
 use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_packet::{Family, FlowKey, Headers, Mbuf};
 use rheostat_state::{FlowHash, FlowHasher};
@@ -43,6 +44,8 @@ pub struct PacketInfo {
     rest: [u64; 3],
     /// The bits of the number of the packet's flow, if that is away. Of other packets, whatever stood here before.
     number: u32,
+    /// When its home published it, if hops are timed. Of other packets, whatever stood here before.
+    published: Cycles,
 }
 
 const _: () = assert!(offset_of!(PacketInfo, traits) < 64 && offset_of!(PacketInfo, rest) == 64);
@@ -207,6 +210,17 @@ impl PacketInfo {
         }
     }
 
+    /// When the packet's home published it, where hops are timed.
+    #[inline]
+    pub(crate) fn published(&self) -> Cycles {
+        self.published
+    }
+
+    /// Notes when the packet's home publishes it.
+    pub(crate) fn set_published(&mut self, now: Cycles) {
+        self.published = now;
+    }
+
     /// The same packet as one without a flow. Its place stays.
     #[must_use]
     pub(super) fn as_non_flow(mut self) -> PacketInfo {
@@ -276,6 +290,7 @@ impl Default for PacketInfo {
             traits: Traits(0),
             rest: [0; 3],
             number: 0,
+            published: Cycles(0),
         };
         info.place(&Placement::NONE);
         info

@@ -201,6 +201,7 @@ impl Fixture {
                 time: TimeSource::Poll,
                 reporting: LoadReporting::Shards,
                 stages: None,
+                hops: None,
             });
             let (migrator, mine) = mailbox(4);
             lane.take_orders_from(mine);
