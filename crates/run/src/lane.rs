@@ -54,6 +54,7 @@ pub use batch::{Batch, HandoffPacket};
 pub use config::{LaneConfig, Routes, TimeSource};
 pub use migration::LaneTimes;
 pub use output::{Output, Sender};
+pub(crate) use packet_info::LinkPacket;
 pub use packet_info::{PacketInfo, PacketKind, Placement};
 pub use unusual::{Unusual, UnusualError};
 
@@ -422,6 +423,7 @@ impl Lane {
                     out.mirror().note(&placed.packet, Step::Taken);
                 }
                 if let Some(number) = placed.info.offloaded() {
+                    placed.packet.prefetch();
                     return offload.take(*id, number, placed);
                 }
                 if ownership.place(placed.info.shard) != Place::Local {

@@ -33,7 +33,7 @@ mod number;
 use rheostat_state::DetachedFlow;
 
 pub(crate) use away::Away;
-pub(crate) use home::{Home, Routed};
+pub(crate) use home::Home;
 pub(crate) use hops::HopMeter;
 pub use number::FlowNumber;
 

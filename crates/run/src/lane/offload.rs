@@ -6,10 +6,10 @@ use rheostat_state::{DetachedFlow, FlowHash};
 
 use super::deferred::Deferral;
 use super::output::Departures;
-use super::{Batch, HandoffPacket, Lane, Place};
+use super::{Batch, HandoffPacket, Lane, LinkPacket, Place};
 use crate::handoff::Control;
 use crate::migrate::Hold;
-use crate::offload::{FlowNumber, Home, HopMeter, OffloadedFlows, Routed};
+use crate::offload::{FlowNumber, Home, HopMeter, OffloadedFlows};
 use crate::stages::StageSwitch;
 
 /// Flows that leave in one poll at most.
@@ -109,7 +109,6 @@ impl OffloadState {
     }
 
     /// Takes a packet of a flow that is here, or of one that is this lane's and that another could not process.
-    #[cold]
     pub(super) fn take(&mut self, me: LaneId, number: FlowNumber, mut placed: HandoffPacket) {
         if number.home() == me {
             placed.info.set_offloaded(None);
@@ -172,7 +171,6 @@ impl Lane {
     }
 
     /// Processes the packets that came from the homes of flows that are here.
-    #[cold]
     pub(super) fn process_offloaded(&mut self) {
         let Lane { offload: OffloadState { batch, flows, hops, .. }, service, out, .. } = self;
         if let Some(meter) = hops {
@@ -184,15 +182,14 @@ impl Lane {
     }
 
     /// Does with packets what their service could not.
-    #[cold]
     pub(super) fn dispatch_deferred(&mut self) {
         let mut deferred = std::mem::take(self.out.deferred());
         for number in deferred.recalls.drain(..) {
             self.offload.home.recall(number);
         }
+        self.send_away(&mut deferred.away);
         for (deferral, placed) in deferred.packets.drain(..) {
             match deferral {
-                Deferral::Away(number) => self.send_away(number, placed),
                 Deferral::Stalled => self.hold_stalled(placed),
                 Deferral::Refused => {
                     let number = placed.info.offloaded().expect("only guests are refused");
@@ -205,17 +202,30 @@ impl Lane {
         self.count_on_hold();
     }
 
-    fn send_away(&mut self, number: FlowNumber, mut placed: HandoffPacket) {
-        placed.info.set_offloaded(Some(number));
-        match self.offload.home.route(number, placed) {
-            Routed::Away(placed) => {
-                let to = self.offload.to.expect("flows are away somewhere");
-                self.offload.picking.offloaded += 1;
-                self.counters.offloaded.increment();
-                self.handoff.stage(to, placed);
-            }
-            Routed::Held => {}
-            Routed::Full(placed) => self.out.drop(placed.packet, DropReason::HoldFull),
+    /// Lays packets of flows that are away aside for the offloading lane, but for those of flows that are on their way home.
+    fn send_away(&mut self, away: &mut Vec<LinkPacket>) {
+        if away.is_empty() {
+            return;
+        }
+        let to = self.offload.to.expect("flows are away somewhere");
+        let home = &mut self.offload.home;
+        if home.has_returning() {
+            let is_returning = |packet: &mut LinkPacket| {
+                packet.offloaded().is_some_and(|number| !home.is_away(number))
+            };
+            let returning: Vec<_> = away.extract_if(.., is_returning).collect();
+            returning.into_iter().for_each(|packet| self.hold_returning(packet.unpack()));
+        }
+        let count = away.len() as u64;
+        self.offload.picking.offloaded += count;
+        self.counters.offloaded.add(count);
+        self.handoff.stage_all(to, away);
+    }
+
+    fn hold_returning(&mut self, placed: HandoffPacket) {
+        let number = placed.info.offloaded().expect("a flow that is away has a number");
+        if let Err(placed) = self.offload.home.hold(number, placed) {
+            self.out.drop(placed.packet, DropReason::HoldFull);
         }
     }
 
