@@ -8,6 +8,7 @@
 mod costs;
 mod feed;
 mod hops;
+mod numbers;
 mod row;
 mod sabotage;
 mod testbed;

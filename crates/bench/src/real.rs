@@ -7,7 +7,7 @@
 
 pub(crate) mod busy_work;
 pub(crate) mod intervals;
-pub(crate) mod observer;
+mod observer;
 mod testbed;
 
 use std::collections::HashMap;

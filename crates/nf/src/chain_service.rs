@@ -149,7 +149,7 @@ impl<C: Chain> ChainService<C> {
             let chain = self.chain.steady(&self.counts);
             passed = fast_path::run(&chain, batch, passed, shards, out.counters());
             drop(chain);
-            if shards.has_offloaded() {
+            if passed < batch.len() && shards.has_offloaded() {
                 let away = self.count_away(passed, batch, shards);
                 if away > 0 {
                     self.forward_by_device(passed, batch, out);

@@ -148,12 +148,8 @@ impl Lane {
         if config.shards.is_joint() {
             out.have_joint_flows();
         }
-        let mut offload = OffloadState::new(
-            config.id,
-            shards,
-            config.handoff.flows(),
-            config.hold_capacity,
-        );
+        let mut offload =
+            OffloadState::new(config.id, shards, config.handoff.flows(), config.hold_capacity);
         if let Some(switch) = config.hops {
             offload.time_hops(switch);
         }

@@ -176,7 +176,7 @@ impl FeedRx {
             }
             let is_due = now >= self.due;
             if is_due {
-                self.due = self.due + Duration::from_nanos(gap);
+                self.due += Duration::from_nanos(gap);
             }
             return usize::from(is_due).min(most);
         }

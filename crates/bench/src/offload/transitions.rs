@@ -13,11 +13,11 @@ use rheostat_run::{LaneSample, Migrator, Move, Routes, RunReport, Runtime, Runti
 use rheostat_state::FlowHasher;
 use rheostat_traffic::{Mix, MixConfig};
 
+use super::numbers::Numbers;
 use super::sabotage::Sabotaged;
 use super::{OffloadBench, Transitions};
 use crate::dut;
 use crate::error::BenchError;
-use crate::real::observer::Observer;
 
 /// Entries of the indirection table, and shards: those of a run by default.
 const BUCKETS: usize = 512;
@@ -31,17 +31,17 @@ const DESCRIPTORS: u32 = 1 << 14;
 const BUFFERS: u32 = 1 << 16;
 const HANDOFF: usize = 1 << 13;
 const FLOWS_PER_SHARD: usize = 4_096;
-const FLOWS: u32 = 16_384;
+const FLOWS: u32 = 2_048;
 /// Packets that can be distinguished.
 const MOST_PACKETS: u64 = 1 << 26;
 /// From one change of what leaves to the next.
-const STEP: Duration = Duration::from_micros(500);
+const STEP: Duration = Duration::from_millis(2);
 
 /// Runs the firewall on the synthetic mix until so many flows have left and come home.
 pub(super) fn run(bench: &OffloadBench) -> Result<Transitions, BenchError> {
     let clock = Clock::new();
-    let observer = Observer::new(clock.clone(), MOST_PACKETS);
-    let mut runtime = start(bench, &observer, clock)?;
+    let numbers = Numbers::new(MOST_PACKETS);
+    let mut runtime = start(bench, &numbers, clock)?;
     let last = Instant::now() + bench.limit;
     let mut rng = StdRng::seed_from_u64(bench.seed);
     loop {
@@ -59,7 +59,7 @@ pub(super) fn run(bench: &OffloadBench) -> Result<Transitions, BenchError> {
         std::thread::sleep(STEP);
     }
     let report = runtime.join()?;
-    let row = account(&report, &observer);
+    let row = account(&report, &numbers);
     match report.violations.into_iter().next() {
         Some(violation) if bench.sabotage.is_none() => Err(BenchError::Violated(violation)),
         _ => Ok(row),
@@ -94,7 +94,7 @@ fn choose(migrator: &Migrator, rng: &mut StdRng) -> Vec<Move> {
     shards.into_iter().map(cross).collect()
 }
 
-fn start(bench: &OffloadBench, observer: &Observer, clock: Clock) -> Result<Runtime, BenchError> {
+fn start(bench: &OffloadBench, numbers: &Numbers, clock: Clock) -> Result<Runtime, BenchError> {
     let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
     let steering = Arc::new(dut::steering(BUCKETS, SHARDS.into())?);
     let mix = MixConfig {
@@ -108,8 +108,8 @@ fn start(bench: &OffloadBench, observer: &Observer, clock: Clock) -> Result<Runt
     nic.descriptors = DESCRIPTORS;
     nic.driver = Driver::Pumped(Drawing::Ahead(Arc::new(clock.clone())));
     let sink = |_| match bench.sabotage {
-        Some(sabotage) => Box::new(Sabotaged::new(observer.sink(), sabotage)),
-        None => observer.sink(),
+        Some(sabotage) => Box::new(Sabotaged::new(numbers.sink(), sabotage)),
+        None => numbers.sink(),
     };
     let nic = SimNic::open(nic, Box::new(Mix::new(mix)?), sink, &pool)?;
     let devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
@@ -128,7 +128,7 @@ fn start(bench: &OffloadBench, observer: &Observer, clock: Clock) -> Result<Runt
     Ok(Runtime::start(config, devices, clock, service, shards)?)
 }
 
-fn account(report: &RunReport, observer: &Observer) -> Transitions {
+fn account(report: &RunReport, numbers: &Numbers) -> Transitions {
     let sum = LaneSample::sum(&report.last.lanes);
     let packets: u64 = report.last.devices.iter().map(|device| device.arrived).sum();
     let mut dropped = sum.dropped;
@@ -142,10 +142,10 @@ fn account(report: &RunReport, observer: &Observer) -> Transitions {
     let explained = dropped.iter().sum::<u64>() + sum.consumed + sum.held_total();
     Transitions {
         transitions: 2 * sum.flows_offloaded,
-        lost: entered.saturating_sub(explained + observer.seen()),
-        duplicated: observer.doubled(),
+        lost: entered.saturating_sub(explained + numbers.seen()),
+        duplicated: numbers.doubled(),
         // Whatever the lanes have noticed, they have noticed before the packets left.
-        reordered: observer.reordered().max(sum.reordered),
+        reordered: numbers.reordered().max(sum.reordered),
         dropped: DropReason::ALL
             .iter()
             .map(|reason| (reason.name(), dropped[*reason as usize]))

@@ -19,7 +19,7 @@ const ORDERS: usize = 1 << 20;
 
 /// What has left, shared by all queues of one device.
 #[derive(Clone)]
-pub(crate) struct Observer(Arc<Seen>);
+pub(super) struct Observer(Arc<Seen>);
 
 struct Seen {
     clock: Clock,
@@ -41,7 +41,7 @@ struct End {
 
 impl Observer {
     /// Distinguishes the first `packets` packets. Until [`Observer::measure`], latencies do not count.
-    pub(crate) fn new(clock: Clock, packets: u64) -> Observer {
+    pub(super) fn new(clock: Clock, packets: u64) -> Observer {
         Observer(Arc::new(Seen {
             clock,
             witness: Witness::new(packets),
@@ -54,7 +54,7 @@ impl Observer {
     }
 
     /// The end of one transmit queue.
-    pub(crate) fn sink(&self) -> Box<dyn Sink> {
+    pub(super) fn sink(&self) -> Box<dyn Sink> {
         let histogram = Histogram::new_with_bounds(1, LONGEST, 3).expect("bounds in order");
         let latencies = Arc::new(Mutex::new(histogram));
         self.0.latencies.lock().unwrap_or_else(PoisonError::into_inner).push(latencies.clone());
@@ -62,30 +62,30 @@ impl Observer {
     }
 
     /// Latencies of packets that are due within these times count.
-    pub(crate) fn measure(&self, from: Time, until: Time) {
+    pub(super) fn measure(&self, from: Time, until: Time) {
         // Relaxed: a burst that still sees the old bounds leaves a few packets out.
         self.0.until.store(until.as_nanos(), Ordering::Relaxed);
         self.0.from.store(from.as_nanos(), Ordering::Relaxed);
     }
 
     /// Packets that have left, each counted once.
-    pub(crate) fn seen(&self) -> u64 {
+    pub(super) fn seen(&self) -> u64 {
         self.0.witness.seen()
     }
 
     /// Times that a packet left which had left before.
-    pub(crate) fn doubled(&self) -> u64 {
+    pub(super) fn doubled(&self) -> u64 {
         self.0.witness.doubled()
     }
 
     /// Packets that left after a younger packet of the same direction of their flow: reordered as RFC 4737
     /// section 3.3 has it.
-    pub(crate) fn reordered(&self) -> u64 {
+    pub(super) fn reordered(&self) -> u64 {
         self.0.reordered.load(Ordering::Relaxed)
     }
 
     /// Latencies in microseconds, for each of [`Run::SHARES`]; nothing when no packet left.
-    pub(crate) fn latency_us(&self) -> Vec<(f64, f64)> {
+    pub(super) fn latency_us(&self) -> Vec<(f64, f64)> {
         let queues = self.0.latencies.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = Histogram::<u64>::new_with_bounds(1, LONGEST, 3).expect("bounds in order");
         for queue in queues.iter() {

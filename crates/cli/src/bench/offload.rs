@@ -23,7 +23,7 @@ about to process it. docs/offloading.md has figures. The exit status is 1 when a
 2 when an invariant broke or a run could not be made. Leave the machine alone meanwhile, and build with --release.")]
 pub(super) struct Args {
     /// How often flows leave or come home, at least.
-    #[arg(long, default_value = "50k", value_name = "N", value_parser = moves)]
+    #[arg(long, default_value = "200k", value_name = "N", value_parser = moves)]
     transitions: u64,
     /// Packets that arrive per second meanwhile.
     #[arg(long, default_value = "300k", value_name = "N", value_parser = moves)]

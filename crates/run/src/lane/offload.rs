@@ -272,7 +272,7 @@ impl Lane {
     /// Picks a flow that may leave from a burst that is about to be processed.
     #[inline]
     pub(super) fn pick_flow(&mut self) {
-        if self.offload.to.is_some() {
+        if self.offload.to.is_some() && self.offload.share > 0 {
             self.pick_flow_of_burst();
         }
     }
@@ -305,7 +305,7 @@ impl Lane {
     pub(super) fn move_flows(&mut self) {
         let OffloadState { to, wanted, candidates, recalled, .. } = &self.offload;
         let is_idle = candidates.is_empty() && recalled.is_empty() && to == wanted;
-        if !is_idle || self.shards.has_offloaded() {
+        if !is_idle || self.offload.home.has_recalls() {
             self.move_all_flows();
         }
     }
@@ -372,3 +372,6 @@ impl Lane {
         self.counters.on_hold.set(waiting as u64);
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod exploration;

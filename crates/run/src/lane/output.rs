@@ -8,9 +8,9 @@ use rheostat_io::layer::trace::Step;
 use rheostat_io::{TxQueue, Unsent};
 use rheostat_packet::{AllocError, Burst, Mbuf, PoolCache};
 
-use super::{HandoffPacket, LinkPacket, PacketInfo};
 use super::deferred::{Deferral, Deferred};
 use super::unusual::Unusual;
+use super::{HandoffPacket, LinkPacket, PacketInfo};
 use crate::account::LaneCounters;
 use crate::offload::FlowNumber;
 use crate::stages::{BurstStage, StageMeter, StageSwitch, StageTimes};

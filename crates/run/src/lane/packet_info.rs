@@ -82,10 +82,19 @@ impl LinkPacket {
     /// The packet, and what was found out about it.
     #[inline(always)]
     pub(crate) fn unpack(self) -> HandoffPacket {
-        let LinkPacket { words, hash, now, headers, shard, traits, rest, number, published, packet } =
-            self;
-        let info =
-            PacketInfo { words, hash, now, headers, shard, traits, rest, number, published };
+        let LinkPacket {
+            words,
+            hash,
+            now,
+            headers,
+            shard,
+            traits,
+            rest,
+            number,
+            published,
+            packet,
+        } = self;
+        let info = PacketInfo { words, hash, now, headers, shard, traits, rest, number, published };
         HandoffPacket { packet, info }
     }
 

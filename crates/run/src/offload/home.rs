@@ -133,6 +133,12 @@ impl<P> Home<P> {
         }
     }
 
+    /// Whether there is such a flow ([`Home::next_recall`]).
+    #[inline]
+    pub(crate) fn has_recalls(&self) -> bool {
+        !self.recalls.is_empty()
+    }
+
     /// A flow to which a message is to be sent that recalls it, behind all packets that were routed away.
     pub(crate) fn next_recall(&mut self) -> Option<FlowNumber> {
         self.recalls.pop()
