@@ -2,9 +2,10 @@
 //! migrator, which moves the flow's shard meanwhile.
 
 use std::sync::Arc as StdArc;
+use std::sync::atomic::AtomicU64;
 
 use rheostat_base::sync::Arc;
-use rheostat_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use rheostat_base::sync::atomic::{AtomicBool, Ordering};
 use rheostat_base::{DeviceId, LaneId, QueueId, Time};
 use rheostat_packet::FlowKey;
 use rheostat_state::{DetachedFlow, FlowHash, Shard};
