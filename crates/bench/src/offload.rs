@@ -8,6 +8,7 @@
 mod costs;
 mod feed;
 mod hops;
+pub mod lookups;
 mod numbers;
 mod row;
 mod sabotage;

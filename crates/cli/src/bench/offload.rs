@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rheostat_base::unit::parse_duration;
-use rheostat_bench::offload::{OffloadBench, Sabotage};
+use rheostat_bench::offload::{OffloadBench, Sabotage, lookups};
 
 use super::rows::Rows;
 use super::{SEED, moves};
@@ -15,6 +15,7 @@ use crate::failure::Failure;
 #[command(after_help = "Examples:
   rheo bench offload
   rheo bench offload --transitions 1M --limit 5m --json
+  rheo bench offload --lookups 1M
 
 First, flows leave two working lanes and come home while shards move between these. Lost, doubled and overtaken packets
 are found in what leaves, by the packets' numbers; `lost` are those that no counter explains. Then one working and one
@@ -37,6 +38,10 @@ pub(super) struct Args {
     /// How long hops are measured, once away and once at home.
     #[arg(long, default_value = "5s", value_parser = parse_duration)]
     window: Duration,
+    /// Instead of all this, measure what it brings on so many flows that the functions of a chain find their states by one lookup
+    /// and not by one each.
+    #[arg(long, value_name = "FLOWS", value_parser = super::flows)]
+    lookups: Option<u32>,
     /// Lose or double every N-th packet where it leaves, or reverse every N-th burst, to see that it is noticed.
     #[arg(long, hide = true, value_name = "lose:N|double:N|reverse:N", value_parser = sabotage)]
     sabotage: Option<Sabotage>,
@@ -47,7 +52,16 @@ pub(super) struct Args {
 
 /// Measures.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let &Args { transitions, rate, seed, limit, window, sabotage, json } = args;
+    let &Args { transitions, rate, seed, limit, window, sabotage, json, .. } = args;
+    if let Some(flows) = args.lookups {
+        let printed = Rows::begin(json, "functions  one lookup  a lookup each");
+        lookups::measure(flows, |row| {
+            let lookups::LookupRow { functions, one_lookup_ns, lookup_each_ns, .. } = row;
+            printed
+                .print(row, format!("{functions:>9}{one_lookup_ns:>9} ns{lookup_each_ns:>12} ns"));
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let bench =
         OffloadBench { transitions, packets_per_second: rate, seed, limit, window, sabotage };
     let printed = Rows::begin(json, "");
