@@ -8,7 +8,7 @@ use rheostat_base::CoreSet;
 use rheostat_base::unit::parse_duration;
 use rheostat_bench::costs::Costs;
 use rheostat_bench::record::Header;
-use rheostat_bench::sim::cases::{CaseBench, CaseRow, CaseTable, POLICIES, gaps};
+use rheostat_bench::sim::cases::{Case, CaseBench, CaseRow, CaseTable, POLICIES, gaps};
 
 use crate::failure::Failure;
 
@@ -52,6 +52,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         costs: &costs,
         lanes: args.cores,
         policies: args.policies.clone(),
+        cases: Case::ALL.to_vec(),
         duration: args.duration,
         seed: args.seed,
         threads: CoreSet::available().map_or(1, |set| set.cores().len()),
