@@ -19,6 +19,7 @@ use rheostat_serve::echo::Echo;
 use rheostat_serve::http::Http;
 use rheostat_serve::resp::Resp;
 use rheostat_serve::{Application, ServeConfig, ServeControl, TcpServer};
+use rheostat_steer::policy::Objectives;
 
 use self::assembly::Assembly;
 use self::plan::Plan;
@@ -166,7 +167,7 @@ fn serve(app: impl Application, args: &CommonArgs) -> Result<ExitCode, Failure> 
     links.go_by(Mtus::new(mtus, Some(network), view.clone()));
     let sizes = (view.lanes(), assembly::SHARDS);
     let balancer = Balancer::new(balance.policy(), balance.interval, sizes, view.now());
-    let balancing = Balancing::start(balancer, balance, view)?;
+    let balancing = Balancing::start(balancer, balance, Objectives::PERCENTILE, view)?;
     for address in &plan.addresses {
         out!("listening {}", std::net::SocketAddr::new(*address, args.port));
     }

@@ -21,18 +21,21 @@
 //! | `number` | names a flow that is away |
 //! | `home` | what a home knows of its flows that are away: the protocol, without flows or lanes |
 //! | `away` | the flows that are with an offloading lane: the other side of it |
+//! | `picks` | which flows are to be away, where a plan says how much of each shard is to leave |
 
 mod away;
 mod home;
 #[cfg(all(test, loom))]
 mod models;
 mod number;
+mod picks;
 
 use rheostat_state::DetachedFlow;
 
 pub(crate) use away::Away;
 pub(crate) use home::{Home, Routed};
 pub use number::FlowNumber;
+pub(crate) use picks::{Picked, Picks};
 
 /// The flows of other lanes with which an offloading lane works.
 #[derive(Debug, Default)]

@@ -53,6 +53,7 @@ pub struct ClassRules {
     masks: Vec<Masks>,
     has_priority: bool,
     reads_dscp: bool,
+    may_split_flows: bool,
 }
 
 /// Code points, protocols, and leading bits of IPv4 addresses.
@@ -190,6 +191,9 @@ impl ClassRules {
             masks: rules.iter().map(Masks::of).collect(),
             has_priority: rules.iter().any(|rule| rule.class == Class::Priority),
             reads_dscp: rules.iter().any(|rule| !rule.dscps.is_empty()),
+            may_split_flows: rules
+                .iter()
+                .any(|rule| !rule.dscps.is_empty() || !rule.devices.is_empty()),
             rules,
         }
     }
@@ -209,6 +213,12 @@ impl ClassRules {
     #[inline]
     pub fn reads_dscp(&self) -> bool {
         self.reads_dscp
+    }
+
+    /// Whether packets of one direction of a flow may be of several classes.
+    #[inline]
+    pub fn may_split_flows(&self) -> bool {
+        self.may_split_flows
     }
 
     /// The number of the first rule that matches; [`ClassRules::rest`] when none does. O(rules).

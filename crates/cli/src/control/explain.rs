@@ -10,7 +10,9 @@ use rheostat_observe::control::{ExplainRequest, Reply};
 use rheostat_observe::explain::{Breakdown, Explanation};
 use rheostat_observe::shared_queue_metrics::SharedQueueMetrics;
 use rheostat_observe::shared_shard_metrics::SharedShardMetrics;
-use rheostat_steer::policy::{LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Policy, Rss};
+use rheostat_steer::policy::{
+    LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Policy, Rss, with_settings,
+};
 
 use super::instance::Instance;
 use super::peer::Peer;
@@ -59,7 +61,7 @@ impl Instance {
     fn policy_to_ask(&self, name: Option<&str>) -> Result<Box<dyn Policy>, String> {
         let own = self.balance.policy;
         let default = if own == Rss.name() { "rsspp" } else { own };
-        self.balance.policy_named(name.unwrap_or(default)).map_err(|error| error.to_string())
+        with_settings(name.unwrap_or(default), &self.settings).map_err(|error| error.to_string())
     }
 
     /// Counts up to `most` packets, spread over the time.

@@ -2,7 +2,7 @@
 
 use rheostat_steer::policy::Class;
 
-use crate::config::Config;
+use crate::config::{Config, FunctionConfig};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 
@@ -15,6 +15,9 @@ pub(super) fn check(config: &Config, findings: &mut Findings) {
     shadows(config, findings);
     if findings.clean("slo") {
         objectives(config, findings);
+    }
+    if findings.clean("chain") {
+        chain(config, findings);
     }
 }
 
@@ -61,6 +64,22 @@ fn shadows(config: &Config, findings: &mut Findings) {
             .at(findings.place(&first), format!("`{}` matches first", other.name))
             .at(findings.place(&second), "whatever this would match")
             .help("put the narrower class first, or remove it");
+        findings.push(finding);
+    }
+}
+
+/// Where no function keeps anything of flows, lanes do not look at addresses and ports; a bridge knows flows by link addresses.
+fn chain(config: &Config, findings: &mut Findings) {
+    let looks_away = |function: &FunctionConfig| {
+        matches!(function, FunctionConfig::Router | FunctionConfig::Bridge(_))
+    };
+    if !config.classes.rules().is_empty() && config.chain.iter().all(looks_away) {
+        let message =
+            "lanes do not look at the flows of packets in this chain, so they know no classes";
+        let finding = Finding::mistake("class", message)
+            .at(findings.place("class[0]"), "this class")
+            .at(findings.place("chain.functions"), "no function here keeps flows")
+            .help("add a function that keeps flows, such as `monitor`, or remove the classes");
         findings.push(finding);
     }
 }

@@ -3,13 +3,15 @@
 use rheostat_base::{DropReason, LaneId, ShardId};
 use rheostat_packet::{BURST, FlowKey};
 use rheostat_state::{DetachedFlow, FlowHash};
+use rheostat_steer::policy::{Class, Load};
 
 use super::deferred::Deferral;
 use super::output::Departures;
 use super::{Batch, HandoffPacket, Lane, Place};
+use crate::classes::FlowName;
 use crate::handoff::Control;
 use crate::migrate::Hold;
-use crate::offload::{FlowNumber, Home, OffloadedFlows, Routed};
+use crate::offload::{FlowNumber, Home, OffloadedFlows, Picked, Picks, Routed};
 
 /// Flows that leave in one poll at most.
 const BEGINS: usize = 8;
@@ -42,6 +44,8 @@ pub(super) struct OffloadState {
     /// Packets that have waited and were presented again in this poll.
     pub(super) resumed: usize,
     picking: Picking,
+    /// Which flows leave where a plan says how much of each shard is to.
+    picks: Picks,
 }
 
 /// Which flows leave when nobody names them: a packet of each few bursts is picked, so the more packets a flow has, the earlier it
@@ -71,6 +75,7 @@ impl OffloadState {
             recalled: Vec::new(),
             resumed: 0,
             picking: Picking::default(),
+            picks: Picks::default(),
         }
     }
 
@@ -84,9 +89,15 @@ impl OffloadState {
         self.home.away_of(shard)
     }
 
-    /// Takes the flows of a shard home.
+    /// Takes the flows of a shard home, before it moves.
     pub(super) fn recall_shard(&mut self, shard: ShardId) {
+        self.picks.give_up(shard);
         self.home.recall_shard(shard);
+    }
+
+    /// The name of a flow that is away, if a plan had it leave.
+    pub(super) fn name_of(&self, number: u32) -> Option<FlowName> {
+        self.picks.name_of(FlowNumber::from_bits(number))
     }
 
     /// Whether flows of other lanes are here.
@@ -130,6 +141,28 @@ impl Lane {
         self.offload.share = share.min(100);
     }
 
+    /// Lets this part of each shard's work leave for the lane `to`, and nothing of other shards: the heaviest flows, as the lane
+    /// has measured them, adjusted every 100 ms. For no lane, takes all home. Flows leave only where classes are measured
+    /// ([`LaneConfig::classes`](super::LaneConfig::classes)).
+    pub fn offload_shares(
+        &mut self,
+        to: Option<LaneId>,
+        shares: impl IntoIterator<Item = (ShardId, Load)>,
+    ) {
+        self.offload_to(to, 0);
+        self.offload.picks.aim(shares);
+    }
+
+    /// Looks which flows are to be away, at the end of an epoch in which they had these parts of their shards' work.
+    pub(super) fn pick_flows(&mut self, parts: &[(FlowName, Load)]) {
+        let Picked { leave, recall } = self.offload.picks.end_epoch(parts);
+        recall.into_iter().for_each(|number| self.offload.home.recall(number));
+        if !self.offload.has_ended && self.offload.to.is_some() {
+            let named = leave.into_iter().map(|FlowName { shard, hash, key }| (shard, hash, key));
+            self.offload.candidates.extend(named);
+        }
+    }
+
     /// Lets one flow leave at the end of the next poll, whatever share of the packets is away, if there is such a flow and it may
     /// leave then.
     pub fn offload(&mut self, shard: ShardId, hash: FlowHash, key: &FlowKey) {
@@ -150,6 +183,7 @@ impl Lane {
     pub fn end_offloading(&mut self) {
         self.offload.has_ended = true;
         self.offload.candidates.clear();
+        self.offload.picks.aim([]);
         self.offload.home.recall_all();
     }
 
@@ -161,10 +195,19 @@ impl Lane {
     /// Processes the packets that came from the homes of flows that are here.
     #[cold]
     pub(super) fn process_offloaded(&mut self) {
-        let Lane { offload: OffloadState { batch, flows, .. }, service, out, .. } = self;
+        let Lane { offload: OffloadState { batch, flows, .. }, service, out, classes, .. } = self;
+        // Other lanes have told them apart already; the order in which they came decides which are refused.
+        let mut meter = classes.as_mut().map(|classes| &mut classes.meter);
+        let is_measured = meter.as_mut().is_some_and(|meter| meter.start(batch, false));
         service.process_offloaded(batch, flows, out);
         debug_assert!(batch.is_empty(), "a service leaves no packet behind");
+        if is_measured {
+            self.stop_measuring();
+        }
         self.dispatch_deferred();
+        if is_measured {
+            self.commit_measuring();
+        }
     }
 
     /// Does with packets what their service could not.
@@ -175,8 +218,18 @@ impl Lane {
             self.offload.home.recall(number);
         }
         for (deferral, placed) in deferred.packets.drain(..) {
+            let class = match &mut self.classes {
+                Some(classes) => classes.meter.forget(&placed.packet, &placed.info),
+                None => Class::Regular,
+            };
             match deferral {
-                Deferral::Away(number) => self.send_away(number, placed),
+                Deferral::Away(number) => {
+                    if class == Class::Priority {
+                        // Its class depends on more than its flow. It stays at home for a while.
+                        self.offload.home.recall(number);
+                    }
+                    self.send_away(number, placed);
+                }
                 Deferral::Stalled => self.hold_stalled(placed),
                 Deferral::Refused => {
                     let number = placed.info.offloaded().expect("only guests are refused");
@@ -196,6 +249,7 @@ impl Lane {
                 let to = self.offload.to.expect("flows are away somewhere");
                 self.offload.picking.offloaded += 1;
                 self.counters.offloaded.increment();
+                self.load.away.count(placed.info.shard, placed.packet.len());
                 self.handoff.stage(to, placed);
             }
             Routed::Held => {}
@@ -217,6 +271,7 @@ impl Lane {
         let shard = self.shards.stalled_or_owned(id).expect("a shard stays while flows are away");
         shard.table.attach(flow);
         let was_stalled = self.shards.resume(id);
+        self.offload.picks.note_home(number);
         for mut placed in self.offload.home.end(number) {
             placed.info.set_offloaded(None);
             self.run_again(placed);
@@ -246,7 +301,7 @@ impl Lane {
     /// Picks a flow that may leave from a burst that is about to be processed.
     #[inline]
     pub(super) fn pick_flow(&mut self) {
-        if self.offload.to.is_some() {
+        if self.offload.to.is_some() && self.offload.share > 0 {
             self.pick_flow_of_burst();
         }
     }
@@ -326,9 +381,14 @@ impl Lane {
                 self.ownership.place(id) == Place::Local && !self.ownership.is_releasing(id);
             let Some(shard) = self.shards.get_mut(id).filter(|_| stays) else { continue };
             let Some(number) = self.offload.home.begin(id) else { continue };
+            let name = FlowName { shard: id, hash, key };
             match self.service.detach(shard, (hash, &key), number, self.latest) {
-                None => self.offload.home.cancel(number),
+                None => {
+                    self.offload.home.cancel(number);
+                    self.offload.picks.note_stays(name);
+                }
                 Some(flow) => {
+                    self.offload.picks.note_left(name, number);
                     self.counters.flows_offloaded.increment();
                     self.handoff.send_control(to, Control::Offload { number, flow });
                 }
