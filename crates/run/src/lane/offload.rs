@@ -1,7 +1,8 @@
 //! The lane's part when single flows leave it for an offloading lane, or come to it as one: see [`crate::offload`].
 
 use rheostat_base::{DropReason, LaneId, ShardId};
-use rheostat_packet::{BURST, FlowKey};
+use rheostat_io::layer::trace::Step;
+use rheostat_packet::{BURST, FlowKey, Mbuf};
 use rheostat_state::{DetachedFlow, FlowHash};
 use rheostat_steer::policy::{Class, Load};
 
@@ -234,6 +235,7 @@ impl Lane {
                 Deferral::Refused => {
                     let number = placed.info.offloaded().expect("only guests are refused");
                     self.counters.refused.increment();
+                    self.note_step(&placed.packet, Step::Refused(number.home()));
                     self.handoff.stage(number.home(), placed);
                 }
             }
@@ -242,8 +244,20 @@ impl Lane {
         self.count_on_hold();
     }
 
+    /// Notes what becomes of a packet, if it is traced.
+    fn note_step(&mut self, packet: &Mbuf, step: Step) {
+        if packet.mark() != 0 {
+            self.out.mirror().note(packet, step);
+        }
+    }
+
     fn send_away(&mut self, number: FlowNumber, mut placed: HandoffPacket) {
         placed.info.set_offloaded(Some(number));
+        let step = match self.offload.home.is_away(number) {
+            true => Step::Offloaded(self.offload.to.expect("flows are away somewhere")),
+            false => Step::Waits,
+        };
+        self.note_step(&placed.packet, step);
         match self.offload.home.route(number, placed) {
             Routed::Away(placed) => {
                 let to = self.offload.to.expect("flows are away somewhere");
@@ -259,6 +273,7 @@ impl Lane {
 
     fn hold_stalled(&mut self, placed: HandoffPacket) {
         let shard = placed.info.shard;
+        self.note_step(&placed.packet, Step::Waits);
         if let Some(placed) = self.offload.stalled.push(shard, placed, self.polled) {
             self.out.drop(placed.packet, DropReason::HoldFull);
         }

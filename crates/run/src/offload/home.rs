@@ -89,6 +89,11 @@ impl<P> Home<P> {
         debug_assert!(packets.is_empty(), "{number} had packets before it left");
     }
 
+    /// Whether packets of a flow go to the offloading lane.
+    pub(crate) fn is_away(&self, number: FlowNumber) -> bool {
+        self.flows[number.place()].phase == Phase::Away
+    }
+
     /// What to do with a packet of a flow that is away.
     pub(crate) fn route(&mut self, number: FlowNumber, packet: P) -> Routed<P> {
         let flow = &mut self.flows[number.place()];
