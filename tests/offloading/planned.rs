@@ -30,7 +30,7 @@ const LINK: Ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: Non
 const PACKET: Duration = Duration::from_micros(10);
 const HANDOFF: Duration = Duration::from_micros(2);
 /// Lanes' worth of work that arrives: two lanes with a shard each have too much of it, and a third could have flows of both.
-const DEMAND: f64 = 1.9;
+const DEMAND: f64 = 2.2;
 /// Port that makes a packet one of the priority class.
 const PORT: u16 = 53;
 
@@ -261,7 +261,7 @@ impl Planned {
             let away = self.world.lanes.iter().map(Lane::flows_away).sum();
             self.away = self.away.max(away);
             let took = PACKET.mul_f64(delivered.max(1) as f64 / self.demand);
-            self.world.now = self.world.now + took;
+            self.world.now += took;
             self.clock.advance_to(self.world.now);
             let is_over = delivered + polled == 0 && self.world.next_arrival().is_none();
             if is_over && self.world.lanes.iter().all(|lane| lane.handoff_waiting() == 0) {
@@ -326,7 +326,7 @@ fn shards_move_and_flows_leave_as_a_policy_plans_and_nothing_else_changes() {
         assert_eq!(Flows::overtaken(&many.packets, link), Flows::overtaken(&one.packets, link));
         let sum = &many.sum;
         assert!(
-            came.moved > 0 && sum.flows_offloaded > 10 && sum.offloaded > 10_000,
+            came.moved > 0 && sum.flows_offloaded > 10 && sum.offloaded > 500,
             "seed {seed}: {} moved, {} flows left, {} packets; {:?}",
             came.moved,
             sum.flows_offloaded,

@@ -2,7 +2,7 @@
 //! once per epoch the heaviest flows go in, and flows to begin and to recall come out.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use rheostat_base::ShardId;
 use rheostat_steer::policy::{Load, pick_flows};
@@ -92,13 +92,15 @@ impl Picks {
         self.stays.retain(|_, until| *until > epoch);
         let part_of: HashMap<FlowName, Load> = parts.iter().copied().collect();
         let of_left = self.left.keys().map(|name| name.shard);
-        let shards: HashSet<ShardId> = self.targets.keys().copied().chain(of_left).collect();
+        let shards: BTreeSet<ShardId> = self.targets.keys().copied().chain(of_left).collect();
         let mut picked = Picked::default();
         for shard in shards {
             self.pick(shard, parts, &part_of, &mut picked);
         }
         picked.leave.sort_by_key(|name| (Reverse(part_of[name]), name.shard));
         picked.leave.truncate(BEGINS_PER_EPOCH);
+        // So that equal runs recall them in the same order.
+        picked.recall.sort_by_key(|number| number.bits());
         picked
     }
 
