@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faults
 import moving
+import paths
 import store
 import transfer
 import wire
@@ -19,4 +20,5 @@ SCENARIOS = {
     "what the wire shows": (wire.shows, KINDS),
     "keys and values": (store.keeps, KINDS),
     "shards that move": (moving.moves, KINDS),
+    "a narrow path": (paths.narrow, ("routed",)),
 }

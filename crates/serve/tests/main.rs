@@ -2,7 +2,9 @@
 
 mod bounds;
 mod conversations;
+mod fragments;
 mod http;
 mod moves;
+mod paths;
 mod resp;
 mod rig;

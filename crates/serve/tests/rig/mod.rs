@@ -2,6 +2,7 @@
 
 mod cable;
 mod client;
+mod router;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use rheostat_steer::{HashKey, Orientation, Steering};
 
 use cable::{Cable, Ends};
 pub(crate) use client::Client;
+pub(crate) use router::{Router, report};
 
 pub(crate) const SHARDS: usize = 16;
 pub(crate) const PORT: u16 = 80;
@@ -41,6 +43,8 @@ pub(crate) struct Rig {
     /// Frames that the service has sent and no client has taken.
     pub(crate) stray: Vec<Vec<u8>>,
     pub(crate) vlan: Option<u16>,
+    /// What stands between the service and the clients.
+    pub(crate) router: Router,
 }
 
 /// What a rig is made of besides.
@@ -50,18 +54,20 @@ pub(crate) struct Plan {
     pub(crate) listener: ListenerConfig,
     pub(crate) vlan: Option<u16>,
     pub(crate) mtu: u16,
+    pub(crate) policy: Policy,
 }
 
 impl Default for Plan {
     fn default() -> Plan {
         let (limits, listener) = (ServeConfig::default(), ListenerConfig::new(PORT));
-        Plan { lanes: 2, limits, listener, vlan: None, mtu: 1_500 }
+        let policy = Policy { announce: false, ..Policy::default() };
+        Plan { lanes: 2, limits, listener, vlan: None, mtu: 1_500, policy }
     }
 }
 
 impl Rig {
     pub(crate) fn new(app: impl Application, plan: Plan) -> Rig {
-        let Plan { lanes, limits, listener, vlan, mtu } = plan;
+        let Plan { lanes, limits, listener, vlan, mtu, policy } = plan;
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() });
         let pool = pool.expect("memory");
         let orientations = vec![Orientation::Inside];
@@ -76,7 +82,6 @@ impl Rig {
             mtu,
             ..Interface::new(DeviceId(0), "cable", MAC)
         };
-        let policy = Policy { announce: false, ..Policy::default() };
         let network = Arc::new(Network::new(vec![interface], &[], policy).expect("a network"));
         let server = TcpServer::new(app, vec![listener], limits, network, lanes, &[7; 16]);
         let server = server.expect("a service");
@@ -98,6 +103,7 @@ impl Rig {
             control: server.control(),
             stray: Vec::new(),
             vlan,
+            router: Router::default(),
         }
     }
 
@@ -125,6 +131,10 @@ impl Rig {
         self.poll();
         let sent: Vec<_> = self.ends.sent.lock().expect("no panic").drain(..).collect();
         for frame in sent {
+            if let Some(report) = self.router.refuse(&frame) {
+                self.inject(report, 0);
+                continue;
+            }
             if !clients.iter_mut().any(|client| client.take(&frame, now)) {
                 self.stray.push(frame);
             }
