@@ -2,5 +2,6 @@
 //! dropped, nothing leaves twice, flows keep their order, and every figure is that of a run in which no flow leaves.
 
 mod equivalence;
+mod planned;
 mod sabotage;
 mod transitions;

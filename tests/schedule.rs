@@ -29,6 +29,8 @@ fn run(seed: u64) -> Outcome {
         lanes,
         claimants: 1,
         offloading: 0,
+        plans_offloading: false,
+        classes: None,
         shards: *[8, 16, 128].choose(&mut rng).expect("one"),
         flows: *[4, 16, 256].choose(&mut rng).expect("one"),
         buffers: *[96, 256, 2_048].choose(&mut rng).expect("one"),
@@ -38,6 +40,7 @@ fn run(seed: u64) -> Outcome {
         time: TimeSource::Poll,
         faults: None,
         pickup: rng.random(),
+        half_open: 512,
         unusual: Unusual::percent(*[0, 0, 10, 100].choose(&mut rng).expect("one"), 0),
     };
     let mix = MixConfig {

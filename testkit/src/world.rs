@@ -13,7 +13,7 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    Lane, LaneSample, Routes, RuntimeConfig, Service, TimeSource, Unusual, Violation,
+    Classes, Lane, LaneSample, Routes, RuntimeConfig, Service, TimeSource, Unusual, Violation,
 };
 use rheostat_state::{FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, IndirectionTable, Orientation, PrefixList, Steering};
@@ -31,6 +31,10 @@ pub struct Setup {
     pub claimants: usize,
     /// Offloading lanes among them.
     pub offloading: usize,
+    /// Whether lanes become offloading lanes while it runs.
+    pub plans_offloading: bool,
+    /// What is measured of classes.
+    pub classes: Option<Arc<Classes>>,
     /// Shards, a power of two.
     pub shards: usize,
     /// Flows per shard at most.
@@ -49,6 +53,8 @@ pub struct Setup {
     pub faults: Option<FaultConfig>,
     /// Whether connections may be entered in the middle, as captures need.
     pub pickup: bool,
+    /// Connections of a shard that may be half open.
+    pub half_open: u32,
     /// Packets to treat as unusual ones.
     pub unusual: Unusual,
 }
@@ -60,6 +66,8 @@ impl Setup {
             lanes,
             claimants: 1,
             offloading: 0,
+            plans_offloading: false,
+            classes: None,
             shards: 16,
             flows: 4_096,
             buffers: 4_096,
@@ -69,6 +77,7 @@ impl Setup {
             time: TimeSource::Packet,
             faults: None,
             pickup: true,
+            half_open: FirewallConfig::default().half_open_per_shard,
             unusual: Unusual::default(),
         }
     }
@@ -150,7 +159,9 @@ impl World {
         }
 
         let tcp = TcpOptions { pickup: setup.pickup, ..TcpOptions::default() };
-        let firewall = Firewall::new(FirewallConfig { tcp, ..FirewallConfig::default() });
+        let half_open_per_shard = setup.half_open;
+        let config = FirewallConfig { tcp, half_open_per_shard, ..FirewallConfig::default() };
+        let firewall = Firewall::new(config);
         let mut layout = StateLayout::new();
         let chain = Arc::new(Stage::new(firewall, &mut layout).expect("room for one state"));
         let table = TableConfig { capacity: setup.flows, aliases: false };
@@ -168,6 +179,8 @@ impl World {
             time: setup.time,
             claimants: setup.claimants,
             offloading: setup.offloading,
+            plans_offloading: setup.plans_offloading,
+            classes: setup.classes.clone(),
             ..RuntimeConfig::new(setup.lanes, pool.clone(), steering, hasher)
         };
         let routes = Routes(vec![DeviceId(0)]);

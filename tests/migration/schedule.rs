@@ -54,6 +54,8 @@ pub(crate) fn setup(rng: &mut StdRng) -> Setup {
         lanes: rng.random_range(2..=6),
         claimants: 1,
         offloading: 0,
+        plans_offloading: false,
+        classes: None,
         shards: *[8, 16, 128].choose(rng).expect("one"),
         flows: *[16, 64, 256].choose(rng).expect("one"),
         buffers: *[128, 512, 2_048].choose(rng).expect("one"),
@@ -63,6 +65,7 @@ pub(crate) fn setup(rng: &mut StdRng) -> Setup {
         time: TimeSource::Poll,
         faults: None,
         pickup: true,
+        half_open: 512,
         unusual: Unusual::percent(*[0, 0, 10, 100].choose(rng).expect("one"), 0),
     }
 }

@@ -18,7 +18,7 @@ use rheostat_ip::Network;
 use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{LoadReporting, Polling, Routes, Runtime, RuntimeConfig, TimeSource};
+use rheostat_run::{Classes, LoadReporting, Polling, Routes, Runtime, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
 
@@ -138,6 +138,8 @@ impl Assembly {
         let table = TableConfig { capacity, aliases: false };
         let seeds = Seeds { shards: self.rng.random() };
         let shards = chain.make_shards(&self.steering, table, hasher, fragments, seeds)?;
+        let offloading = self.config.workers.offloading.of(self.lanes);
+        let plans_offloading = offloading > 0 && self.config.balance.plans_offloading();
         let handoff_capacity = handoff_capacity(&self.config, self.pool.capacity());
         let config = RuntimeConfig {
             polling: polling(&self.config),
@@ -156,7 +158,13 @@ impl Assembly {
                 true => self.config.workers.queue_sharing.into(),
                 false => 1,
             },
-            offloading: self.config.workers.offloading.of(self.lanes),
+            // Where a policy decides about them, no lane offloads at the start.
+            offloading: if plans_offloading { 0 } else { offloading },
+            plans_offloading,
+            classes: (plans_offloading || !self.config.slo.is_none()).then(|| {
+                let (rules, objectives) = (self.config.classes.clone(), self.config.slo);
+                Arc::new(Classes { rules, objectives, clock: Arc::new(self.clock.clone()) })
+            }),
             ..RuntimeConfig::new(self.lanes, self.pool, self.steering, hasher)
         };
         let routes = routes(&self.config.devices);

@@ -23,6 +23,7 @@ mod memory;
 mod mtu;
 mod nat_host;
 mod network;
+mod objectives;
 mod port_warning;
 mod profile;
 mod run;

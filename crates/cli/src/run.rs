@@ -17,7 +17,7 @@ use rheostat_observe::{
     Summary,
 };
 use rheostat_run::Sample;
-use rheostat_run::{RunReport, Runtime};
+use rheostat_run::{RunReport, RunView, Runtime};
 use rheostat_state::txn::Objects;
 
 use crate::assemble::{self, Assembly};
@@ -29,6 +29,7 @@ use crate::interrupt;
 use crate::links::Links;
 use crate::machine::{ThisMachine, in_use, named_files};
 use crate::mtu::{self, Mtus};
+use crate::objectives::with_progress;
 
 /// How often the end of a run is looked for.
 const TICK: Duration = Duration::from_millis(5);
@@ -156,6 +157,8 @@ pub(crate) enum Quiet {
 
 /// A run that is over.
 pub(crate) struct Finished {
+    /// The lanes as they stand.
+    pub(crate) view: Arc<RunView>,
     pub(crate) report: RunReport,
     pub(crate) balance: Balance,
     /// What has happened to the interfaces of live devices.
@@ -228,8 +231,8 @@ impl Run {
             FunctionConfig::Lb(lb) => lb.log.clone(),
             _ => None,
         });
-        let policy = self.config.balance.policy();
         let balance = self.config.balance.clone();
+        let config = self.config.clone();
         let shards = self.config.state.shards;
         let functions = self.config.chain.iter().map(|function| function.name().to_owned());
         let functions = functions.collect();
@@ -260,11 +263,18 @@ impl Run {
         let run = assembly.start(&chain)?;
         // Workers have inherited it.
         drop(raised);
+        let view = run.view();
+        let sizes = (view.lanes(), shards);
+        let policy = config.policy(view.lanes());
+        let balancer = Balancer::new(policy, balance.interval, sizes, view.now());
+        let balancing = Balancing::start(balancer, balance, config.slo.percentile, view.clone())?;
         let instance = Instance {
-            view: run.view(),
+            view: view.clone(),
             interrupted: self.watch.interrupted.clone(),
             board: backends,
-            balance: balance.clone(),
+            balance: config.balance.clone(),
+            progress: balancing.board(),
+            settings: config.settings(view.lanes()),
             functions,
             objects: objects.clone(),
             files: self.files.clone(),
@@ -274,11 +284,7 @@ impl Run {
             service: None,
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
-        let view = run.view();
         links.go_by(Mtus::new(mtus, network, view.clone()));
-        let sizes = (view.lanes(), shards);
-        let balancer = Balancer::new(policy, balance.interval, sizes, view.now());
-        let balancing = Balancing::start(balancer, balance, view)?;
         let mut reported = Vec::new();
         let attached = (server, links);
         let (report, balance, is_link_lost) =
@@ -291,7 +297,7 @@ impl Run {
         log.close();
         let (links, files) = (board.lines(), self.files);
         let ports = ports.map(|ports| ports.lines(SystemTime::now())).unwrap_or_default();
-        Ok(Finished { report, balance, links, ports, is_link_lost, objects, files, reported })
+        Ok(Finished { view, report, balance, links, ports, is_link_lost, objects, files, reported })
     }
 }
 
@@ -306,12 +312,13 @@ fn start_health(lines: HealthLines, log: Option<&Path>) -> Result<LogWriter, Log
 fn print(finished: Finished, json: bool) -> ExitCode {
     let incomplete = finished.incomplete();
     let is_complete = incomplete.is_empty();
-    let Finished { report, balance, links, ports, is_link_lost, .. } = finished;
+    let Finished { view, report, balance, links, ports, is_link_lost, .. } = finished;
     for warning in &report.warnings {
         err!("warning: {warning}");
     }
     let imbalance = balance.imbalance;
     let summary = Summary { imbalance, incomplete, links, ports, ..Summary::of(&report) };
+    let summary = with_progress(summary, &balance.progress, &view, &report.last);
     if json {
         out!("{}", summary.to_json());
     } else {

@@ -25,6 +25,7 @@ use rheostat_serve::resp::Resp;
 use rheostat_serve::{
     Application, ListenerConfig, OutgoingConfig, ServeConfig, ServeControl, ServeError, TcpServer,
 };
+use rheostat_steer::policy::Objectives;
 
 use self::assembly::Assembly;
 use self::plan::Plan;
@@ -250,7 +251,7 @@ fn serve(
     links.go_by(Mtus::new(mtus, Some(network), view.clone()));
     let sizes = (view.lanes(), assembly::SHARDS);
     let balancer = Balancer::new(balance.policy(), balance.interval, sizes, view.now());
-    let balancing = Balancing::start(balancer, balance, view)?;
+    let balancing = Balancing::start(balancer, balance, Objectives::PERCENTILE, view)?;
     for address in &plan.addresses {
         out!("listening {}", SocketAddr::new(*address, args.port));
     }

@@ -16,6 +16,7 @@ mod instance;
 mod instructions;
 mod limits;
 mod migrate;
+mod objectives;
 mod offloading;
 mod polling;
 mod privileges;

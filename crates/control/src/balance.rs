@@ -4,19 +4,21 @@
 mod balancing;
 mod imbalance;
 mod observation;
+mod progress;
 mod shard_migrator;
 
 use std::time::Duration;
 
 use rheostat_base::{LaneId, Time};
-use rheostat_run::{LaneSample, Move, RunView, ShardLoads};
+use rheostat_run::Move;
 use rheostat_steer::policy::{
     HeavyFlow, LaneBounds, LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Offloads, Plan,
-    Policy,
+    Policy, Reason,
 };
 
-pub use self::balancing::Balancing;
-pub use self::observation::{HeavyShare, Observation};
+pub use self::balancing::{BalanceBoard, Balancing};
+pub use self::observation::{HeavyShare, Observation, counts};
+pub use self::progress::{Progress, Role};
 pub use self::shard_migrator::ShardMigrator;
 
 use self::imbalance::ImbalanceMeter;
@@ -45,6 +47,8 @@ pub struct Balancer {
     /// When to plan.
     due: Time,
     plans: u64,
+    /// Why the last plan is as it is.
+    why: Vec<Reason>,
 }
 
 #[derive(Clone, Copy)]
@@ -65,20 +69,8 @@ pub struct Balance {
     /// together: 1 when all lanes worked alike in each, the number of lanes when always one did all the
     /// work. `None` when there was no work.
     pub imbalance: Option<f64>,
-}
-
-/// What each lane of a run has done so far, as a policy wants it: a lane's time goes to shards by the packets
-/// and bytes it processed for them, and what it handed to other lanes is its own work.
-pub fn counts(view: &RunView) -> Vec<LaneCounts> {
-    let lanes = view.sample().lanes.into_iter().zip(view.loads());
-    let count = |(lane, loads): (LaneSample, &ShardLoads)| LaneCounts {
-        busy_ns: lane.busy_ns,
-        shards: loads.iter().map(|load| load.packets.get()).collect(),
-        bytes: loads.iter().map(|load| load.bytes.get()).collect(),
-        other: lane.handoff_out,
-        ..LaneCounts::default()
-    };
-    lanes.map(count).collect()
+    /// What it did at last, and predicted.
+    pub progress: Progress,
 }
 
 impl Balancer {
@@ -102,6 +94,7 @@ impl Balancer {
             links: vec![None; lanes],
             leaving: None,
             plans: 0,
+            why: Vec::new(),
         }
     }
 
@@ -121,9 +114,31 @@ impl Balancer {
         &*self.policy
     }
 
+    /// How many times the policy was asked.
+    pub fn plans(&self) -> u64 {
+        self.plans
+    }
+
     /// By lane, the offloading lane that its flows leave for.
     pub fn links(&self) -> &[Option<LaneId>] {
         &self.links
+    }
+
+    /// How often it has planned, what came of the last plan, and what was predicted.
+    pub fn progress(&self) -> Progress {
+        let roles = self.lanes.iter().map(|lane| match lane.state {
+            LaneState::Active => Role::Working,
+            LaneState::Offloading => Role::Offloading,
+            LaneState::Parked => Role::Parked,
+        });
+        Progress {
+            policy: self.policy.name(),
+            plans: self.plans,
+            roles: roles.collect(),
+            links: self.links.clone(),
+            why: self.why.iter().map(ToString::to_string).collect(),
+            ..Progress::of(self.policy.predictions())
+        }
     }
 
     /// Steps the moves that are under way, and plans when it is time to, from what lanes have done. Returns
@@ -162,6 +177,7 @@ impl Balancer {
             policy: self.policy.name(),
             plans: self.plans,
             imbalance: self.imbalance.of_all(),
+            progress: self.progress(),
         }
     }
 
@@ -170,8 +186,9 @@ impl Balancer {
         let counts = std::mem::take(&mut seen.counts);
         self.estimator.update(now, counts).expect("a run's lanes and shards stay the same");
         let load = self.snapshot(migrator, seen);
-        let plan = self.policy.plan(now, &load);
+        let mut plan = self.policy.plan(now, &load);
         self.plans += 1;
+        self.why = std::mem::take(&mut plan.why);
         self.apply(now, plan, migrator);
     }
 

@@ -1,5 +1,6 @@
 //! Contradictions between tables, each pointed at on both sides.
 
+mod classes;
 mod files;
 mod interfaces;
 mod machine;
@@ -46,6 +47,7 @@ pub(crate) fn across_tables(
     shards(config, findings);
     sharing::check(config, findings);
     offloading::check(config, findings);
+    classes::check(config, findings);
     priority(config, findings);
     shadow::check(config, findings);
     machine::check(config, machine, findings);

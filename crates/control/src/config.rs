@@ -4,6 +4,7 @@ mod antiddos;
 pub mod balance;
 mod bridge;
 pub mod chain;
+mod class;
 mod describe;
 pub mod device;
 mod ethertype;
@@ -19,12 +20,15 @@ pub mod polling;
 pub mod pool;
 mod portscan;
 pub mod run;
+mod slo;
 pub mod state;
 pub mod steering;
 pub mod workers;
 
 use std::path::Path;
 
+use rheostat_steer::ClassRules;
+use rheostat_steer::policy::{self, Objectives, Policy, Settings};
 use thiserror::Error;
 
 pub use balance::BalanceConfig;
@@ -69,6 +73,10 @@ pub struct Config {
     pub steering: SteeringConfig,
     /// How it is decided which lane owns which shard.
     pub balance: BalanceConfig,
+    /// Which traffic is told apart.
+    pub classes: ClassRules,
+    /// What latencies its packets may have.
+    pub slo: Objectives,
     /// What a worker does when it has no packets.
     pub polling: PollingConfig,
     /// What is reported while the run goes on.
@@ -181,6 +189,17 @@ impl Config {
         }
     }
 
+    /// What policies plan with in a run of so many lanes.
+    pub fn settings(&self, lanes: usize) -> Settings {
+        self.balance.settings(self.slo, self.workers.offloading.of(lanes))
+    }
+
+    /// The policy of a run of so many lanes.
+    pub fn policy(&self, lanes: usize) -> Box<dyn Policy> {
+        let policy = policy::with_settings(self.balance.policy, &self.settings(lanes));
+        policy.expect("the configuration takes known names only")
+    }
+
     /// Whether every device that reads a capture, or is an interface, was given one, which a
     /// configuration may leave to the command line and a run may not.
     pub fn check_inputs(&self) -> Result<(), MissingInput> {
@@ -215,6 +234,8 @@ impl Config {
         let state = root.section("state", findings, StateConfig::read);
         let steering = root.section("steering", findings, SteeringConfig::read);
         let balance = root.section("balance", findings, BalanceConfig::read);
+        let classes = class::read(root, &devices, findings);
+        let slo = root.section("slo", findings, slo::read);
         let polling = root.section("polling", findings, PollingConfig::read);
         let observe = root.section("observe", findings, ObserveConfig::read);
         Config {
@@ -227,6 +248,8 @@ impl Config {
             state: state.unwrap_or_default(),
             steering: steering.unwrap_or_default(),
             balance: balance.unwrap_or_default(),
+            classes,
+            slo: slo.unwrap_or_default(),
             polling: polling.unwrap_or_default(),
             observe: observe.unwrap_or_default(),
         }

@@ -30,7 +30,10 @@ mod quantity;
 mod reader;
 mod suggestion;
 
-pub use balance::{Balance, Balancer, Balancing, HeavyShare, Observation, ShardMigrator};
+pub use balance::{
+    Balance, BalanceBoard, Balancer, Balancing, HeavyShare, Observation, Progress, Role,
+    ShardMigrator,
+};
 pub use config::{Config, LoadError, MissingInput};
 pub use diagnostic::{Finding, Report};
 pub use kernel_follower::KernelFollower;

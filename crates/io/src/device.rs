@@ -104,6 +104,12 @@ pub trait RxQueue: Send {
     /// Keeps claims on a shared queue below what `bound` returns.
     fn bound_claims(&mut self, _bound: ClaimBound) {}
 
+    /// Whether the time stamps of packets are when they arrived, by the clock of the run. By default not: a live device stamps
+    /// them when they are received, and a capture has the times of another clock.
+    fn stamps_arrivals(&self) -> bool {
+        false
+    }
+
     /// The stamp of a packet received now, where the device can only stamp packets in the order in which
     /// lanes receive them: then a lane that knows better when a packet arrived changes its stamp. `None`
     /// where packets are stamped as they arrive.

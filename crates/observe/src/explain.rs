@@ -10,6 +10,7 @@ mod text;
 
 pub use breakdown::Breakdown;
 pub use explanation::{
-    Explanation, FlowMetrics, LaneMetrics, MoveMetrics, Prediction, ShardMetrics, Squared,
+    Explanation, FlowMetrics, LaneMetrics, MoveMetrics, OffloadMetrics, Prediction, ShardMetrics,
+    Squared,
 };
 pub use limit::{Limit, LimitKind};

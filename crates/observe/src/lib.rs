@@ -2,6 +2,7 @@
 //! answers to requests in between.
 
 pub mod capture;
+mod class_metrics;
 pub mod control;
 pub mod doctor;
 pub mod explain;
@@ -21,6 +22,7 @@ pub mod source_metrics;
 pub mod summary;
 pub mod trace;
 
+pub use class_metrics::ClassMetrics;
 pub use flow_lines::FlowLines;
 pub use health_lines::HealthLines;
 pub use link_board::{LinkBoard, LinkLine, LinkWord};

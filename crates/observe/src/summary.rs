@@ -9,6 +9,7 @@ use rheostat_run::{LaneSample, MigrationTimes, Ranking, RunReport, Sample};
 use rheostat_state::Estimate;
 use serde::{Deserialize, Serialize};
 
+use crate::class_metrics::ClassMetrics;
 use crate::link_board::LinkLine;
 use crate::output_files::IncompleteFile;
 use crate::polling_metrics::PollingMetrics;
@@ -49,6 +50,12 @@ pub struct Summary {
     /// What flows that left their lanes came to; left out while none has left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offloaded: Option<Offloaded>,
+    /// Classes of traffic, in the order in which they are tried, and what none matches; left out where they are not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassMetrics>,
+    /// By which factor waits differed from what plans predicted, up or down; left out where nothing was predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction_error: Option<f64>,
     /// Flows.
     pub flows: Flows,
     /// Packets processed after a younger packet of their flow.
@@ -169,6 +176,9 @@ pub struct LaneMetrics {
     pub packets: u64,
     /// Busy time ÷ time.
     pub load: f64,
+    /// What it was for at last, `working`, `offloading` or `parked`, where that changes; left out elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
     /// Times that the lane was polled and had no work.
     #[serde(default)]
     pub idle_polls: u64,
@@ -219,6 +229,8 @@ impl Summary {
             imbalance: imbalance(&sample.lanes),
             late_handoff: all.late_handoff,
             offloaded: Offloaded::of(&all),
+            classes: Vec::new(),
+            prediction_error: None,
             flows: Flows {
                 created: all.flows_created,
                 expired: all.flows_ended,
@@ -233,6 +245,7 @@ impl Summary {
                 .map(|lane| LaneMetrics {
                     packets: lane.received,
                     load: lane.load(),
+                    role: None,
                     idle_polls: lane.idle_polls,
                 })
                 .collect(),
@@ -247,6 +260,22 @@ impl Summary {
             ports: Vec::new(),
             invariants: "checked at the end".to_owned(),
         }
+    }
+
+    /// The same with what flows came to that may leave their lanes, also where none has left.
+    #[must_use]
+    pub fn with_offloading(mut self, sample: &Sample) -> Summary {
+        self.offloaded = Some(Offloaded::counted(&LaneSample::sum(&sample.lanes)));
+        self
+    }
+
+    /// The same with what lanes were for at last.
+    #[must_use]
+    pub fn with_roles(mut self, roles: impl IntoIterator<Item = &'static str>) -> Summary {
+        for (lane, role) in self.lanes.iter_mut().zip(roles) {
+            lane.role = Some(role.to_owned());
+        }
+        self
     }
 
     /// Packets dropped for any reason.
@@ -275,12 +304,16 @@ pub struct Offloaded {
 
 impl Offloaded {
     fn of(all: &LaneSample) -> Option<Offloaded> {
-        (all.flows_offloaded > 0).then_some(Offloaded {
+        (all.flows_offloaded > 0).then(|| Offloaded::counted(all))
+    }
+
+    fn counted(all: &LaneSample) -> Offloaded {
+        Offloaded {
             flows: all.flows_offloaded,
             away: all.flows_away,
             packets: all.offloaded,
             home: all.refused,
-        })
+        }
     }
 }
 
@@ -349,12 +382,16 @@ impl fmt::Display for Summary {
             }
         }
         for (number, lane) in self.lanes.iter().enumerate() {
-            writeln!(
+            write!(
                 f,
                 "lane {number:<4} {} packets, load {:.0} %",
                 lane.packets,
                 lane.load * 100.0
             )?;
+            match &lane.role {
+                Some(role) => writeln!(f, ", {role}")?,
+                None => writeln!(f)?,
+            }
         }
         if let Some(polling) = &self.polling {
             write!(f, "{polling}")?;
@@ -375,6 +412,12 @@ impl fmt::Display for Summary {
         )?;
         if let Some(offloaded) = &self.offloaded {
             writeln!(f, "offloaded {offloaded}")?;
+        }
+        for class in &self.classes {
+            writeln!(f, "class     {class}")?;
+        }
+        if let Some(error) = self.prediction_error {
+            writeln!(f, "predicted within a factor of {error:.2} (geometric mean)")?;
         }
         if let Some(imbalance) = self.imbalance {
             writeln!(f, "imbalance {imbalance:.2} (busiest lane ÷ mean)")?;

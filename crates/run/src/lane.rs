@@ -34,6 +34,7 @@
 
 mod batch;
 mod busy_time;
+mod classes;
 mod classify;
 mod completion;
 mod config;
@@ -70,6 +71,7 @@ use rheostat_state::{DetachedFlow, FlowHasher, Shard};
 use rheostat_steer::Steering;
 
 use self::busy_time::BusyTime;
+use self::classes::ClassState;
 use self::joint::JointState;
 use self::migration::MigrationState;
 use self::offload::OffloadState;
@@ -78,7 +80,7 @@ use crate::account::LaneCounters;
 use crate::crew::LaneNotifier;
 use crate::handoff::link::Delivery;
 use crate::handoff::{Control, Handoff};
-use crate::load::ShardLoads;
+use crate::load::{LoadReporting, ShardLoads};
 use crate::metrics::Metrics;
 use crate::migrate::{LaneMailbox, Ownership, Place};
 use crate::offload::{FlowNumber, HopMeter};
@@ -96,6 +98,8 @@ pub struct Lane {
     ownership: Ownership,
     migration: MigrationState,
     offload: OffloadState,
+    /// There where classes of traffic are measured.
+    classes: Option<Box<ClassState>>,
     steering: Arc<Steering>,
     hasher: FlowHasher,
     handoff: Handoff,
@@ -119,6 +123,10 @@ pub struct Lane {
 struct LaneLoad {
     /// What each shard costs.
     shards: ShardLoads,
+    /// What of that was sent to the lanes with which the shards' flows are.
+    away: ShardLoads,
+    /// What each shard of other lanes costs, whose flows are here.
+    guests: ShardLoads,
     times: Arc<LaneTimes>,
     busy_time: BusyTime,
 }
@@ -153,8 +161,15 @@ impl Lane {
         if let Some(switch) = config.hops {
             offload.time_hops(switch);
         }
+        let flows_leave = config.handoff.flows() > 0;
+        let classes = config.classes.map(|classes| {
+            let knows_arrivals = receivers.iter().map(|queue| queue.stamps_arrivals());
+            Box::new(ClassState::new(classes, knows_arrivals, shards, flows_leave))
+        });
+        let leaving = if flows_leave { config.reporting } else { LoadReporting::Nothing };
         Lane {
             id: config.id,
+            classes,
             reception: Reception::new(receivers, SortBy::of(&*config.service, config.reporting)),
             shards: config.shards,
             ownership: Ownership::new(config.id, config.owners).with_claimants(config.claimants),
@@ -167,6 +182,8 @@ impl Lane {
             out,
             load: LaneLoad {
                 shards: ShardLoads::new(shards, config.reporting),
+                away: ShardLoads::new(shards, leaving),
+                guests: ShardLoads::new(shards, leaving),
                 times: Arc::default(),
                 busy_time: BusyTime::default(),
             },
@@ -194,6 +211,17 @@ impl Lane {
     /// What each shard has cost the lane, to read while it runs.
     pub fn loads(&self) -> ShardLoads {
         self.load.shards.clone()
+    }
+
+    /// What of the shards' packets was sent to the lanes with which their flows are, to read while it runs. It is part of
+    /// [`Lane::loads`], too.
+    pub fn away_loads(&self) -> ShardLoads {
+        self.load.away.clone()
+    }
+
+    /// What flows of other lanes' shards have cost the lane, to read while it runs.
+    pub fn guest_loads(&self) -> ShardLoads {
+        self.load.guests.clone()
     }
 
     /// How long things take in the lane, to read while it runs.
@@ -420,6 +448,9 @@ impl Lane {
                 }
                 if let Some(number) = placed.info.offloaded() {
                     placed.packet.prefetch();
+                    if number.home() != *id {
+                        load.guests.count(placed.info.shard, placed.packet.len());
+                    }
                     return offload.take(*id, number, placed);
                 }
                 if ownership.place(placed.info.shard) != Place::Local {
@@ -481,14 +512,21 @@ impl Lane {
 
     fn process(&mut self) {
         while !self.batch.is_empty() {
+            let is_measured = self.classes.is_some() && self.start_measuring();
             if self.shards.is_joint() {
                 self.process_jointly();
             } else {
                 self.service.process(&mut self.batch, &mut self.shards, &mut self.out);
             }
             debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
+            if is_measured {
+                self.stop_measuring();
+            }
             if self.out.has_deferred() {
                 self.dispatch_deferred();
+            }
+            if is_measured {
+                self.commit_measuring();
             }
             if self.out.has_reinjected() {
                 self.reinject();

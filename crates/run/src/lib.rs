@@ -3,6 +3,7 @@
 
 pub mod account;
 mod cell;
+pub mod classes;
 mod crew;
 pub mod handoff;
 pub mod invariant;
@@ -26,6 +27,7 @@ pub mod view;
 mod worker;
 
 pub use account::{LaneCounters, LaneSample};
+pub use classes::{ClassFigures, ClassLooks, Classes, HeavyShare};
 pub use crew::LaneNotifier;
 pub use handoff::handoff_bytes;
 pub use invariant::Violation;

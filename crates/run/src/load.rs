@@ -46,6 +46,16 @@ impl ShardLoads {
         self.0.iter()
     }
 
+    /// Packets of each shard; none if shards are not counted.
+    pub fn packets(&self) -> Vec<u64> {
+        self.iter().map(|load| load.packets.get()).collect()
+    }
+
+    /// Their bytes.
+    pub fn bytes(&self) -> Vec<u64> {
+        self.iter().map(|load| load.bytes.get()).collect()
+    }
+
     /// Counts a packet of `bytes` bytes, if shards are counted: whether they are costs no more to ask than
     /// whether the shard's number is in range.
     #[inline(always)]

@@ -22,6 +22,7 @@
 //! | `home` | what a home knows of its flows that are away: the protocol, without flows or lanes |
 //! | `away` | the flows that are with an offloading lane: the other side of it |
 //! | `hops` | how long packets are on their way there, where a measurement requests it |
+//! | `picks` | which flows are to be away, where a plan says how much of each shard is to leave |
 
 mod away;
 mod home;
@@ -29,6 +30,7 @@ mod hops;
 #[cfg(all(test, loom))]
 mod models;
 mod number;
+mod picks;
 
 use rheostat_state::DetachedFlow;
 
@@ -36,6 +38,7 @@ pub(crate) use away::Away;
 pub(crate) use home::Home;
 pub(crate) use hops::HopMeter;
 pub use number::FlowNumber;
+pub(crate) use picks::{Picked, Picks};
 
 /// The flows of other lanes with which an offloading lane works.
 #[derive(Debug, Default)]

@@ -27,6 +27,7 @@ use self::build::build_replaying;
 use self::ending::settle;
 use crate::account::LaneSample;
 use crate::cell::{LaneCell, LaneCells};
+use crate::classes::Classes;
 use crate::crew::{Crew, LaneNotifier};
 use crate::invariant::{Remains, Violation, check_monotone};
 use crate::lane::{Lane, LaneTimes, TimeSource};
@@ -74,6 +75,11 @@ pub struct RuntimeConfig {
     /// single flows; 0 where all flows stay. Fewer than half of the lanes or half of them. The service must let flows leave
     /// ([`Service::offloads`]), or none does.
     pub offloading: usize,
+    /// Whether flows may leave though no lane is an offloading lane at the start: a policy decides which are
+    /// ([`Migrator::offload_shares`]). It needs `classes`, too.
+    pub plans_offloading: bool,
+    /// What is measured of classes of traffic, if anything is.
+    pub classes: Option<Arc<Classes>>,
     /// Whether lanes note how long each stage takes ([`RunReport::stages`]), and from when on. Costs some nanoseconds per packet.
     pub stages: Option<StageSwitch>,
     /// Whether lanes note how long packets take to them from the homes of their flows ([`RunReport::hops`]), and from when on.
@@ -106,6 +112,8 @@ impl RuntimeConfig {
             reporting: LoadReporting::default(),
             claimants: 1,
             offloading: 0,
+            plans_offloading: false,
+            classes: None,
             stages: None,
             hops: None,
         }
@@ -266,6 +274,10 @@ impl Runtime {
         let metrics = LaneMetrics {
             counters: lanes.iter().map(Lane::counters).collect(),
             loads: lanes.iter().map(Lane::loads).collect(),
+            away: lanes.iter().map(Lane::away_loads).collect(),
+            guests: lanes.iter().map(Lane::guest_loads).collect(),
+            figures: lanes.iter().filter_map(Lane::class_figures).collect(),
+            classes: config.classes.clone(),
             board: board.clone(),
             joint_shards: if config.claimants > 1 { config.steering.shards() } else { 0 },
         };

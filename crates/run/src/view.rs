@@ -10,6 +10,7 @@ use rheostat_steer::{Fence, HashKey, IndirectionTable, RewriteError, Steering};
 use thiserror::Error;
 
 use crate::account::{LaneCounters, LaneSample};
+use crate::classes::{ClassFigures, Classes};
 use crate::load::ShardLoads;
 use crate::migrate::Migrator;
 use crate::poll::metronome::Mode;
@@ -40,6 +41,10 @@ pub struct RunView {
     pub(crate) monitors: Vec<Arc<dyn DeviceMonitor>>,
     pub(crate) clock: Clock,
     loads: Vec<ShardLoads>,
+    away: Vec<ShardLoads>,
+    guests: Vec<ShardLoads>,
+    figures: Vec<Arc<ClassFigures>>,
+    classes: Option<Arc<Classes>>,
     pub(crate) board: Arc<PollingBoard>,
     migrator: Mutex<Migrator>,
     names: Vec<String>,
@@ -56,6 +61,11 @@ pub struct RunView {
 pub(crate) struct LaneMetrics {
     pub(crate) counters: Vec<Arc<LaneCounters>>,
     pub(crate) loads: Vec<ShardLoads>,
+    pub(crate) away: Vec<ShardLoads>,
+    pub(crate) guests: Vec<ShardLoads>,
+    /// None where classes are not measured.
+    pub(crate) figures: Vec<Arc<ClassFigures>>,
+    pub(crate) classes: Option<Arc<Classes>>,
     pub(crate) board: Arc<PollingBoard>,
     /// Shards that several lanes own together.
     pub(crate) joint_shards: usize,
@@ -92,6 +102,10 @@ impl RunView {
         RunView {
             counters: lanes.counters,
             loads: lanes.loads,
+            away: lanes.away,
+            guests: lanes.guests,
+            figures: lanes.figures,
+            classes: lanes.classes,
             board: lanes.board,
             joint_shards: lanes.joint_shards,
             migrator: Mutex::new(migrator),
@@ -113,7 +127,16 @@ impl RunView {
         let steering = Steering::new(&HashKey::symmetric(), 1, 1, Vec::new());
         let steering = Arc::new(steering.expect("one bucket and one shard"));
         let board = Arc::new(PollingBoard::new("busy", Mode::Busy, 0, 0));
-        let lanes = LaneMetrics { counters: Vec::new(), loads: Vec::new(), board, joint_shards: 0 };
+        let lanes = LaneMetrics {
+            counters: Vec::new(),
+            loads: Vec::new(),
+            away: Vec::new(),
+            guests: Vec::new(),
+            figures: Vec::new(),
+            classes: None,
+            board,
+            joint_shards: 0,
+        };
         RunView::new(lanes, Migrator::default(), &[], mirrors, steering, clock)
     }
 
@@ -131,6 +154,31 @@ impl RunView {
     /// What each shard has cost each lane since the start, in the order of lanes.
     pub fn loads(&self) -> &[ShardLoads] {
         &self.loads
+    }
+
+    /// What of that was sent to the lanes with which flows are. In lanes whose flows cannot leave, no shard is counted.
+    pub fn away_loads(&self) -> &[ShardLoads] {
+        &self.away
+    }
+
+    /// What flows of other lanes have cost each lane, by their shard. As with [`RunView::away_loads`].
+    pub fn guest_loads(&self) -> &[ShardLoads] {
+        &self.guests
+    }
+
+    /// Whether flows may leave their lanes.
+    pub fn flows_leave(&self) -> bool {
+        self.away.iter().any(|lane| lane.iter().next().is_some())
+    }
+
+    /// What each lane has measured of classes; none where they are not measured.
+    pub fn class_figures(&self) -> &[Arc<ClassFigures>] {
+        &self.figures
+    }
+
+    /// The classes, where they are measured.
+    pub fn classes(&self) -> Option<&Arc<Classes>> {
+        self.classes.as_ref()
     }
 
     /// The figures now.

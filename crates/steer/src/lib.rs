@@ -2,6 +2,7 @@
 //! table it falls into, and the shard that bucket belongs to. And which lane a shard belongs to: the
 //! policies that move shards with the load, and the baselines that choose a lane for each packet.
 
+pub mod class_rules;
 pub mod device_hash;
 pub mod dispatch;
 pub mod feasibility;
@@ -15,6 +16,7 @@ pub mod table;
 pub mod toeplitz;
 pub mod translation;
 
+pub use class_rules::{ClassRule, ClassRules, ClassSubject, MAX_CLASSES};
 pub use device_hash::{HashOptions, hash_packet};
 pub use dispatch::Dispatch;
 pub use feasibility::{Alternative, HashCapabilities, Infeasible};

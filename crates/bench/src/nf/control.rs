@@ -8,7 +8,7 @@ use rheostat_base::{Counter, Time};
 use rheostat_control::config::BalanceConfig;
 use rheostat_control::{Balancer, Balancing};
 use rheostat_run::{LoadReporting, RunView};
-use rheostat_steer::policy::{LoadSnapshot, Plan, Policy, Rsspp};
+use rheostat_steer::policy::{LoadSnapshot, Objectives, Plan, Policy, Rsspp};
 
 /// The controller of the lanes of a row, and what lanes report for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,8 @@ impl Control {
         let policy = Withheld { policy: Rsspp::default(), plans: withheld.clone() };
         let lanes = (view.lanes(), shards);
         let balancer = Balancer::new(Box::new(policy), None, lanes, view.now());
-        let balancing = Balancing::start(balancer, BalanceConfig::default(), view)?;
+        let balancing =
+            Balancing::start(balancer, BalanceConfig::default(), Objectives::PERCENTILE, view)?;
         Ok(Some(Controller { balancing, withheld }))
     }
 }

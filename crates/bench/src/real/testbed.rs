@@ -13,6 +13,7 @@ use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{LaneSample, LoadReporting, Routes, RunReport, Runtime, RuntimeConfig, Service};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
+use rheostat_steer::policy::Objectives;
 
 use super::Trial;
 use super::busy_work::BusyWork;
@@ -201,7 +202,7 @@ impl Testbed<'_> {
         let policy = Watched::new(policy, clock.clone(), log.clone());
         let view = runtime.view();
         let balancer = Balancer::new(Box::new(policy), None, of_shards, view.now());
-        Ok(Balancing::start(balancer, config, view)?)
+        Ok(Balancing::start(balancer, config, Objectives::PERCENTILE, view)?)
     }
 
     /// Looks at the run in intervals, and ends it.

@@ -4,13 +4,19 @@ use std::thread;
 use std::time::Duration;
 
 use rheostat_base::LaneId;
+use rheostat_control::Observation;
 use rheostat_control::balance::counts;
 use rheostat_io::layer::capture::{Mirrors, Wanted};
+use rheostat_observe::ClassMetrics;
 use rheostat_observe::control::{ExplainRequest, Reply};
 use rheostat_observe::explain::{Breakdown, Explanation};
 use rheostat_observe::shared_queue_metrics::SharedQueueMetrics;
 use rheostat_observe::shared_shard_metrics::SharedShardMetrics;
-use rheostat_steer::policy::{LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Policy, Rss};
+use rheostat_run::ClassLooks;
+use rheostat_steer::policy::{
+    HeavyFlow, LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Offloads, Policy, Rss,
+    with_settings,
+};
 
 use super::instance::Instance;
 use super::peer::Peer;
@@ -37,6 +43,8 @@ impl Instance {
         let mut policy = self.policy_to_ask(request.policy.as_deref())?;
         let start = self.view.now();
         let before = counts(&self.view);
+        let mut looks = ClassLooks::new(self.settings.objectives.percentile);
+        looks.take(self.view.class_figures());
         let mut breakdown = Breakdown::new(self.view.steering().clone());
         self.sample(&mut breakdown, over, request.sample.unwrap_or(SAMPLE).min(MOST), peer)?;
         let now = self.view.now();
@@ -45,13 +53,17 @@ impl Instance {
         let mut estimator =
             LoadEstimator::new(since.len(), shards, LoadEstimator::SMOOTHING, start);
         estimator.update(now, since).expect("a run's lanes and shards stay the same");
-        let load = self.snapshot(&estimator);
+        let load = self.snapshot(&estimator, &mut looks);
         let plan = policy.plan(now, &load);
         let explanation = Explanation::of(policy.name(), &load, &plan, &breakdown);
         let mut explanation = explanation.expect("a plan fits the load it is made for");
         let sample = self.view.sample();
         explanation.shared_queues = SharedQueueMetrics::of(&sample.sharing);
         explanation.shared_shards = SharedShardMetrics::of(&sample);
+        if !self.settings.objectives.is_none() {
+            let predicted = self.progress.read().predicted;
+            explanation.classes = ClassMetrics::of(&self.view, predicted, sample.seconds);
+        }
         Ok(Reply::Explanation(Box::new(explanation)))
     }
 
@@ -59,7 +71,7 @@ impl Instance {
     fn policy_to_ask(&self, name: Option<&str>) -> Result<Box<dyn Policy>, String> {
         let own = self.balance.policy;
         let default = if own == Rss.name() { "rsspp" } else { own };
-        self.balance.policy_named(name.unwrap_or(default)).map_err(|error| error.to_string())
+        with_settings(name.unwrap_or(default), &self.settings).map_err(|error| error.to_string())
     }
 
     /// Counts up to `most` packets, spread over the time.
@@ -102,17 +114,43 @@ impl Instance {
         Ok(())
     }
 
-    /// The load as a policy wants it. Lanes without a shard are taken to be parked.
-    fn snapshot(&self, estimator: &LoadEstimator) -> LoadSnapshot {
-        let owners = self.view.migrator().owners().to_vec();
-        let state = |lane: LaneId| match owners.contains(&lane) {
+    /// The load as a policy wants it. Lanes without a shard are taken to be parked, unless they work on flows of others.
+    fn snapshot(&self, estimator: &LoadEstimator, looks: &mut ClassLooks) -> LoadSnapshot {
+        let migrator = self.view.migrator();
+        let (owners, rewrite) = (migrator.owners().to_vec(), migrator.rewrite());
+        drop(migrator);
+        let mut links = self.progress.read().links;
+        links.resize(self.view.lanes(), None);
+        // Shards may have moved since the last plan.
+        let works = |lane: LaneId| owners.contains(&lane);
+        for (lane, link) in (0..).map(LaneId).zip(&mut links) {
+            *link = link.filter(|to| works(lane) && !works(*to));
+        }
+        let state = |lane: LaneId| match works(lane) {
             true => (LaneState::Active, None),
+            false if links.contains(&Some(lane)) => (LaneState::Offloading, None),
             false => (LaneState::Parked, None),
         };
         let count = self.view.lanes();
         let lanes: Vec<_> = (0..count as u16).map(LaneId).map(state).collect();
         let load = estimator.snapshot(&owners, &lanes, self.balance.bounds(count));
-        load.expect("every shard has an owner, which is active")
+        let load = load.expect("every shard has an owner, which is active");
+        let shares = estimator.offloaded().to_vec();
+        let load = load.with_offloads(Offloads { links, shares });
+        let mut load = load.expect("links lead from active to offloading lanes");
+        let seen = Observation::of(&self.view, looks, &owners, rewrite);
+        if !seen.classes.is_empty() {
+            load = load.with_classes(seen.classes).expect("figures are those of the lanes");
+        }
+        let heavy = seen.heavy.iter().map(|flow| HeavyFlow {
+            shard: flow.shard,
+            load: estimator.shards()[flow.shard.index()].times(flow.part),
+        });
+        let load = load.with_heavy(heavy.collect()).expect("flows are those of the shards");
+        match rewrite {
+            Some(rewrite) => load.with_rewrite(rewrite),
+            None => load,
+        }
     }
 }
 

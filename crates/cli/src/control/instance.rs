@@ -11,6 +11,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rheostat_base::{QueueId, ShardId};
+use rheostat_control::BalanceBoard;
 use rheostat_control::config::BalanceConfig;
 use rheostat_nf::function::lb::HealthBoard;
 use rheostat_observe::control::{
@@ -21,8 +22,10 @@ use rheostat_run::RunView;
 use rheostat_serve::ServeControl;
 use rheostat_state::txn::Objects;
 use rheostat_steer::Fence;
+use rheostat_steer::policy::Settings;
 
 use super::peer::Peer;
+use crate::objectives::with_progress;
 
 /// How long a table's fence may take to pass: a worker that polls passes it at once.
 const FENCE: Duration = Duration::from_secs(30);
@@ -46,6 +49,10 @@ pub(crate) struct Instance {
     pub(crate) board: Option<Arc<HealthBoard>>,
     /// How it is decided which lane owns which shard.
     pub(crate) balance: BalanceConfig,
+    /// Where it is shown what was decided.
+    pub(crate) progress: BalanceBoard,
+    /// What policies plan with.
+    pub(crate) settings: Settings,
     /// The functions of the chain.
     pub(crate) functions: Vec<String>,
     /// What they share, if they share anything.
@@ -95,7 +102,9 @@ impl Instance {
         let links = self.links.lines();
         let ports = self.ports.as_ref().map(|ports| ports.lines(SystemTime::now()));
         let ports = ports.unwrap_or_default();
+        let progress = self.progress.read();
         let summary = Summary { incomplete, links, ports, ..Summary::so_far(&sample) };
+        let summary = with_progress(summary, &progress, &self.view, &sample);
         let devices = self.view.devices().iter().zip(&sample.devices).map(|(device, counters)| {
             let lost = counters.queue_full.iter().sum::<u64>()
                 + counters.no_buffer

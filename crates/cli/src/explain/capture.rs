@@ -41,7 +41,7 @@ pub(super) fn explain(
         name if name == Rss.name() && overrides.policy.is_none() => {
             config.balance.policy_named("rsspp").expect("a known name")
         }
-        _ => config.balance.policy(),
+        _ => config.policy(lanes),
     };
     let plan = policy.plan(Time::ZERO, &snapshot);
     let explanation = Explanation::of(policy.name(), &snapshot, &plan, &breakdown);

@@ -1,16 +1,16 @@
 //! The thread that moves shards between lanes while a run goes on.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::Duration;
 
 use rheostat_base::{CoreSet, Time};
-use rheostat_run::RunView;
+use rheostat_run::{ClassLooks, RunView};
 use rheostat_steer::policy::LaneBounds;
 
-use super::{Balance, Balancer, counts};
+use super::{Balance, Balancer, Observation, Progress, counts};
 use crate::config::BalanceConfig;
 
 /// How often the quota of the process's cgroup is looked at.
@@ -21,22 +21,44 @@ const QUOTA: Duration = Duration::from_secs(1);
 pub struct Balancing {
     thread: JoinHandle<Balance>,
     over: Arc<AtomicBool>,
+    board: BalanceBoard,
+}
+
+/// Where the running controller shows what it does.
+#[derive(Clone, Debug, Default)]
+pub struct BalanceBoard(Arc<Mutex<Progress>>);
+
+impl BalanceBoard {
+    /// What it did at last.
+    pub fn read(&self) -> Progress {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn write(&self, progress: Progress) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+    }
 }
 
 impl Balancing {
-    /// Starts to drive `balancer` over the run, within the bounds of `config` and of the cgroup.
+    /// Starts to drive `balancer` over the run, within the bounds of `config` and of the cgroup. What lanes measure by class is
+    /// summed up at this percentile, as a share of packets.
     ///
     /// # Errors
     /// [`io::Error`] when there can be no thread.
     pub fn start(
         mut balancer: Balancer,
         config: BalanceConfig,
+        percentile: f64,
         view: Arc<RunView>,
     ) -> io::Result<Balancing> {
         let over = Arc::new(AtomicBool::new(false));
         let is_over = over.clone();
+        let board = BalanceBoard::default();
+        let shown = board.clone();
         let body = move || {
             let mut look = Time::ZERO;
+            let mut looks = ClassLooks::new(percentile);
+            let mut plans = None;
             // Relaxed: the flag publishes nothing.
             while !is_over.load(Ordering::Relaxed) {
                 let now = view.now();
@@ -44,12 +66,26 @@ impl Balancing {
                     balancer.set_bounds(within_quota(config.bounds(view.lanes()), quota()));
                     look = now + QUOTA;
                 }
-                let next = balancer.step(now, &mut *view.migrator(), || counts(&view));
+                let mut migrator = view.migrator();
+                let (owners, rewrite) = (migrator.owners().to_vec(), migrator.rewrite());
+                let next = balancer.step(now, &mut *migrator, || {
+                    Observation::of(&view, &mut looks, &owners, rewrite)
+                });
+                drop(migrator);
+                if plans.replace(balancer.plans()) != Some(balancer.plans()) {
+                    shown.write(balancer.progress());
+                }
                 park_timeout(next.min(look).since(view.now()));
             }
             balancer.finish(&counts(&view))
         };
-        Ok(Balancing { thread: Builder::new().name("rheo-balance".into()).spawn(body)?, over })
+        let thread = Builder::new().name("rheo-balance".into()).spawn(body)?;
+        Ok(Balancing { thread, over, board })
+    }
+
+    /// Where it shows what it does.
+    pub fn board(&self) -> BalanceBoard {
+        self.board.clone()
     }
 
     /// Ends it, and returns what it did. Shards that are moving are left to the end of the run.

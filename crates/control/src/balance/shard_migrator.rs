@@ -1,6 +1,6 @@
 //! What a controller moves shards with.
 
-use rheostat_base::{LaneId, Time};
+use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_run::{Migrator, Move, MoveError};
 use rheostat_steer::policy::{Load, Offloads};
 
@@ -43,5 +43,21 @@ impl ShardMigrator for Migrator {
 
     fn start(&mut self, moves: &[Move], now: Time) -> Result<(), MoveError> {
         Migrator::start(self, moves, now)
+    }
+
+    /// Each lane is told which part of each of its shards is to leave. It picks the flows, by what it has measured itself.
+    fn offload(&mut self, offloads: &Offloads, shards: &[Load]) {
+        for (lane, to) in (0..).map(LaneId).zip(&offloads.links) {
+            let of_lane =
+                Migrator::owners(self).iter().enumerate().filter(|(_, owner)| **owner == lane);
+            let share = |(shard, _): (usize, &LaneId)| {
+                let (leaves, all) = (offloads.shares[shard], shards[shard]);
+                let part = Load::FULL.part(leaves.nanos_per_second(), all.nanos_per_second());
+                (part > Load::ZERO).then_some((ShardId(shard as u16), part.min(Load::FULL)))
+            };
+            let shares =
+                if to.is_some() { of_lane.filter_map(share).collect() } else { Vec::new() };
+            Migrator::offload_shares(self, lane, *to, shares);
+        }
     }
 }

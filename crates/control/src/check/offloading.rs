@@ -68,15 +68,27 @@ fn devices(config: &Config, findings: &mut Findings) {
     findings.push(finding);
 }
 
-/// A policy would give shards to offloading lanes.
+/// A policy that decides which lanes offload begins without any; others would give shards to offloading lanes.
 fn balance(config: &Config, findings: &mut Findings) {
     if config.balance.is_static() || !findings.clean("balance") {
+        return;
+    }
+    let offloading = config.workers.offloading;
+    if config.balance.plans_offloading() {
+        if offloading.least > 0 {
+            let message = "this policy decides how many lanes offload, and begins without any";
+            let finding = Finding::mistake(KEY, message)
+                .at(findings.place(KEY), "no fewer than the first number")
+                .at(findings.place("balance.policy"), config.balance.policy)
+                .help(format!("write `offloading = \"0-{}\"`", offloading.most));
+            findings.push(finding);
+        }
         return;
     }
     let message = "this policy knows no offloading lanes: it would give them shards";
     let finding = Finding::mistake(KEY, message)
         .at(findings.place(KEY), "offloading lanes")
         .at(findings.place("balance.policy"), config.balance.policy)
-        .help("write `[balance] policy = \"rss\"`, or remove `offloading`");
+        .help("write `[balance] policy = \"dyssect\"` or \"auto\", which decide themselves, or \"rss\"");
     findings.push(finding);
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use rheostat_steer::policy::{self, LaneBounds, Load, Policy, Rss, Scaling};
+use rheostat_steer::policy::{self, LaneBounds, Load, Objectives, Policy, Rss, Scaling, Settings};
 
 use super::workers::MAX_LANES;
 use crate::diagnostic::Finding;
@@ -24,6 +24,8 @@ pub struct BalanceConfig {
     pub min_lanes: usize,
     /// So many lanes are active at most; without it, all there are.
     pub max_lanes: Option<usize>,
+    /// An offloading lane serves so many working lanes at least; the policy's own figure without it.
+    pub min_working_per_offloading: Option<usize>,
     /// The mean load that lanes should not exceed: above it a lane is added, and none is parked if
     /// that would bring another above it.
     pub target: Load,
@@ -36,6 +38,7 @@ impl Default for BalanceConfig {
             interval: None,
             min_lanes: Scaling::default().keep,
             max_lanes: None,
+            min_working_per_offloading: None,
             target: Scaling::default().target,
         }
     }
@@ -64,18 +67,32 @@ impl BalanceConfig {
         self.policy == Rss.name()
     }
 
-    /// The policy.
+    /// Whether the policy decides which flows leave for offloading lanes.
+    pub fn plans_offloading(&self) -> bool {
+        ["dyssect", "auto"].contains(&self.policy)
+    }
+
+    /// The policy, without objectives and offloading lanes.
     pub fn policy(&self) -> Box<dyn Policy> {
         self.policy_named(self.policy).expect("the configuration takes known names only")
     }
 
-    /// Another policy, with the target that is set.
+    /// A policy with the target that is set, without objectives and offloading lanes.
     ///
     /// # Errors
     /// [`policy::UnknownPolicy`], which lists the names there are.
     pub fn policy_named(&self, name: &str) -> Result<Box<dyn Policy>, policy::UnknownPolicy> {
-        let scaling = Scaling { target: self.target, keep: self.min_lanes, ..Scaling::default() };
-        policy::with_scaling(name, scaling)
+        policy::with_settings(name, &self.settings(Objectives::NONE, 0))
+    }
+
+    /// What policies plan with, where so many lanes may offload, and packets may have these latencies.
+    pub(crate) fn settings(&self, objectives: Objectives, offloading: usize) -> Settings {
+        Settings {
+            scaling: Scaling { target: self.target, keep: self.min_lanes, ..Scaling::default() },
+            objectives,
+            offloading,
+            min_working_per_offloading: self.min_working_per_offloading.unwrap_or(0),
+        }
     }
 
     /// How many of `lanes` lanes may be active.
@@ -93,6 +110,8 @@ impl BalanceConfig {
         let lanes = || integer(1..=u64::from(MAX_LANES));
         let min = table.read("min_lanes", findings, lanes()).map(|min| min as usize);
         let max = table.read("max_lanes", findings, lanes()).map(|max| max as usize);
+        let key = "min_working_per_offloading";
+        let working = table.read(key, findings, lanes()).map(|lanes| lanes as usize);
         let target = table.read("target", findings, number(0.1..=1.0)).and_then(Load::from_share);
         if let (Some(min), Some(max)) = (min, max)
             && max < min
@@ -108,6 +127,7 @@ impl BalanceConfig {
             interval,
             min_lanes: min.unwrap_or(default.min_lanes),
             max_lanes: max,
+            min_working_per_offloading: working,
             target: target.unwrap_or(default.target),
         }
     }

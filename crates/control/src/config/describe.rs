@@ -11,7 +11,7 @@ use rheostat_steer::Orientation;
 use super::device::{LinkAddress, PcapConfig, SimConfig};
 use super::nat::NatFunction;
 use super::{Config, DeviceConfig, DeviceKind, FunctionConfig};
-use super::{antiddos, bridge, lb, monitor, policer, portscan};
+use super::{antiddos, bridge, class, lb, monitor, policer, portscan, slo};
 use crate::quantity::{Bytes, Count, Span};
 
 /// Memory of one flow at most: the lines of its entry, three of them where two functions keep state or one
@@ -174,6 +174,8 @@ impl Config {
         let (shards, buckets) = (self.state.shards, self.steering.buckets);
         writeln!(f, "steering  {buckets} buckets, {} key", self.steering.key)?;
         writeln!(f, "balance   {}", self.balance)?;
+        class::describe(&self.classes, &self.devices, f)?;
+        slo::describe(&self.slo, f)?;
         let (flows, each) = (self.state.flows, self.state.flows_per_shard());
         let bytes = Bytes((each * shards as u64).saturating_mul(bytes_per_flow(&self.chain)));
         writeln!(

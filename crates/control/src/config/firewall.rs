@@ -5,7 +5,7 @@ mod timeouts;
 
 use rheostat_nf::function::firewall::{Action, FirewallConfig, RuleSet, TcpOptions};
 
-pub(super) use rule::protocol;
+pub(super) use rule::{filled, ports, protocol};
 
 use super::DeviceConfig;
 use super::ethertype::ethertype;

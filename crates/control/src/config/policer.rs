@@ -14,6 +14,7 @@ use crate::reader::Table;
 use crate::reader::convert::choice;
 use crate::reader::convert::number::integer;
 pub(super) use describe::describe;
+pub(super) use marking::code_point;
 use meter::Kind;
 
 /// The least that a policer's configuration needs.

@@ -88,8 +88,8 @@ impl WorkersConfig {
     }
 }
 
-/// How many lanes work on single flows of others, as `0-4` or `2`: no fewer than the first number, no more than the second. No
-/// policy decides yet, so there are as many as may be, up to half of all lanes.
+/// How many lanes work on single flows of others, as `0-4` or `2`: no fewer than the first number, no more than the second. Where
+/// no policy decides, there are as many as may be, up to half of all lanes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OffloadingLanes {
     /// No fewer.

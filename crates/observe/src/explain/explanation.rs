@@ -1,10 +1,13 @@
 //! An explanation, for programs.
 
 use rheostat_base::LaneId;
-use rheostat_steer::policy::{Imbalance, LaneState, Load, LoadSnapshot, Plan, PlanError};
+use rheostat_steer::policy::{
+    Imbalance, LaneState, Load, LoadSnapshot, Plan, PlanError, ShardLoad,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{Breakdown, Limit};
+use crate::class_metrics::ClassMetrics;
 use crate::shared_queue_metrics::SharedQueueMetrics;
 use crate::shared_shard_metrics::SharedShardMetrics;
 
@@ -34,6 +37,9 @@ pub struct Explanation {
     pub flows: Vec<FlowMetrics>,
     /// What would move.
     pub moves: Vec<MoveMetrics>,
+    /// What would leave working lanes for offloading lanes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offloads: Vec<OffloadMetrics>,
     /// Lanes that would be woken.
     pub wake: Vec<u16>,
     /// Lanes that would be parked.
@@ -44,6 +50,9 @@ pub struct Explanation {
     pub imbalance: Prediction,
     /// What keeps them from being even.
     pub limit: Option<Limit>,
+    /// Classes of traffic since the start of a running instance, beside what was predicted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassMetrics>,
     /// Receive queues that several lanes empty, since the start of a running instance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared_queues: Vec<SharedQueueMetrics>,
@@ -63,6 +72,31 @@ pub struct LaneMetrics {
     pub other: f64,
     /// Its load to expect.
     pub after: Option<f64>,
+    /// Whether it works on flows of other lanes, now.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub offloads: bool,
+    /// Whether it would.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub offloads_after: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// Work of a shard that leaves its lane.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OffloadMetrics {
+    /// The shard.
+    pub shard: u16,
+    /// The lane that would own it.
+    pub from: u16,
+    /// The offloading lane.
+    pub to: u16,
+    /// How much of a lane's time its flows take there now.
+    pub load: f64,
+    /// How much they would.
+    pub after: f64,
 }
 
 /// A shard now.
@@ -124,6 +158,27 @@ pub struct Squared {
     pub after: f64,
 }
 
+/// What leaves each shard now and after a plan, of those of which anything does.
+fn leaving(now: &LoadSnapshot, after: &LoadSnapshot) -> Vec<OffloadMetrics> {
+    let shards = now.shards().iter().zip(after.shards()).enumerate();
+    let leaves = |(shard, (before, owned)): (usize, (&ShardLoad, &ShardLoad))| {
+        let (load, then) = (now.offloads().shares[shard], after.offloads().shares[shard]);
+        let to = match then > Load::ZERO {
+            true => after.offloads().links[owned.owner.index()],
+            false => now.offloads().links[before.owner.index()],
+        };
+        let to = to.filter(|_| load > Load::ZERO || then > Load::ZERO)?;
+        Some(OffloadMetrics {
+            shard: shard as u16,
+            from: owned.owner.0,
+            to: to.0,
+            load: load.share(),
+            after: then.share(),
+        })
+    };
+    shards.filter_map(leaves).collect()
+}
+
 impl Explanation {
     /// Explains what `policy` made of a load.
     ///
@@ -140,11 +195,16 @@ impl Explanation {
             LaneState::Active | LaneState::Offloading => Some(of.load(lane).share()),
             LaneState::Parked => None,
         };
+        let offloads = |of: &LoadSnapshot, lane: LaneId| {
+            of.lanes()[lane.index()].state == LaneState::Offloading
+        };
         let lanes = (0..).map(LaneId).zip(load.lanes()).map(|(id, lane)| LaneMetrics {
             lane: id.0,
             load: share(load, id),
             other: lane.other.share(),
             after: share(&after, id),
+            offloads: offloads(load, id),
+            offloads_after: offloads(&after, id),
         });
         let (sampled, flows) = (breakdown.shards(), breakdown.flows_by_shard());
         let shards = load.shards().iter().enumerate().map(|(number, shard)| ShardMetrics {
@@ -180,6 +240,7 @@ impl Explanation {
                 })
                 .collect(),
             moves: moves.collect(),
+            offloads: leaving(load, &after),
             wake: numbers(&plan.wake),
             park: numbers(&plan.park),
             why: plan.why.iter().map(ToString::to_string).collect(),
@@ -189,6 +250,7 @@ impl Explanation {
                 squared: Squared { before: squared(&before), after: squared(&expected) },
             },
             limit: if load.lanes().len() > 1 { Limit::of(&after, breakdown) } else { None },
+            classes: Vec::new(),
             shared_queues: Vec::new(),
             shared_shards: None,
         })

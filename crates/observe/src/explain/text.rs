@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{Explanation, FlowMetrics, LaneMetrics, Limit, LimitKind, ShardMetrics};
+use super::{
+    Explanation, FlowMetrics, LaneMetrics, Limit, LimitKind, OffloadMetrics, ShardMetrics,
+};
 
 /// Moves that are written out.
 const MOVES: usize = 12;
@@ -35,6 +37,9 @@ impl fmt::Display for Explanation {
         if let Some(limit) = &self.limit {
             write!(f, "\nnote      {limit}")?;
         }
+        for class in &self.classes {
+            write!(f, "\nclass     {class}")?;
+        }
         for queue in &self.shared_queues {
             write!(f, "\nqueue     {queue}")?;
         }
@@ -47,6 +52,13 @@ impl fmt::Display for Explanation {
         if let Some(more) = self.moves.len().checked_sub(MOVES).filter(|more| *more > 0) {
             write!(f, "\nmove      {more} more; all of them with --json")?;
         }
+        for OffloadMetrics { shard, from, to, load, after } in &self.offloads {
+            let (load, after) = (Percent(*load), Percent(*after));
+            write!(
+                f,
+                "\noffload   flows of shard {shard}, of lane {from}, on lane {to}: {load}, {after} to expect"
+            )?;
+        }
         for FlowMetrics { flow, shard, packets } in self.flows.iter().take(FLOWS) {
             let share = Percent(*packets as f64 / (*sampled).max(1) as f64);
             write!(f, "\nflow      {share:>7} of the packets: {flow}, in shard {shard}")?;
@@ -57,7 +69,7 @@ impl fmt::Display for Explanation {
 
 impl Explanation {
     fn lanes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for LaneMetrics { lane, load, other, after } in &self.lanes {
+        for LaneMetrics { lane, load, other, after, offloads, offloads_after } in &self.lanes {
             let own = || self.shards.iter().filter(|shard| shard.lane == *lane);
             write!(f, "\nlane {lane:<4} ")?;
             match (load, after) {
@@ -67,6 +79,12 @@ impl Explanation {
                 (Some(load), Some(after)) => {
                     write!(f, "{:>7}, {:>7} to expect", Percent(*load), Percent(*after))?;
                 }
+            }
+            match (offloads, offloads_after) {
+                (false, false) => {}
+                (true, true) => write!(f, ", offloading")?,
+                (true, false) => write!(f, ", offloading, no longer then")?,
+                (false, true) => write!(f, ", to offload")?,
             }
             if load.is_some() {
                 write!(f, "; {} shards", own().count())?;

@@ -60,6 +60,18 @@ pub enum What {
         /// The lane.
         to: u16,
     },
+    /// Its flow is with an offloading lane, to which it was sent.
+    Offloaded {
+        /// The lane.
+        to: u16,
+    },
+    /// It can be processed at the home of its flow only, to which it was sent back.
+    Refused {
+        /// The lane that owns the flow's shard.
+        to: u16,
+    },
+    /// It waits for a flow to come home.
+    Waits,
     /// A lane took it off its ring.
     Taken,
     /// It is a fragment that waits for the first of its datagram, or is it.
@@ -161,6 +173,9 @@ impl What {
                 owner: owner.0,
             },
             Step::HandedTo(lane) => What::HandedTo { to: lane.0 },
+            Step::Offloaded(lane) => What::Offloaded { to: lane.0 },
+            Step::Refused(lane) => What::Refused { to: lane.0 },
+            Step::Waits => What::Waits,
             Step::Taken => What::Taken,
             Step::Held => What::Fragment,
             Step::Looked { known } => What::Looked { known },
@@ -207,6 +222,11 @@ impl fmt::Display for What {
                 write!(f, "shard {shard}, owned by lane {owner}")
             }
             What::HandedTo { to } => write!(f, "handed to lane {to}"),
+            What::Offloaded { to } => write!(f, "flow is away: sent to offloading lane {to}"),
+            What::Refused { to } => {
+                write!(f, "cannot be processed away from its shard: sent home to lane {to}")
+            }
+            What::Waits => f.write_str("waits until a flow is home"),
             What::Taken => f.write_str("taken from the ring between lanes"),
             What::Fragment => f.write_str("shown to the fragment tracker"),
             What::Looked { known: true } => f.write_str("flow found"),

@@ -4,6 +4,7 @@ use rheostat_packet::{Burst, Mbuf};
 use rheostat_state::Probe;
 
 use super::{PacketInfo, Sender, probe};
+use crate::classes::partition;
 use crate::shard_set::ShardSet;
 
 /// A packet with what was found out about it, on its way to another lane.
@@ -162,6 +163,19 @@ impl Batch {
             !stays
         });
         their_packets.extend(out);
+    }
+
+    /// Brings those of the packets from `start` on first of which `first` says so; both parts keep their order.
+    pub(crate) fn bring_first(&mut self, start: usize, first: &[bool]) {
+        debug_assert_eq!(self.first, 0, "no packets are being taken out");
+        let places = start..start + first.len();
+        partition(&mut self.infos[places.clone()], first, &mut Vec::new());
+        partition(&mut self.probes[places.clone()], first, &mut Vec::new());
+        let (packets, mut front) = (&mut self.packets[places], 0);
+        for (place, _) in first.iter().enumerate().filter(|(_, first)| **first) {
+            packets[front..=place].rotate_right(1);
+            front += 1;
+        }
     }
 
     /// Goes on behind `count` packets that are out, or starts at the front again when all are.

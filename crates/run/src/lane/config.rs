@@ -8,6 +8,7 @@ use rheostat_packet::{Mbuf, PoolCache};
 use rheostat_state::FlowHasher;
 use rheostat_steer::Steering;
 
+use crate::classes::Classes;
 use crate::handoff::Handoff;
 use crate::load::LoadReporting;
 use crate::service::Service;
@@ -75,6 +76,8 @@ pub struct LaneConfig {
     pub time: TimeSource,
     /// What the lane tells of its load.
     pub reporting: LoadReporting,
+    /// What is measured of classes of traffic, if anything is.
+    pub classes: Option<Arc<Classes>>,
     /// Whether the lane notes how long each stage takes.
     pub stages: Option<StageSwitch>,
     /// Whether the lane notes how long packets take to it from the homes of their flows.

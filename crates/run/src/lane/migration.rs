@@ -93,6 +93,7 @@ impl Lane {
                 self.offload.recall_shard(shard);
             }
             Command::Offload { to, share } => self.offload_to(to, share),
+            Command::OffloadShares { to, shares } => self.offload_shares(to, shares),
         }
     }
 

@@ -1,15 +1,18 @@
 //! The lane's part when single flows leave it for an offloading lane, or come to it as one: see [`crate::offload`].
 
 use rheostat_base::{DropReason, LaneId, ShardId};
-use rheostat_packet::{BURST, FlowKey};
+use rheostat_io::layer::trace::Step;
+use rheostat_packet::{BURST, FlowKey, Mbuf};
 use rheostat_state::{DetachedFlow, FlowHash};
+use rheostat_steer::policy::{Class, Load};
 
 use super::deferred::Deferral;
 use super::output::Departures;
 use super::{Batch, HandoffPacket, Lane, LinkPacket, Place};
+use crate::classes::FlowName;
 use crate::handoff::Control;
 use crate::migrate::Hold;
-use crate::offload::{FlowNumber, Home, HopMeter, OffloadedFlows};
+use crate::offload::{FlowNumber, Home, HopMeter, OffloadedFlows, Picked, Picks};
 use crate::stages::StageSwitch;
 
 /// Flows that leave in one poll at most.
@@ -44,6 +47,8 @@ pub(super) struct OffloadState {
     pub(super) resumed: usize,
     picking: Picking,
     hops: Option<Box<HopMeter>>,
+    /// Which flows leave where a plan says how much of each shard is to.
+    picks: Picks,
 }
 
 /// Which flows leave when nobody names them: a packet of each few bursts is picked, so the more packets a flow has, the earlier it
@@ -74,6 +79,7 @@ impl OffloadState {
             resumed: 0,
             picking: Picking::default(),
             hops: None,
+            picks: Picks::default(),
         }
     }
 
@@ -97,9 +103,15 @@ impl OffloadState {
         self.home.away_of(shard)
     }
 
-    /// Takes the flows of a shard home.
+    /// Takes the flows of a shard home, before it moves.
     pub(super) fn recall_shard(&mut self, shard: ShardId) {
+        self.picks.give_up(shard);
         self.home.recall_shard(shard);
+    }
+
+    /// The name of a flow that is away, if a plan had it leave.
+    pub(super) fn name_of(&self, number: u32) -> Option<FlowName> {
+        self.picks.name_of(FlowNumber::from_bits(number))
     }
 
     /// Whether flows of other lanes are here.
@@ -142,6 +154,28 @@ impl Lane {
         self.offload.share = share.min(100);
     }
 
+    /// Lets this part of each shard's work leave for the lane `to`, and nothing of other shards: the heaviest flows, as the lane
+    /// has measured them, adjusted every 100 ms. For no lane, takes all home. Flows leave only where classes are measured
+    /// ([`LaneConfig::classes`](super::LaneConfig::classes)).
+    pub fn offload_shares(
+        &mut self,
+        to: Option<LaneId>,
+        shares: impl IntoIterator<Item = (ShardId, Load)>,
+    ) {
+        self.offload_to(to, 0);
+        self.offload.picks.aim(shares);
+    }
+
+    /// Looks which flows are to be away, at the end of an epoch in which they had these parts of their shards' work.
+    pub(super) fn pick_flows(&mut self, parts: &[(FlowName, Load)]) {
+        let Picked { leave, recall } = self.offload.picks.end_epoch(parts);
+        recall.into_iter().for_each(|number| self.offload.home.recall(number));
+        if !self.offload.has_ended && self.offload.to.is_some() {
+            let named = leave.into_iter().map(|FlowName { shard, hash, key }| (shard, hash, key));
+            self.offload.candidates.extend(named);
+        }
+    }
+
     /// Lets one flow leave at the end of the next poll, whatever share of the packets is away, if there is such a flow and it may
     /// leave then.
     pub fn offload(&mut self, shard: ShardId, hash: FlowHash, key: &FlowKey) {
@@ -162,6 +196,7 @@ impl Lane {
     pub fn end_offloading(&mut self) {
         self.offload.has_ended = true;
         self.offload.candidates.clear();
+        self.offload.picks.aim([]);
         self.offload.home.recall_all();
     }
 
@@ -172,13 +207,24 @@ impl Lane {
 
     /// Processes the packets that came from the homes of flows that are here.
     pub(super) fn process_offloaded(&mut self) {
-        let Lane { offload: OffloadState { batch, flows, hops, .. }, service, out, .. } = self;
+        let Lane {
+            offload: OffloadState { batch, flows, hops, .. }, service, out, classes, ..
+        } = self;
         if let Some(meter) = hops {
             meter.note(batch.found());
         }
+        // Other lanes have told them apart already; the order in which they came decides which are refused.
+        let mut meter = classes.as_mut().map(|classes| &mut classes.meter);
+        let is_measured = meter.as_mut().is_some_and(|meter| meter.start(batch, false));
         service.process_offloaded(batch, flows, out);
         debug_assert!(batch.is_empty(), "a service leaves no packet behind");
+        if is_measured {
+            self.stop_measuring();
+        }
         self.dispatch_deferred();
+        if is_measured {
+            self.commit_measuring();
+        }
     }
 
     /// Does with packets what their service could not.
@@ -189,11 +235,15 @@ impl Lane {
         }
         self.send_away(&mut deferred.away);
         for (deferral, placed) in deferred.packets.drain(..) {
+            if let Some(classes) = &mut self.classes {
+                classes.meter.forget(&placed.packet, &placed.info);
+            }
             match deferral {
                 Deferral::Stalled => self.hold_stalled(placed),
                 Deferral::Refused => {
                     let number = placed.info.offloaded().expect("only guests are refused");
                     self.counters.refused.increment();
+                    self.note_step(&placed.packet, Step::Refused(number.home()));
                     self.handoff.stage(number.home(), placed);
                 }
             }
@@ -208,6 +258,7 @@ impl Lane {
             return;
         }
         let to = self.offload.to.expect("flows are away somewhere");
+        self.note_away(away, to);
         let home = &mut self.offload.home;
         if home.has_returning() {
             let is_returning = |packet: &mut LinkPacket| {
@@ -219,7 +270,33 @@ impl Lane {
         let count = away.len() as u64;
         self.offload.picking.offloaded += count;
         self.counters.offloaded.add(count);
+        for packet in &*away {
+            self.load.away.count(packet.shard(), packet.packet().len());
+        }
         self.handoff.stage_all(to, away);
+    }
+
+    /// Notes what becomes of packets of flows that are away, and takes those flows home of which one is of the priority class.
+    fn note_away(&mut self, away: &[LinkPacket], to: LaneId) {
+        for packet in away {
+            let Some(number) = packet.offloaded() else { continue };
+            if let Some(classes) = &mut self.classes
+                && classes.meter.forget(packet.packet(), &packet.info()) == Class::Priority
+            {
+                // Its class depends on more than its flow. It stays at home for a while.
+                self.offload.home.recall(number);
+            }
+            let is_away = self.offload.home.is_away(number);
+            let step = if is_away { Step::Offloaded(to) } else { Step::Waits };
+            self.note_step(packet.packet(), step);
+        }
+    }
+
+    /// Notes what becomes of a packet, if it is traced.
+    fn note_step(&mut self, packet: &Mbuf, step: Step) {
+        if packet.mark() != 0 {
+            self.out.mirror().note(packet, step);
+        }
     }
 
     fn hold_returning(&mut self, placed: HandoffPacket) {
@@ -231,6 +308,7 @@ impl Lane {
 
     fn hold_stalled(&mut self, placed: HandoffPacket) {
         let shard = placed.info.shard;
+        self.note_step(&placed.packet, Step::Waits);
         if let Some(placed) = self.offload.stalled.push(shard, placed, self.polled) {
             self.out.drop(placed.packet, DropReason::HoldFull);
         }
@@ -243,6 +321,7 @@ impl Lane {
         let shard = self.shards.stalled_or_owned(id).expect("a shard stays while flows are away");
         shard.table.attach(flow);
         let was_stalled = self.shards.resume(id);
+        self.offload.picks.note_home(number);
         for mut placed in self.offload.home.end(number) {
             placed.info.set_offloaded(None);
             self.run_again(placed);
@@ -352,9 +431,14 @@ impl Lane {
                 self.ownership.place(id) == Place::Local && !self.ownership.is_releasing(id);
             let Some(shard) = self.shards.get_mut(id).filter(|_| stays) else { continue };
             let Some(number) = self.offload.home.begin(id) else { continue };
+            let name = FlowName { shard: id, hash, key };
             match self.service.detach(shard, (hash, &key), number, self.latest) {
-                None => self.offload.home.cancel(number),
+                None => {
+                    self.offload.home.cancel(number);
+                    self.offload.picks.note_stays(name);
+                }
                 Some(flow) => {
+                    self.offload.picks.note_left(name, number);
                     self.counters.flows_offloaded.increment();
                     self.handoff.send_control(to, Control::Offload { number, flow });
                 }

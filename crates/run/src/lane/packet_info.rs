@@ -98,6 +98,26 @@ impl LinkPacket {
         HandoffPacket { packet, info }
     }
 
+    /// The packet itself.
+    #[inline]
+    pub(crate) fn packet(&self) -> &Mbuf {
+        &self.packet
+    }
+
+    /// A copy of what was found out about the packet.
+    pub(crate) fn info(&self) -> PacketInfo {
+        let &LinkPacket {
+            words, hash, now, headers, shard, traits, rest, number, published, ..
+        } = self;
+        PacketInfo { words, hash, now, headers, shard, traits, rest, number, published }
+    }
+
+    /// The shard of the packet's flow.
+    #[inline]
+    pub(crate) fn shard(&self) -> ShardId {
+        self.shard
+    }
+
     /// As [`PacketInfo::offloaded`].
     #[inline]
     pub(crate) fn offloaded(&self) -> Option<FlowNumber> {

@@ -2,9 +2,10 @@
 
 use rheostat_base::sync::spsc::{self, Consumer, Producer};
 use rheostat_base::{LaneId, ShardId, Time};
+use rheostat_steer::policy::Load;
 
 /// What the migrator commands a lane to do. It takes effect at the start of the lane's next poll.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// The lane will own the shard: it holds what devices place here by the shard's buckets, and reports that it is
     /// ready.
@@ -41,6 +42,13 @@ pub enum Command {
         to: Option<LaneId>,
         /// Hundredths of the packets that their flows may have.
         share: u8,
+    },
+    /// Flows leave so that about these parts of shards' work do: see [`Lane::offload_shares`](crate::Lane::offload_shares).
+    OffloadShares {
+        /// The offloading lane, if flows shall leave.
+        to: Option<LaneId>,
+        /// By shard, where [`Load::FULL`] stands for all of its work.
+        shares: Vec<(ShardId, Load)>,
     },
 }
 
@@ -106,9 +114,14 @@ impl MigratorMailbox {
         assert!(self.commands.push(command).is_ok(), "a shard moves once at a time");
     }
 
+    /// Whether no command waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
     /// Gives a command if no other waits; `false` when one does.
     pub(crate) fn offer(&mut self, command: Command) -> bool {
-        self.commands.is_empty() && self.commands.push(command).is_ok()
+        self.is_empty() && self.commands.push(command).is_ok()
     }
 
     /// The next report.

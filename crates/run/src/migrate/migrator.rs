@@ -2,8 +2,10 @@
 //! never blocks: [`Migrator::step`] does what can be done now.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rheostat_base::{Histogram, LaneId, ShardId, Time};
+use rheostat_steer::policy::Load;
 use rheostat_steer::{Fence, IndirectionTable};
 use thiserror::Error;
 
@@ -79,6 +81,10 @@ pub struct Migrator {
     durations: Histogram,
     /// Whether lanes own shards together, so that none moves.
     is_joint: bool,
+    /// Commands about offloading that wait until their lane has read all others.
+    offloads: Vec<(LaneId, Command)>,
+    /// What the last rewriting of the tables took, until no packet could be placed by the old ones.
+    rewrite: Option<Duration>,
 }
 
 struct Table(Arc<dyn IndirectionTable>);
@@ -96,8 +102,8 @@ struct Batch {
 enum Stage {
     /// So many shards' next owners are not yet ready to hold packets.
     Ready(usize),
-    /// Packets may still be placed by the tables as they were.
-    Fenced(Arc<[Fence]>),
+    /// Packets may still be placed by the tables as they were before this time.
+    Fenced(Arc<[Fence]>, Time),
     /// So many shards have not yet arrived.
     Arrived(usize),
 }
@@ -125,6 +131,8 @@ impl Migrator {
             moved: 0,
             durations: Histogram::new(),
             is_joint,
+            offloads: Vec::new(),
+            rewrite: None,
         }
     }
 
@@ -148,9 +156,14 @@ impl Migrator {
         self.moving.get(shard.index()).copied().unwrap_or(false)
     }
 
-    /// Whether no shard is moving.
+    /// Whether no shard is moving, and no command waits to be given.
     pub fn is_idle(&self) -> bool {
-        self.batches.is_empty()
+        self.batches.is_empty() && self.offloads.is_empty()
+    }
+
+    /// What the last rewriting of the tables took, until no packet could be placed by the old ones.
+    pub fn rewrite(&self) -> Option<Duration> {
+        self.rewrite
     }
 
     /// How many shards are moving.
@@ -209,6 +222,30 @@ impl Migrator {
         is_given
     }
 
+    /// Lets these parts of shards' work leave lane `from` for lane `to`, and nothing else of it; for no lane, takes all home. The
+    /// command is given by this or a later [`Migrator::step`], once the lane has read all others, in place of one that was not
+    /// given yet. Nothing if there are no such lanes.
+    pub fn offload_shares(
+        &mut self,
+        from: LaneId,
+        to: Option<LaneId>,
+        shares: Vec<(ShardId, Load)>,
+    ) {
+        let known = |lane: LaneId| lane.index() < self.lanes.len();
+        if known(from) && to.is_none_or(|to| known(to) && to != from) {
+            self.offloads.retain(|(lane, _)| *lane != from);
+            self.offloads.push((from, Command::OffloadShares { to, shares }));
+        }
+    }
+
+    /// Gives the commands about offloading whose lanes have read all others.
+    fn give_offloads(&mut self) {
+        let lanes = &self.lanes;
+        let ready = |(lane, _): &mut (LaneId, Command)| lanes[lane.index()].is_empty();
+        let ready: Vec<_> = self.offloads.extract_if(.., ready).collect();
+        ready.into_iter().for_each(|(lane, command)| self.send(lane, command));
+    }
+
     fn check(&self, &Move { shard, from, to }: &Move) -> Result<(), MoveError> {
         let owner = *self.owners.get(shard.index()).ok_or(MoveError::UnknownShard(shard))?;
         if let Some(lane) = [from, to].into_iter().find(|lane| lane.index() >= self.lanes.len()) {
@@ -238,8 +275,9 @@ impl Migrator {
             }
         }
         self.batches.retain(|batch| !matches!(batch.stage, Stage::Arrived(0)));
-        self.rewrite_tables();
-        self.switch_fenced();
+        self.rewrite_tables(now);
+        self.switch_fenced(now);
+        self.give_offloads();
     }
 
     fn hear(&mut self, report: Report, now: Time) {
@@ -261,7 +299,7 @@ impl Migrator {
     }
 
     /// Leads the packets of all shards whose next owners are ready to these.
-    fn rewrite_tables(&mut self) {
+    fn rewrite_tables(&mut self, now: Time) {
         let is_ready = |batch: &Batch| matches!(batch.stage, Stage::Ready(0));
         if !self.batches.iter().any(is_ready) {
             return;
@@ -272,16 +310,17 @@ impl Migrator {
         let fences: Arc<[Fence]> =
             self.tables.iter().map(|table| table.lead_to(&self.placed, &self.queues)).collect();
         for batch in self.batches.iter_mut().filter(|batch| is_ready(batch)) {
-            batch.stage = Stage::Fenced(fences.clone());
+            batch.stage = Stage::Fenced(fences.clone(), now);
         }
     }
 
     /// Lets shards go whose packets no table leads to their owners any more.
-    fn switch_fenced(&mut self) {
+    fn switch_fenced(&mut self, now: Time) {
         let mut batches = std::mem::take(&mut self.batches);
         for batch in &mut batches {
-            let Stage::Fenced(fences) = &batch.stage else { continue };
+            let Stage::Fenced(fences, since) = &batch.stage else { continue };
             if fences.iter().all(Fence::passed) {
+                self.rewrite = Some(now.since(*since));
                 batch.moves.iter().for_each(|one| self.redirect(one));
                 batch.stage = Stage::Arrived(batch.moves.len());
             }

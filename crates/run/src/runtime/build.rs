@@ -52,7 +52,8 @@ pub(super) fn build_replaying(
     if made.len() != shards {
         return Err(StartError::Shards { given: made.len(), placed: shards });
     }
-    if config.offloading > config.lanes / 2 || (config.offloading > 0 && config.claimants > 1) {
+    let leaves = config.offloading > 0 || config.plans_offloading;
+    if config.offloading > config.lanes / 2 || (leaves && config.claimants > 1) {
         return Err(StartError::Offloading { offloading: config.offloading, lanes: config.lanes });
     }
     let working = config.lanes - config.offloading;
@@ -78,7 +79,7 @@ pub(super) fn build_replaying(
         }
     }
     let sets = groups.sets(made, &owners);
-    let flows = if config.offloading > 0 { FLOWS_AWAY } else { 0 };
+    let flows = if leaves { FLOWS_AWAY } else { 0 };
     let handoffs = Handoff::mesh(config.lanes, config.handoff_capacity, shards, flows);
     let mut lanes: Vec<_> = queues
         .into_iter()
@@ -101,6 +102,7 @@ pub(super) fn build_replaying(
                 service: service(id),
                 time: config.time,
                 reporting: config.reporting,
+                classes: config.classes.clone(),
                 stages: config.stages.clone(),
                 hops: config.hops.clone(),
             });

@@ -14,6 +14,16 @@ pub enum Latency {
     Total,
 }
 
+impl Latency {
+    /// The word for it in configurations and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Latency::Waiting => "waiting",
+            Latency::Total => "total",
+        }
+    }
+}
+
 /// Latencies that packets of a class should not exceed, at one percentile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Objectives {

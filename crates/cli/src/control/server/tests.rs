@@ -8,10 +8,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rheostat_control::BalanceBoard;
 use rheostat_control::config::BalanceConfig;
 use rheostat_observe::OutputFiles;
 use rheostat_observe::control::LONGEST_REQUEST;
 use rheostat_run::RunView;
+use rheostat_steer::policy::Settings;
 use tempfile::TempDir;
 
 use super::*;
@@ -25,6 +27,8 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         interrupted: interrupted.clone(),
         board: None,
         balance: BalanceConfig::default(),
+        progress: BalanceBoard::default(),
+        settings: Settings::default(),
         functions: Vec::new(),
         objects: None,
         files: OutputFiles::default(),

@@ -117,7 +117,7 @@ fn disjoint(source: &PrefixList, destination: &PrefixList) -> bool {
 
 /// A list that is not empty. Without the key everything matches, so an empty list is never needed, and a reader could take it to
 /// match nothing.
-fn filled<'d, T>(
+pub(crate) fn filled<'d, T>(
     convert: impl Fn(&Value<'d>, &mut Findings) -> Option<T>,
 ) -> impl FnOnce(&Value<'d>, &mut Findings) -> Option<Vec<T>> {
     move |value, findings| {
@@ -139,7 +139,7 @@ pub(crate) fn protocol(value: &Value<'_>, findings: &mut Findings) -> Option<Pro
     parsed("a name such as \"tcp\", or a number")(value, findings)
 }
 
-fn ports(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<PortRange>> {
+pub(crate) fn ports(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<PortRange>> {
     if value.is_integer() {
         let port = integer(0..=65_535)(value, findings)? as u16;
         return Some(vec![PortRange { low: port, high: port }]);

@@ -80,7 +80,7 @@ fn action(value: &Value<'_>, findings: &mut Findings) -> Option<Action> {
 }
 
 /// A code point, by name or number.
-fn code_point(value: &Value<'_>, findings: &mut Findings) -> Option<Dscp> {
+pub(crate) fn code_point(value: &Value<'_>, findings: &mut Findings) -> Option<Dscp> {
     code_point_like("a code point such as \"af12\" or 46")(value, findings)
 }
 

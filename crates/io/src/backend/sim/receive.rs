@@ -22,12 +22,19 @@ pub(super) struct Filling {
     /// How many packets may wait before a poll leaves the NIC alone: without loss there is no use in
     /// queues longer than a burst, whose packets fall out of the processor's cache.
     enough: usize,
+    /// Whether packets are stamped with the time at which they are due.
+    stamps_arrivals: bool,
 }
 
 impl Filling {
     pub(super) fn new(pump: Option<Arc<Drive>>, pacing: Pacing) -> Filling {
         let lossless = pacing == Pacing::Lossless;
-        Filling { pump, lossless, enough: if lossless { BURST } else { usize::MAX } }
+        Filling {
+            pump,
+            lossless,
+            enough: if lossless { BURST } else { usize::MAX },
+            stamps_arrivals: matches!(pacing, Pacing::OpenLoop { .. }),
+        }
     }
 
     /// Drives the NIC, where polling does, unless enough packets wait.
@@ -103,6 +110,10 @@ impl RxQueue for SimRx {
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         self.event.as_ref().map(|event| event.as_fd())
+    }
+
+    fn stamps_arrivals(&self) -> bool {
+        self.filling.stamps_arrivals
     }
 
     fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {

@@ -161,6 +161,10 @@ impl RxQueue for FaultyRx {
         self.inner.backlog() + self.ready.len() + usize::from(self.overtaken.is_some())
     }
 
+    fn stamps_arrivals(&self) -> bool {
+        self.inner.stamps_arrivals()
+    }
+
     fn stamp_now(&self) -> Option<u32> {
         self.inner.stamp_now()
     }

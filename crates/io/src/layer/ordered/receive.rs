@@ -99,6 +99,10 @@ impl RxQueue for OrderedRx {
         self.inner.has_read(rings)
     }
 
+    fn stamps_arrivals(&self) -> bool {
+        self.inner.stamps_arrivals()
+    }
+
     fn stamp_now(&self) -> Option<u32> {
         self.inner.stamp_now()
     }

@@ -187,6 +187,10 @@ impl RxQueue for ReopenableRx {
         })
     }
 
+    fn stamps_arrivals(&self) -> bool {
+        self.inner.stamps_arrivals()
+    }
+
     fn stamp_now(&self) -> Option<u32> {
         self.inner.stamp_now()
     }

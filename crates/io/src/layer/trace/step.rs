@@ -47,6 +47,12 @@ pub enum Step {
     },
     /// It was put on the ring to another lane.
     HandedTo(LaneId),
+    /// Its flow is with this offloading lane, to which it was sent.
+    Offloaded(LaneId),
+    /// It can be processed at the home of its flow only, this lane, to which it was sent back.
+    Refused(LaneId),
+    /// It waits until its flow is home, or a flow on which it depends.
+    Waits,
     /// A lane took it off its ring.
     Taken,
     /// A fragment that waits for the first of its datagram.

@@ -200,6 +200,7 @@ impl Fixture {
                 service: service(index),
                 time: TimeSource::Poll,
                 reporting: LoadReporting::Shards,
+                classes: None,
                 stages: None,
                 hops: None,
             });

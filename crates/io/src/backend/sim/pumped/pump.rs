@@ -37,6 +37,8 @@ pub(in crate::backend::sim) struct Pump {
     clock: Option<Arc<dyn ClockSource>>,
     /// When the source started, on the clock of the run; the first lane to poll starts it.
     origin: AtomicU64,
+    /// Whether packets are stamped with the time at which they are due.
+    stamps_arrivals: bool,
     /// The latest poll of all, where there is no clock.
     latest: AtomicU64,
     is_stopped: AtomicBool,
@@ -140,6 +142,7 @@ impl Pump {
             drawn_before: None,
             clock,
             origin: AtomicU64::new(origin),
+            stamps_arrivals: matches!(config.pacing, Pacing::OpenLoop { .. }),
             latest: AtomicU64::new(0),
             is_stopped: AtomicBool::new(false),
             is_ahead: false,
@@ -166,6 +169,11 @@ impl Pump {
     pub(in crate::backend::sim) fn fetch_replies(&self, now: Time) {
         let now = now.as_nanos();
         self.catch_up(None, now.saturating_add(1), self.start(now));
+    }
+
+    /// Whether packets are stamped with the time at which they are due.
+    pub(super) fn stamps_arrivals(&self) -> bool {
+        self.stamps_arrivals
     }
 
     /// A poll of a queue: places what has arrived, and takes what fits into `burst`. Nothing, while another thread has

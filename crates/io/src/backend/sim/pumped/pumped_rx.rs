@@ -34,6 +34,10 @@ impl RxQueue for PumpedRx {
         None
     }
 
+    fn stamps_arrivals(&self) -> bool {
+        self.pump.stamps_arrivals()
+    }
+
     fn rest(&mut self, _pool: &mut PoolCache, now: Time) -> Rest {
         self.pump.look(self.queue, now)
     }

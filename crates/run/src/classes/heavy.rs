@@ -1,0 +1,126 @@
+//! The heaviest flows of a lane, out of packets that it samples.
+
+use std::time::Duration;
+
+use rheostat_base::{ShardId, Time};
+use rheostat_packet::FlowKey;
+use rheostat_state::{FlowHash, SpaceSaving};
+use rheostat_steer::policy::Load;
+
+/// A flow by the first of its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlowName {
+    pub(crate) shard: ShardId,
+    pub(crate) hash: FlowHash,
+    pub(crate) key: FlowKey,
+}
+
+impl std::hash::Hash for FlowName {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.hash.0.hash(state);
+    }
+}
+
+/// A flow that may leave its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeavyShare {
+    /// Its shard.
+    pub shard: ShardId,
+    /// Its part of the shard's work, where [`Load::FULL`] stands for all of it: a lower bound, as far as packets were sampled.
+    pub part: Load,
+}
+
+/// Bytes by flow, of one packet of each batch that is measured, times the packets of the batch: Space-Saving with
+/// [`HeavyFlows::COUNTERS`] counters, halved every [`HeavyFlows::EPOCH`]. A flow with more than one part in so many of a lane's
+/// bytes is known. 128 kilobytes.
+#[derive(Debug)]
+pub(crate) struct HeavyFlows {
+    counts: SpaceSaving<FlowName>,
+    /// By shard, bytes of all its packets that were sampled.
+    totals: Vec<u64>,
+    due: Time,
+    place: usize,
+}
+
+impl HeavyFlows {
+    /// Flows that are counted at a time.
+    pub(crate) const COUNTERS: usize = 256;
+    /// Counts are halved so often.
+    pub(crate) const EPOCH: Duration = Duration::from_millis(100);
+
+    /// For a run of so many shards.
+    pub(crate) fn new(shards: usize) -> HeavyFlows {
+        let counts = SpaceSaving::new(HeavyFlows::COUNTERS);
+        HeavyFlows { counts, totals: vec![0; shards], due: Time::ZERO, place: 0 }
+    }
+
+    /// Which of `count` packets to look at: each place of a batch in turn.
+    pub(crate) fn next_place(&mut self, count: usize) -> usize {
+        // Odd, so that no period of the traffic keeps it at the same packets for long.
+        self.place = self.place.wrapping_add(13);
+        self.place % count.max(1)
+    }
+
+    /// Counts a packet of a shard; `name` is its flow, if that may leave.
+    pub(crate) fn note(&mut self, shard: ShardId, name: Option<FlowName>, bytes: u64) {
+        self.totals[shard.index()] += bytes;
+        if let Some(name) = name {
+            self.counts.add(name, bytes);
+        }
+    }
+
+    /// Whether an epoch has ended by `now`: then [`HeavyFlows::age`] follows.
+    pub(crate) fn is_due(&self, now: Time) -> bool {
+        now >= self.due
+    }
+
+    /// The flows that are known, each with its part of its shard's work.
+    pub(crate) fn parts(&self) -> Vec<(FlowName, Load)> {
+        let part = |(name, count): (FlowName, rheostat_state::Estimate)| {
+            let part = Load::FULL.part(count.least(), self.totals[name.shard.index()]);
+            (part > Load::ZERO).then_some((name, part.min(Load::FULL)))
+        };
+        self.counts.iter().filter_map(part).collect()
+    }
+
+    /// Begins another epoch.
+    pub(crate) fn age(&mut self, now: Time) {
+        self.counts.age();
+        // Rounded up, as counts are at most: no flow has more than its shard.
+        self.totals.iter_mut().for_each(|total| *total = total.div_ceil(2));
+        self.due = now + HeavyFlows::EPOCH;
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn name(shard: u16, number: u64) -> FlowName {
+        FlowName { shard: ShardId(shard), hash: FlowHash(number), key: FlowKey::NONE }
+    }
+
+    #[test]
+    fn a_heavy_flow_has_its_part_of_its_shard_and_loses_it_when_it_is_idle() {
+        let mut flows = HeavyFlows::new(2);
+        let of = |flows: &HeavyFlows, name: FlowName| {
+            let parts = flows.parts();
+            parts.iter().find(|(flow, _)| *flow == name).map_or(0.0, |(_, part)| part.share())
+        };
+        let heavy = name(1, 7);
+        for packet in 0..10_000 {
+            let light = name(1, 100 + packet % 5_000);
+            flows.note(ShardId(1), Some(if packet % 4 == 0 { heavy } else { light }), 100);
+            flows.note(ShardId(0), None, 1_000);
+        }
+        let share = of(&flows, heavy);
+        assert!((0.22..=0.25).contains(&share), "a lower bound of a quarter: {share}");
+        assert!(flows.is_due(Time::ZERO));
+        for epoch in 0..10 {
+            flows.age(Time::from_millis(100 * epoch));
+            (0..1_000).for_each(|packet| flows.note(ShardId(1), Some(name(1, 100 + packet)), 100));
+        }
+        assert!(of(&flows, heavy) < 0.01, "{}", of(&flows, heavy));
+        assert!(!flows.is_due(Time::from_millis(999)) && flows.is_due(Time::from_secs(1)));
+    }
+}
