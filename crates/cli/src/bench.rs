@@ -14,6 +14,7 @@ mod scenario;
 mod shared;
 mod sharing;
 mod solver;
+mod tcp;
 mod throughput;
 mod timers;
 mod txn;
@@ -87,6 +88,8 @@ enum Scenario {
     Solver(solver::Args),
     /// Measure what deadlines of connections cost: to arm, to move, to expire.
     Timers(timers::Args),
+    /// Measure what a request costs that a service over TCP answers, clients in the process.
+    Tcp(tcp::Args),
     /// Run two benchmark commands in turn and print their ratios.
     Ab(AbArgs),
     /// Write a page about results, or compare two of them.
@@ -264,6 +267,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Vacation(args) => vacation::run(args),
         Scenario::Solver(args) => solver::run(args),
         Scenario::Timers(args) => timers::run(args),
+        Scenario::Tcp(args) => tcp::run(args),
         Scenario::Ab(args) => ab(args),
         Scenario::Report(args) => report::run(args),
         Scenario::Migrate(args) => migrate(args),

@@ -1,5 +1,6 @@
 //! A connection as a shard keeps it: the protocol's state, and what is on its way to and from the application.
 
+use rheostat_base::sync::prefetch::prefetch_for_write;
 use rheostat_base::{DeviceId, Time};
 use rheostat_ip::Path;
 use rheostat_packet::FlowKey;
@@ -38,6 +39,14 @@ pub(crate) struct KnownRoute {
 pub(crate) struct Stream<A: Application> {
     /// The application's part; none before the handshake is done.
     pub(crate) conn: Option<A::Conn>,
+    /// What is under way; most connections have nothing, most of the time.
+    pub(crate) pending: Option<Box<Pending<A>>>,
+    pub(crate) phase: Phase,
+    pub(crate) peer_finished: bool,
+}
+
+/// What of a connection is under way: between two of its turns in its place, during one with the lane.
+pub(crate) struct Pending<A: Application> {
     /// Bytes read, of which the first `taken` were parts of requests.
     pub(crate) input: Vec<u8>,
     pub(crate) taken: usize,
@@ -49,8 +58,6 @@ pub(crate) struct Stream<A: Application> {
     pub(crate) reply: Option<A::Reply>,
     /// Encoded bytes that the send buffer had no room for.
     pub(crate) output: Vec<u8>,
-    pub(crate) phase: Phase,
-    pub(crate) peer_finished: bool,
 }
 
 /// How far the conversation is.
@@ -69,24 +76,44 @@ pub(crate) enum Phase {
     Done,
 }
 
+impl<A: Application> Entry<A> {
+    /// Asks for what a segment touches.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch_for_write(&self.key);
+        prefetch_for_write(&self.route);
+        prefetch_for_write(&self.stream.phase);
+        self.tcp.prefetch();
+    }
+}
+
 impl<A: Application> Stream<A> {
     pub(crate) fn new() -> Stream<A> {
-        Stream {
-            conn: None,
+        Stream { conn: None, pending: None, phase: Phase::Opening, peer_finished: false }
+    }
+
+    /// Whether no request is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending.is_none()
+    }
+
+    /// Bytes allocated for data.
+    pub(crate) fn allocated(&self) -> usize {
+        let of = |pending: &Pending<A>| pending.input.capacity() + pending.output.capacity();
+        self.pending.as_deref().map_or(0, of)
+    }
+}
+
+impl<A: Application> Pending<A> {
+    pub(crate) fn new() -> Pending<A> {
+        Pending {
             input: Vec::new(),
             taken: 0,
             needed: 0,
             request: None,
             reply: None,
             output: Vec::new(),
-            phase: Phase::Opening,
-            peer_finished: false,
         }
-    }
-
-    /// Whether nothing is under way that was asked for.
-    pub(crate) fn is_written(&self) -> bool {
-        self.request.is_none() && self.reply.is_none() && self.output.is_empty()
     }
 
     /// Bytes read that no request has taken.
@@ -94,13 +121,11 @@ impl<A: Application> Stream<A> {
         &self.input[self.taken..]
     }
 
-    /// Whether no request is under way.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.is_written() && self.unparsed().is_empty()
-    }
-
-    /// Bytes allocated for data.
-    pub(crate) fn allocated(&self) -> usize {
-        self.input.capacity() + self.output.capacity()
+    /// Whether there is nothing.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.request.is_none()
+            && self.reply.is_none()
+            && self.output.is_empty()
+            && self.unparsed().is_empty()
     }
 }

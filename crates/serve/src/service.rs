@@ -2,10 +2,11 @@
 
 mod lifecycle;
 mod opening;
+mod pace;
 
 use std::sync::Arc;
 
-use rheostat_base::{DropReason, LaneId, Time};
+use rheostat_base::{DropReason, LaneId, ShardId, Time};
 use rheostat_ip::{Admission, ErrorsAfterChain, Network, Stack};
 use rheostat_packet::Mbuf;
 use rheostat_run::{Batch, Output, PacketInfo, Service, ShardSet};
@@ -13,6 +14,7 @@ use rheostat_state::Shard;
 use rheostat_tcp::{Header, Segment, TimeWaitOutcome};
 
 use self::lifecycle::{Next, settle};
+use self::pace::Pace;
 use crate::application::Application;
 use crate::connections::{Connections, Found};
 use crate::conversation::{Conversations, abort};
@@ -25,6 +27,10 @@ use crate::shared::Shared;
 
 /// Connections whose deadlines are looked at in a row at most, so that packets do not wait long.
 const ROW: usize = 128;
+/// Packets ahead of the one at hand whose connections are asked for.
+const AHEAD: usize = 4;
+/// No slot is known.
+const NO_SLOT: u32 = u32::MAX;
 
 /// A service over TCP in one lane.
 ///
@@ -50,6 +56,9 @@ pub struct TcpService<A: Application> {
     counters: Arc<Counters>,
     /// For segments that lie in several buffers.
     joined: Vec<u8>,
+    /// The slots that the batch's packets may belong to.
+    ahead: Vec<(ShardId, u32)>,
+    pace: Pace,
     /// Before this, no deadline of a connection in the lane's shards comes.
     next_due: Time,
     /// Whether the connections that were idle when the service was told to end have been closed.
@@ -73,8 +82,42 @@ impl<A: Application> TcpService<A> {
             conversations,
             shared,
             joined: Vec::new(),
+            ahead: Vec::new(),
+            pace: Pace::default(),
             next_due: Time::NEVER,
             has_drained: false,
+        }
+    }
+
+    /// Asks for the slots of a batch's packets, and for the first connections.
+    fn look_ahead(&mut self, infos: &[PacketInfo], shards: &ShardSet) {
+        let connections = |info: &PacketInfo| {
+            let shard = shards.get(info.shard).filter(|_| info.has_key());
+            shard.map(|shard| shard.local::<Connections<A>>())
+        };
+        for info in infos {
+            if let Some(connections) = connections(info) {
+                connections.prefetch_index(info.hash);
+            }
+        }
+        let slot = |info: &PacketInfo| {
+            let slot = connections(info).and_then(|found| found.prefetch_slot(info.hash));
+            (info.shard, slot.unwrap_or(NO_SLOT))
+        };
+        self.ahead.clear();
+        self.ahead.extend(infos.iter().map(slot));
+        (0..AHEAD).for_each(|place| self.prefetch(place, shards));
+    }
+
+    /// Asks for the connection of the packet at `place` of the batch.
+    #[inline]
+    fn prefetch(&self, place: usize, shards: &ShardSet) {
+        let Some(&(shard, slot)) = self.ahead.get(place).filter(|(_, slot)| *slot != NO_SLOT)
+        else {
+            return;
+        };
+        if let Some(shard) = shards.get(shard) {
+            shard.local::<Connections<A>>().prefetch_entry(slot);
         }
     }
 
@@ -228,8 +271,11 @@ impl<A: Application> TcpService<A> {
 impl<A: Application> Service for TcpService<A> {
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
         self.egress.stack.refresh(out);
-        for (mut packet, info) in batch.drain() {
-            out.set_now(info.now);
+        self.look_ahead(batch.found(), shards);
+        self.pace.begin(out);
+        for (place, (mut packet, info)) in batch.drain().enumerate() {
+            self.prefetch(place + AHEAD, shards);
+            out.set_now(info.now.max(self.pace.now));
             match self.egress.stack.admit(&mut packet, out) {
                 Admission::Transport => self.handle_packet(packet, info, shards, out),
                 Admission::Back(path) => self.egress.stack.send(packet, path, out),
@@ -238,6 +284,7 @@ impl<A: Application> Service for TcpService<A> {
                 // A host passes nothing on.
                 Admission::Through(_) => out.drop(packet, DropReason::NotRouted),
             }
+            self.pace.end_packet(out);
         }
     }
 

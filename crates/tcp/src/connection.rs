@@ -20,6 +20,7 @@ use handshake::{Agreement, Handshake};
 use keep_alive::KeepAliveTimer;
 pub use path::{MIN_PATH_MSS, PathReport};
 use rheostat_base::Time;
+use rheostat_base::sync::prefetch::prefetch_for_write;
 pub use state::State;
 use thiserror::Error;
 
@@ -104,9 +105,9 @@ pub struct Connection {
     linger: Option<Time>,
     /// When to tell the user to write again who found no memory.
     write_retry: Option<Time>,
-    /// A reset to be sent.
-    reset: Option<Header>,
-    time_wait: Option<TimeWait>,
+    /// A reset to be sent. Like what follows, it takes memory only where there is one: few connections have.
+    reset: Option<Box<Header>>,
+    time_wait: Option<Box<TimeWait>>,
     /// The user wants no data any more.
     is_detached: bool,
     is_write_blocked: bool,
@@ -175,7 +176,7 @@ impl Connection {
 
     /// What is left when both ends have closed. The owner may keep this in place of the connection, once everything is read.
     pub fn time_wait(&self) -> Option<TimeWait> {
-        self.time_wait
+        self.time_wait.as_deref().copied()
     }
 
     /// Figures for listings.
@@ -193,6 +194,41 @@ impl Connection {
             unacknowledged: self.sender.buffered(),
             allocated: self.sender.allocated() + self.receiver.allocated(),
         }
+    }
+
+    /// Bytes to be read.
+    #[inline]
+    pub fn unread(&self) -> usize {
+        self.receiver.unread()
+    }
+
+    /// Bytes to be sent or acknowledged.
+    #[inline]
+    pub fn unacknowledged(&self) -> usize {
+        self.sender.buffered()
+    }
+
+    /// Bytes allocated for data.
+    #[inline]
+    pub fn allocated(&self) -> usize {
+        self.sender.allocated() + self.receiver.allocated()
+    }
+
+    /// Segments sent again.
+    pub fn retransmitted(&self) -> u64 {
+        self.sender.retransmitted()
+    }
+
+    /// Asks the processor for the memory that a segment touches, and goes on at once.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch_for_write(&self.state);
+        prefetch_for_write(&self.stamps);
+        prefetch_for_write(&self.reset);
+        prefetch_for_write(&self.time_wait);
+        prefetch_for_write(&self.write_retry);
+        self.sender.prefetch();
+        self.receiver.prefetch();
     }
 
     /// The next event, if there is one. They do not queue up: one that repeats before it is polled is reported once.
@@ -296,7 +332,7 @@ impl Connection {
         if let Some(ack) = header.ack
             && ack != self.sender.una()
         {
-            self.reset = Header::reset_for(segment);
+            self.reset = Header::reset_for(segment).map(Box::new);
             return;
         }
         if header.rst {
@@ -418,7 +454,7 @@ impl Connection {
         let (una, next) = (self.sender.una(), self.sender.next());
         if self.state == State::SynReceived {
             if ack != una {
-                self.reset = Header::reset_for(segment);
+                self.reset = Header::reset_for(segment).map(Box::new);
                 return false;
             }
             self.establish(now);
@@ -519,7 +555,7 @@ impl Connection {
         let (expected, window) = self.receiver.acknowledge();
         let numbers = (self.sender.next(), expected, window);
         let time_wait = TimeWait::new(numbers, self.stamps, is_ack_due, self.config.time_wait, now);
-        self.time_wait = Some(time_wait);
+        self.time_wait = Some(Box::new(time_wait));
         self.state = State::TimeWait;
         self.events.push(Event::Closed(CloseReason::Finished));
     }
@@ -536,12 +572,12 @@ impl Connection {
     }
 
     fn reset_peer(&mut self) {
-        self.reset = Some(Header {
+        self.reset = Some(Box::new(Header {
             seq: self.sender.next(),
             ack: Some(self.receiver.next()),
             rst: true,
             ..Header::default()
-        });
+        }));
     }
 
     /// Makes an acknowledgement due, unless one was for this reason a moment ago.

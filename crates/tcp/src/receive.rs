@@ -14,6 +14,7 @@ pub(crate) use acknowledgement::Acknowledgement;
 use arrayvec::ArrayVec;
 use held::HeldRanges;
 use rheostat_base::Time;
+use rheostat_base::sync::prefetch::prefetch_for_write;
 pub(crate) use stamps::Stamps;
 use tuning::ReceiveTuning;
 use urgent::PeerUrgent;
@@ -81,6 +82,15 @@ impl Receiver {
     /// Charges this budget for what is allocated.
     pub(crate) fn set_memory(&mut self, budget: Option<Arc<MemoryBudget>>) {
         self.unread.set_memory(budget);
+    }
+
+    /// Asks for the memory that a segment touches.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch_for_write(&self.unread);
+        prefetch_for_write(&self.next);
+        prefetch_for_write(&self.ack);
+        prefetch_for_write(&self.tuning);
     }
 
     pub(crate) fn next(&self) -> SequenceNumber {

@@ -30,20 +30,11 @@ impl Application for Repeat {
         }
     }
 
-    fn handle(
-        &self,
-        (): &mut (),
-        request: [u8; REQUEST],
-    ) -> Handled<[u8; REQUEST], [u8; REQUEST]> {
+    fn handle(&self, (): &mut (), request: [u8; REQUEST]) -> Handled<[u8; REQUEST], [u8; REQUEST]> {
         Handled::Done(request)
     }
 
-    fn encode(
-        &self,
-        (): &mut (),
-        reply: &mut [u8; REQUEST],
-        out: &mut ReplyBuffer<'_>,
-    ) -> Encoded {
+    fn encode(&self, (): &mut (), reply: &mut [u8; REQUEST], out: &mut ReplyBuffer<'_>) -> Encoded {
         out.put(reply);
         Encoded::Done
     }

@@ -74,9 +74,13 @@ pub(super) fn measure(bench: &TcpBench) -> Result<Row, BenchError> {
         Kind::Bulk => 0.0,
         _ => harness::measure(&as_harness(bench))?.ns_per_request,
     };
-    let testbed = Testbed::new(load.lanes, load.connections, |config| super::adapted(&load, config))?;
+    let testbed =
+        Testbed::new(load.lanes, load.connections, |config| super::adapted(&load, config))?;
     let before = resident();
-    let limits = ServeConfig { connections: 2 * load.connections as usize + 1_024, ..ServeConfig::default() };
+    let limits = ServeConfig {
+        connections: 2 * load.connections as usize + 1_024,
+        ..ServeConfig::default()
+    };
     let running = match load.kind {
         Kind::Bulk => testbed.start(Give::new(LONG), load.lanes, bench.core, limits)?,
         _ => testbed.start(Repeat, load.lanes, bench.core, limits)?,

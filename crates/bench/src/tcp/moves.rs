@@ -1,5 +1,6 @@
 //! `rheo bench tcp --moves`: moves shards while their connections are busy, and looks for bytes that are damaged.
 
+use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -51,6 +52,18 @@ pub struct Moves {
     pub retransmitted: u64,
 }
 
+impl fmt::Display for Moves {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Moves { moves, streams, moved_connections, replies, damaged, reset, retransmitted } =
+            self;
+        write!(
+            f,
+            "{moves} moves of shards, {moved_connections} of connections; {streams} streams, {replies} replies: \
+             {damaged} segments damaged, {reset} connections reset, {retransmitted} segments sent again"
+        )
+    }
+}
+
 impl MovesBench {
     /// Moves shards, one after the other, each to a lane drawn at random.
     ///
@@ -59,7 +72,8 @@ impl MovesBench {
     pub fn run(&self) -> Result<Moves, BenchError> {
         let load = Load::new(Kind::Requests, self.connections, self.lanes);
         let testbed = Testbed::new(self.lanes, self.connections, |config| adapted(&load, config))?;
-        let limits = ServeConfig { connections: 2 * self.connections as usize, ..ServeConfig::default() };
+        let limits =
+            ServeConfig { connections: 2 * self.connections as usize, ..ServeConfig::default() };
         let running = testbed.start(Repeat, self.lanes, 0, limits)?;
         let begun = Instant::now();
         while !testbed.clients.are_open() && begun.elapsed() < self.limit {
@@ -67,7 +81,9 @@ impl MovesBench {
         }
         let mut state = self.seed;
         let mut draw = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         };
         let mut asked = 0;
@@ -77,7 +93,10 @@ impl MovesBench {
             if (migrator.moving() as u64) < AT_ONCE {
                 let shard = ShardId(draw(SHARDS as u64) as u16);
                 let from = migrator.owners()[shard.index()];
-                let to = LaneId(((u64::from(from.0) + 1 + draw(self.lanes as u64 - 1)) % self.lanes as u64) as u16);
+                let to = LaneId(
+                    ((u64::from(from.0) + 1 + draw(self.lanes as u64 - 1)) % self.lanes as u64)
+                        as u16,
+                );
                 let may = !migrator.is_moving(shard);
                 if may && migrator.start(&[Move { shard, from, to }], now).is_ok() {
                     asked += 1;

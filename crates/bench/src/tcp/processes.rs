@@ -53,6 +53,8 @@ impl TcpProcesses {
         command.args(["bench", "tcp", "--row", load.kind.name(), "--json"]);
         command.args(["--connections", &load.connections.to_string()]);
         command.args(["--lanes", &load.lanes.to_string(), "--core", &core.to_string()]);
+        let ack_delay = format!("{}us", load.ack_delay.as_micros());
+        command.args(["--under-way", &load.under_way.to_string(), "--ack-delay", &ack_delay]);
         command.args(&self.arguments);
         Ok(command.stdout(Stdio::piped()).spawn()?)
     }

@@ -2,7 +2,8 @@
 
 /// Bytes of this process that are in memory; 0 where the operating system does not say.
 pub(super) fn resident() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok());
-    pages.unwrap_or(0) * rustix::param::page_size()
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    kilobytes.unwrap_or(0) * 1_024
 }

@@ -38,7 +38,7 @@ impl<A: Application> TcpService<A> {
         let is_all = self.transmit(entry, out);
         // What was written may have ended it, as when the user aborts.
         self.note_events(entry);
-        let allocated = entry.tcp.info().allocated + entry.stream.allocated();
+        let allocated = entry.tcp.allocated() + entry.stream.allocated();
         self.shared.budget.charge(&mut entry.charged, allocated);
         if let Some(stub) = entry.tcp.time_wait() {
             self.end(entry);
@@ -49,7 +49,7 @@ impl<A: Application> TcpService<A> {
             return Next::Remove;
         }
         if turn == Turn::Again || !is_all {
-            return Next::At(now);
+            return Next::At(Time::ZERO);
         }
         let due = entry.tcp.next_deadline().unwrap_or(Time::NEVER);
         Next::At(due.min(self.idle_deadline(entry)))
@@ -129,7 +129,7 @@ impl<A: Application> TcpService<A> {
 
     /// Gives back what a connection has taken, but for its place.
     fn end(&mut self, entry: &mut Entry<A>) {
-        self.counters.retransmitted.add(entry.tcp.info().retransmitted);
+        self.counters.retransmitted.add(entry.tcp.retransmitted());
         self.shared.budget.charge(&mut entry.charged, 0);
     }
 }
