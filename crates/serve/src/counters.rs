@@ -35,6 +35,12 @@ counters! {
     accepted,
     /// Handshakes that were not completed.
     handshake_failed,
+    /// Connections that this end opened, whose handshake was completed.
+    connected,
+    /// Connections that this end did not get: those the peer refused or did not answer, and those that could not be tried.
+    connect_failed,
+    /// Of those, the ones for which no port was free.
+    ports_exhausted,
     /// Connections that ended as both ends wished.
     finished,
     /// Connections that the peer reset.

@@ -1,8 +1,11 @@
 //! Services in lanes, against clients made of the same protocol core, in virtual time.
 
 mod bounds;
+mod connecting;
 mod conversations;
 mod http;
 mod moves;
+mod relaying;
 mod resp;
 mod rig;
+mod sockets;

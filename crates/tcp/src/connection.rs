@@ -250,6 +250,23 @@ impl Connection {
         Err(if self.state.is_over() { ReadError::Closed } else { ReadError::Blocked })
     }
 
+    /// What was received and not read, where it lies: in two pieces at most, in order.
+    pub fn peek(&self) -> [&[u8]; 2] {
+        self.receiver.peek()
+    }
+
+    /// Takes the first `len` bytes of [`Connection::peek`] as read, or all if there are fewer; returns how many.
+    pub fn skip(&mut self, len: usize) -> usize {
+        let len = len.min(self.receiver.unread());
+        self.receiver.skip(len);
+        len
+    }
+
+    /// Whether everything that the peer has to send has arrived.
+    pub fn has_peer_finished(&self) -> bool {
+        self.receiver.is_finished()
+    }
+
     /// Takes as much of `data` as there is room for, to be sent in order, and returns how much that is. Before the connection is
     /// established, data waits.
     ///

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use rand::Rng;
-use rand::rngs::StdRng;
 use rheostat_base::{Clock, CoreId};
 use rheostat_control::Config;
 use rheostat_control::config::BalanceConfig;
@@ -11,7 +10,7 @@ use rheostat_io::Device;
 use rheostat_ip::Network;
 use rheostat_packet::Mempool;
 use rheostat_run::{LoadReporting, Runtime, RuntimeConfig};
-use rheostat_serve::{Application, TcpServer};
+use rheostat_serve::{OutgoingConfig, ServeError, TcpServer};
 use rheostat_state::FlowHasher;
 use rheostat_steer::{HashKey, Orientation, Steering};
 
@@ -28,7 +27,6 @@ pub(super) const SHARDS: usize = 128;
 pub(super) struct Assembly {
     config: Config,
     clock: Clock,
-    rng: StdRng,
     cores: Vec<CoreId>,
     lanes: usize,
     pool: Mempool,
@@ -36,6 +34,7 @@ pub(super) struct Assembly {
     devices: Vec<Box<dyn Device>>,
     network: Arc<Network>,
     watched: Vec<Watched>,
+    hasher: FlowHasher,
     secret: [u8; 16],
 }
 
@@ -68,11 +67,11 @@ impl Assembly {
         let Devices { devices, watched, .. } = opener.open(&config.devices)?;
         let wiring = network::of(&config, rng.random())?;
         let Wiring { network, .. } = wiring.ok_or(Failure::NoAddress)?;
+        let hasher = FlowHasher::new(rng.random());
         let secret = rng.random();
         Ok(Assembly {
             config,
             clock,
-            rng,
             cores,
             lanes,
             pool,
@@ -80,6 +79,7 @@ impl Assembly {
             devices,
             network,
             watched,
+            hasher,
             secret,
         })
     }
@@ -97,6 +97,18 @@ impl Assembly {
         self.secret
     }
 
+    /// Lets a service connect.
+    ///
+    /// # Errors
+    /// [`ServeError`] when there is nothing to connect from.
+    pub(super) fn connecting(
+        &self,
+        server: TcpServer,
+        outgoing: OutgoingConfig,
+    ) -> Result<TcpServer, ServeError> {
+        server.connecting(self.steering.clone(), self.hasher, outgoing)
+    }
+
     /// The policy that moves shards.
     pub(super) fn balance(&self) -> BalanceConfig {
         self.config.balance.clone()
@@ -111,13 +123,9 @@ impl Assembly {
     ///
     /// # Errors
     /// [`Failure`] when memory is lacking or a worker cannot be started.
-    pub(super) fn start<A: Application>(
-        mut self,
-        server: &TcpServer<A>,
-    ) -> Result<Runtime, Failure> {
-        let hasher = FlowHasher::new(self.rng.random());
+    pub(super) fn start(self, server: &TcpServer) -> Result<Runtime, Failure> {
         let fragments = assemble::fragment_config(&self.config, self.pool.capacity());
-        let shards = server.shards(SHARDS, hasher, fragments)?;
+        let shards = server.shards(SHARDS, self.hasher, fragments)?;
         let config = RuntimeConfig {
             polling: assemble::polling(&self.config),
             workers: assemble::workers(&self.config, &self.cores),
@@ -126,7 +134,7 @@ impl Assembly {
                 true => LoadReporting::Lanes,
                 false => LoadReporting::Shards,
             },
-            ..RuntimeConfig::new(self.lanes, self.pool, self.steering, hasher)
+            ..RuntimeConfig::new(self.lanes, self.pool, self.steering, self.hasher)
         };
         let service = |lane| server.service(lane);
         Ok(Runtime::start(config, self.devices, self.clock, service, shards)?)
