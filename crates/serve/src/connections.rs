@@ -1,10 +1,12 @@
 //! The connections of a shard: found by their packets' key, and owned by whichever lane owns the shard.
 
+use std::sync::Arc;
+
 use rheostat_base::sync::prefetch::prefetch_for_write;
 use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_packet::{Family, FlowKey};
 use rheostat_state::{DeadlineWheel, FlowHash};
-use rheostat_tcp::TimeWait;
+use rheostat_tcp::{MemoryBudget, TimeWait};
 
 use crate::entry::Entry;
 use crate::index::{Index, tag_of};
@@ -24,6 +26,8 @@ pub struct ConnectionId {
 /// value, and moves with its shard.
 pub(crate) struct Connections<S> {
     shard: ShardId,
+    /// What they may take.
+    memory: Arc<MemoryBudget>,
     slots: Vec<Slot<S>>,
     /// Slots by the hash of the keys in them.
     index: Index,
@@ -64,9 +68,10 @@ pub(crate) enum Found<'a, S> {
 
 impl<S> Connections<S> {
     /// Of a shard without connections.
-    pub(crate) fn new(shard: ShardId) -> Connections<S> {
+    pub(crate) fn new(shard: ShardId, memory: Arc<MemoryBudget>) -> Connections<S> {
         Connections {
             shard,
+            memory,
             slots: Vec::new(),
             index: Index::default(),
             free: Vec::new(),
@@ -78,6 +83,11 @@ impl<S> Connections<S> {
 
     pub(crate) fn shard(&self) -> ShardId {
         self.shard
+    }
+
+    /// What the shard's connections may take for data.
+    pub(crate) fn memory(&self) -> &Arc<MemoryBudget> {
+        &self.memory
     }
 
     /// Connections that are not closed.

@@ -58,8 +58,7 @@ impl<D: Driver> TcpService<D> {
 
     /// What becomes of a connection whose turn is over.
     fn decide(&mut self, entry: &mut Entry<D::Stream>, is_done: bool) -> Next {
-        let allocated = entry.tcp.allocated() + D::allocated(&entry.stream);
-        self.shared.budget.charge(&mut entry.charged, allocated);
+        self.shared.budget.charge(&mut entry.charged, D::allocated(&entry.stream));
         if entry.phase == Phase::Done && !D::is_held(entry) {
             if let Some(stub) = entry.tcp.time_wait() {
                 self.end(entry);

@@ -37,19 +37,21 @@ impl<D: Driver> TcpService<D> {
             self.refuse(&ends, packet, segment, out);
             return Err(DropReason::TcpInvalid);
         }
-        self.shared.budget.open().map_err(|refused| match refused {
+        self.shared.budget.open(connections.memory()).map_err(|refused| match refused {
             Refused::HalfOpen => DropReason::HalfOpenLimit,
-            Refused::Connections | Refused::Memory => DropReason::ConnectionLimit,
+            Refused::Connections => DropReason::ConnectionLimit,
+            Refused::Memory => DropReason::ConnectionMemory,
         })?;
         let stack = &self.egress.stack;
         let config = self.listeners.settings(Some(listener), device, ends.remote.ip(), stack);
         let initial = self.shared.numbers.of(ends.local, ends.remote, now);
         let send_buffer = config.send_buffer;
-        let Some(tcp) = Connection::accept(config, initial, segment, now) else {
+        let Some(mut tcp) = Connection::accept(config, initial, segment, now) else {
             self.shared.budget.end_handshake();
             self.shared.budget.close();
             return Err(DropReason::TcpInvalid);
         };
+        tcp.set_memory(Some(connections.memory().clone()));
         let route = self.egress.route(ends.remote, device);
         let entry = Entry {
             key,

@@ -30,16 +30,42 @@ impl Pace {
     /// A packet is done. Behind a long one, and as long as others are expected to be long, replies leave at once.
     #[inline]
     pub(super) fn end_packet(&mut self, out: &mut Output) {
-        let now = out.read_clock();
+        if self.note_end(out.read_clock()) {
+            out.flush();
+        }
+    }
+
+    /// A packet is done at `now`. Returns whether what was sent is to leave.
+    #[inline]
+    fn note_end(&mut self, now: Time) -> bool {
         let is_long = now.since(self.began) > LONG;
         self.began = now;
         if is_long {
             self.expected = EXPECTED;
             self.now = now;
         }
-        if self.expected > 0 {
-            self.expected -= 1;
-            out.flush();
-        }
+        let leaves = self.expected > 0;
+        self.expected = self.expected.saturating_sub(1);
+        leaves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MICROS: fn(u64) -> Time = |micros| Time::from_nanos(micros * 1_000);
+
+    #[test]
+    fn behind_a_long_packet_replies_leave_at_once_and_time_goes_on() {
+        let mut pace = Pace { began: MICROS(100), ..Pace::default() };
+        assert!(!pace.note_end(MICROS(104)) && !pace.note_end(MICROS(109)));
+        assert_eq!(pace.now, Time::ZERO, "short ones go by the time at which they came");
+        assert!(pace.note_end(MICROS(115)));
+        assert_eq!(pace.now, MICROS(115));
+        let short = (1..EXPECTED).filter(|n| pace.note_end(MICROS(115 + u64::from(*n))));
+        assert_eq!(short.count() as u32, EXPECTED - 1, "the next one may be long again");
+        assert_eq!(pace.now, MICROS(115));
+        assert!(!pace.note_end(MICROS(115 + u64::from(EXPECTED))));
     }
 }
