@@ -51,6 +51,13 @@ impl<A: Application> Driver for Conversations<A> {
         stream.allocated()
     }
 
+    /// The lane's buffer, if the connection waits for a request.
+    #[inline]
+    fn reads_into(&mut self, entry: &Entry<Stream<A>>) -> Option<&mut Vec<u8>> {
+        let waits = entry.phase == Phase::Open && entry.stream.pending.is_none();
+        waits.then_some(&mut self.current.input)
+    }
+
     fn advance(
         &mut self,
         slot: u32,
@@ -315,7 +322,10 @@ impl<A: Application> Conversations<A> {
 
     /// Begins the turn of a connection: what was under way on it is. One without input reads into the lane's buffer.
     fn begin(&mut self, stream: &mut Stream<A>) {
-        let Some(pending) = stream.pending.take() else { return };
+        let Some(pending) = stream.pending.take() else {
+            self.counters.bytes_in.add(self.current.input.len() as u64);
+            return;
+        };
         let own = std::mem::replace(&mut self.current, *pending);
         self.reads_own = self.current.input.capacity() == 0;
         match self.reads_own {

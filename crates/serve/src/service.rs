@@ -173,7 +173,10 @@ impl<D: Driver> TcpService<D> {
                 if !segment.payload.is_empty() {
                     entry.active = now;
                 }
-                entry.tcp.handle_segment(segment, now);
+                match self.driver.reads_into(entry) {
+                    Some(read) => entry.tcp.handle_segment_reading(segment, read, now),
+                    None => entry.tcp.handle_segment(segment, now),
+                };
                 self.advance(slot, connections, out);
                 Ok(())
             }

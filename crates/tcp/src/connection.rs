@@ -330,6 +330,26 @@ impl Connection {
 
     /// Handles a segment of this connection whose checksum is right.
     pub fn handle_segment(&mut self, segment: &Segment<'_>, now: Time) -> TimeWaitOutcome {
+        self.handle(segment, None, now)
+    }
+
+    /// As [`Connection::handle_segment`], but bytes in order, where nothing is unread, are appended to `read`, as if they had been
+    /// read at once: they are copied once, and take no memory of the connection's.
+    pub fn handle_segment_reading(
+        &mut self,
+        segment: &Segment<'_>,
+        read: &mut Vec<u8>,
+        now: Time,
+    ) -> TimeWaitOutcome {
+        self.handle(segment, Some(read), now)
+    }
+
+    fn handle(
+        &mut self,
+        segment: &Segment<'_>,
+        read: Option<&mut Vec<u8>>,
+        now: Time,
+    ) -> TimeWaitOutcome {
         match self.state {
             State::Closed => {}
             State::TimeWait => {
@@ -338,7 +358,7 @@ impl Connection {
                 }
             }
             State::SynSent => self.handle_in_syn_sent(segment, now),
-            _ => self.handle_in_order(segment, now),
+            _ => self.handle_in_order(segment, read, now),
         }
         TimeWaitOutcome::Handled
     }
@@ -372,7 +392,7 @@ impl Connection {
     }
 
     /// All states in which the peer's SYN has arrived (RFC 9293, 3.10.7.4), in the order of the RFC.
-    fn handle_in_order(&mut self, segment: &Segment<'_>, now: Time) {
+    fn handle_in_order(&mut self, segment: &Segment<'_>, read: Option<&mut Vec<u8>>, now: Time) {
         let header = &segment.header;
         if self.state == State::SynReceived && self.handle_repeated_syn(header, now) {
             return;
@@ -402,7 +422,7 @@ impl Connection {
             self.events.push(Event::Urgent);
         }
         if self.handle_ack(segment, ack, echoed, now) {
-            self.handle_data(segment, now);
+            self.handle_data(segment, read, now);
         }
     }
 
@@ -493,7 +513,7 @@ impl Connection {
         !self.state.is_over()
     }
 
-    fn handle_data(&mut self, segment: &Segment<'_>, now: Time) {
+    fn handle_data(&mut self, segment: &Segment<'_>, read: Option<&mut Vec<u8>>, now: Time) {
         if segment.range().is_empty() {
             return;
         }
@@ -504,8 +524,13 @@ impl Connection {
             return;
         }
         let (seq, round_trip) = (segment.header.seq, self.sender.round_trip().smoothed());
-        let received =
-            self.receiver.handle_data(seq, segment.payload, segment.header.fin, round_trip, now);
+        let received = self.receiver.handle_data(
+            seq,
+            (segment.payload, read),
+            segment.header.fin,
+            round_trip,
+            now,
+        );
         if received.has_bytes {
             self.events.push(Event::Readable);
         }
