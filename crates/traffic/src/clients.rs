@@ -26,6 +26,8 @@ mod pattern;
 mod population;
 mod queue;
 mod side;
+#[cfg(test)]
+mod tests;
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
