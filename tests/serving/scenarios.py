@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faults
 import moving
+import paths
 import relay
 import store
 import transfer
@@ -24,4 +25,5 @@ SCENARIOS = {
     "a relay without a target": (relay.refuses, ("af_packet",)),
     "ssh through a relay": (relay.secure_shell, ("af_packet", "af_xdp")),
     "shards that move": (moving.moves, KINDS),
+    "a narrow path": (paths.narrow, ("routed",)),
 }

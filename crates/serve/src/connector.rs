@@ -97,13 +97,15 @@ impl Connector {
         let send_buffer = config.send_buffer;
         let mut tcp = Connection::connect(config, initial, now);
         tcp.set_memory(Some(connections.memory().clone()));
+        let route = egress.route(remote, device, now);
+        tcp.set_path_mss(route.mss);
         let entry = Entry {
             key,
             device,
             listener: None,
             tcp,
             send_buffer,
-            route: egress.route(remote, device),
+            route,
             phase: Phase::Opening,
             peer_finished: false,
             stream,

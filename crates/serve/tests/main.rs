@@ -3,8 +3,10 @@
 mod bounds;
 mod connecting;
 mod conversations;
+mod fragments;
 mod http;
 mod moves;
+mod paths;
 mod relaying;
 mod resp;
 mod rig;

@@ -2,6 +2,7 @@
 
 mod acknowledgement;
 mod held;
+mod invariants;
 mod stamps;
 mod tuning;
 mod urgent;
@@ -43,6 +44,8 @@ pub(crate) struct Receiver {
     unread: Ring,
     /// The next number expected (RCV.NXT).
     next: SequenceNumber,
+    /// How much has been received, as far as it can be counted.
+    so_far: u32,
     /// What has been acknowledged last.
     acked: SequenceNumber,
     held: HeldRanges,
@@ -66,6 +69,7 @@ impl Receiver {
         Receiver {
             unread: Ring::new(limit),
             next,
+            so_far: 0,
             acked: next,
             held: HeldRanges::default(),
             duplicate: None,
@@ -174,6 +178,7 @@ impl Receiver {
         if fin {
             self.handle_fin(range.end);
         }
+        self.so_far = self.so_far.saturating_add(self.next.since(before));
         let mut received = Received { has_bytes: self.next != before, is_finished: false };
         if self.fin == Some(self.next) {
             self.next += 1;
@@ -188,7 +193,7 @@ impl Receiver {
     pub(crate) fn handle_outside(&mut self, seq: SequenceNumber, len: u32) {
         self.ack.on_immediate();
         let range = SequenceRange::of_len(seq, len);
-        let most = self.unread.limit() as u32;
+        let most = self.so_far.min(self.unread.limit() as u32);
         let before = SequenceRange::of_len(self.next - most, most);
         if !range.is_empty() && before.contains(range) {
             self.duplicate = Some(range);

@@ -52,7 +52,8 @@ impl<D: Driver> TcpService<D> {
             return Err(DropReason::TcpInvalid);
         };
         tcp.set_memory(Some(connections.memory().clone()));
-        let route = self.egress.route(ends.remote, device);
+        let route = self.egress.route(ends.remote, device, now);
+        tcp.set_path_mss(route.mss);
         let entry = Entry {
             key,
             device,

@@ -51,6 +51,14 @@ impl HeldRanges {
         true
     }
 
+    /// Whether ranges are disjoint, in order, not more than may be, and within `room`.
+    pub(super) fn is_sound(&self, room: SequenceRange) -> bool {
+        let is_inside = |held: &Held| !held.range.is_empty() && room.contains(held.range);
+        self.held.is_sorted_by(|held, next| held.range.end.is_before(next.range.start))
+            && self.held.iter().all(is_inside)
+            && self.held.len() <= MAX_HELD
+    }
+
     /// Removes the range that continues at `next`, if there is one, and returns its end.
     pub(crate) fn take_from(&mut self, next: SequenceNumber) -> Option<SequenceNumber> {
         let first = self.held.first()?.range;
