@@ -175,7 +175,7 @@ impl Side {
         let mut next = *self.next_due.get_or_insert(now);
         while next <= now {
             self.late.push_back(next);
-            next = next + Duration::from_secs_f64(gaps.sample(random).min(3_600.0));
+            next += Duration::from_secs_f64(gaps.sample(random).min(3_600.0));
         }
         self.next_due = Some(next);
     }

@@ -49,7 +49,7 @@ impl Testbed {
     fn poll(&mut self, times: usize) -> Vec<usize> {
         let mut got = vec![0; self.queues.len()];
         for _ in 0..times {
-            self.now = self.now + Duration::from_micros(1);
+            self.now += Duration::from_micros(1);
             for (queue, got) in self.queues.iter_mut().zip(&mut got) {
                 let (mut burst, mut answers) = (Burst::new(), Burst::new());
                 *got += queue.rx.recv(&mut burst, &mut self.cache, self.now);
@@ -129,7 +129,7 @@ fn what_got_no_answer_is_sent_again() {
     testbed.fault = Fault::None;
     // Every connection that is stuck has been so for more than 300 ms then, and a round takes 250.
     for _ in 0..20 {
-        testbed.now = testbed.now + Duration::from_millis(50);
+        testbed.now += Duration::from_millis(50);
         testbed.poll(1);
     }
     let totals = testbed.totals();
@@ -179,7 +179,7 @@ fn requests_that_have_a_pace_are_made_when_they_are_due() {
     let rest = testbed.queues[0].rx.rest(&mut testbed.cache, testbed.now);
     assert!(matches!(rest, Rest::Until(due) if due > testbed.now), "{rest:?}");
     // A lane that is away for 10 ms makes them late, and their latency counts from when they were due.
-    testbed.now = testbed.now + Duration::from_millis(10);
+    testbed.now += Duration::from_millis(10);
     testbed.poll(100);
     let late = testbed.clients.latency().quantile(1.0).expect("replies");
     assert!((5_000_000..12_000_000).contains(&late), "{late} ns");
