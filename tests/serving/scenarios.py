@@ -6,6 +6,7 @@ import faults
 import moving
 import paths
 import relay
+import seen
 import store
 import transfer
 import wire
@@ -24,6 +25,8 @@ SCENARIOS = {
     "a relay to IPv6": (relay.relays_v6, ("tap", "af_xdp")),
     "a relay without a target": (relay.refuses, ("af_packet",)),
     "ssh through a relay": (relay.secure_shell, ("af_packet", "af_xdp")),
+    "a list of connections": (seen.lists, ("tap", "af_packet")),
+    "faults before a device": (seen.faults, KINDS),
     "shards that move": (moving.moves, KINDS),
     "a narrow path": (paths.narrow, ("routed",)),
 }

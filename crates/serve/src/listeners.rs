@@ -57,11 +57,11 @@ impl Listeners {
         peer: IpAddr,
         stack: &Stack,
     ) -> Arc<Config> {
-        let longest = stack.longest_packet(device, peer).saturating_sub(headers_towards(peer));
         let config = match number {
             Some(number) => &self.all[usize::from(number)].tcp,
             None => &self.outgoing.tcp,
         };
+        let longest = stack.longest_packet(device, peer).saturating_sub(headers_towards(peer));
         let mss = config.mss.min(longest);
         let is_it = |(of, size, is_v4, _): &&(Option<u16>, u16, bool, Arc<Config>)| {
             (*of, *size, *is_v4) == (number, mss, peer.is_ipv4())

@@ -5,6 +5,7 @@ mod connecting;
 mod conversations;
 mod fragments;
 mod http;
+mod listing;
 mod moves;
 mod paths;
 mod relaying;

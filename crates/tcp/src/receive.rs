@@ -138,6 +138,11 @@ impl Receiver {
         self.urgent.left(self.read_position())
     }
 
+    /// Segments that arrived beyond a gap and are, or were, held.
+    pub(crate) fn out_of_order(&self) -> u64 {
+        self.held.updates()
+    }
+
     /// Bytes of memory for data.
     pub(crate) fn allocated(&self) -> usize {
         self.unread.allocated()

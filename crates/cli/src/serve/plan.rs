@@ -29,7 +29,8 @@ impl Plan {
         let KindOverride::Live(live) = &args.device.kind else { return Err(Failure::NotLive) };
         let (text, overrides) = (text(args, live), overrides(args));
         let parsed = Config::parse_with(&text, "flags", &overrides);
-        let (config, _) = parsed.map_err(LoadError::Wrong)?;
+        let (mut config, _) = parsed.map_err(LoadError::Wrong)?;
+        config.observe.control.clone_from(&args.control);
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let limits = ServeConfig {
             connections: args.connections,

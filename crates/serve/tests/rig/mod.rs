@@ -30,7 +30,7 @@ pub(crate) const PORT: u16 = 80;
 pub(crate) const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub(crate) const LOCAL_V4: &str = "10.0.0.1";
 /// A second address.
-pub(crate) const OTHER_V4: &str = "10.0.0.8";
+pub(crate) const OTHER_V4: &str = "10.0.0.77";
 pub(crate) const LOCAL_V6: &str = "fd00::1";
 const BUFFERS: u32 = 16_384;
 /// How long a step takes, and a segment in each direction.
