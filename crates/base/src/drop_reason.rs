@@ -73,8 +73,10 @@ drop_reasons! {
     HalfOpenLimit = "half_open_limit",
     /// The checksum of a TCP segment for this machine is wrong.
     TcpChecksum = "tcp_checksum",
-    /// A SYN for this machine, whose TCP service has as many connections, or as much memory in them, as it may.
+    /// A SYN for this machine, whose TCP service has as many connections as it may.
     ConnectionLimit = "connection_limit",
+    /// A SYN for this machine, whose TCP service is short of memory for data: in the packet's shard, or in total.
+    ConnectionMemory = "connection_memory",
     /// An ICMP error or reply that belongs to no flow.
     IcmpUnrelated = "icmp_unrelated",
     /// The packet comes from outside, and no host inside has its destination as a mapping.

@@ -51,6 +51,14 @@ pub enum BenchError {
         /// Reasons, with how many each.
         reasons: String,
     },
+    /// Bytes were wrong that a service sent, or it reset connections.
+    #[error("{damaged} segments had wrong bytes, and {reset} connections were reset")]
+    Damaged {
+        /// Segments.
+        damaged: u64,
+        /// Connections.
+        reset: u64,
+    },
     /// A policy of a scenario exists in the simulator only.
     #[error("`{0}` can be simulated only: use `rheo sim`, or leave it out with --policy")]
     OnlySimulated(String),

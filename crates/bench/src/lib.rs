@@ -34,6 +34,7 @@ pub mod shared;
 pub mod sharing;
 pub mod sim;
 pub mod solver;
+pub mod tcp;
 pub mod throughput;
 pub mod timers;
 pub mod txn;

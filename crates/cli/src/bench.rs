@@ -15,6 +15,7 @@ mod scenario;
 mod shared;
 mod sharing;
 mod solver;
+mod tcp;
 mod throughput;
 mod timers;
 mod txn;
@@ -90,6 +91,8 @@ enum Scenario {
     Offload(offload::Args),
     /// Measure what deadlines of connections cost: to arm, to move, to expire.
     Timers(timers::Args),
+    /// Measure what a request costs that a service over TCP answers, clients in the process.
+    Tcp(tcp::Args),
     /// Run two benchmark commands in turn and print their ratios.
     Ab(AbArgs),
     /// Write a page about results, or compare two of them.
@@ -268,6 +271,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Solver(args) => solver::run(args),
         Scenario::Offload(args) => offload::run(args),
         Scenario::Timers(args) => timers::run(args),
+        Scenario::Tcp(args) => tcp::run(args),
         Scenario::Ab(args) => ab(args),
         Scenario::Report(args) => report::run(args),
         Scenario::Migrate(args) => migrate(args),

@@ -147,6 +147,12 @@ struct CommonArgs {
     /// Connections at most; a SYN beyond is dropped.
     #[arg(long, value_name = "N", default_value_t = ServeConfig::default().connections)]
     connections: usize,
+    /// Bytes for data of all connections at most; from three quarters on, SYNs are dropped and windows close.
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = rheostat_base::unit::parse_size)]
+    connection_memory: u64,
+    /// The same for the connections of one shard.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = rheostat_base::unit::parse_size)]
+    shard_memory: u64,
     /// How long connections may take to end once the service is told to.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = rheostat_base::unit::parse_duration)]
     drain_time: Duration,

@@ -62,7 +62,7 @@ pub use unusual::{Unusual, UnusualError};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rheostat_base::{DropReason, Histogram, LaneId, Time};
+use rheostat_base::{Clock, DropReason, Histogram, LaneId, Time};
 use rheostat_io::Rest;
 use rheostat_io::layer::capture::LaneMirror;
 use rheostat_io::layer::trace::Step;
@@ -234,6 +234,13 @@ impl Lane {
     pub fn treat_as_unusual(&mut self, unusual: Unusual) {
         self.unusual = unusual;
         self.out.treat_as_unusual(unusual);
+    }
+
+    /// Lets the service read this clock, by which the lane is polled, while it works.
+    pub fn go_by(&mut self, clock: Clock) {
+        if self.time == TimeSource::Poll {
+            self.out.go_by(clock);
+        }
     }
 
     /// Lets the lane wake workers for other lanes, and its pool for this one; `notifiers` has one per lane.

@@ -263,6 +263,7 @@ impl Runtime {
         for lane in &mut lanes {
             lane.tap_by(Mirrors::of_lane(&mirrors, lane.id()));
             lane.wake_by(notifiers.clone());
+            lane.go_by(clock.clone());
         }
         migrator.wake_by(notifiers.clone());
         let queues = config.queues.clone();

@@ -1,6 +1,9 @@
 //! What all connections of a process may have together.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rheostat_tcp::MemoryBudget;
 
 use crate::config::ServeConfig;
 
@@ -14,7 +17,8 @@ pub(crate) struct Budget {
     connections: AtomicUsize,
     half_open: AtomicUsize,
     time_wait: AtomicUsize,
-    memory: AtomicUsize,
+    /// For data of all connections. Each shard has a part of it ([`Budget::of_shard`]).
+    memory: Arc<MemoryBudget>,
 }
 
 /// Why a connection is not accepted.
@@ -28,7 +32,14 @@ pub(crate) enum Refused {
 impl Budget {
     pub(crate) fn new(limits: ServeConfig) -> Budget {
         let zero = AtomicUsize::default;
-        Budget { limits, connections: zero(), half_open: zero(), time_wait: zero(), memory: zero() }
+        let memory = Arc::new(MemoryBudget::new(pressure_of(limits.memory), limits.memory));
+        Budget { limits, connections: zero(), half_open: zero(), time_wait: zero(), memory }
+    }
+
+    /// What a shard's connections may take of the memory. It moves with the shard.
+    pub(crate) fn of_shard(&self) -> Arc<MemoryBudget> {
+        let limit = self.limits.shard_memory;
+        Arc::new(MemoryBudget::within(self.memory.clone(), pressure_of(limit), limit))
     }
 
     pub(crate) fn limits(&self) -> &ServeConfig {
@@ -36,8 +47,8 @@ impl Budget {
     }
 
     /// Takes a place for a connection that a SYN opens.
-    pub(crate) fn open(&self) -> Result<(), Refused> {
-        self.check()?;
+    pub(crate) fn open(&self, shard: &MemoryBudget) -> Result<(), Refused> {
+        self.check(shard)?;
         if self.half_open.load(Ordering::Relaxed) >= self.limits.half_open {
             return Err(Refused::HalfOpen);
         }
@@ -48,17 +59,18 @@ impl Budget {
 
     /// Takes a place for a connection that this end opens. It does not count as half-open, so that SYNs of others cannot keep it
     /// from that.
-    pub(crate) fn open_active(&self) -> Result<(), Refused> {
-        self.check()?;
+    pub(crate) fn open_active(&self, shard: &MemoryBudget) -> Result<(), Refused> {
+        self.check(shard)?;
         add(&self.connections);
         Ok(())
     }
 
-    fn check(&self) -> Result<(), Refused> {
+    fn check(&self, shard: &MemoryBudget) -> Result<(), Refused> {
         if self.connections.load(Ordering::Relaxed) >= self.limits.connections {
             return Err(Refused::Connections);
         }
-        if !self.has_memory() {
+        // Those that are there go first.
+        if shard.is_under_pressure() {
             return Err(Refused::Memory);
         }
         Ok(())
@@ -87,26 +99,32 @@ impl Budget {
         subtract(&self.time_wait, 1);
     }
 
-    /// Charges a connection with what is allocated for it now.
+    /// Charges the total with what is allocated for a connection now besides TCP's buffers, which are charged as they grow.
+    #[inline]
     pub(crate) fn charge(&self, charged: &mut usize, allocated: usize) {
-        if allocated > *charged {
-            self.memory.fetch_add(allocated - *charged, Ordering::Relaxed);
-        } else if allocated < *charged {
-            subtract(&self.memory, *charged - allocated);
+        match allocated.checked_sub(*charged) {
+            Some(0) => {}
+            Some(more) => self.memory.charge(more),
+            None => self.memory.release(*charged - allocated),
         }
         *charged = allocated;
     }
 
-    /// Whether connections have less memory than they may.
-    pub(crate) fn has_memory(&self) -> bool {
-        self.memory.load(Ordering::Relaxed) < self.limits.memory
+    /// The memory of all connections.
+    pub(crate) fn memory(&self) -> &MemoryBudget {
+        &self.memory
     }
 
-    /// Connections that are not closed; half-open ones; those in TIME-WAIT; bytes allocated for data.
-    pub(crate) fn taken(&self) -> [usize; 4] {
-        [&self.connections, &self.half_open, &self.time_wait, &self.memory]
+    /// Connections that are not closed; half-open ones; those in TIME-WAIT.
+    pub(crate) fn taken(&self) -> [usize; 3] {
+        [&self.connections, &self.half_open, &self.time_wait]
             .map(|count| count.load(Ordering::Relaxed))
     }
+}
+
+/// Where memory is scarce: a quarter is left for what peers were promised before.
+fn pressure_of(limit: usize) -> usize {
+    limit - limit / 4
 }
 
 fn add(count: &AtomicUsize) {

@@ -58,9 +58,13 @@ pub struct ServeConfig {
     pub half_open: usize,
     /// Closed connections in TIME-WAIT at most, of the whole process. Beyond, a connection is forgotten when it is closed.
     pub time_wait: usize,
-    /// Bytes allocated for data of all connections beyond which SYNs are dropped. Each connection has its own bound besides: the
-    /// buffers of [`ListenerConfig::tcp`], a request, and a piece of a reply.
+    /// Bytes allocated for data of all connections at most. From three quarters on, SYNs are dropped, and windows close before
+    /// anything is; what finds no memory at the limit is sent again by the peer, or waits to be written. Only what an application
+    /// is in the middle of goes beyond. Each connection has its own bound besides: the buffers of [`ListenerConfig::tcp`], a
+    /// request, and a piece of a reply.
     pub memory: usize,
+    /// The same for the connections of one shard, so that one cannot have everything.
+    pub shard_memory: usize,
     /// The longest request. A longer one resets its connection.
     pub longest_request: usize,
     /// How long a peer that has been sent everything may take to finish.
@@ -74,6 +78,7 @@ impl Default for ServeConfig {
             half_open: 4_096,
             time_wait: 65_536,
             memory: 1 << 30,
+            shard_memory: 256 << 20,
             longest_request: 1 << 20,
             linger: Duration::from_secs(2),
         }

@@ -1,13 +1,15 @@
 //! The connections of a shard: found by their packets' key, and owned by whichever lane owns the shard.
 
-use hashbrown::HashTable;
-use rheostat_base::{DeviceId, ShardId, Time};
-use rheostat_packet::FlowKey;
-use rheostat_state::FlowHash;
-use rheostat_tcp::{Info, TimeWait};
+use std::sync::Arc;
 
-use crate::deadlines::{Armed, Deadlines};
+use rheostat_base::sync::prefetch::prefetch_for_write;
+use rheostat_base::{DeviceId, ShardId, Time};
+use rheostat_packet::{Family, FlowKey};
+use rheostat_state::{DeadlineWheel, FlowHash};
+use rheostat_tcp::{Info, MemoryBudget, TimeWait};
+
 use crate::entry::Entry;
+use crate::index::{Index, tag_of};
 
 /// The name of a connection: of no other one before it has 2^32 successors in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,11 +26,14 @@ pub struct ConnectionId {
 /// value, and moves with its shard.
 pub(crate) struct Connections<S> {
     shard: ShardId,
+    /// What they may take.
+    memory: Arc<MemoryBudget>,
     slots: Vec<Slot<S>>,
     /// Slots by the hash of the keys in them.
-    index: HashTable<u32>,
+    index: Index,
     free: Vec<u32>,
-    deadlines: Deadlines,
+    /// When slots want to be called.
+    deadlines: DeadlineWheel,
     /// Slots with a connection, without those in TIME-WAIT.
     live: usize,
     time_wait: usize,
@@ -37,8 +42,7 @@ pub(crate) struct Connections<S> {
 /// A place for a connection.
 struct Slot<S> {
     generation: u32,
-    armed: Armed,
-    hash: FlowHash,
+    tag: u32,
     state: SlotState<S>,
 }
 
@@ -72,13 +76,14 @@ pub(crate) enum Found<'a, S> {
 
 impl<S> Connections<S> {
     /// Of a shard without connections.
-    pub(crate) fn new(shard: ShardId) -> Connections<S> {
+    pub(crate) fn new(shard: ShardId, memory: Arc<MemoryBudget>) -> Connections<S> {
         Connections {
             shard,
+            memory,
             slots: Vec::new(),
-            index: HashTable::new(),
+            index: Index::default(),
             free: Vec::new(),
-            deadlines: Deadlines::default(),
+            deadlines: DeadlineWheel::new(),
             live: 0,
             time_wait: 0,
         }
@@ -88,21 +93,49 @@ impl<S> Connections<S> {
         self.shard
     }
 
+    /// What the shard's connections may take for data.
+    pub(crate) fn memory(&self) -> &Arc<MemoryBudget> {
+        &self.memory
+    }
+
     /// Connections that are not closed.
     pub(crate) fn live(&self) -> usize {
         self.live
     }
 
-    /// The earliest deadline of any.
+    /// When to look for deadlines that have passed: none is found before.
     pub(crate) fn next_deadline(&self) -> Time {
-        self.deadlines.next()
+        self.deadlines.next_due().unwrap_or(Time::NEVER)
+    }
+
+    /// Asks for where a connection with this hash is looked up first.
+    #[inline]
+    pub(crate) fn prefetch_index(&self, hash: FlowHash) {
+        self.index.prefetch(tag_of(hash));
+    }
+
+    /// Asks for the slot that a connection with this hash has, if there is one; to be called when the index is here.
+    #[inline]
+    pub(crate) fn prefetch_slot(&self, hash: FlowHash) -> Option<u32> {
+        let slot = self.index.candidate(tag_of(hash))?;
+        prefetch_for_write(self.slots.get(slot as usize)?);
+        self.deadlines.prefetch(slot);
+        Some(slot)
+    }
+
+    /// Asks for what a segment touches of the connection in a slot; to be called when the slot is here.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, slot: u32) {
+        if let Some(Slot { state: SlotState::Live(entry), .. }) = self.slots.get(slot as usize) {
+            entry.prefetch();
+        }
     }
 
     /// The connection whose packets have this key.
     pub(crate) fn find(&mut self, key: &FlowKey, hash: FlowHash) -> Found<'_, S> {
         let slots = &self.slots;
-        let found = self.index.find(hash.0, |slot| slots[*slot as usize].has(key));
-        let Some(&slot) = found else { return Found::Nothing };
+        let found = self.index.find(tag_of(hash), |slot| slots[slot as usize].has(key));
+        let Some(slot) = found else { return Found::Nothing };
         self.get(slot)
     }
 
@@ -149,17 +182,15 @@ impl<S> Connections<S> {
 
     /// Enters a connection whose key is not here.
     pub(crate) fn insert(&mut self, entry: Entry<S>, hash: FlowHash) -> u32 {
+        let tag = tag_of(hash);
         let slot = self.free.pop().unwrap_or_else(|| {
-            let (generation, armed) = (0, Armed::NEVER);
-            self.slots.push(Slot { generation, armed, hash, state: SlotState::Free });
+            self.slots.push(Slot { generation: 0, tag, state: SlotState::Free });
             self.slots.len() as u32 - 1
         });
         let place = &mut self.slots[slot as usize];
-        place.hash = hash;
-        place.state = SlotState::Live(Box::new(entry));
+        (place.tag, place.state) = (tag, SlotState::Live(Box::new(entry)));
         self.live += 1;
-        let slots = &self.slots;
-        self.index.insert_unique(hash.0, slot, |slot| slots[*slot as usize].hash.0);
+        self.index.insert(tag, slot);
         slot
     }
 
@@ -172,7 +203,7 @@ impl<S> Connections<S> {
             place.state = SlotState::Closed(Box::new(closed));
             self.live -= 1;
             self.time_wait += 1;
-            self.deadlines.arm(slot, at, &mut place.armed);
+            self.deadlines.arm(slot, at);
         }
     }
 
@@ -186,32 +217,22 @@ impl<S> Connections<S> {
         }
         place.state = SlotState::Free;
         place.generation = place.generation.wrapping_add(1);
-        place.armed = Armed::NEVER;
-        if let Ok(entry) = self.index.find_entry(place.hash.0, |other| *other == slot) {
-            entry.remove();
-        }
+        self.deadlines.disarm(slot);
+        self.index.remove(place.tag, slot);
         self.free.push(slot);
     }
 
-    /// Sees to it that the connection in a slot comes at `at` at the latest.
+    /// Has the connection in a slot called at `at`, and no earlier than that.
+    #[inline]
     pub(crate) fn arm(&mut self, slot: u32, at: Time) {
-        let Some(place) = self.slots.get_mut(slot as usize) else { return };
-        self.deadlines.arm(slot, at, &mut place.armed);
-        if self.deadlines.is_bloated(self.live + self.time_wait) {
-            let armed = |(slot, place): (usize, &Slot<S>)| (slot as u32, place.armed);
-            self.deadlines.rebuild(self.slots.iter().enumerate().map(armed));
+        if self.slots.get(slot as usize).is_some_and(|place| !place.is_free()) {
+            self.deadlines.arm(slot, at);
         }
     }
 
-    /// A connection whose deadline may have come by `now`. It has none then, until it is armed again.
+    /// A connection whose deadline has come by `now`. It has none then, until it is armed again.
     pub(crate) fn pop_due(&mut self, now: Time) -> Option<u32> {
-        while let Some((slot, at)) = self.deadlines.pop(now) {
-            let place = self.slots.get_mut(slot as usize);
-            if place.is_some_and(|place| Deadlines::is_of(at, &mut place.armed)) {
-                return Some(slot);
-            }
-        }
-        None
+        self.deadlines.poll(now)
     }
 
     /// Places, those that are free included.
@@ -244,11 +265,26 @@ impl<S> Connections<S> {
 }
 
 impl<S> Slot<S> {
+    fn is_free(&self) -> bool {
+        matches!(self.state, SlotState::Free)
+    }
+
+    #[inline]
     fn has(&self, key: &FlowKey) -> bool {
         match &self.state {
             SlotState::Free => false,
-            SlotState::Live(entry) => entry.key == *key,
-            SlotState::Closed(closed) => closed.key == *key,
+            SlotState::Live(entry) => is_same(&entry.key, key),
+            SlotState::Closed(closed) => is_same(&closed.key, key),
         }
+    }
+}
+
+/// Whether two keys are the same. For two words it needs no call.
+#[inline]
+fn is_same(one: &FlowKey, other: &FlowKey) -> bool {
+    let (a, b) = (one.raw(), other.raw());
+    match (one.family(), other.family()) {
+        (Family::V4, Family::V4) => a[0] == b[0] && a[1] == b[1],
+        _ => one == other,
     }
 }

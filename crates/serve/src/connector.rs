@@ -79,7 +79,7 @@ impl Connector {
         if addresses.is_empty() {
             return Err(ConnectError::NoAddress(peer));
         }
-        self.shared.budget.open_active().map_err(|refused| match refused {
+        self.shared.budget.open_active(connections.memory()).map_err(|refused| match refused {
             Refused::Memory => ConnectError::Memory,
             Refused::Connections | Refused::HalfOpen => ConnectError::ConnectionLimit,
         })?;
@@ -95,13 +95,17 @@ impl Connector {
         let config = listeners.settings(None, device, peer, &egress.stack);
         let initial = self.shared.numbers.of(Ends::of(&key).local, remote, now);
         let send_buffer = config.send_buffer;
+        let mut tcp = Connection::connect(config, initial, now);
+        tcp.set_memory(Some(connections.memory().clone()));
+        let route = egress.route(remote, device, now);
+        tcp.set_path_mss(route.mss);
         let entry = Entry {
             key,
             device,
             listener: None,
-            tcp: Connection::connect(config, initial, now),
+            tcp,
             send_buffer,
-            route: egress.route(remote, device, now),
+            route,
             phase: Phase::Opening,
             peer_finished: false,
             stream,

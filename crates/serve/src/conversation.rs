@@ -15,6 +15,7 @@ use crate::driver::{Driver, Surroundings, Turn};
 use crate::ends::Ends;
 use crate::entry::{Entry, Phase};
 use crate::shared::Shared;
+use stream::Pending;
 pub(crate) use stream::Stream;
 
 /// Bytes of a reply that are encoded in one go, and bytes read beyond those that a request is known to take.
@@ -29,7 +30,11 @@ pub(crate) struct Conversations<A: Application> {
     worker: A::Worker,
     shared: Arc<Shared>,
     pub(crate) counters: Arc<Counters>,
-    /// A buffer for input, lent to the connection whose turn it is.
+    /// What is under way on the connection whose turn it is.
+    current: Pending<A>,
+    /// Whether its input is in the lane's own buffer, which it leaves when its turn is over.
+    reads_own: bool,
+    /// That buffer, while it does not.
     spare: Vec<u8>,
     /// For pieces of replies.
     piece: Vec<u8>,
@@ -44,6 +49,13 @@ impl<A: Application> Driver for Conversations<A> {
 
     fn allocated(stream: &Stream<A>) -> usize {
         stream.allocated()
+    }
+
+    /// The lane's buffer, if the connection waits for a request.
+    #[inline]
+    fn reads_into(&mut self, entry: &Entry<Stream<A>>) -> Option<&mut Vec<u8>> {
+        let waits = entry.phase == Phase::Open && entry.stream.pending.is_none();
+        waits.then_some(&mut self.current.input)
     }
 
     fn advance(
@@ -90,8 +102,17 @@ impl<A: Application> Conversations<A> {
     pub(crate) fn new(lane: LaneId, app: Arc<A>, shared: Arc<Shared>) -> Conversations<A> {
         let worker = app.worker(lane);
         let counters = shared.counters(lane);
-        let (spare, piece) = (Vec::new(), Vec::new());
-        Conversations { lane, app, worker, shared, counters, spare, piece }
+        Conversations {
+            lane,
+            app,
+            worker,
+            shared,
+            counters,
+            current: Pending::new(),
+            reads_own: true,
+            spare: Vec::new(),
+            piece: Vec::new(),
+        }
     }
 
     /// Lets a connection and the application go on as far as they can. A panic of the application resets the connection.
@@ -107,6 +128,7 @@ impl<A: Application> Conversations<A> {
     fn on_panic(&mut self, entry: &mut Entry<Stream<A>>) {
         self.counters.panics.increment();
         abort(entry);
+        (self.current, self.reads_own) = (Pending::new(), true);
         // Whatever it was about is in doubt.
         if let Ok(worker) = catch_unwind(AssertUnwindSafe(|| self.app.worker(self.lane))) {
             self.worker = worker;
@@ -118,9 +140,9 @@ impl<A: Application> Conversations<A> {
             let peer = Ends::of(&entry.key).remote;
             entry.stream.conn = Some(self.app.accept(peer));
         }
-        self.lend(&mut entry.stream);
+        self.begin(&mut entry.stream);
         let turn = self.converse(entry, now);
-        self.take_back(&mut entry.stream);
+        self.end(entry);
         turn
     }
 
@@ -146,7 +168,7 @@ impl<A: Application> Conversations<A> {
                 self.finish(entry, now);
                 continue;
             }
-            let request = match entry.stream.request.take() {
+            let request = match self.current.request.take() {
                 Some(request) => request,
                 None => match self.next_request(entry, now) {
                     Next::Request(request) => request,
@@ -157,7 +179,7 @@ impl<A: Application> Conversations<A> {
                     Next::None => return Turn::Over,
                     Next::Refused(reply) => {
                         self.counters.refused.increment();
-                        entry.stream.reply = Some(reply);
+                        self.current.reply = Some(reply);
                         entry.phase = Phase::Ending;
                         continue;
                     }
@@ -171,10 +193,10 @@ impl<A: Application> Conversations<A> {
             match self.app.handle(&mut self.worker, request) {
                 Handled::Done(reply) => {
                     self.counters.requests.increment();
-                    entry.stream.reply = Some(reply);
+                    self.current.reply = Some(reply);
                 }
                 Handled::More(request) => {
-                    entry.stream.request = Some(request);
+                    self.current.request = Some(request);
                     return Turn::Again;
                 }
             }
@@ -184,27 +206,29 @@ impl<A: Application> Conversations<A> {
 
     /// Whether no request will come: the peer has finished, or the run ends and nothing is under way.
     fn is_over(&self, entry: &Entry<Stream<A>>) -> bool {
-        entry.peer_finished || self.shared.is_draining() && entry.stream.unparsed().is_empty()
+        entry.peer_finished || self.shared.is_draining() && self.current.unparsed().is_empty()
     }
 
     /// Writes what was said, as far as the send buffer has room.
     fn write(&mut self, entry: &mut Entry<Stream<A>>, now: Time) -> Written {
-        let Entry { tcp, stream, send_buffer, phase, .. } = entry;
+        let Entry { tcp, stream, send_buffer, active, phase, .. } = entry;
         let limit = *send_buffer;
         loop {
-            if !stream.output.is_empty() {
-                let Ok(written) = write(tcp, &stream.output, now) else { return Written::Broken };
-                self.note_written(written, &mut entry.active, now);
-                stream.output.drain(..written);
-                if !stream.output.is_empty() {
+            if !self.current.output.is_empty() {
+                let Ok(written) = write(tcp, &self.current.output, now) else {
+                    return Written::Broken;
+                };
+                self.note_written(written, active, now);
+                self.current.output.drain(..written);
+                if !self.current.output.is_empty() {
                     return Written::Blocked;
                 }
-                stream.output = Vec::new();
+                self.current.output = Vec::new();
             }
-            let (Some(reply), Some(conn)) = (&mut stream.reply, &mut stream.conn) else {
+            let (Some(reply), Some(conn)) = (&mut self.current.reply, &mut stream.conn) else {
                 return Written::All;
             };
-            let waiting = tcp.info().unacknowledged;
+            let waiting = tcp.unacknowledged();
             // Not in small pieces: what is unacknowledged will be acknowledged.
             if waiting > limit - limit / 4 {
                 return Written::Blocked;
@@ -213,9 +237,9 @@ impl<A: Application> Conversations<A> {
             let mut out = ReplyBuffer::new(&mut self.piece, (limit - waiting).min(PIECE));
             let encoded = self.app.encode(conn, reply, &mut out);
             match encoded {
-                Encoded::Done => stream.reply = None,
+                Encoded::Done => self.current.reply = None,
                 Encoded::Close => {
-                    stream.reply = None;
+                    self.current.reply = None;
                     *phase = Phase::Ending;
                 }
                 Encoded::More if !self.piece.is_empty() => {}
@@ -223,8 +247,8 @@ impl<A: Application> Conversations<A> {
                 Encoded::More | Encoded::Abort => return Written::Broken,
             }
             let Ok(written) = write(tcp, &self.piece, now) else { return Written::Broken };
-            self.note_written(written, &mut entry.active, now);
-            stream.output.extend_from_slice(&self.piece[written..]);
+            self.note_written(written, active, now);
+            self.current.output.extend_from_slice(&self.piece[written..]);
         }
     }
 
@@ -239,8 +263,8 @@ impl<A: Application> Conversations<A> {
     fn finish(&mut self, entry: &mut Entry<Stream<A>>, now: Time) {
         entry.tcp.finish(now);
         let until = now + self.shared.limits().linger;
-        entry.stream.input = Vec::new();
-        (entry.stream.taken, entry.stream.conn) = (0, None);
+        self.current.input.clear();
+        (self.current.taken, entry.stream.conn) = (0, None);
         entry.phase = Phase::Lingering(until);
     }
 
@@ -249,26 +273,26 @@ impl<A: Application> Conversations<A> {
         let longest = self.shared.limits().longest_request;
         loop {
             let Entry { tcp, stream, .. } = entry;
-            let have = stream.unparsed().len();
-            if have < stream.needed.max(1) {
-                let read = self.read(tcp, stream);
-                if read == 0 {
+            let have = self.current.unparsed().len();
+            if have < self.current.needed.max(1) {
+                if self.read(tcp) == 0 {
                     return Next::None;
                 }
                 entry.active = now;
                 continue;
             }
             let Some(conn) = &mut stream.conn else { return Next::None };
-            match self.app.parse(conn, &stream.input[stream.taken..]) {
+            let Pending { input, taken, needed, .. } = &mut self.current;
+            match self.app.parse(conn, &input[*taken..]) {
                 Parsed::Need(more) => {
-                    stream.needed = more.max(have + 1);
-                    if stream.needed > longest {
+                    *needed = more.max(have + 1);
+                    if *needed > longest {
                         return Next::Broken;
                     }
                 }
                 Parsed::Request { request, len, .. } => {
-                    stream.taken += len.min(have);
-                    stream.needed = 0;
+                    *taken += len.min(have);
+                    *needed = 0;
                     return Next::Request(request);
                 }
                 Parsed::Refuse(reply) => return Next::Refused(reply),
@@ -277,48 +301,77 @@ impl<A: Application> Conversations<A> {
     }
 
     /// Reads what has arrived: a piece, or as much as the next request takes.
-    fn read(&self, tcp: &mut Connection, stream: &mut Stream<A>) -> usize {
-        let most = stream.needed.saturating_sub(stream.unparsed().len()).max(PIECE);
-        let wanted = tcp.info().unread.min(most);
+    fn read(&mut self, tcp: &mut Connection) -> usize {
+        let Pending { input, taken, needed, .. } = &mut self.current;
+        let most = needed.saturating_sub(input.len() - *taken).max(PIECE);
+        let wanted = tcp.unread().min(most);
         if wanted == 0 {
             return 0;
         }
-        if stream.taken > 0 {
-            stream.input.drain(..stream.taken);
-            stream.taken = 0;
+        if *taken > 0 {
+            input.drain(..*taken);
+            *taken = 0;
         }
-        let start = stream.input.len();
-        stream.input.resize(start + wanted, 0);
-        let read = tcp.read(&mut stream.input[start..]).unwrap_or(0);
-        stream.input.truncate(start + read);
+        let start = input.len();
+        input.resize(start + wanted, 0);
+        let read = tcp.read(&mut input[start..]).unwrap_or(0);
+        input.truncate(start + read);
         self.counters.bytes_in.add(read as u64);
         read
     }
 
-    /// A connection without input of its own reads into the lane's buffer.
-    fn lend(&mut self, stream: &mut Stream<A>) {
-        if stream.input.capacity() == 0 {
-            std::mem::swap(&mut stream.input, &mut self.spare);
+    /// Begins the turn of a connection: what was under way on it is. One without input reads into the lane's buffer.
+    fn begin(&mut self, stream: &mut Stream<A>) {
+        let Some(pending) = stream.pending.take() else {
+            self.counters.bytes_in.add(self.current.input.len() as u64);
+            return;
+        };
+        let own = std::mem::replace(&mut self.current, *pending);
+        self.reads_own = self.current.input.capacity() == 0;
+        match self.reads_own {
+            true => self.current.input = own.input,
+            false => self.spare = own.input,
         }
     }
 
-    /// What no request has taken stays with the connection, in a buffer that fits; the lane's comes back.
-    fn take_back(&mut self, stream: &mut Stream<A>) {
-        if self.spare.capacity() > 0 {
-            // It has one of its own.
-            if stream.unparsed().is_empty() {
-                (stream.input, stream.taken) = (Vec::new(), 0);
-            }
-            return;
+    /// Ends the turn: what is still under way stays with the connection, bytes that no request has taken in a buffer that fits.
+    fn end(&mut self, entry: &mut Entry<Stream<A>>) {
+        if !matches!(entry.phase, Phase::Open | Phase::Ending) {
+            // Nothing comes of it any more.
+            (self.current.request, self.current.reply) = (None, None);
+            self.current.output.clear();
+            self.current.input.clear();
+            self.current.taken = 0;
         }
-        let rest = match stream.unparsed() {
-            [] => Vec::new(),
-            rest => rest.to_vec(),
-        };
-        self.spare = std::mem::replace(&mut stream.input, rest);
-        self.spare.clear();
-        self.spare.shrink_to(2 * PIECE);
-        stream.taken = 0;
+        if !self.current.is_nothing() {
+            let own = if self.reads_own { Vec::new() } else { std::mem::take(&mut self.spare) };
+            let rest = Pending { input: own, ..Pending::new() };
+            let mut pending = std::mem::replace(&mut self.current, rest);
+            if pending.unparsed().is_empty() {
+                self.keep(&mut pending);
+            } else if self.reads_own {
+                let rest = pending.unparsed().to_vec();
+                self.keep(&mut pending);
+                pending.input = rest;
+            }
+            entry.stream.pending = Some(Box::new(pending));
+        } else if !self.reads_own {
+            self.current.input = std::mem::take(&mut self.spare);
+        }
+        // Of a request only a part of which is there, more is known.
+        (self.current.taken, self.current.needed) = (0, 0);
+        self.reads_own = true;
+        self.current.input.clear();
+        self.current.input.shrink_to(2 * PIECE);
+    }
+
+    /// Takes the buffer for input back, if it is the lane's.
+    fn keep(&mut self, pending: &mut Pending<A>) {
+        let input = std::mem::take(&mut pending.input);
+        pending.taken = 0;
+        if self.reads_own {
+            self.current.input = input;
+        }
     }
 }
 

@@ -34,6 +34,11 @@ pub(crate) trait Driver: Send + 'static {
         false
     }
 
+    /// Where bytes are put that arrive for a connection whose turn comes next, if the driver would read them at once.
+    fn reads_into(&mut self, _entry: &Entry<Self::Stream>) -> Option<&mut Vec<u8>> {
+        None
+    }
+
     /// Lets a connection go on as far as it can after something has happened to it.
     fn advance(
         &mut self,

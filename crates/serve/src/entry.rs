@@ -1,5 +1,6 @@
 //! A connection as a shard keeps it: the protocol's state, and what is on its way to and from the program.
 
+use rheostat_base::sync::prefetch::prefetch_for_write;
 use rheostat_base::{DeviceId, Time};
 use rheostat_ip::Path;
 use rheostat_packet::FlowKey;
@@ -53,4 +54,15 @@ pub(crate) enum Phase {
     Lingering(Time),
     /// TCP does the rest alone.
     Done,
+}
+
+impl<S> Entry<S> {
+    /// Asks for what a segment touches.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch_for_write(&self.key);
+        prefetch_for_write(&self.route);
+        prefetch_for_write(&self.active);
+        self.tcp.prefetch();
+    }
 }

@@ -1,7 +1,7 @@
 //! A service over TCP before it runs.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use rheostat_base::{LaneId, ShardId};
 use rheostat_ip::Network;
@@ -11,6 +11,7 @@ use rheostat_state::{
     TableConfig,
 };
 use rheostat_steer::Steering;
+use rheostat_tcp::MemoryBudget;
 use thiserror::Error;
 
 use crate::application::Application;
@@ -147,11 +148,16 @@ impl TcpServer {
         // Connections have a table of their own.
         let table = TableConfig { capacity: 1, aliases: false };
         let tables = Arena::new(count, table, Arc::new(StateLayout::new()), hasher)?.into_tables();
+        let mut budgets = Vec::with_capacity(count);
         let shard = |(number, table)| {
-            let tracker = FragmentTracker::new(fragments);
-            self.program.shard(ShardId(number as u16), table, tracker)
+            let (fragments, memory) =
+                (FragmentTracker::new(fragments), self.shared.budget.of_shard());
+            budgets.push(memory.clone());
+            self.program.shard(ShardId(number as u16), ShardParts { table, fragments, memory })
         };
-        Ok(tables.into_iter().enumerate().map(shard).collect())
+        let shards = tables.into_iter().enumerate().map(shard).collect();
+        *self.shared.shards.lock().unwrap_or_else(PoisonError::into_inner) = budgets;
+        Ok(shards)
     }
 
     /// Looks at the service while it runs, and ends it.
@@ -164,7 +170,7 @@ impl TcpServer {
 trait Program: Send + Sync {
     fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service>;
 
-    fn shard(&self, id: ShardId, table: FlowTable, fragments: FragmentTracker) -> Box<Shard>;
+    fn shard(&self, id: ShardId, parts: ShardParts) -> Box<Shard>;
 }
 
 /// An application, which sees requests.
@@ -178,8 +184,8 @@ impl<A: Application> Program for Requests<A> {
         service_of(lane, Conversations::new(lane, self.0.clone(), server.shared.clone()), server)
     }
 
-    fn shard(&self, id: ShardId, table: FlowTable, fragments: FragmentTracker) -> Box<Shard> {
-        shard_of::<Conversations<A>>(id, table, fragments)
+    fn shard(&self, id: ShardId, parts: ShardParts) -> Box<Shard> {
+        shard_of::<Conversations<A>>(id, parts)
     }
 }
 
@@ -188,8 +194,8 @@ impl<H: Handler> Program for Events<H> {
         service_of(lane, Readiness::new(lane, self.0.clone(), server.shared.clone()), server)
     }
 
-    fn shard(&self, id: ShardId, table: FlowTable, fragments: FragmentTracker) -> Box<Shard> {
-        shard_of::<Readiness<H>>(id, table, fragments)
+    fn shard(&self, id: ShardId, parts: ShardParts) -> Box<Shard> {
+        shard_of::<Readiness<H>>(id, parts)
     }
 }
 
@@ -198,8 +204,16 @@ fn service_of<D: Driver>(lane: LaneId, driver: D, server: &TcpServer) -> Box<dyn
     Box::new(TcpService::new(lane, server.lanes, driver, network, shared, server.ports.clone()))
 }
 
-fn shard_of<D: Driver>(id: ShardId, table: FlowTable, fragments: FragmentTracker) -> Box<Shard> {
-    let local = Connections::<D::Stream>::new(id);
+/// What a shard is made of besides connections.
+struct ShardParts {
+    table: FlowTable,
+    fragments: FragmentTracker,
+    memory: Arc<MemoryBudget>,
+}
+
+fn shard_of<D: Driver>(id: ShardId, parts: ShardParts) -> Box<Shard> {
+    let ShardParts { table, fragments, memory } = parts;
+    let local = Connections::<D::Stream>::new(id, memory);
     Box::new(Shard { id, table, fragments, local })
 }
 

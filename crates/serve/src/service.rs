@@ -3,10 +3,11 @@
 mod errors;
 mod lifecycle;
 mod opening;
+mod pace;
 
 use std::sync::Arc;
 
-use rheostat_base::{DropReason, LaneId, Time};
+use rheostat_base::{DropReason, LaneId, ShardId, Time};
 use rheostat_ip::{Admission, ErrorsAfterChain, Network, Stack};
 use rheostat_packet::{Headers, Mbuf, Tuple};
 use rheostat_run::{Batch, Output, PacketInfo, Service, ShardSet};
@@ -14,6 +15,7 @@ use rheostat_state::Shard;
 use rheostat_tcp::{Header, Segment, TimeWaitOutcome};
 
 use self::lifecycle::Next;
+use self::pace::Pace;
 use crate::connections::{Connections, Found};
 use crate::connector::Connector;
 use crate::counters::Counters;
@@ -28,6 +30,10 @@ use crate::shared::Shared;
 
 /// Connections whose deadlines are looked at in a row at most, so that packets do not wait long.
 const ROW: usize = 128;
+/// Packets ahead of the one at hand whose connections are asked for.
+const AHEAD: usize = 4;
+/// No slot is known.
+const NO_SLOT: u32 = u32::MAX;
 
 /// A service over TCP in one lane.
 ///
@@ -59,6 +65,9 @@ pub(crate) struct TcpService<D: Driver> {
     counters: Arc<Counters>,
     /// For segments that lie in several buffers.
     joined: Vec<u8>,
+    /// The slots that the batch's packets may belong to.
+    ahead: Vec<(ShardId, u32)>,
+    pace: Pace,
     /// Before this, no deadline of a connection in the lane's shards comes.
     next_due: Time,
     /// Whether the connections that were idle when the service was told to end have been closed.
@@ -87,8 +96,42 @@ impl<D: Driver> TcpService<D> {
             visits: Vec::new(),
             shared,
             joined: Vec::new(),
+            ahead: Vec::new(),
+            pace: Pace::default(),
             next_due: Time::NEVER,
             has_drained: false,
+        }
+    }
+
+    /// Asks for the slots of a batch's packets, and for the first connections.
+    fn look_ahead(&mut self, infos: &[PacketInfo], shards: &ShardSet) {
+        let connections = |info: &PacketInfo| {
+            let shard = shards.get(info.shard).filter(|_| info.has_key());
+            shard.map(|shard| shard.local::<Connections<D::Stream>>())
+        };
+        for info in infos {
+            if let Some(connections) = connections(info) {
+                connections.prefetch_index(info.hash);
+            }
+        }
+        let slot = |info: &PacketInfo| {
+            let slot = connections(info).and_then(|found| found.prefetch_slot(info.hash));
+            (info.shard, slot.unwrap_or(NO_SLOT))
+        };
+        self.ahead.clear();
+        self.ahead.extend(infos.iter().map(slot));
+        (0..AHEAD).for_each(|place| self.prefetch(place, shards));
+    }
+
+    /// Asks for the connection of the packet at `place` of the batch.
+    #[inline]
+    fn prefetch(&self, place: usize, shards: &ShardSet) {
+        let Some(&(shard, slot)) = self.ahead.get(place).filter(|(_, slot)| *slot != NO_SLOT)
+        else {
+            return;
+        };
+        if let Some(shard) = shards.get(shard) {
+            shard.local::<Connections<D::Stream>>().prefetch_entry(slot);
         }
     }
 
@@ -160,7 +203,10 @@ impl<D: Driver> TcpService<D> {
                 if !segment.payload.is_empty() {
                     entry.active = now;
                 }
-                entry.tcp.handle_segment(segment, now);
+                match self.driver.reads_into(entry) {
+                    Some(read) => entry.tcp.handle_segment_reading(segment, read, now),
+                    None => entry.tcp.handle_segment(segment, now),
+                };
                 self.advance(slot, connections, out);
                 Ok(())
             }
@@ -281,8 +327,11 @@ impl<D: Driver> TcpService<D> {
 impl<D: Driver> Service for TcpService<D> {
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
         self.egress.stack.refresh(out);
-        for (mut packet, info) in batch.drain() {
-            out.set_now(info.now);
+        self.look_ahead(batch.found(), shards);
+        self.pace.begin(out);
+        for (place, (mut packet, info)) in batch.drain().enumerate() {
+            self.prefetch(place + AHEAD, shards);
+            out.set_now(info.now.max(self.pace.now));
             match self.egress.stack.admit(&mut packet, out) {
                 Admission::Transport if info.headers.fragment.is_some() => {
                     self.handle_reassembled(packet, *info, shards, out);
@@ -295,6 +344,7 @@ impl<D: Driver> Service for TcpService<D> {
                 // A host passes nothing on.
                 Admission::Through(_) => out.drop(packet, DropReason::NotRouted),
             }
+            self.pace.end_packet(out);
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rheostat_base::LaneId;
 use rheostat_run::LaneNotifier;
-use rheostat_tcp::InitialNumbers;
+use rheostat_tcp::{InitialNumbers, MemoryBudget};
 
 use crate::budget::Budget;
 use crate::config::{ListenerConfig, ServeConfig};
@@ -19,6 +19,8 @@ pub(crate) struct Shared {
     pub(crate) numbers: InitialNumbers,
     pub(crate) listeners: Vec<ListenerConfig>,
     counters: Vec<Arc<Counters>>,
+    /// What the connections of each shard may take.
+    pub(crate) shards: Mutex<Vec<Arc<MemoryBudget>>>,
     /// Publishes nothing: every lane looks at it now and then.
     draining: AtomicBool,
     /// For each lane, what it has to look at.
@@ -46,6 +48,7 @@ impl Shared {
             numbers: InitialNumbers::new(secret),
             listeners,
             counters: (0..lanes).map(|_| Arc::default()).collect(),
+            shards: Mutex::default(),
             draining: AtomicBool::new(false),
             inboxes: (0..lanes).map(|_| Inbox::default()).collect(),
             notifiers: OnceLock::new(),
@@ -131,7 +134,25 @@ impl ServeControl {
 
     /// Bytes allocated for data of connections.
     pub fn memory(&self) -> usize {
-        self.0.budget.taken()[3]
+        self.0.budget.memory().used()
+    }
+
+    /// Bytes allocated for data of each shard's connections, without what applications are in the middle of.
+    pub fn shard_memory(&self) -> Vec<usize> {
+        let shards = self.0.shards.lock().unwrap_or_else(PoisonError::into_inner);
+        shards.iter().map(|shard| shard.used()).collect()
+    }
+
+    /// Whether memory is scarce: windows close, and SYNs are dropped.
+    pub fn is_under_pressure(&self) -> bool {
+        self.0.budget.memory().is_under_pressure()
+    }
+
+    /// Allocations for data that were refused, by shards and in total: the peer sends again, or the application waits.
+    pub fn memory_refused(&self) -> u64 {
+        let shards = self.0.shards.lock().unwrap_or_else(PoisonError::into_inner);
+        // What the total refuses, the shard that wanted it counts, too.
+        shards.iter().map(|shard| shard.refused()).sum()
     }
 
     /// What all lanes have counted.

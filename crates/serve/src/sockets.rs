@@ -216,14 +216,13 @@ impl<T> Sockets<'_, T> {
 
     /// Has [`SocketEvent::Woken`](crate::SocketEvent::Woken) come for a connection, after others had their turn.
     pub fn wake(&mut self, id: ConnectionId) {
-        let now = self.around.now;
         let Some(entry) = self.connections.live_mut(id) else { return };
         if entry.phase == Phase::Done {
             return;
         }
         entry.stream.is_woken = true;
-        self.connections.arm(id.slot, now);
-        *self.around.next_due = now;
+        self.connections.arm(id.slot, Time::ZERO);
+        *self.around.next_due = Time::ZERO;
     }
 
     fn with(&mut self, id: ConnectionId, call: impl FnOnce(&mut Entry<Watched<T>>)) {

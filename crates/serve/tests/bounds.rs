@@ -132,3 +132,53 @@ fn what_is_left_at_the_end_of_a_run_is_reset() {
     let closed = clients.each_ref().map(|client| client.closed);
     assert_eq!(closed, [Some(CloseReason::Reset); 2]);
 }
+
+#[test]
+fn short_of_memory_windows_close_and_new_connections_wait_while_those_that_are_there_go_on() {
+    const MEMORY: usize = 96 << 10;
+    let limits = ServeConfig { memory: MEMORY, shard_memory: MEMORY, ..ServeConfig::default() };
+    let mut rig = Rig::new(Echo, Plan { limits, ..Plan::default() });
+    let data: Vec<u8> = (0..400_000_u32).map(|at| (at.wrapping_mul(97) >> 5) as u8).collect();
+    let mut clients: Vec<_> = (0..2).map(|n| rig.connect(1_000 + n)).collect();
+    for client in &mut clients {
+        (client.outgoing, client.reads) = (data.clone(), false);
+    }
+    rig.pass(&mut clients, 2 * SECOND);
+    assert!(rig.control.is_under_pressure(), "{} bytes", rig.control.memory());
+    // Beyond the limit is only the piece that an application is in the middle of, on each connection.
+    assert!(rig.control.memory() < MEMORY + 2 * (128 << 10), "{} bytes", rig.control.memory());
+    assert!(rig.control.shard_memory().iter().sum::<usize>() <= MEMORY);
+    clients.push(rig.connect(1_002));
+    rig.pass(&mut clients, SECOND / 2);
+    assert_eq!(established(&clients), 2);
+    assert!(dropped(&rig, DropReason::ConnectionMemory) > 0);
+    clients.iter_mut().for_each(|client| client.reads = true);
+    rig.run_until(&mut clients, 300 * SECOND, |all| {
+        all[..2].iter().all(|client| client.received.len() == data.len()) && established(all) == 3
+    });
+    assert!(clients[..2].iter().all(|client| client.received == data));
+    clients.iter_mut().for_each(|client| client.finishes = true);
+    rig.pass(&mut clients, SECOND);
+    rig.finish();
+}
+
+#[test]
+fn one_shard_cannot_have_the_memory_of_all() {
+    let limits = ServeConfig { shard_memory: 32 << 10, ..ServeConfig::default() };
+    let mut rig = Rig::new(Echo, Plan { limits, ..Plan::default() });
+    let mut clients: Vec<_> = (0..64).map(|n| rig.connect(1_000 + n)).collect();
+    clients[0].outgoing = vec![7; 400_000];
+    clients[0].reads = false;
+    rig.pass(&mut clients, 2 * SECOND);
+    assert!(!rig.control.is_under_pressure() && established(&clients) == 64);
+    let mut shards = rig.control.shard_memory();
+    shards.sort_unstable();
+    assert!((16 << 10..=32 << 10).contains(&shards[shards.len() - 1]), "{shards:?}");
+    let dropped_before = dropped(&rig, DropReason::ConnectionMemory);
+    clients.extend((0..64).map(|n| rig.connect(2_000 + n)));
+    rig.pass(&mut clients, SECOND / 2);
+    let refused = 128 - established(&clients);
+    assert!((1..32).contains(&refused), "those of one shard of 16: {refused}");
+    assert!(dropped(&rig, DropReason::ConnectionMemory) >= dropped_before + refused as u64);
+    rig.finish();
+}

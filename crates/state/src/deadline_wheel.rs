@@ -18,6 +18,7 @@
 //! deadline a look at each level's bits.
 
 use rheostat_base::Time;
+use rheostat_base::sync::prefetch::prefetch_for_write;
 
 use crate::list::{Link, Links, Lists};
 
@@ -127,6 +128,14 @@ impl DeadlineWheel {
         } else if tick(deadline) < entry.armed {
             self.unlink(member);
             self.place(member);
+        }
+    }
+
+    /// Asks for what [`DeadlineWheel::arm`] touches of a member.
+    #[inline]
+    pub fn prefetch(&self, member: u32) {
+        if let Some(entry) = self.entries.0.get(member as usize) {
+            prefetch_for_write(entry);
         }
     }
 

@@ -21,6 +21,7 @@ use handshake::{Agreement, Handshake};
 use keep_alive::KeepAliveTimer;
 pub use path::{MIN_PATH_MSS, PathReport};
 use rheostat_base::Time;
+use rheostat_base::sync::prefetch::prefetch_for_write;
 pub use state::State;
 use thiserror::Error;
 
@@ -113,9 +114,9 @@ pub struct Connection {
     linger: Option<Time>,
     /// When to tell the user to write again who found no memory.
     write_retry: Option<Time>,
-    /// A reset to be sent.
-    reset: Option<Header>,
-    time_wait: Option<TimeWait>,
+    /// A reset to be sent. Like what follows, it takes memory only where there is one: few connections have.
+    reset: Option<Box<Header>>,
+    time_wait: Option<Box<TimeWait>>,
     /// The user wants no data any more.
     is_detached: bool,
     is_write_blocked: bool,
@@ -184,7 +185,7 @@ impl Connection {
 
     /// What is left when both ends have closed. The owner may keep this in place of the connection, once everything is read.
     pub fn time_wait(&self) -> Option<TimeWait> {
-        self.time_wait
+        self.time_wait.as_deref().copied()
     }
 
     /// Figures for listings.
@@ -206,6 +207,41 @@ impl Connection {
             unsent: self.sender.unsent(),
             allocated: self.sender.allocated() + self.receiver.allocated(),
         }
+    }
+
+    /// Bytes to be read.
+    #[inline]
+    pub fn unread(&self) -> usize {
+        self.receiver.unread()
+    }
+
+    /// Bytes to be sent or acknowledged.
+    #[inline]
+    pub fn unacknowledged(&self) -> usize {
+        self.sender.buffered()
+    }
+
+    /// Bytes allocated for data.
+    #[inline]
+    pub fn allocated(&self) -> usize {
+        self.sender.allocated() + self.receiver.allocated()
+    }
+
+    /// Segments sent again.
+    pub fn retransmitted(&self) -> u64 {
+        self.sender.retransmitted()
+    }
+
+    /// Asks the processor for the memory that a segment touches, and goes on at once.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch_for_write(&self.state);
+        prefetch_for_write(&self.stamps);
+        prefetch_for_write(&self.reset);
+        prefetch_for_write(&self.time_wait);
+        prefetch_for_write(&self.write_retry);
+        self.sender.prefetch();
+        self.receiver.prefetch();
     }
 
     /// The next event, if there is one. They do not queue up: one that repeats before it is polled is reported once.
@@ -312,6 +348,26 @@ impl Connection {
 
     /// Handles a segment of this connection whose checksum is right.
     pub fn handle_segment(&mut self, segment: &Segment<'_>, now: Time) -> TimeWaitOutcome {
+        self.handle(segment, None, now)
+    }
+
+    /// As [`Connection::handle_segment`], but bytes in order, where nothing is unread, are appended to `read`, as if they had been
+    /// read at once: they are copied once, and take no memory of the connection's.
+    pub fn handle_segment_reading(
+        &mut self,
+        segment: &Segment<'_>,
+        read: &mut Vec<u8>,
+        now: Time,
+    ) -> TimeWaitOutcome {
+        self.handle(segment, Some(read), now)
+    }
+
+    fn handle(
+        &mut self,
+        segment: &Segment<'_>,
+        read: Option<&mut Vec<u8>>,
+        now: Time,
+    ) -> TimeWaitOutcome {
         match self.state {
             State::Closed => {}
             State::TimeWait => {
@@ -320,7 +376,7 @@ impl Connection {
                 }
             }
             State::SynSent => self.handle_in_syn_sent(segment, now),
-            _ => self.handle_in_order(segment, now),
+            _ => self.handle_in_order(segment, read, now),
         }
         TimeWaitOutcome::Handled
     }
@@ -331,7 +387,7 @@ impl Connection {
         if let Some(ack) = header.ack
             && ack != self.sender.una()
         {
-            self.reset = Header::reset_for(segment);
+            self.reset = Header::reset_for(segment).map(Box::new);
             return;
         }
         if header.rst {
@@ -354,7 +410,7 @@ impl Connection {
     }
 
     /// All states in which the peer's SYN has arrived (RFC 9293, 3.10.7.4), in the order of the RFC.
-    fn handle_in_order(&mut self, segment: &Segment<'_>, now: Time) {
+    fn handle_in_order(&mut self, segment: &Segment<'_>, read: Option<&mut Vec<u8>>, now: Time) {
         let header = &segment.header;
         if self.state == State::SynReceived && self.handle_repeated_syn(header, now) {
             return;
@@ -384,7 +440,7 @@ impl Connection {
             self.events.push(Event::Urgent);
         }
         if self.handle_ack(segment, ack, echoed, now) {
-            self.handle_data(segment, now);
+            self.handle_data(segment, read, now);
         }
     }
 
@@ -453,7 +509,7 @@ impl Connection {
         let (una, next) = (self.sender.una(), self.sender.next());
         if self.state == State::SynReceived {
             if ack != una {
-                self.reset = Header::reset_for(segment);
+                self.reset = Header::reset_for(segment).map(Box::new);
                 return false;
             }
             self.establish(now);
@@ -475,7 +531,7 @@ impl Connection {
         !self.state.is_over()
     }
 
-    fn handle_data(&mut self, segment: &Segment<'_>, now: Time) {
+    fn handle_data(&mut self, segment: &Segment<'_>, read: Option<&mut Vec<u8>>, now: Time) {
         if segment.range().is_empty() {
             return;
         }
@@ -486,8 +542,13 @@ impl Connection {
             return;
         }
         let (seq, round_trip) = (segment.header.seq, self.sender.round_trip().smoothed());
-        let received =
-            self.receiver.handle_data(seq, segment.payload, segment.header.fin, round_trip, now);
+        let received = self.receiver.handle_data(
+            seq,
+            (segment.payload, read),
+            segment.header.fin,
+            round_trip,
+            now,
+        );
         if received.has_bytes {
             self.events.push(Event::Readable);
         }
@@ -554,7 +615,7 @@ impl Connection {
         let (expected, window) = self.receiver.acknowledge();
         let numbers = (self.sender.next(), expected, window);
         let time_wait = TimeWait::new(numbers, self.stamps, is_ack_due, self.config.time_wait, now);
-        self.time_wait = Some(time_wait);
+        self.time_wait = Some(Box::new(time_wait));
         self.state = State::TimeWait;
         self.events.push(Event::Closed(CloseReason::Finished));
     }
@@ -571,12 +632,12 @@ impl Connection {
     }
 
     fn reset_peer(&mut self) {
-        self.reset = Some(Header {
+        self.reset = Some(Box::new(Header {
             seq: self.sender.next(),
             ack: Some(self.receiver.next()),
             rst: true,
             ..Header::default()
-        });
+        }));
     }
 
     /// Makes an acknowledgement due, unless one was for this reason a moment ago.

@@ -85,14 +85,15 @@ impl MemoryBudget {
     }
 
     /// Charges what is allocated already, beyond the limit if it must be.
-    fn charge(&self, bytes: usize) {
+    pub fn charge(&self, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         if let Some(total) = &self.total {
             total.charge(bytes);
         }
     }
 
-    fn release(&self, bytes: usize) {
+    /// Takes back what was charged.
+    pub fn release(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(total) = &self.total {
             total.release(bytes);

@@ -15,6 +15,7 @@ pub(crate) use acknowledgement::Acknowledgement;
 use arrayvec::ArrayVec;
 use held::HeldRanges;
 use rheostat_base::Time;
+use rheostat_base::sync::prefetch::prefetch_for_write;
 pub(crate) use stamps::Stamps;
 use tuning::ReceiveTuning;
 use urgent::PeerUrgent;
@@ -87,6 +88,15 @@ impl Receiver {
         self.unread.set_memory(budget);
     }
 
+    /// Asks for the memory that a segment touches.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch_for_write(&self.unread);
+        prefetch_for_write(&self.next);
+        prefetch_for_write(&self.ack);
+        prefetch_for_write(&self.tuning);
+    }
+
     pub(crate) fn next(&self) -> SequenceNumber {
         self.next
     }
@@ -154,11 +164,12 @@ impl Receiver {
     }
 
     /// Takes what of a segment's data is new and in the window. Everything but data in order is acknowledged at once
-    /// (RFC 5681, 4.2). `round_trip` is the smoothed one, once there is one.
+    /// (RFC 5681, 4.2). `round_trip` is the smoothed one, once there is one. Bytes in order go to `read`, if that is there and nothing
+    /// is unread.
     pub(crate) fn handle_data(
         &mut self,
         seq: SequenceNumber,
-        payload: &[u8],
+        (payload, read): (&[u8], Option<&mut Vec<u8>>),
         fin: bool,
         round_trip: Option<Duration>,
         now: Time,
@@ -166,7 +177,7 @@ impl Receiver {
         let range = SequenceRange::of_len(seq, payload.len() as u32);
         let before = self.next;
         if !range.is_empty() {
-            self.handle_bytes(range, payload, now);
+            self.handle_bytes(range, payload, read, now);
             self.tune(round_trip, now);
         }
         if fin {
@@ -194,7 +205,13 @@ impl Receiver {
         }
     }
 
-    fn handle_bytes(&mut self, range: SequenceRange, payload: &[u8], now: Time) {
+    fn handle_bytes(
+        &mut self,
+        range: SequenceRange,
+        payload: &[u8],
+        read: Option<&mut Vec<u8>>,
+        now: Time,
+    ) {
         let past = SequenceRange { start: range.start, end: range.end.min(self.next) };
         let twice = if past.is_empty() { self.held.duplicate(range) } else { Some(past) };
         if twice.is_some() {
@@ -212,11 +229,19 @@ impl Receiver {
         let from = fresh.start.since(range.start) as usize;
         let data = &payload[from..from + fresh.len() as usize];
         let distance = fresh.start.since(self.next) as usize;
+        let is_next = distance == 0 && self.held.is_empty();
+        if let Some(read) = read.filter(|_| is_next && self.unread.len() == 0) {
+            read.extend_from_slice(data);
+            self.next = fresh.end;
+            self.ack.on_data(fresh.len(), now);
+            self.on_read(data.len());
+            return;
+        }
         if !self.unread.has_memory_for(distance, data.len()) {
             self.ack.on_immediate();
             return;
         }
-        if distance == 0 && self.held.is_empty() {
+        if is_next {
             self.unread.push(data);
             self.next = fresh.end;
             self.ack.on_data(fresh.len(), now);

@@ -18,7 +18,7 @@ pub(crate) struct Ring {
 }
 
 /// Bytes that are allocated at first.
-const FIRST: usize = 256;
+const FIRST: usize = 128;
 
 impl Ring {
     pub(crate) fn new(limit: usize) -> Ring {

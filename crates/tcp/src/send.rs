@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use recovery::{Phase, Recovery};
 use rheostat_base::Time;
+use rheostat_base::sync::prefetch::prefetch_for_write;
 pub(crate) use round_trip::RoundTrip;
 use scoreboard::Scoreboard;
 use timer::{SendTimer, Wait};
@@ -131,6 +132,19 @@ impl Sender {
             agreed_mss: terms.mss,
             sizes,
         }
+    }
+
+    /// Asks for the memory that a segment touches.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch_for_write(&self.data);
+        prefetch_for_write(&self.una);
+        prefetch_for_write(&self.window);
+        prefetch_for_write(&self.board);
+        prefetch_for_write(&self.recovery);
+        prefetch_for_write(&self.round_trip);
+        prefetch_for_write(&self.congestion);
+        prefetch_for_write(&self.timer);
     }
 
     /// The handshake is done.

@@ -3,6 +3,7 @@
 //! the rate of any of them; and the statistics that say what traffic is like. Endpoints that answer each other meet on a [`wire`].
 
 pub mod attack;
+pub mod clients;
 pub mod echo_server;
 pub mod elephant;
 mod error;

@@ -31,7 +31,13 @@ impl Plan {
         let parsed = Config::parse_with(&text, "flags", &overrides);
         let (mut config, _) = parsed.map_err(LoadError::Wrong)?;
         config.observe.control.clone_from(&args.control);
-        let limits = ServeConfig { connections: args.connections, ..ServeConfig::default() };
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let limits = ServeConfig {
+            connections: args.connections,
+            memory: size(args.connection_memory),
+            shard_memory: size(args.shard_memory),
+            ..ServeConfig::default()
+        };
         let own = config.devices.iter().flat_map(|device| &device.addresses);
         let addresses = own.map(|own| own.address).collect();
         Ok(Plan { config, listeners: vec![ListenerConfig::new(args.port)], limits, addresses })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{DeviceId, DropReason, LaneId, Time};
+use rheostat_base::{Clock, ClockSource, DeviceId, DropReason, LaneId, Time};
 use rheostat_io::layer::capture::LaneMirror;
 use rheostat_io::layer::trace::Step;
 use rheostat_io::{TxQueue, Unsent};
@@ -36,6 +36,8 @@ pub struct Output {
     deferred: Deferred,
     /// Whether the lane's flows are in shards that it owns together with others.
     has_joint_flows: bool,
+    /// The clock of the run, where time is that of polls.
+    clock: Option<Clock>,
 }
 
 /// There in lanes that are asked to note how long each stage takes.
@@ -93,6 +95,7 @@ impl Output {
             unusual: Unusual::default(),
             deferred: Deferred::default(),
             has_joint_flows: false,
+            clock: None,
         }
     }
 
@@ -159,6 +162,18 @@ impl Output {
     #[inline]
     pub fn set_now(&mut self, now: Time) {
         self.now = now;
+    }
+
+    /// Reads the clock in the middle of a poll, about 10 ns: what time it is by now, for a service whose packets may take long.
+    /// [`Output::now`] stays. The time of the packet at hand, where packets carry the time, or lanes are polled without a clock.
+    #[inline]
+    pub fn read_clock(&self) -> Time {
+        self.clock.as_ref().map_or(self.now, |clock| clock.now().max(self.polled))
+    }
+
+    /// Has [`Output::read_clock`] read this clock.
+    pub(super) fn go_by(&mut self, clock: Clock) {
+        self.clock = Some(clock);
     }
 
     /// The lane's stock of buffers.

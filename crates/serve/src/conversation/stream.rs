@@ -6,6 +6,12 @@ use crate::application::Application;
 pub(crate) struct Stream<A: Application> {
     /// The application's part; none before the handshake is done.
     pub(crate) conn: Option<A::Conn>,
+    /// What is under way; most connections have nothing, most of the time.
+    pub(crate) pending: Option<Box<Pending<A>>>,
+}
+
+/// What of a connection is under way: between two of its turns in its place, during one with the lane.
+pub(crate) struct Pending<A: Application> {
     /// Bytes read, of which the first `taken` were parts of requests.
     pub(crate) input: Vec<u8>,
     pub(crate) taken: usize,
@@ -21,8 +27,24 @@ pub(crate) struct Stream<A: Application> {
 
 impl<A: Application> Stream<A> {
     pub(crate) fn new() -> Stream<A> {
-        Stream {
-            conn: None,
+        Stream { conn: None, pending: None }
+    }
+
+    /// Whether no request is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending.is_none()
+    }
+
+    /// Bytes allocated for data.
+    pub(crate) fn allocated(&self) -> usize {
+        let of = |pending: &Pending<A>| pending.input.capacity() + pending.output.capacity();
+        self.pending.as_deref().map_or(0, of)
+    }
+}
+
+impl<A: Application> Pending<A> {
+    pub(crate) fn new() -> Pending<A> {
+        Pending {
             input: Vec::new(),
             taken: 0,
             needed: 0,
@@ -32,23 +54,16 @@ impl<A: Application> Stream<A> {
         }
     }
 
-    /// Whether nothing is under way that was asked for.
-    pub(crate) fn is_written(&self) -> bool {
-        self.request.is_none() && self.reply.is_none() && self.output.is_empty()
-    }
-
     /// Bytes read that no request has taken.
     pub(crate) fn unparsed(&self) -> &[u8] {
         &self.input[self.taken..]
     }
 
-    /// Whether no request is under way.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.is_written() && self.unparsed().is_empty()
-    }
-
-    /// Bytes allocated for data.
-    pub(crate) fn allocated(&self) -> usize {
-        self.input.capacity() + self.output.capacity()
+    /// Whether there is nothing.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.request.is_none()
+            && self.reply.is_none()
+            && self.output.is_empty()
+            && self.unparsed().is_empty()
     }
 }

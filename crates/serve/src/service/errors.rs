@@ -22,8 +22,8 @@ impl<D: Driver> TcpService<D> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
-        let connections =
-            shards.get_mut(info.shard).map(|shard| shard.split::<Connections<D::Stream>>().1);
+        let shard = shards.get_mut(info.shard);
+        let connections = shard.map(|shard| shard.split::<Connections<D::Stream>>().1);
         let outcome = connections.ok_or(DropReason::IcmpUnrelated).and_then(|connections| {
             let Found::Live(slot, entry) = connections.find(&info.key(), info.hash) else {
                 return Err(DropReason::IcmpUnrelated);

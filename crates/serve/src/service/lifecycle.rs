@@ -51,18 +51,19 @@ impl<D: Driver> TcpService<D> {
             self.note_events(entry);
             // The end is the last event, so this comes twice at most.
             if !D::has_events(&entry.stream) {
-                return Some(self.decide(entry, turn == Turn::Over && is_all, now));
+                return Some(self.decide(entry, turn == Turn::Over && is_all));
             }
         }
     }
 
     /// What becomes of a connection whose turn is over.
-    fn decide(&mut self, entry: &mut Entry<D::Stream>, is_done: bool, now: Time) -> Next {
-        let info = entry.tcp.info();
-        self.counters.retransmitted.add(info.retransmitted - entry.retransmitted);
-        entry.retransmitted = info.retransmitted;
-        let allocated = info.allocated + D::allocated(&entry.stream);
-        self.shared.budget.charge(&mut entry.charged, allocated);
+    fn decide(&mut self, entry: &mut Entry<D::Stream>, is_done: bool) -> Next {
+        let retransmitted = entry.tcp.retransmitted();
+        if retransmitted != entry.retransmitted {
+            self.counters.retransmitted.add(retransmitted - entry.retransmitted);
+            entry.retransmitted = retransmitted;
+        }
+        self.shared.budget.charge(&mut entry.charged, D::allocated(&entry.stream));
         if entry.phase == Phase::Done && !D::is_held(entry) {
             if let Some(stub) = entry.tcp.time_wait() {
                 self.end(entry);
@@ -74,7 +75,7 @@ impl<D: Driver> TcpService<D> {
             }
         }
         if !is_done {
-            return Next::At(now);
+            return Next::At(Time::ZERO);
         }
         let due = entry.tcp.next_deadline().unwrap_or(Time::NEVER);
         Next::At(due.min(self.idle_deadline(entry)))

@@ -37,9 +37,10 @@ impl<D: Driver> TcpService<D> {
             self.refuse(&ends, packet, segment, out);
             return Err(DropReason::TcpInvalid);
         }
-        self.shared.budget.open().map_err(|refused| match refused {
+        self.shared.budget.open(connections.memory()).map_err(|refused| match refused {
             Refused::HalfOpen => DropReason::HalfOpenLimit,
-            Refused::Connections | Refused::Memory => DropReason::ConnectionLimit,
+            Refused::Connections => DropReason::ConnectionLimit,
+            Refused::Memory => DropReason::ConnectionMemory,
         })?;
         let stack = &self.egress.stack;
         let config = self.listeners.settings(Some(listener), device, ends.remote.ip(), stack);
@@ -50,6 +51,7 @@ impl<D: Driver> TcpService<D> {
             self.shared.budget.close();
             return Err(DropReason::TcpInvalid);
         };
+        tcp.set_memory(Some(connections.memory().clone()));
         let route = self.egress.route(ends.remote, device, now);
         tcp.set_path_mss(route.mss);
         let entry = Entry {

@@ -12,7 +12,7 @@ impl Connection {
     /// The next segment to send, if there is one. It counts as sent.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
         if let Some(reset) = self.reset.take() {
-            return Some(Transmit::without_data(reset));
+            return Some(Transmit::without_data(*reset));
         }
         match self.state {
             State::Closed => None,
@@ -97,7 +97,7 @@ impl Connection {
     pub fn next_deadline(&self) -> Option<Time> {
         match self.state {
             State::Closed => None,
-            State::TimeWait => self.time_wait.map(|time_wait| time_wait.deadline()),
+            State::TimeWait => self.time_wait.as_ref().map(|time_wait| time_wait.deadline()),
             State::SynSent | State::SynReceived => {
                 self.linger_deadline().into_iter().chain([self.handshake.deadline()]).min()
             }
@@ -129,7 +129,7 @@ impl Connection {
         match self.state {
             State::Closed => {}
             State::TimeWait => {
-                if self.time_wait.is_some_and(|time_wait| time_wait.deadline() <= now) {
+                if self.time_wait.as_ref().is_some_and(|time_wait| time_wait.deadline() <= now) {
                     self.time_wait = None;
                     self.state = State::Closed;
                 }

@@ -1,6 +1,6 @@
 //! Data that arrives.
 
-use rheostat_tcp::{Config, Header, Options, Timestamps};
+use rheostat_tcp::{Config, Header, Options, Segment, Timestamps};
 
 use crate::script::{Script, plain};
 
@@ -173,4 +173,36 @@ fn the_stamp_of_the_segment_at_the_last_acknowledgement_is_echoed() {
     // Delayed acknowledgements echo the first of the segments that they cover (RFC 7323, 4.3, case A).
     script.receive(1_001, Some(1), &[0; 1_000]);
     assert_eq!(script.sent_one().header.options.timestamps.unwrap().echo, 1_010);
+}
+
+#[test]
+fn bytes_read_where_they_lie_take_no_memory_and_are_the_same_whatever_comes_first() {
+    let mut script = Script::established(plain());
+    let mut read = Vec::new();
+    let receive = |script: &mut Script, seq: u32, payload: &[u8], read: &mut Vec<u8>| {
+        let segment = Segment { header: script.header(seq, Some(1)), payload };
+        script.connection.handle_segment_reading(&segment, read, script.now);
+    };
+    let before = script.connection.allocated();
+    receive(&mut script, 1, b"abcde", &mut read);
+    assert_eq!((&read[..], script.connection.unread()), (&b"abcde"[..], 0));
+    assert_eq!(script.connection.allocated(), before);
+    assert_eq!(script.expire(), 40, "it is acknowledged as other data");
+    assert_eq!(script.sent_one().acks(), Some(6));
+    // What comes again does not count; nor does what lies beyond a gap, which waits.
+    receive(&mut script, 1, b"abcdefg", &mut read);
+    assert_eq!((&read[..], script.sent_one().acks()), (&b"abcdefg"[..], Some(8)));
+    receive(&mut script, 11, b"klm", &mut read);
+    assert_eq!((read.len(), script.sent_one().acks()), (7, Some(8)));
+    receive(&mut script, 8, b"hij", &mut read);
+    assert_eq!((read.len(), script.connection.unread()), (7, 6), "in order behind the held");
+    // As long as something is unread, it comes first.
+    receive(&mut script, 14, b"nop", &mut read);
+    let mut rest = [0; 20];
+    assert_eq!((read.len(), script.connection.read(&mut rest)), (7, Ok(9)));
+    assert_eq!(&rest[..9], b"hijklmnop");
+    script.sent();
+    receive(&mut script, 17, b"q", &mut read);
+    assert_eq!(read, b"abcdefgq");
+    assert_eq!(script.connection.broken_invariant(), None);
 }

@@ -1,0 +1,71 @@
+//! Time and egress inside a batch: what a long request must not do to others.
+
+use std::time::Duration;
+
+use rheostat_base::Time;
+use rheostat_run::Output;
+
+/// A packet that takes longer is a long one: what was sent until then leaves, and the clock is read.
+const LONG: Duration = Duration::from_micros(5);
+/// For so many packets behind a long one, others are expected to be long: nothing sent waits for the next packet.
+const EXPECTED: u32 = 64;
+
+/// How fast packets are handled.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    /// The time that later packets of the batch have at least: that at the end of the last long one.
+    pub(super) now: Time,
+    /// When the packet at hand was begun.
+    began: Time,
+    /// Packets that are expected to be long.
+    expected: u32,
+}
+
+impl Pace {
+    /// A batch begins.
+    pub(super) fn begin(&mut self, out: &Output) {
+        (self.now, self.began) = (Time::ZERO, out.read_clock());
+    }
+
+    /// A packet is done. Behind a long one, and as long as others are expected to be long, replies leave at once.
+    #[inline]
+    pub(super) fn end_packet(&mut self, out: &mut Output) {
+        if self.note_end(out.read_clock()) {
+            out.flush();
+        }
+    }
+
+    /// A packet is done at `now`. Returns whether what was sent is to leave.
+    #[inline]
+    fn note_end(&mut self, now: Time) -> bool {
+        let is_long = now.since(self.began) > LONG;
+        self.began = now;
+        if is_long {
+            self.expected = EXPECTED;
+            self.now = now;
+        }
+        let leaves = self.expected > 0;
+        self.expected = self.expected.saturating_sub(1);
+        leaves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MICROS: fn(u64) -> Time = |micros| Time::from_nanos(micros * 1_000);
+
+    #[test]
+    fn behind_a_long_packet_replies_leave_at_once_and_time_goes_on() {
+        let mut pace = Pace { began: MICROS(100), ..Pace::default() };
+        assert!(!pace.note_end(MICROS(104)) && !pace.note_end(MICROS(109)));
+        assert_eq!(pace.now, Time::ZERO, "short ones go by the time at which they came");
+        assert!(pace.note_end(MICROS(115)));
+        assert_eq!(pace.now, MICROS(115));
+        let short = (1..EXPECTED).filter(|n| pace.note_end(MICROS(115 + u64::from(*n))));
+        assert_eq!(short.count() as u32, EXPECTED - 1, "the next one may be long again");
+        assert_eq!(pace.now, MICROS(115));
+        assert!(!pace.note_end(MICROS(115 + u64::from(EXPECTED))));
+    }
+}
