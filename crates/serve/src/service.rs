@@ -145,6 +145,9 @@ impl<A: Application> TcpService<A> {
                     entry.active = now;
                 }
                 entry.tcp.handle_segment(segment, now);
+                if let Some(why) = entry.tcp.take_ignored() {
+                    self.counters.ignored(why);
+                }
                 self.advance(slot, connections, out);
                 Ok(())
             }

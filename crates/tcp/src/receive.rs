@@ -22,6 +22,7 @@ use window::OfferedWindow;
 pub(crate) use window::shift_for;
 
 use crate::config::Config;
+use crate::connection::Ignored;
 use crate::memory::MemoryBudget;
 use crate::options::MAX_BLOCKS;
 use crate::ring::Ring;
@@ -34,6 +35,8 @@ pub(crate) struct Received {
     pub(crate) has_bytes: bool,
     /// The peer has sent all it had to send.
     pub(crate) is_finished: bool,
+    /// What of it did not count.
+    pub(crate) ignored: Option<Ignored>,
 }
 
 /// Data beyond a gap lies in the buffer, too, at its place; it takes no other memory.
@@ -159,16 +162,16 @@ impl Receiver {
         now: Time,
     ) -> Received {
         let range = SequenceRange::of_len(seq, payload.len() as u32);
-        let before = self.next;
+        let (before, mut ignored) = (self.next, None);
         if !range.is_empty() {
-            self.handle_bytes(range, payload, now);
+            ignored = self.handle_bytes(range, payload, now);
             self.tune(round_trip, now);
         }
         if fin {
             self.handle_fin(range.end);
         }
         self.so_far = self.so_far.saturating_add(self.next.since(before));
-        let mut received = Received { has_bytes: self.next != before, is_finished: false };
+        let mut received = Received { has_bytes: self.next != before, is_finished: false, ignored };
         if self.fin == Some(self.next) {
             self.next += 1;
             self.ack.on_immediate();
@@ -189,10 +192,12 @@ impl Receiver {
         }
     }
 
-    fn handle_bytes(&mut self, range: SequenceRange, payload: &[u8], now: Time) {
+    fn handle_bytes(&mut self, range: SequenceRange, payload: &[u8], now: Time) -> Option<Ignored> {
+        let mut ignored = None;
         let past = SequenceRange { start: range.start, end: range.end.min(self.next) };
         let twice = if past.is_empty() { self.held.duplicate(range) } else { Some(past) };
-        if twice.is_some() {
+        if let Some(known) = twice {
+            ignored = Some(if known == range { Ignored::Duplicate } else { Ignored::Overlap });
             self.duplicate = twice;
             self.ack.on_immediate();
         }
@@ -200,22 +205,23 @@ impl Receiver {
         let fresh = range.intersection(SequenceRange { start: self.next, end: edge });
         if fresh != range {
             self.ack.on_immediate();
+            ignored = ignored.or(Some(Ignored::BeyondWindow));
         }
         if fresh.is_empty() {
-            return;
+            return ignored;
         }
         let from = fresh.start.since(range.start) as usize;
         let data = &payload[from..from + fresh.len() as usize];
         let distance = fresh.start.since(self.next) as usize;
         if !self.unread.has_memory_for(distance, data.len()) {
             self.ack.on_immediate();
-            return;
+            return Some(Ignored::NoRoom);
         }
         if distance == 0 && self.held.is_empty() {
             self.unread.push(data);
             self.next = fresh.end;
             self.ack.on_data(fresh.len(), now);
-            return;
+            return ignored;
         }
         self.ack.on_immediate();
         if distance == 0 {
@@ -223,10 +229,13 @@ impl Receiver {
             self.advance_to(fresh.end);
         } else if self.held.insert(fresh) {
             self.unread.place(distance, data);
+        } else {
+            ignored = Some(Ignored::NoRoom);
         }
         while let Some(end) = self.held.take_from(self.next) {
             self.advance_to(end);
         }
+        ignored
     }
 
     /// Lets the buffer grow with what is read, while memory is not scarce.
