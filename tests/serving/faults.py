@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
-from cable import SERVER
+from cable import CLIENT, INTERFACE, SERVER
 from server import PORT, Serving, Sizes
 from spoiler import Faults
 from transfer import there_and_back
@@ -18,8 +18,7 @@ SETTINGS = (
     {"net.ipv4.tcp_sack": "0", "net.ipv4.tcp_timestamps": "0", "net.ipv4.tcp_window_scaling": "0"},
     {"net.ipv4.tcp_rmem": "4096 4096 4096", "net.ipv4.tcp_wmem": "4096 4096 4096"},
     {"net.ipv4.tcp_rmem": "4096 131072 6291456", "net.ipv4.tcp_wmem": "4096 16384 4194304"},
-    {"net.ipv4.tcp_congestion_control": "cubic", "net.ipv4.tcp_slow_start_after_idle": "0"},
-    {"net.ipv4.tcp_congestion_control": "bbr", "net.ipv4.tcp_ecn": "1"},
+    {"net.ipv4.tcp_ecn": "1", "net.ipv4.tcp_slow_start_after_idle": "0"},
 )
 
 
@@ -58,6 +57,14 @@ def settings(serving: Serving, _: Sizes) -> None:
     for chosen in SETTINGS:
         serving.cable.client.sysctl(chosen.items())
         there_and_back(serving, 4, 0.5)
+    for algorithm in ("cubic", "bbr"):
+        # Of the route: the setting is the whole machine's to permit.
+        route = ("10.9.0.0/24", "dev", INTERFACE, "src", CLIENT[4], "congctl", algorithm)
+        serving.cable.client.ip("route", "change", *route)
+        with serving.cable.client.entered(), socket.create_connection((SERVER[4], PORT), 5) as probe:
+            chosen = probe.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        assert chosen.rstrip(b"\0") == algorithm.encode(), chosen
+        there_and_back(serving, 4, 2)
     serving.stop()
 
 
