@@ -45,6 +45,8 @@ pub(crate) enum Failure {
     Serve(#[from] rheostat_serve::ServeError),
     #[error("error: cannot serve `{root}`: {source}")]
     Root { root: String, source: io::Error },
+    #[error("error: cannot relay to `{text}`: {reason}")]
+    Target { text: String, reason: String },
     #[error(
         "error: a service needs an interface: pass --device NAME=tap:INTERFACE, af_packet or af_xdp"
     )]
@@ -142,6 +144,8 @@ pub(crate) enum Failure {
     Queues(#[from] rheostat_bench::sim::queues::QueuesError),
     #[error("error: {0}")]
     Slo(#[from] rheostat_bench::sim::slo::SloError),
+    #[error("error: {0}")]
+    Cases(#[from] rheostat_bench::sim::cases::CaseError),
     #[error("error: {0}")]
     Results(#[from] rheostat_bench::record::RecordError),
     #[error("error: {0}")]

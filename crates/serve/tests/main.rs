@@ -2,11 +2,15 @@
 
 mod bounds;
 mod captures;
+mod connecting;
 mod conversations;
 mod fragments;
 mod http;
+mod listing;
 mod moves;
 mod odd_segments;
 mod paths;
+mod relaying;
 mod resp;
 mod rig;
+mod sockets;
