@@ -62,8 +62,8 @@ fuzz_target!(|input: (Vec<u16>, &[u8])| {
     let (places, bytes) = input;
     with_apps(|read, write| {
         assert_eq!(requests(write, bytes, &places, note), requests(write, bytes, &[], note));
-        let (first, second) =
-            bytes.split_at(places.first().map_or(0, |place| usize::from(*place).min(bytes.len())));
+        let (first, second) = bytes
+            .split_at(places.first().map_or(0, |place| usize::from(*place) % (bytes.len() + 1)));
         let rehearsal = rehearse(read, &[bytes]);
         assert_eq!(rehearse(read, &[first, second]).said, rehearsal.said);
         assert_replies(&rehearsal.said);

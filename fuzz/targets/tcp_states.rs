@@ -172,8 +172,19 @@ impl Model {
         if let Some(stamps) = header.options.timestamps {
             self.echo = stamps.value;
         }
+        let before = self.connection.state();
+        let syn = header.syn.then_some(header.seq);
         let segment = Segment { header, payload: &payload };
         self.connection.handle_segment(&segment, self.now);
+        if let Some(syn) = syn
+            && before == State::SynSent
+            && !matches!(self.connection.state(), State::SynSent | State::Closed)
+        {
+            // This is where the peer's stream begins. Data beside SYN is not kept.
+            self.theirs = syn + 1;
+            (self.sent, self.expected) = (Covered::default(), self.theirs);
+            self.sent.add(0, 1);
+        }
         self.check();
     }
 

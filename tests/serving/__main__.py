@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).parents[1] / "interop"))
 
 from cable import GROUNDS  # noqa: E402
 from scenarios import SCENARIOS  # noqa: E402
-from server import Serving  # noqa: E402
+from server import Serving, Sizes  # noqa: E402
 
 
 def main() -> int:
@@ -29,7 +29,7 @@ def main() -> int:
             start, ran = time.monotonic(), ran + 1
             try:
                 with Serving(args.rheo, ground) as serving:
-                    scenario(serving, args.megabytes)
+                    scenario(serving, Sizes(args.megabytes, args.files))
                 outcome = "ok"
             except Exception:
                 traceback.print_exc()
@@ -44,6 +44,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rheo", type=Path, default=Path("target/release/rheo"), metavar="BINARY")
     parser.add_argument("--only", default="", metavar="TEXT", help='only scenarios with this in "NAME GROUND"')
     parser.add_argument("--megabytes", type=int, default=64, metavar="N", help="the length of the long file")
+    parser.add_argument("--files", type=int, default=500, metavar="N", help="how many short files")
     return parser.parse_args()
 
 

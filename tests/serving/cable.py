@@ -49,6 +49,8 @@ class Cable:
                 if ground == "spoiled":
                     middle = Namespace(f"{stem}-w")
                     self._all.append(middle)
+                    #: Where the wire is that does wrong; `w1` is at rheo's end.
+                    self.middle = middle
                     self._wire(self.client, INTERFACE, middle, "w0")
                     self._wire(self.server, "eth0", middle, "w1")
                     self.spoiler = Spoiler(middle, "w0", "w1")
@@ -88,6 +90,12 @@ class Cable:
         self.client.ip("link", "set", INTERFACE, "up")
         if self.routers:
             self.routers.lead(self.client)
+
+    def set_mtu(self, mtu: int) -> None:
+        """Lets the wire carry packets of so many bytes."""
+        self.client.ip("link", "set", INTERFACE, "mtu", str(mtu))
+        if self.server is not self.client:
+            self.server.ip("link", "set", "eth0", "mtu", str(mtu))
 
     def command(self, *words: str, server: bool = False) -> list[str]:
         """A command in the client's namespace, or in the server's."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-from server import Serving
+from server import Serving, Sizes
 from transfer import LONG
 
 
-def moves(serving: Serving, megabytes: int) -> None:
+def moves(serving: Serving, sizes: Sizes) -> None:
     """A policy moves shards of four busy connections between two lanes; every file arrives as it is."""
-    data = (bytes(range(256)) * 4_096 * max(1, megabytes // 4))[: megabytes << 18]
+    data = (bytes(range(256)) * 4_096 * max(1, sizes.megabytes // 4))[: sizes.megabytes << 18]
     (serving.root / "down").write_bytes(data)
     expected = hashlib.sha256(data).hexdigest()
     serving.start("--lanes", "2", "--policy", "rsspp")

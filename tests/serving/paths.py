@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 from routers import FAR
-from server import Serving
+from server import Serving, Sizes
 from transfer import there_and_back
 
 
-def narrow(serving: Serving, _: int) -> None:
+def narrow(serving: Serving, _: Sizes) -> None:
     """A router reports that packets are too big: files pass all the same, and the next connections are not in need of reports."""
     routers = serving.cable.routers
     routers.narrow(1_400)

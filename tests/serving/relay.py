@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from cable import CLIENT, SERVER, output_of
-from server import PORT, Serving
+from server import PORT, Serving, Sizes
 from transfer import LONG, digest, there_and_back
 
 #: Where the target listens.
@@ -18,12 +18,12 @@ ORIGIN = Path(__file__).with_name("origin.py")
 PATIENCE = 10
 
 
-def relays_v4(serving: Serving, megabytes: int) -> None:
-    relays(serving, megabytes, 4)
+def relays_v4(serving: Serving, sizes: Sizes) -> None:
+    relays(serving, sizes.megabytes, 4)
 
 
-def relays_v6(serving: Serving, megabytes: int) -> None:
-    relays(serving, megabytes, 6)
+def relays_v6(serving: Serving, sizes: Sizes) -> None:
+    relays(serving, sizes.megabytes, 6)
 
 
 def relays(serving: Serving, megabytes: int, version: int) -> None:
@@ -43,7 +43,7 @@ def relays(serving: Serving, megabytes: int, version: int) -> None:
     assert summary["connect_failed"] == 0 and summary["bytes_in"] >= 4 * megabytes << 20, summary
 
 
-def refuses(serving: Serving, _: int) -> None:
+def refuses(serving: Serving, _: Sizes) -> None:
     """Without a target, clients are reset, and each is counted."""
     serving.start("--to", f"{CLIENT[4]}:{TARGET}", service="relay")
     words = ("curl", "--silent", "--show-error", serving.url(4, "down"))
@@ -53,7 +53,7 @@ def refuses(serving: Serving, _: int) -> None:
     assert summary["accepted"] == summary["connect_failed"] == 1, summary
 
 
-def secure_shell(serving: Serving, megabytes: int) -> None:
+def secure_shell(serving: Serving, sizes: Sizes) -> None:
     """A session of ssh through the relay: what it carries both ways is whole, and ends when its input does."""
     sshd = shutil.which("sshd") or "/usr/sbin/sshd"
     if not Path(sshd).exists():
@@ -77,7 +77,7 @@ def secure_shell(serving: Serving, megabytes: int) -> None:
     words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
     with Target(serving, [sshd, "-D", "-e", "-f", "/dev/null", *words], 4):
         data = serving.root / "data"
-        data.write_bytes(bytes(range(256)) * 4_096 * max(1, megabytes // 4))
+        data.write_bytes(bytes(range(256)) * 4_096 * max(1, sizes.megabytes // 4))
         flags = ("UserKnownHostsFile=/dev/null", "StrictHostKeyChecking=no", "LogLevel=ERROR")
         ssh = ["ssh", "-p", str(PORT), "-i", str(place / "user"), *(word for flag in flags for word in ("-o", flag))]
         command = serving.cable.command(*ssh, f"root@{SERVER[4]}", "cat")

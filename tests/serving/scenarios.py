@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faults
+import loads
 import moving
 import paths
 import relay
@@ -18,6 +19,8 @@ SCENARIOS = {
     "many files": (transfer.many_files, KINDS),
     "a bad wire": (faults.bad_wire, ("spoiled",)),
     "other settings of the kernel": (faults.settings, KINDS),
+    "other MTUs": (faults.mtus, KINDS),
+    "programs that load": (loads.loads, KINDS),
     "an end in the middle": (faults.ends, KINDS),
     "what the wire shows": (wire.shows, KINDS),
     "keys and values": (store.keeps, KINDS),

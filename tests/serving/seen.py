@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from cable import SERVER, output_of
-from server import PORT, Serving
+from server import PORT, Serving, Sizes
 from transfer import LONG, there_and_back
 
 #: Keys that every connection has.
@@ -31,7 +31,7 @@ def connections(serving: Serving, *words: str) -> list[dict[str, object]]:
     return json.loads(output_of(serving.cable.command(*command, server=True), 30))
 
 
-def lists(serving: Serving, _: int) -> None:
+def lists(serving: Serving, _: Sizes) -> None:
     """Ten thousand connections are listed once each; filters and bounds hold; a slow reader shows."""
     serving.start("--lanes", "2", "--control", str(serving.control))
     assert connections(serving) == []
@@ -66,7 +66,7 @@ def lists(serving: Serving, _: int) -> None:
     assert summary["tcp"]["tcpPassiveOpens"] == MANY + 1, summary
 
 
-def faults(serving: Serving, _: int) -> None:
+def faults(serving: Serving, _: Sizes) -> None:
     """Files through a network that loses, reorders and delays, which stands before the device."""
     serving.start("--fault", "loss=0.01,duplicate=0.01,reorder=0.01,delay=5ms,seed=7", "--lanes", "2")
     for version in (4, 6):

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from cable import SERVER, Cable
@@ -14,6 +15,14 @@ from cable import SERVER, Cable
 PORT = 80
 #: How long it may take to start, and to end. Seconds.
 PATIENCE = 20
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much scenarios transfer: the length of long files, and how many short ones there are."""
+
+    megabytes: int
+    files: int
 
 
 class Serving:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cable import SERVER, output_of
-from server import PORT, Serving
+from server import PORT, Serving, Sizes
 
 
-def keeps(serving: Serving, _: int) -> None:
+def keeps(serving: Serving, _: Sizes) -> None:
     serving.start("--lanes", "2", service="resp")
     place = ("-h", SERVER[4], "-p", str(PORT))
 

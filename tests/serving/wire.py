@@ -4,32 +4,46 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from cable import INTERFACE, SERVER, output_of
-from server import Serving
+from namespaces import Namespace
+from server import Serving, Sizes
 from transfer import there_and_back
 
+#: What rheo sends, as a filter.
+OURS = f"(ip.src == {SERVER[4]} or ipv6.src == {SERVER[6]})"
 
-def shows(serving: Serving, _: int) -> None:
+
+def shows(serving: Serving, _: Sizes) -> None:
     """On a wire that loses nothing, tshark finds no error in what rheo sends, no wrong checksum, and nothing sent twice."""
     serving.start()
+    with captured(serving, serving.cable.client, INTERFACE) as capture:
+        for version in (4, 6):
+            there_and_back(serving, version, 2)
+    assert count(capture, f"tcp and {OURS}") > 1_000, "the capture has what was sent"
+    for what in ("_ws.expert.severity == error", "tcp.analysis.retransmission", "tcp.analysis.ack_lost_segment"):
+        assert count(capture, f"{what} and {OURS}") == 0, f"{what} in what rheo sent"
+    summary = serving.stop()
+    assert summary["retransmitted"] == 0, summary
+
+
+@contextmanager
+def captured(serving: Serving, namespace: Namespace, interface: str) -> Iterator[Path]:
+    """A file with what passes an interface meanwhile."""
     capture = serving.kept / "capture"
-    command = serving.cable.command("tshark", "-q", "-i", INTERFACE, "-w", str(capture), "-s", "200")
+    words = ("tshark", "-q", "-i", interface, "-w", str(capture), "-s", "200", "-f", "tcp")
+    command = ["ip", "netns", "exec", namespace.name, *words]
     tshark = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for(lambda: capture.exists() and capture.stat().st_size > 0)
-        for version in (4, 6):
-            there_and_back(serving, version, 2)
+        yield capture
         time.sleep(1)
     finally:
         tshark.terminate()
         tshark.wait(20)
-    ours = f"(ip.src == {SERVER[4]} or ipv6.src == {SERVER[6]})"
-    assert count(capture, f"tcp and {ours}") > 1_000, "the capture has what was sent"
-    for what in ("_ws.expert.severity == error", "tcp.analysis.retransmission", "tcp.analysis.ack_lost_segment"):
-        assert count(capture, f"{what} and {ours}") == 0, f"{what} in what rheo sent"
-    summary = serving.stop()
-    assert summary["retransmitted"] == 0, summary
 
 
 def count(capture: object, display: str) -> int:

@@ -25,7 +25,7 @@ use rheostat_serve::resp::Resp;
 use rheostat_serve::{
     Application, ListenerConfig, OutgoingConfig, ServeConfig, ServeControl, ServeError, TcpServer,
 };
-use rheostat_steer::policy::Objectives;
+use rheostat_steer::policy::{Objectives, Settings};
 
 use self::assembly::Assembly;
 use self::plan::Plan;
@@ -240,11 +240,17 @@ fn serve(
     let view = run.view();
     let control = server.control();
     control.wake_by(run.lane_notifiers());
+    let sizes = (view.lanes(), assembly::SHARDS);
+    let balancer = Balancer::new(balance.policy(), balance.interval, sizes, view.now());
+    let balancing =
+        Balancing::start(balancer, balance.clone(), Objectives::PERCENTILE, view.clone())?;
     let instance = Instance {
         view: view.clone(),
         interrupted: interrupted.clone(),
         board: None,
-        balance: balance.clone(),
+        balance,
+        progress: balancing.board(),
+        settings: Settings::default(),
         functions: Vec::new(),
         objects: None,
         files: OutputFiles::default(),
@@ -254,10 +260,7 @@ fn serve(
         service: Some(control.clone()),
     };
     let answers = socket.map(|socket| Server::start(socket, instance)).transpose()?;
-    links.go_by(Mtus::new(mtus, Some(network), view.clone()));
-    let sizes = (view.lanes(), assembly::SHARDS);
-    let balancer = Balancer::new(balance.policy(), balance.interval, sizes, view.now());
-    let balancing = Balancing::start(balancer, balance, Objectives::PERCENTILE, view)?;
+    links.go_by(Mtus::new(mtus, Some(network), view));
     for address in &plan.addresses {
         out!("listening {}", SocketAddr::new(*address, args.port));
     }

@@ -1,6 +1,7 @@
 //! What a lane counts of its connections.
 
 use rheostat_base::Counter;
+use rheostat_tcp::Ignored;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -28,6 +29,27 @@ macro_rules! counters {
             }
         }
     };
+}
+
+impl Counters {
+    /// Counts a segment that was ignored, or a part of it.
+    #[cold]
+    pub(crate) fn ignored(&self, why: Ignored) {
+        let counter = match why {
+            Ignored::Duplicate => &self.ignored_duplicate,
+            Ignored::Overlap => &self.ignored_overlap,
+            Ignored::OutsideWindow => &self.ignored_outside_window,
+            Ignored::BeyondWindow => &self.ignored_beyond_window,
+            Ignored::NoRoom => &self.ignored_no_room,
+            Ignored::NoStamp | Ignored::OldStamp => &self.ignored_stamp,
+            Ignored::ResetElsewhere => &self.ignored_reset,
+            Ignored::StraySyn => &self.ignored_syn,
+            Ignored::NoAcknowledgement | Ignored::ImplausibleAcknowledgement => {
+                &self.ignored_acknowledgement
+            }
+        };
+        counter.increment();
+    }
 }
 
 counters! {
@@ -73,6 +95,24 @@ counters! {
     too_big,
     /// ICMP errors about connections that changed nothing.
     errors_ignored,
+    /// Segments of which all had arrived before.
+    ignored_duplicate,
+    /// Segments of which a part had arrived before.
+    ignored_overlap,
+    /// Segments none of whose numbers were in the window.
+    ignored_outside_window,
+    /// Segments of which a part lay beyond the window.
+    ignored_beyond_window,
+    /// Segments whose data found no memory, or would have been one more range beyond a gap than may be.
+    ignored_no_room,
+    /// Segments without a time stamp where they are used, or with an old one.
+    ignored_stamp,
+    /// Resets at another number than the next.
+    ignored_reset,
+    /// Segments with SYN in a connection.
+    ignored_syn,
+    /// Segments that acknowledged nothing, what was not sent, or what was long ago.
+    ignored_acknowledgement,
     /// Resets sent for segments of no connection.
     resets_sent,
     /// Bytes read by the application.

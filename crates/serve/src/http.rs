@@ -99,7 +99,11 @@ impl Http {
             }
             Err(error) => HttpReply::of_error(&error, head),
         };
-        HttpReply { closes: head.closes, ..reply }
+        let mut reply = HttpReply { closes: head.closes, ..reply };
+        if head.is_old && !head.closes {
+            reply.insert("Connection: keep-alive\r\n");
+        }
+        reply
     }
 
     fn begin(&self, head: &Head, upload: &Upload) -> HttpReply {
@@ -158,7 +162,7 @@ impl Application for Http {
             }
             (Method::Put, BodyLength::Known(length)) if self.is_writable => {
                 let upload = Arc::new(Upload::new());
-                conn.closes = head.closes;
+                conn.closes = head.closes || head.is_old;
                 if length > 0 {
                     conn.body = Some((length, upload.clone()));
                 }
@@ -167,7 +171,7 @@ impl Application for Http {
                         upload: Arc::new(Upload::empty(head.path)),
                         bytes: Vec::new(),
                         is_last: true,
-                        closes: head.closes,
+                        closes: head.closes || head.is_old,
                     },
                     _ => HttpRequest::Begin(head, upload),
                 };

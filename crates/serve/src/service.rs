@@ -207,6 +207,9 @@ impl<D: Driver> TcpService<D> {
                     Some(read) => entry.tcp.handle_segment_reading(segment, read, now),
                     None => entry.tcp.handle_segment(segment, now),
                 };
+                if let Some(why) = entry.tcp.take_ignored() {
+                    self.counters.ignored(why);
+                }
                 self.advance(slot, connections, out);
                 Ok(())
             }

@@ -206,3 +206,22 @@ fn what_is_not_served_is_refused() {
     assert!(reply.ends_with("0123456789") && client.peer_finished, "{reply}");
     rig.finish();
 }
+
+#[test]
+fn a_connection_of_http_1_0_is_kept_if_the_client_asks_and_is_told_so() {
+    let tree = tree();
+    let mut rig = rig(&tree, true);
+    let asking = b"GET /a.txt HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n";
+    let (replies, client) = talk(&mut rig, 1_000, &asking.repeat(2));
+    assert_eq!(replies.matches("\r\nConnection: keep-alive\r\n").count(), 2, "{replies}");
+    assert!(!client.peer_finished);
+    let (reply, client) = talk(&mut rig, 1_001, b"GET /a.txt HTTP/1.0\r\n\r\n");
+    assert!(client.peer_finished && reply.contains("\r\nConnection: close\r\n"), "{reply}");
+    // An upload always ends one.
+    let put = b"PUT /n HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok";
+    let (reply, client) = talk(&mut rig, 1_002, put);
+    assert!(client.peer_finished && reply.contains("\r\nConnection: close\r\n"), "{reply}");
+    let (reply, _) = talk(&mut rig, 1_003, b"GET /a.txt HTTP/1.1\r\n\r\n");
+    assert!(!reply.contains("Connection:"), "{reply}");
+    rig.finish();
+}

@@ -1,12 +1,14 @@
 //! Services in lanes, against clients made of the same protocol core, in virtual time.
 
 mod bounds;
+mod captures;
 mod connecting;
 mod conversations;
 mod fragments;
 mod http;
 mod listing;
 mod moves;
+mod odd_segments;
 mod paths;
 mod relaying;
 mod resp;

@@ -4,6 +4,7 @@ mod acceptance;
 mod challenge;
 mod event;
 mod handshake;
+mod ignored;
 mod invariants;
 mod keep_alive;
 mod linger;
@@ -18,6 +19,7 @@ pub(crate) use challenge::ChallengeLimit;
 use event::Events;
 pub use event::{CloseReason, Event};
 use handshake::{Agreement, Handshake};
+pub use ignored::Ignored;
 use keep_alive::KeepAliveTimer;
 pub use path::{MIN_PATH_MSS, PathReport};
 use rheostat_base::Time;
@@ -28,7 +30,6 @@ use thiserror::Error;
 use crate::config::Config;
 use crate::initial::Initial;
 use crate::memory::MemoryBudget;
-use crate::options::Timestamps;
 use crate::receive::{Receiver, Stamps};
 use crate::segment::{Header, Segment};
 use crate::send::Sender;
@@ -121,6 +122,7 @@ pub struct Connection {
     is_detached: bool,
     is_write_blocked: bool,
     events: Events,
+    ignored: Option<Ignored>,
 }
 
 // Beside its data, a connection takes no more.
@@ -148,6 +150,7 @@ impl Connection {
             is_detached: false,
             is_write_blocked: false,
             events: Events::default(),
+            ignored: None,
             config,
         }
     }
@@ -388,6 +391,7 @@ impl Connection {
             && ack != self.sender.una()
         {
             self.reset = Header::reset_for(segment).map(Box::new);
+            self.ignore(Ignored::ImplausibleAcknowledgement);
             return;
         }
         if header.rst {
@@ -397,6 +401,8 @@ impl Connection {
             return;
         }
         if !header.syn || header.fin {
+            let stray = if header.syn { Ignored::StraySyn } else { Ignored::OutsideWindow };
+            self.ignore(stray);
             return;
         }
         self.on_peer_syn(header, now);
@@ -430,10 +436,14 @@ impl Connection {
             return;
         }
         if header.syn {
+            self.ignore(Ignored::StraySyn);
             self.challenge(now);
             return;
         }
-        let Some(ack) = header.ack else { return };
+        let Some(ack) = header.ack else {
+            self.ignore(Ignored::NoAcknowledgement);
+            return;
+        };
         if let Some(pointer) = header.urgent
             && self.receiver.handle_urgent(header.seq, pointer)
         {
@@ -466,8 +476,12 @@ impl Connection {
         if header.rst {
             return Some(None);
         }
-        let theirs: Timestamps = header.options.timestamps?;
+        let Some(theirs) = header.options.timestamps else {
+            self.ignore(Ignored::NoStamp);
+            return None;
+        };
         if stamps.is_old(theirs, now) {
+            self.ignore(Ignored::OldStamp);
             self.challenge(now);
             return None;
         }
@@ -477,6 +491,13 @@ impl Connection {
     /// Nothing of the segment is in the window: acknowledged, so that the peer learns where we are. Without data that could go
     /// back and forth, and is limited.
     fn handle_unacceptable(&mut self, segment: &Segment<'_>, now: Time) {
+        let range = segment.range();
+        let is_past = !range.is_empty() && !range.end.is_after(self.receiver.next());
+        self.ignore(match (segment.header.rst, is_past) {
+            (true, _) => Ignored::ResetElsewhere,
+            (false, true) => Ignored::Duplicate,
+            (false, false) => Ignored::OutsideWindow,
+        });
         if segment.header.rst {
             return;
         }
@@ -490,6 +511,7 @@ impl Connection {
     /// Only a reset at the number expected next resets (RFC 5961, 3).
     fn handle_reset(&mut self, header: &Header, now: Time) {
         if header.seq != self.receiver.next() {
+            self.ignore(Ignored::ResetElsewhere);
             self.challenge(now);
         } else if self.state == State::SynReceived && self.is_active {
             self.end(CloseReason::Refused);
@@ -509,11 +531,13 @@ impl Connection {
         let (una, next) = (self.sender.una(), self.sender.next());
         if self.state == State::SynReceived {
             if ack != una {
+                self.ignore(Ignored::ImplausibleAcknowledgement);
                 self.reset = Header::reset_for(segment).map(Box::new);
                 return false;
             }
             self.establish(now);
         } else if !acceptance::is_plausible_ack(ack, una, next, self.sender.largest_window()) {
+            self.ignore(Ignored::ImplausibleAcknowledgement);
             self.challenge(now);
             return false;
         }
@@ -549,6 +573,9 @@ impl Connection {
             round_trip,
             now,
         );
+        if let Some(why) = received.ignored {
+            self.ignore(why);
+        }
         if received.has_bytes {
             self.events.push(Event::Readable);
         }

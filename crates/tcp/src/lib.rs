@@ -21,7 +21,8 @@ pub mod time_wait;
 
 pub use config::{Config, KeepAlive};
 pub use connection::{
-    CloseReason, Connection, Event, Info, MIN_PATH_MSS, PathReport, ReadError, State, WriteError,
+    CloseReason, Connection, Event, Ignored, Info, MIN_PATH_MSS, PathReport, ReadError, State,
+    WriteError,
 };
 pub use initial::{Initial, InitialNumbers};
 pub use memory::MemoryBudget;

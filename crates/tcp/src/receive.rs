@@ -23,6 +23,7 @@ use window::OfferedWindow;
 pub(crate) use window::shift_for;
 
 use crate::config::Config;
+use crate::connection::Ignored;
 use crate::memory::MemoryBudget;
 use crate::options::MAX_BLOCKS;
 use crate::ring::Ring;
@@ -35,6 +36,8 @@ pub(crate) struct Received {
     pub(crate) has_bytes: bool,
     /// The peer has sent all it had to send.
     pub(crate) is_finished: bool,
+    /// What of it did not count.
+    pub(crate) ignored: Option<Ignored>,
 }
 
 /// Data beyond a gap lies in the buffer, too, at its place; it takes no other memory.
@@ -175,16 +178,16 @@ impl Receiver {
         now: Time,
     ) -> Received {
         let range = SequenceRange::of_len(seq, payload.len() as u32);
-        let before = self.next;
+        let (before, mut ignored) = (self.next, None);
         if !range.is_empty() {
-            self.handle_bytes(range, payload, read, now);
+            ignored = self.handle_bytes(range, payload, read, now);
             self.tune(round_trip, now);
         }
         if fin {
             self.handle_fin(range.end);
         }
         self.so_far = self.so_far.saturating_add(self.next.since(before));
-        let mut received = Received { has_bytes: self.next != before, is_finished: false };
+        let mut received = Received { has_bytes: self.next != before, is_finished: false, ignored };
         if self.fin == Some(self.next) {
             self.next += 1;
             self.ack.on_immediate();
@@ -211,10 +214,12 @@ impl Receiver {
         payload: &[u8],
         read: Option<&mut Vec<u8>>,
         now: Time,
-    ) {
+    ) -> Option<Ignored> {
+        let mut ignored = None;
         let past = SequenceRange { start: range.start, end: range.end.min(self.next) };
         let twice = if past.is_empty() { self.held.duplicate(range) } else { Some(past) };
-        if twice.is_some() {
+        if let Some(known) = twice {
+            ignored = Some(if known == range { Ignored::Duplicate } else { Ignored::Overlap });
             self.duplicate = twice;
             self.ack.on_immediate();
         }
@@ -222,9 +227,10 @@ impl Receiver {
         let fresh = range.intersection(SequenceRange { start: self.next, end: edge });
         if fresh != range {
             self.ack.on_immediate();
+            ignored = ignored.or(Some(Ignored::BeyondWindow));
         }
         if fresh.is_empty() {
-            return;
+            return ignored;
         }
         let from = fresh.start.since(range.start) as usize;
         let data = &payload[from..from + fresh.len() as usize];
@@ -235,17 +241,17 @@ impl Receiver {
             self.next = fresh.end;
             self.ack.on_data(fresh.len(), now);
             self.on_read(data.len());
-            return;
+            return ignored;
         }
         if !self.unread.has_memory_for(distance, data.len()) {
             self.ack.on_immediate();
-            return;
+            return Some(Ignored::NoRoom);
         }
         if is_next {
             self.unread.push(data);
             self.next = fresh.end;
             self.ack.on_data(fresh.len(), now);
-            return;
+            return ignored;
         }
         self.ack.on_immediate();
         if distance == 0 {
@@ -253,10 +259,13 @@ impl Receiver {
             self.advance_to(fresh.end);
         } else if self.held.insert(fresh) {
             self.unread.place(distance, data);
+        } else {
+            ignored = Some(Ignored::NoRoom);
         }
         while let Some(end) = self.held.take_from(self.next) {
             self.advance_to(end);
         }
+        ignored
     }
 
     /// Lets the buffer grow with what is read, while memory is not scarce.

@@ -33,6 +33,8 @@ pub struct Head {
     /// Whether the connection ends behind the reply.
     pub(super) closes: bool,
     pub(super) expects_continue: bool,
+    /// HTTP/1.0, where a connection that stays is to be confirmed (RFC 9112, appendix C.2.2).
+    pub(super) is_old: bool,
 }
 
 /// Why there is no head.
@@ -76,6 +78,7 @@ impl Head {
             body: BodyLength::Known(0),
             closes: is_old,
             expects_continue: false,
+            is_old,
         };
         let mut has_length = false;
         for field in request.headers.iter() {
