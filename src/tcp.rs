@@ -18,6 +18,7 @@ use rheostat_ip::{Interface, Network, NetworkError, Policy, Route};
 use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{Polling, RunReport, Runtime, RuntimeConfig, StartError};
+use rheostat_serve::TcpServer;
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 use thiserror::Error;
@@ -25,11 +26,12 @@ use thiserror::Error;
 pub use rheostat_base::LaneId;
 pub use rheostat_ip::InterfaceAddress;
 pub use rheostat_serve::{
-    Application, Encoded, Ended, Handled, ListenerConfig, Parsed, Rehearsal, ReplyBuffer,
-    ServeConfig, ServeControl, ServeError, Totals, rehearse,
+    Application, ConnectError, ConnectionId, Encoded, Ended, Handled, Handler, ListenerConfig,
+    OutgoingConfig, Parsed, Rehearsal, ReplyBuffer, ServeConfig, ServeControl, ServeError,
+    SocketEvent, Sockets, Totals, rehearse,
 };
-pub use rheostat_serve::{echo, http, resp};
-pub use rheostat_tcp::{Config, KeepAlive};
+pub use rheostat_serve::{echo, http, relay, resp};
+pub use rheostat_tcp::{CloseReason, Config, KeepAlive, ReadError, WriteError};
 
 /// Shards of a service.
 const SHARDS: usize = 128;
@@ -41,15 +43,27 @@ const SPIN: Duration = Duration::from_micros(50);
 const TICK: Duration = Duration::from_millis(5);
 
 /// A service over TCP before it runs: an application, an interface with its addresses, listeners and lanes.
-#[derive(Debug)]
-pub struct Server<A> {
-    app: A,
+pub struct Server {
+    program: Program,
     device: Option<(Kind, String)>,
     addresses: Vec<InterfaceAddress>,
     routes: Vec<Route>,
     listeners: Vec<ListenerConfig>,
     limits: ServeConfig,
+    outgoing: OutgoingConfig,
     lanes: u16,
+}
+
+/// Makes a service of what uses its connections.
+type Program = Box<dyn FnOnce(Place) -> Result<TcpServer, ServeError> + Send>;
+
+/// What a service is made of besides.
+struct Place {
+    listeners: Vec<ListenerConfig>,
+    limits: ServeConfig,
+    network: Arc<Network>,
+    lanes: usize,
+    secret: [u8; 16],
 }
 
 /// The way to an interface.
@@ -88,51 +102,67 @@ pub enum ServerError {
     Start(#[from] StartError),
 }
 
-impl<A: Application> Server<A> {
+impl Server {
     /// A service of `app` on one lane, which is not connected to anything yet.
-    pub fn new(app: A) -> Server<A> {
+    pub fn new(app: impl Application) -> Server {
+        Server::of(Box::new(|place| {
+            let Place { listeners, limits, network, lanes, secret } = place;
+            TcpServer::new(app, listeners, limits, network, lanes, &secret)
+        }))
+    }
+
+    /// As [`Server::new`], of a handler of events.
+    pub fn with_handler(handler: impl Handler) -> Server {
+        Server::of(Box::new(|place| {
+            let Place { listeners, limits, network, lanes, secret } = place;
+            TcpServer::with_handler(handler, listeners, limits, network, lanes, &secret)
+        }))
+    }
+
+    fn of(program: Program) -> Server {
         Server {
-            app,
+            program,
             device: None,
             addresses: Vec::new(),
             routes: Vec::new(),
             listeners: Vec::new(),
             limits: ServeConfig::default(),
+            outgoing: OutgoingConfig::default(),
             lanes: 1,
         }
     }
 
     /// On a tap interface of this machine, which is made if it does not exist.
     #[must_use]
-    pub fn tap(mut self, interface: &str) -> Server<A> {
+    pub fn tap(mut self, interface: &str) -> Server {
         self.device = Some((Kind::Tap, interface.to_owned()));
         self
     }
 
     /// On an interface, by packet sockets: works with every driver.
     #[must_use]
-    pub fn af_packet(mut self, interface: &str) -> Server<A> {
+    pub fn af_packet(mut self, interface: &str) -> Server {
         self.device = Some((Kind::Packet, interface.to_owned()));
         self
     }
 
     /// On an interface, by AF_XDP.
     #[must_use]
-    pub fn af_xdp(mut self, interface: &str) -> Server<A> {
+    pub fn af_xdp(mut self, interface: &str) -> Server {
         self.device = Some((Kind::Xdp, interface.to_owned()));
         self
     }
 
     /// With this address, which the kernel must not have.
     #[must_use]
-    pub fn address(mut self, address: InterfaceAddress) -> Server<A> {
+    pub fn address(mut self, address: InterfaceAddress) -> Server {
         self.addresses.push(address);
         self
     }
 
     /// With this router for peers beyond the link.
     #[must_use]
-    pub fn gateway(mut self, router: IpAddr) -> Server<A> {
+    pub fn gateway(mut self, router: IpAddr) -> Server {
         let everywhere = if router.is_ipv4() { "0.0.0.0/0" } else { "::/0" };
         self.routes.extend(everywhere.parse().map(|prefix| Route::via(prefix, router)));
         self
@@ -140,27 +170,34 @@ impl<A: Application> Server<A> {
 
     /// Accepts connections at this port of all addresses.
     #[must_use]
-    pub fn listen(self, port: u16) -> Server<A> {
+    pub fn listen(self, port: u16) -> Server {
         self.listener(ListenerConfig::new(port))
     }
 
     /// Accepts connections as `listener` states.
     #[must_use]
-    pub fn listener(mut self, listener: ListenerConfig) -> Server<A> {
+    pub fn listener(mut self, listener: ListenerConfig) -> Server {
         self.listeners.push(listener);
         self
     }
 
     /// With these bounds.
     #[must_use]
-    pub fn limits(mut self, limits: ServeConfig) -> Server<A> {
+    pub fn limits(mut self, limits: ServeConfig) -> Server {
         self.limits = limits;
+        self
+    }
+
+    /// Opens connections so; a handler may do that without, from all addresses and unprivileged ports.
+    #[must_use]
+    pub fn outgoing(mut self, outgoing: OutgoingConfig) -> Server {
+        self.outgoing = outgoing;
         self
     }
 
     /// On so many lanes, each with a thread of its own.
     #[must_use]
-    pub fn lanes(mut self, lanes: u16) -> Server<A> {
+    pub fn lanes(mut self, lanes: u16) -> Server {
         self.lanes = lanes.max(1);
         self
     }
@@ -201,16 +238,15 @@ impl<A: Application> Server<A> {
         };
         let network = Arc::new(Network::new(vec![interface], &self.routes, Policy::default())?);
         let lanes = usize::from(self.lanes);
-        let secret = rng.random();
-        let server = rheostat_serve::TcpServer::new(
-            self.app,
-            self.listeners,
-            self.limits,
+        let place = Place {
+            listeners: self.listeners,
+            limits: self.limits,
             network,
             lanes,
-            &secret,
-        )?;
+            secret: rng.random(),
+        };
         let hasher = FlowHasher::new(rng.random());
+        let server = (self.program)(place)?.connecting(steering.clone(), hasher, self.outgoing)?;
         let shards = server.shards(SHARDS, hasher, FragmentConfig::default())?;
         let config = RuntimeConfig {
             polling: Polling::Interrupt(SPIN),
@@ -247,6 +283,16 @@ fn open(
             Box::new(opened.map_err(|source| OpenError::Xdp { device, source })?)
         }
     })
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("device", &self.device)
+            .field("addresses", &self.addresses)
+            .field("listeners", &self.listeners)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A service that runs.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import faults
 import moving
 import paths
+import relay
+import seen
 import store
 import transfer
 import wire
@@ -19,6 +21,12 @@ SCENARIOS = {
     "an end in the middle": (faults.ends, KINDS),
     "what the wire shows": (wire.shows, KINDS),
     "keys and values": (store.keeps, KINDS),
+    "a relay to IPv4": (relay.relays_v4, KINDS),
+    "a relay to IPv6": (relay.relays_v6, ("tap", "af_xdp")),
+    "a relay without a target": (relay.refuses, ("af_packet",)),
+    "ssh through a relay": (relay.secure_shell, ("af_packet", "af_xdp")),
+    "a list of connections": (seen.lists, ("tap", "af_packet")),
+    "faults before a device": (seen.faults, KINDS),
     "shards that move": (moving.moves, KINDS),
     "a narrow path": (paths.narrow, ("routed",)),
 }

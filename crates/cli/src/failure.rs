@@ -45,6 +45,8 @@ pub(crate) enum Failure {
     Serve(#[from] rheostat_serve::ServeError),
     #[error("error: cannot serve `{root}`: {source}")]
     Root { root: String, source: io::Error },
+    #[error("error: cannot relay to `{text}`: {reason}")]
+    Target { text: String, reason: String },
     #[error(
         "error: a service needs an interface: pass --device NAME=tap:INTERFACE, af_packet or af_xdp"
     )]

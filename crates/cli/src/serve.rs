@@ -5,7 +5,8 @@ mod plan;
 mod summary;
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,15 +15,21 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::{Clock, privileges};
 use rheostat_control::{Balancer, Balancing, DeviceOverride};
+use rheostat_io::{ImpairConfig, ImpairMonitor};
+use rheostat_observe::OutputFiles;
 use rheostat_run::{RunReport, Runtime};
 use rheostat_serve::echo::Echo;
 use rheostat_serve::http::Http;
+use rheostat_serve::relay::Relay;
 use rheostat_serve::resp::Resp;
-use rheostat_serve::{Application, ServeConfig, ServeControl, TcpServer};
+use rheostat_serve::{
+    Application, ListenerConfig, OutgoingConfig, ServeConfig, ServeControl, ServeError, TcpServer,
+};
 
 use self::assembly::Assembly;
 use self::plan::Plan;
 use self::summary::ServeSummary;
+use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::links::Links;
@@ -38,6 +45,7 @@ const LINK_LOST: u8 = 3;
   rheo serve http --root /srv/www --device lan=tap:rheo0 --address 10.0.0.1/24 --port 80
   rheo serve echo --device lan=af_packet:eth1 --address 192.168.77.1/24 --address fd77::1/64 --port 7
   rheo serve resp --memory 1GiB --device lan=af_packet:eth1 --address 192.168.77.1/24 --port 6379
+  rheo serve relay --to 192.0.2.7:22 --device lan=af_packet:eth1 --address 192.168.77.1/24 --gateway 192.168.77.254 --port 2222
   rheo serve http --root . --device lan=af_xdp:eth1 --address 192.168.77.1/24 --port 8080 --lanes 2 --policy rsspp
 
 The addresses must not be those of this machine's kernel: rheo answers ARP and neighbour discovery for them itself.
@@ -63,6 +71,8 @@ enum ServiceArgs {
     Resp(RespArgs),
     /// What a client sends comes back.
     Echo(CommonArgs),
+    /// Each connection is joined to one to another host.
+    Relay(RelayArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -84,6 +94,29 @@ struct RespArgs {
     memory: u64,
     #[command(flatten)]
     common: CommonArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct RelayArgs {
+    /// The host to connect to, as ADDRESS:PORT, [ADDRESS]:PORT or NAME:PORT. A name is looked up once, at the start; its
+    /// addresses are tried in turn.
+    #[arg(long, value_name = "HOST:PORT")]
+    to: String,
+    /// The ports to connect from, as FIRST-LAST.
+    #[arg(long, value_name = "FIRST-LAST", default_value = "1024-65535", value_parser = source_ports)]
+    source_ports: RangeInclusive<u16>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// A range of ports.
+fn source_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
+    match (port(first), port(last)) {
+        (Some(first), Some(last)) if first <= last => Ok(first..=last),
+        _ => Err("not two ports as in 1024-65535".to_owned()),
+    }
 }
 
 /// Flags that all services have.
@@ -116,6 +149,13 @@ struct CommonArgs {
     /// How long connections may take to end once the service is told to.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = rheostat_base::unit::parse_duration)]
     drain_time: Duration,
+    /// Put a bad network before the device: packets of both directions are lost, change places with the next, and take
+    /// longer; some arrive twice; as loss=0.01,duplicate=0.001,reorder=0.01,delay=50ms,seed=7.
+    #[arg(long, value_name = "FAULTS")]
+    fault: Option<ImpairConfig>,
+    /// Where `rheo connections`, `rheo status` and `rheo stop` reach the service: the path of a control socket.
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
     /// Stop after this long, such as 10s.
     #[arg(long, value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
     duration: Option<Duration>,
@@ -127,56 +167,99 @@ struct CommonArgs {
 /// Serves until it is told to end, and reports.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.service {
-        ServiceArgs::Echo(common) => serve(Echo, common),
+        ServiceArgs::Echo(common) => serve_requests(Echo, common),
         ServiceArgs::Resp(resp) => {
             let bytes = usize::try_from(resp.memory).unwrap_or(usize::MAX);
-            serve(Resp::new(bytes, Arc::new(Clock::new())), &resp.common)
+            serve_requests(Resp::new(bytes, Arc::new(Clock::new())), &resp.common)
         }
         ServiceArgs::Http(http) => {
             let root =
                 |source: io::Error| Failure::Root { root: http.root.display().to_string(), source };
-            serve(Http::new(&http.root, http.writable).map_err(root)?, &http.common)
+            serve_requests(Http::new(&http.root, http.writable).map_err(root)?, &http.common)
+        }
+        ServiceArgs::Relay(relay) => {
+            let targets = targets(&relay.to)?;
+            let outgoing =
+                OutgoingConfig { ports: relay.source_ports.clone(), ..OutgoingConfig::default() };
+            serve(&relay.common, |listeners, limits, assembly| {
+                let (lanes, secret) = (assembly.lanes(), assembly.secret());
+                let (handler, network) = (Relay::new(targets), assembly.network());
+                let server =
+                    TcpServer::with_handler(handler, listeners, limits, network, lanes, &secret)?;
+                assembly.connecting(server, outgoing)
+            })
         }
     }
 }
 
-fn serve(app: impl Application, args: &CommonArgs) -> Result<ExitCode, Failure> {
+/// The addresses that a relay connects to.
+fn targets(text: &str) -> Result<Vec<SocketAddr>, Failure> {
+    let wrong = |reason: String| Failure::Target { text: text.to_owned(), reason };
+    let found = text.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
+    let targets: Vec<_> = found.filter(|target| target.port() != 0).collect();
+    match targets.is_empty() {
+        true => Err(wrong("it has no address and port".to_owned())),
+        false => Ok(targets),
+    }
+}
+
+fn serve_requests(app: impl Application, args: &CommonArgs) -> Result<ExitCode, Failure> {
+    serve(args, |listeners, limits, assembly| {
+        let (lanes, secret) = (assembly.lanes(), assembly.secret());
+        TcpServer::new(app, listeners, limits, assembly.network(), lanes, &secret)
+    })
+}
+
+fn serve(
+    args: &CommonArgs,
+    make: impl FnOnce(Vec<ListenerConfig>, ServeConfig, &Assembly) -> Result<TcpServer, ServeError>,
+) -> Result<ExitCode, Failure> {
     let plan = Plan::new(args)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     interrupt::set(&interrupted)?;
+    // Before anything costly: another instance may listen there.
+    let socket = plan.config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
     let mtus = mtu::Devices::of(&plan.config);
-    let mut assembly = Assembly::new(plan.config)?;
+    let mut assembly = Assembly::new(plan.config, args.fault)?;
     let network = assembly.network();
-    let (listeners, limits) = (plan.listeners, plan.limits);
-    let server = TcpServer::new(
-        app,
-        listeners,
-        limits,
-        network.clone(),
-        assembly.lanes(),
-        &assembly.secret(),
-    )?;
+    let server = make(plan.listeners, plan.limits, &assembly)?;
     let links = Links::start(assembly.take_watched(), Some(network.clone()))?;
     // Devices are open; whatever is started from here on inherits what is left: nothing.
     privileges::give_up()?;
     privileges::check_all_threads(links.keeper())?;
     let balance = assembly.balance();
+    let faults = assembly.faults();
     let run = assembly.start(&server)?;
     let view = run.view();
+    let control = server.control();
+    control.wake_by(run.lane_notifiers());
+    let instance = Instance {
+        view: view.clone(),
+        interrupted: interrupted.clone(),
+        board: None,
+        balance: balance.clone(),
+        functions: Vec::new(),
+        objects: None,
+        files: OutputFiles::default(),
+        in_use: Vec::new(),
+        links: links.board(),
+        ports: None,
+        service: Some(control.clone()),
+    };
+    let answers = socket.map(|socket| Server::start(socket, instance)).transpose()?;
     links.go_by(Mtus::new(mtus, Some(network), view.clone()));
     let sizes = (view.lanes(), assembly::SHARDS);
     let balancer = Balancer::new(balance.policy(), balance.interval, sizes, view.now());
     let balancing = Balancing::start(balancer, balance, view)?;
     for address in &plan.addresses {
-        out!("listening {}", std::net::SocketAddr::new(*address, args.port));
+        out!("listening {}", SocketAddr::new(*address, args.port));
     }
-    let control = server.control();
     let ends = Ends { interrupted, duration: args.duration, drain_time: args.drain_time };
     let is_lost = ends.wait(&run, &control, &links);
     balancing.stop();
-    drop(links);
+    drop((answers, links));
     let report = run.join()?;
-    Ok(print(&report, &control, args.json, is_lost))
+    Ok(print(&report, &control, &faults, args.json, is_lost))
 }
 
 /// What ends a service.
@@ -212,11 +295,17 @@ impl Ends {
     }
 }
 
-fn print(report: &RunReport, control: &ServeControl, json: bool, is_lost: bool) -> ExitCode {
+fn print(
+    report: &RunReport,
+    control: &ServeControl,
+    faults: &[ImpairMonitor],
+    json: bool,
+    is_lost: bool,
+) -> ExitCode {
     for warning in &report.warnings {
         err!("warning: {warning}");
     }
-    let summary = ServeSummary::new(report, &control.totals());
+    let summary = ServeSummary::new(report, &control.totals(), faults);
     match json {
         true => out!("{}", summary.to_json()),
         false => out!("{summary}"),

@@ -257,6 +257,14 @@ impl Stack {
         }
     }
 
+    /// The device by which packets of this machine to `destination` leave; `None` where no route leads there.
+    pub fn device_towards(&self, destination: IpAddr) -> Option<DeviceId> {
+        match self.routes.hop(self.routes.lookup(destination)) {
+            Hop::OnLink(device) | Hop::Gateway(device, _) => Some(device),
+            Hop::None | Hop::Local { .. } | Hop::Proxied | Hop::Broadcast => None,
+        }
+    }
+
     /// A number that is another one after routes, neighbours or MTUs of links and paths have changed, as far as this lane has
     /// seen it.
     #[inline]

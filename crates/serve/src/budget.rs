@@ -35,20 +35,32 @@ impl Budget {
         &self.limits
     }
 
-    /// Takes a place for a connection that begins.
+    /// Takes a place for a connection that a SYN opens.
     pub(crate) fn open(&self) -> Result<(), Refused> {
-        let get = |count: &AtomicUsize| count.load(Ordering::Relaxed);
-        if get(&self.connections) >= self.limits.connections {
-            return Err(Refused::Connections);
-        }
-        if get(&self.half_open) >= self.limits.half_open {
+        self.check()?;
+        if self.half_open.load(Ordering::Relaxed) >= self.limits.half_open {
             return Err(Refused::HalfOpen);
+        }
+        add(&self.connections);
+        add(&self.half_open);
+        Ok(())
+    }
+
+    /// Takes a place for a connection that this end opens. It does not count as half-open, so that SYNs of others cannot keep it
+    /// from that.
+    pub(crate) fn open_active(&self) -> Result<(), Refused> {
+        self.check()?;
+        add(&self.connections);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Refused> {
+        if self.connections.load(Ordering::Relaxed) >= self.limits.connections {
+            return Err(Refused::Connections);
         }
         if !self.has_memory() {
             return Err(Refused::Memory);
         }
-        add(&self.connections);
-        add(&self.half_open);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Settings of a service.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rheostat_tcp::Config;
@@ -24,6 +25,27 @@ impl ListenerConfig {
         // No bound but the link's.
         let tcp = Config { nagle: false, mss: u16::MAX, ..Config::default() };
         ListenerConfig { address: None, port, tcp, idle_timeout: Some(Duration::from_secs(300)) }
+    }
+}
+
+/// How connections are opened.
+#[derive(Clone, Debug)]
+pub struct OutgoingConfig {
+    /// Settings of the connections. The segment size is at most what the link carries.
+    pub tcp: Config,
+    /// How long a connection may be silent; for ever without.
+    pub idle_timeout: Option<Duration>,
+    /// The addresses they come from, in this order: all that the interface has if there are none.
+    pub addresses: Vec<IpAddr>,
+    /// The ports they come from, without those that are listened at.
+    pub ports: RangeInclusive<u16>,
+}
+
+impl Default for OutgoingConfig {
+    /// From all addresses and all ports that need no privileges (RFC 6056, 3.2).
+    fn default() -> OutgoingConfig {
+        let ListenerConfig { tcp, .. } = ListenerConfig::new(1);
+        OutgoingConfig { tcp, idle_timeout: None, addresses: Vec::new(), ports: 1_024..=65_535 }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What passes between a connection and the application: bytes in, requests, replies, bytes out.
 
+mod stream;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -7,10 +9,13 @@ use rheostat_base::{LaneId, Time};
 use rheostat_tcp::Connection;
 
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
+use crate::connections::{Connections, Found};
 use crate::counters::Counters;
+use crate::driver::{Driver, Surroundings, Turn};
 use crate::ends::Ends;
-use crate::entry::{Entry, Phase, Stream};
+use crate::entry::{Entry, Phase};
 use crate::shared::Shared;
+pub(crate) use stream::Stream;
 
 /// Bytes of a reply that are encoded in one go, and bytes read beyond those that a request is known to take.
 const PIECE: usize = 64 << 10;
@@ -30,13 +35,40 @@ pub(crate) struct Conversations<A: Application> {
     piece: Vec<u8>,
 }
 
-/// Whether a connection has to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// Until a segment arrives, or a timer is due.
-    Over,
-    /// No longer than others have their turn.
-    Again,
+impl<A: Application> Driver for Conversations<A> {
+    type Stream = Stream<A>;
+
+    fn accept() -> Stream<A> {
+        Stream::new()
+    }
+
+    fn allocated(stream: &Stream<A>) -> usize {
+        stream.allocated()
+    }
+
+    fn advance(
+        &mut self,
+        slot: u32,
+        connections: &mut Connections<Stream<A>>,
+        around: &mut Surroundings<'_>,
+    ) -> Turn {
+        match connections.get(slot) {
+            Found::Live(_, entry) => self.advance_entry(entry, around.now),
+            _ => Turn::Over,
+        }
+    }
+
+    /// In good order if nothing is under way.
+    fn end_idle(&mut self, entry: &mut Entry<Stream<A>>, _now: Time) {
+        match entry.stream.is_idle() {
+            true => entry.phase = Phase::Ending,
+            false => abort(entry),
+        }
+    }
+
+    fn abort(entry: &mut Entry<Stream<A>>) {
+        abort(entry);
+    }
 }
 
 /// How writing went on.
@@ -63,7 +95,7 @@ impl<A: Application> Conversations<A> {
     }
 
     /// Lets a connection and the application go on as far as they can. A panic of the application resets the connection.
-    pub(crate) fn advance(&mut self, entry: &mut Entry<A>, now: Time) -> Turn {
+    fn advance_entry(&mut self, entry: &mut Entry<Stream<A>>, now: Time) -> Turn {
         let turn = catch_unwind(AssertUnwindSafe(|| self.go_on(entry, now)));
         turn.unwrap_or_else(|_| {
             self.on_panic(entry);
@@ -72,7 +104,7 @@ impl<A: Application> Conversations<A> {
     }
 
     #[cold]
-    fn on_panic(&mut self, entry: &mut Entry<A>) {
+    fn on_panic(&mut self, entry: &mut Entry<Stream<A>>) {
         self.counters.panics.increment();
         abort(entry);
         // Whatever it was about is in doubt.
@@ -81,8 +113,8 @@ impl<A: Application> Conversations<A> {
         }
     }
 
-    fn go_on(&mut self, entry: &mut Entry<A>, now: Time) -> Turn {
-        if entry.stream.phase == Phase::Open && entry.stream.conn.is_none() {
+    fn go_on(&mut self, entry: &mut Entry<Stream<A>>, now: Time) -> Turn {
+        if entry.phase == Phase::Open && entry.stream.conn.is_none() {
             let peer = Ends::of(&entry.key).remote;
             entry.stream.conn = Some(self.app.accept(peer));
         }
@@ -92,9 +124,9 @@ impl<A: Application> Conversations<A> {
         turn
     }
 
-    fn converse(&mut self, entry: &mut Entry<A>, now: Time) -> Turn {
+    fn converse(&mut self, entry: &mut Entry<Stream<A>>, now: Time) -> Turn {
         for _ in 0..ROW {
-            match entry.stream.phase {
+            match entry.phase {
                 Phase::Opening | Phase::Done => return Turn::Over,
                 Phase::Lingering(until) => {
                     linger(entry, until, now);
@@ -110,7 +142,7 @@ impl<A: Application> Conversations<A> {
                     return Turn::Over;
                 }
             }
-            if entry.stream.phase == Phase::Ending {
+            if entry.phase == Phase::Ending {
                 self.finish(entry, now);
                 continue;
             }
@@ -119,14 +151,14 @@ impl<A: Application> Conversations<A> {
                 None => match self.next_request(entry, now) {
                     Next::Request(request) => request,
                     Next::None if self.is_over(entry) => {
-                        entry.stream.phase = Phase::Ending;
+                        entry.phase = Phase::Ending;
                         continue;
                     }
                     Next::None => return Turn::Over,
                     Next::Refused(reply) => {
                         self.counters.refused.increment();
                         entry.stream.reply = Some(reply);
-                        entry.stream.phase = Phase::Ending;
+                        entry.phase = Phase::Ending;
                         continue;
                     }
                     Next::Broken => {
@@ -151,14 +183,13 @@ impl<A: Application> Conversations<A> {
     }
 
     /// Whether no request will come: the peer has finished, or the run ends and nothing is under way.
-    fn is_over(&self, entry: &Entry<A>) -> bool {
-        entry.stream.peer_finished
-            || self.shared.is_draining() && entry.stream.unparsed().is_empty()
+    fn is_over(&self, entry: &Entry<Stream<A>>) -> bool {
+        entry.peer_finished || self.shared.is_draining() && entry.stream.unparsed().is_empty()
     }
 
     /// Writes what was said, as far as the send buffer has room.
-    fn write(&mut self, entry: &mut Entry<A>, now: Time) -> Written {
-        let Entry { tcp, stream, send_buffer, .. } = entry;
+    fn write(&mut self, entry: &mut Entry<Stream<A>>, now: Time) -> Written {
+        let Entry { tcp, stream, send_buffer, phase, .. } = entry;
         let limit = *send_buffer;
         loop {
             if !stream.output.is_empty() {
@@ -185,7 +216,7 @@ impl<A: Application> Conversations<A> {
                 Encoded::Done => stream.reply = None,
                 Encoded::Close => {
                     stream.reply = None;
-                    stream.phase = Phase::Ending;
+                    *phase = Phase::Ending;
                 }
                 Encoded::More if !self.piece.is_empty() => {}
                 // It would say so for ever.
@@ -205,16 +236,16 @@ impl<A: Application> Conversations<A> {
     }
 
     /// Everything is written: ends our direction, and waits for the peer to end its own.
-    fn finish(&mut self, entry: &mut Entry<A>, now: Time) {
+    fn finish(&mut self, entry: &mut Entry<Stream<A>>, now: Time) {
         entry.tcp.finish(now);
         let until = now + self.shared.limits().linger;
         entry.stream.input = Vec::new();
         (entry.stream.taken, entry.stream.conn) = (0, None);
-        entry.stream.phase = Phase::Lingering(until);
+        entry.phase = Phase::Lingering(until);
     }
 
     /// The next request, if all of it has arrived.
-    fn next_request(&mut self, entry: &mut Entry<A>, now: Time) -> Next<A> {
+    fn next_request(&mut self, entry: &mut Entry<Stream<A>>, now: Time) -> Next<A> {
         let longest = self.shared.limits().longest_request;
         loop {
             let Entry { tcp, stream, .. } = entry;
@@ -301,23 +332,22 @@ fn write(tcp: &mut Connection, bytes: &[u8], now: Time) -> Result<usize, ()> {
 }
 
 /// Discards what the peer sends, until it finishes or has had time to.
-fn linger<A: Application>(entry: &mut Entry<A>, until: Time, now: Time) {
+fn linger<A: Application>(entry: &mut Entry<Stream<A>>, until: Time, now: Time) {
     let mut discarded = [0; 2_048];
     while entry.tcp.read(&mut discarded).is_ok_and(|read| read > 0) {}
-    if entry.stream.peer_finished {
-        entry.stream.phase = Phase::Done;
+    if entry.peer_finished {
+        entry.phase = Phase::Done;
     } else if now >= until {
         entry.tcp.close(now);
-        entry.stream.phase = Phase::Done;
+        entry.phase = Phase::Done;
     }
 }
 
 /// Resets the connection.
-pub(crate) fn abort<A: Application>(entry: &mut Entry<A>) {
+fn abort<A: Application>(entry: &mut Entry<Stream<A>>) {
     entry.tcp.abort();
-    let phase = match entry.stream.phase {
-        Phase::Opening => Phase::Opening,
-        _ => Phase::Done,
-    };
-    entry.stream = Stream { phase, ..Stream::new() };
+    if entry.phase != Phase::Opening {
+        entry.phase = Phase::Done;
+    }
+    entry.stream = Stream::new();
 }

@@ -9,7 +9,6 @@ use rheostat_packet::build::{FrameBuilder, MIN_FRAME, Payload, Transport};
 use rheostat_run::Output;
 use rheostat_tcp::Header;
 
-use crate::application::Application;
 use crate::ends::Ends;
 use crate::entry::{Entry, KnownRoute};
 
@@ -43,7 +42,7 @@ impl Egress {
 
     /// Looks up the way of a connection again when the network has changed; the size of its segments follows.
     #[inline]
-    pub(crate) fn follow<A: Application>(&self, entry: &mut Entry<A>, now: Time) {
+    pub(crate) fn follow<S>(&self, entry: &mut Entry<S>, now: Time) {
         if entry.route.changes != self.stack.changes() {
             let remote = Ends::of(&entry.key).remote;
             entry.route = self.route(remote, entry.device, now);

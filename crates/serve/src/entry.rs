@@ -1,29 +1,32 @@
-//! A connection as a shard keeps it: the protocol's state, and what is on its way to and from the application.
+//! A connection as a shard keeps it: the protocol's state, and what is on its way to and from the program.
 
 use rheostat_base::{DeviceId, Time};
 use rheostat_ip::Path;
 use rheostat_packet::FlowKey;
 use rheostat_tcp::Connection;
 
-use crate::application::Application;
-
 /// A connection with everything that belongs to it.
-pub(crate) struct Entry<A: Application> {
+pub(crate) struct Entry<S> {
     /// The key of packets that arrive.
     pub(crate) key: FlowKey,
     /// The device they arrive on.
     pub(crate) device: DeviceId,
-    /// The listener that accepted it.
-    pub(crate) listener: u16,
+    /// The listener that accepted it; none if this end opened it.
+    pub(crate) listener: Option<u16>,
     pub(crate) tcp: Connection,
     /// What it may hold to be sent.
     pub(crate) send_buffer: usize,
     pub(crate) route: KnownRoute,
-    pub(crate) stream: Stream<A>,
+    pub(crate) phase: Phase,
+    pub(crate) peer_finished: bool,
+    /// What the driver keeps for it.
+    pub(crate) stream: S,
     /// When something last went either way, for the idle timeout.
     pub(crate) active: Time,
     /// Bytes allocated for data that the budget was charged with.
     pub(crate) charged: usize,
+    /// Segments sent again that have been counted.
+    pub(crate) retransmitted: u64,
 }
 
 /// Where packets of a connection go, as it was found out once.
@@ -34,25 +37,6 @@ pub(crate) struct KnownRoute {
     pub(crate) changes: u64,
     /// Bytes of a segment, options of TCP included, with which a packet passes, as far as that is known.
     pub(crate) mss: u16,
-}
-
-/// What is between the application and TCP.
-pub(crate) struct Stream<A: Application> {
-    /// The application's part; none before the handshake is done.
-    pub(crate) conn: Option<A::Conn>,
-    /// Bytes read, of which the first `taken` were parts of requests.
-    pub(crate) input: Vec<u8>,
-    pub(crate) taken: usize,
-    /// How many bytes the next request takes at least.
-    pub(crate) needed: usize,
-    /// A request that takes longer.
-    pub(crate) request: Option<A::Request>,
-    /// A reply that is not written completely.
-    pub(crate) reply: Option<A::Reply>,
-    /// Encoded bytes that the send buffer had no room for.
-    pub(crate) output: Vec<u8>,
-    pub(crate) phase: Phase,
-    pub(crate) peer_finished: bool,
 }
 
 /// How far the conversation is.
@@ -69,40 +53,4 @@ pub(crate) enum Phase {
     Lingering(Time),
     /// TCP does the rest alone.
     Done,
-}
-
-impl<A: Application> Stream<A> {
-    pub(crate) fn new() -> Stream<A> {
-        Stream {
-            conn: None,
-            input: Vec::new(),
-            taken: 0,
-            needed: 0,
-            request: None,
-            reply: None,
-            output: Vec::new(),
-            phase: Phase::Opening,
-            peer_finished: false,
-        }
-    }
-
-    /// Whether nothing is under way that was asked for.
-    pub(crate) fn is_written(&self) -> bool {
-        self.request.is_none() && self.reply.is_none() && self.output.is_empty()
-    }
-
-    /// Bytes read that no request has taken.
-    pub(crate) fn unparsed(&self) -> &[u8] {
-        &self.input[self.taken..]
-    }
-
-    /// Whether no request is under way.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.is_written() && self.unparsed().is_empty()
-    }
-
-    /// Bytes allocated for data.
-    pub(crate) fn allocated(&self) -> usize {
-        self.input.capacity() + self.output.capacity()
-    }
 }

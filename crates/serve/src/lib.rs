@@ -1,8 +1,9 @@
 //! TCP services in the lanes of a run: connections that shards own, and so move with them; listeners, of which every lane has
-//! all; and the interface that services are written against, [`Application`].
+//! all; and the interfaces that services are written against: [`Application`], which sees requests, and [`Handler`], which sees
+//! events of connections, reads and writes them, and opens some.
 //!
-//! [`TcpService`] is what a lane runs. Segments for this machine's addresses reach it in the burst, where they lie, with the
-//! shard they belong to; it looks the connection up in the shard, passes it the segment, lets the application take what has
+//! [`TcpServer`] makes what a lane runs. Segments for this machine's addresses reach it in the burst, where they lie, with the
+//! shard they belong to; it looks the connection up in the shard, passes it the segment, lets the program take what has
 //! arrived, and sends what there is to be sent, all before it looks at the next packet.
 #![forbid(unsafe_code)]
 
@@ -10,26 +11,39 @@ mod application;
 mod budget;
 mod config;
 mod connections;
+mod connector;
 mod conversation;
 mod counters;
 mod deadlines;
+mod driver;
 pub mod echo;
 mod egress;
 mod ends;
 mod entry;
+mod handler;
 pub mod http;
+mod inspection;
 mod listeners;
+mod ports;
+mod readiness;
 mod rehearsal;
+pub mod relay;
 pub mod resp;
 mod segment;
 mod server;
 mod service;
 mod shared;
+mod sockets;
 
 pub use application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
-pub use config::{ListenerConfig, ServeConfig};
+pub use config::{ListenerConfig, OutgoingConfig, ServeConfig};
+pub use connections::ConnectionId;
+pub use connector::ConnectError;
 pub use counters::Totals;
+pub use handler::{Handler, SocketEvent};
+pub use inspection::{ConnectionFilter, ConnectionList, ConnectionRecord};
 pub use rehearsal::{Ended, Rehearsal, rehearse};
+pub use rheostat_tcp::State as ConnectionState;
 pub use server::{ServeError, TcpServer};
-pub use service::TcpService;
 pub use shared::ServeControl;
+pub use sockets::Sockets;

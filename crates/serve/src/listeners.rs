@@ -2,12 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rheostat_base::DeviceId;
 use rheostat_ip::Stack;
 use rheostat_tcp::Config;
 
-use crate::config::ListenerConfig;
+use crate::config::{ListenerConfig, OutgoingConfig};
 use crate::egress::headers_towards;
 
 /// What a peer takes that does not say, over IPv6 (RFC 9293, 3.7.1).
@@ -17,17 +18,23 @@ const DEFAULT_MSS_V6: u16 = 1_220;
 #[derive(Debug)]
 pub(crate) struct Listeners {
     all: Vec<ListenerConfig>,
+    /// Of connections that this end opens.
+    outgoing: OutgoingConfig,
     /// Settings as connections share them: by listener and segment size.
-    shared: Vec<(usize, u16, bool, Arc<Config>)>,
+    shared: Vec<(Option<u16>, u16, bool, Arc<Config>)>,
 }
 
 impl Listeners {
-    pub(crate) fn new(all: Vec<ListenerConfig>) -> Listeners {
-        Listeners { all, shared: Vec::new() }
+    pub(crate) fn new(all: Vec<ListenerConfig>, outgoing: OutgoingConfig) -> Listeners {
+        Listeners { all, outgoing, shared: Vec::new() }
     }
 
-    pub(crate) fn get(&self, number: u16) -> &ListenerConfig {
-        &self.all[usize::from(number)]
+    /// How long connections of a listener, or those that this end opens, may be silent.
+    pub(crate) fn idle_timeout(&self, number: Option<u16>) -> Option<Duration> {
+        match number {
+            Some(number) => self.all[usize::from(number)].idle_timeout,
+            None => self.outgoing.idle_timeout,
+        }
     }
 
     /// The listener at `local`: the one of this address rather than one of all.
@@ -41,19 +48,23 @@ impl Listeners {
         position(Some(local.ip())).or_else(|| position(None)).map(|number| number as u16)
     }
 
-    /// The settings of connections to `peer` that come to a listener on `device`: segments are no longer than the link carries.
+    /// The settings of connections to `peer` that come to a listener on `device`, or that this end opens: segments are no longer
+    /// than the link carries.
     pub(crate) fn settings(
         &mut self,
-        number: u16,
+        number: Option<u16>,
         device: DeviceId,
         peer: IpAddr,
         stack: &Stack,
     ) -> Arc<Config> {
+        let config = match number {
+            Some(number) => &self.all[usize::from(number)].tcp,
+            None => &self.outgoing.tcp,
+        };
         let longest = stack.longest_packet(device, peer).saturating_sub(headers_towards(peer));
-        let config = &self.all[usize::from(number)].tcp;
         let mss = config.mss.min(longest);
-        let is_it = |(of, size, is_v4, _): &&(usize, u16, bool, Arc<Config>)| {
-            (*of, *size, *is_v4) == (number.into(), mss, peer.is_ipv4())
+        let is_it = |(of, size, is_v4, _): &&(Option<u16>, u16, bool, Arc<Config>)| {
+            (*of, *size, *is_v4) == (number, mss, peer.is_ipv4())
         };
         if let Some((.., known)) = self.shared.iter().find(is_it) {
             return known.clone();
@@ -62,7 +73,7 @@ impl Listeners {
         let shared = Arc::new(Config { mss, default_mss, ..config.clone() });
         // Links change their MTU now and then; connections keep what they have.
         self.shared.truncate(63);
-        self.shared.insert(0, (number.into(), mss, peer.is_ipv4(), shared.clone()));
+        self.shared.insert(0, (number, mss, peer.is_ipv4(), shared.clone()));
         shared
     }
 }

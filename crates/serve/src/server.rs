@@ -7,13 +7,20 @@ use rheostat_base::{LaneId, ShardId};
 use rheostat_ip::Network;
 use rheostat_run::Service;
 use rheostat_state::{
-    Arena, ArenaError, FlowHasher, FragmentConfig, FragmentTracker, Shard, StateLayout, TableConfig,
+    Arena, ArenaError, FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard, StateLayout,
+    TableConfig,
 };
+use rheostat_steer::Steering;
 use thiserror::Error;
 
 use crate::application::Application;
-use crate::config::{ListenerConfig, ServeConfig};
+use crate::config::{ListenerConfig, OutgoingConfig, ServeConfig};
 use crate::connections::Connections;
+use crate::conversation::Conversations;
+use crate::driver::Driver;
+use crate::handler::Handler;
+use crate::ports::Ports;
+use crate::readiness::Readiness;
 use crate::service::TcpService;
 use crate::shared::{ServeControl, Shared};
 
@@ -32,39 +39,99 @@ pub enum ServeError {
     /// The address is none of this machine's.
     #[error("a listener has the address {0}, which no device has")]
     Address(IpAddr),
+    /// No connection could be opened.
+    #[error("connections are to come from no port at all")]
+    NoPorts,
+    /// The address is none of this machine's.
+    #[error("connections are to come from {0}, which no device has")]
+    Source(IpAddr),
 }
 
 /// A service over TCP: what the lanes of a run are built from.
-pub struct TcpServer<A> {
-    app: Arc<A>,
+pub struct TcpServer {
+    program: Box<dyn Program>,
     network: Arc<Network>,
     shared: Arc<Shared>,
     lanes: usize,
+    ports: Option<Arc<Ports>>,
 }
 
-impl<A: Application> TcpServer<A> {
+impl TcpServer {
     /// The service of `app` on `network`, for a run of so many lanes. The secret, of which initial sequence numbers are made
     /// (RFC 6528), is to be drawn at random.
     ///
     /// # Errors
-    /// [`ServeError`] when listeners contradict each other or the network.
+    /// [`ServeError`] when listeners contradict each other or the network, or there are none.
     pub fn new(
-        app: A,
+        app: impl Application,
         listeners: Vec<ListenerConfig>,
         limits: ServeConfig,
         network: Arc<Network>,
         lanes: usize,
         secret: &[u8; 16],
-    ) -> Result<TcpServer<A>, ServeError> {
+    ) -> Result<TcpServer, ServeError> {
+        if listeners.is_empty() {
+            return Err(ServeError::NoListener);
+        }
+        let program = Box::new(Requests(Arc::new(app)));
+        TcpServer::of(program, listeners, limits, network, lanes, secret)
+    }
+
+    /// As [`TcpServer::new`], for a handler of events. It needs no listener if it connects.
+    ///
+    /// # Errors
+    /// [`ServeError`] when listeners contradict each other or the network.
+    pub fn with_handler(
+        handler: impl Handler,
+        listeners: Vec<ListenerConfig>,
+        limits: ServeConfig,
+        network: Arc<Network>,
+        lanes: usize,
+        secret: &[u8; 16],
+    ) -> Result<TcpServer, ServeError> {
+        let program = Box::new(Events(Arc::new(handler)));
+        TcpServer::of(program, listeners, limits, network, lanes, secret)
+    }
+
+    fn of(
+        program: Box<dyn Program>,
+        listeners: Vec<ListenerConfig>,
+        limits: ServeConfig,
+        network: Arc<Network>,
+        lanes: usize,
+        secret: &[u8; 16],
+    ) -> Result<TcpServer, ServeError> {
         check(&listeners, &network)?;
         let shared = Arc::new(Shared::new(listeners, limits, lanes, secret));
-        Ok(TcpServer { app: Arc::new(app), network, shared, lanes })
+        Ok(TcpServer { program, network, shared, lanes, ports: None })
+    }
+
+    /// Lets the service open connections, from ports whose answers come home to their shards: so the steering and the hasher must
+    /// be those of the run. The tables of ports take 800 KB.
+    ///
+    /// # Errors
+    /// [`ServeError`] when connections are to come from no port, or from an address that no device has.
+    pub fn connecting(
+        mut self,
+        steering: Arc<Steering>,
+        hasher: FlowHasher,
+        outgoing: OutgoingConfig,
+    ) -> Result<TcpServer, ServeError> {
+        if outgoing.ports.is_empty() {
+            return Err(ServeError::NoPorts);
+        }
+        let own = own_addresses(&self.network);
+        if let Some(stranger) = outgoing.addresses.iter().find(|address| !own.contains(address)) {
+            return Err(ServeError::Source(*stranger));
+        }
+        let ports = Ports::new(steering, hasher, outgoing, &self.shared.listeners);
+        self.ports = Some(Arc::new(ports));
+        Ok(self)
     }
 
     /// What lane `lane` runs.
     pub fn service(&self, lane: LaneId) -> Box<dyn Service> {
-        let (app, network) = (self.app.clone(), self.network.clone());
-        Box::new(TcpService::new(lane, self.lanes, app, network, self.shared.clone()))
+        self.program.service(lane, self)
     }
 
     /// The shards of the run, without connections.
@@ -81,9 +148,8 @@ impl<A: Application> TcpServer<A> {
         let table = TableConfig { capacity: 1, aliases: false };
         let tables = Arena::new(count, table, Arc::new(StateLayout::new()), hasher)?.into_tables();
         let shard = |(number, table)| {
-            let id = ShardId(number as u16);
-            let (fragments, local) = (FragmentTracker::new(fragments), Connections::<A>::new());
-            Box::new(Shard { id, table, fragments, local }) as Box<Shard>
+            let tracker = FragmentTracker::new(fragments);
+            self.program.shard(ShardId(number as u16), table, tracker)
         };
         Ok(tables.into_iter().enumerate().map(shard).collect())
     }
@@ -94,15 +160,51 @@ impl<A: Application> TcpServer<A> {
     }
 }
 
-fn check(listeners: &[ListenerConfig], network: &Network) -> Result<(), ServeError> {
-    if listeners.is_empty() {
-        return Err(ServeError::NoListener);
+/// What uses the connections: the types of its parts are known here alone.
+trait Program: Send + Sync {
+    fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service>;
+
+    fn shard(&self, id: ShardId, table: FlowTable, fragments: FragmentTracker) -> Box<Shard>;
+}
+
+/// An application, which sees requests.
+struct Requests<A>(Arc<A>);
+
+/// A handler, which sees events.
+struct Events<H>(Arc<H>);
+
+impl<A: Application> Program for Requests<A> {
+    fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service> {
+        service_of(lane, Conversations::new(lane, self.0.clone(), server.shared.clone()), server)
     }
-    let own: Vec<_> = network
-        .interfaces()
-        .iter()
-        .flat_map(|interface| interface.addresses.iter().map(|own| own.address))
-        .collect();
+
+    fn shard(&self, id: ShardId, table: FlowTable, fragments: FragmentTracker) -> Box<Shard> {
+        shard_of::<Conversations<A>>(id, table, fragments)
+    }
+}
+
+impl<H: Handler> Program for Events<H> {
+    fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service> {
+        service_of(lane, Readiness::new(lane, self.0.clone(), server.shared.clone()), server)
+    }
+
+    fn shard(&self, id: ShardId, table: FlowTable, fragments: FragmentTracker) -> Box<Shard> {
+        shard_of::<Readiness<H>>(id, table, fragments)
+    }
+}
+
+fn service_of<D: Driver>(lane: LaneId, driver: D, server: &TcpServer) -> Box<dyn Service> {
+    let (network, shared) = (server.network.clone(), server.shared.clone());
+    Box::new(TcpService::new(lane, server.lanes, driver, network, shared, server.ports.clone()))
+}
+
+fn shard_of<D: Driver>(id: ShardId, table: FlowTable, fragments: FragmentTracker) -> Box<Shard> {
+    let local = Connections::<D::Stream>::new(id);
+    Box::new(Shard { id, table, fragments, local })
+}
+
+fn check(listeners: &[ListenerConfig], network: &Network) -> Result<(), ServeError> {
+    let own = own_addresses(network);
     for (place, listener) in listeners.iter().enumerate() {
         let (address, port) = (listener.address, listener.port);
         if port == 0 {
@@ -119,7 +221,12 @@ fn check(listeners: &[ListenerConfig], network: &Network) -> Result<(), ServeErr
     Ok(())
 }
 
-impl<A> std::fmt::Debug for TcpServer<A> {
+fn own_addresses(network: &Network) -> Vec<IpAddr> {
+    let own = network.interfaces().iter().flat_map(|interface| &interface.addresses);
+    own.map(|own| own.address).collect()
+}
+
+impl std::fmt::Debug for TcpServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TcpServer").field("lanes", &self.lanes).finish_non_exhaustive()
     }

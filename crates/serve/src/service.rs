@@ -13,14 +13,16 @@ use rheostat_run::{Batch, Output, PacketInfo, Service, ShardSet};
 use rheostat_state::Shard;
 use rheostat_tcp::{Header, Segment, TimeWaitOutcome};
 
-use self::lifecycle::{Next, settle};
-use crate::application::Application;
+use self::lifecycle::Next;
 use crate::connections::{Connections, Found};
-use crate::conversation::{Conversations, abort};
+use crate::connector::Connector;
 use crate::counters::Counters;
+use crate::driver::Driver;
 use crate::egress::Egress;
 use crate::ends::Ends;
+use crate::inspection::Visit;
 use crate::listeners::Listeners;
+use crate::ports::Ports;
 use crate::segment;
 use crate::shared::Shared;
 
@@ -43,10 +45,16 @@ const ROW: usize = 128;
 ///
 /// All of it before the next packet of the burst. A segment costs work linear in its length and in what the application does; the
 /// table of connections is hashed with a secret.
-pub struct TcpService<A: Application> {
+pub(crate) struct TcpService<D: Driver> {
     egress: Egress,
     listeners: Listeners,
-    conversations: Conversations<A>,
+    driver: D,
+    connector: Connector,
+    /// Connections that the driver has done something to in another's turn.
+    touched: Vec<u32>,
+    lane: LaneId,
+    /// Inspections that the lane takes part in.
+    visits: Vec<Visit>,
     shared: Arc<Shared>,
     counters: Arc<Counters>,
     /// For segments that lie in several buffers.
@@ -57,21 +65,26 @@ pub struct TcpService<A: Application> {
     has_drained: bool,
 }
 
-impl<A: Application> TcpService<A> {
+impl<D: Driver> TcpService<D> {
     pub(crate) fn new(
         lane: LaneId,
         lanes: usize,
-        app: Arc<A>,
+        driver: D,
         network: Arc<Network>,
         shared: Arc<Shared>,
-    ) -> TcpService<A> {
+        ports: Option<Arc<Ports>>,
+    ) -> TcpService<D> {
         let stack = Stack::new(network, lanes, ErrorsAfterChain::ToSender).with_tcp();
-        let conversations = Conversations::new(lane, app, shared.clone());
+        let outgoing = ports.as_ref().map(|ports| ports.config().clone()).unwrap_or_default();
         TcpService {
             egress: Egress::new(stack),
-            listeners: Listeners::new(shared.listeners.clone()),
-            counters: conversations.counters.clone(),
-            conversations,
+            listeners: Listeners::new(shared.listeners.clone(), outgoing),
+            counters: shared.counters(lane),
+            driver,
+            connector: Connector::new(ports, shared.clone()),
+            touched: Vec::new(),
+            lane,
+            visits: Vec::new(),
             shared,
             joined: Vec::new(),
             next_due: Time::NEVER,
@@ -91,12 +104,15 @@ impl<A: Application> TcpService<A> {
         let outcome = match segment::of(&packet, &info.headers, &mut joined) {
             Ok(segment) => match shards.get_mut(info.shard) {
                 Some(shard) => {
-                    let (_, connections) = shard.split::<Connections<A>>();
+                    let (_, connections) = shard.split::<Connections<D::Stream>>();
                     self.handle_segment(&packet, info, &segment, connections, out)
                 }
                 None => Err(DropReason::TcpInvalid),
             },
-            Err(reason) => Err(reason),
+            Err(reason) => {
+                self.counters.segments_in_error.increment();
+                Err(reason)
+            }
         };
         self.joined = joined;
         match outcome {
@@ -134,7 +150,7 @@ impl<A: Application> TcpService<A> {
         packet: &Mbuf,
         info: &PacketInfo,
         segment: &Segment<'_>,
-        connections: &mut Connections<A>,
+        connections: &mut Connections<D::Stream>,
         out: &mut Output,
     ) -> Result<(), DropReason> {
         let now = out.now();
@@ -166,14 +182,18 @@ impl<A: Application> TcpService<A> {
         }
     }
 
-    /// Lets a connection go on after something has happened to it, and sees to what is left of it.
-    fn advance(&mut self, slot: u32, connections: &mut Connections<A>, out: &mut Output) {
-        let Found::Live(_, entry) = connections.get(slot) else { return };
-        let next = self.drive(entry, out);
-        self.dispose(slot, next, connections);
+    /// Lets a connection go on after something has happened to it, and those to which something is done in its turn; and sees to
+    /// what is left of them.
+    fn advance(&mut self, slot: u32, connections: &mut Connections<D::Stream>, out: &mut Output) {
+        self.touched.push(slot);
+        while let Some(slot) = self.touched.pop() {
+            if let Some(next) = self.drive(slot, connections, out) {
+                self.dispose(slot, next, connections);
+            }
+        }
     }
 
-    fn dispose(&mut self, slot: u32, next: Next, connections: &mut Connections<A>) {
+    fn dispose(&mut self, slot: u32, next: Next, connections: &mut Connections<D::Stream>) {
         match next {
             Next::At(due) => {
                 connections.arm(slot, due);
@@ -207,7 +227,7 @@ impl<A: Application> TcpService<A> {
     /// Does what is due in a shard, up to `most` connections, and returns how many those were.
     fn tick_shard(
         &mut self,
-        connections: &mut Connections<A>,
+        connections: &mut Connections<D::Stream>,
         most: usize,
         out: &mut Output,
     ) -> usize {
@@ -234,19 +254,31 @@ impl<A: Application> TcpService<A> {
         most
     }
 
+    fn is_inspected(&self) -> bool {
+        !self.visits.is_empty() || self.shared.has_inspections(self.lane)
+    }
+
+    /// Shows connections to those that want to see them.
+    #[cold]
+    fn show(&mut self, shards: &mut ShardSet, now: Time) {
+        let begun = self.shared.take_inspections(self.lane);
+        self.visits.extend(begun.into_iter().map(Visit::new));
+        self.visits.retain_mut(|visit| !visit.go_on::<D::Stream>(self.lane, shards, now));
+    }
+
     /// Lets all connections notice that the service ends.
     #[cold]
     fn begin_draining(&mut self, shards: &mut ShardSet, out: &mut Output) {
         self.has_drained = true;
         for shard in shards.iter_mut() {
-            let (_, connections) = shard.split::<Connections<A>>();
+            let (_, connections) = shard.split::<Connections<D::Stream>>();
             let live: Vec<_> = connections.live_slots().collect();
             live.into_iter().for_each(|slot| self.advance(slot, connections, out));
         }
     }
 }
 
-impl<A: Application> Service for TcpService<A> {
+impl<D: Driver> Service for TcpService<D> {
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
         self.egress.stack.refresh(out);
         for (mut packet, info) in batch.drain() {
@@ -267,7 +299,7 @@ impl<A: Application> Service for TcpService<A> {
     }
 
     fn shard_arrived(&mut self, shard: &mut Shard) {
-        let (_, connections) = shard.split::<Connections<A>>();
+        let (_, connections) = shard.split::<Connections<D::Stream>>();
         self.counters.moved_connections.add(connections.live() as u64);
         self.next_due = self.next_due.min(connections.next_deadline());
         // There may be some that have not noticed yet.
@@ -282,13 +314,16 @@ impl<A: Application> Service for TcpService<A> {
         if self.shared.is_draining() && !self.has_drained {
             self.begin_draining(shards, out);
         }
+        if self.is_inspected() {
+            self.show(shards, now);
+        }
         if self.next_due > now {
             return;
         }
         let (mut left, mut next_due) = (ROW, Time::NEVER);
         self.next_due = Time::NEVER;
         for shard in shards.iter_mut() {
-            let (_, connections) = shard.split::<Connections<A>>();
+            let (_, connections) = shard.split::<Connections<D::Stream>>();
             if connections.next_deadline() <= now {
                 left -= self.tick_shard(connections, left, out);
             }
@@ -298,7 +333,7 @@ impl<A: Application> Service for TcpService<A> {
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        if self.shared.is_draining() && !self.has_drained {
+        if self.shared.is_draining() && !self.has_drained || self.is_inspected() {
             return Some(Time::ZERO);
         }
         Some(self.next_due.min(self.egress.stack.next_deadline()))
@@ -308,21 +343,24 @@ impl<A: Application> Service for TcpService<A> {
     fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         out.set_now(now);
         for shard in shards.iter_mut() {
-            let (_, connections) = shard.split::<Connections<A>>();
+            let (_, connections) = shard.split::<Connections<D::Stream>>();
             let live: Vec<_> = connections.live_slots().collect();
             for slot in live {
                 if let Found::Live(_, entry) = connections.get(slot) {
-                    abort(entry);
-                    let next = settle(self.drive(entry, out));
-                    self.dispose(slot, next, connections);
+                    D::abort(entry);
+                    // Nothing stays, whatever it comes to.
+                    if self.drive(slot, connections, out).is_some() {
+                        self.dispose(slot, Next::Remove, connections);
+                    }
                 }
             }
+            self.touched.clear();
         }
         self.egress.stack.finish(out);
     }
 }
 
-impl<A: Application> std::fmt::Debug for TcpService<A> {
+impl<D: Driver> std::fmt::Debug for TcpService<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TcpService").field("next_due", &self.next_due).finish_non_exhaustive()
     }

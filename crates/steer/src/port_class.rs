@@ -4,17 +4,26 @@
 //! of the shard, whatever else is in the key. A function that translates an endpoint places packets of the
 //! translated flow in a shard of its choice by taking a port of the right class.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use rheostat_base::ShardId;
-use rheostat_packet::FlowKey;
+use rheostat_packet::{Family, FlowKey};
 
 use crate::steering::Steering;
 
 /// The protocol whose keys carry an identifier in place of both ports.
 const ICMP: u8 = 1;
 
-/// The ports of the inner end of IPv4 keys by class.
+/// The end of a key whose port is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyEnd {
+    /// The first: what a translator chooses the port of.
+    First,
+    /// The second: this machine, where all packets come from peers.
+    Second,
+}
+
+/// The ports of one end of keys by class.
 #[derive(Clone, Debug)]
 pub struct PortClasses {
     /// Each class's ports: the even ones, ascending, and then the odd ones, ascending.
@@ -25,16 +34,24 @@ pub struct PortClasses {
 }
 
 impl PortClasses {
-    /// The classes of ports for `protocol` under `steering`.
+    /// The classes of ports of the inner end of IPv4 keys for `protocol` under `steering`.
     pub fn new(steering: &Steering, protocol: u8) -> PortClasses {
+        PortClasses::of_end(steering, protocol, Family::V4, KeyEnd::First)
+    }
+
+    /// The classes of ports of one end of keys of this family.
+    pub fn of_end(steering: &Steering, protocol: u8, family: Family, end: KeyEnd) -> PortClasses {
         let shards = steering.shards();
         let mut members = vec![Vec::new(); shards];
         let mut rank = vec![0; 1 << 16];
-        let nowhere = Ipv4Addr::UNSPECIFIED;
         for parity in 0..2 {
             for port in (parity..=u16::MAX).step_by(2) {
-                let other = if protocol == ICMP { port } else { 0 };
-                let key = FlowKey::v4((nowhere, port), (nowhere, other), protocol, 0);
+                let ports = match end {
+                    _ if protocol == ICMP => (port, port),
+                    KeyEnd::First => (port, 0),
+                    KeyEnd::Second => (0, port),
+                };
+                let key = key_of_ports(family, ports, protocol);
                 let class: &mut Vec<u16> = &mut members[unfixed(steering, &key).index()];
                 rank[usize::from(port)] = class.len() as u16;
                 class.push(port);
@@ -43,7 +60,7 @@ impl PortClasses {
         PortClasses { members, rank, shards }
     }
 
-    /// The ports that bring a key to `shard`: whichever of them is its inner port. `key` has zero there;
+    /// The ports that bring a key to `shard`: whichever of them is the port of its end. `key` has zero there;
     /// for ICMP, in both places. Even ports come first, ascending, then odd ones, ascending, so that the
     /// ports of a range and a parity have consecutive ranks.
     pub fn leading_to(&self, shard: ShardId, key: &FlowKey, steering: &Steering) -> &[u16] {
@@ -81,6 +98,15 @@ impl PortClasses {
             let odd = high.clone().filter(|port| **port % 2 == 1).count();
             odd >= share && high.count() - odd >= share
         })
+    }
+}
+
+/// A key that has nothing but ports.
+fn key_of_ports(family: Family, (first, second): (u16, u16), protocol: u8) -> FlowKey {
+    let (v4, v6) = (Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED);
+    match family {
+        Family::V4 => FlowKey::v4((v4, first), (v4, second), protocol, 0),
+        Family::V6 => FlowKey::v6((v6, first), (v6, second), protocol, 0),
     }
 }
 
@@ -138,6 +164,34 @@ mod tests {
             prop_assert_eq!(all.count(), ports.len());
             let even = classes.is_even();
             prop_assert!(!even || ports.iter().filter(|port| **port >= 1_024).count() >= 64_512 / shards / 2 * 2);
+        }
+
+        #[test]
+        fn every_port_of_the_other_end_leads_to_the_shard(
+            key: [u8; 40],
+            shards in prop::sample::select(vec![1_usize, 16, 128, 512]),
+            (peer, own, port) in any::<(u128, u128, u16)>(),
+            zone in 0..4_096_u32,
+            is_v4: bool,
+            target: u16,
+        ) {
+            let steering = steering(key, shards, false);
+            let target = ShardId(target % shards as u16);
+            let family = if is_v4 { Family::V4 } else { Family::V6 };
+            let classes = PortClasses::of_end(&steering, 6, family, KeyEnd::Second);
+            let with = |own_port| match is_v4 {
+                true => {
+                    let (peer, own) = (Ipv4Addr::from(peer as u32), Ipv4Addr::from(own as u32));
+                    FlowKey::v4((peer, port), (own, own_port), 6, zone)
+                }
+                false => FlowKey::v6((peer.into(), port), (own.into(), own_port), 6, zone),
+            };
+            let ports = classes.leading_to(target, &with(0), &steering);
+            for candidate in ports {
+                prop_assert_eq!(steering.shard_of_key(&with(*candidate)), target);
+            }
+            let all = (0..=u16::MAX).filter(|port| steering.shard_of_key(&with(*port)) == target);
+            prop_assert_eq!(all.count(), ports.len());
         }
     }
 }

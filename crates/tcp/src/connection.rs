@@ -76,10 +76,18 @@ pub struct Info {
     pub retransmission_timeout: std::time::Duration,
     /// Segments sent again.
     pub retransmitted: u64,
+    /// Segments that arrived beyond a gap.
+    pub out_of_order: u64,
+    /// What the peer takes beyond what it has acknowledged.
+    pub send_window: u32,
+    /// What the peer may send beyond what has arrived.
+    pub receive_window: u32,
     /// Bytes to be read.
     pub unread: usize,
     /// Bytes to be sent or acknowledged.
     pub unacknowledged: usize,
+    /// Of those, bytes that have never been sent.
+    pub unsent: usize,
     /// Bytes allocated for data: at most the two buffers of the configuration.
     pub allocated: usize,
 }
@@ -190,8 +198,12 @@ impl Connection {
             round_trip: self.sender.round_trip().smoothed(),
             retransmission_timeout: self.sender.round_trip().timeout(),
             retransmitted: self.sender.retransmitted(),
+            out_of_order: self.receiver.out_of_order(),
+            send_window: self.sender.peer_window(),
+            receive_window: self.receiver.window(),
             unread: self.receiver.unread(),
             unacknowledged: self.sender.buffered(),
+            unsent: self.sender.unsent(),
             allocated: self.sender.allocated() + self.receiver.allocated(),
         }
     }
@@ -213,6 +225,28 @@ impl Connection {
             return Ok(0);
         }
         Err(if self.state.is_over() { ReadError::Closed } else { ReadError::Blocked })
+    }
+
+    /// What was received and not read, where it lies: in two pieces at most, in order.
+    pub fn peek(&self) -> [&[u8]; 2] {
+        self.receiver.peek()
+    }
+
+    /// Takes the first `len` bytes of [`Connection::peek`] as read, or all if there are fewer; returns how many.
+    pub fn skip(&mut self, len: usize) -> usize {
+        let len = len.min(self.receiver.unread());
+        self.receiver.skip(len);
+        len
+    }
+
+    /// Whether the user has finished: [`Connection::finish`] or [`Connection::close`].
+    pub fn has_finished(&self) -> bool {
+        self.sender.has_finished()
+    }
+
+    /// Whether everything that the peer has to send has arrived.
+    pub fn has_peer_finished(&self) -> bool {
+        self.receiver.is_finished()
     }
 
     /// Takes as much of `data` as there is room for, to be sent in order, and returns how much that is. Before the connection is

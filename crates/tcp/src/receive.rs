@@ -128,6 +128,11 @@ impl Receiver {
         self.urgent.left(self.read_position())
     }
 
+    /// Segments that arrived beyond a gap and are, or were, held.
+    pub(crate) fn out_of_order(&self) -> u64 {
+        self.held.updates()
+    }
+
     /// Bytes of memory for data.
     pub(crate) fn allocated(&self) -> usize {
         self.unread.allocated()
@@ -270,6 +275,22 @@ impl Receiver {
     /// Gives unread bytes to the user. Where that makes room that the peer should know of, an acknowledgement becomes due.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
         let len = self.unread.read(out);
+        self.on_read(len);
+        len
+    }
+
+    /// Unread bytes, where they lie.
+    pub(crate) fn peek(&self) -> [&[u8]; 2] {
+        self.unread.pieces(0, self.unread.len())
+    }
+
+    /// Takes the first `len` unread bytes as read.
+    pub(crate) fn skip(&mut self, len: usize) {
+        self.unread.consume(len);
+        self.on_read(len);
+    }
+
+    fn on_read(&mut self, len: usize) {
         self.urgent.on_read(self.read_position());
         self.tuning.on_read(len);
         if self.unread.len() == 0 && self.held.is_empty() && self.unread.is_under_pressure() {
@@ -279,7 +300,6 @@ impl Receiver {
         if len > 0 && !self.is_finished() && self.window.is_update_worthwhile(self.next, room) {
             self.ack.on_immediate();
         }
-        len
     }
 
     /// Acknowledgement number and window of a segment that leaves. What was received twice has been reported in its blocks.

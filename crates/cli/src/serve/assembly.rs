@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use rand::Rng;
-use rand::rngs::StdRng;
-use rheostat_base::{Clock, CoreId};
+use rheostat_base::{Clock, ClockSource, CoreId};
 use rheostat_control::Config;
 use rheostat_control::config::BalanceConfig;
-use rheostat_io::Device;
+use rheostat_io::{Device, ImpairConfig, ImpairMonitor, ImpairedDevice};
 use rheostat_ip::Network;
 use rheostat_packet::Mempool;
 use rheostat_run::{LoadReporting, Runtime, RuntimeConfig};
-use rheostat_serve::{Application, TcpServer};
+use rheostat_serve::{OutgoingConfig, ServeError, TcpServer};
 use rheostat_state::FlowHasher;
 use rheostat_steer::{HashKey, Orientation, Steering};
 
@@ -28,23 +27,24 @@ pub(super) const SHARDS: usize = 128;
 pub(super) struct Assembly {
     config: Config,
     clock: Clock,
-    rng: StdRng,
     cores: Vec<CoreId>,
     lanes: usize,
     pool: Mempool,
     steering: Arc<Steering>,
     devices: Vec<Box<dyn Device>>,
+    impaired: Vec<ImpairMonitor>,
     network: Arc<Network>,
     watched: Vec<Watched>,
+    hasher: FlowHasher,
     secret: [u8; 16],
 }
 
 impl Assembly {
-    /// Opens the devices of `config`.
+    /// Opens the devices of `config`, behind a network with these faults.
     ///
     /// # Errors
     /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
-    pub(super) fn new(config: Config) -> Result<Assembly, Failure> {
+    pub(super) fn new(config: Config, faults: Option<ImpairConfig>) -> Result<Assembly, Failure> {
         config.check_inputs()?;
         let mut rng = assemble::randomness(config.run.seed);
         let cores = assemble::choose_cores(&config)?;
@@ -66,26 +66,42 @@ impl Assembly {
             seed: rng.random(),
         };
         let Devices { devices, watched, .. } = opener.open(&config.devices)?;
+        let shared: Arc<dyn ClockSource> = Arc::new(clock.clone());
+        let mut impaired = Vec::new();
+        let impair = |device: Box<dyn Device>| -> Box<dyn Device> {
+            let Some(faults) = &faults else { return device };
+            let device = ImpairedDevice::new(device, faults, &pool, &shared);
+            impaired.push(device.faults());
+            Box::new(device)
+        };
+        let devices = devices.into_iter().map(impair).collect();
         let wiring = network::of(&config, rng.random())?;
         let Wiring { network, .. } = wiring.ok_or(Failure::NoAddress)?;
+        let hasher = FlowHasher::new(rng.random());
         let secret = rng.random();
         Ok(Assembly {
             config,
             clock,
-            rng,
             cores,
             lanes,
             pool,
             steering,
             devices,
+            impaired,
             network,
             watched,
+            hasher,
             secret,
         })
     }
 
     pub(super) fn network(&self) -> Arc<Network> {
         self.network.clone()
+    }
+
+    /// Counts the faults of the network before the devices.
+    pub(super) fn faults(&self) -> Vec<ImpairMonitor> {
+        self.impaired.clone()
     }
 
     pub(super) fn lanes(&self) -> usize {
@@ -95,6 +111,18 @@ impl Assembly {
     /// What initial sequence numbers are made of.
     pub(super) fn secret(&self) -> [u8; 16] {
         self.secret
+    }
+
+    /// Lets a service connect.
+    ///
+    /// # Errors
+    /// [`ServeError`] when there is nothing to connect from.
+    pub(super) fn connecting(
+        &self,
+        server: TcpServer,
+        outgoing: OutgoingConfig,
+    ) -> Result<TcpServer, ServeError> {
+        server.connecting(self.steering.clone(), self.hasher, outgoing)
     }
 
     /// The policy that moves shards.
@@ -111,13 +139,9 @@ impl Assembly {
     ///
     /// # Errors
     /// [`Failure`] when memory is lacking or a worker cannot be started.
-    pub(super) fn start<A: Application>(
-        mut self,
-        server: &TcpServer<A>,
-    ) -> Result<Runtime, Failure> {
-        let hasher = FlowHasher::new(self.rng.random());
+    pub(super) fn start(self, server: &TcpServer) -> Result<Runtime, Failure> {
         let fragments = assemble::fragment_config(&self.config, self.pool.capacity());
-        let shards = server.shards(SHARDS, hasher, fragments)?;
+        let shards = server.shards(SHARDS, self.hasher, fragments)?;
         let config = RuntimeConfig {
             polling: assemble::polling(&self.config),
             workers: assemble::workers(&self.config, &self.cores),
@@ -126,7 +150,7 @@ impl Assembly {
                 true => LoadReporting::Lanes,
                 false => LoadReporting::Shards,
             },
-            ..RuntimeConfig::new(self.lanes, self.pool, self.steering, hasher)
+            ..RuntimeConfig::new(self.lanes, self.pool, self.steering, self.hasher)
         };
         let service = |lane| server.service(lane);
         Ok(Runtime::start(config, self.devices, self.clock, service, shards)?)

@@ -7,11 +7,11 @@ use rheostat_run::{Output, PacketInfo, ShardSet};
 use rheostat_tcp::{PathReport, SequenceNumber};
 
 use super::TcpService;
-use crate::application::Application;
 use crate::connections::{Connections, Found};
+use crate::driver::Driver;
 use crate::egress::headers_towards;
 
-impl<A: Application> TcpService<A> {
+impl<D: Driver> TcpService<D> {
     /// Handles an ICMP error that quotes a segment of TCP. It counts only if it says that a segment in flight of a live connection
     /// was too big: then the connection sends it again in smaller pieces, and what the path carries is known to all. No error
     /// ends a connection (RFC 5927, 5.2).
@@ -22,7 +22,8 @@ impl<A: Application> TcpService<A> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
-        let connections = shards.get_mut(info.shard).map(|shard| shard.split::<Connections<A>>().1);
+        let connections =
+            shards.get_mut(info.shard).map(|shard| shard.split::<Connections<D::Stream>>().1);
         let outcome = connections.ok_or(DropReason::IcmpUnrelated).and_then(|connections| {
             let Found::Live(slot, entry) = connections.find(&info.key(), info.hash) else {
                 return Err(DropReason::IcmpUnrelated);

@@ -5,8 +5,8 @@ use rheostat_run::Output;
 use rheostat_tcp::{CloseReason, Event, TimeWait};
 
 use super::TcpService;
-use crate::application::Application;
-use crate::conversation::{Turn, abort};
+use crate::connections::{Connections, Found};
+use crate::driver::{Driver, Surroundings, Turn};
 use crate::ends::Ends;
 use crate::entry::{Entry, Phase};
 
@@ -23,58 +23,100 @@ pub(super) enum Next {
     Remove,
 }
 
-/// At the end of a run, nothing stays.
-pub(super) fn settle(_: Next) -> Next {
-    Next::Remove
-}
-
-impl<A: Application> TcpService<A> {
-    /// Lets the application take and give what it can, and sends what there is to be sent.
-    pub(super) fn drive(&mut self, entry: &mut Entry<A>, out: &mut Output) -> Next {
+impl<D: Driver> TcpService<D> {
+    /// Lets the program take and give what it can, and sends what there is to be sent. `None` when there is no such connection.
+    pub(super) fn drive(
+        &mut self,
+        slot: u32,
+        connections: &mut Connections<D::Stream>,
+        out: &mut Output,
+    ) -> Option<Next> {
         let now = out.now();
-        self.note_events(entry);
-        self.check_idle(entry, now);
-        let turn = self.conversations.advance(entry, now);
-        let is_all = self.transmit(entry, out);
-        // What was written may have ended it, as when the user aborts.
-        self.note_events(entry);
-        let allocated = entry.tcp.info().allocated + entry.stream.allocated();
+        loop {
+            let Found::Live(_, entry) = connections.get(slot) else { return None };
+            self.note_events(entry);
+            self.check_idle(entry, now);
+            let mut around = Surroundings {
+                now,
+                egress: &self.egress,
+                listeners: &mut self.listeners,
+                connector: &mut self.connector,
+                touched: &mut self.touched,
+                next_due: &mut self.next_due,
+            };
+            let turn = self.driver.advance(slot, connections, &mut around);
+            let Found::Live(_, entry) = connections.get(slot) else { return None };
+            let is_all = self.transmit(entry, out);
+            // What was written may have ended it, as when the user aborts.
+            self.note_events(entry);
+            // The end is the last event, so this comes twice at most.
+            if !D::has_events(&entry.stream) {
+                return Some(self.decide(entry, turn == Turn::Over && is_all, now));
+            }
+        }
+    }
+
+    /// What becomes of a connection whose turn is over.
+    fn decide(&mut self, entry: &mut Entry<D::Stream>, is_done: bool, now: Time) -> Next {
+        let info = entry.tcp.info();
+        self.counters.retransmitted.add(info.retransmitted - entry.retransmitted);
+        entry.retransmitted = info.retransmitted;
+        let allocated = info.allocated + D::allocated(&entry.stream);
         self.shared.budget.charge(&mut entry.charged, allocated);
-        if let Some(stub) = entry.tcp.time_wait() {
-            self.end(entry);
-            return Next::Retire(stub);
+        if entry.phase == Phase::Done && !D::is_held(entry) {
+            if let Some(stub) = entry.tcp.time_wait() {
+                self.end(entry);
+                return Next::Retire(stub);
+            }
+            if entry.tcp.state() == rheostat_tcp::State::Closed {
+                self.end(entry);
+                return Next::Remove;
+            }
         }
-        if entry.tcp.state() == rheostat_tcp::State::Closed {
-            self.end(entry);
-            return Next::Remove;
-        }
-        if turn == Turn::Again || !is_all {
+        if !is_done {
             return Next::At(now);
         }
         let due = entry.tcp.next_deadline().unwrap_or(Time::NEVER);
         Next::At(due.min(self.idle_deadline(entry)))
     }
 
-    fn note_events(&mut self, entry: &mut Entry<A>) {
+    fn note_events(&mut self, entry: &mut Entry<D::Stream>) {
         while let Some(event) = entry.tcp.poll_event() {
+            D::note(&mut entry.stream, event);
             match event {
-                Event::Established if entry.stream.phase == Phase::Opening => {
-                    entry.stream.phase = Phase::Open;
-                    self.shared.budget.end_handshake();
-                    self.counters.accepted.increment();
+                Event::Established if entry.phase == Phase::Opening => {
+                    entry.phase = Phase::Open;
+                    match entry.listener {
+                        Some(_) => {
+                            self.shared.budget.end_handshake();
+                            self.counters.accepted.increment();
+                        }
+                        None => self.counters.connected.increment(),
+                    }
                 }
-                Event::PeerFinished => entry.stream.peer_finished = true,
+                Event::PeerFinished => entry.peer_finished = true,
                 Event::Closed(reason) => self.note_close(entry, reason),
                 Event::Established | Event::Readable | Event::Urgent | Event::Writable => {}
             }
         }
     }
 
-    fn note_close(&mut self, entry: &mut Entry<A>, reason: CloseReason) {
-        if entry.stream.phase == Phase::Opening {
-            self.shared.budget.end_handshake();
-            self.counters.handshake_failed.increment();
+    fn note_close(&mut self, entry: &mut Entry<D::Stream>, reason: CloseReason) {
+        if entry.phase == Phase::Opening {
+            match entry.listener {
+                Some(_) => {
+                    self.shared.budget.end_handshake();
+                    self.counters.handshake_failed.increment();
+                }
+                None => {
+                    self.counters.connect_failed.increment();
+                    self.counters.attempts_failed.increment();
+                }
+            }
         } else {
+            if reason != CloseReason::Finished && !entry.tcp.has_finished() {
+                self.counters.established_resets.increment();
+            }
             let counter = match reason {
                 CloseReason::Finished => &self.counters.finished,
                 CloseReason::Reset | CloseReason::Refused => &self.counters.reset,
@@ -87,28 +129,27 @@ impl<A: Application> TcpService<A> {
             };
             counter.increment();
         }
-        entry.stream.phase = Phase::Done;
+        entry.phase = Phase::Done;
     }
 
-    /// Ends a connection on which nothing has moved for too long: in good order if nothing was under way.
-    fn check_idle(&mut self, entry: &mut Entry<A>, now: Time) {
-        let is_open = matches!(entry.stream.phase, Phase::Open | Phase::Ending);
+    /// Ends a connection on which nothing has moved for too long.
+    fn check_idle(&mut self, entry: &mut Entry<D::Stream>, now: Time) {
+        let is_open = matches!(entry.phase, Phase::Open | Phase::Ending);
         if !is_open || self.idle_deadline(entry) > now {
             return;
         }
         self.counters.idle_closed.increment();
-        match entry.stream.is_idle() {
-            true => entry.stream.phase = Phase::Ending,
-            false => abort(entry),
-        }
+        // The program has another such time to end it.
+        entry.active = now;
+        self.driver.end_idle(entry, now);
     }
 
     /// When the service itself has something to do about a connection that is silent.
-    fn idle_deadline(&self, entry: &Entry<A>) -> Time {
-        match entry.stream.phase {
+    fn idle_deadline(&self, entry: &Entry<D::Stream>) -> Time {
+        match entry.phase {
             Phase::Lingering(until) => until,
             Phase::Open | Phase::Ending => {
-                let timeout = self.listeners.get(entry.listener).idle_timeout;
+                let timeout = self.listeners.idle_timeout(entry.listener);
                 timeout.map_or(Time::NEVER, |timeout| entry.active + timeout)
             }
             Phase::Opening | Phase::Done => Time::NEVER,
@@ -116,12 +157,15 @@ impl<A: Application> TcpService<A> {
     }
 
     /// Sends what there is, a row of segments at most; returns whether that was all.
-    fn transmit(&mut self, entry: &mut Entry<A>, out: &mut Output) -> bool {
+    fn transmit(&mut self, entry: &mut Entry<D::Stream>, out: &mut Output) -> bool {
         let (now, ends) = (out.now(), Ends::of(&entry.key));
         self.egress.follow(entry, now);
         for _ in 0..ROW {
             let Some(transmit) = entry.tcp.poll_transmit(now) else { return true };
             self.counters.segments_out.increment();
+            if transmit.header.rst {
+                self.counters.segments_reset.increment();
+            }
             let (header, payload) = (&transmit.header, transmit.payload);
             self.egress.send(&ends, entry.device, &entry.route, header, payload, out);
         }
@@ -129,8 +173,7 @@ impl<A: Application> TcpService<A> {
     }
 
     /// Gives back what a connection has taken, but for its place.
-    fn end(&mut self, entry: &mut Entry<A>) {
-        self.counters.retransmitted.add(entry.tcp.info().retransmitted);
+    fn end(&mut self, entry: &mut Entry<D::Stream>) {
         self.shared.budget.charge(&mut entry.charged, 0);
     }
 }

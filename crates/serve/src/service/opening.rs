@@ -6,13 +6,13 @@ use rheostat_run::{Output, PacketInfo};
 use rheostat_tcp::{Connection, Header, Segment};
 
 use super::TcpService;
-use crate::application::Application;
 use crate::budget::Refused;
 use crate::connections::Connections;
+use crate::driver::Driver;
 use crate::ends::Ends;
-use crate::entry::{Entry, Stream};
+use crate::entry::{Entry, Phase};
 
-impl<A: Application> TcpService<A> {
+impl<D: Driver> TcpService<D> {
     /// Accepts a connection, or answers a segment that can open none with a reset (RFC 9293, 3.10.7.1 and 3.10.7.2).
     ///
     /// # Errors
@@ -22,7 +22,7 @@ impl<A: Application> TcpService<A> {
         packet: &Mbuf,
         info: &PacketInfo,
         segment: &Segment<'_>,
-        connections: &mut Connections<A>,
+        connections: &mut Connections<D::Stream>,
         out: &mut Output,
     ) -> Result<(), DropReason> {
         let (now, key, device) = (out.now(), info.key(), packet.device());
@@ -42,7 +42,7 @@ impl<A: Application> TcpService<A> {
             Refused::Connections | Refused::Memory => DropReason::ConnectionLimit,
         })?;
         let stack = &self.egress.stack;
-        let config = self.listeners.settings(listener, device, ends.remote.ip(), stack);
+        let config = self.listeners.settings(Some(listener), device, ends.remote.ip(), stack);
         let initial = self.shared.numbers.of(ends.local, ends.remote, now);
         let send_buffer = config.send_buffer;
         let Some(mut tcp) = Connection::accept(config, initial, segment, now) else {
@@ -55,14 +55,18 @@ impl<A: Application> TcpService<A> {
         let entry = Entry {
             key,
             device,
-            listener,
+            listener: Some(listener),
             tcp,
             send_buffer,
             route,
-            stream: Stream::new(),
+            phase: Phase::Opening,
+            peer_finished: false,
+            stream: D::accept(),
             active: now,
             charged: 0,
+            retransmitted: 0,
         };
+        self.counters.passive_opens.increment();
         let slot = connections.insert(entry, info.hash);
         self.advance(slot, connections, out);
         Ok(())
@@ -74,6 +78,7 @@ impl<A: Application> TcpService<A> {
             && self.egress.stack.may_report(out.now())
         {
             self.counters.resets_sent.increment();
+            self.counters.segments_reset.increment();
             self.send_alone(ends, packet.device(), &reset, out);
         }
     }

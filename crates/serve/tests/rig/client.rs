@@ -16,7 +16,8 @@ const OWN_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// A client. It writes what is in `outgoing` and reads all that comes, when it may.
 pub(crate) struct Client {
     pub(crate) tcp: Connection,
-    server: IpAddr,
+    far: IpAddr,
+    far_port: u16,
     own: IpAddr,
     port: u16,
     vlan: Option<u16>,
@@ -43,11 +44,47 @@ impl Client {
         let numbers = InitialNumbers::new(&[3; 16]);
         let initial = numbers.of((own, port).into(), (server, PORT).into(), now);
         let config = Config { nagle: false, mss: 1_440, ..Config::default() };
+        let tcp = Connection::connect(Arc::new(config), initial, now);
+        Client { far: server, far_port: PORT, own, port, ..Client::with(tcp, vlan) }
+    }
+
+    /// The end that a frame with a SYN to `port` opens a connection to, if it is one.
+    pub(crate) fn accept(
+        frame: &[u8],
+        port: u16,
+        vlan: Option<u16>,
+        window: usize,
+        now: Time,
+    ) -> Option<Client> {
+        let headers = Headers::parse_bytes(frame, frame.len(), LinkType::Ethernet).ok()?;
+        let transport = frame.get(usize::from(headers.l4)..headers.end as usize)?;
+        let view = TcpSegment::new(transport).ok()?;
+        let segment = Segment::parse(&view, &[]);
+        if view.destination_port() != port || !segment.header.syn {
+            return None;
+        }
+        let ip = &frame[usize::from(headers.l3)..];
+        let v4 = |at: usize| IpAddr::from(<[u8; 4]>::try_from(&ip[at..at + 4]).expect("4 bytes"));
+        let v6 =
+            |at: usize| IpAddr::from(<[u8; 16]>::try_from(&ip[at..at + 16]).expect("16 bytes"));
+        let (far, own) = if ip[0] >> 4 == 4 { (v4(12), v4(16)) } else { (v6(8), v6(24)) };
+        let far_port = view.source_port();
+        let initial =
+            InitialNumbers::new(&[5; 16]).of((own, port).into(), (far, far_port).into(), now);
+        let config =
+            Config { nagle: false, mss: 1_440, receive_buffer: window, ..Config::default() };
+        let tcp = Connection::accept(Arc::new(config), initial, &segment, now)?;
+        Some(Client { far, far_port, own, port, ..Client::with(tcp, vlan) })
+    }
+
+    fn with(tcp: Connection, vlan: Option<u16>) -> Client {
+        let nowhere = IpAddr::from([0, 0, 0, 0]);
         Client {
-            tcp: Connection::connect(Arc::new(config), initial, now),
-            server,
-            own,
-            port,
+            tcp,
+            far: nowhere,
+            far_port: 0,
+            own: nowhere,
+            port: 0,
             vlan,
             outgoing: Vec::new(),
             finishes: false,
@@ -104,9 +141,9 @@ impl Client {
     /// A frame with this segment.
     pub(crate) fn frame(&self, header: &Header, payload: &[u8]) -> Vec<u8> {
         let options = header.options.write();
-        let tcp = header.with_ports((self.port, PORT), &options);
+        let tcp = header.with_ports((self.port, self.far_port), &options);
         let link = Ethernet { source: OWN_MAC, destination: MAC, vlan: self.vlan };
-        FrameBuilder::new(self.own, self.server, Transport::Tcp(tcp), Payload::Bytes(payload))
+        FrameBuilder::new(self.own, self.far, Transport::Tcp(tcp), Payload::Bytes(payload))
             .with_ethernet(link)
             .to_vec()
     }
@@ -116,12 +153,12 @@ impl Client {
         let headers = Headers::parse_bytes(frame, frame.len(), LinkType::Ethernet).expect("IP");
         let transport = &frame[usize::from(headers.l4)..headers.end as usize];
         let view = TcpSegment::new(transport).expect("a segment");
-        if view.destination_port() != self.port || view.source_port() != PORT {
+        if view.destination_port() != self.port || view.source_port() != self.far_port {
             return false;
         }
         assert_eq!(headers.zone, self.vlan.unwrap_or(0).into(), "the VLAN is that of the client");
         let sum = rheostat_packet::checksum::evaluate(
-            self.server,
+            self.far,
             self.own,
             6,
             view.checksum(),

@@ -14,7 +14,10 @@ use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{Lane, LaneSample, Migrator, Move, RuntimeConfig};
-use rheostat_serve::{Application, ListenerConfig, ServeConfig, ServeControl, TcpServer};
+use rheostat_serve::{
+    Application, Handler, ListenerConfig, OutgoingConfig, ServeConfig, ServeControl, ServeError,
+    TcpServer,
+};
 use rheostat_state::{FlowHasher, FragmentConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 
@@ -26,6 +29,8 @@ pub(crate) const SHARDS: usize = 16;
 pub(crate) const PORT: u16 = 80;
 pub(crate) const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub(crate) const LOCAL_V4: &str = "10.0.0.1";
+/// A second address.
+pub(crate) const OTHER_V4: &str = "10.0.0.77";
 pub(crate) const LOCAL_V6: &str = "fd00::1";
 const BUFFERS: u32 = 16_384;
 /// How long a step takes, and a segment in each direction.
@@ -43,6 +48,12 @@ pub(crate) struct Rig {
     /// Frames that the service has sent and no client has taken.
     pub(crate) stray: Vec<Vec<u8>>,
     pub(crate) vlan: Option<u16>,
+    /// The port of peers at which connections of the service are accepted.
+    pub(crate) accepting: Option<u16>,
+    /// Bytes that these peers take and do not read, at most.
+    pub(crate) window: usize,
+    /// The peers' ends of those connections.
+    pub(crate) peers: Vec<Client>,
     /// What stands between the service and the clients.
     pub(crate) router: Router,
 }
@@ -67,13 +78,39 @@ impl Default for Plan {
 
 impl Rig {
     pub(crate) fn new(app: impl Application, plan: Plan) -> Rig {
+        Rig::with(plan, |listener, limits, network, lanes, _, _| {
+            TcpServer::new(app, vec![listener], limits, network, lanes, &[7; 16])
+        })
+    }
+
+    /// With a handler of events, which may connect.
+    pub(crate) fn with_handler(handler: impl Handler, outgoing: OutgoingConfig, plan: Plan) -> Rig {
+        Rig::with(plan, |listener, limits, network, lanes, steering, hasher| {
+            let listeners = vec![listener];
+            TcpServer::with_handler(handler, listeners, limits, network, lanes, &[7; 16])?
+                .connecting(steering, hasher, outgoing)
+        })
+    }
+
+    fn with(
+        plan: Plan,
+        make: impl FnOnce(
+            ListenerConfig,
+            ServeConfig,
+            Arc<Network>,
+            usize,
+            Arc<Steering>,
+            FlowHasher,
+        ) -> Result<TcpServer, ServeError>,
+    ) -> Rig {
         let Plan { lanes, limits, listener, vlan, mtu, policy } = plan;
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() });
         let pool = pool.expect("memory");
         let orientations = vec![Orientation::Inside];
         let steering = Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, orientations);
         let steering = Arc::new(steering.expect("sizes fit"));
-        let addresses = [format!("{LOCAL_V4}/24"), format!("{LOCAL_V6}/64")];
+        let addresses =
+            [format!("{LOCAL_V4}/24"), format!("{LOCAL_V6}/64"), format!("{OTHER_V4}/24")];
         let addresses = addresses.iter().map(|address| address.parse().expect("an address"));
         let interface = Interface {
             addresses: addresses.collect(),
@@ -83,9 +120,9 @@ impl Rig {
             ..Interface::new(DeviceId(0), "cable", MAC)
         };
         let network = Arc::new(Network::new(vec![interface], &[], policy).expect("a network"));
-        let server = TcpServer::new(app, vec![listener], limits, network, lanes, &[7; 16]);
-        let server = server.expect("a service");
         let hasher = FlowHasher::fixed();
+        let server = make(listener, limits, network, lanes, steering.clone(), hasher);
+        let server = server.expect("a service");
         let shards = server.shards(SHARDS, hasher, FragmentConfig::default()).expect("memory");
         let config = RuntimeConfig::new(lanes, pool.clone(), steering, hasher);
         let (cable, ends) = Cable::new(lanes);
@@ -103,6 +140,9 @@ impl Rig {
             control: server.control(),
             stray: Vec::new(),
             vlan,
+            accepting: None,
+            window: 256 << 10,
+            peers: Vec::new(),
             router: Router::default(),
         }
     }
@@ -128,6 +168,13 @@ impl Rig {
                 self.inject(frame, client.port().into());
             }
         }
+        let mut peers = std::mem::take(&mut self.peers);
+        for peer in &mut peers {
+            peer.tick(now);
+            while let Some(frame) = peer.poll_frame(now) {
+                self.inject(frame, peer.port().into());
+            }
+        }
         self.poll();
         let sent: Vec<_> = self.ends.sent.lock().expect("no panic").drain(..).collect();
         for frame in sent {
@@ -135,10 +182,19 @@ impl Rig {
                 self.inject(report, 0);
                 continue;
             }
-            if !clients.iter_mut().any(|client| client.take(&frame, now)) {
-                self.stray.push(frame);
+            let mut ends = clients.iter_mut().chain(&mut peers);
+            if ends.any(|end| end.take(&frame, now)) {
+                continue;
+            }
+            let accepted = self
+                .accepting
+                .and_then(|port| Client::accept(&frame, port, self.vlan, self.window, now));
+            match accepted {
+                Some(peer) => peers.push(peer),
+                None => self.stray.push(frame),
             }
         }
+        self.peers = peers;
     }
 
     fn poll(&mut self) {

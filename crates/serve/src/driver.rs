@@ -1,0 +1,85 @@
+//! What decides what is read from connections and written to them.
+
+use rheostat_base::Time;
+use rheostat_tcp::Event;
+
+use crate::connections::Connections;
+use crate::connector::Connector;
+use crate::egress::Egress;
+use crate::entry::Entry;
+use crate::listeners::Listeners;
+
+/// A lane's part in a program that uses connections. There are two: [`Conversations`](crate::conversation::Conversations), which
+/// cut the bytes of a connection into requests, and [`Readiness`](crate::readiness::Readiness), which passes events on.
+pub(crate) trait Driver: Send + 'static {
+    /// What is kept for a connection.
+    type Stream: Send + 'static;
+
+    /// What is kept for a connection that a SYN opens.
+    fn accept() -> Self::Stream;
+
+    /// Bytes allocated for data.
+    fn allocated(stream: &Self::Stream) -> usize;
+
+    /// Learns of an event of the protocol.
+    fn note(_stream: &mut Self::Stream, _event: Event) {}
+
+    /// Whether there are events that [`Driver::advance`] has not looked at.
+    fn has_events(_stream: &Self::Stream) -> bool {
+        false
+    }
+
+    /// Whether the connection has to stay although both ends have finished, because something is to be read.
+    fn is_held(_entry: &Entry<Self::Stream>) -> bool {
+        false
+    }
+
+    /// Lets a connection go on as far as it can after something has happened to it.
+    fn advance(
+        &mut self,
+        slot: u32,
+        connections: &mut Connections<Self::Stream>,
+        around: &mut Surroundings<'_>,
+    ) -> Turn;
+
+    /// Ends a connection on which nothing has moved for too long.
+    fn end_idle(&mut self, entry: &mut Entry<Self::Stream>, now: Time);
+
+    /// Resets a connection.
+    fn abort(entry: &mut Entry<Self::Stream>);
+}
+
+/// Whether a connection has to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Until a segment arrives, or a timer is due.
+    Over,
+    /// No longer than others have their turn.
+    Again,
+}
+
+/// What a lane has besides connections, as a driver uses it.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) now: Time,
+    pub(crate) egress: &'a Egress,
+    pub(crate) listeners: &'a mut Listeners,
+    pub(crate) connector: &'a mut Connector,
+    /// Connections to which the driver has done something, but for the one whose turn it is.
+    pub(crate) touched: &'a mut Vec<u32>,
+    /// The earliest deadline that the driver has armed.
+    pub(crate) next_due: &'a mut Time,
+}
+
+impl Surroundings<'_> {
+    /// The same for a shorter time.
+    pub(crate) fn reborrow(&mut self) -> Surroundings<'_> {
+        Surroundings {
+            now: self.now,
+            egress: self.egress,
+            listeners: self.listeners,
+            connector: self.connector,
+            touched: self.touched,
+            next_due: self.next_due,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The plain interface to connections: events of connections, and calls to read and write them.
+
+use std::net::SocketAddr;
+
+use rheostat_base::LaneId;
+use rheostat_tcp::CloseReason;
+
+use crate::connections::ConnectionId;
+use crate::sockets::Sockets;
+
+/// A program that uses connections directly, as one value that all lanes share. Events come without system calls, on the lane
+/// that has the connection; nothing may block there.
+///
+/// Events are edges: [`SocketEvent::Readable`] comes when more has arrived, not while something is unread. What is left
+/// unread closes the peer's window. A panic resets the connection whose event it was, and nothing else.
+pub trait Handler: Send + Sync + 'static {
+    /// User data of a connection. It moves between lanes with its connection.
+    type Data: Send + 'static;
+    /// What is kept for a lane: buffers, handles. Made anew after a panic.
+    type Worker: Send + 'static;
+
+    /// What `lane` keeps.
+    fn worker(&self, lane: LaneId) -> Self::Worker;
+
+    /// The user data of a connection that a listener has accepted.
+    fn accept(&self, worker: &mut Self::Worker, local: SocketAddr, peer: SocketAddr) -> Self::Data;
+
+    /// Something has happened to the connection `id`. `sockets` are all connections of its shard.
+    fn handle(
+        &self,
+        worker: &mut Self::Worker,
+        id: ConnectionId,
+        event: SocketEvent,
+        sockets: &mut Sockets<'_, Self::Data>,
+    );
+}
+
+/// What has happened to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketEvent {
+    /// A listener has accepted it. The first event of such a connection.
+    Accepted,
+    /// The peer has accepted it. The first event of a connection that this end opened, unless it is closed before.
+    Connected,
+    /// More has arrived.
+    Readable,
+    /// After a write that did not take everything, there is room again.
+    Writable,
+    /// More of what the peer sends is urgent (RFC 9293, 3.8.5).
+    Urgent,
+    /// The peer has sent all that it had to send. What is unread can still be read.
+    PeerFinished,
+    /// [`Sockets::wake`] was called for it.
+    Woken,
+    /// The service ends: connections should.
+    Draining,
+    /// It is over; the last event. What is unread can be read now if both ends had finished, and
+    /// later by whoever keeps the id: the connection stays until it is read or [`Sockets::close`]d.
+    Closed(CloseReason),
+}

@@ -1,0 +1,177 @@
+//! Which ends connections get that this end opens.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use rheostat_base::ShardId;
+use rheostat_packet::{Family, FlowKey};
+use rheostat_state::{FlowHash, FlowHasher};
+use rheostat_steer::{KeyEnd, PortClasses, Steering};
+
+use crate::config::{ListenerConfig, OutgoingConfig};
+
+/// The number of TCP.
+const TCP: u8 = 6;
+
+/// The ports of a service's own connections by the shard that answers lead to.
+///
+/// A port adds a fixed XOR to the number of the shard, its class. So the ports that bring answers from one peer to one address
+/// home to a shard are those of one class, and whether one is free is known where it matters: in that shard, which has all
+/// connections with such keys. Lanes share no table of ports in use.
+pub(crate) struct Ports {
+    steering: Arc<Steering>,
+    hasher: FlowHasher,
+    config: OutgoingConfig,
+    v4: FamilyPorts,
+    v6: FamilyPorts,
+}
+
+struct FamilyPorts {
+    classes: PortClasses,
+    /// The ports of each class that may be used.
+    usable: Vec<Vec<u16>>,
+}
+
+impl Ports {
+    /// The ports of `config` under `steering`, but for those that are listened at.
+    pub(crate) fn new(
+        steering: Arc<Steering>,
+        hasher: FlowHasher,
+        config: OutgoingConfig,
+        listeners: &[ListenerConfig],
+    ) -> Ports {
+        let family = |family| {
+            let classes = PortClasses::of_end(&steering, TCP, family, KeyEnd::Second);
+            let is_usable = |port: &u16| {
+                let is_listened_at = listeners.iter().any(|listener| listener.port == *port);
+                *port != 0 && config.ports.contains(port) && !is_listened_at
+            };
+            let of_class = |class: &Vec<u16>| class.iter().copied().filter(is_usable).collect();
+            let usable = classes.members().iter().map(of_class).collect();
+            FamilyPorts { classes, usable }
+        };
+        let (v4, v6) = (family(Family::V4), family(Family::V6));
+        Ports { steering, hasher, config, v4, v6 }
+    }
+
+    pub(crate) fn config(&self) -> &OutgoingConfig {
+        &self.config
+    }
+
+    /// A key, with its hash, of a connection to `remote` whose answers come to `shard`, and which `is_free` finds nobody has. The
+    /// addresses are tried in their order. `turn` grows by one from call to call: with the secret of the hash, it makes for ports
+    /// that others cannot guess and that do not soon come again (RFC 6056, 3.3.3).
+    ///
+    /// At most all ports of a class are looked at per address, which are 1/shards of those there are.
+    pub(crate) fn find(
+        &self,
+        shard: ShardId,
+        remote: SocketAddr,
+        addresses: impl Iterator<Item = IpAddr>,
+        zone: u32,
+        turn: usize,
+        mut is_free: impl FnMut(&FlowKey, FlowHash) -> bool,
+    ) -> Option<(FlowKey, FlowHash)> {
+        let family = if remote.is_ipv4() { &self.v4 } else { &self.v6 };
+        for address in addresses {
+            let Some(start) = key(remote, (address, 0).into(), zone) else { continue };
+            let class = family.classes.class_leading_to(shard, &start, &self.steering);
+            let usable = &family.usable[class];
+            let offset = (self.hasher.hash(&start).0 >> 32) as usize;
+            for number in 0..usable.len() {
+                let port = usable[offset.wrapping_add(turn).wrapping_add(number) % usable.len()];
+                let Some(key) = key(remote, (address, port).into(), zone) else { continue };
+                let hash = self.hasher.hash(&key);
+                if is_free(&key, hash) {
+                    debug_assert_eq!(self.steering.shard_of_key(&key), shard, "answers come home");
+                    return Some((key, hash));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The key of packets that arrive from `remote`; none where the families differ.
+fn key(remote: SocketAddr, local: SocketAddr, zone: u32) -> Option<FlowKey> {
+    let (ports, ends) = ((remote.port(), local.port()), (remote.ip(), local.ip()));
+    match ends {
+        (IpAddr::V4(peer), IpAddr::V4(own)) => {
+            Some(FlowKey::v4((peer, ports.0), (own, ports.1), TCP, zone))
+        }
+        (IpAddr::V6(peer), IpAddr::V6(own)) => {
+            Some(FlowKey::v6((peer, ports.0), (own, ports.1), TCP, zone))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use rheostat_steer::{HashKey, Orientation};
+
+    use super::*;
+
+    const SHARDS: u16 = 16;
+
+    fn ports(config: OutgoingConfig) -> Ports {
+        let steering =
+            Steering::new(&HashKey::MICROSOFT, 16, SHARDS.into(), vec![Orientation::Inside]);
+        let listeners = [ListenerConfig::new(8_080)];
+        Ports::new(Arc::new(steering.unwrap()), FlowHasher::fixed(), config, &listeners)
+    }
+
+    /// How many connections to one end there can be.
+    fn exhaust(ports: &Ports, remote: &str, addresses: &[&str]) -> usize {
+        let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
+        let mut taken = HashSet::new();
+        let mut turn = 0;
+        for shard in (0..SHARDS).map(ShardId) {
+            loop {
+                let addresses = addresses.iter().copied();
+                let remote = remote.parse().unwrap();
+                let free = |key: &FlowKey, _| !taken.contains(key);
+                let Some((key, hash)) = ports.find(shard, remote, addresses, 0, turn, free) else {
+                    break;
+                };
+                assert_eq!(ports.steering.shard_of_key(&key), shard);
+                assert_eq!(ports.hasher.hash(&key), hash);
+                assert!(taken.insert(key));
+                turn += 1;
+            }
+        }
+        assert!(taken.iter().all(|key| key.second_port() != 8_080), "it is listened at");
+        taken.len()
+    }
+
+    #[test]
+    fn every_port_but_those_listened_at_is_used_once_per_address() {
+        let ports = ports(OutgoingConfig::default());
+        assert_eq!(exhaust(&ports, "192.0.2.1:80", &["10.0.0.1"]), 64_511);
+        assert_eq!(exhaust(&ports, "[2001:db8::1]:80", &["fd00::1"]), 64_511);
+    }
+
+    #[test]
+    fn further_addresses_have_ports_of_their_own() {
+        let config = OutgoingConfig { ports: 40_000..=40_999, ..OutgoingConfig::default() };
+        let ports = ports(config);
+        assert_eq!(exhaust(&ports, "192.0.2.1:80", &["10.0.0.1"]), 1_000);
+        assert_eq!(exhaust(&ports, "192.0.2.1:80", &["10.0.0.1", "fd00::1", "10.0.0.2"]), 2_000);
+    }
+
+    #[test]
+    fn ports_do_not_come_in_the_order_of_their_numbers_from_the_same_start() {
+        let ports = ports(OutgoingConfig::default());
+        let first = |remote: &str| {
+            let addresses = ["10.0.0.1".parse().unwrap()].into_iter();
+            let found =
+                ports.find(ShardId(3), remote.parse().unwrap(), addresses, 0, 0, |_, _| true);
+            found.unwrap().0.second_port()
+        };
+        let firsts: HashSet<_> =
+            (1..100).map(|host| first(&format!("192.0.2.{host}:80"))).collect();
+        assert!(firsts.len() > 90, "starts differ by peer: {}", firsts.len());
+    }
+}

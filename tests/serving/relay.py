@@ -1,0 +1,114 @@
+"""A relay, with programs of this machine at both ends."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from cable import CLIENT, SERVER, output_of
+from server import PORT, Serving
+from transfer import LONG, digest, there_and_back
+
+#: Where the target listens.
+TARGET = 8_000
+ORIGIN = Path(__file__).with_name("origin.py")
+#: Seconds until a target is there.
+PATIENCE = 10
+
+
+def relays_v4(serving: Serving, megabytes: int) -> None:
+    relays(serving, megabytes, 4)
+
+
+def relays_v6(serving: Serving, megabytes: int) -> None:
+    relays(serving, megabytes, 6)
+
+
+def relays(serving: Serving, megabytes: int, version: int) -> None:
+    """Files down and up through the relay, from clients of both versions of IP to a target of one."""
+    origin = ["/usr/bin/python3", str(ORIGIN), str(TARGET), str(serving.root)]
+    with Target(serving, origin, version):
+        for client in (4, 6):
+            there_and_back(serving, client, megabytes)
+        # A client that gives up in the middle takes the other side with it, and nothing else.
+        url = serving.url(4, "down")
+        words = ("curl", "--silent", "--limit-rate", "1M", "--max-time", "1", "--output", "/dev/null", url)
+        subprocess.run(serving.cable.command(*words), check=False, timeout=LONG)
+        there_and_back(serving, 4, 1)
+        summary = serving.stop()
+    # One each way of each file, and the one given up.
+    assert summary["accepted"] == summary["connected"] == 7, summary
+    assert summary["connect_failed"] == 0 and summary["bytes_in"] >= 4 * megabytes << 20, summary
+
+
+def refuses(serving: Serving, _: int) -> None:
+    """Without a target, clients are reset, and each is counted."""
+    serving.start("--to", f"{CLIENT[4]}:{TARGET}", service="relay")
+    words = ("curl", "--silent", "--show-error", serving.url(4, "down"))
+    done = subprocess.run(serving.cable.command(*words), capture_output=True, text=True, timeout=LONG, check=False)
+    assert done.returncode in (52, 56), (done.returncode, done.stderr)
+    summary = serving.stop()
+    assert summary["accepted"] == summary["connect_failed"] == 1, summary
+
+
+def secure_shell(serving: Serving, megabytes: int) -> None:
+    """A session of ssh through the relay: what it carries both ways is whole, and ends when its input does."""
+    sshd = shutil.which("sshd") or "/usr/sbin/sshd"
+    if not Path(sshd).exists():
+        print("       not played: there is no sshd")
+        return
+    # Where it gives up its privileges.
+    Path("/run/sshd").mkdir(exist_ok=True)
+    place = serving.kept
+    for name in ("host", "user"):
+        output_of(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)], LONG)
+    (place / "allowed").write_text((place / "user.pub").read_text())
+    options = {
+        "Port": TARGET,
+        "HostKey": place / "host",
+        "AuthorizedKeysFile": place / "allowed",
+        "StrictModes": "no",
+        "PermitRootLogin": "prohibit-password",
+        "UsePAM": "no",
+        "PidFile": "none",
+    }
+    words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    with Target(serving, [sshd, "-D", "-e", "-f", "/dev/null", *words], 4):
+        data = serving.root / "data"
+        data.write_bytes(bytes(range(256)) * 4_096 * max(1, megabytes // 4))
+        flags = ("UserKnownHostsFile=/dev/null", "StrictHostKeyChecking=no", "LogLevel=ERROR")
+        ssh = ["ssh", "-p", str(PORT), "-i", str(place / "user"), *(word for flag in flags for word in ("-o", flag))]
+        command = serving.cable.command(*ssh, f"root@{SERVER[4]}", "cat")
+        back = serving.kept / "back"
+        with open(data, "rb") as source, open(back, "wb") as sink:
+            subprocess.run(command, stdin=source, stdout=sink, check=True, timeout=LONG)
+        assert digest(back) == digest(data), "what came back is something else"
+        summary = serving.stop()
+    assert summary["accepted"] == summary["connected"] == 1 and summary["reset"] == 0, summary
+
+
+class Target:
+    """A program in the client's namespace that listens at TARGET, and the relay to it."""
+
+    def __init__(self, serving: Serving, command: list[str], version: int) -> None:
+        host = CLIENT[version] if version == 4 else f"[{CLIENT[version]}]"
+        serving.start("--to", f"{host}:{TARGET}", "--lanes", "2", service="relay")
+        self._process = subprocess.Popen(serving.cable.command(*command), stderr=subprocess.PIPE, text=True)
+        until = time.monotonic() + PATIENCE
+        while not self._listens(serving):
+            if time.monotonic() > until or self._process.poll() is not None:
+                self._process.kill()
+                raise AssertionError(f"the target does not listen: {self._process.communicate()[1]}")
+            time.sleep(0.05)
+
+    def _listens(self, serving: Serving) -> bool:
+        return f":{TARGET}" in output_of(serving.cable.command("ss", "-Hltn"), 10)
+
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.communicate(timeout=PATIENCE)
