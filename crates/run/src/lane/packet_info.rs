@@ -297,7 +297,7 @@ impl PacketInfo {
     }
 
     /// Notes when the packet's home publishes it.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn set_published(&mut self, now: Cycles) {
         self.published = now;
     }
