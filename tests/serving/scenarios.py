@@ -5,6 +5,7 @@ from __future__ import annotations
 import faults
 import moving
 import relay
+import seen
 import store
 import transfer
 import wire
@@ -23,5 +24,7 @@ SCENARIOS = {
     "a relay to IPv6": (relay.relays_v6, ("tap", "af_xdp")),
     "a relay without a target": (relay.refuses, ("af_packet",)),
     "ssh through a relay": (relay.secure_shell, ("af_packet", "af_xdp")),
+    "a list of connections": (seen.lists, ("tap", "af_packet")),
+    "faults before a device": (seen.faults, KINDS),
     "shards that move": (moving.moves, KINDS),
 }

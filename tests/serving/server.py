@@ -20,11 +20,13 @@ class Serving:
     """rheo, which serves a directory to the client at the other end of a cable. When left, it must end in good order."""
 
     def __init__(self, binary: Path, ground: str) -> None:
-        self._binary = binary
+        self.binary = str(binary.resolve())
         self.cable = Cable(ground)
         self._folder = Path(tempfile.mkdtemp(prefix="rserve-"))
         #: What is served, and where the client keeps what it gets.
         self.root, self.kept = self._folder / "root", self._folder / "kept"
+        #: Where a control socket may be.
+        self.control = self._folder / "control"
         self.root.mkdir()
         self.kept.mkdir()
         self._process: subprocess.Popen | None = None
@@ -40,7 +42,7 @@ class Serving:
         flags = ["--root", str(self.root), "--writable"] if service == "http" else []
         flags += ["--device", self.cable.device, "--port", str(PORT)]
         flags += ["--address", f"{SERVER[4]}/24", "--address", f"{SERVER[6]}/64", "--json", *words]
-        command = self.cable.command(str(self._binary.resolve()), "serve", service, *flags, server=True)
+        command = self.cable.command(self.binary, "serve", service, *flags, server=True)
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         lines = [self._process.stdout.readline().strip() for _ in SERVER]
         expected = [f"listening {SERVER[4]}:{PORT}", f"listening [{SERVER[6]}]:{PORT}"]

@@ -2,6 +2,7 @@
 
 mod backend;
 mod client;
+mod connections;
 mod explain;
 mod instance;
 mod peer;
@@ -15,6 +16,7 @@ mod watch;
 
 pub(crate) use backend::{Args as BackendArgs, run as backend};
 pub(crate) use client::{Client, ClientError, Target};
+pub(crate) use connections::{Args as ConnectionsArgs, run as connections};
 pub(crate) use instance::Instance;
 pub(crate) use server::Server;
 pub(crate) use socket::{ControlSocket, SocketError};

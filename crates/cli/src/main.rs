@@ -83,6 +83,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Show the metrics of a running instance.
     Status(control::StatusArgs),
+    /// List the connections of a running service over TCP.
+    Connections(control::ConnectionsArgs),
     /// Show or rewrite the indirection table of a running instance's device.
     Table(control::TableArgs),
     /// Show what a policy would do with the load of a running instance, or of a capture, and why.
@@ -116,6 +118,7 @@ fn main() -> ExitCode {
         Command::Gen(args) => generate::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Status(args) => control::status(&args),
+        Command::Connections(args) => control::connections(&args),
         Command::Table(args) => control::table(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Profile(args) => profile::run(&args),

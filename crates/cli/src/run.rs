@@ -271,6 +271,7 @@ impl Run {
             in_use: in_use(&named),
             links: board.clone(),
             ports: ports.clone(),
+            service: None,
         };
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
         let view = run.view();

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::{Clock, privileges};
 use rheostat_control::{Balancer, Balancing, DeviceOverride};
+use rheostat_io::{ImpairConfig, ImpairMonitor};
+use rheostat_observe::OutputFiles;
 use rheostat_run::{RunReport, Runtime};
 use rheostat_serve::echo::Echo;
 use rheostat_serve::http::Http;
@@ -27,6 +29,7 @@ use rheostat_serve::{
 use self::assembly::Assembly;
 use self::plan::Plan;
 use self::summary::ServeSummary;
+use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::links::Links;
@@ -146,6 +149,13 @@ struct CommonArgs {
     /// How long connections may take to end once the service is told to.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = rheostat_base::unit::parse_duration)]
     drain_time: Duration,
+    /// Put a bad network before the device: packets of both directions are lost, change places with the next, and take
+    /// longer; some arrive twice; as loss=0.01,duplicate=0.001,reorder=0.01,delay=50ms,seed=7.
+    #[arg(long, value_name = "FAULTS")]
+    fault: Option<ImpairConfig>,
+    /// Where `rheo connections`, `rheo status` and `rheo stop` reach the service: the path of a control socket.
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
     /// Stop after this long, such as 10s.
     #[arg(long, value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
     duration: Option<Duration>,
@@ -207,8 +217,10 @@ fn serve(
     let plan = Plan::new(args)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     interrupt::set(&interrupted)?;
+    // Before anything costly: another instance may listen there.
+    let socket = plan.config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
     let mtus = mtu::Devices::of(&plan.config);
-    let mut assembly = Assembly::new(plan.config)?;
+    let mut assembly = Assembly::new(plan.config, args.fault)?;
     let network = assembly.network();
     let server = make(plan.listeners, plan.limits, &assembly)?;
     let links = Links::start(assembly.take_watched(), Some(network.clone()))?;
@@ -216,8 +228,25 @@ fn serve(
     privileges::give_up()?;
     privileges::check_all_threads(links.keeper())?;
     let balance = assembly.balance();
+    let faults = assembly.faults();
     let run = assembly.start(&server)?;
     let view = run.view();
+    let control = server.control();
+    control.wake_by(run.lane_notifiers());
+    let instance = Instance {
+        view: view.clone(),
+        interrupted: interrupted.clone(),
+        board: None,
+        balance: balance.clone(),
+        functions: Vec::new(),
+        objects: None,
+        files: OutputFiles::default(),
+        in_use: Vec::new(),
+        links: links.board(),
+        ports: None,
+        service: Some(control.clone()),
+    };
+    let answers = socket.map(|socket| Server::start(socket, instance)).transpose()?;
     links.go_by(Mtus::new(mtus, Some(network), view.clone()));
     let sizes = (view.lanes(), assembly::SHARDS);
     let balancer = Balancer::new(balance.policy(), balance.interval, sizes, view.now());
@@ -225,13 +254,12 @@ fn serve(
     for address in &plan.addresses {
         out!("listening {}", SocketAddr::new(*address, args.port));
     }
-    let control = server.control();
     let ends = Ends { interrupted, duration: args.duration, drain_time: args.drain_time };
     let is_lost = ends.wait(&run, &control, &links);
     balancing.stop();
-    drop(links);
+    drop((answers, links));
     let report = run.join()?;
-    Ok(print(&report, &control, args.json, is_lost))
+    Ok(print(&report, &control, &faults, args.json, is_lost))
 }
 
 /// What ends a service.
@@ -267,11 +295,17 @@ impl Ends {
     }
 }
 
-fn print(report: &RunReport, control: &ServeControl, json: bool, is_lost: bool) -> ExitCode {
+fn print(
+    report: &RunReport,
+    control: &ServeControl,
+    faults: &[ImpairMonitor],
+    json: bool,
+    is_lost: bool,
+) -> ExitCode {
     for warning in &report.warnings {
         err!("warning: {warning}");
     }
-    let summary = ServeSummary::new(report, &control.totals());
+    let summary = ServeSummary::new(report, &control.totals(), faults);
     match json {
         true => out!("{}", summary.to_json()),
         false => out!("{summary}"),

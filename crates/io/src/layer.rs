@@ -2,6 +2,7 @@
 
 pub mod capture;
 pub mod fault;
+pub mod impair;
 pub mod ordered;
 #[cfg(not(any(loom, shuttle)))]
 pub mod reopen;

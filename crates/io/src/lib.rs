@@ -41,6 +41,7 @@ pub use filter::{Filter, FilterError, Match};
 #[cfg(not(any(loom, shuttle)))]
 pub use interface_link::InterfaceLink;
 pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
+pub use layer::impair::{ImpairConfig, ImpairCounts, ImpairError, ImpairMonitor, ImpairedDevice};
 #[cfg(not(any(loom, shuttle)))]
 pub use link_events::{LinkEvent, LinkState, LinkWatch};
 pub use replay_barrier::ReplayBarrier;

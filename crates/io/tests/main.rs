@@ -7,6 +7,7 @@ mod bpf_xdp;
 mod capture_device;
 mod capture_reader;
 mod faulty_device;
+mod impaired_device;
 mod ordered_departures;
 mod pcapng_writer;
 mod pumped_nic;

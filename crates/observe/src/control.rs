@@ -1,10 +1,13 @@
 //! The language of the control socket: a client sends requests, one line of JSON each, and the running
-//! instance answers each with one line; a capture or a trace with many, of which [`Reply::End`] is the last.
+//! instance answers each with one line; a capture or a trace with many, of which [`Reply::End`] is the last, and a list of
+//! connections with several, of which [`Reply::Listed`] is the last.
 //! Nothing here does I/O.
 
+mod connections;
 mod reply;
 mod request;
 
+pub use connections::{ConnectionLine, ConnectionsRequest, StateWord, Windows};
 pub use reply::{BackendState, DeviceState, FileInUse, Reply, Status};
 pub use request::{
     CaptureRequest, ExplainRequest, HealthWord, ProfileRequest, Request, Shuffle, TraceRequest,

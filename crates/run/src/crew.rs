@@ -96,7 +96,7 @@ impl LaneNotifier {
     /// Wakes one worker that may run the lane, unless one has it, comes back to it by itself within its short timeout, or
     /// is awake and looks. Call it after the work is where the lane's poll will look.
     #[inline]
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         let Crew { notifiers, division } = &*self.crew;
         let lane = self.lane.index();
         match division {

@@ -27,7 +27,7 @@ use self::build::build_replaying;
 use self::ending::settle;
 use crate::account::LaneSample;
 use crate::cell::{LaneCell, LaneCells};
-use crate::crew::Crew;
+use crate::crew::{Crew, LaneNotifier};
 use crate::invariant::{Remains, Violation, check_monotone};
 use crate::lane::{Lane, LaneTimes, TimeSource};
 use crate::load::LoadReporting;
@@ -333,6 +333,12 @@ impl Runtime {
     /// What others may see of the run while it goes on.
     pub fn view(&self) -> Arc<RunView> {
         self.view.clone()
+    }
+
+    /// What wakes lanes that sleep, in the order of the lanes: for threads that bring work for a lane's service, which that finds
+    /// when it is next called.
+    pub fn lane_notifiers(&self) -> Vec<LaneNotifier> {
+        self.crew.lane_notifiers(self.view.lanes())
     }
 
     /// Begins to move shards between lanes, all together.

@@ -4,7 +4,7 @@ use hashbrown::HashTable;
 use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_packet::FlowKey;
 use rheostat_state::FlowHash;
-use rheostat_tcp::TimeWait;
+use rheostat_tcp::{Info, TimeWait};
 
 use crate::deadlines::{Armed, Deadlines};
 use crate::entry::Entry;
@@ -53,6 +53,14 @@ pub(crate) struct ClosedEntry {
     pub(crate) key: FlowKey,
     pub(crate) device: DeviceId,
     pub(crate) stub: TimeWait,
+}
+
+/// What can be seen of a connection, or of what is left of one.
+pub(crate) struct Seen<'a> {
+    pub(crate) key: &'a FlowKey,
+    pub(crate) info: Option<Info>,
+    /// When something last went either way.
+    pub(crate) active: Option<Time>,
 }
 
 /// What a key leads to.
@@ -204,6 +212,28 @@ impl<S> Connections<S> {
             }
         }
         None
+    }
+
+    /// Places, those that are free included.
+    pub(crate) fn places(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Shows the connections in `count` places from `first` on, those in TIME-WAIT included.
+    pub(crate) fn look(&self, first: usize, count: usize, mut see: impl FnMut(Seen<'_>)) {
+        for place in self.slots.iter().skip(first).take(count) {
+            match &place.state {
+                SlotState::Free => {}
+                SlotState::Live(entry) => see(Seen {
+                    key: &entry.key,
+                    info: Some(entry.tcp.info()),
+                    active: Some(entry.active),
+                }),
+                SlotState::Closed(closed) => {
+                    see(Seen { key: &closed.key, info: None, active: None });
+                }
+            }
+        }
     }
 
     /// The slots with connections that are not closed.

@@ -107,6 +107,7 @@ impl Connector {
             stream,
             active: now,
             charged: 0,
+            retransmitted: 0,
         };
         Ok(connections.insert(entry, hash))
     }

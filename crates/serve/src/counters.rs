@@ -31,6 +31,16 @@ macro_rules! counters {
 }
 
 counters! {
+    /// Connections that this end began to open (RFC 4022, tcpActiveOpens).
+    active_opens,
+    /// Connections that a SYN began to open (tcpPassiveOpens).
+    passive_opens,
+    /// Connections that were closed at once while they were established, or after the peer had finished (tcpEstabResets).
+    established_resets,
+    /// Segments whose checksum or length was wrong (tcpInErrs).
+    segments_in_error,
+    /// Segments sent with RST, those of connections included (tcpOutRsts).
+    segments_reset,
     /// Connections accepted, whose handshake was completed.
     accepted,
     /// Handshakes that were not completed.
@@ -39,7 +49,9 @@ counters! {
     connected,
     /// Connections that this end did not get: those the peer refused or did not answer, and those that could not be tried.
     connect_failed,
-    /// Of those, the ones for which no port was free.
+    /// Of those, the ones the peer refused or did not answer.
+    attempts_failed,
+    /// And those for which no port was free.
     ports_exhausted,
     /// Connections that ended as both ends wished.
     finished,
@@ -55,7 +67,7 @@ counters! {
     segments_in,
     /// Segments sent.
     segments_out,
-    /// Segments sent again, of connections that are gone.
+    /// Segments sent again.
     retransmitted,
     /// Resets sent for segments of no connection.
     resets_sent,
@@ -71,4 +83,21 @@ counters! {
     panics,
     /// Connections that came from other lanes with their shards.
     moved_connections,
+}
+
+impl Totals {
+    /// The objects of the MIB of TCP that are counters (RFC 4022), by their names.
+    pub fn mib(&self) -> [(&'static str, u64); 9] {
+        [
+            ("tcpActiveOpens", self.active_opens),
+            ("tcpPassiveOpens", self.passive_opens),
+            ("tcpAttemptFails", self.handshake_failed + self.attempts_failed),
+            ("tcpEstabResets", self.established_resets),
+            ("tcpInSegs", self.segments_in),
+            ("tcpOutSegs", self.segments_out.saturating_sub(self.retransmitted)),
+            ("tcpRetransSegs", self.retransmitted),
+            ("tcpInErrs", self.segments_in_error),
+            ("tcpOutRsts", self.segments_reset),
+        ]
+    }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Entry<S> {
     pub(crate) active: Time,
     /// Bytes allocated for data that the budget was charged with.
     pub(crate) charged: usize,
+    /// Segments sent again that have been counted.
+    pub(crate) retransmitted: u64,
 }
 
 /// Where packets of a connection go, as it was found out once.

@@ -19,6 +19,7 @@ use crate::counters::Counters;
 use crate::driver::Driver;
 use crate::egress::Egress;
 use crate::ends::Ends;
+use crate::inspection::Visit;
 use crate::listeners::Listeners;
 use crate::ports::Ports;
 use crate::segment;
@@ -50,6 +51,9 @@ pub(crate) struct TcpService<D: Driver> {
     connector: Connector,
     /// Connections that the driver has done something to in another's turn.
     touched: Vec<u32>,
+    lane: LaneId,
+    /// Inspections that the lane takes part in.
+    visits: Vec<Visit>,
     shared: Arc<Shared>,
     counters: Arc<Counters>,
     /// For segments that lie in several buffers.
@@ -78,6 +82,8 @@ impl<D: Driver> TcpService<D> {
             driver,
             connector: Connector::new(ports, shared.clone()),
             touched: Vec::new(),
+            lane,
+            visits: Vec::new(),
             shared,
             joined: Vec::new(),
             next_due: Time::NEVER,
@@ -102,7 +108,10 @@ impl<D: Driver> TcpService<D> {
                 }
                 None => Err(DropReason::TcpInvalid),
             },
-            Err(reason) => Err(reason),
+            Err(reason) => {
+                self.counters.segments_in_error.increment();
+                Err(reason)
+            }
         };
         self.joined = joined;
         match outcome {
@@ -224,6 +233,18 @@ impl<D: Driver> TcpService<D> {
         most
     }
 
+    fn is_inspected(&self) -> bool {
+        !self.visits.is_empty() || self.shared.has_inspections(self.lane)
+    }
+
+    /// Shows connections to those that want to see them.
+    #[cold]
+    fn show(&mut self, shards: &mut ShardSet, now: Time) {
+        let begun = self.shared.take_inspections(self.lane);
+        self.visits.extend(begun.into_iter().map(Visit::new));
+        self.visits.retain_mut(|visit| !visit.go_on::<D::Stream>(self.lane, shards, now));
+    }
+
     /// Lets all connections notice that the service ends.
     #[cold]
     fn begin_draining(&mut self, shards: &mut ShardSet, out: &mut Output) {
@@ -268,6 +289,9 @@ impl<D: Driver> Service for TcpService<D> {
         if self.shared.is_draining() && !self.has_drained {
             self.begin_draining(shards, out);
         }
+        if self.is_inspected() {
+            self.show(shards, now);
+        }
         if self.next_due > now {
             return;
         }
@@ -284,7 +308,7 @@ impl<D: Driver> Service for TcpService<D> {
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        if self.shared.is_draining() && !self.has_drained {
+        if self.shared.is_draining() && !self.has_drained || self.is_inspected() {
             return Some(Time::ZERO);
         }
         Some(self.next_due.min(self.egress.stack.next_deadline()))

@@ -1,14 +1,17 @@
 //! What all lanes of a service share, and how it is steered from outside.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use rheostat_base::LaneId;
+use rheostat_run::LaneNotifier;
 use rheostat_tcp::InitialNumbers;
 
 use crate::budget::Budget;
 use crate::config::{ListenerConfig, ServeConfig};
 use crate::counters::{Counters, Totals};
+use crate::inspection::{ConnectionFilter, ConnectionList, Inspection};
 
 /// What all lanes of a service share.
 pub(crate) struct Shared {
@@ -18,6 +21,17 @@ pub(crate) struct Shared {
     counters: Vec<Arc<Counters>>,
     /// Publishes nothing: every lane looks at it now and then.
     draining: AtomicBool,
+    /// For each lane, what it has to look at.
+    inboxes: Vec<Inbox>,
+    notifiers: OnceLock<Vec<LaneNotifier>>,
+}
+
+/// Inspections that a lane has not begun.
+#[derive(Debug, Default)]
+struct Inbox {
+    /// Whether there are any, so that a lane need not lock to know.
+    is_full: AtomicBool,
+    waiting: Mutex<Vec<Arc<Inspection>>>,
 }
 
 impl Shared {
@@ -33,6 +47,8 @@ impl Shared {
             listeners,
             counters: (0..lanes).map(|_| Arc::default()).collect(),
             draining: AtomicBool::new(false),
+            inboxes: (0..lanes).map(|_| Inbox::default()).collect(),
+            notifiers: OnceLock::new(),
         }
     }
 
@@ -42,6 +58,34 @@ impl Shared {
 
     pub(crate) fn counters(&self, lane: LaneId) -> Arc<Counters> {
         self.counters[lane.index()].clone()
+    }
+
+    /// Whether a lane has inspections to begin.
+    pub(crate) fn has_inspections(&self, lane: LaneId) -> bool {
+        // Acquire: pairs with the Release in `inspect`, behind which the lane's wake-up comes.
+        self.inboxes[lane.index()].is_full.load(Ordering::Acquire)
+    }
+
+    /// The inspections that a lane has to begin.
+    pub(crate) fn take_inspections(&self, lane: LaneId) -> Vec<Arc<Inspection>> {
+        let inbox = &self.inboxes[lane.index()];
+        let mut waiting = inbox.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        inbox.is_full.store(false, Ordering::Relaxed);
+        std::mem::take(&mut waiting)
+    }
+
+    fn inspect(&self, inspection: &Arc<Inspection>) {
+        for inbox in &self.inboxes {
+            let mut waiting = inbox.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.push(inspection.clone());
+            inbox.is_full.store(true, Ordering::Release);
+        }
+        self.wake();
+    }
+
+    /// Wakes the lanes that sleep. Without notifiers they look by themselves within half a second.
+    fn wake(&self) {
+        self.notifiers.get().into_iter().flatten().for_each(LaneNotifier::wake);
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -55,9 +99,24 @@ pub struct ServeControl(pub(crate) Arc<Shared>);
 
 impl ServeControl {
     /// Ends the service in good order: listeners refuse connections, those that are idle are closed, and the others when the
-    /// request at hand is answered. Lanes notice within half a second.
+    /// request at hand is answered. Lanes notice at once, or within half a second if
+    /// [`ServeControl::wake_by`] was not called.
     pub fn drain(&self) {
         self.0.draining.store(true, Ordering::Relaxed);
+        self.0.wake();
+    }
+
+    /// Lets lanes that sleep learn at once of what is wanted of them.
+    pub fn wake_by(&self, notifiers: Vec<LaneNotifier>) {
+        let _ = self.0.notifiers.set(notifiers);
+    }
+
+    /// Lists connections, `most` of them at most. Each lane looks at 256 places between packets; those that have not answered
+    /// after `timeout` are counted.
+    pub fn list(&self, filter: ConnectionFilter, most: usize, timeout: Duration) -> ConnectionList {
+        let inspection = Arc::new(Inspection::new(filter, most));
+        self.0.inspect(&inspection);
+        inspection.wait(self.0.inboxes.len(), timeout)
     }
 
     /// Connections that are not closed, half-open ones included.

@@ -65,6 +65,7 @@ impl<T> Sockets<'_, T> {
                 self.counters.ports_exhausted.increment();
             }
         })?;
+        self.counters.active_opens.increment();
         touched.push(slot);
         Ok(self.connections.id(slot))
     }

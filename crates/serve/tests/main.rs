@@ -4,6 +4,7 @@ mod bounds;
 mod connecting;
 mod conversations;
 mod http;
+mod listing;
 mod moves;
 mod relaying;
 mod resp;

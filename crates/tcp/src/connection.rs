@@ -75,10 +75,18 @@ pub struct Info {
     pub retransmission_timeout: std::time::Duration,
     /// Segments sent again.
     pub retransmitted: u64,
+    /// Segments that arrived beyond a gap.
+    pub out_of_order: u64,
+    /// What the peer takes beyond what it has acknowledged.
+    pub send_window: u32,
+    /// What the peer may send beyond what has arrived.
+    pub receive_window: u32,
     /// Bytes to be read.
     pub unread: usize,
     /// Bytes to be sent or acknowledged.
     pub unacknowledged: usize,
+    /// Of those, bytes that have never been sent.
+    pub unsent: usize,
     /// Bytes allocated for data: at most the two buffers of the configuration.
     pub allocated: usize,
 }
@@ -189,8 +197,12 @@ impl Connection {
             round_trip: self.sender.round_trip().smoothed(),
             retransmission_timeout: self.sender.round_trip().timeout(),
             retransmitted: self.sender.retransmitted(),
+            out_of_order: self.receiver.out_of_order(),
+            send_window: self.sender.peer_window(),
+            receive_window: self.receiver.window(),
             unread: self.receiver.unread(),
             unacknowledged: self.sender.buffered(),
+            unsent: self.sender.unsent(),
             allocated: self.sender.allocated() + self.receiver.allocated(),
         }
     }
@@ -224,6 +236,11 @@ impl Connection {
         let len = len.min(self.receiver.unread());
         self.receiver.skip(len);
         len
+    }
+
+    /// Whether the user has finished: [`Connection::finish`] or [`Connection::close`].
+    pub fn has_finished(&self) -> bool {
+        self.sender.has_finished()
     }
 
     /// Whether everything that the peer has to send has arrived.

@@ -56,6 +56,8 @@ pub(crate) struct Receiver {
     /// The buffer's size at most.
     largest: usize,
     mss: u32,
+    /// Segments that arrived beyond a gap.
+    out_of_order: u32,
 }
 
 impl Receiver {
@@ -75,6 +77,7 @@ impl Receiver {
             tuning: ReceiveTuning::new(),
             largest: config.receive_buffer,
             mss: config.mss.into(),
+            out_of_order: 0,
         }
     }
 
@@ -122,6 +125,11 @@ impl Receiver {
     /// Urgent bytes that have not been read, received or not.
     pub(crate) fn urgent(&self) -> Option<u32> {
         self.urgent.left(self.read_position())
+    }
+
+    /// Segments that arrived beyond a gap.
+    pub(crate) fn out_of_order(&self) -> u64 {
+        self.out_of_order.into()
     }
 
     /// Bytes of memory for data.
@@ -216,8 +224,11 @@ impl Receiver {
         if distance == 0 {
             self.unread.place(0, data);
             self.advance_to(fresh.end);
-        } else if self.held.insert(fresh) {
-            self.unread.place(distance, data);
+        } else {
+            self.out_of_order = self.out_of_order.saturating_add(1);
+            if self.held.insert(fresh) {
+                self.unread.place(distance, data);
+            }
         }
         while let Some(end) = self.held.take_from(self.next) {
             self.advance_to(end);

@@ -163,6 +163,11 @@ impl Sender {
         &mut self.window
     }
 
+    /// What the peer takes beyond what it has acknowledged.
+    pub(crate) fn peer_window(&self) -> u32 {
+        self.window.current()
+    }
+
     pub(crate) fn largest_window(&self) -> u32 {
         self.window.largest()
     }
@@ -215,6 +220,12 @@ impl Sender {
     /// Bytes that are neither sent nor acknowledged.
     pub(crate) fn buffered(&self) -> usize {
         self.data.len()
+    }
+
+    /// Bytes that have never been sent.
+    pub(crate) fn unsent(&self) -> usize {
+        let sent = self.next.since(self.una) as usize;
+        self.data.len().saturating_sub(sent)
     }
 
     /// Charges this budget for what is allocated.

@@ -18,6 +18,7 @@ use rheostat_observe::control::{
 };
 use rheostat_observe::{LinkBoard, OutputFiles, PortBoard, Summary};
 use rheostat_run::RunView;
+use rheostat_serve::ServeControl;
 use rheostat_state::txn::Objects;
 use rheostat_steer::Fence;
 
@@ -57,6 +58,8 @@ pub(crate) struct Instance {
     pub(crate) links: Arc<LinkBoard>,
     /// The ports of the chain's NAT, if it has one.
     pub(crate) ports: Option<Arc<PortBoard>>,
+    /// The service over TCP, if it is one.
+    pub(crate) service: Option<ServeControl>,
 }
 
 impl Instance {
@@ -77,6 +80,7 @@ impl Instance {
             Request::Trace(request) => return self.trace(&request, peer),
             Request::Explain(request) => self.explain(&request, peer),
             Request::Profile(request) => self.profile(&request, peer),
+            Request::Connections(request) => return self.connections(&request, peer),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);
                 Ok(Reply::Stopping)
@@ -107,9 +111,14 @@ impl Instance {
             health: HealthWord::from(health),
         };
         let devices = devices.collect();
+        let counters = self.service.iter().flat_map(|service| {
+            let current = ("tcpCurrEstab", service.connections() as u64);
+            service.totals().mib().into_iter().chain([current])
+        });
         Reply::Status(Box::new(Status {
             summary,
             devices,
+            tcp: counters.map(|(name, count)| (name.to_owned(), count)).collect(),
             backends: backends.map(state).collect(),
         }))
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rand::Rng;
-use rheostat_base::{Clock, CoreId};
+use rheostat_base::{Clock, ClockSource, CoreId};
 use rheostat_control::Config;
 use rheostat_control::config::BalanceConfig;
-use rheostat_io::Device;
+use rheostat_io::{Device, ImpairConfig, ImpairMonitor, ImpairedDevice};
 use rheostat_ip::Network;
 use rheostat_packet::Mempool;
 use rheostat_run::{LoadReporting, Runtime, RuntimeConfig};
@@ -32,6 +32,7 @@ pub(super) struct Assembly {
     pool: Mempool,
     steering: Arc<Steering>,
     devices: Vec<Box<dyn Device>>,
+    impaired: Vec<ImpairMonitor>,
     network: Arc<Network>,
     watched: Vec<Watched>,
     hasher: FlowHasher,
@@ -39,11 +40,11 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Opens the devices of `config`.
+    /// Opens the devices of `config`, behind a network with these faults.
     ///
     /// # Errors
     /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
-    pub(super) fn new(config: Config) -> Result<Assembly, Failure> {
+    pub(super) fn new(config: Config, faults: Option<ImpairConfig>) -> Result<Assembly, Failure> {
         config.check_inputs()?;
         let mut rng = assemble::randomness(config.run.seed);
         let cores = assemble::choose_cores(&config)?;
@@ -65,6 +66,15 @@ impl Assembly {
             seed: rng.random(),
         };
         let Devices { devices, watched, .. } = opener.open(&config.devices)?;
+        let shared: Arc<dyn ClockSource> = Arc::new(clock.clone());
+        let mut impaired = Vec::new();
+        let impair = |device: Box<dyn Device>| -> Box<dyn Device> {
+            let Some(faults) = &faults else { return device };
+            let device = ImpairedDevice::new(device, faults, &pool, &shared);
+            impaired.push(device.faults());
+            Box::new(device)
+        };
+        let devices = devices.into_iter().map(impair).collect();
         let wiring = network::of(&config, rng.random())?;
         let Wiring { network, .. } = wiring.ok_or(Failure::NoAddress)?;
         let hasher = FlowHasher::new(rng.random());
@@ -77,6 +87,7 @@ impl Assembly {
             pool,
             steering,
             devices,
+            impaired,
             network,
             watched,
             hasher,
@@ -86,6 +97,11 @@ impl Assembly {
 
     pub(super) fn network(&self) -> Arc<Network> {
         self.network.clone()
+    }
+
+    /// Counts the faults of the network before the devices.
+    pub(super) fn faults(&self) -> Vec<ImpairMonitor> {
+        self.impaired.clone()
     }
 
     pub(super) fn lanes(&self) -> usize {

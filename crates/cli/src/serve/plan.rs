@@ -29,7 +29,8 @@ impl Plan {
         let KindOverride::Live(live) = &args.device.kind else { return Err(Failure::NotLive) };
         let (text, overrides) = (text(args, live), overrides(args));
         let parsed = Config::parse_with(&text, "flags", &overrides);
-        let (config, _) = parsed.map_err(LoadError::Wrong)?;
+        let (mut config, _) = parsed.map_err(LoadError::Wrong)?;
+        config.observe.control.clone_from(&args.control);
         let limits = ServeConfig { connections: args.connections, ..ServeConfig::default() };
         let own = config.devices.iter().flat_map(|device| &device.addresses);
         let addresses = own.map(|own| own.address).collect();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use rheostat_base::DropReason;
+use rheostat_io::ImpairMonitor;
 use rheostat_run::{LaneSample, RunReport};
 use rheostat_serve::Totals;
 use serde::Serialize;
@@ -15,10 +16,35 @@ pub(super) struct ServeSummary {
     connections: u64,
     #[serde(flatten)]
     totals: TotalsJson,
+    /// The counters of the MIB of TCP (RFC 4022).
+    tcp: BTreeMap<&'static str, u64>,
+    /// What a bad network before the device did, each way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<Faults>,
     /// Packets dropped, by reason.
     dropped: BTreeMap<&'static str, u64>,
     /// Invariants that did not hold.
     violations: Vec<String>,
+}
+
+/// Packets with faults, of both directions.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Faults {
+    lost: u64,
+    duplicated: u64,
+    reordered: u64,
+}
+
+impl Faults {
+    fn of(monitors: &[ImpairMonitor]) -> Faults {
+        let mut faults = Faults::default();
+        for counts in monitors.iter().flat_map(ImpairMonitor::counts) {
+            faults.lost += counts.lost;
+            faults.duplicated += counts.duplicated;
+            faults.reordered += counts.reordered;
+        }
+        faults
+    }
 }
 
 #[derive(Debug)]
@@ -31,13 +57,19 @@ impl Serialize for TotalsJson {
 }
 
 impl ServeSummary {
-    pub(super) fn new(report: &RunReport, totals: &Totals) -> ServeSummary {
+    pub(super) fn new(
+        report: &RunReport,
+        totals: &Totals,
+        faults: &[ImpairMonitor],
+    ) -> ServeSummary {
         let lanes = LaneSample::sum(&report.last.lanes);
         let count = |reason: &DropReason| (reason.name(), lanes.dropped[*reason as usize]);
         let dropped = DropReason::ALL.iter().map(count).filter(|(_, count)| *count > 0).collect();
         ServeSummary {
             connections: totals.accepted,
             totals: TotalsJson(*totals),
+            tcp: totals.mib().into_iter().collect(),
+            faults: (!faults.is_empty()).then(|| Faults::of(faults)),
             dropped,
             violations: report.violations.iter().map(ToString::to_string).collect(),
         }
@@ -55,6 +87,13 @@ impl fmt::Display for ServeSummary {
         }
         for (reason, count) in &self.dropped {
             writeln!(f, "{:>24}  {count} {reason}", "dropped")?;
+        }
+        if let Some(Faults { lost, duplicated, reordered }) = self.faults {
+            writeln!(
+                f,
+                "{:>24}  {lost} lost, {duplicated} doubled, {reordered} reordered",
+                "faults"
+            )?;
         }
         let account = if self.violations.is_empty() { "ok" } else { "broken" };
         write!(f, "{:>24}  {account}", "account")

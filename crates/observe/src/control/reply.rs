@@ -1,10 +1,11 @@
 //! What a running instance answers.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::HealthWord;
+use super::{ConnectionLine, HealthWord};
 use crate::capture::PacketCopy;
 use crate::explain::Explanation;
 use crate::profile::ScalingProfile;
@@ -59,6 +60,18 @@ pub enum Reply {
     Explanation(Box<Explanation>),
     /// What keeps the run from scaling.
     Profile(Box<ScalingProfile>),
+    /// Some of the connections that were asked for.
+    Connections {
+        /// They, in the order of the peers' addresses.
+        connections: Vec<ConnectionLine>,
+    },
+    /// The last line of a list of connections.
+    Listed {
+        /// Connections that were meant, those beyond the limit included.
+        matched: u64,
+        /// Lanes that have not answered in time.
+        silent: u64,
+    },
     /// The run ends.
     Stopping,
     /// The request could not be fulfilled.
@@ -76,6 +89,9 @@ pub struct Status {
     pub summary: Summary,
     /// The devices, in the order of the configuration.
     pub devices: Vec<DeviceState>,
+    /// The counters of a service over TCP by their names in RFC 4022, and `tcpCurrEstab`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tcp: BTreeMap<String, u64>,
     /// The backends of a load balancer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<BackendState>,
@@ -121,6 +137,9 @@ impl fmt::Display for Status {
         write!(f, "{}", self.summary)?;
         for DeviceState { device, arrived, lost, sent } in &self.devices {
             write!(f, "\ndevice    {device}: {arrived} arrived, {lost} lost, {sent} sent")?;
+        }
+        for (name, count) in self.tcp.iter().filter(|(_, count)| **count > 0) {
+            write!(f, "\ntcp       {name} {count}")?;
         }
         for BackendState { service, backend, health } in &self.backends {
             write!(f, "\nbackend   {service} {backend} {health}")?;

@@ -5,6 +5,8 @@ use std::fmt;
 use rheostat_nf::function::lb::Health;
 use serde::{Deserialize, Serialize};
 
+use super::ConnectionsRequest;
+
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
@@ -42,6 +44,8 @@ pub enum Request {
     Explain(ExplainRequest),
     /// What keeps the run from scaling; answered once it has been looked at for long enough.
     Profile(ProfileRequest),
+    /// The connections of a service over TCP.
+    Connections(ConnectionsRequest),
     /// Ends the run in good order.
     Stop,
 }

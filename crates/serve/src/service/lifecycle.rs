@@ -58,7 +58,10 @@ impl<D: Driver> TcpService<D> {
 
     /// What becomes of a connection whose turn is over.
     fn decide(&mut self, entry: &mut Entry<D::Stream>, is_done: bool, now: Time) -> Next {
-        let allocated = entry.tcp.info().allocated + D::allocated(&entry.stream);
+        let info = entry.tcp.info();
+        self.counters.retransmitted.add(info.retransmitted - entry.retransmitted);
+        entry.retransmitted = info.retransmitted;
+        let allocated = info.allocated + D::allocated(&entry.stream);
         self.shared.budget.charge(&mut entry.charged, allocated);
         if entry.phase == Phase::Done && !D::is_held(entry) {
             if let Some(stub) = entry.tcp.time_wait() {
@@ -105,9 +108,15 @@ impl<D: Driver> TcpService<D> {
                     self.shared.budget.end_handshake();
                     self.counters.handshake_failed.increment();
                 }
-                None => self.counters.connect_failed.increment(),
+                None => {
+                    self.counters.connect_failed.increment();
+                    self.counters.attempts_failed.increment();
+                }
             }
         } else {
+            if reason != CloseReason::Finished && !entry.tcp.has_finished() {
+                self.counters.established_resets.increment();
+            }
             let counter = match reason {
                 CloseReason::Finished => &self.counters.finished,
                 CloseReason::Reset | CloseReason::Refused => &self.counters.reset,
@@ -153,6 +162,9 @@ impl<D: Driver> TcpService<D> {
         for _ in 0..ROW {
             let Some(transmit) = entry.tcp.poll_transmit(now) else { return true };
             self.counters.segments_out.increment();
+            if transmit.header.rst {
+                self.counters.segments_reset.increment();
+            }
             let (header, payload) = (&transmit.header, transmit.payload);
             self.egress.send(&ends, entry.device, &mut entry.route, header, payload, out);
         }
@@ -161,7 +173,6 @@ impl<D: Driver> TcpService<D> {
 
     /// Gives back what a connection has taken, but for its place.
     fn end(&mut self, entry: &mut Entry<D::Stream>) {
-        self.counters.retransmitted.add(entry.tcp.info().retransmitted);
         self.shared.budget.charge(&mut entry.charged, 0);
     }
 }

@@ -63,7 +63,9 @@ impl<D: Driver> TcpService<D> {
             stream: D::accept(),
             active: now,
             charged: 0,
+            retransmitted: 0,
         };
+        self.counters.passive_opens.increment();
         let slot = connections.insert(entry, info.hash);
         self.advance(slot, connections, out);
         Ok(())
@@ -75,6 +77,7 @@ impl<D: Driver> TcpService<D> {
             && self.egress.stack.may_report(out.now())
         {
             self.counters.resets_sent.increment();
+            self.counters.segments_reset.increment();
             self.send_alone(ends, packet.device(), &reset, out);
         }
     }

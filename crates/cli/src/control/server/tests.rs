@@ -31,6 +31,7 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         in_use: Vec::new(),
         links: Arc::default(),
         ports: None,
+        service: None,
     };
     let server = Server::start(ControlSocket::bind(&path).unwrap(), instance).unwrap();
     (server, interrupted, path, folder)
