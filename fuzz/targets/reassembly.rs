@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use rheostat_base::Time;
+use rheostat_base::{DeviceId, Time};
 use rheostat_ip::{PathMtus, Reassembled, Reassembler, ReassemblyConfig, TooBig};
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
 use rheostat_packet::{Headers, LinkType};
@@ -81,7 +81,7 @@ fuzz_target!(|inputs: Vec<Input>| {
         if headers.fragment.is_none() {
             continue;
         }
-        if let Reassembled::Whole(whole) = reassembler.take(&packet, &headers, now) {
+        if let Reassembled::Whole(whole) = reassembler.take(&packet, &headers, DeviceId(0), now) {
             let headers = Headers::parse_bytes(&whole, whole.len(), LinkType::Raw);
             let Ok(headers) = headers else { continue };
             assert!(headers.fragment.is_none());

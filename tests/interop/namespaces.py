@@ -33,6 +33,11 @@ class Namespace:
     def nft(self, ruleset: str) -> None:
         run("ip", "netns", "exec", self.name, "nft", "-f", "-", text=ruleset)
 
+    def output(self, *command: str) -> str:
+        """What a command prints in this namespace."""
+        inside = ("ip", "netns", "exec", self.name, *command)
+        return subprocess.run(inside, text=True, capture_output=True, check=True).stdout
+
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Has the calling thread in this namespace; sockets that it opens meanwhile stay there."""

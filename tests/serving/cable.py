@@ -3,6 +3,7 @@
     tap:                   rheo ── tap interface of the client's namespace
     af_packet, af_xdp:     rheo ── eth0 of another namespace ══ eth of the client's
     spoiled:               as af_packet, with a wire between that does wrong
+    routed:                as af_packet, with two routers between, and a link between these that may be narrow
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import os
 import subprocess
 
 from namespaces import Namespace, run
+from routers import BEHIND, Routers
 from spoiler import Spoiler
 
-GROUNDS = ("tap", "af_packet", "af_xdp", "spoiled")
+GROUNDS = ("tap", "af_packet", "af_xdp", "spoiled", "routed")
 SERVER = {4: "10.9.0.1", 6: "fd09::1"}
 CLIENT = {4: "10.9.0.2", 6: "fd09::2"}
 #: The client's interface.
@@ -35,6 +37,8 @@ class Cable:
         self._all = [self.client]
         #: The wire, where it does wrong.
         self.spoiler: Spoiler | None = None
+        #: What is between, where there are routers.
+        self.routers: Routers | None = None
         try:
             self.client.ip("link", "set", "lo", "up")
             if ground == "tap":
@@ -48,6 +52,13 @@ class Cable:
                     self._wire(self.client, INTERFACE, middle, "w0")
                     self._wire(self.server, "eth0", middle, "w1")
                     self.spoiler = Spoiler(middle, "w0", "w1")
+                elif ground == "routed":
+                    near, far = Namespace(f"{stem}-n"), Namespace(f"{stem}-f")
+                    self._all += [near, far]
+                    self._wire(self.client, INTERFACE, near, "out")
+                    self._wire(near, "narrow", far, "narrow")
+                    self._wire(self.server, "eth0", far, "out")
+                    self.routers = Routers(near, far)
                 else:
                     self._wire(self.client, INTERFACE, self.server, "eth0")
         except BaseException:
@@ -58,22 +69,25 @@ class Cable:
         first.ip("link", "add", one, "type", "veth", "peer", "name", other, "netns", second.name)
         for namespace, interface in ((first, one), (second, other)):
             run("ip", "netns", "exec", namespace.name, "ethtool", "-K", interface, *OFFLOADS)
-            if namespace is not self.client:
+            if namespace is not self.client and interface != "narrow" and interface != "out":
                 namespace.sysctl([(f"net.ipv6.conf.{interface}.disable_ipv6", 1)])
                 namespace.ip("link", "set", interface, "up")
 
     @property
     def device(self) -> str:
         """The argument of --device."""
-        kind = "af_packet" if self.spoiler else self.ground
+        kind = "af_packet" if self.spoiler or self.routers else self.ground
         return f"lan={kind}:{INTERFACE if kind == 'tap' else 'eth0'}"
 
     def address(self) -> None:
         """Gives the client its addresses. A tap interface is there once rheo has made it."""
-        for address, length in ((CLIENT[4], 24), (CLIENT[6], 64)):
+        own = BEHIND if self.routers else CLIENT
+        for address, length in ((own[4], 24), (own[6], 64)):
             words = ("nodad",) if ":" in address else ()
             self.client.ip("addr", "add", f"{address}/{length}", "dev", INTERFACE, *words)
         self.client.ip("link", "set", INTERFACE, "up")
+        if self.routers:
+            self.routers.lead(self.client)
 
     def command(self, *words: str, server: bool = False) -> list[str]:
         """A command in the client's namespace, or in the server's."""

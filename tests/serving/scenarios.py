@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faults
 import moving
+import paths
 import relay
 import seen
 import store
@@ -27,4 +28,5 @@ SCENARIOS = {
     "a list of connections": (seen.lists, ("tap", "af_packet")),
     "faults before a device": (seen.faults, KINDS),
     "shards that move": (moving.moves, KINDS),
+    "a narrow path": (paths.narrow, ("routed",)),
 }

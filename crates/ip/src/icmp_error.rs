@@ -33,6 +33,8 @@ pub enum Problem {
     TooBig(u16),
     /// The packet has passed as many routers as it may.
     TimeExceeded,
+    /// Fragments of the packet are missing, and have been waited for.
+    FragmentsMissing,
 }
 
 /// Whether there may be an error about a packet, and between which addresses the packet went. There is
@@ -83,6 +85,7 @@ pub fn icmp_error(
         // RFC 1191, section 4: the MTU is in the low half of the word.
         (Problem::TooBig(mtu), true) => (icmpv4::UNREACHABLE, 4, u32::from(mtu)),
         (Problem::TimeExceeded, true) => (icmpv4::TIME_EXCEEDED, 0, 0),
+        (Problem::FragmentsMissing, true) => (icmpv4::TIME_EXCEEDED, 1, 0),
         (Problem::Scope, true) => return None,
         (Problem::NoRoute, false) => (icmpv6::UNREACHABLE, 0, 0),
         (Problem::Scope, false) => (icmpv6::UNREACHABLE, 2, 0),
@@ -90,6 +93,7 @@ pub fn icmp_error(
         (Problem::NoPort, false) => (icmpv6::UNREACHABLE, 4, 0),
         (Problem::TooBig(mtu), false) => (icmpv6::PACKET_TOO_BIG, 0, u32::from(mtu)),
         (Problem::TimeExceeded, false) => (icmpv6::TIME_EXCEEDED, 0, 0),
+        (Problem::FragmentsMissing, false) => (icmpv6::TIME_EXCEEDED, 1, 0),
         // RFC 4443, section 3.4: it points to the header that names the protocol. Behind extension
         // headers, nothing is said.
         (Problem::NoProtocol, false) if usize::from(headers.l4) == ipv6::HEADER => {
@@ -142,6 +146,7 @@ mod tests {
             (Problem::Scope, None, Some((1, 2, 0))),
             (Problem::TooBig(1_400), Some((3, 4, 1_400)), Some((2, 0, 1_400))),
             (Problem::TimeExceeded, Some((11, 0, 0)), Some((3, 0, 0))),
+            (Problem::FragmentsMissing, Some((11, 1, 0)), Some((3, 1, 0))),
         ] {
             assert_eq!((told(problem, false), told(problem, true)), (v4, v6), "{problem:?}");
         }

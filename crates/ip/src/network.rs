@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::interface::Interface;
 use crate::local_service::{LocalPacket, LocalService, Outbox};
 use crate::neighbour::{NeighbourKey, NeighbourLimits, NeighbourState, Neighbours, Solicitation};
+use crate::path_mtu::{PathMtuConfig, PathMtus, TooBig};
 use crate::route::{Hop, Route, RouteError, Routes};
 
 /// The least MTU of a link for IPv4 (RFC 791, section 3.2) and for IPv6 (RFC 8200, section 5).
@@ -41,6 +42,8 @@ pub struct Policy {
     pub announce: bool,
     /// Bounds of the table of neighbours.
     pub neighbours: NeighbourLimits,
+    /// Bounds of what is known of paths.
+    pub path_mtus: PathMtuConfig,
 }
 
 impl Default for Policy {
@@ -52,6 +55,7 @@ impl Default for Policy {
             waiting: 256,
             announce: true,
             neighbours: NeighbourLimits::default(),
+            path_mtus: PathMtuConfig::default(),
         }
     }
 }
@@ -113,6 +117,7 @@ pub struct Network {
     mtus: Mutex<Box<[u16]>>,
     routes: Mutex<Arc<Routes>>,
     neighbours: Mutex<Neighbours>,
+    path_mtus: Mutex<PathMtus>,
     local_services: Vec<Arc<dyn LocalService>>,
     /// Held by the lane that calls the local services.
     services_lock: Mutex<()>,
@@ -120,10 +125,12 @@ pub struct Network {
     announcements: Mutex<u8>,
     // Hints. They publish nothing: what they point to is read under a lock, and being late with it does no
     // harm, so all accesses are relaxed.
-    /// Grows when routes, neighbours or MTUs change.
+    /// Grows when routes, neighbours or MTUs of links and paths change.
     changes: AtomicU64,
-    /// When neighbours, local services and announcements next have something to do, in nanoseconds.
+    /// When neighbours, paths, local services and announcements next have something to do, in nanoseconds.
     neighbours_due: AtomicU64,
+    /// Never while nothing is known of paths.
+    path_mtus_due: AtomicU64,
     services_due: AtomicU64,
     announcements_due: AtomicU64,
 }
@@ -151,11 +158,13 @@ impl Network {
             mtus: Mutex::new(mtus),
             routes: Mutex::new(Arc::new(routes)),
             neighbours: Mutex::new(neighbours),
+            path_mtus: Mutex::new(PathMtus::new(policy.path_mtus)),
             local_services: Vec::new(),
             services_lock: Mutex::new(()),
             announcements: Mutex::new(ANNOUNCEMENTS),
             changes: AtomicU64::new(1),
             neighbours_due: AtomicU64::new(u64::MAX),
+            path_mtus_due: AtomicU64::new(u64::MAX),
             services_due: AtomicU64::new(u64::MAX),
             announcements_due: AtomicU64::new(announcements_due),
         })
@@ -227,6 +236,34 @@ impl Network {
         lock(&self.mtus).clone()
     }
 
+    /// Notes a report that a packet was too big for its path, which is believed: the transport knows the packet (RFC 5927,
+    /// section 7). Every lane goes by it from its next poll on. Returns whether the path carries less than was known.
+    pub fn note_too_big(&self, report: &TooBig, now: Time) -> bool {
+        self.with_path_mtus(|paths| paths.note(report, now).is_some())
+    }
+
+    /// What the path to a destination carries, if it is known to be less than the first link. No lock is taken while nothing is
+    /// known of any path.
+    pub fn path_mtu(&self, destination: IpAddr, now: Time) -> Option<u16> {
+        if self.path_mtus_due.load(Ordering::Relaxed) == u64::MAX {
+            return None;
+        }
+        lock(&self.path_mtus).get(destination, now)
+    }
+
+    /// Works on what is known of paths; `work` returns whether it has changed something.
+    fn with_path_mtus(&self, work: impl FnOnce(&mut PathMtus) -> bool) -> bool {
+        let mut paths = lock(&self.path_mtus);
+        let has_changed = work(&mut paths);
+        let due = paths.next_deadline().unwrap_or(Time::NEVER);
+        self.path_mtus_due.store(due.as_nanos(), Ordering::Relaxed);
+        if has_changed {
+            // Under the lock: a lane that sees the number waits for it and finds what has changed.
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+        has_changed
+    }
+
     /// Enters the link address of a neighbour, which is never asked for it then.
     pub fn set_neighbour(&self, device: DeviceId, address: IpAddr, mac: MacAddress) {
         let key = NeighbourKey::new(device, address);
@@ -253,7 +290,7 @@ impl Network {
         all
     }
 
-    /// A number that is another one after routes, neighbours or MTUs have changed.
+    /// A number that is another one after routes, neighbours or MTUs of links and paths have changed.
     #[inline]
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
@@ -262,9 +299,10 @@ impl Network {
     /// When [`Network::advance`] has something to do.
     #[inline]
     pub(crate) fn next_deadline(&self) -> Time {
-        let [a, b, c] = [&self.neighbours_due, &self.services_due, &self.announcements_due]
-            .map(|due| due.load(Ordering::Relaxed));
-        Time::from_nanos(a.min(b).min(c))
+        let due = |due: &AtomicU64| due.load(Ordering::Relaxed);
+        let tables = due(&self.neighbours_due).min(due(&self.path_mtus_due));
+        let speaking = due(&self.services_due).min(due(&self.announcements_due));
+        Time::from_nanos(tables.min(speaking))
     }
 
     /// Works on the table of neighbours.
@@ -290,6 +328,9 @@ impl Network {
     ) -> bool {
         if self.neighbours_due.load(Ordering::Relaxed) <= now.as_nanos() {
             self.with_neighbours(|table| table.advance(now, questions));
+        }
+        if self.path_mtus_due.load(Ordering::Relaxed) <= now.as_nanos() {
+            self.with_path_mtus(|paths| paths.expire(now));
         }
         if self.services_due.load(Ordering::Relaxed) <= now.as_nanos()
             && let Ok(_turn) = self.services_lock.try_lock()

@@ -154,6 +154,18 @@ impl PathMtus {
         self.known.is_empty()
     }
 
+    /// When [`PathMtus::expire`] has something to do next.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.order.front().map(|(expires, _)| *expires)
+    }
+
+    /// Forgets reports that no longer count. Returns whether there were any.
+    pub fn expire(&mut self, now: Time) -> bool {
+        let before = self.known.len();
+        self.forget_before(now);
+        self.known.len() < before
+    }
+
     /// What the path to a destination carries, if that is known to be less than its first link.
     pub fn get(&self, destination: IpAddr, now: Time) -> Option<u16> {
         self.known.get(&destination).filter(|known| known.expires > now).map(|known| known.mtu)

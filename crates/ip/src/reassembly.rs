@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use rheostat_base::{DropReason, Time};
+use rheostat_base::{DeviceId, DropReason, Time};
 use rheostat_packet::wire::ipv4;
 use rheostat_packet::{Fragment, Headers, Network, checksum, tuple};
 
@@ -61,6 +61,16 @@ pub struct ReassemblyCounts {
     pub evicted: u64,
 }
 
+/// A datagram that was given up after its time, and whose sender is to be told so: its first fragment has come (RFC 792; RFC 8200,
+/// section 4.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    /// Where it arrived.
+    pub device: DeviceId,
+    /// The first fragment from its IP header on.
+    pub first: Vec<u8>,
+}
+
 /// What becomes of a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reassembled {
@@ -85,9 +95,12 @@ struct DatagramId {
 #[derive(Debug)]
 struct Partial {
     id: DatagramId,
+    device: DeviceId,
     deadline: Time,
-    /// What stands before the data in the whole datagram; known once the first fragment has come.
+    /// What stands before the data in the first fragment; known once that has come.
     header: Vec<u8>,
+    /// Bytes of data in the first fragment.
+    first: usize,
     data: Vec<u8>,
     /// What has come: disjoint, in order.
     pieces: Vec<(usize, usize)>,
@@ -130,6 +143,8 @@ pub struct Reassembler {
     config: ReassemblyConfig,
     /// In order of deadlines, as all wait equally long.
     partial: VecDeque<Partial>,
+    /// At most as many as there may be datagrams.
+    overdue: VecDeque<Overdue>,
     counts: ReassemblyCounts,
 }
 
@@ -164,16 +179,33 @@ impl Reassembler {
         self.partial.front().map(|partial| partial.deadline)
     }
 
-    /// Gives up datagrams that have waited for too long.
+    /// Gives up datagrams that have waited for too long; [`Reassembler::poll_overdue`] has those whose senders are to be told.
     pub fn expire(&mut self, now: Time) {
-        while self.partial.front().is_some_and(|partial| partial.deadline <= now) {
-            let expired = self.partial.pop_front();
-            self.counts.timed_out += u64::from(expired.is_some_and(|partial| !partial.is_poisoned));
+        while let Some(late) = self.partial.pop_front_if(|partial| partial.deadline <= now) {
+            if late.is_poisoned {
+                continue;
+            }
+            self.counts.timed_out += 1;
+            if !late.header.is_empty() && self.overdue.len() < self.config.datagrams {
+                let first = [&late.header, &late.data[..late.first]].concat();
+                self.overdue.push_back(Overdue { device: late.device, first });
+            }
         }
     }
 
-    /// Takes a fragment: a packet, from its link header on, with these headers.
-    pub fn take(&mut self, bytes: &[u8], headers: &Headers, now: Time) -> Reassembled {
+    /// A datagram that was given up because of its time, and of which the first fragment is there.
+    pub fn poll_overdue(&mut self) -> Option<Overdue> {
+        self.overdue.pop_front()
+    }
+
+    /// Takes a fragment: a packet, from its link header on, with these headers, that arrived on `device`.
+    pub fn take(
+        &mut self,
+        bytes: &[u8],
+        headers: &Headers,
+        device: DeviceId,
+        now: Time,
+    ) -> Reassembled {
         self.expire(now);
         let parts = headers.fragment.and_then(|fragment| parts(bytes, headers, fragment));
         let Some((id, header, data, fragment)) = parts else {
@@ -181,7 +213,7 @@ impl Reassembler {
         };
         self.counts.fragments += 1;
         let start = usize::from(fragment.offset);
-        let Some(at) = self.find(id, now) else {
+        let Some(at) = self.find(id, device, now) else {
             return Reassembled::Refused(DropReason::FragmentsFull);
         };
         match fit(&self.partial[at], start, data, fragment.more) {
@@ -212,6 +244,7 @@ impl Reassembler {
         partial.add(start, end);
         if start == 0 {
             partial.header = header;
+            partial.first = data.len();
         }
         if !fragment.more {
             partial.end = Some(end);
@@ -233,7 +266,7 @@ impl Reassembler {
     }
 
     /// The place of a datagram, which is made if need be.
-    fn find(&mut self, id: DatagramId, now: Time) -> Option<usize> {
+    fn find(&mut self, id: DatagramId, device: DeviceId, now: Time) -> Option<usize> {
         if let Some(at) = self.partial.iter().position(|partial| partial.id == id) {
             return Some(at);
         }
@@ -242,8 +275,10 @@ impl Reassembler {
         }
         self.partial.push_back(Partial {
             id,
+            device,
             deadline: now + self.config.timeout,
             header: Vec::new(),
+            first: 0,
             data: Vec::new(),
             pieces: Vec::new(),
             end: None,
@@ -317,7 +352,7 @@ fn longest(partial: &Partial) -> usize {
     }
 }
 
-/// The datagram that a fragment is of, what stands before its data in the whole datagram, and its data.
+/// The datagram that a fragment is of, what stands before its data in the packet, and its data.
 fn parts<'a>(
     bytes: &'a [u8],
     headers: &Headers,
@@ -330,9 +365,9 @@ fn parts<'a>(
     let (protocol, header) = match headers.network {
         Network::Ipv4 => (headers.protocol, bytes.get(l3..at)?.to_vec()),
         Network::Ipv6 => {
-            let unfragmented = at.checked_sub(FRAGMENT_HEADER)?;
-            let next = *bytes.get(unfragmented)?;
-            (0, with_next_header(bytes.get(l3..unfragmented)?, next)?)
+            let header = bytes.get(l3..at)?;
+            without_fragment_header(header)?;
+            (0, header.to_vec())
         }
         _ => return None,
     };
@@ -345,9 +380,10 @@ fn parts<'a>(
     Some((id, header, data, fragment))
 }
 
-/// The headers before a fragment header, in which `next` stands in its place.
-fn with_next_header(headers: &[u8], next: u8) -> Option<Vec<u8>> {
-    let mut headers = headers.to_vec();
+/// The headers of a fragment without the fragment header, which is the last of them: what follows it is named in its place.
+fn without_fragment_header(headers: &[u8]) -> Option<Vec<u8>> {
+    let (headers, last) = headers.split_at_checked(headers.len().checked_sub(FRAGMENT_HEADER)?)?;
+    let (mut headers, next) = (headers.to_vec(), *last.first()?);
     let (mut field, mut behind) = (6, IPV6_HEADER);
     while *headers.get(field)? != FRAGMENT {
         (field, behind) = (behind, behind + 8 * (usize::from(*headers.get(behind + 1)?) + 1));
@@ -358,8 +394,7 @@ fn with_next_header(headers: &[u8], next: u8) -> Option<Vec<u8>> {
 
 /// The whole datagram: lengths, and what says that it is a fragment, are put right.
 fn finish(mut header: Vec<u8>, data: &[u8]) -> Option<Vec<u8>> {
-    let is_v4 = header.first()? >> 4 == 4;
-    if is_v4 {
+    if header.first()? >> 4 == 4 {
         let total = u16::try_from(header.len() + data.len()).ok()?;
         header.get_mut(2..4)?.copy_from_slice(&total.to_be_bytes());
         header.get_mut(6..8)?.fill(0);
@@ -367,6 +402,7 @@ fn finish(mut header: Vec<u8>, data: &[u8]) -> Option<Vec<u8>> {
         let sum = checksum::of(&header);
         header.get_mut(10..12)?.copy_from_slice(&sum.to_be_bytes());
     } else {
+        header = without_fragment_header(&header)?;
         let payload = u16::try_from(header.len().checked_sub(IPV6_HEADER)? + data.len()).ok()?;
         header.get_mut(4..6)?.copy_from_slice(&payload.to_be_bytes());
     }

@@ -65,6 +65,8 @@ pub enum Admission {
     Back(Path),
     /// It is a segment for the transport that is beside this layer ([`Stack::with_tcp`]), and is as it arrived.
     Transport,
+    /// It is an ICMP error whose checksum is right and that quotes a segment of TCP, for the same transport.
+    TransportError,
     /// It has served its purpose.
     Consume,
     /// It goes no further.
@@ -263,7 +265,8 @@ impl Stack {
         }
     }
 
-    /// A number that is another one after routes, neighbours or MTUs have changed, as far as this lane has seen it.
+    /// A number that is another one after routes, neighbours or MTUs of links and paths have changed, as far as this lane has
+    /// seen it.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
@@ -273,6 +276,17 @@ impl Stack {
     pub fn longest_packet(&self, device: DeviceId, to: IpAddr) -> u16 {
         let ethertype = if to.is_ipv4() { ethernet::IPV4 } else { ethernet::IPV6 };
         self.port(device).map_or(0, |port| port.longest(ethertype))
+    }
+
+    /// The longest packet that goes along `path` to `to`, as far as that is known: its first link carries it, and no router has
+    /// reported less. `device` counts where the path has no link.
+    pub fn longest_along(&self, path: &Path, to: IpAddr, device: DeviceId, now: Time) -> u16 {
+        let device = match self.routes.hop(path.hop) {
+            Hop::OnLink(device) | Hop::Gateway(device, _) => device,
+            _ => device,
+        };
+        let link = self.longest_packet(device, to);
+        self.network.path_mtu(to, now).map_or(link, |path| path.min(link))
     }
 
     /// Whether one more error or reset may be sent now.
@@ -293,6 +307,7 @@ impl Stack {
                 self.announce(out);
             }
         }
+        self.give_up_fragments(out);
         self.refresh(out);
         self.look_again =
             if self.waiting.is_empty() { Time::NEVER } else { out.now() + LOOK_AGAIN };
@@ -305,7 +320,8 @@ impl Stack {
             // Perhaps some need not wait any longer.
             return Time::ZERO;
         }
-        self.network.next_deadline().min(self.look_again)
+        let fragments = self.reassembler.next_deadline().unwrap_or(Time::NEVER);
+        self.network.next_deadline().min(self.look_again).min(fragments)
     }
 
     /// Ends the run: drops what still waits.

@@ -101,7 +101,7 @@ impl Connector {
             listener: None,
             tcp: Connection::connect(config, initial, now),
             send_buffer,
-            route: egress.route(remote, device),
+            route: egress.route(remote, device, now),
             phase: Phase::Opening,
             peer_finished: false,
             stream,

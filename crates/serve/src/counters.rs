@@ -69,6 +69,10 @@ counters! {
     segments_out,
     /// Segments sent again.
     retransmitted,
+    /// ICMP errors that a segment was too big which connections believed.
+    too_big,
+    /// ICMP errors about connections that changed nothing.
+    errors_ignored,
     /// Resets sent for segments of no connection.
     resets_sent,
     /// Bytes read by the application.

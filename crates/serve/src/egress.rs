@@ -1,8 +1,8 @@
 //! How segments leave: as packets of the network layer beside the service.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use rheostat_base::DeviceId;
+use rheostat_base::{DeviceId, Time};
 use rheostat_ip::Stack;
 use rheostat_packet::Mbuf;
 use rheostat_packet::build::{FrameBuilder, MIN_FRAME, Payload, Transport};
@@ -10,7 +10,12 @@ use rheostat_run::Output;
 use rheostat_tcp::Header;
 
 use crate::ends::Ends;
-use crate::entry::KnownRoute;
+use crate::entry::{Entry, KnownRoute};
+
+/// Bytes of the headers of IP and TCP without options, in packets to an address like `to`.
+pub(crate) fn headers_towards(to: IpAddr) -> u16 {
+    if to.is_ipv4() { 40 } else { 60 }
+}
 
 /// A lane's way out.
 #[derive(Debug)]
@@ -28,24 +33,33 @@ impl Egress {
     }
 
     /// The way to `remote` for connections whose packets arrive on `device`.
-    pub(crate) fn route(&self, remote: SocketAddr, device: DeviceId) -> KnownRoute {
+    pub(crate) fn route(&self, remote: SocketAddr, device: DeviceId, now: Time) -> KnownRoute {
         let path = self.stack.path_to(remote.ip(), device);
-        KnownRoute { path, changes: self.stack.changes() }
+        let longest = self.stack.longest_along(&path, remote.ip(), device, now);
+        let mss = longest.saturating_sub(headers_towards(remote.ip()));
+        KnownRoute { path, changes: self.stack.changes(), mss }
     }
 
-    /// Sends a segment between these ends. The way is looked up again when the network has changed.
+    /// Looks up the way of a connection again when the network has changed; the size of its segments follows.
+    #[inline]
+    pub(crate) fn follow<S>(&self, entry: &mut Entry<S>, now: Time) {
+        if entry.route.changes != self.stack.changes() {
+            let remote = Ends::of(&entry.key).remote;
+            entry.route = self.route(remote, entry.device, now);
+            entry.tcp.set_path_mss(entry.route.mss);
+        }
+    }
+
+    /// Sends a segment between these ends, the way that is known.
     pub(crate) fn send(
         &mut self,
         ends: &Ends,
         device: DeviceId,
-        route: &mut KnownRoute,
+        route: &KnownRoute,
         header: &Header,
         payload: [&[u8]; 2],
         out: &mut Output,
     ) {
-        if route.changes != self.stack.changes() {
-            *route = self.route(ends.remote, device);
-        }
         let payload = match payload {
             [whole, []] => whole,
             [first, second] => {

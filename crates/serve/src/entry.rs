@@ -35,6 +35,8 @@ pub(crate) struct KnownRoute {
     pub(crate) path: Path,
     /// The network's changes it was found at: it holds until there are more.
     pub(crate) changes: u64,
+    /// Bytes of a segment, options of TCP included, with which a packet passes, as far as that is known.
+    pub(crate) mss: u16,
 }
 
 /// How far the conversation is.

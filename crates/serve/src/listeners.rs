@@ -9,10 +9,8 @@ use rheostat_ip::Stack;
 use rheostat_tcp::Config;
 
 use crate::config::{ListenerConfig, OutgoingConfig};
+use crate::egress::headers_towards;
 
-/// Bytes of the headers of IP and TCP without options.
-const HEADERS_V4: u16 = 40;
-const HEADERS_V6: u16 = 60;
 /// What a peer takes that does not say, over IPv6 (RFC 9293, 3.7.1).
 const DEFAULT_MSS_V6: u16 = 1_220;
 
@@ -59,12 +57,11 @@ impl Listeners {
         peer: IpAddr,
         stack: &Stack,
     ) -> Arc<Config> {
-        let headers = if peer.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
-        let longest = stack.longest_packet(device, peer).saturating_sub(headers);
         let config = match number {
             Some(number) => &self.all[usize::from(number)].tcp,
             None => &self.outgoing.tcp,
         };
+        let longest = stack.longest_packet(device, peer).saturating_sub(headers_towards(peer));
         let mss = config.mss.min(longest);
         let is_it = |(of, size, is_v4, _): &&(Option<u16>, u16, bool, Arc<Config>)| {
             (*of, *size, *is_v4) == (number, mss, peer.is_ipv4())

@@ -1,5 +1,6 @@
 //! What a lane runs for a service over TCP.
 
+mod errors;
 mod lifecycle;
 mod opening;
 
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use rheostat_base::{DropReason, LaneId, Time};
 use rheostat_ip::{Admission, ErrorsAfterChain, Network, Stack};
-use rheostat_packet::Mbuf;
+use rheostat_packet::{Headers, Mbuf, Tuple};
 use rheostat_run::{Batch, Output, PacketInfo, Service, ShardSet};
 use rheostat_state::Shard;
 use rheostat_tcp::{Header, Segment, TimeWaitOutcome};
@@ -120,6 +121,26 @@ impl<D: Driver> TcpService<D> {
         }
     }
 
+    /// Handles a packet that has been put together from fragments; `info` is that of the last one, whose flow is that of the
+    /// datagram as its first fragment told.
+    #[cold]
+    fn handle_reassembled(
+        &mut self,
+        packet: Mbuf,
+        mut info: PacketInfo,
+        shards: &mut ShardSet,
+        out: &mut Output,
+    ) {
+        let key = if info.forward() { info.key() } else { info.key().reversed() };
+        match Headers::parse(&packet) {
+            Ok(headers) if Tuple::of(&packet, &headers) == Tuple::Flow(key) => {
+                info.headers = headers;
+                self.handle_packet(packet, &info, shards, out);
+            }
+            _ => out.drop(packet, DropReason::FragmentInvalid),
+        }
+    }
+
     /// Handles a segment for this machine.
     ///
     /// # Errors
@@ -198,9 +219,9 @@ impl<D: Driver> TcpService<D> {
         header: &Header,
         out: &mut Output,
     ) {
-        let mut route = self.egress.route(ends.remote, device);
+        let route = self.egress.route(ends.remote, device, out.now());
         self.counters.segments_out.increment();
-        self.egress.send(ends, device, &mut route, header, [&[], &[]], out);
+        self.egress.send(ends, device, &route, header, [&[], &[]], out);
     }
 
     /// Does what is due in a shard, up to `most` connections, and returns how many those were.
@@ -263,7 +284,11 @@ impl<D: Driver> Service for TcpService<D> {
         for (mut packet, info) in batch.drain() {
             out.set_now(info.now);
             match self.egress.stack.admit(&mut packet, out) {
+                Admission::Transport if info.headers.fragment.is_some() => {
+                    self.handle_reassembled(packet, *info, shards, out);
+                }
                 Admission::Transport => self.handle_packet(packet, info, shards, out),
+                Admission::TransportError => self.handle_error(packet, info, shards, out),
                 Admission::Back(path) => self.egress.stack.send(packet, path, out),
                 Admission::Consume => out.consume(packet),
                 Admission::Drop(reason) => out.drop(packet, reason),

@@ -3,9 +3,11 @@
 mod bounds;
 mod connecting;
 mod conversations;
+mod fragments;
 mod http;
 mod listing;
 mod moves;
+mod paths;
 mod relaying;
 mod resp;
 mod rig;

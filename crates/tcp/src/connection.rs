@@ -4,6 +4,7 @@ mod acceptance;
 mod challenge;
 mod event;
 mod handshake;
+mod invariants;
 mod keep_alive;
 mod linger;
 mod output;

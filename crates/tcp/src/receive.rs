@@ -2,6 +2,7 @@
 
 mod acknowledgement;
 mod held;
+mod invariants;
 mod stamps;
 mod tuning;
 mod urgent;
@@ -42,6 +43,8 @@ pub(crate) struct Receiver {
     unread: Ring,
     /// The next number expected (RCV.NXT).
     next: SequenceNumber,
+    /// How much has been received, as far as it can be counted.
+    so_far: u32,
     /// What has been acknowledged last.
     acked: SequenceNumber,
     held: HeldRanges,
@@ -56,8 +59,6 @@ pub(crate) struct Receiver {
     /// The buffer's size at most.
     largest: usize,
     mss: u32,
-    /// Segments that arrived beyond a gap.
-    out_of_order: u32,
 }
 
 impl Receiver {
@@ -67,6 +68,7 @@ impl Receiver {
         Receiver {
             unread: Ring::new(limit),
             next,
+            so_far: 0,
             acked: next,
             held: HeldRanges::default(),
             duplicate: None,
@@ -77,7 +79,6 @@ impl Receiver {
             tuning: ReceiveTuning::new(),
             largest: config.receive_buffer,
             mss: config.mss.into(),
-            out_of_order: 0,
         }
     }
 
@@ -127,9 +128,9 @@ impl Receiver {
         self.urgent.left(self.read_position())
     }
 
-    /// Segments that arrived beyond a gap.
+    /// Segments that arrived beyond a gap and are, or were, held.
     pub(crate) fn out_of_order(&self) -> u64 {
-        self.out_of_order.into()
+        self.held.updates()
     }
 
     /// Bytes of memory for data.
@@ -171,6 +172,7 @@ impl Receiver {
         if fin {
             self.handle_fin(range.end);
         }
+        self.so_far = self.so_far.saturating_add(self.next.since(before));
         let mut received = Received { has_bytes: self.next != before, is_finished: false };
         if self.fin == Some(self.next) {
             self.next += 1;
@@ -185,7 +187,7 @@ impl Receiver {
     pub(crate) fn handle_outside(&mut self, seq: SequenceNumber, len: u32) {
         self.ack.on_immediate();
         let range = SequenceRange::of_len(seq, len);
-        let most = self.unread.limit() as u32;
+        let most = self.so_far.min(self.unread.limit() as u32);
         let before = SequenceRange::of_len(self.next - most, most);
         if !range.is_empty() && before.contains(range) {
             self.duplicate = Some(range);
@@ -224,11 +226,8 @@ impl Receiver {
         if distance == 0 {
             self.unread.place(0, data);
             self.advance_to(fresh.end);
-        } else {
-            self.out_of_order = self.out_of_order.saturating_add(1);
-            if self.held.insert(fresh) {
-                self.unread.place(distance, data);
-            }
+        } else if self.held.insert(fresh) {
+            self.unread.place(distance, data);
         }
         while let Some(end) = self.held.take_from(self.next) {
             self.advance_to(end);

@@ -1,5 +1,6 @@
 //! The sending side: what the user wrote until it is acknowledged, and which of it to send when.
 
+mod invariants;
 mod recovery;
 mod round_trip;
 mod scoreboard;

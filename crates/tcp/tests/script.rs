@@ -161,6 +161,7 @@ impl Script {
 
     /// Everything that is sent now.
     pub(crate) fn sent(&mut self) -> Vec<Sent> {
+        assert_eq!(self.connection.broken_invariant(), None);
         let mut all = Vec::new();
         while let Some(transmit) = self.connection.poll_transmit(self.now) {
             all.push(Sent { header: transmit.header, payload: transmit.payload.concat() });

@@ -131,6 +131,7 @@ fn read_policy(table: &mut Table<'_>, findings: &mut Findings) -> Policy {
         waiting,
         announce: table.read("announce", findings, boolean).unwrap_or(default.announce),
         neighbours: NeighbourLimits { entries: neighbours, ..default.neighbours },
+        path_mtus: default.path_mtus,
     }
 }
 

@@ -42,7 +42,7 @@ fn whole(v6: bool, id: u32, data: &[u8]) -> Vec<u8> {
 
 fn take(reassembler: &mut Reassembler, packet: &[u8], now: Time) -> Reassembled {
     let headers = Headers::parse_bytes(packet, packet.len(), LinkType::Raw).expect("a fragment");
-    reassembler.take(packet, &headers, now)
+    reassembler.take(packet, &headers, DeviceId(0), now)
 }
 
 /// Cuts data at multiples of eight.
@@ -190,4 +190,19 @@ fn pieces_are_bounded() {
     }
     let full = Reassembled::Refused(DropReason::FragmentsFull);
     assert_eq!(take(&mut reassembler, &piece(3), NOW), full);
+}
+
+#[test]
+fn what_is_overdue_is_quoted_as_its_first_fragment_arrived() {
+    for v6 in [false, true] {
+        let mut reassembler = Reassembler::new(ReassemblyConfig::default());
+        let parts = cut(v6, 5, &data(3_000, 1), &[]);
+        for part in [&parts[1], &parts[0]] {
+            assert_eq!(take(&mut reassembler, part, NOW), Reassembled::Held);
+        }
+        reassembler.expire(NOW + Duration::from_secs(60));
+        let overdue = Overdue { device: DeviceId(0), first: parts[0].clone() };
+        assert_eq!(reassembler.poll_overdue(), Some(overdue));
+        assert_eq!(reassembler.poll_overdue(), None);
+    }
 }

@@ -71,6 +71,18 @@ impl Stack {
         self.errors.allow(out.now()).then_some(error)
     }
 
+    /// Tells a sender that fragments of its datagram have not come. `first` is the first, from its IP header on.
+    pub(super) fn complain_of_missing(&mut self, first: &[u8], device: DeviceId, out: &mut Output) {
+        let Some(source) = source_of(first) else { return };
+        let Some(from) = self.speaker(device, source) else { return };
+        let error = icmp_error(Problem::FragmentsMissing, from, first, first.len());
+        if let Some(error) = error
+            && self.errors.allow(out.now())
+        {
+            self.send_own(device, &error, out);
+        }
+    }
+
     /// The address from which this machine speaks to `peer` on a device; without one of its own, that of
     /// another interface (RFC 1812, section 4.3.2.4).
     pub(super) fn speaker(&self, device: DeviceId, peer: IpAddr) -> Option<IpAddr> {

@@ -6,7 +6,7 @@ use rheostat_base::DropReason;
 use rheostat_packet::checksum::{Delta, Validity, evaluate_packet};
 use rheostat_packet::wire::protocol::{ICMPV4, ICMPV6, TCP, UDP};
 use rheostat_packet::wire::{Ipv4PacketMut, Ipv6PacketMut, icmpv4, icmpv6};
-use rheostat_packet::{Headers, LinkType, Mbuf, Network};
+use rheostat_packet::{Headers, LinkType, Mbuf, Network, Tuple};
 
 use rheostat_run::Output;
 
@@ -58,6 +58,9 @@ impl Stack {
         }
         if matches!(evaluate_packet(packet, &headers), Some(Validity::Invalid)) {
             return Admission::Drop(DropReason::Malformed);
+        }
+        if self.has_tcp && quotes_tcp(packet, &headers) {
+            return Admission::TransportError;
         }
         if is_echo_request(packet, &headers) {
             turn_into_reply(packet, &headers);
@@ -130,6 +133,11 @@ fn is_plain_tcp(packet: &Mbuf, l3: u8, to: IpAddr) -> bool {
         (IpAddr::V6(_), [_, _, _, _, _, _, next, ..]) => *next == TCP,
         _ => false,
     }
+}
+
+/// Whether a packet is an ICMP error about a segment of TCP whose ports it quotes.
+fn quotes_tcp(packet: &Mbuf, headers: &Headers) -> bool {
+    matches!(Tuple::of(packet, headers), Tuple::IcmpError(key) if key.protocol() == TCP)
 }
 
 fn is_echo_request(packet: &Mbuf, headers: &Headers) -> bool {

@@ -13,6 +13,14 @@ impl Stack {
         self.reassembler.counts()
     }
 
+    /// Gives up datagrams whose fragments have been waited for, and tells their senders.
+    pub(super) fn give_up_fragments(&mut self, out: &mut Output) {
+        self.reassembler.expire(out.now());
+        while let Some(late) = self.reassembler.poll_overdue() {
+            self.complain_of_missing(&late.first, late.device, out);
+        }
+    }
+
     /// Takes a fragment for this machine. With the last one missing, the datagram stands in its place, as a packet of this
     /// machine's own, and the fragment is consumed; otherwise returns what is to become of the fragment.
     pub(super) fn reassemble(
@@ -23,7 +31,8 @@ impl Stack {
         out: &mut Output,
     ) -> Option<Admission> {
         let bytes = packet.to_vec();
-        let whole = match self.reassembler.take(&bytes, headers, out.now()) {
+        self.give_up_fragments(out);
+        let whole = match self.reassembler.take(&bytes, headers, packet.device(), out.now()) {
             Reassembled::Held => return Some(Admission::Consume),
             Reassembled::Refused(reason) => return Some(Admission::Drop(reason)),
             Reassembled::Whole(whole) => whole,

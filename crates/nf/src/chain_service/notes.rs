@@ -64,7 +64,9 @@ pub(super) fn note_admission(packet: &Mbuf, admission: Admission, out: &mut Outp
     let decision = match admission {
         Admission::Back(_) => "network: for this machine, which answers",
         Admission::Through(_) => "network: to be sent on",
-        Admission::Consume | Admission::Transport => "network: for this machine",
+        Admission::Consume | Admission::Transport | Admission::TransportError => {
+            "network: for this machine"
+        }
         // The reason is noted with the drop.
         Admission::Drop(_) => return,
     };

@@ -181,7 +181,9 @@ impl<C: Chain> ChainService<C> {
             }
             Admission::Consume => Departure::Consume,
             // There is no transport beside a chain.
-            Admission::Transport => Departure::Drop(DropReason::NoListener),
+            Admission::Transport | Admission::TransportError => {
+                Departure::Drop(DropReason::NoListener)
+            }
             Admission::Drop(reason) => Departure::Drop(reason),
         };
         self.leave(packet, departure, out);

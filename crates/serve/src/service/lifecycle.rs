@@ -159,6 +159,7 @@ impl<D: Driver> TcpService<D> {
     /// Sends what there is, a row of segments at most; returns whether that was all.
     fn transmit(&mut self, entry: &mut Entry<D::Stream>, out: &mut Output) -> bool {
         let (now, ends) = (out.now(), Ends::of(&entry.key));
+        self.egress.follow(entry, now);
         for _ in 0..ROW {
             let Some(transmit) = entry.tcp.poll_transmit(now) else { return true };
             self.counters.segments_out.increment();
@@ -166,7 +167,7 @@ impl<D: Driver> TcpService<D> {
                 self.counters.segments_reset.increment();
             }
             let (header, payload) = (&transmit.header, transmit.payload);
-            self.egress.send(&ends, entry.device, &mut entry.route, header, payload, out);
+            self.egress.send(&ends, entry.device, &entry.route, header, payload, out);
         }
         false
     }

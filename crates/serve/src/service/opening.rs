@@ -45,12 +45,13 @@ impl<D: Driver> TcpService<D> {
         let config = self.listeners.settings(Some(listener), device, ends.remote.ip(), stack);
         let initial = self.shared.numbers.of(ends.local, ends.remote, now);
         let send_buffer = config.send_buffer;
-        let Some(tcp) = Connection::accept(config, initial, segment, now) else {
+        let Some(mut tcp) = Connection::accept(config, initial, segment, now) else {
             self.shared.budget.end_handshake();
             self.shared.budget.close();
             return Err(DropReason::TcpInvalid);
         };
-        let route = self.egress.route(ends.remote, device);
+        let route = self.egress.route(ends.remote, device, now);
+        tcp.set_path_mss(route.mss);
         let entry = Entry {
             key,
             device,

@@ -2,6 +2,7 @@
 
 mod cable;
 mod client;
+mod router;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +23,14 @@ use rheostat_steer::{HashKey, Orientation, Steering};
 
 use cable::{Cable, Ends};
 pub(crate) use client::Client;
+pub(crate) use router::{Router, report};
 
 pub(crate) const SHARDS: usize = 16;
 pub(crate) const PORT: u16 = 80;
 pub(crate) const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub(crate) const LOCAL_V4: &str = "10.0.0.1";
 /// A second address.
-pub(crate) const OTHER_V4: &str = "10.0.0.9";
+pub(crate) const OTHER_V4: &str = "10.0.0.77";
 pub(crate) const LOCAL_V6: &str = "fd00::1";
 const BUFFERS: u32 = 16_384;
 /// How long a step takes, and a segment in each direction.
@@ -52,6 +54,8 @@ pub(crate) struct Rig {
     pub(crate) window: usize,
     /// The peers' ends of those connections.
     pub(crate) peers: Vec<Client>,
+    /// What stands between the service and the clients.
+    pub(crate) router: Router,
 }
 
 /// What a rig is made of besides.
@@ -61,12 +65,14 @@ pub(crate) struct Plan {
     pub(crate) listener: ListenerConfig,
     pub(crate) vlan: Option<u16>,
     pub(crate) mtu: u16,
+    pub(crate) policy: Policy,
 }
 
 impl Default for Plan {
     fn default() -> Plan {
         let (limits, listener) = (ServeConfig::default(), ListenerConfig::new(PORT));
-        Plan { lanes: 2, limits, listener, vlan: None, mtu: 1_500 }
+        let policy = Policy { announce: false, ..Policy::default() };
+        Plan { lanes: 2, limits, listener, vlan: None, mtu: 1_500, policy }
     }
 }
 
@@ -97,7 +103,7 @@ impl Rig {
             FlowHasher,
         ) -> Result<TcpServer, ServeError>,
     ) -> Rig {
-        let Plan { lanes, limits, listener, vlan, mtu } = plan;
+        let Plan { lanes, limits, listener, vlan, mtu, policy } = plan;
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() });
         let pool = pool.expect("memory");
         let orientations = vec![Orientation::Inside];
@@ -113,7 +119,6 @@ impl Rig {
             mtu,
             ..Interface::new(DeviceId(0), "cable", MAC)
         };
-        let policy = Policy { announce: false, ..Policy::default() };
         let network = Arc::new(Network::new(vec![interface], &[], policy).expect("a network"));
         let hasher = FlowHasher::fixed();
         let server = make(listener, limits, network, lanes, steering.clone(), hasher);
@@ -138,6 +143,7 @@ impl Rig {
             accepting: None,
             window: 256 << 10,
             peers: Vec::new(),
+            router: Router::default(),
         }
     }
 
@@ -172,6 +178,10 @@ impl Rig {
         self.poll();
         let sent: Vec<_> = self.ends.sent.lock().expect("no panic").drain(..).collect();
         for frame in sent {
+            if let Some(report) = self.router.refuse(&frame) {
+                self.inject(report, 0);
+                continue;
+            }
             let mut ends = clients.iter_mut().chain(&mut peers);
             if ends.any(|end| end.take(&frame, now)) {
                 continue;

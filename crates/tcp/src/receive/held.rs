@@ -51,6 +51,19 @@ impl HeldRanges {
         true
     }
 
+    /// Whether ranges are disjoint, in order, not more than may be, and within `room`.
+    pub(super) fn is_sound(&self, room: SequenceRange) -> bool {
+        let is_inside = |held: &Held| !held.range.is_empty() && room.contains(held.range);
+        self.held.is_sorted_by(|held, next| held.range.end.is_before(next.range.start))
+            && self.held.iter().all(is_inside)
+            && self.held.len() <= MAX_HELD
+    }
+
+    /// Segments that have arrived beyond a gap; one of which a part was held already counts twice.
+    pub(crate) fn updates(&self) -> u64 {
+        self.updates
+    }
+
     /// Removes the range that continues at `next`, if there is one, and returns its end.
     pub(crate) fn take_from(&mut self, next: SequenceNumber) -> Option<SequenceNumber> {
         let first = self.held.first()?.range;
@@ -59,8 +72,8 @@ impl HeldRanges {
 
     /// What of `range` is held already, up to the first gap. The range it is in counts as the latest.
     pub(crate) fn duplicate(&mut self, range: SequenceRange) -> Option<SequenceRange> {
-        self.updates += 1;
         let held = self.held.iter_mut().find(|held| !held.range.intersection(range).is_empty())?;
+        self.updates += 1;
         held.updated = self.updates;
         Some(held.range.intersection(range))
     }

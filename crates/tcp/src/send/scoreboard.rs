@@ -136,6 +136,18 @@ impl Scoreboard {
         self.unsacked(original) + self.unsacked(again)
     }
 
+    /// Whether ranges are disjoint, in order and in flight, and what was sent again and is lost was in flight, too.
+    pub(super) fn is_sound(&self, in_flight: SequenceRange) -> bool {
+        let is_inside = |number: SequenceNumber| {
+            !number.is_before(in_flight.start) && !number.is_after(in_flight.end)
+        };
+        self.sacked.is_sorted_by(|range, next| range.end.is_before(next.start))
+            && self.sacked.iter().all(|range| !range.is_empty() && in_flight.contains(*range))
+            && self.sacked.len() <= MAX_RANGES
+            && is_inside(self.resent)
+            && is_inside(self.lost)
+    }
+
     fn first_unsacked(
         &self,
         in_flight: SequenceRange,

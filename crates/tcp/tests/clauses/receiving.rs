@@ -81,6 +81,14 @@ fn a_segment_received_twice_is_reported_once() {
 }
 
 #[test]
+fn what_lies_before_the_first_byte_is_not_reported_as_received_twice() {
+    let mut script = Script::established(with_sack());
+    script.receive(1, Some(1), &[0; 100]);
+    script.receive(1_u32.wrapping_sub(300), Some(1), &[0; 200]);
+    assert_eq!(script.sent_one().blocks(), []);
+}
+
+#[test]
 fn a_duplicate_beyond_a_gap_is_reported_before_the_range_it_lies_in() {
     let mut script = Script::established(with_sack());
     script.receive(201, Some(1), &[0; 300]);

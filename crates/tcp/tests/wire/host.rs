@@ -181,6 +181,7 @@ impl OurHost {
         if program.wants_to_finish() && !is_opening_or_over(connection.state()) {
             connection.finish(now);
         }
+        assert_eq!(connection.broken_invariant(), None);
         let info = connection.info();
         let most = self.config.send_buffer + self.config.receive_buffer;
         if let Some(memory) = &self.memory {
@@ -197,6 +198,7 @@ impl Endpoint for OurHost {
         match &mut self.connection {
             Some(connection) if connection.state() != State::Closed => {
                 connection.handle_segment(&segment, now);
+                assert_eq!(connection.broken_invariant(), None);
             }
             None if segment.header.syn => {
                 let (config, initial) = (self.config.clone(), self.initial);

@@ -92,7 +92,9 @@ impl Bench {
         stack.refresh(out);
         match stack.admit(&mut packet, out) {
             Admission::Through(path) | Admission::Back(path) => stack.send(packet, path, out),
-            Admission::Consume | Admission::Transport => out.consume(packet),
+            Admission::Consume | Admission::Transport | Admission::TransportError => {
+                out.consume(packet)
+            }
             Admission::Drop(reason) => out.drop(packet, reason),
         }
         self.sent(lane)

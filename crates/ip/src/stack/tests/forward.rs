@@ -31,7 +31,9 @@ impl Bench {
                     Admission::Through(path) | Admission::Back(path) => {
                         stack.send(packet, path, out);
                     }
-                    Admission::Consume | Admission::Transport => out.consume(packet),
+                    Admission::Consume | Admission::Transport | Admission::TransportError => {
+                        out.consume(packet)
+                    }
                     Admission::Drop(reason) => out.drop(packet, reason),
                 }
             }

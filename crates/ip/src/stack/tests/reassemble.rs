@@ -1,10 +1,10 @@
 //! Fragments for this machine.
 
-use rheostat_base::{DropReason, Time};
+use rheostat_base::{DeviceId, DropReason, Time};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::checksum;
 
-use super::bench::{Bench, LAN, PEER, known};
+use super::bench::{Bench, LAN, PEER, known, s};
 
 /// A datagram of UDP or an echo request from a neighbour, in fragments of so many bytes of data.
 fn fragments(message: &[u8], protocol: u8, size: usize) -> Vec<Vec<u8>> {
@@ -72,5 +72,40 @@ fn fragments_that_overlap_are_dropped_by_reason() {
     }
     assert_eq!(bench.dropped(DropReason::FragmentInvalid), 3);
     assert_eq!(bench.lanes[0].0.reassembly().invalid, 1);
+    bench.finish();
+}
+
+#[test]
+fn the_sender_is_told_when_fragments_have_not_come_in_time() {
+    let mut bench = Bench::new(known(), 1);
+    let parts = fragments(&echo_request(1_000), 17, 400);
+    assert!(bench.receive(0, 0, &parts[0], s(0)).is_empty());
+    assert!(bench.receive(0, 0, &parts[2], s(1)).is_empty());
+    assert_eq!(bench.lanes[0].0.next_deadline(), s(60));
+    assert!(bench.tick(0, s(59)).is_empty());
+    let sent = bench.tick(0, s(60));
+    assert_eq!((sent.len(), sent[0].0), (1, DeviceId(0)));
+    // Time exceeded, in reassembly; it quotes the first fragment as it was.
+    let message = &sent[0].1[34..];
+    assert_eq!((&message[..2], checksum::of(message)), (&[11, 1][..], 0));
+    assert_eq!(&message[8..], &parts[0][14..]);
+    assert_eq!(bench.lanes[0].0.reassembly().timed_out, 1);
+    assert_eq!(bench.lanes[0].0.next_deadline(), Time::NEVER);
+    bench.finish();
+}
+
+#[test]
+fn nobody_is_told_of_a_datagram_whose_first_fragment_never_came_or_that_was_refused() {
+    let mut bench = Bench::new(known(), 1);
+    let parts = fragments(&echo_request(1_000), 17, 400);
+    assert!(bench.receive(0, 0, &parts[1], s(0)).is_empty());
+    assert!(bench.tick(0, s(60)).is_empty());
+    let others = fragments(&echo_request(900), 17, 304);
+    for part in [&parts[0], &others[1]] {
+        assert!(bench.receive(0, 0, part, s(61)).is_empty());
+    }
+    assert!(bench.tick(0, s(200)).is_empty());
+    let counts = bench.lanes[0].0.reassembly();
+    assert_eq!((counts.timed_out, counts.invalid), (1, 1));
     bench.finish();
 }
