@@ -4,6 +4,7 @@ mod aiming;
 mod balancing;
 mod bridging;
 mod cases;
+mod deleting;
 mod detecting;
 mod equivalence;
 mod exhaustion;

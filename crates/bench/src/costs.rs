@@ -13,7 +13,7 @@ use crate::record::unknown_profile;
 mod distribution;
 mod fixture;
 mod measurement;
-mod meter;
+pub(crate) mod meter;
 
 pub use distribution::Distribution;
 pub use measurement::measure;

@@ -76,6 +76,19 @@ pub enum BenchError {
         /// The time there was.
         limit: std::time::Duration,
     },
+    /// The time is up.
+    #[error("only {done} of {asked} times a flow left or came home in {limit:?}: ask for fewer")]
+    FewTransitions {
+        /// Times that flows left or came home.
+        done: u64,
+        /// Times that they were to.
+        asked: u64,
+        /// The time there was.
+        limit: std::time::Duration,
+    },
+    /// Flows did not open, leave, or come home.
+    #[error("flows were not where they were to be within {0:?}: leave the machine alone meanwhile")]
+    NoTransition(std::time::Duration),
     /// The traffic could not be made.
     #[error(transparent)]
     Mix(#[from] rheostat_traffic::MixError),

@@ -19,6 +19,7 @@ pub mod memory;
 pub mod migrate;
 pub mod nf;
 pub mod noise;
+pub mod offload;
 mod pace;
 mod plans;
 pub mod polling;

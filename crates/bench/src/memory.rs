@@ -200,7 +200,7 @@ impl Share {
 
 /// The hash that a device gives packets of the flow with this key, client first, and what it covers. It
 /// is that of both directions, so chains whose packets are placed by their direction cannot be measured.
-fn device_hash(steering: &Steering, key: FlowKey) -> (u32, HashKind) {
+pub(crate) fn device_hash(steering: &Steering, key: FlowKey) -> (u32, HashKind) {
     let key = steering.orient(LAN, key).key;
     let kind = steering.kind_of(&key);
     (steering.hash(&key, kind), kind)

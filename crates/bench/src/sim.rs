@@ -4,6 +4,7 @@
 //! simulated are lanes and queues, and the time that lanes take, which was measured on a machine: [`crate::costs`].
 //! `docs/simulator.md` states what is modelled, what is not, and how that was checked.
 
+pub mod cases;
 mod class_meter;
 mod flow_numbers;
 mod lane;

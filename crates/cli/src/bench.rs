@@ -5,6 +5,7 @@ mod chain;
 mod costs;
 mod idle;
 mod live;
+mod offload;
 mod polling;
 mod pump;
 mod report;
@@ -85,6 +86,8 @@ enum Scenario {
     Vacation(vacation::Args),
     /// Measure what Dyssect's optimisation models take, and how good their answers are.
     Solver(solver::Args),
+    /// Count what becomes of packets while flows leave their lanes and come home, and measure what that costs.
+    Offload(offload::Args),
     /// Measure what deadlines of connections cost: to arm, to move, to expire.
     Timers(timers::Args),
     /// Run two benchmark commands in turn and print their ratios.
@@ -263,6 +266,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Idle(args) => idle::run(args),
         Scenario::Vacation(args) => vacation::run(args),
         Scenario::Solver(args) => solver::run(args),
+        Scenario::Offload(args) => offload::run(args),
         Scenario::Timers(args) => timers::run(args),
         Scenario::Ab(args) => ab(args),
         Scenario::Report(args) => report::run(args),

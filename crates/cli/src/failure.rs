@@ -145,6 +145,8 @@ pub(crate) enum Failure {
     #[error("error: {0}")]
     Slo(#[from] rheostat_bench::sim::slo::SloError),
     #[error("error: {0}")]
+    Cases(#[from] rheostat_bench::sim::cases::CaseError),
+    #[error("error: {0}")]
     Results(#[from] rheostat_bench::record::RecordError),
     #[error("error: {0}")]
     Report(#[from] rheostat_bench::report::ReportError),

@@ -1,5 +1,6 @@
 //! `rheo sim`: scenarios on as many lanes as one likes, in virtual time.
 
+mod cases;
 mod queues;
 mod slo;
 
@@ -24,6 +25,7 @@ use crate::failure::Failure;
   rheo sim my-scenario.toml --costs my-machine.json --json
   rheo sim balance --cores 2 --quiet-machine       without the pauses of the machine
   rheo sim slo --cores 8                           latency objectives under a rising load
+  rheo sim cases                                   unequal flows, bursts, an elephant
   rheo sim queues                                  a queue for each server beside one for all, in theory
 
 Controller, policies, hash and traffic are those of a run; lanes, queues and time are simulated, with costs that
@@ -55,6 +57,8 @@ enum Model {
     Queues(queues::Args),
     /// Simulate traffic classes with latency objectives while the load rises (Dyssect's use case I).
     Slo(slo::Args),
+    /// Simulate what each policy delivers where flows are unequal, come in bursts, or change their weight.
+    Cases(cases::Args),
 }
 
 /// Simulates.
@@ -62,6 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match (&args.model, &args.scenario) {
         (Some(Model::Queues(args)), _) => queues::run(args),
         (Some(Model::Slo(args)), _) => slo::run(args),
+        (Some(Model::Cases(args)), _) => cases::run(args),
         (None, Some(scenario)) => run_scenario(args, scenario),
         (None, None) => unreachable!("clap requires a scenario"),
     }

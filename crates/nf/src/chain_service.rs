@@ -149,6 +149,16 @@ impl<C: Chain> ChainService<C> {
             let chain = self.chain.steady(&self.counts);
             passed = fast_path::run(&chain, batch, passed, shards, out.counters());
             drop(chain);
+            if passed < batch.len() && shards.has_offloaded() {
+                let away = self.count_away(passed, batch, shards);
+                if away > 0 {
+                    self.forward_by_device(passed, batch, out);
+                    batch.drain_first(away, |packet, info, _| out.offload(packet, info));
+                    from += passed + away;
+                    passed = 0;
+                    continue;
+                }
+            }
             let refused = batch.found().get(passed).map(PacketInfo::is_usual);
             let elsewhere =
                 batch.found().get(passed).and_then(|info| self.elsewhere(info, shards, out));

@@ -40,6 +40,10 @@ pub(crate) struct Requests {
     pub(crate) deadline: Option<Time>,
     pub(crate) evictable: Option<bool>,
     pub(crate) close: bool,
+    /// Whether the function that runs gives up its state.
+    pub(crate) delete: bool,
+    /// Whether any function has given up its state.
+    pub(crate) has_deleted: bool,
 }
 
 /// The packets that handlers made while they ran on one packet. Sent once all of them have returned,
@@ -207,6 +211,20 @@ impl<L> Cx<'_, L> {
     #[inline]
     pub fn close(&mut self) {
         self.scope.requests.close = true;
+    }
+
+    /// Gives up the function's own state of the flow once this handler has returned, while the flow lives on for the other
+    /// functions of the chain. The entry ends with the last state. Counts in [`packet`], and what the handler asks for the flow's
+    /// deadline then does not count: the earliest of those that the others ask for does.
+    ///
+    /// The function is told as when the flow is [closed](Cx::close), and the others are not. The next packet of the flow is a
+    /// [`first`] one to it again. A flow for which a function has no state does not leave its lane.
+    ///
+    /// [`packet`]: crate::NetworkFunction::packet
+    /// [`first`]: crate::NetworkFunction::first
+    #[inline]
+    pub fn delete_state(&mut self) {
+        self.scope.requests.delete = true;
     }
 
     /// Sets whether the flow may be evicted when its shard's table is full: that of unconfirmed flows, such as half-open

@@ -4,12 +4,13 @@
 
 pub(crate) mod link;
 
+use rheostat_base::clock::Cycles;
 use rheostat_base::{LaneId, ShardId};
 use rheostat_state::{DetachedFlow, Shard};
 
 use self::link::{Delivery, Receiver, Sender};
 use crate::crew::LaneNotifier;
-use crate::lane::HandoffPacket;
+use crate::lane::{HandoffPacket, LinkPacket};
 use crate::offload::FlowNumber;
 
 /// What passes between lanes beside packets.
@@ -56,7 +57,7 @@ pub(crate) enum Control {
 /// flows of each lane are away at a time.
 pub fn handoff_bytes(lanes: usize, capacity: usize, shards: usize, flows: usize) -> usize {
     // What a message holds is a pointer and a few numbers, whatever the service keeps.
-    let link = capacity.next_power_of_two() * size_of::<HandoffPacket>()
+    let link = capacity.next_power_of_two() * size_of::<LinkPacket>()
         + messages(shards, flows).next_power_of_two() * link::control_bytes::<Control>();
     lanes * lanes.saturating_sub(1) * link
 }
@@ -72,7 +73,7 @@ pub struct Handoff {
     /// To every other lane; none to itself.
     outbound: Vec<Option<Outbound>>,
     /// From every other lane; none from itself.
-    inbound: Vec<Option<Receiver<HandoffPacket, Control>>>,
+    inbound: Vec<Option<Receiver<LinkPacket, Control>>>,
     /// One per lane; none before the workers are known.
     notifiers: Vec<LaneNotifier>,
     /// Flows of each lane that may be away at a time.
@@ -83,9 +84,9 @@ pub struct Handoff {
 
 #[derive(Debug)]
 struct Outbound {
-    link: Sender<HandoffPacket, Control>,
+    link: Sender<LinkPacket, Control>,
     /// Packets of this poll, published together.
-    staged: Vec<HandoffPacket>,
+    staged: Vec<LinkPacket>,
 }
 
 impl Handoff {
@@ -140,9 +141,28 @@ impl Handoff {
     ///
     /// # Panics
     /// When `to` is this lane: a packet that is home already is not handed off.
-    pub fn stage(&mut self, to: LaneId, packet: HandoffPacket) {
+    pub fn stage(&mut self, to: LaneId, HandoffPacket { packet, info }: HandoffPacket) {
         let outbound = self.outbound[to.index()].as_mut();
-        outbound.expect("a packet is handed to another lane").staged.push(packet);
+        let staged = &mut outbound.expect("a packet is handed to another lane").staged;
+        staged.push(LinkPacket::new(packet, &info));
+    }
+
+    /// Lays packets aside as [`Handoff::stage`] does, and leaves `packets` empty.
+    pub(crate) fn stage_all(&mut self, to: LaneId, packets: &mut Vec<LinkPacket>) {
+        let outbound = self.outbound[to.index()].as_mut();
+        let staged = &mut outbound.expect("packets are handed to another lane").staged;
+        if staged.is_empty() {
+            std::mem::swap(staged, packets);
+        } else {
+            staged.append(packets);
+        }
+    }
+
+    /// Notes on what was laid aside when it is sent.
+    #[cold]
+    pub(crate) fn note_published(&mut self, now: Cycles) {
+        let staged = self.outbound.iter_mut().flatten().flat_map(|outbound| &mut outbound.staged);
+        staged.for_each(|placed| placed.set_published(now));
     }
 
     /// Sends what was laid aside. Packets for which a ring has no room are passed to `refused`, oldest
@@ -156,7 +176,7 @@ impl Handoff {
             }
             let mut packets = staged.drain(..);
             sent += link.push_all(&mut packets);
-            packets.for_each(&mut refused);
+            packets.for_each(|packet| refused(packet.unpack()));
             if let Some(notifier) = self.notifiers.get(to) {
                 notifier.wake();
             }
@@ -185,7 +205,7 @@ impl Handoff {
         self.start = (self.start + 1) % lanes.max(1);
         for step in 0..lanes {
             if let Some(link) = &mut self.inbound[(self.start + step) % lanes] {
-                link.take(limit, &mut f);
+                link.take(limit, |delivery| f(delivery.map(LinkPacket::unpack)));
             }
         }
     }

@@ -54,13 +54,14 @@ pub use batch::{Batch, HandoffPacket};
 pub use config::{LaneConfig, Routes, TimeSource};
 pub use migration::LaneTimes;
 pub use output::{Output, Sender};
+pub(crate) use packet_info::LinkPacket;
 pub use packet_info::{PacketInfo, PacketKind, Placement};
 pub use unusual::{Unusual, UnusualError};
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rheostat_base::{DropReason, LaneId, Time};
+use rheostat_base::{DropReason, Histogram, LaneId, Time};
 use rheostat_io::Rest;
 use rheostat_io::layer::capture::LaneMirror;
 use rheostat_io::layer::trace::Step;
@@ -80,7 +81,7 @@ use crate::handoff::{Control, Handoff};
 use crate::load::ShardLoads;
 use crate::metrics::Metrics;
 use crate::migrate::{LaneMailbox, Ownership, Place};
-use crate::offload::FlowNumber;
+use crate::offload::{FlowNumber, HopMeter};
 use crate::poll::PollOutcome;
 use crate::service::Service;
 use crate::shard_set::ShardSet;
@@ -147,18 +148,18 @@ impl Lane {
         if config.shards.is_joint() {
             out.have_joint_flows();
         }
+        let mut offload =
+            OffloadState::new(config.id, shards, config.handoff.flows(), config.hold_capacity);
+        if let Some(switch) = config.hops {
+            offload.time_hops(switch);
+        }
         Lane {
             id: config.id,
             reception: Reception::new(receivers, SortBy::of(&*config.service, config.reporting)),
             shards: config.shards,
             ownership: Ownership::new(config.id, config.owners).with_claimants(config.claimants),
             migration: MigrationState::new(shards, config.hold_capacity),
-            offload: OffloadState::new(
-                config.id,
-                shards,
-                config.handoff.flows(),
-                config.hold_capacity,
-            ),
+            offload,
             steering: config.steering,
             hasher: config.hasher,
             handoff: config.handoff,
@@ -287,6 +288,11 @@ impl Lane {
         self.out.stage_times()
     }
 
+    /// How long packets took to this lane from the homes of their flows, in nanoseconds, if the lane was asked to note it.
+    pub fn hops(&self) -> Option<&Histogram> {
+        self.offload.hop_meter().map(HopMeter::times)
+    }
+
     /// Adds what the service has counted in the lane and its shards.
     pub fn add_metrics(&self, metrics: &mut Metrics) {
         self.service.metrics(&self.shards, metrics);
@@ -413,6 +419,7 @@ impl Lane {
                     out.mirror().note(&placed.packet, Step::Taken);
                 }
                 if let Some(number) = placed.info.offloaded() {
+                    placed.packet.prefetch();
                     return offload.take(*id, number, placed);
                 }
                 if ownership.place(placed.info.shard) != Place::Local {
@@ -490,7 +497,10 @@ impl Lane {
     }
 
     fn publish(&mut self) {
-        let Lane { handoff, counters, out, .. } = self;
+        let Lane { handoff, counters, out, offload, .. } = self;
+        if let Some(meter) = offload.hop_meter() {
+            handoff.note_published(meter.now());
+        }
         let sent = handoff.publish(|placed| {
             out.drop(placed.packet, DropReason::HandoffFull);
         });

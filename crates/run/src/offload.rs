@@ -21,9 +21,11 @@
 //! | `number` | names a flow that is away |
 //! | `home` | what a home knows of its flows that are away: the protocol, without flows or lanes |
 //! | `away` | the flows that are with an offloading lane: the other side of it |
+//! | `hops` | how long packets are on their way there, where a measurement requests it |
 
 mod away;
 mod home;
+mod hops;
 #[cfg(all(test, loom))]
 mod models;
 mod number;
@@ -31,7 +33,8 @@ mod number;
 use rheostat_state::DetachedFlow;
 
 pub(crate) use away::Away;
-pub(crate) use home::{Home, Routed};
+pub(crate) use home::Home;
+pub(crate) use hops::HopMeter;
 pub use number::FlowNumber;
 
 /// The flows of other lanes with which an offloading lane works.

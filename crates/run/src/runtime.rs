@@ -76,6 +76,8 @@ pub struct RuntimeConfig {
     pub offloading: usize,
     /// Whether lanes note how long each stage takes ([`RunReport::stages`]), and from when on. Costs some nanoseconds per packet.
     pub stages: Option<StageSwitch>,
+    /// Whether lanes note how long packets take to them from the homes of their flows ([`RunReport::hops`]), and from when on.
+    pub hops: Option<StageSwitch>,
 }
 
 impl RuntimeConfig {
@@ -105,6 +107,7 @@ impl RuntimeConfig {
             claimants: 1,
             offloading: 0,
             stages: None,
+            hops: None,
         }
     }
 }
@@ -210,6 +213,9 @@ pub struct RunReport {
     pub migration: MigrationTimes,
     /// How long each stage took, if lanes were asked to note it.
     pub stages: Arc<StageTimes>,
+    /// Nanoseconds from the publication of a packet by its flow's home until the lane that the flow is with was about to process it,
+    /// if lanes were asked to note it.
+    pub hops: Histogram,
 }
 
 impl Runtime {
@@ -446,6 +452,8 @@ impl Runtime {
         let migration = self.migration_times();
         let stages = Arc::new(StageTimes::default());
         lanes.iter().filter_map(Lane::stage_times).for_each(|times| stages.add(times));
+        let hops = Histogram::default();
+        lanes.iter().filter_map(Lane::hops).for_each(|times| hops.add(times));
         drop(lanes);
         let warnings = self.view.monitors.iter().flat_map(|monitor| monitor.warnings());
         let warnings = warnings.chain(self.view.board.warnings()).collect();
@@ -463,7 +471,7 @@ impl Runtime {
         };
         let mut violations = std::mem::take(&mut self.violations);
         violations.extend(remains.check());
-        Ok(RunReport { last, device_names, warnings, violations, metrics, migration, stages })
+        Ok(RunReport { last, device_names, warnings, violations, metrics, migration, stages, hops })
     }
 }
 

@@ -68,7 +68,7 @@ impl StageSwitch {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -19,7 +19,7 @@ const MOST: usize = 200_000;
 
 /// What is measured of a lane's polls.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     /// Even while nothing is; counted up to start and to stop.
     period: AtomicU32,
     /// The period that the lane has seen.
@@ -32,19 +32,19 @@ pub(super) struct Meter {
 
 impl Meter {
     /// Whatever happens until [`Meter::stop`] is measured of polls that find `burst` packets.
-    pub(super) fn start(&self, burst: usize) {
+    pub(crate) fn start(&self, burst: usize) {
         self.burst.store(burst, Ordering::Relaxed);
         self.turn();
     }
 
     /// The times of the polls since [`Meter::start`].
-    pub(super) fn stop(&self) -> Vec<f64> {
+    pub(crate) fn stop(&self) -> Vec<f64> {
         self.turn();
         std::mem::take(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The times of polls that find `burst` packets, for so long.
-    pub(super) fn measure(&self, burst: usize, time: Duration) -> Vec<f64> {
+    pub(crate) fn measure(&self, burst: usize, time: Duration) -> Vec<f64> {
         self.start(burst);
         thread::sleep(time);
         self.stop()
@@ -60,7 +60,7 @@ impl Meter {
 }
 
 /// A device whose lanes are measured.
-pub(super) struct Metered {
+pub(crate) struct Metered {
     device: Box<dyn Device>,
     meters: Vec<Arc<Meter>>,
     clock: Clock,
@@ -70,7 +70,7 @@ pub(super) struct Metered {
 
 impl Metered {
     /// The device, and a meter per lane.
-    pub(super) fn new(
+    pub(crate) fn new(
         device: Box<dyn Device>,
         lanes: u16,
         clock: Clock,

@@ -34,6 +34,14 @@ impl<F: NetworkFunction> Stage<F> {
         Ok(Stage { function, handle })
     }
 
+    /// Gives up the state of a flow that lives on for other functions.
+    #[cold]
+    fn delete_state(&self, local: &mut F::Shard, scope: &mut Scope<'_>, flow: &mut FlowMut<'_>) {
+        (scope.requests.delete, scope.requests.has_deleted) = (false, true);
+        self.ended(local, scope, flow, Ending::Closed);
+        drop(flow.take(self.handle));
+    }
+
     /// Runs the function on a packet that is followed, and keeps what it decided.
     #[cold]
     #[inline(never)]
@@ -123,6 +131,8 @@ impl<F: NetworkFunction> Chain for Stage<F> {
                 self.follow(local, scope, packet, |cx, packet| self.function.first(cx, packet))?
             }
         };
+        // There is no state yet that could be given up.
+        scope.requests.delete = false;
         let (state, verdict) = match admission {
             Admission::Pass(verdict) => return Ok((None, verdict)),
             Admission::Admit(state, verdict) => (Some(state), verdict),
@@ -154,13 +164,20 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         flow: &mut FlowMut<'_>,
     ) -> Outcome<Verdict> {
         if let Some(state) = flow.state(self.handle) {
-            if packet.is_traced() {
+            let asked = scope.requests.deadline;
+            let verdict = if packet.is_traced() {
                 let run = |cx: &mut Cx<'_, F::Shard>, packet: &mut Packet<'_>| {
                     self.function.packet(cx, packet, state)
                 };
-                return self.follow(local, scope, packet, run);
+                self.follow(local, scope, packet, run)?
+            } else {
+                self.function.packet(&mut scope.cx(local), packet, state)?
+            };
+            if scope.requests.delete {
+                scope.requests.deadline = asked;
+                self.delete_state(local, scope, flow);
             }
-            return self.function.packet(&mut scope.cx(local), packet, state);
+            return Ok(verdict);
         }
         // An earlier function kept the flow's first packet from this one; it sees the flow only now.
         let (state, verdict) = self.first(local, scope, packet)?;

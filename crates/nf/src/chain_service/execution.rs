@@ -166,7 +166,8 @@ impl<C: Chain> ChainService<C> {
         if let Some(evictable) = requests.evictable {
             journal.evictable(shard_id, &mut flow, evictable);
         }
-        if requests.close {
+        // The entry ends with the last state.
+        if requests.close || requests.has_deleted && !flow.has_states() {
             *closing = Some((shard_id, flow.id(), now));
         }
         Ok(Some(verdict))

@@ -6,7 +6,7 @@ use rheostat_packet::{FlowKey, Mbuf};
 use rheostat_run::{
     Batch, FlowNumber, HandoffPacket, LaneCounters, OffloadedFlows, Output, PacketInfo, ShardSet,
 };
-use rheostat_state::{DetachedFlow, FlowHash, Shard};
+use rheostat_state::{DetachedFlow, FlowHash, Probe, Shard};
 
 use super::{ChainService, fast_path};
 use crate::chain::Chain;
@@ -25,15 +25,42 @@ pub(super) enum Elsewhere {
 impl Elsewhere {
     /// Leaves the packet to the lane.
     pub(super) fn leave(self, packet: Mbuf, info: &PacketInfo, out: &mut Output) {
-        let placed = HandoffPacket { packet, info: *info };
+        let mut info = *info;
         match self {
-            Elsewhere::Flow(number) => out.offload(number, placed),
-            Elsewhere::Shard => out.wait_for_shard(placed),
+            Elsewhere::Flow(number) => {
+                info.set_offloaded(Some(number));
+                out.offload(packet, &info);
+            }
+            Elsewhere::Shard => out.wait_for_shard(HandoffPacket { packet, info }),
         }
     }
 }
 
 impl<C: Chain> ChainService<C> {
+    /// How many packets in a row, from `first` on, are of flows that are away, as their probes say; notes the numbers of the flows
+    /// where the packets lie. They are to leave for the offloading lane.
+    pub(super) fn count_away(
+        &self,
+        first: usize,
+        batch: &mut Batch,
+        shards: &mut ShardSet,
+    ) -> usize {
+        let shortest = self.chain.steady(&self.counts).shortest();
+        let (_, found, probes) = batch.parts();
+        let packets = found[first..].iter_mut().zip(&probes[first..]);
+        let is_away = |(info, probe): (&mut PacketInfo, &Probe)| {
+            let shard = shards.get_mut(info.shard).filter(|_| info.is_usual());
+            let (key, now) = (info.key(), info.now);
+            let number =
+                shard.and_then(|of| of.table.send_probed(&key, *probe, now, now + shortest));
+            if number.is_some() {
+                info.set_offloaded(number.map(FlowNumber::from_bits));
+            }
+            number.is_some()
+        };
+        packets.map(is_away).take_while(|is_away| *is_away).count()
+    }
+
     /// Whether a packet that the fast path does not decide about is not to be run now.
     #[inline(always)]
     pub(super) fn elsewhere(

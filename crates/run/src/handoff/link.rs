@@ -17,6 +17,17 @@ pub(crate) enum Delivery<T, P> {
     Control(P),
 }
 
+impl<T, P> Delivery<T, P> {
+    /// The same with another form of packets.
+    #[inline(always)]
+    pub(crate) fn map<U>(self, unpack: impl FnOnce(T) -> U) -> Delivery<U, P> {
+        match self {
+            Delivery::Packet(packet) => Delivery::Packet(unpack(packet)),
+            Delivery::Control(message) => Delivery::Control(message),
+        }
+    }
+}
+
 /// The sending end.
 #[derive(Debug)]
 pub(crate) struct Sender<T, P> {

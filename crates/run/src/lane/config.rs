@@ -77,4 +77,6 @@ pub struct LaneConfig {
     pub reporting: LoadReporting,
     /// Whether the lane notes how long each stage takes.
     pub stages: Option<StageSwitch>,
+    /// Whether the lane notes how long packets take to it from the homes of their flows.
+    pub hops: Option<StageSwitch>,
 }

@@ -1,13 +1,11 @@
 //! Packets that a service does not process, because their flow or their shard is elsewhere for now.
 
-use super::HandoffPacket;
+use super::{HandoffPacket, LinkPacket};
 use crate::offload::FlowNumber;
 
 /// Why a packet was not processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deferral {
-    /// Its flow is away.
-    Away(FlowNumber),
     /// Its shard waits for flows to come home.
     Stalled,
     /// It is of a flow that is not here for good, and can be processed at its home only.
@@ -17,7 +15,9 @@ pub(super) enum Deferral {
 /// What a service leaves to its lane.
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
-    /// In the order in which they came.
+    /// Packets of flows that are away, in the order in which they came.
+    pub(super) away: Vec<LinkPacket>,
+    /// Others, in the order in which they came.
     pub(super) packets: Vec<(Deferral, HandoffPacket)>,
     /// Flows that have to come home.
     pub(super) recalls: Vec<FlowNumber>,
@@ -26,6 +26,6 @@ pub(super) struct Deferred {
 impl Deferred {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.packets.is_empty() && self.recalls.is_empty()
+        self.away.is_empty() && self.packets.is_empty() && self.recalls.is_empty()
     }
 }

@@ -265,7 +265,7 @@ fn bucket_shard(steering: &Steering, packet: &Mbuf) -> Option<ShardId> {
 #[cfg(all(test, shuttle))]
 mod exploration;
 #[cfg(all(test, not(loom)))]
-mod fixture;
+pub(super) mod fixture;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod pooled;
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -6,10 +6,11 @@ use rheostat_state::{DetachedFlow, FlowHash};
 
 use super::deferred::Deferral;
 use super::output::Departures;
-use super::{Batch, HandoffPacket, Lane, Place};
+use super::{Batch, HandoffPacket, Lane, LinkPacket, Place};
 use crate::handoff::Control;
 use crate::migrate::Hold;
-use crate::offload::{FlowNumber, Home, OffloadedFlows, Routed};
+use crate::offload::{FlowNumber, Home, HopMeter, OffloadedFlows};
+use crate::stages::StageSwitch;
 
 /// Flows that leave in one poll at most.
 const BEGINS: usize = 8;
@@ -42,6 +43,7 @@ pub(super) struct OffloadState {
     /// Packets that have waited and were presented again in this poll.
     pub(super) resumed: usize,
     picking: Picking,
+    hops: Option<Box<HopMeter>>,
 }
 
 /// Which flows leave when nobody names them: a packet of each few bursts is picked, so the more packets a flow has, the earlier it
@@ -71,7 +73,18 @@ impl OffloadState {
             recalled: Vec::new(),
             resumed: 0,
             picking: Picking::default(),
+            hops: None,
         }
+    }
+
+    /// Times packets that come from the homes of their flows.
+    pub(super) fn time_hops(&mut self, switch: StageSwitch) {
+        self.hops = Some(Box::new(HopMeter::new(switch)));
+    }
+
+    #[inline]
+    pub(super) fn hop_meter(&self) -> Option<&HopMeter> {
+        self.hops.as_deref()
     }
 
     /// Packets that wait for flows to come home.
@@ -96,7 +109,6 @@ impl OffloadState {
     }
 
     /// Takes a packet of a flow that is here, or of one that is this lane's and that another could not process.
-    #[cold]
     pub(super) fn take(&mut self, me: LaneId, number: FlowNumber, mut placed: HandoffPacket) {
         if number.home() == me {
             placed.info.set_offloaded(None);
@@ -159,24 +171,25 @@ impl Lane {
     }
 
     /// Processes the packets that came from the homes of flows that are here.
-    #[cold]
     pub(super) fn process_offloaded(&mut self) {
-        let Lane { offload: OffloadState { batch, flows, .. }, service, out, .. } = self;
+        let Lane { offload: OffloadState { batch, flows, hops, .. }, service, out, .. } = self;
+        if let Some(meter) = hops {
+            meter.note(batch.found());
+        }
         service.process_offloaded(batch, flows, out);
         debug_assert!(batch.is_empty(), "a service leaves no packet behind");
         self.dispatch_deferred();
     }
 
     /// Does with packets what their service could not.
-    #[cold]
     pub(super) fn dispatch_deferred(&mut self) {
         let mut deferred = std::mem::take(self.out.deferred());
         for number in deferred.recalls.drain(..) {
             self.offload.home.recall(number);
         }
+        self.send_away(&mut deferred.away);
         for (deferral, placed) in deferred.packets.drain(..) {
             match deferral {
-                Deferral::Away(number) => self.send_away(number, placed),
                 Deferral::Stalled => self.hold_stalled(placed),
                 Deferral::Refused => {
                     let number = placed.info.offloaded().expect("only guests are refused");
@@ -189,17 +202,30 @@ impl Lane {
         self.count_on_hold();
     }
 
-    fn send_away(&mut self, number: FlowNumber, mut placed: HandoffPacket) {
-        placed.info.set_offloaded(Some(number));
-        match self.offload.home.route(number, placed) {
-            Routed::Away(placed) => {
-                let to = self.offload.to.expect("flows are away somewhere");
-                self.offload.picking.offloaded += 1;
-                self.counters.offloaded.increment();
-                self.handoff.stage(to, placed);
-            }
-            Routed::Held => {}
-            Routed::Full(placed) => self.out.drop(placed.packet, DropReason::HoldFull),
+    /// Lays packets of flows that are away aside for the offloading lane, but for those of flows that are on their way home.
+    fn send_away(&mut self, away: &mut Vec<LinkPacket>) {
+        if away.is_empty() {
+            return;
+        }
+        let to = self.offload.to.expect("flows are away somewhere");
+        let home = &mut self.offload.home;
+        if home.has_returning() {
+            let is_returning = |packet: &mut LinkPacket| {
+                packet.offloaded().is_some_and(|number| !home.is_away(number))
+            };
+            let returning: Vec<_> = away.extract_if(.., is_returning).collect();
+            returning.into_iter().for_each(|packet| self.hold_returning(packet.unpack()));
+        }
+        let count = away.len() as u64;
+        self.offload.picking.offloaded += count;
+        self.counters.offloaded.add(count);
+        self.handoff.stage_all(to, away);
+    }
+
+    fn hold_returning(&mut self, placed: HandoffPacket) {
+        let number = placed.info.offloaded().expect("a flow that is away has a number");
+        if let Err(placed) = self.offload.home.hold(number, placed) {
+            self.out.drop(placed.packet, DropReason::HoldFull);
         }
     }
 
@@ -246,7 +272,7 @@ impl Lane {
     /// Picks a flow that may leave from a burst that is about to be processed.
     #[inline]
     pub(super) fn pick_flow(&mut self) {
-        if self.offload.to.is_some() {
+        if self.offload.to.is_some() && self.offload.share > 0 {
             self.pick_flow_of_burst();
         }
     }
@@ -279,7 +305,7 @@ impl Lane {
     pub(super) fn move_flows(&mut self) {
         let OffloadState { to, wanted, candidates, recalled, .. } = &self.offload;
         let is_idle = candidates.is_empty() && recalled.is_empty() && to == wanted;
-        if !is_idle || self.shards.has_offloaded() {
+        if !is_idle || self.offload.home.has_recalls() {
             self.move_all_flows();
         }
     }
@@ -346,3 +372,6 @@ impl Lane {
         self.counters.on_hold.set(waiting as u64);
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod exploration;

@@ -8,9 +8,9 @@ use rheostat_io::layer::trace::Step;
 use rheostat_io::{TxQueue, Unsent};
 use rheostat_packet::{AllocError, Burst, Mbuf, PoolCache};
 
-use super::HandoffPacket;
 use super::deferred::{Deferral, Deferred};
 use super::unusual::Unusual;
+use super::{HandoffPacket, LinkPacket, PacketInfo};
 use crate::account::LaneCounters;
 use crate::offload::FlowNumber;
 use crate::stages::{BurstStage, StageMeter, StageSwitch, StageTimes};
@@ -276,9 +276,11 @@ impl Output {
     }
 
     /// Leaves a packet whose flow is away ([`FlowTable::detached`](rheostat_state::FlowTable::detached)) to the lane.
-    #[cold]
-    pub fn offload(&mut self, number: FlowNumber, packet: HandoffPacket) {
-        self.deferred.packets.push((Deferral::Away(number), packet));
+    ///
+    /// `info` has the flow's number ([`PacketInfo::set_offloaded`]).
+    pub fn offload(&mut self, packet: Mbuf, info: &PacketInfo) {
+        debug_assert!(info.offloaded().is_some(), "a flow that is away has a number");
+        self.deferred.away.push(LinkPacket::new(packet, info));
     }
 
     /// Lets a packet wait until flows of its shard have come home, for which the shard was set aside ([`ShardSet::stall`]).

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::mem::offset_of;
 
+use rheostat_base::clock::Cycles;
 use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_packet::{Family, FlowKey, Headers, Mbuf};
 use rheostat_state::{FlowHash, FlowHasher};
 use rheostat_steer::{Oriented, Side, Steering};
 
+use super::HandoffPacket;
 use crate::offload::FlowNumber;
 
 /// Why a packet is where it is.
@@ -43,12 +45,73 @@ pub struct PacketInfo {
     rest: [u64; 3],
     /// The bits of the number of the packet's flow, if that is away. Of other packets, whatever stood here before.
     number: u32,
+    /// When its home published it, if hops are timed. Of other packets, whatever stood here before.
+    published: Cycles,
 }
 
 const _: () = assert!(offset_of!(PacketInfo, traits) < 64 && offset_of!(PacketInfo, rest) == 64);
 
+/// A packet with what was found out about it, as it lies in a ring between lanes: two lines, since the handle of the packet takes
+/// the room that [`PacketInfo`] has to spare.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct LinkPacket {
+    words: [u64; 2],
+    hash: FlowHash,
+    now: Time,
+    headers: Headers,
+    shard: ShardId,
+    traits: Traits,
+    rest: [u64; 3],
+    number: u32,
+    published: Cycles,
+    packet: Mbuf,
+}
+
+const _: () = assert!(size_of::<LinkPacket>() == 128 && offset_of!(LinkPacket, traits) < 64);
+
+impl LinkPacket {
+    /// For a packet that is taken from where it lay.
+    #[inline(always)]
+    pub(crate) fn new(packet: Mbuf, info: &PacketInfo) -> LinkPacket {
+        let &PacketInfo { words, hash, now, headers, shard, traits, rest, number, published } =
+            info;
+        LinkPacket { words, hash, now, headers, shard, traits, rest, number, published, packet }
+    }
+
+    /// The packet, and what was found out about it.
+    #[inline(always)]
+    pub(crate) fn unpack(self) -> HandoffPacket {
+        let LinkPacket {
+            words,
+            hash,
+            now,
+            headers,
+            shard,
+            traits,
+            rest,
+            number,
+            published,
+            packet,
+        } = self;
+        let info = PacketInfo { words, hash, now, headers, shard, traits, rest, number, published };
+        HandoffPacket { packet, info }
+    }
+
+    /// As [`PacketInfo::offloaded`].
+    #[inline]
+    pub(crate) fn offloaded(&self) -> Option<FlowNumber> {
+        (self.traits.0 & OFFLOADED != 0).then(|| FlowNumber::from_bits(self.number))
+    }
+
+    /// Notes when the packet is published.
+    pub(crate) fn set_published(&mut self, now: Cycles) {
+        self.published = now;
+    }
+}
+
 /// What is yes or no about a packet, and its kind, in one byte.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Traits(u8);
 
 /// The lowest two bits: the kind.
@@ -199,12 +262,24 @@ impl PacketInfo {
 
     /// Notes that the packet's flow is away, or that it is not.
     #[inline]
-    pub(crate) fn set_offloaded(&mut self, number: Option<FlowNumber>) {
+    pub fn set_offloaded(&mut self, number: Option<FlowNumber>) {
         self.traits.0 &= !OFFLOADED;
         if let Some(number) = number {
             self.traits.0 |= OFFLOADED;
             self.number = number.bits();
         }
+    }
+
+    /// When the packet's home published it, where hops are timed.
+    #[inline]
+    pub(crate) fn published(&self) -> Cycles {
+        self.published
+    }
+
+    /// Notes when the packet's home publishes it.
+    #[cfg(test)]
+    pub(crate) fn set_published(&mut self, now: Cycles) {
+        self.published = now;
     }
 
     /// The same packet as one without a flow. Its place stays.
@@ -276,6 +351,7 @@ impl Default for PacketInfo {
             traits: Traits(0),
             rest: [0; 3],
             number: 0,
+            published: Cycles(0),
         };
         info.place(&Placement::NONE);
         info

@@ -16,17 +16,6 @@ enum Phase {
     Returning,
 }
 
-/// What to do with a packet of a flow that is away.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Routed<P> {
-    /// Send it to the offloading lane.
-    Away(P),
-    /// Nothing: it is held until the flow is home.
-    Held,
-    /// Drop it: too many packets of its flow are held.
-    Full(P),
-}
-
 #[derive(Debug)]
 struct Flow<P> {
     phase: Phase,
@@ -47,6 +36,8 @@ pub(crate) struct Home<P> {
     away_of: Vec<u16>,
     /// Flows to be recalled.
     recalls: Vec<FlowNumber>,
+    /// Flows that are on their way home.
+    returning: usize,
     /// Packets held of each flow at most.
     hold_capacity: usize,
     /// Packets refused or held.
@@ -69,6 +60,7 @@ impl<P> Home<P> {
             free: (0..flows).rev().collect(),
             away_of: vec![0; shards],
             recalls: Vec::new(),
+            returning: 0,
             hold_capacity,
             waiting: 0,
         }
@@ -89,19 +81,28 @@ impl<P> Home<P> {
         debug_assert!(packets.is_empty(), "{number} had packets before it left");
     }
 
-    /// What to do with a packet of a flow that is away.
-    pub(crate) fn route(&mut self, number: FlowNumber, packet: P) -> Routed<P> {
+    /// Holds a packet of a flow that is on its way home; gives it back when too many are held.
+    pub(crate) fn hold(&mut self, number: FlowNumber, packet: P) -> Result<(), P> {
         let flow = &mut self.flows[number.place()];
-        match flow.phase {
-            Phase::Away => Routed::Away(packet),
-            Phase::Returning if flow.held.len() < self.hold_capacity => {
-                flow.held.push(packet);
-                self.waiting += 1;
-                Routed::Held
-            }
-            Phase::Returning => Routed::Full(packet),
-            Phase::Free => unreachable!("{number} is home"),
+        debug_assert_eq!(flow.phase, Phase::Returning, "{number} is not on its way home");
+        if flow.held.len() == self.hold_capacity {
+            return Err(packet);
         }
+        flow.held.push(packet);
+        self.waiting += 1;
+        Ok(())
+    }
+
+    /// Whether any flow is on its way home.
+    #[inline]
+    pub(crate) fn has_returning(&self) -> bool {
+        self.returning > 0
+    }
+
+    /// Whether the flow is away, and not on its way home: its packets are sent to the offloading lane.
+    #[inline]
+    pub(crate) fn is_away(&self, number: FlowNumber) -> bool {
+        self.flows[number.place()].phase == Phase::Away
     }
 
     /// Takes a flow home. Nothing if it is on its way already.
@@ -109,6 +110,7 @@ impl<P> Home<P> {
         let flow = &mut self.flows[number.place()];
         if flow.phase == Phase::Away {
             flow.phase = Phase::Returning;
+            self.returning += 1;
             self.recalls.push(number);
         }
     }
@@ -129,6 +131,12 @@ impl<P> Home<P> {
                 self.recall(FlowNumber::new(self.lane, place));
             }
         }
+    }
+
+    /// Whether there is such a flow ([`Home::next_recall`]).
+    #[inline]
+    pub(crate) fn has_recalls(&self) -> bool {
+        !self.recalls.is_empty()
     }
 
     /// A flow to which a message is to be sent that recalls it, behind all packets that were routed away.
@@ -152,6 +160,7 @@ impl<P> Home<P> {
     pub(crate) fn end(&mut self, number: FlowNumber) -> Vec<P> {
         let flow = &mut self.flows[number.place()];
         debug_assert_ne!(flow.phase, Phase::Free, "{number} comes home twice");
+        self.returning -= usize::from(flow.phase == Phase::Returning);
         flow.phase = Phase::Free;
         self.away_of[flow.shard.index()] -= 1;
         self.free.push(number.place());
@@ -188,17 +197,19 @@ mod tests {
         let mut home = Home::new(LaneId(3), 2, 1, 2);
         let flow = home.begin(S).unwrap();
         assert_eq!((home.begin(S), flow.home()), (None, LaneId(3)));
-        assert_eq!(home.route(flow, 'a'), Routed::Away('a'));
+        assert!(home.is_away(flow) && !home.has_returning());
         home.recall(flow);
-        assert_eq!(home.route(flow, 'd'), Routed::Held);
+        assert!(!home.is_away(flow) && home.has_returning());
+        assert_eq!(home.hold(flow, 'd'), Ok(()));
         home.take_refused(flow, 'b');
-        assert_eq!(home.route(flow, 'e'), Routed::Held);
-        assert_eq!(home.route(flow, 'f'), Routed::Full('f'));
+        assert_eq!(home.hold(flow, 'e'), Ok(()));
+        assert_eq!(home.hold(flow, 'f'), Err('f'), "no more than two");
         home.take_refused(flow, 'c');
         assert_eq!((home.next_recall(), home.next_recall()), (Some(flow), None), "only once");
         assert_eq!((home.waiting(), home.away_of(S)), (4, 1));
         assert_eq!(home.end(flow), ['b', 'c', 'd', 'e']);
         assert_eq!((home.waiting(), home.away(), home.away_of(S)), (0, 0, 0));
+        assert!(!home.has_returning());
     }
 
     #[test]
@@ -206,8 +217,7 @@ mod tests {
         let mut home = Home::new(LaneId(0), 2, 4, 2);
         let (one, other) = (home.begin(S).unwrap(), home.begin(ShardId(1)).unwrap());
         home.take_refused(one, 'a');
-        assert_eq!(home.route(one, 'b'), Routed::Held);
-        assert_eq!(home.route(other, 'c'), Routed::Away('c'), "others go on");
+        assert!(!home.is_away(one) && home.is_away(other), "others go on");
         assert_eq!(home.next_recall(), Some(one));
         home.recall_shard(S);
         assert_eq!(home.next_recall(), None);

@@ -4,7 +4,7 @@
 use loom::thread;
 use rheostat_base::{LaneId, ShardId};
 
-use super::{Away, FlowNumber, Home, Routed};
+use super::{Away, FlowNumber, Home};
 use crate::handoff::link::{Delivery, Receiver, Sender, link};
 
 const SHARD: ShardId = ShardId(0);
@@ -77,13 +77,13 @@ impl HomeLane {
     fn receive(&mut self, number: FlowNumber, packet: u32) {
         match (&mut self.flow, Box::new(packet)) {
             (Some(flow), packet) => flow.push(*packet),
-            (None, packet) => match self.home.route(number, (number, packet)) {
-                Routed::Away(packet) => {
-                    assert_eq!(self.outbound.push_all(&mut [packet].into_iter()), 1, "room");
-                }
-                Routed::Held => {}
-                Routed::Full(_) => panic!("room for all"),
-            },
+            (None, packet) if self.home.is_away(number) => {
+                let sent = self.outbound.push_all(&mut [(number, packet)].into_iter());
+                assert_eq!(sent, 1, "room");
+            }
+            (None, packet) => {
+                self.home.hold(number, (number, packet)).expect("room for all");
+            }
         }
         self.send_recalls();
     }

@@ -102,6 +102,7 @@ pub(super) fn build_replaying(
                 time: config.time,
                 reporting: config.reporting,
                 stages: config.stages.clone(),
+                hops: config.hops.clone(),
             });
             lane.treat_as_unusual(unusual);
             if config.offloading > 0 && index < working {

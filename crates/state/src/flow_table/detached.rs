@@ -31,7 +31,7 @@ use rheostat_packet::FlowKey;
 use super::arena::Shared;
 use super::entries::WheelLinks;
 use super::entry::{self, Hot, Kind, NO_PARTNER, load_ending, store_ending};
-use super::{FlowId, FlowMut, FlowTable, StateRefs, StateSet};
+use super::{FlowId, FlowMut, FlowTable, Probe, StateRefs, StateSet};
 use crate::FlowHash;
 use crate::timer_wheel::{self, UNARMED};
 
@@ -176,6 +176,32 @@ impl FlowTable {
         // The entry of the flow itself, whichever key it was found by.
         let &Keys { number, bound, .. } = detached.keys.get(&(index & !super::DETACHED))?;
         Some(Detached { flow: self.id(index), number, bound })
+    }
+
+    /// Notes that the holder of a detached flow gets a packet of time `now`, and that the flow does not end before `bound` if it
+    /// ends later than it would have, and returns the flow's number. `None`, and nothing is noted, where the probe of the packet
+    /// does not lead to a detached flow with this key, or the flow may have ended. Takes one look at a hash table, and none at the
+    /// index.
+    #[inline]
+    pub fn send_probed(
+        &mut self,
+        key: &FlowKey,
+        Probe(candidate): Probe,
+        now: Time,
+        bound: Time,
+    ) -> Option<u32> {
+        if candidate & super::DETACHED == 0 {
+            return None;
+        }
+        let index = candidate & !super::DETACHED;
+        let detached = self.detached.as_mut()?;
+        let of_index = detached.keys.get_mut(&index)?;
+        if of_index.flow != index || !of_index.keys.contains(key) || now >= of_index.bound {
+            return None;
+        }
+        of_index.bound = of_index.bound.min(bound);
+        detached.earliest = detached.earliest.min(bound);
+        Some(of_index.number)
     }
 
     /// How many flows are detached.

@@ -239,6 +239,11 @@ impl<'a> FlowMut<'a> {
         }
     }
 
+    /// Whether any state is initialised.
+    pub fn has_states(&self) -> bool {
+        self.cold().initialised != 0
+    }
+
     /// Where the entry lies.
     #[inline(always)]
     pub(super) fn entry(&self) -> NonNull<u8> {

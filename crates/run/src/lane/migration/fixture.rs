@@ -25,13 +25,13 @@ use crate::runtime::{remains, run_dry};
 use crate::service::Service;
 use crate::shard_set::ShardSet;
 
-pub(super) const A: usize = 0;
-pub(super) const B: usize = 1;
-pub(super) const C: usize = 2;
+pub(in crate::lane) const A: usize = 0;
+pub(in crate::lane) const B: usize = 1;
+pub(in crate::lane) const C: usize = 2;
 const BUFFERS: u32 = 128;
 
 /// Sends everything on, and notes whether flows keep their order.
-pub(super) struct Ordered;
+pub(in crate::lane) struct Ordered;
 
 impl Service for Ordered {
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
@@ -42,7 +42,7 @@ impl Service for Ordered {
 }
 
 /// Sends a packet on, and notes whether its flow keeps its order.
-pub(super) fn send_on(
+pub(in crate::lane) fn send_on(
     HandoffPacket { packet, info }: HandoffPacket,
     shards: &mut ShardSet,
     out: &mut Output,
@@ -57,14 +57,14 @@ pub(super) fn send_on(
 
 /// A queue into which a test puts packets of one flow, by their stamps.
 #[derive(Clone, Default)]
-pub(super) struct Queue {
-    pub(super) stamps: Arc<Mutex<VecDeque<u32>>>,
-    pub(super) sent: Arc<Mutex<u64>>,
+pub(in crate::lane) struct Queue {
+    pub(in crate::lane) stamps: Arc<Mutex<VecDeque<u32>>>,
+    pub(in crate::lane) sent: Arc<Mutex<u64>>,
     /// Says that nothing waits, whatever does.
     lies: bool,
     /// Where all queues get their stamps from, if packets have none before they are received.
     receipts: Option<Arc<AtomicU32>>,
-    pub(super) hash: u32,
+    pub(in crate::lane) hash: u32,
     /// What the device says that its hash covers.
     kind: Option<HashKind>,
 }
@@ -112,27 +112,27 @@ impl TxQueue for Queue {
 }
 
 /// Three lanes; the first has the flow's shard, and all others unless packets are misdirected.
-pub(super) struct Fixture {
-    pub(super) lanes: Vec<Lane>,
-    pub(super) queues: Vec<Queue>,
+pub(in crate::lane) struct Fixture {
+    pub(in crate::lane) lanes: Vec<Lane>,
+    pub(in crate::lane) queues: Vec<Queue>,
     orders: Vec<MigratorMailbox>,
-    pub(super) shard: ShardId,
-    pub(super) misdirected: ShardId,
-    pub(super) pool: Mempool,
-    pub(super) arrived: u64,
+    pub(in crate::lane) shard: ShardId,
+    pub(in crate::lane) misdirected: ShardId,
+    pub(in crate::lane) pool: Mempool,
+    pub(in crate::lane) arrived: u64,
 }
 
-pub(super) fn shard(id: ShardId) -> Box<Shard> {
+pub(in crate::lane) fn shard(id: ShardId) -> Box<Shard> {
     runtime::shard(id, 8, ())
 }
 
 impl Fixture {
-    pub(super) fn new(lies: bool) -> Fixture {
+    pub(in crate::lane) fn new(lies: bool) -> Fixture {
         Fixture::with(Queue { lies, ..Queue::default() }, |_| Box::new(Ordered))
     }
 
     /// A fixture whose device stamps packets as lanes receive them.
-    pub(super) fn live() -> Fixture {
+    pub(in crate::lane) fn live() -> Fixture {
         Fixture::with(Queue { receipts: Some(Arc::default()), ..Queue::default() }, |_| {
             Box::new(Ordered)
         })
@@ -140,12 +140,12 @@ impl Fixture {
 
     /// A fixture whose device places the packets by the buckets of another shard, [`Fixture::misdirected`], which lane C
     /// has, and says that its hash covers `kind`.
-    pub(super) fn misdirecting(kind: HashKind) -> Fixture {
+    pub(in crate::lane) fn misdirecting(kind: HashKind) -> Fixture {
         Fixture::with(Queue { kind: Some(kind), ..Queue::default() }, |_| Box::new(Ordered))
     }
 
     /// A fixture of queues like `queue`, each with packets of its own, and of a service per lane.
-    pub(super) fn with(
+    pub(in crate::lane) fn with(
         queue: Queue,
         mut service: impl FnMut(usize) -> Box<dyn Service>,
     ) -> Fixture {
@@ -179,7 +179,7 @@ impl Fixture {
         let Queue { lies, receipts, kind, .. } = queue;
         let queue = || Queue { lies, hash, kind, receipts: receipts.clone(), ..Queue::default() };
         let queues: Vec<_> = (0..3).map(|_| queue()).collect();
-        let handoffs = Handoff::mesh(3, 64, 4, 0);
+        let handoffs = Handoff::mesh(3, 64, 4, 4);
         let (mut lanes, mut orders) = (Vec::new(), Vec::new());
         for ((index, queue), handoff) in queues.iter().enumerate().zip(handoffs) {
             let mut shards = ShardSet::new(4);
@@ -201,6 +201,7 @@ impl Fixture {
                 time: TimeSource::Poll,
                 reporting: LoadReporting::Shards,
                 stages: None,
+                hops: None,
             });
             let (migrator, mine) = mailbox(4);
             lane.take_orders_from(mine);
@@ -211,13 +212,13 @@ impl Fixture {
     }
 
     /// Packets of the flow arrive at the queue of a lane, the next so many.
-    pub(super) fn arrive(&mut self, lane: usize, count: u32) {
+    pub(in crate::lane) fn arrive(&mut self, lane: usize, count: u32) {
         let first = self.arrived as u32;
         self.queues[lane].stamps.lock().unwrap().extend(first..first + count);
         self.arrived += u64::from(count);
     }
 
-    pub(super) fn poll(&mut self, lane: usize) {
+    pub(in crate::lane) fn poll(&mut self, lane: usize) {
         self.lanes[lane].poll(Time::from_millis(1));
     }
 
@@ -225,7 +226,7 @@ impl Fixture {
         self.orders[lane].send(command);
     }
 
-    pub(super) fn expect(&mut self) {
+    pub(in crate::lane) fn expect(&mut self) {
         let from = LaneId(A as u16);
         let (shard, sent) = (self.shard, Time::ZERO);
         self.order(B, Command::Expect { shard, pending_acks: 1, sent });
@@ -233,7 +234,7 @@ impl Fixture {
     }
 
     /// The shard by whose buckets packets come is to move from C to B.
-    pub(super) fn expect_misdirected(&mut self) {
+    pub(in crate::lane) fn expect_misdirected(&mut self) {
         let (shard, from, sent) = (self.misdirected, LaneId(C as u16), Time::ZERO);
         self.order(B, Command::Expect { shard, pending_acks: 1, sent });
         self.order(B, Command::Redirect { shard, from, to: LaneId(B as u16) });
@@ -241,14 +242,14 @@ impl Fixture {
 
     /// The shard by whose buckets packets come, and the flow's own, are to change places: one goes from C to A, the
     /// other from A to C.
-    pub(super) fn expect_swap(&mut self) {
+    pub(in crate::lane) fn expect_swap(&mut self) {
         let (pending_acks, sent) = (1, Time::ZERO);
         self.order(A, Command::Expect { shard: self.misdirected, pending_acks, sent });
         self.order(C, Command::Expect { shard: self.shard, pending_acks, sent });
     }
 
     /// What lane `lane` is told once no packet can be placed by the old entries.
-    pub(super) fn switch_swap(&mut self, lane: usize) {
+    pub(in crate::lane) fn switch_swap(&mut self, lane: usize) {
         let [a, c] = [A, C].map(|lane| LaneId(lane as u16));
         for (shard, from, to) in [(self.misdirected, c, a), (self.shard, a, c)] {
             let command = match from.index() == lane {
@@ -259,28 +260,28 @@ impl Fixture {
         }
     }
 
-    pub(super) fn release_misdirected(&mut self) {
+    pub(in crate::lane) fn release_misdirected(&mut self) {
         let (shard, from, to) = (self.misdirected, LaneId(C as u16), LaneId(B as u16));
         self.order(A, Command::Redirect { shard, from, to });
         self.order(C, Command::Release { shard, to, redirects: 2 });
     }
 
-    pub(super) fn redirect(&mut self) {
+    pub(in crate::lane) fn redirect(&mut self) {
         let (from, to) = (LaneId(A as u16), LaneId(B as u16));
         self.order(C, Command::Redirect { shard: self.shard, from, to });
     }
 
-    pub(super) fn release(&mut self, redirects: u16) {
+    pub(in crate::lane) fn release(&mut self, redirects: u16) {
         self.order(A, Command::Release { shard: self.shard, to: LaneId(B as u16), redirects });
     }
 
-    pub(super) fn finish(mut self) -> Vec<Violation> {
+    pub(in crate::lane) fn finish(mut self) -> Vec<Violation> {
         run_dry(&mut self.lanes, Time::from_millis(2));
         self.account()
     }
 
     /// The account of the lanes as they are.
-    pub(super) fn account(self) -> Vec<Violation> {
+    pub(in crate::lane) fn account(self) -> Vec<Violation> {
         let sent = self.queues.iter().map(|queue| *queue.sent.lock().unwrap()).sum();
         let device = DeviceCounters { arrived: self.arrived, sent, ..DeviceCounters::default() };
         let found = remains(&self.lanes, &[device], 4);

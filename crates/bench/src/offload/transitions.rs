@@ -1,0 +1,159 @@
+//! Thousands of flows that leave their lanes and come home under load, while shards move.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use rheostat_base::{Clock, CoreSet, DeviceId, DropReason, LaneId, ShardId};
+use rheostat_io::{Device, Drawing, Driver, SimConfig, SimNic};
+use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_run::{LaneSample, Migrator, Move, Routes, RunReport, Runtime, RuntimeConfig};
+use rheostat_state::FlowHasher;
+use rheostat_traffic::{Mix, MixConfig};
+
+use super::numbers::Numbers;
+use super::sabotage::Sabotaged;
+use super::{OffloadBench, Transitions};
+use crate::dut;
+use crate::error::BenchError;
+
+/// Entries of the indirection table, and shards: those of a run by default.
+const BUCKETS: usize = 512;
+const SHARDS: u16 = 128;
+/// Working lanes, then an offloading one.
+const WORKING: u16 = 2;
+const LANES: u16 = WORKING + 1;
+/// Shards that move together.
+const TOGETHER: usize = 8;
+const DESCRIPTORS: u32 = 1 << 14;
+const BUFFERS: u32 = 1 << 16;
+const HANDOFF: usize = 1 << 13;
+const FLOWS_PER_SHARD: usize = 4_096;
+const FLOWS: u32 = 2_048;
+/// Packets that can be distinguished.
+const MOST_PACKETS: u64 = 1 << 26;
+/// From one change of what leaves to the next.
+const STEP: Duration = Duration::from_millis(2);
+
+/// Runs the firewall on the synthetic mix until so many flows have left and come home.
+pub(super) fn run(bench: &OffloadBench) -> Result<Transitions, BenchError> {
+    let clock = Clock::new();
+    let numbers = Numbers::new(MOST_PACKETS);
+    let mut runtime = start(bench, &numbers, clock)?;
+    let last = Instant::now() + bench.limit;
+    let mut rng = StdRng::seed_from_u64(bench.seed);
+    loop {
+        // Each flow that leaves comes home.
+        let done = 2 * LaneSample::sum(&runtime.sample().lanes).flows_offloaded;
+        if done >= bench.transitions {
+            break;
+        }
+        if Instant::now() > last {
+            let (asked, limit) = (bench.transitions, bench.limit);
+            return Err(BenchError::FewTransitions { done, asked, limit });
+        }
+        meddle(&runtime, &mut rng);
+        runtime.step_migrator();
+        std::thread::sleep(STEP);
+    }
+    let report = runtime.join()?;
+    let row = account(&report, &numbers);
+    match report.violations.into_iter().next() {
+        Some(violation) if bench.sabotage.is_none() => Err(BenchError::Violated(violation)),
+        _ => Ok(row),
+    }
+}
+
+/// Changes where the flows of a lane go, takes them home, or moves shards.
+fn meddle(runtime: &Runtime, rng: &mut StdRng) {
+    let mut migrator = runtime.migrator();
+    let from = LaneId(rng.random_range(0..WORKING));
+    match rng.random_range(0..8) {
+        0 => _ = migrator.offload(from, None, 0),
+        1 => _ = migrator.offload(from, Some(LaneId(1 - from.0)), 100),
+        2 if migrator.is_idle() => {
+            let moves = choose(&migrator, rng);
+            drop(migrator);
+            runtime.migrate(&moves).expect("a plan with the present owners");
+        }
+        _ => _ = migrator.offload(from, Some(LaneId(WORKING)), 100),
+    }
+}
+
+/// Some shards that are to change places between the working lanes.
+fn choose(migrator: &Migrator, rng: &mut StdRng) -> Vec<Move> {
+    let mut shards: Vec<_> = (0..SHARDS).map(ShardId).collect();
+    shards.shuffle(rng);
+    shards.truncate(TOGETHER);
+    let cross = |shard: ShardId| {
+        let from = migrator.owners()[shard.index()];
+        Move { shard, from, to: LaneId((from.0 + 1) % WORKING) }
+    };
+    shards.into_iter().map(cross).collect()
+}
+
+fn start(bench: &OffloadBench, numbers: &Numbers, clock: Clock) -> Result<Runtime, BenchError> {
+    let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
+    let steering = Arc::new(dut::steering(BUCKETS, SHARDS.into())?);
+    let mix = MixConfig {
+        seed: bench.seed,
+        flows: FLOWS,
+        packets_per_second: bench.packets_per_second,
+        packets: Some(MOST_PACKETS),
+        ..MixConfig::default()
+    };
+    let mut nic = SimConfig::new("load", LANES, steering.clone());
+    nic.descriptors = DESCRIPTORS;
+    nic.driver = Driver::Pumped(Drawing::Ahead(Arc::new(clock.clone())));
+    let sink = |_| match bench.sabotage {
+        Some(sabotage) => Box::new(Sabotaged::new(numbers.sink(), sabotage)),
+        None => numbers.sink(),
+    };
+    let nic = SimNic::open(nic, Box::new(Mix::new(mix)?), sink, &pool)?;
+    let devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
+    let chain = dut::firewall()?;
+    let hasher = FlowHasher::new(StdRng::seed_from_u64(bench.seed).random());
+    let shards = dut::shards(&chain, &steering, FLOWS_PER_SHARD, (hasher, bench.seed))?;
+    let cores = CoreSet::available()?.cores().len();
+    let config = RuntimeConfig {
+        workers: vec![None; cores.clamp(2, LANES.into())],
+        handoff_capacity: HANDOFF,
+        offloading: usize::from(LANES - WORKING),
+        ..RuntimeConfig::new(LANES.into(), pool, steering, hasher)
+    };
+    let routes = Routes(vec![DeviceId(0)]);
+    let service = |_| chain.service(&routes, None, LANES.into());
+    Ok(Runtime::start(config, devices, clock, service, shards)?)
+}
+
+fn account(report: &RunReport, numbers: &Numbers) -> Transitions {
+    let sum = LaneSample::sum(&report.last.lanes);
+    let packets: u64 = report.last.devices.iter().map(|device| device.arrived).sum();
+    let mut dropped = sum.dropped;
+    for device in &report.last.devices {
+        dropped[DropReason::QueueFull as usize] += device.queue_full.iter().sum::<u64>();
+        dropped[DropReason::NoBuffer as usize] += device.no_buffer;
+        dropped[DropReason::Oversize as usize] += device.oversize;
+        dropped[DropReason::Malformed as usize] += device.malformed;
+    }
+    let entered = packets + sum.originated + sum.copied;
+    let explained = dropped.iter().sum::<u64>() + sum.consumed + sum.held_total();
+    Transitions {
+        transitions: 2 * sum.flows_offloaded,
+        lost: entered.saturating_sub(explained + numbers.seen()),
+        duplicated: numbers.doubled(),
+        // Whatever the lanes have noticed, they have noticed before the packets left.
+        reordered: numbers.reordered().max(sum.reordered),
+        dropped: DropReason::ALL
+            .iter()
+            .map(|reason| (reason.name(), dropped[*reason as usize]))
+            .filter(|(_, count)| *count > 0)
+            .collect(),
+        migrations: sum.shards_in,
+        offloaded: sum.offloaded,
+        refused: sum.refused,
+        packets,
+    }
+}

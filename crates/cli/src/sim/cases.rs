@@ -1,0 +1,82 @@
+//! `rheo sim cases`: what each policy gets through where flows are unequal.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rheostat_base::CoreSet;
+use rheostat_base::unit::parse_duration;
+use rheostat_bench::costs::Costs;
+use rheostat_bench::record::Header;
+use rheostat_bench::sim::cases::{Case, CaseBench, CaseRow, CaseTable, POLICIES, gaps};
+
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo sim cases                                    ten cases on eight lanes
+  rheo sim cases --cores 16 --policy rsspp,dyssect --json
+
+Flows by Zipf's law, in bursts, with few shards, with an elephant, with a flow whose weight changes every second: 95 % of
+what all lanes can do arrives, and what a policy delivers shows how even its lanes are. The last line has the case in which
+`auto` is furthest from the best other policy. docs/policies.md has the figures. The exit status is 2 when a packet was lost,
+doubled or overtaken.")]
+pub(crate) struct Args {
+    /// Lanes, each on a core: 3 to 64.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    cores: u16,
+    /// Policies to compare.
+    #[arg(long = "policy", value_name = "NAME", value_delimiter = ',', default_values = POLICIES)]
+    policies: Vec<String>,
+    /// How long each run takes, without the two seconds before.
+    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = parse_duration)]
+    duration: Duration,
+    /// A file of costs, instead of those that come with rheostat.
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
+    /// Decides about packets.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print rows as lines of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Simulates.
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let costs = match &args.costs {
+        Some(path) => Costs::open(path)?,
+        None => Costs::built_in(),
+    };
+    let bench = CaseBench {
+        costs: &costs,
+        lanes: args.cores,
+        policies: args.policies.clone(),
+        cases: Case::ALL.to_vec(),
+        duration: args.duration,
+        seed: args.seed,
+        threads: CoreSet::available().map_or(1, |set| set.cores().len()),
+    };
+    if !args.json {
+        out!("simulated by rheo {}; costs: {}", Header::new(&crate::BUILD).commit, costs.about);
+    }
+    let rows = bench.run()?;
+    if !args.json {
+        out!("{}", CaseTable::heading());
+    }
+    for row in &rows {
+        if args.json {
+            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
+        } else {
+            out!("{}", CaseTable::line(row));
+        }
+    }
+    let gaps = gaps(&rows);
+    let worst = gaps.iter().min_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    if let Some(worst) = worst.filter(|_| !args.json) {
+        let (case, best) = (&worst.case, &worst.best);
+        out!("auto delivers {:.4} of what {best} does in {case}, its worst case", worst.ratio);
+    }
+    let is_sound = |row: &CaseRow| row.faults == 0;
+    Ok(if rows.iter().all(is_sound) { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
