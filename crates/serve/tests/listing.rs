@@ -1,4 +1,6 @@
 //! Connections of a running service, as lists show them.
+//!
+//! Timed: threads.
 
 use std::time::Duration;
 
