@@ -108,7 +108,7 @@ impl OffloadBench {
 
 #[cfg(test)]
 mod tests {
-    //! Timed: what packets cost.
+    //! Timed: threads, clock.
 
     use std::num::NonZeroU32;
 

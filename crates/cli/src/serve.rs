@@ -99,8 +99,8 @@ struct RespArgs {
 
 #[derive(Debug, clap::Args)]
 struct RelayArgs {
-    /// The host to connect to, as ADDRESS:PORT, [ADDRESS]:PORT or NAME:PORT. A name is looked up once, at the start; its
-    /// addresses are tried in turn.
+    /// The host to connect to, as ADDRESS:PORT (IPv6 addresses in brackets) or NAME:PORT. A name is looked up once, at the
+    /// start; its addresses are tried in turn.
     #[arg(long, value_name = "HOST:PORT")]
     to: String,
     /// The ports to connect from, as FIRST-LAST.

@@ -196,7 +196,7 @@ fn flow_of(number: u64, flows: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    //! Timed: lookups.
+    //! Timed: threads, clock.
 
     use super::*;
 
