@@ -84,7 +84,9 @@ impl Heir {
                     self.outbound.send_control(Control::Redirected);
                 }
                 Command::Release { .. } => unreachable!("it has no shard"),
-                Command::Offload { .. } => unreachable!("no flow leaves"),
+                Command::Offload { .. } | Command::OffloadShares { .. } => {
+                    unreachable!("no flow leaves")
+                }
             }
         }
         let Heir { ownership, held, shard, inbound, .. } = self;
