@@ -1,6 +1,6 @@
 //! `[slo]`: what the summary of a run has of classes, objectives, and lanes that offload.
 //!
-//! Timed: threads, processes.
+//! Timed: threads, sleep, clock, processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
