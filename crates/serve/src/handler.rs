@@ -54,7 +54,7 @@ pub enum SocketEvent {
     Woken,
     /// The service ends: connections should.
     Draining,
-    /// It is over; the last event. What is unread can be read now if both ends had finished, and
-    /// later by whoever keeps the id: the connection stays until it is read or [`Sockets::close`]d.
+    /// The connection is over; no event follows. If both ends had finished, what is unread can be read now, or later by the
+    /// connection's id: the connection stays until everything is read, or until [`Sockets::close`].
     Closed(CloseReason),
 }

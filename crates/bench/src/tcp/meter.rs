@@ -12,7 +12,7 @@ use rheostat_traffic::clients::ClientCounters;
 #[repr(align(128))]
 pub(super) struct ServiceTicks(pub(super) Counter);
 
-/// A service whose time is counted, less that of the clients, to whom it sends while it works.
+/// A service whose time is counted. The clients work inside of it when it sends to them; their time is taken off.
 pub(super) struct Metered {
     pub(super) service: Box<dyn Service>,
     pub(super) clock: Clock,
