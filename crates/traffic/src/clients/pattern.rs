@@ -22,7 +22,7 @@ fn start(connection: u32, place: u32) -> usize {
     (connection.wrapping_mul(97).wrapping_add(place) % PERIOD) as usize
 }
 
-/// Writes the bytes of a connection's stream from `place` on, [`PIECE`] at most at a time.
+/// Writes the bytes of a connection's stream from `place` on.
 pub fn fill(connection: u32, place: u32, bytes: &mut [u8]) {
     let mut place = place;
     for piece in bytes.chunks_mut(PIECE) {
