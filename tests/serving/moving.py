@@ -24,4 +24,12 @@ def moves(serving: Serving, sizes: Sizes) -> None:
         assert [line.split()[0] for line in out.splitlines()] == [expected] * 4, out
     summary = serving.stop()
     assert summary["accepted"] == 24 and summary["reset"] == summary["aborted"] == 0, summary
+    assert old_stamps(serving) == 0, "time stamps went back, and the kernel dropped segments for it"
     print(f"       {summary['moved_connections']} connections moved, {summary['retransmitted']} segments sent again")
+
+
+def old_stamps(serving: Serving) -> int:
+    """Segments that the client's kernel has dropped because their time stamps were older than others (RFC 7323, 5)."""
+    table = subprocess.run(serving.cable.command("cat", "/proc/net/netstat"), capture_output=True, text=True, check=True)
+    names, values = (line.split() for line in table.stdout.splitlines() if line.startswith("TcpExt:"))
+    return int(dict(zip(names, values))["PAWSEstab"])

@@ -360,6 +360,7 @@ impl<D: Driver> Service for TcpService<D> {
     }
 
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
+        let now = now.max(self.pace.now);
         out.set_now(now);
         if self.egress.stack.next_deadline() <= now {
             self.egress.stack.tick(out);
@@ -394,6 +395,7 @@ impl<D: Driver> Service for TcpService<D> {
 
     /// Resets what is left, so that no peer waits for an answer.
     fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
+        let now = now.max(self.pace.now);
         out.set_now(now);
         for shard in shards.iter_mut() {
             let (_, connections) = shard.split::<Connections<D::Stream>>();

@@ -96,7 +96,7 @@ impl TimeWait {
             ack: Some(self.expected),
             window: self.window,
             options: Options {
-                timestamps: self.stamps.map(|stamps| stamps.stamp(now)),
+                timestamps: self.stamps.as_mut().map(|stamps| stamps.stamp(now)),
                 ..Options::default()
             },
             ..Header::default()

@@ -13,7 +13,8 @@ const EXPECTED: u32 = 64;
 /// How fast packets are handled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
-    /// The time that later packets of the batch have at least: that at the end of the last long one.
+    /// The time that later packets have at least, and whatever else the lane does: that at the end of the last long one. What
+    /// begins afterwards in the same poll is called with an older time.
     pub(super) now: Time,
     /// When the packet at hand was begun.
     began: Time,
@@ -24,7 +25,7 @@ pub(super) struct Pace {
 impl Pace {
     /// A batch begins.
     pub(super) fn begin(&mut self, out: &Output) {
-        (self.now, self.began) = (Time::ZERO, out.read_clock());
+        self.began = out.read_clock();
     }
 
     /// A packet is done. Behind a long one, and as long as others are expected to be long, replies leave at once.

@@ -6,7 +6,7 @@ use rheostat_base::Time;
 
 use crate::config::Config;
 use crate::options::{Options, Timestamps};
-use crate::receive::{Stamps, shift_for};
+use crate::receive::shift_for;
 use crate::send::Terms;
 
 /// Smaller segments would have no room for data beside their options.
@@ -70,19 +70,19 @@ impl Handshake {
         }
     }
 
-    /// The options of a SYN. `agreement` has what the peer has offered, if it has sent its own.
+    /// The options of a SYN. `agreement` has what the peer has offered, if it has sent its own, and `timestamps` what both use then;
+    /// `clock` is what a SYN before that is stamped with.
     pub(crate) fn options(
         config: &Config,
         agreement: Option<&Agreement>,
-        stamps: Option<Stamps>,
+        timestamps: Option<Timestamps>,
         clock: u32,
-        now: Time,
     ) -> Options {
         let offers = |ours: bool, agreed: Option<bool>| ours && agreed.unwrap_or(true);
         let scale = offers(config.window_scaling, agreement.map(|a| a.shifts.is_some()));
-        let timestamps = match (agreement, stamps) {
-            (None, _) => config.timestamps.then_some(Timestamps { value: clock, echo: 0 }),
-            (Some(_), stamps) => stamps.map(|stamps| stamps.stamp(now)),
+        let timestamps = match agreement {
+            None => config.timestamps.then_some(Timestamps { value: clock, echo: 0 }),
+            Some(_) => timestamps,
         };
         Options {
             mss: Some(config.mss),

@@ -34,8 +34,8 @@ impl Connection {
         self.handshake.on_sent(now);
         let ack = (self.state == State::SynReceived).then(|| self.receiver.acknowledge().0);
         let clock = Stamps::clock(self.initial.stamp_offset, now);
-        let agreement = self.agreement.as_ref();
-        let options = Handshake::options(&self.config, agreement, self.stamps, clock, now);
+        let timestamps = self.stamps.as_mut().map(|stamps| stamps.stamp(now));
+        let options = Handshake::options(&self.config, self.agreement.as_ref(), timestamps, clock);
         let window = self.window_of_syn();
         Some(Header {
             seq: self.initial.sequence,
@@ -76,8 +76,8 @@ impl Connection {
     }
 
     /// The options of a segment after the handshake.
-    fn options(&self, now: Time) -> Options {
-        let timestamps = self.stamps.map(|stamps| stamps.stamp(now));
+    fn options(&mut self, now: Time) -> Options {
+        let timestamps = self.stamps.as_mut().map(|stamps| stamps.stamp(now));
         let has_sack = self.agreement.is_some_and(|agreement| agreement.sack);
         let room = if timestamps.is_some() { MAX_BLOCKS - 1 } else { MAX_BLOCKS };
         let sack = self.receiver.blocks(if has_sack { room } else { 0 });

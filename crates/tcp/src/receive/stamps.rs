@@ -15,6 +15,8 @@ const OUTDATED: Duration = Duration::from_secs(24 * 24 * 60 * 60);
 pub(crate) struct Stamps {
     /// What our clock starts from, so that it does not tell how long the machine runs.
     offset: u32,
+    /// What the latest segment was stamped with.
+    sent: u32,
     recent: u32,
     recent_at: Time,
 }
@@ -22,7 +24,7 @@ pub(crate) struct Stamps {
 impl Stamps {
     /// With the stamp of the peer's SYN.
     pub(crate) fn new(offset: u32, recent: u32, now: Time) -> Stamps {
-        Stamps { offset, recent, recent_at: now }
+        Stamps { offset, sent: Stamps::clock(offset, now), recent, recent_at: now }
     }
 
     /// Our clock: milliseconds.
@@ -30,9 +32,14 @@ impl Stamps {
         ((now.as_nanos() / 1_000_000) as u32).wrapping_add(offset)
     }
 
-    /// What a segment is stamped with.
-    pub(crate) fn stamp(&self, now: Time) -> Timestamps {
-        Timestamps { value: Stamps::clock(self.offset, now), echo: self.recent }
+    /// What a segment is stamped with. Never less than the one before, which the peer would drop as old, even when the caller's
+    /// clock is behind: a lane that a connection has moved to may have begun its poll earlier.
+    pub(crate) fn stamp(&mut self, now: Time) -> Timestamps {
+        let clock = Stamps::clock(self.offset, now);
+        if SequenceNumber(clock).is_after(SequenceNumber(self.sent)) {
+            self.sent = clock;
+        }
+        Timestamps { value: self.sent, echo: self.recent }
     }
 
     /// How long ago the segment was sent that this one echoes, as far as that can be true.
@@ -92,6 +99,13 @@ mod tests {
         assert_eq!(stamps.stamp(Time::ZERO).echo, 1);
         stamps.on_segment(with_value(6), SequenceNumber(100), SequenceNumber(100), Time::ZERO);
         assert_eq!(stamps.stamp(Time::ZERO).echo, 6);
+    }
+
+    #[test]
+    fn stamps_do_not_go_back_with_the_clock() {
+        let mut stamps = Stamps::new(u32::MAX - 5, 1, Time::ZERO);
+        let values = [3, 10, 2, 11].map(|at| stamps.stamp(Time::from_millis(at)).value);
+        assert_eq!(values, [u32::MAX - 2, 4, 4, 5]);
     }
 
     #[test]
