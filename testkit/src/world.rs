@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use rheostat_base::{DeviceId, LaneId, Time};
-use rheostat_io::{Collected, Collector, Device, Driver, FaultConfig, FaultyDevice, Pacing};
-use rheostat_io::{SimConfig, SimNic, Stepper};
+use rheostat_io::{Collected, Collector, Device, Driver, FaultConfig, Pacing};
+use rheostat_io::{SimConfig, SimNic, Stepper, with_faults};
 use rheostat_nf::function::Firewall;
 use rheostat_nf::function::firewall::{FirewallConfig, TcpOptions};
 use rheostat_nf::{ChainService, Seeds, Stage, make_shards};
@@ -155,7 +155,7 @@ impl World {
         let stepper = nic.stepper().expect("a stepped NIC has a stepper");
         let mut device: Box<dyn Device> = Box::new(nic);
         if let Some(faults) = &setup.faults {
-            device = Box::new(FaultyDevice::new(device, faults));
+            device = Box::new(with_faults(device, faults).0);
         }
 
         let tcp = TcpOptions { pickup: setup.pickup, ..TcpOptions::default() };

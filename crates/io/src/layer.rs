@@ -3,6 +3,7 @@
 pub mod capture;
 pub mod fault;
 pub mod impair;
+pub mod layered;
 pub mod ordered;
 #[cfg(not(any(loom, shuttle)))]
 pub mod reopen;

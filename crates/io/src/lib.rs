@@ -40,8 +40,9 @@ pub use error::OpenError;
 pub use filter::{Filter, FilterError, Match};
 #[cfg(not(any(loom, shuttle)))]
 pub use interface_link::InterfaceLink;
-pub use layer::fault::{FaultConfig, FaultCounters, FaultyDevice, FaultyRx};
-pub use layer::impair::{ImpairConfig, ImpairCounts, ImpairError, ImpairMonitor, ImpairedDevice};
+pub use layer::fault::{FaultConfig, FaultCounters, FaultyRx, with_faults};
+pub use layer::impair::{ImpairConfig, ImpairCounts, ImpairError, ImpairMonitor, impair};
+pub use layer::layered::LayeredDevice;
 #[cfg(not(any(loom, shuttle)))]
 pub use link_events::{LinkEvent, LinkState, LinkWatch};
 pub use replay_barrier::ReplayBarrier;

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::support::{config, numbered, poll, pool};
 use rheostat_base::Time;
-use rheostat_io::{Device, FaultConfig, FaultyDevice, NullSink, Pacing, SimConfig, SimNic};
+use rheostat_io::{Device, FaultConfig, NullSink, Pacing, SimConfig, SimNic, with_faults};
 use rheostat_packet::{Mempool, PoolCache};
 
 /// Stamps in the order they were received, and the packets the device states it passed on.
 fn run(faults: &FaultConfig, pool: &Mempool) -> (Vec<u32>, u64) {
     let nic = SimConfig { pacing: Pacing::Lossless, ..config(2, 8) };
     let nic = SimNic::open(nic, numbered(300), |_| Box::new(NullSink), pool).unwrap();
-    let mut device = FaultyDevice::new(Box::new(nic), faults);
+    let (mut device, _) = with_faults(Box::new(nic), faults);
     let (mut queues, monitor) = (device.queues(), device.monitor());
     let mut cache = PoolCache::new(pool.clone());
     let (mut stamps, mut now) = (Vec::new(), Time::ZERO);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::support::{config, numbered, poll, pool};
 use rheostat_base::{ClockSource, Time, VirtualClock};
 use rheostat_io::{
-    Device, ImpairConfig, ImpairCounts, ImpairedDevice, NullSink, Pacing, SimConfig, SimNic,
+    Device, ImpairConfig, ImpairCounts, NullSink, Pacing, SimConfig, SimNic, impair,
 };
 use rheostat_packet::{Burst, PoolCache};
 
@@ -30,8 +30,7 @@ fn run(faults: &str) -> Ran {
     let clock = Arc::new(VirtualClock::new());
     let shared: Arc<dyn ClockSource> = clock.clone();
     let faults: ImpairConfig = faults.parse().unwrap();
-    let mut device = ImpairedDevice::new(Box::new(nic), &faults, &pool, &shared);
-    let seen = device.faults();
+    let (mut device, seen) = impair(Box::new(nic), &faults, &pool, &shared);
     let (mut queues, monitor) = (device.queues(), device.monitor());
     let mut cache = PoolCache::new(pool.clone());
     let (mut stamps, mut now, mut given) = (Vec::new(), Time::ZERO, 0);

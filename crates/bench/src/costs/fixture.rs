@@ -13,7 +13,7 @@ use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::{IndirectionTable, Steering};
 use rheostat_traffic::{Mix, MixConfig};
 
-use super::meter::{Meter, Metered};
+use super::meter::{Meter, metered};
 use crate::dut::{self, Bounce};
 use crate::error::BenchError;
 
@@ -97,7 +97,7 @@ impl Fixture {
         }
         let nic = SimNic::open(nic, Box::new(mix), |_| Box::new(NullSink), &pool)?;
         let table = nic.table().expect("a simulated NIC has one");
-        let (device, meters) = Metered::new(Box::new(nic), self.lanes, clock.clone(), self.crossed);
+        let (device, meters) = metered(Box::new(nic), self.lanes, &clock, self.crossed);
         let cores = CoreSet::available()?.cores().to_vec();
         let config = RuntimeConfig {
             workers: cores.into_iter().take(self.lanes.into()).map(Some).collect(),

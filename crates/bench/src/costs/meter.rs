@@ -9,10 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use rheostat_base::clock::Cycles;
-use rheostat_base::{Clock, DeviceId, Time};
-use rheostat_io::{Device, DeviceMonitor, QueueEnd, QueuePair, RxQueue};
+use rheostat_base::{Clock, Time};
+use rheostat_io::{Device, LayeredDevice, QueueEnd, QueuePair, RxQueue};
 use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
-use rheostat_steer::IndirectionTable;
 
 /// Most times that are kept of one period.
 const MOST: usize = 200_000;
@@ -59,71 +58,40 @@ impl Meter {
     }
 }
 
-/// A device whose lanes are measured.
-pub(crate) struct Metered {
-    device: Box<dyn Device>,
-    meters: Vec<Arc<Meter>>,
-    clock: Clock,
-    /// Whether the lanes poll each other's queues, so that all packets have to change lanes.
+/// Measures the lanes of a device: wraps its receive queues, and returns a meter per lane. If they are `crossed`, the lanes poll
+/// each other's queues, so that all packets have to change lanes.
+pub(crate) fn metered(
+    mut device: Box<dyn Device>,
+    lanes: u16,
+    clock: &Clock,
     crossed: bool,
-}
-
-impl Metered {
-    /// The device, and a meter per lane.
-    pub(crate) fn new(
-        device: Box<dyn Device>,
-        lanes: u16,
-        clock: Clock,
-        crossed: bool,
-    ) -> (Metered, Vec<Arc<Meter>>) {
-        let meter = |_| Meter {
-            period: AtomicU32::new(0),
-            seen: AtomicU32::new(0),
-            burst: AtomicUsize::new(BURST),
-            times: Mutex::default(),
+) -> (LayeredDevice, Vec<Arc<Meter>>) {
+    let meter = |_| Meter {
+        period: AtomicU32::new(0),
+        seen: AtomicU32::new(0),
+        burst: AtomicUsize::new(BURST),
+        times: Mutex::default(),
+    };
+    let meters: Vec<_> = (0..lanes).map(meter).map(Arc::new).collect();
+    let mut pairs = device.queues();
+    if crossed {
+        pairs.reverse();
+    }
+    let wrap = |(pair, meter): (QueuePair, &Arc<Meter>)| {
+        let rx = MeteredQueue {
+            queue: pair.rx,
+            meter: meter.clone(),
+            clock: clock.clone(),
+            period: 0,
+            last: None,
+            times: Vec::with_capacity(MOST),
+            filled: Burst::new(),
+            waiting: VecDeque::new(),
         };
-        let meters: Vec<_> = (0..lanes).map(meter).map(Arc::new).collect();
-        (Metered { device, meters: meters.clone(), clock, crossed }, meters)
-    }
-}
-
-impl Device for Metered {
-    fn name(&self) -> &str {
-        self.device.name()
-    }
-
-    fn id(&self) -> DeviceId {
-        self.device.id()
-    }
-
-    fn queues(&mut self) -> Vec<QueuePair> {
-        let mut pairs = self.device.queues();
-        if self.crossed {
-            pairs.reverse();
-        }
-        let metered = |(pair, meter): (QueuePair, &Arc<Meter>)| {
-            let rx = MeteredQueue {
-                queue: pair.rx,
-                meter: meter.clone(),
-                clock: self.clock.clone(),
-                period: 0,
-                last: None,
-                times: Vec::with_capacity(MOST),
-                filled: Burst::new(),
-                waiting: VecDeque::new(),
-            };
-            QueuePair { rx: Box::new(rx), tx: pair.tx }
-        };
-        pairs.into_iter().zip(&self.meters).map(metered).collect()
-    }
-
-    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
-        self.device.table()
-    }
-
-    fn monitor(&self) -> Arc<dyn DeviceMonitor> {
-        self.device.monitor()
-    }
+        QueuePair { rx: Box::new(rx), tx: pair.tx }
+    };
+    let queues = pairs.into_iter().zip(&meters).map(wrap).collect();
+    (LayeredDevice::new(device, queues), meters)
 }
 
 struct MeteredQueue {

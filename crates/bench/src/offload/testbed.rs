@@ -12,7 +12,7 @@ use rheostat_state::FlowHasher;
 use rheostat_steer::{HashKey, Orientation, Steering};
 
 use super::feed::Feed;
-use crate::costs::meter::{Meter, Metered};
+use crate::costs::meter::{Meter, metered};
 use crate::dut;
 use crate::error::BenchError;
 use crate::memory::{LAN, WAN};
@@ -60,7 +60,7 @@ impl Testbed {
         let mut meters = Vec::new();
         if is_metered {
             let inside = devices.remove(LAN.index());
-            let (device, of_lanes) = Metered::new(inside, LANES as u16, clock.clone(), false);
+            let (device, of_lanes) = metered(inside, LANES as u16, &clock, false);
             devices.insert(LAN.index(), Box::new(device));
             meters = of_lanes;
         }

@@ -6,7 +6,7 @@ use rand::Rng;
 use rheostat_base::{Clock, ClockSource, CoreId};
 use rheostat_control::Config;
 use rheostat_control::config::BalanceConfig;
-use rheostat_io::{Device, ImpairConfig, ImpairMonitor, ImpairedDevice};
+use rheostat_io::{Device, ImpairConfig, ImpairMonitor, impair};
 use rheostat_ip::Network;
 use rheostat_packet::Mempool;
 use rheostat_run::{LoadReporting, Runtime, RuntimeConfig};
@@ -68,13 +68,13 @@ impl Assembly {
         let Devices { devices, watched, .. } = opener.open(&config.devices)?;
         let shared: Arc<dyn ClockSource> = Arc::new(clock.clone());
         let mut impaired = Vec::new();
-        let impair = |device: Box<dyn Device>| -> Box<dyn Device> {
+        let behind_faults = |device: Box<dyn Device>| -> Box<dyn Device> {
             let Some(faults) = &faults else { return device };
-            let device = ImpairedDevice::new(device, faults, &pool, &shared);
-            impaired.push(device.faults());
+            let (device, faults) = impair(device, faults, &pool, &shared);
+            impaired.push(faults);
             Box::new(device)
         };
-        let devices = devices.into_iter().map(impair).collect();
+        let devices = devices.into_iter().map(behind_faults).collect();
         let wiring = network::of(&config, rng.random())?;
         let Wiring { network, .. } = wiring.ok_or(Failure::NoAddress)?;
         let hasher = FlowHasher::new(rng.random());

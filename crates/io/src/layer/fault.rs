@@ -7,7 +7,7 @@
 mod device;
 mod receive;
 
-pub use device::FaultyDevice;
+pub use device::with_faults;
 pub use receive::FaultyRx;
 
 use std::time::Duration;

@@ -11,7 +11,7 @@
 //! No end of a connection can tell a delay in each direction from the whole in one, since neither has the other's clock; and
 //! nothing is held back that was placed on a queue, so that moves of shards wait no longer than without.
 //!
-//! [`FaultyDevice`](super::fault::FaultyDevice) breaks accounts, to see that checkers notice. Here what was lost counts as if it
+//! [`with_faults`](super::fault::with_faults) breaks accounts, to see that checkers notice. Here what was lost counts as if it
 //! had never arrived, or as sent.
 
 mod device;
@@ -26,7 +26,7 @@ use rand::{Rng, SeedableRng};
 use rheostat_base::{Counter, unit};
 use thiserror::Error;
 
-pub use device::{ImpairMonitor, ImpairedDevice};
+pub use device::{ImpairMonitor, impair};
 
 /// What happens to packets of each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

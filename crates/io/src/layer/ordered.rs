@@ -17,13 +17,12 @@ mod transmit;
 use std::sync::Arc;
 
 use rheostat_base::sync::try_lock::TryLock;
-use rheostat_base::{DeviceId, Histogram, Time};
+use rheostat_base::{Histogram, Time};
 use rheostat_packet::Mbuf;
-use rheostat_steer::IndirectionTable;
 
 use crate::backend::shared_ring::Turns;
-use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair, SourceWork};
-use crate::replay_barrier::ReplayBarrier;
+use crate::device::{Device, QueuePair};
+use crate::layer::layered::{LayerBooks, LayeredDevice};
 use crate::sharing::{DepartureCounters, SharingCounters};
 use port::{Books, Port};
 use receive::OrderedRx;
@@ -59,18 +58,8 @@ struct OpenTurn {
 /// What a lane's queues share: the open turn of each device from which it receives. Never contended.
 type OpenTurns = Arc<TryLock<Vec<Option<OpenTurn>>>>;
 
-/// A device whose packets leave in order.
-struct OrderedDevice {
-    inner: Box<dyn Device>,
-    queues: Vec<QueuePair>,
-    monitor: Arc<OrderedMonitor>,
-}
-
-struct OrderedMonitor {
-    inner: Arc<dyn DeviceMonitor>,
-    /// By shared queue.
-    queues: Vec<Arc<QueueTurns>>,
-}
+/// The turns of a device's shared queues.
+struct TurnsOfDevice(Vec<Arc<QueueTurns>>);
 
 /// Wraps all devices of a run, of each of which `claimants` lanes in a row share a queue.
 ///
@@ -113,86 +102,16 @@ pub fn in_order(mut devices: Vec<Box<dyn Device>>, claimants: usize) -> Vec<Box<
         }
     }
     let wrapped = devices.into_iter().zip(ordered).zip(turns).map(|((inner, queues), turns)| {
-        let monitor = Arc::new(OrderedMonitor { inner: inner.monitor(), queues: turns });
-        Box::new(OrderedDevice { inner, queues, monitor }) as Box<dyn Device>
+        let device = LayeredDevice::with_books(inner, queues, TurnsOfDevice(turns));
+        Box::new(device) as Box<dyn Device>
     });
     wrapped.collect()
 }
 
-impl Device for OrderedDevice {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn id(&self) -> DeviceId {
-        self.inner.id()
-    }
-
-    fn queues(&mut self) -> Vec<QueuePair> {
-        std::mem::take(&mut self.queues)
-    }
-
-    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
-        self.inner.table()
-    }
-
-    fn may_place_late(&self) -> bool {
-        self.inner.may_place_late()
-    }
-
-    fn replay_by(&mut self, barrier: Arc<ReplayBarrier>) {
-        self.inner.replay_by(barrier);
-    }
-
-    fn monitor(&self) -> Arc<dyn DeviceMonitor> {
-        self.monitor.clone()
-    }
-}
-
-impl DeviceMonitor for OrderedMonitor {
-    fn counters(&self) -> DeviceCounters {
-        self.inner.counters()
-    }
-
-    fn is_exhausted(&self) -> bool {
-        self.inner.is_exhausted()
-    }
-
-    fn stop(&self) {
-        self.inner.stop();
-    }
-
-    fn let_go(&self) {
-        self.inner.let_go();
-    }
-
-    fn progress(&self) -> Option<f64> {
-        self.inner.progress()
-    }
-
-    fn source_work(&self) -> Option<SourceWork> {
-        self.inner.source_work()
-    }
-
-    fn sharing(&self) -> Vec<SharingCounters> {
-        let queues = self.inner.sharing().into_iter().zip(&self.queues);
+impl LayerBooks for TurnsOfDevice {
+    fn sharing(&self, inner: Vec<SharingCounters>) -> Vec<SharingCounters> {
+        let queues = inner.into_iter().zip(&self.0);
         queues.map(|(counters, queue)| queue.told(counters)).collect()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.inner.warnings()
-    }
-
-    fn set_mtu(&self, mtu: u32) {
-        self.inner.set_mtu(mtu);
-    }
-
-    fn longest_packet(&self) -> Option<u32> {
-        self.inner.longest_packet()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.inner.notes()
     }
 }
 
