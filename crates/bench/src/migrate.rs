@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
-use rheostat_base::{Clock, CoreSet, DeviceId, DropReason, LaneId, ShardId};
+use rheostat_base::{Clock, CoreSet, DeviceId, LaneId, ShardId};
 use rheostat_io::{Device, Drawing, Driver, SimConfig, SimNic};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{LaneSample, Move, Routes, RunReport, Runtime, RuntimeConfig};
@@ -181,26 +181,16 @@ impl MigrateBench {
 
     fn row(&self, report: &RunReport, witness: &Witness) -> MigrateRow {
         let sum = LaneSample::sum(&report.last.lanes);
-        let packets: u64 = report.last.devices.iter().map(|device| device.arrived).sum();
-        let mut dropped = sum.dropped;
-        for device in &report.last.devices {
-            dropped[DropReason::QueueFull as usize] += device.queue_full.iter().sum::<u64>();
-            dropped[DropReason::NoBuffer as usize] += device.no_buffer;
-            dropped[DropReason::Oversize as usize] += device.oversize;
-            dropped[DropReason::Malformed as usize] += device.malformed;
-        }
+        let (packets, dropped) = (report.last.arrived(), || report.last.dropped());
         let entered = packets + sum.originated + sum.copied;
-        let explained = dropped.iter().sum::<u64>() + sum.consumed + sum.held_total();
+        let explained =
+            dropped().map(|(_, count)| count).sum::<u64>() + sum.consumed + sum.held_total();
         let us = |nanos: Option<u64>| nanos.map(|nanos| nanos as f64 / 1e3);
         let times = &report.migration;
         MigrateRow {
             migrations: sum.shards_in,
             lost: entered.saturating_sub(explained + witness.seen()),
-            dropped: DropReason::ALL
-                .iter()
-                .map(|reason| (reason.name(), dropped[*reason as usize]))
-                .filter(|(_, count)| *count > 0)
-                .collect(),
+            dropped: dropped().map(|(reason, count)| (reason.name(), count)).collect(),
             duplicated: witness.doubled(),
             reordered: sum.reordered,
             late_handoff: sum.late_handoff,

@@ -201,19 +201,8 @@ impl Summary {
     /// hold is known at the end of a run only.
     pub fn so_far(sample: &Sample) -> Summary {
         let all = LaneSample::sum(&sample.lanes);
-        let received = sample.devices.iter().map(|device| device.arrived).sum::<u64>();
-        let mut dropped = all.dropped;
-        for device in &sample.devices {
-            dropped[DropReason::QueueFull as usize] += device.queue_full.iter().sum::<u64>();
-            dropped[DropReason::NoBuffer as usize] += device.no_buffer;
-            dropped[DropReason::Oversize as usize] += device.oversize;
-            dropped[DropReason::Malformed as usize] += device.malformed;
-        }
-        let dropped = DropReason::ALL
-            .iter()
-            .map(|reason| (reason.name().into(), dropped[*reason as usize]))
-            .filter(|(_, count)| *count > 0)
-            .collect();
+        let received = sample.arrived();
+        let dropped = sample.dropped().map(|(reason, count)| (reason.name().into(), count));
         let lanes = sample.lanes.iter();
         Summary {
             received,
@@ -222,7 +211,7 @@ impl Summary {
             sent: all.sent,
             consumed: all.consumed,
             held: all.held_total(),
-            dropped,
+            dropped: dropped.collect(),
             handoff: all.handoff_out,
             migrations: all.shards_in,
             migration: None,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rheostat_base::{Clock, ClockSource, DeviceId, QueueId, Time, sync};
+use rheostat_base::{Clock, ClockSource, DeviceId, DropReason, QueueId, Time, sync};
 use rheostat_io::layer::capture::{Epoch, Mirrors};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, SharingCounters, SourceWork};
 use rheostat_steer::{Fence, HashKey, IndirectionTable, RewriteError, Steering};
@@ -33,6 +33,27 @@ pub struct Sample {
     pub sharing: Vec<(String, SharingCounters)>,
     /// Shards that the lanes of a queue own together; 0 where each belongs to one lane.
     pub joint_shards: usize,
+}
+
+impl Sample {
+    /// Packets that have arrived at devices.
+    pub fn arrived(&self) -> u64 {
+        self.devices.iter().map(|device| device.arrived).sum()
+    }
+
+    /// Packets dropped by lanes and devices, by reason; reasons without drops are left out.
+    pub fn dropped(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        let mut dropped = LaneSample::sum(&self.lanes).dropped;
+        for device in &self.devices {
+            dropped[DropReason::QueueFull as usize] += device.queue_full.iter().sum::<u64>();
+            dropped[DropReason::NoBuffer as usize] += device.no_buffer;
+            dropped[DropReason::Oversize as usize] += device.oversize;
+            dropped[DropReason::Malformed as usize] += device.malformed;
+        }
+        let counted =
+            DropReason::ALL.iter().map(move |reason| (*reason, dropped[*reason as usize]));
+        counted.filter(|(_, count)| *count > 0)
+    }
 }
 
 /// A view of a run, for any thread. It stays valid, and stands still, when the run is over.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
-use rheostat_base::{Clock, CoreSet, DeviceId, DropReason, LaneId, ShardId};
+use rheostat_base::{Clock, CoreSet, DeviceId, LaneId, ShardId};
 use rheostat_io::{Device, Drawing, Driver, SimConfig, SimNic};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{LaneSample, Migrator, Move, Routes, RunReport, Runtime, RuntimeConfig};
@@ -130,27 +130,17 @@ fn start(bench: &OffloadBench, numbers: &Numbers, clock: Clock) -> Result<Runtim
 
 fn account(report: &RunReport, numbers: &Numbers) -> Transitions {
     let sum = LaneSample::sum(&report.last.lanes);
-    let packets: u64 = report.last.devices.iter().map(|device| device.arrived).sum();
-    let mut dropped = sum.dropped;
-    for device in &report.last.devices {
-        dropped[DropReason::QueueFull as usize] += device.queue_full.iter().sum::<u64>();
-        dropped[DropReason::NoBuffer as usize] += device.no_buffer;
-        dropped[DropReason::Oversize as usize] += device.oversize;
-        dropped[DropReason::Malformed as usize] += device.malformed;
-    }
+    let (packets, dropped) = (report.last.arrived(), || report.last.dropped());
     let entered = packets + sum.originated + sum.copied;
-    let explained = dropped.iter().sum::<u64>() + sum.consumed + sum.held_total();
+    let explained =
+        dropped().map(|(_, count)| count).sum::<u64>() + sum.consumed + sum.held_total();
     Transitions {
         transitions: 2 * sum.flows_offloaded,
         lost: entered.saturating_sub(explained + numbers.seen()),
         duplicated: numbers.doubled(),
         // Whatever the lanes have noticed, they have noticed before the packets left.
         reordered: numbers.reordered().max(sum.reordered),
-        dropped: DropReason::ALL
-            .iter()
-            .map(|reason| (reason.name(), dropped[*reason as usize]))
-            .filter(|(_, count)| *count > 0)
-            .collect(),
+        dropped: dropped().map(|(reason, count)| (reason.name(), count)).collect(),
         migrations: sum.shards_in,
         offloaded: sum.offloaded,
         refused: sum.refused,
