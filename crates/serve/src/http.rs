@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use rheostat_base::LaneId;
 
-use self::head::{BodyLength, Head, HeadError, Method};
+use self::head::{BodyLength, Head, HeadError, Method, Progress};
 use self::range::{Range, RangeOutcome};
 use self::tree::{Found, Tree};
 use self::upload::Upload;
@@ -35,9 +35,10 @@ pub struct Http {
     is_writable: bool,
 }
 
-/// What is known of a connection: an upload under way, if there is one.
+/// What is known of a connection: how much of an unfinished head has been looked at, and an upload under way, if there is one.
 #[derive(Debug, Default)]
 pub struct HttpConn {
+    head: Progress,
     /// Bytes of the body that are still to come, and where they go.
     body: Option<(u64, Arc<Upload>)>,
     /// Whether the connection ends behind the reply to the upload.
@@ -143,7 +144,7 @@ impl Application for Http {
             conn.body = (left > 0).then_some((left, upload));
             return Parsed::Request { request, len, class: 1 };
         }
-        let (head, len) = match Head::parse(bytes) {
+        let (head, len) = match Head::parse(bytes, &mut conn.head) {
             Ok(found) => found,
             Err(HeadError::Partial) => return Parsed::Need(0),
             Err(HeadError::Bad) => return Parsed::Refuse(HttpReply::refusal(400, "Bad Request")),
