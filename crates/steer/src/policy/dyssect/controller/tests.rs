@@ -2,6 +2,7 @@ use rheostat_base::ShardId;
 
 use super::*;
 use crate::policy::{ClassLoad, ClassLoads, LaneBounds, LaneLoad, ShardLoad, Waits};
+use crate::policy::{HeavyFlow, MoveReason};
 
 const PERIOD: Duration = Duration::from_millis(100);
 
