@@ -7,13 +7,14 @@
 //! figures of one process say little: counted is what all processors do, less what the same frames
 //! cost when they are dropped as they reach the middle.
 
-mod cpu;
+pub(crate) mod cpu;
 mod error;
 mod generator;
 mod limits;
 mod middle;
-mod namespace;
+pub(crate) mod namespace;
 mod path;
+pub(crate) mod process;
 mod programs;
 mod row;
 mod wires;

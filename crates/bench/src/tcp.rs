@@ -10,6 +10,7 @@ mod harness;
 mod measurement;
 mod meter;
 mod moves;
+mod peers;
 mod processes;
 mod reflection;
 mod resident;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 pub use measurement::Load;
 pub use moves::{Moves, MovesBench};
+pub use peers::{IdleBench, IdleRow, Peer, PeerRow, PeersBench};
 pub use processes::TcpProcesses;
 pub use row::{Kind, Row, heading};
 

@@ -1,6 +1,7 @@
 //! Processor time: of the whole machine, and of the tasks that carry packets.
 
 use std::fs;
+use std::path::Path;
 use std::time::Instant;
 
 use super::error::LiveError;
@@ -10,7 +11,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// What the processors have done up to an instant.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CpuTime {
+pub(crate) struct CpuTime {
     at: Instant,
     processors: f64,
     /// Seconds in which processors had nothing to do, or the hypervisor did something else.
@@ -22,15 +23,15 @@ pub(super) struct CpuTime {
 
 /// What the processors did in a span.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CpuUse {
+pub(crate) struct CpuUse {
     /// Seconds, of all processors together, in which they did something.
-    pub(super) busy: f64,
+    pub(crate) busy: f64,
     /// Seconds that the hypervisor took.
-    pub(super) stolen: f64,
+    pub(crate) stolen: f64,
     /// Seconds of the tasks that carry packets, as the scheduler counts them.
-    pub(super) tasks: f64,
+    pub(crate) tasks: f64,
     /// How long it was, in seconds.
-    pub(super) elapsed: f64,
+    pub(crate) elapsed: f64,
 }
 
 impl CpuTime {
@@ -38,7 +39,7 @@ impl CpuTime {
     ///
     /// Idle time is used, and not the sum of the others: it is kept to the microsecond when the clock
     /// ticks only on processors that have something to do, while the others are sampled.
-    pub(super) fn now(tasks: &[u32]) -> Result<CpuTime, LiveError> {
+    pub(crate) fn now(tasks: &[u32]) -> Result<CpuTime, LiveError> {
         let text = read("/proc/stat")?;
         let mut lines = text.lines();
         let total = lines.next().unwrap_or_default();
@@ -60,7 +61,7 @@ impl CpuTime {
     }
 
     /// What was done since `earlier`.
-    pub(super) fn since(&self, earlier: &CpuTime) -> CpuUse {
+    pub(crate) fn since(&self, earlier: &CpuTime) -> CpuUse {
         let elapsed = (self.at - earlier.at).as_secs_f64();
         let stolen = self.stolen - earlier.stolen;
         CpuUse {
@@ -91,13 +92,20 @@ fn own_seconds() -> f64 {
 }
 
 /// Seconds that a process has run, all its threads that are still there; none where it is gone.
-fn task_seconds(process: u32) -> f64 {
+pub(crate) fn task_seconds(process: u32) -> f64 {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return 0.0 };
-    let nanoseconds = threads.flatten().filter_map(|thread| {
-        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse::<f64>().ok()
-    });
-    nanoseconds.sum::<f64>() / 1e9
+    threads.flatten().map(|thread| run_seconds(&thread.path())).sum()
+}
+
+/// Seconds that a thread of a process has run; none where it is gone.
+pub(crate) fn thread_seconds(process: &str, thread: u32) -> f64 {
+    run_seconds(Path::new(&format!("/proc/{process}/task/{thread}")))
+}
+
+fn run_seconds(task: &Path) -> f64 {
+    let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
+    let nanoseconds = text.split_whitespace().next().and_then(|first| first.parse::<f64>().ok());
+    nanoseconds.unwrap_or(0.0) / 1e9
 }
 
 fn read(path: &str) -> Result<String, LiveError> {

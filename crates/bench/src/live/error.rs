@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rheostat_base::core_set::CoreError;
 use thiserror::Error;
 
 use super::path::Path;
@@ -10,7 +11,7 @@ use super::path::Path;
 #[derive(Debug, Error)]
 pub enum LiveError {
     /// Namespaces, programs and limits are root's.
-    #[error("`rheo bench live` makes namespaces and loads BPF programs: run it as root")]
+    #[error("namespaces and BPF programs are made by root only: run it as root")]
     NotRoot,
     /// A command that sets something up failed.
     #[error("`{command}`: {message}")]
@@ -41,6 +42,17 @@ pub enum LiveError {
     Enter {
         /// Its name.
         name: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The cores of this process are not known.
+    #[error(transparent)]
+    Cores(#[from] CoreError),
+    /// Sockets of the kernel's TCP failed, or their peer did.
+    #[error("cannot {task} over TCP: {error}")]
+    Socket {
+        /// What was to be done.
+        task: &'static str,
         /// What the system said.
         error: io::Error,
     },
@@ -79,7 +91,7 @@ impl LiveError {
     }
 
     /// For complaints about `task`'s program.
-    pub(super) fn program(task: &'static str, error: impl std::error::Error) -> LiveError {
+    pub(crate) fn program(task: &'static str, error: impl std::error::Error) -> LiveError {
         // Loaders put the interesting part, the verifier's words, into sources.
         let mut message = error.to_string();
         let mut source = error.source();
@@ -91,7 +103,7 @@ impl LiveError {
     }
 
     /// For a file that could not be read or written.
-    pub(super) fn file(path: &str, error: io::Error) -> LiveError {
+    pub(crate) fn file(path: &str, error: io::Error) -> LiveError {
         LiveError::File { path: path.to_owned(), error }
     }
 }

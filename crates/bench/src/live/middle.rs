@@ -8,10 +8,10 @@ use std::path::Path as FilePath;
 
 use super::error::LiveError;
 use super::path::Path;
+use super::process::RheoProcess;
 use super::programs::Redirect;
 use super::wires::{LAN, WAN, Wires};
 use bounce::BouncePath;
-use rheo::Rheo;
 
 /// Packets that one ring of a socket holds, and so the most that are under way on any path. (The kernel's
 /// are emptied by the sender itself, in softirq, and never are.)
@@ -33,7 +33,7 @@ pub(super) enum Middle {
         _running: BouncePath,
     },
     /// `rheo run`.
-    Rheo(Rheo),
+    Rheo(RheoProcess),
 }
 
 impl Middle {
@@ -54,7 +54,7 @@ impl Middle {
                 BouncePath::start(wires).map(|running| Middle::Bounce { _running: running })
             }
             Path::RheoForward | Path::RheoNat => {
-                Rheo::start(path, wires, flows, rheo).map(Middle::Rheo)
+                rheo::start(path, wires, flows, rheo).map(Middle::Rheo)
             }
         }
     }
@@ -63,7 +63,7 @@ impl Middle {
     pub(super) fn tasks(&self) -> Vec<u32> {
         match self {
             Middle::Kernel | Middle::Redirect { .. } | Middle::Bounce { .. } => Vec::new(),
-            Middle::Rheo(rheo) => vec![rheo.process()],
+            Middle::Rheo(rheo) => vec![rheo.id()],
         }
     }
 

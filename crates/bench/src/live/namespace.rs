@@ -12,12 +12,12 @@ use super::error::LiveError;
 
 /// A namespace of our own, deleted with its interfaces when dropped.
 #[derive(Debug)]
-pub(super) struct Namespace {
+pub(crate) struct Namespace {
     name: String,
 }
 
 impl Namespace {
-    pub(super) fn new(role: &str) -> Result<Namespace, LiveError> {
+    pub(crate) fn new(role: &str) -> Result<Namespace, LiveError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("rheo-bench-{}-{number}-{role}", std::process::id());
@@ -25,33 +25,33 @@ impl Namespace {
         Ok(Namespace { name })
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// `ip` with these words, in the namespace.
-    pub(super) fn ip(&self, words: &str) -> Result<(), LiveError> {
+    pub(crate) fn ip(&self, words: &str) -> Result<(), LiveError> {
         let mut arguments = vec!["-n", &self.name];
         arguments.extend(words.split(' '));
         run("ip", &arguments, "")
     }
 
     /// Runs a command in the namespace, with `input` as its standard input.
-    pub(super) fn exec(&self, words: &str, input: &str) -> Result<(), LiveError> {
+    pub(crate) fn exec(&self, words: &str, input: &str) -> Result<(), LiveError> {
         let mut arguments = vec!["netns", "exec", &self.name];
         arguments.extend(words.split(' '));
         run("ip", &arguments, input)
     }
 
     /// A command that will run in the namespace.
-    pub(super) fn command(&self, program: &std::path::Path) -> Command {
+    pub(crate) fn command(&self, program: &std::path::Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name]).arg(program);
         command
     }
 
     /// Has the calling thread in the namespace while `inside` runs.
-    pub(super) fn enter<T>(&self, inside: impl FnOnce() -> T) -> Result<T, LiveError> {
+    pub(crate) fn enter<T>(&self, inside: impl FnOnce() -> T) -> Result<T, LiveError> {
         let failed = |error: io::Error| LiveError::Enter { name: self.name.clone(), error };
         let home = File::open("/proc/thread-self/ns/net").map_err(failed)?;
         let there = File::open(format!("/run/netns/{}", self.name)).map_err(failed)?;

@@ -6,7 +6,11 @@ use std::time::Duration;
 use rheostat_base::CoreSet;
 use rheostat_base::unit::{parse_count, parse_duration};
 use rheostat_bench::error::BenchError;
-use rheostat_bench::tcp::{Kind, Load, MovesBench, TcpBench, TcpProcesses, heading};
+use rheostat_bench::live::LiveError;
+use rheostat_bench::tcp::{
+    IdleBench, IdleRow, Kind, Load, MovesBench, Peer, PeerRow, PeersBench, TcpBench, TcpProcesses,
+    heading,
+};
 
 use super::rows::Rows;
 use super::{SEED, allocations, moves};
@@ -28,7 +32,12 @@ replies. `process ns` is the cost of a request: the time inside the service, tha
 same without a service: packets are turned round. `connections` opens a connection for each request and closes it behind;
 figures of `bulk` are those of a segment of 1,448 bytes. Behind rows on several lanes stands their rate by that of as many processes
 of one lane each at the same time. With `--moves`, shards move between two lanes meanwhile, and the exit status is 1 when a byte
-was damaged or a connection reset. Leave the machine alone meanwhile; build with --profile dist.")]
+was damaged or a connection reset.
+
+Rows of peers stand behind them: `rheo serve echo` beside a server with the kernel's sockets and epoll, with the same client on
+cables of the same kind, and what all processors do for a request, the client's part included. `of epoll` is the ratio in the same round, and `A/A`
+the factor between two stations of the same peer. They need root. With `--idle`, servers with little to do are measured: processor
+time and latency at 0, 1,000 and 10,000 requests a second. Leave the machine alone meanwhile; build with --profile dist.")]
 pub(super) struct Args {
     /// Connections, such as 1k,100k.
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = connections)]
@@ -48,6 +57,12 @@ pub(super) struct Args {
     /// How long a window is.
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_duration)]
     window: Duration,
+    /// Measure servers beside the kernel's alone.
+    #[arg(long, conflicts_with_all = ["moves", "idle"])]
+    peers: bool,
+    /// Measure servers with little to do alone.
+    #[arg(long, conflicts_with = "moves")]
+    idle: bool,
     /// Move so many shards between two lanes, and look for bytes that are damaged.
     #[arg(long, value_name = "N", value_parser = moves)]
     moves: Option<u64>,
@@ -73,6 +88,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(kind) = args.row {
         return measure_one(args, kind);
     }
+    if args.peers {
+        measure_peers(args, Rows::begin(args.json, ""))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.idle {
+        return measure_idle(args);
+    }
     let printed = Rows::begin(args.json, &heading());
     let window = format!("{}us", args.window.as_micros());
     let arguments = ["--windows", &args.windows.to_string(), "--window", &window].map(String::from);
@@ -82,6 +104,33 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         let row = processes.measure(&load)?;
         printed.print(&row, &row);
     }
+    match measure_peers(args, printed) {
+        Err(Failure::Live(LiveError::NotRoot)) => err!("peers were not measured: that needs root"),
+        outcome => outcome?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures servers beside the kernel's.
+fn measure_peers(args: &Args, printed: Rows) -> Result<(), Failure> {
+    let rheo = std::env::current_exe()?;
+    let connections = args.connections.first().copied().unwrap_or(CONNECTIONS[0]);
+    let (windows, window) = (args.windows.div_ceil(2).into(), 2 * args.window);
+    let rows = PeersBench { rheo, connections, windows, window }.run(&Peer::ALL)?;
+    if !args.json {
+        out!("{}", PeerRow::heading());
+    }
+    for row in rows {
+        printed.print(&row, &row);
+    }
+    Ok(())
+}
+
+fn measure_idle(args: &Args) -> Result<ExitCode, Failure> {
+    let rheo = std::env::current_exe()?;
+    let connections = args.connections.first().copied().unwrap_or(CONNECTIONS[0]);
+    let printed = Rows::begin(args.json, &IdleRow::heading());
+    IdleBench { rheo, connections, span: 10 * args.window }.run(|row| printed.print(row, row))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,124 +1,35 @@
 //! `rheo run` over AF_XDP, on all cores but the source's.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path as FilePath;
-use std::process::{Child, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rheostat_base::CoreSet;
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::live::error::LiveError;
 use crate::live::path::Path;
+use crate::live::process::RheoProcess;
 use crate::live::wires::{LAN, SINK_ADDRESS, WAN, Wires};
 
-/// How long it may take to start, for which the kernel verifies its programs, and to end.
-const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// A running `rheo`, killed when dropped.
-#[derive(Debug)]
-pub(crate) struct Rheo {
-    child: Child,
-    folder: tempfile::TempDir,
-}
-
-impl Rheo {
-    pub(super) fn start(
-        path: Path,
-        wires: &Wires,
-        flows: u32,
-        rheo: &FilePath,
-    ) -> Result<Rheo, LiveError> {
-        let folder = tempfile::Builder::new()
-            .prefix("rheo-bench-")
-            .tempdir()
-            .map_err(|error| LiveError::file("a temporary folder", error))?;
-        let config = folder.path().join("config.toml");
-        let create = |name: &str| {
-            File::create(folder.path().join(name)).map_err(|error| LiveError::file(name, error))
-        };
+/// Starts it, and waits until both interfaces have its programs.
+pub(super) fn start(
+    path: Path,
+    wires: &Wires,
+    flows: u32,
+    rheo: &FilePath,
+) -> Result<RheoProcess, LiveError> {
+    let mut process = RheoProcess::start(&wires.middle, rheo, |folder| {
+        let config = folder.join("config.toml");
         fs::write(&config, configuration(path, flows))
             .map_err(|error| LiveError::file("config.toml", error))?;
-        let child = wires
-            .middle
-            .command(rheo)
-            .arg("run")
-            .arg(&config)
-            .args(["--json", "--lanes", "1"])
-            .stdin(Stdio::null())
-            .stdout(create("out")?)
-            .stderr(create("log")?)
-            .spawn()
-            .map_err(|error| LiveError::Command {
-                command: format!("{} run", rheo.display()),
-                message: error.to_string(),
-            })?;
-        let mut rheo = Rheo { child, folder };
-        rheo.wait_until_ready(wires)?;
-        Ok(rheo)
-    }
-
-    /// The process.
-    pub(super) fn process(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Ends it; its summary.
-    pub(super) fn stop(mut self) -> Result<String, LiveError> {
-        let pid = Pid::from_child(&self.child);
-        let _ = kill_process(pid, Signal::TERM);
-        let end = Instant::now() + TIMEOUT;
-        while Instant::now() < end {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                if status.success() {
-                    return Ok(self.said("out"));
-                }
-                return Err(self.failed(&status.to_string()));
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        Err(self.failed("nothing: it does not end"))
-    }
-
-    /// It is ready once both interfaces have its programs.
-    fn wait_until_ready(&mut self, wires: &Wires) -> Result<(), LiveError> {
-        let end = Instant::now() + TIMEOUT;
-        loop {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(self.failed(&status.to_string()));
-            }
-            if wires.has_program(LAN) && wires.has_program(WAN) {
-                // Programs are attached last but for the first poll.
-                thread::sleep(Duration::from_millis(200));
-                return Ok(());
-            }
-            if Instant::now() > end {
-                return Err(self.failed("nothing: it does not start"));
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// What it wrote to one of its files.
-    fn said(&self, name: &str) -> String {
-        let said = fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
-        said.trim().to_owned()
-    }
-
-    fn failed(&self, status: &str) -> LiveError {
-        let said = format!("{}\n{}", self.said("log"), self.said("out"));
-        let tail: Vec<&str> = said.trim().lines().rev().take(8).collect();
-        let said = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
-        LiveError::Rheo { status: status.to_owned(), said }
-    }
-}
-
-impl Drop for Rheo {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+        let config = config.display().to_string();
+        Ok(["run", &config, "--json", "--lanes", "1"].map(String::from).to_vec())
+    })?;
+    process.wait_until(|_| wires.has_program(LAN) && wires.has_program(WAN))?;
+    // Programs are attached last but for the first poll.
+    thread::sleep(Duration::from_millis(200));
+    Ok(process)
 }
 
 /// The core of the lane: the last, as the source has the first.

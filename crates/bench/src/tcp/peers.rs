@@ -1,0 +1,139 @@
+//! A service beside the kernel's own TCP, on the same virtual cable and with the same client.
+//!
+//! Each station is a pair of namespaces with a cable between them. The client is the kernel's TCP in a thread of this process; the
+//! server is a thread of this process with sockets of the kernel and `epoll`, or `rheo serve echo`. All stations are set up before
+//! anything is measured, and measured in turn, so that changes of the machine's speed affect all of them. Counted is what all
+//! processors do: on a virtual cable either side does a part of the other's work. What the client takes is in the figures of both.
+
+mod client;
+mod epoll_server;
+mod idle;
+mod peer;
+mod program_time;
+mod row;
+mod station;
+#[cfg(test)]
+mod tests;
+mod usage;
+
+pub use idle::{IdleBench, IdleRow};
+pub use peer::Peer;
+pub use row::PeerRow;
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use rheostat_base::CoreId;
+use rheostat_base::core_set::{CoreSet, pin_current_thread};
+
+use crate::live::LiveError;
+use client::Pace;
+use row::Measured;
+use station::Station;
+use usage::{Usage, Window};
+
+/// Requests under way.
+const UNDER_WAY: usize = 64;
+/// What precedes the first window of each station: every connection has made some requests.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// Measures peers side by side.
+#[derive(Clone, Debug)]
+pub struct PeersBench {
+    /// The command `rheo` that is measured.
+    pub rheo: PathBuf,
+    /// Connections to each peer.
+    pub connections: u32,
+    /// Windows measured of each station.
+    pub windows: usize,
+    /// The length of a window.
+    pub window: Duration,
+}
+
+impl PeersBench {
+    /// Measures these peers, each at two stations, of which the difference is chance.
+    ///
+    /// # Errors
+    /// [`LiveError`] when something is missing on the machine, or a peer does not answer.
+    pub fn run(&self, peers: &[Peer]) -> Result<Vec<PeerRow>, LiveError> {
+        let cores = Cores::new()?;
+        on_core(cores.client, || {
+            let mut stations = Vec::new();
+            for peer in peers.iter().chain(peers) {
+                stations.push(Station::build(*peer, self.connections, &self.rheo, cores.server)?);
+            }
+            for station in &mut stations {
+                station.client.run(Pace::Saturated { under_way: UNDER_WAY }, WARM_UP)?;
+            }
+            let mut windows = vec![Vec::with_capacity(self.windows); stations.len()];
+            for _ in 0..self.windows {
+                for (station, windows) in stations.iter_mut().zip(&mut windows) {
+                    windows.push(self.window(station)?);
+                }
+            }
+            let mut programs = Vec::new();
+            for station in stations.iter_mut().take(peers.len()) {
+                programs.push(self.program_ns(station)?);
+            }
+            stations.into_iter().try_for_each(Station::stop)?;
+            let again = windows.split_off(peers.len());
+            let measured: Vec<Measured> = (windows.into_iter().zip(again))
+                .zip(programs)
+                .map(|((first, again), program_ns)| Measured { first, again, program_ns })
+                .collect();
+            let epoll = peers.iter().position(|peer| *peer == Peer::Epoll);
+            let epoll = epoll.map(|at| measured[at].clone());
+            let row = |(peer, measured): (&Peer, Measured)| {
+                PeerRow::new(*peer, self.connections, &measured, epoll.as_ref())
+            };
+            Ok(peers.iter().zip(measured).map(row).collect())
+        })
+    }
+
+    fn window(&self, station: &mut Station) -> Result<Window, LiveError> {
+        let before = Usage::now(&station.tasks())?;
+        let pace = Pace::Saturated { under_way: UNDER_WAY };
+        let replies = station.client.run(pace, self.window)?.replies;
+        Ok(Usage::now(&station.tasks())?.since(&before, replies))
+    }
+
+    /// What the kernel's account of XDP programs has for a request, which makes every run of one slower: not in a window.
+    fn program_ns(&self, station: &mut Station) -> Result<f64, LiveError> {
+        let meter = program_time::Meter::start()?;
+        let pace = Pace::Saturated { under_way: UNDER_WAY };
+        let replies = station.client.run(pace, self.window)?.replies;
+        Ok(meter.nanos()? as f64 / replies.max(1) as f64)
+    }
+}
+
+/// Where client and server run.
+#[derive(Clone, Copy, Debug)]
+struct Cores {
+    client: CoreId,
+    server: CoreId,
+}
+
+impl Cores {
+    /// The first core and the last.
+    fn new() -> Result<Cores, LiveError> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(LiveError::NotRoot);
+        }
+        let available = CoreSet::available().map_err(LiveError::Cores)?;
+        let cores = available.cores();
+        Ok(Cores { client: cores[0], server: cores[cores.len() - 1] })
+    }
+}
+
+/// Runs `work` in a thread that keeps to a core.
+fn on_core<T: Send>(core: CoreId, work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            // Where that is refused, the figures are only less steady.
+            let _ = pin_current_thread(core);
+            work()
+        });
+        running.join().expect("what is measured returns its errors")
+    })
+}

@@ -1,0 +1,181 @@
+//! The client of all peers: sockets of the kernel, and `epoll`.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::time::Timespec;
+
+use crate::live::LiveError;
+
+/// Bytes of a request, and of a reply.
+pub(super) const REQUEST: usize = 128;
+/// Events taken at once.
+const EVENTS: usize = 256;
+/// How long no reply may come.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest latency that is told apart, in nanoseconds.
+const LONGEST: u64 = 10_000_000_000;
+
+/// When requests are sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pace {
+    /// A new one whenever fewer than so many are under way.
+    Saturated { under_way: usize },
+    /// At even distances, whatever is answered.
+    PerSecond(u32),
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// Replies, each compared with its request.
+    pub(super) replies: u64,
+    /// From the moment when a request was due to its reply, in nanoseconds.
+    pub(super) latency: Histogram<u64>,
+}
+
+/// Connections, each of which has one request under way at most.
+pub(super) struct Client {
+    epoll: OwnedFd,
+    connections: Vec<Connection>,
+    idle: Vec<u32>,
+    random: SmallRng,
+    events: Vec<epoll::Event>,
+    number: u64,
+}
+
+struct Connection {
+    stream: TcpStream,
+    request: u64,
+    due: Instant,
+    received: usize,
+    reply: [u8; REQUEST],
+}
+
+impl Client {
+    /// Connects from the calling thread's namespace.
+    pub(super) fn connect(to: SocketAddr, count: u32) -> Result<Client, LiveError> {
+        let begin = || -> io::Result<Client> {
+            let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+            let mut connections = Vec::with_capacity(count as usize);
+            for number in 0..count {
+                let stream = TcpStream::connect_timeout(&to, TIMEOUT)?;
+                stream.set_nodelay(true)?;
+                stream.set_nonblocking(true)?;
+                let data = EventData::new_u64(number.into());
+                epoll::add(&epoll, &stream, data, EventFlags::IN)?;
+                let (due, reply) = (Instant::now(), [0; REQUEST]);
+                connections.push(Connection { stream, request: 0, due, received: 0, reply });
+            }
+            Ok(Client {
+                epoll,
+                connections,
+                idle: (0..count).collect(),
+                random: SmallRng::seed_from_u64(7),
+                events: Vec::with_capacity(EVENTS),
+                number: 0,
+            })
+        };
+        begin().map_err(|error| LiveError::Socket { task: "connect", error })
+    }
+
+    /// Sends for `span`, and waits until all is answered.
+    pub(super) fn run(&mut self, pace: Pace, span: Duration) -> Result<Outcome, LiveError> {
+        let run = self.send_and_receive(pace, span);
+        run.map_err(|error| LiveError::Socket { task: "exchange", error })
+    }
+
+    fn send_and_receive(&mut self, pace: Pace, span: Duration) -> io::Result<Outcome> {
+        let latency = Histogram::new_with_bounds(1, LONGEST, 3).expect("bounds that are possible");
+        let mut outcome = Outcome { replies: 0, latency };
+        let begin = Instant::now();
+        let mut due = begin;
+        loop {
+            let now = Instant::now();
+            let is_over = now >= begin + span;
+            let under_way = self.connections.len() - self.idle.len();
+            let wait = match pace {
+                _ if is_over && under_way == 0 => return Ok(outcome),
+                _ if is_over => TIMEOUT,
+                Pace::Saturated { under_way: wanted } => {
+                    for _ in under_way..wanted {
+                        self.send(now)?;
+                    }
+                    TIMEOUT
+                }
+                Pace::PerSecond(0) => begin + span - now,
+                Pace::PerSecond(rate) => {
+                    while due <= now {
+                        self.send(due)?;
+                        due += Duration::from_secs(1) / rate;
+                    }
+                    due - now
+                }
+            };
+            let count = self.receive(wait, &mut outcome)?;
+            if count == 0 && wait == TIMEOUT {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+    }
+
+    /// Sends a request on an idle connection chosen uniformly; none when all wait for replies.
+    fn send(&mut self, due: Instant) -> io::Result<()> {
+        if self.idle.is_empty() {
+            return Ok(());
+        }
+        let at = self.random.random_range(0..self.idle.len());
+        let connection = &mut self.connections[self.idle.swap_remove(at) as usize];
+        self.number += 1;
+        (connection.request, connection.due, connection.received) = (self.number, due, 0);
+        connection.stream.write_all(&request(self.number))
+    }
+
+    /// Takes what has come within `wait`; how many connections had something.
+    fn receive(&mut self, wait: Duration, outcome: &mut Outcome) -> io::Result<usize> {
+        self.events.clear();
+        let timeout =
+            Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let events = rustix::buffer::spare_capacity(&mut self.events);
+        let count = match epoll::wait(&self.epoll, events, Some(&timeout)) {
+            // As if something had come: the time is up later.
+            Err(rustix::io::Errno::INTR) => return Ok(1),
+            outcome => outcome?,
+        };
+        for event in &self.events {
+            let number = event.data.u64() as u32;
+            let connection = &mut self.connections[number as usize];
+            let room = &mut connection.reply[connection.received..];
+            match connection.stream.read(room)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                bytes => connection.received += bytes,
+            }
+            if connection.received < REQUEST {
+                continue;
+            }
+            if connection.reply != request(connection.request) {
+                return Err(io::Error::other("a reply differs from its request"));
+            }
+            outcome.replies += 1;
+            let nanos = connection.due.elapsed().as_nanos() as u64;
+            outcome.latency.saturating_record(nanos);
+            self.idle.push(number);
+        }
+        Ok(count)
+    }
+}
+
+/// A request, each with bytes of its own.
+fn request(number: u64) -> [u8; REQUEST] {
+    let mut bytes = [0; REQUEST];
+    for (place, word) in bytes.chunks_exact_mut(8).zip(number..) {
+        place.copy_from_slice(&word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+    }
+    bytes
+}

@@ -1,0 +1,117 @@
+//! A server and a client with a cable between them.
+//!
+//! ```text
+//! client  eth ────── eth  server
+//! ```
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+
+use rheostat_base::CoreId;
+
+use super::client::Client;
+use super::epoll_server::EpollServer;
+use super::on_core;
+use super::peer::Peer;
+use super::usage::Tasks;
+use crate::live::LiveError;
+use crate::live::namespace::Namespace;
+use crate::live::process::RheoProcess;
+
+/// The interface of either end.
+const END: &str = "eth";
+const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 9, 0, 1)), 7);
+
+/// A peer with a client of its own.
+pub(super) struct Station {
+    pub(super) client: Client,
+    // Before the namespaces it is in.
+    server: Server,
+    _near: Namespace,
+    _far: Namespace,
+}
+
+enum Server {
+    Epoll(EpollServer),
+    Serve(RheoProcess),
+}
+
+impl Station {
+    /// Connects so many connections to a server on this core.
+    pub(super) fn build(
+        peer: Peer,
+        connections: u32,
+        rheo: &Path,
+        core: CoreId,
+    ) -> Result<Station, LiveError> {
+        let (near, far) = (Namespace::new("client")?, Namespace::new("server")?);
+        let cable = format!("link add {END} type veth peer name {END} netns {}", far.name());
+        near.ip(&cable)?;
+        for namespace in [&near, &far] {
+            namespace.exec(&format!("sysctl -qw net.ipv6.conf.{END}.disable_ipv6=1"), "")?;
+            // Offloads of the kernel's sockets stay as Linux has them. A socket that receives frames gets them whole only without.
+            if let Peer::Serve { .. } = peer {
+                namespace.exec(&format!("ethtool -K {END} tx off tso off gso off gro off"), "")?;
+            }
+            namespace.ip(&format!("link set {END} up"))?;
+        }
+        near.ip(&format!("addr add 10.9.0.2/24 dev {END}"))?;
+        let server = match peer {
+            Peer::Epoll => {
+                far.ip(&format!("addr add 10.9.0.1/24 dev {END}"))?;
+                let listener = far.enter(|| TcpListener::bind(SERVER))?;
+                let listener =
+                    listener.map_err(|error| LiveError::Socket { task: "listen", error })?;
+                Server::Epoll(EpollServer::start(listener, core)?)
+            }
+            Peer::Serve { device, polling } => {
+                let serving = on_core(core, || serve(&far, rheo, device, polling, connections));
+                Server::Serve(serving?)
+            }
+        };
+        let client = near.enter(|| Client::connect(SERVER, connections))??;
+        Ok(Station { client, server, _near: near, _far: far })
+    }
+
+    /// Where the server runs.
+    pub(super) fn tasks(&self) -> Tasks {
+        match &self.server {
+            Server::Epoll(server) => Tasks::Thread(server.thread()),
+            Server::Serve(process) => Tasks::Process(process.id()),
+        }
+    }
+
+    /// Ends the server.
+    ///
+    /// # Errors
+    /// [`LiveError::Rheo`] when an invariant of the service did not hold.
+    pub(super) fn stop(self) -> Result<(), LiveError> {
+        drop(self.client);
+        match self.server {
+            Server::Epoll(server) => server.stop(),
+            Server::Serve(process) => process.stop().map(drop),
+        }
+    }
+}
+
+/// `rheo serve echo`, with one lane.
+fn serve(
+    namespace: &Namespace,
+    rheo: &Path,
+    device: &str,
+    polling: &str,
+    connections: u32,
+) -> Result<RheoProcess, LiveError> {
+    let limit = (connections + 1_024).to_string();
+    let device = format!("lan={device}:{END}");
+    let address = format!("{}/24", SERVER.ip());
+    let port = SERVER.port().to_string();
+    let arguments = ["serve", "echo", "--device", &device, "--address", &address, "--port", &port]
+        .into_iter()
+        .chain(["--lanes", "1", "--polling", polling, "--connections", &limit, "--json"])
+        .map(String::from)
+        .collect();
+    let mut process = RheoProcess::start(namespace, rheo, |_| Ok(arguments))?;
+    process.wait_until(|process| process.output().contains("listening"))?;
+    Ok(process)
+}
