@@ -61,6 +61,7 @@ pub fn trials(scenario: &Scenario) -> Vec<Trial> {
 pub struct Real<'a> {
     scenario: &'a Scenario,
     round: RoundTime,
+    cores: u16,
     /// What a lane can do, in packets per second, by lanes and rounds of work.
     capacities: HashMap<(u16, u32), f64>,
     /// What arrived last: trials that follow each other differ in the policy.
@@ -84,7 +85,7 @@ impl<'a> Real<'a> {
     pub fn new(scenario: &'a Scenario) -> Result<Real<'a>, BenchError> {
         let cores = CoreSet::available()?.cores().len();
         let lanes = scenario.lanes.iter().copied().max().unwrap_or(1).into();
-        if lanes > cores {
+        if lanes > cores && !scenario.shares_cores {
             return Err(BenchError::TooFewCores { lanes, cores });
         }
         let known = rheostat_steer::policy::NAMES;
@@ -93,6 +94,7 @@ impl<'a> Real<'a> {
             None => Ok(Real {
                 scenario,
                 round: RoundTime::measure(),
+                cores: cores.try_into().unwrap_or(u16::MAX),
                 capacities: HashMap::new(),
                 drawn: None,
             }),
@@ -119,7 +121,7 @@ impl<'a> Real<'a> {
         let rate = self
             .scenario
             .rate
-            .map_or(trial.load * f64::from(trial.lanes) * capacity, |rate| rate as f64);
+            .map_or(trial.load * self.at_once(trial.lanes) * capacity, |rate| rate as f64);
         self.run_at(trial, rounds, rate.max(1.0), capacity)
     }
 
@@ -155,10 +157,10 @@ impl<'a> Real<'a> {
             (Some(work), _) => Ok(self.round.rounds(work)),
             (None, rate) => {
                 let rate = rate.unwrap_or(1) as f64;
-                let each = f64::from(trial.lanes) * trial.load / rate;
+                let each = self.at_once(trial.lanes) * trial.load / rate;
                 let chain = self.capacity_of(trial.lanes, 0)?.recip();
                 if each <= chain {
-                    let load = chain * rate / f64::from(trial.lanes);
+                    let load = chain * rate / self.at_once(trial.lanes);
                     return Err(BenchError::RateTooHigh { load: trial.load, least: load });
                 }
                 Ok(self.round.rounds(Duration::from_secs_f64(each - chain)))
@@ -166,7 +168,14 @@ impl<'a> Real<'a> {
         }
     }
 
+    /// How many of so many lanes work at the same time.
+    fn at_once(&self, lanes: u16) -> f64 {
+        lanes.min(self.cores).into()
+    }
+
     fn capacity_of(&mut self, lanes: u16, rounds: u32) -> Result<f64, BenchError> {
+        // A lane that shares its core shows what half a core can do.
+        let lanes = lanes.min(self.cores);
         if let Some(capacity) = self.capacities.get(&(lanes, rounds)) {
             return Ok(*capacity);
         }

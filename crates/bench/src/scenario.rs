@@ -1,6 +1,7 @@
 //! What is measured, as data: a scenario is a TOML file that the benchmark on real lanes and the simulator
 //! read alike.
 
+mod offloading;
 mod quantity;
 mod traffic;
 
@@ -12,6 +13,7 @@ use rheostat_traffic::{RateStep, Source, Stepped};
 use serde::Deserialize;
 use thiserror::Error;
 
+pub use offloading::{LatencyGoals, Offloading};
 pub use traffic::Traffic;
 
 use crate::dut;
@@ -77,6 +79,16 @@ pub struct Scenario {
     /// The least number of lanes that a policy may keep active; all of them without it.
     #[serde(default)]
     pub min_lanes: Option<u16>,
+    /// Which lanes may take single flows of others, where the policy decides about flows; none without it. On real lanes only.
+    #[serde(default)]
+    pub offloading: Option<Offloading>,
+    /// Latencies that packets of signalling and others should not exceed. On real lanes only.
+    #[serde(default, rename = "slo")]
+    pub goals: Option<LatencyGoals>,
+    /// Whether there may be more lanes than cores, which then take turns on them. A load of 1 is then what the cores can do:
+    /// moves, order and shares of the throughput mean something, latencies do not.
+    #[serde(default)]
+    pub shares_cores: bool,
     /// Packets that a lane's receive queue holds (RSS++ 5.2: 4096).
     #[serde(default = "queue")]
     pub queue: u32,
@@ -166,6 +178,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("tail", include_str!("../scenarios/tail.toml")),
     ("cores", include_str!("../scenarios/cores.toml")),
     ("solver", include_str!("../scenarios/solver.toml")),
+    ("overload", include_str!("../scenarios/overload.toml")),
 ];
 
 /// Behind the name of a policy: the same once more. What two runs of one policy differ by is chance, and a gain
@@ -290,6 +303,11 @@ impl Scenario {
         if self.min_lanes.is_some_and(|min| min == 0 || self.lanes.iter().any(|&lanes| lanes < min))
         {
             return Some(("min_lanes", "lies between 1 and the least of `lanes`".into()));
+        }
+        if let Some(offloading) = self.offloading
+            && self.lanes.iter().any(|&lanes| offloading.most >= lanes)
+        {
+            return Some(("offloading", "leaves at least one of `lanes` to work".into()));
         }
         let rising = self.steps.windows(2).all(|pair| pair[0].at < pair[1].at);
         if !rising || !self.steps.iter().all(|step| step.factor.is_finite() && step.factor >= 0.0) {

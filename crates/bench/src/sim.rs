@@ -89,6 +89,9 @@ pub enum SimError {
     /// The chain was not measured.
     #[error("the file of costs has no chain `{0}`: measure it with `rheo bench costs`")]
     Chain(&'static str),
+    /// What a scenario is about exists on real lanes only.
+    #[error("`{0}` exists on real lanes only: use `rheo bench run`")]
+    OnlyReal(&'static str),
     /// The source ends before the runs do.
     #[error("the traffic ends {0:.1} s into the run: take a longer capture, or a shorter duration")]
     Short(f64),
@@ -127,6 +130,15 @@ impl Simulator<'_> {
         mut done: impl FnMut(&Run),
         mut progress: impl FnMut(f64),
     ) -> Result<Vec<Run>, SimError> {
+        let Scenario { offloading, goals, shares_cores, .. } = self.scenario;
+        let only_real = [
+            ("offloading", offloading.is_some()),
+            ("slo", goals.is_some()),
+            ("shares_cores", *shares_cores),
+        ];
+        if let Some((key, _)) = only_real.into_iter().find(|(_, is_set)| *is_set) {
+            return Err(SimError::OnlyReal(key));
+        }
         let steering = self.scenario.steering()?;
         let cases = self.cases(&steering)?;
         let jobs = self.jobs(&cases);

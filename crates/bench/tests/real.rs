@@ -110,3 +110,37 @@ fn what_can_only_be_simulated_is_refused() {
     let message = Real::new(&scenario).unwrap_err().to_string();
     assert!(message.contains("`spray`") && message.contains("rheo sim"), "{message}");
 }
+
+#[test]
+fn flows_leave_a_lane_that_has_too_much_and_every_packet_is_accounted_for() {
+    if !two_cores() {
+        return;
+    }
+    let text = r#"
+title = "one shard"
+question = "do flows leave?"
+policies = ["dyssect"]
+lanes = [2]
+loads = [0.9]
+work = "50us"
+shards = 1
+buckets = 16
+min_lanes = 1
+warm_up = "1s"
+duration = "1s"
+seeds = [1]
+[offloading]
+most = 1
+min_working = 1
+[traffic]
+kind = "exchanges"
+flows = 100
+zipf = 1.1
+"#;
+    let scenario = Scenario::parse("one-shard", text).unwrap();
+    let trial = &trials(&scenario)[0];
+    // Nine tenths of what two lanes can do, for one: until it is seen to be full, and flows leave.
+    let Some(run) = run(&scenario, trial, |run| run.offloaded > 0) else { return };
+    assert_eq!((run.lost, run.duplicated, run.reordered), (0, 0, 0));
+    assert!(run.flows_offloaded > 0 && run.offloaded <= run.packets, "{run:?}");
+}

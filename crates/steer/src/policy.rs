@@ -13,6 +13,7 @@ mod cost_fit;
 mod descent;
 pub mod dyssect;
 pub mod estimate;
+mod handover_fit;
 pub mod imbalance;
 pub mod load;
 pub mod local_search;

@@ -30,6 +30,15 @@ pub enum SourceError {
     /// No flows, or more than there are names for.
     #[error("{0} flows: 1 to 10000000 are possible")]
     Flows(u32),
+    /// A frame that cannot be.
+    #[error("frames of {0} bytes: 60 to 1514 are possible")]
+    Size(usize),
+    /// Bursts without packets.
+    #[error("bursts of 0 packets: give at least 1")]
+    Burst,
+    /// Not an exponent of Zipf's law.
+    #[error("an exponent of {0}: it is a number that is not negative")]
+    Exponent(f64),
     /// A surge that is none.
     #[error("a surge to {0} times the usual load: it lies above 1 and at most at 100000")]
     Factor(f64),

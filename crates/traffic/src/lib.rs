@@ -1,5 +1,5 @@
 //! Seeded traffic for simulated devices, captures and benchmarks, in open loops: a synthetic internet mix,
-//! what is special over it (an elephant, a flash crowd, an attack), visitors of a service, IMIX, and captures replayed; what changes
+//! what is special over it (an elephant, a flash crowd, an attack), visitors of a service, IMIX, exchanges of unequal flows, and captures replayed; what changes
 //! the rate of any of them; and the statistics that say what traffic is like. Endpoints that answer each other meet on a [`wire`].
 
 pub mod attack;
@@ -7,6 +7,7 @@ pub mod clients;
 pub mod echo_server;
 pub mod elephant;
 mod error;
+pub mod exchanges;
 pub mod flash_crowd;
 mod frame;
 pub mod imix;
@@ -29,6 +30,7 @@ pub use attack::{Attack, AttackConfig, AttackKind};
 pub use echo_server::EchoServer;
 pub use elephant::{Elephant, ElephantConfig};
 pub use error::SourceError;
+pub use exchanges::{Exchanges, ExchangesConfig};
 pub use flash_crowd::{FlashCrowd, FlashCrowdConfig};
 pub use imix::{Imix, ImixConfig};
 pub use limited::Limited;

@@ -1,13 +1,17 @@
-//! Work that takes the same time for every packet.
+//! Work that takes the same time for every packet, at home or away.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use rheostat_base::{Clock, ClockSource, Time};
-use rheostat_run::{AnyPoolClient, Batch, Metrics, Output, Service, ShardSet};
+use rheostat_packet::FlowKey;
+use rheostat_run::{
+    AnyPoolClient, Batch, FlowNumber, Metrics, OffloadedFlows, Output, Service, ShardSet,
+};
+use rheostat_state::{DetachedFlow, FlowHash, Shard};
 
-/// Does so many rounds of arithmetic for every packet before another service gets it (RSS++ 5.4: "generates
-/// W pseudo-random numbers for each packet received").
+/// Does so many rounds of arithmetic for every packet that another service has processed (RSS++ 5.4: "generates
+/// W pseudo-random numbers for each packet received"); for none that another lane has to process.
 pub(crate) struct BusyWork {
     service: Box<dyn Service>,
     rounds: u32,
@@ -67,8 +71,34 @@ impl Service for BusyWork {
     }
 
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
-        self.work(batch.len());
+        let (packets, left) = (batch.len(), out.left_to_lane());
         self.service.process(batch, shards, out);
+        self.work((packets + left).saturating_sub(out.left_to_lane()));
+    }
+
+    fn offloads(&self) -> bool {
+        self.service.offloads()
+    }
+
+    fn detach(
+        &mut self,
+        shard: &mut Shard,
+        flow: (FlowHash, &FlowKey),
+        number: FlowNumber,
+        now: Time,
+    ) -> Option<DetachedFlow> {
+        self.service.detach(shard, flow, number, now)
+    }
+
+    fn process_offloaded(
+        &mut self,
+        batch: &mut Batch,
+        flows: &mut OffloadedFlows,
+        out: &mut Output,
+    ) {
+        let (packets, left) = (batch.len(), out.left_to_lane());
+        self.service.process_offloaded(batch, flows, out);
+        self.work((packets + left).saturating_sub(out.left_to_lane()));
     }
 
     fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {

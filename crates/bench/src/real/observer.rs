@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 use rheostat_base::{Clock, ClockSource, Time};
 use rheostat_io::Sink;
 use rheostat_packet::{HashKind, Mbuf};
+use rheostat_traffic::ExchangesConfig;
 
 use crate::record::Run;
 use crate::witness::Witness;
@@ -31,12 +32,19 @@ struct Seen {
     youngest: Vec<AtomicU32>,
     reordered: AtomicU64,
     /// By queue.
-    latencies: Mutex<Vec<Arc<Mutex<Histogram<u64>>>>>,
+    latencies: Mutex<Vec<Arc<Mutex<Latencies>>>>,
+}
+
+/// What left through one queue.
+struct Latencies {
+    all: Histogram<u64>,
+    /// Packets of signalling, which are in `all`, too.
+    signalling: Histogram<u64>,
 }
 
 struct End {
     seen: Arc<Seen>,
-    latencies: Arc<Mutex<Histogram<u64>>>,
+    latencies: Arc<Mutex<Latencies>>,
 }
 
 impl Observer {
@@ -55,8 +63,8 @@ impl Observer {
 
     /// The end of one transmit queue.
     pub(super) fn sink(&self) -> Box<dyn Sink> {
-        let histogram = Histogram::new_with_bounds(1, LONGEST, 3).expect("bounds in order");
-        let latencies = Arc::new(Mutex::new(histogram));
+        let latencies = Latencies { all: histogram(), signalling: histogram() };
+        let latencies = Arc::new(Mutex::new(latencies));
         self.0.latencies.lock().unwrap_or_else(PoisonError::into_inner).push(latencies.clone());
         Box::new(End { seen: self.0.clone(), latencies })
     }
@@ -86,17 +94,32 @@ impl Observer {
 
     /// Latencies in microseconds, for each of [`Run::SHARES`]; nothing when no packet left.
     pub(super) fn latency_us(&self) -> Vec<(f64, f64)> {
-        let queues = self.0.latencies.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = Histogram::<u64>::new_with_bounds(1, LONGEST, 3).expect("bounds in order");
-        for queue in queues.iter() {
-            let queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
-            all.add(&*queue).expect("histograms of one shape");
-        }
+        let all = self.sum(|queue| &queue.all);
         if all.is_empty() {
             return Vec::new();
         }
         Run::SHARES.map(|share| (share, all.value_at_quantile(share) as f64 / 1e3)).to_vec()
     }
+
+    /// What this share of the packets of signalling did not exceed, in microseconds; nothing when none left.
+    pub(super) fn signalling_us(&self, share: f64) -> Option<f64> {
+        let signalling = self.sum(|queue| &queue.signalling);
+        (!signalling.is_empty()).then(|| signalling.value_at_quantile(share) as f64 / 1e3)
+    }
+
+    fn sum(&self, of: impl Fn(&Latencies) -> &Histogram<u64>) -> Histogram<u64> {
+        let queues = self.0.latencies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sum = histogram();
+        for queue in queues.iter() {
+            let queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+            sum.add(of(&queue)).expect("histograms of one shape");
+        }
+        sum
+    }
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST, 3).expect("bounds in order")
 }
 
 impl Seen {
@@ -124,7 +147,11 @@ impl Sink for End {
             }
             let due = packet.timestamp();
             if (from..until).contains(&due.as_nanos()) {
-                latencies.saturating_record(now.since(due).as_nanos() as u64);
+                let latency = now.since(due).as_nanos() as u64;
+                latencies.all.saturating_record(latency);
+                if is_signalling(packet.data()) {
+                    latencies.signalling.saturating_record(latency);
+                }
             }
         }
     }
@@ -142,6 +169,14 @@ fn is_inbound(packet: &Mbuf) -> Option<bool> {
         [0x86, 0xdd] => Some(*frame.get(22)? != 0xfd),
         _ => Some(false),
     }
+}
+
+/// Whether a frame of generated traffic is one of signalling: UDP over IPv4 without options, to or from its port.
+fn is_signalling(frame: &[u8]) -> bool {
+    let port = ExchangesConfig::SIGNALLING_PORT.to_be_bytes();
+    frame.get(12..15) == Some(&[0x08, 0x00, 0x45])
+        && frame.get(23) == Some(&17)
+        && (frame.get(34..36) == Some(&port) || frame.get(36..38) == Some(&port))
 }
 
 #[cfg(test)]
@@ -169,10 +204,27 @@ mod tests {
         let _ends = [observer.sink(), observer.sink()];
         assert!(observer.latency_us().is_empty());
         for (queue, us) in observer.0.latencies.lock().unwrap().iter().zip([10, 30]) {
-            queue.lock().unwrap().record_n(us * 1_000, 50).unwrap();
+            queue.lock().unwrap().all.record_n(us * 1_000, 50).unwrap();
         }
         let latency = observer.latency_us();
         let of = |share| latency.iter().find(|(kept, _)| *kept == share).unwrap().1;
         assert!((of(0.5) - 10.0).abs() < 0.02 && (of(0.95) - 30.0).abs() < 0.05, "{latency:?}");
+        assert_eq!(observer.signalling_us(0.5), None);
+    }
+
+    #[test]
+    fn packets_of_signalling_are_known_in_both_directions() {
+        use rheostat_io::Source;
+        use rheostat_traffic::Exchanges;
+
+        let config = ExchangesConfig { signalling: 0.5, ..ExchangesConfig::default() };
+        let mut source = Exchanges::new(config).unwrap();
+        let mut frame = Vec::new();
+        let mut known = 0;
+        for _ in 0..1_000 {
+            source.next(&mut frame).unwrap();
+            known += u32::from(is_signalling(&frame));
+        }
+        assert!((400..600).contains(&known), "{known} of 1,000, of which half are");
     }
 }

@@ -6,14 +6,16 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::{Clock, ClockSource, CoreSet, DeviceId, LaneId};
 use rheostat_control::config::BalanceConfig;
-use rheostat_control::{Balancer, Balancing};
+use rheostat_control::{BalanceBoard, Balancer, Balancing, Role};
 use rheostat_io::{Device, Drawing, DrawnArrivals, Driver, OpenError, Pacing, SimConfig, SimNic};
 use rheostat_nf::shipped;
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{LaneSample, LoadReporting, Routes, RunReport, Runtime, RuntimeConfig, Service};
+use rheostat_run::{
+    Classes, LaneSample, LoadReporting, Routes, RunReport, Runtime, RuntimeConfig, Sample, Service,
+};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
-use rheostat_steer::policy::Objectives;
+use rheostat_steer::policy::{Objectives, Scaling, Settings, with_settings};
 
 use super::Trial;
 use super::busy_work::BusyWork;
@@ -24,7 +26,7 @@ use crate::dut::{self, Bounce};
 use crate::error::BenchError;
 use crate::plans::{PlanLog, Watched};
 use crate::record::Run;
-use crate::scenario::{ChainName, Scenario, policy_of};
+use crate::scenario::{ChainName, LatencyGoals, Scenario, policy_of};
 
 /// Flows that a shard has room for.
 const FLOWS: usize = 1 << 13;
@@ -109,9 +111,20 @@ impl Testbed<'_> {
         let of_shards = (lanes, shards.len());
         let policy = policy_of(&trial.policy);
         let is_static = policy == "rss";
+        let cores = CoreSet::available()?;
+        let plans_offloading = scenario.offloading.is_some() && !is_static;
         let config = RuntimeConfig {
-            workers: CoreSet::available()?.cores().iter().take(lanes).copied().map(Some).collect(),
+            // Where lanes are more than cores, they take turns.
+            workers: cores.cores().iter().cycle().take(lanes).copied().map(Some).collect(),
             handoff_capacity: HANDOFF,
+            plans_offloading,
+            classes: (plans_offloading || scenario.goals.is_some()).then(|| {
+                Arc::new(Classes {
+                    rules: LatencyGoals::rules(),
+                    objectives: self.objectives(),
+                    clock: Arc::new(clock.clone()),
+                })
+            }),
             reporting: if is_static { LoadReporting::Lanes } else { LoadReporting::Shards },
             ..RuntimeConfig::new(lanes, pool, steering, self.hasher())
         };
@@ -121,7 +134,9 @@ impl Testbed<'_> {
         let log = PlanLog::default();
         let controller =
             (!is_static).then(|| self.controller(&runtime, of_shards, &clock, &log)).transpose()?;
-        let (run, intervals) = self.watch(&runtime, &observer, &clock, (warm_up, duration));
+        let board = controller.as_ref().map(Balancing::board);
+        let (run, intervals) =
+            self.watch((&runtime, board), &observer, &clock, (warm_up, duration));
         let plans = controller.map(|controller| {
             controller.stop();
             log.summary(policy == "rsspp")
@@ -194,27 +209,41 @@ impl Testbed<'_> {
         clock: &Clock,
         log: &PlanLog,
     ) -> Result<Balancing, BenchError> {
-        let lanes = of_shards.0;
+        let (lanes, offloading) = (of_shards.0, self.scenario.offloading);
         let min_lanes = self.scenario.min_lanes.map_or(lanes, usize::from);
         let config = BalanceConfig { min_lanes, ..BalanceConfig::default() };
-        let policy =
-            config.policy_named(policy_of(&self.trial.policy)).expect("checked with the scenario");
+        let settings = Settings {
+            scaling: Scaling { target: config.target, keep: min_lanes, ..Scaling::default() },
+            objectives: self.objectives(),
+            offloading: offloading.map_or(0, |offloading| offloading.most.into()),
+            min_working_per_offloading: offloading.map_or(0, |lanes| lanes.min_working.into()),
+        };
+        let policy = with_settings(policy_of(&self.trial.policy), &settings);
+        let policy = policy.expect("checked with the scenario");
         let policy = Watched::new(policy, clock.clone(), log.clone());
         let view = runtime.view();
         let balancer = Balancer::new(Box::new(policy), None, of_shards, view.now());
         Ok(Balancing::start(balancer, config, Objectives::PERCENTILE, view)?)
     }
 
+    fn objectives(&self) -> Objectives {
+        self.scenario.goals.map_or(Objectives::NONE, LatencyGoals::objectives)
+    }
+
     /// Looks at the run in intervals, and ends it.
     fn watch(
         &self,
-        runtime: &Runtime,
+        (runtime, board): (&Runtime, Option<BalanceBoard>),
         observer: &Observer,
         clock: &Clock,
         (warm_up, duration): (Duration, Duration),
     ) -> (Run, Intervals) {
         let view = runtime.view();
-        let active = || view.migrator().owners().iter().collect::<HashSet<_>>().len();
+        let active = || {
+            let working = view.migrator().owners().iter().collect::<HashSet<_>>().len();
+            let roles = board.as_ref().map(|board| board.read().roles).unwrap_or_default();
+            working + roles.into_iter().filter(|role| *role == Role::Offloading).count()
+        };
         let start = Instant::now();
         let started = clock.now();
         observer.measure(started + warm_up, started + warm_up + duration);
@@ -250,6 +279,8 @@ impl Testbed<'_> {
             delivered: intervals::delivered(&last) - intervals::delivered(&from),
             dropped: intervals::no_room(&last) - intervals::no_room(&from),
             migrations: intervals::migrations(&last) - intervals::migrations(&from),
+            offloaded: offloaded(&last) - offloaded(&from),
+            flows_offloaded: flows_offloaded(&last) - flows_offloaded(&from),
             latency_us: observer.latency_us(),
             run_delay_ms: Some(disturbed.run_delay.as_secs_f64() * 1e3),
             steal_ms: Some(disturbed.steal.as_secs_f64() * 1e3),
@@ -257,6 +288,16 @@ impl Testbed<'_> {
         };
         (run, intervals)
     }
+}
+
+/// Packets that were sent away from home since the start.
+fn offloaded(sample: &Sample) -> u64 {
+    sample.lanes.iter().map(|lane| lane.offloaded).sum()
+}
+
+/// How often flows have left since the start.
+fn flows_offloaded(sample: &Sample) -> u64 {
+    sample.lanes.iter().map(|lane| lane.flows_offloaded).sum()
 }
 
 /// What became of all packets, those of the warm-up included.
@@ -270,6 +311,7 @@ fn account(run: &mut Run, report: &RunReport, observer: &Observer) {
     run.duplicated = observer.doubled();
     run.reordered = observer.reordered().max(sum.reordered);
     run.latency_us = observer.latency_us();
+    run.priority_us = observer.signalling_us(Objectives::PERCENTILE);
 }
 
 #[cfg(test)]
@@ -279,7 +321,6 @@ mod tests {
     use rheostat_base::DropReason;
     use rheostat_io::DeviceCounters;
     use rheostat_packet::{HashKind, Mbuf, PoolCache};
-    use rheostat_run::Sample;
 
     use super::*;
 

@@ -68,8 +68,17 @@ pub struct Row {
     pub steal_ms: Option<f64>,
     /// Shards that changed lanes, in all runs.
     pub migrations: u64,
-    /// Lanes that owned shards, on average.
+    /// Lanes that owned shards or took flows of others, on average.
     pub active: f64,
+    /// The share of the packets that left which was processed away from home.
+    #[serde(default)]
+    pub offloaded_share: f64,
+    /// How often a flow left its lane, in all runs.
+    #[serde(default)]
+    pub flows_offloaded: u64,
+    /// Latency that 99.5 % of the packets of signalling did not exceed, in microseconds: the median; `null` without any.
+    #[serde(default)]
+    pub priority_p995_us: Option<f64>,
     /// Packets per second that left.
     pub delivered_pps: f64,
     /// Packets missing, in all runs.
@@ -199,6 +208,10 @@ impl Row {
             steal_ms: median(&|run| run.steal_ms).map(|median| to_ten_thousandths(median.value)),
             migrations: sum(|run| run.migrations),
             active: to_ten_thousandths(mean(&|run| run.active)),
+            offloaded_share: to_ten_thousandths(mean(&|run| run.offloaded_share())),
+            flows_offloaded: sum(|run| run.flows_offloaded),
+            priority_p995_us: median(&|run| run.priority_us)
+                .map(|median| to_ten_thousandths(median.value)),
             delivered_pps: mean(&|run| run.delivered as f64 / run.seconds).round(),
             lost: sum(|run| run.lost),
             duplicated: sum(|run| run.duplicated),

@@ -50,8 +50,18 @@ pub struct Run {
     pub busiest_pps: f64,
     /// Shards that changed lanes.
     pub migrations: u64,
-    /// Lanes that owned shards, on average over time.
+    /// Lanes that owned shards or took flows of others, on average over time.
     pub active: f64,
+    /// Packets that were processed away from the lane of their shard. 0 in files of older builds, and simulated; so are the
+    /// next figures.
+    #[serde(default)]
+    pub offloaded: u64,
+    /// How often a flow left its lane.
+    #[serde(default)]
+    pub flows_offloaded: u64,
+    /// Latency that 99.5 % of the packets of signalling did not exceed, in microseconds; `null` where there is none.
+    #[serde(default)]
+    pub priority_us: Option<f64>,
     /// How long the threads of the process were ready and had no core, in milliseconds, all of them together; `null`
     /// for simulated runs and in files of older builds.
     #[serde(default)]
@@ -99,6 +109,11 @@ impl Run {
     /// What the busiest lane processed, as a share of what a lane can do.
     pub fn busiest_share(&self) -> f64 {
         if self.capacity > 0.0 { self.busiest_pps / self.capacity } else { 0.0 }
+    }
+
+    /// The share of the packets that left which was processed away from home.
+    pub fn offloaded_share(&self) -> f64 {
+        self.offloaded as f64 / self.delivered.max(1) as f64
     }
 
     /// The share of the packets that was dropped.

@@ -12,7 +12,7 @@ impl Table {
     /// The heading.
     pub fn heading() -> String {
         format!(
-            "{:<14} {:>5} {:>5} {:>10} {:>10} {:>23} {:>10} {:>9} {:>9} {:>6} {:>6} {:>5} {:>9} {:>10} {:>6}",
+            "{:<14} {:>5} {:>5} {:>10} {:>10} {:>23} {:>10} {:>9} {:>9} {:>6} {:>6} {:>5} {:>9} {:>10} {:>6} {:>9} {:>6} {:>9}",
             "policy",
             "lanes",
             "load",
@@ -27,7 +27,10 @@ impl Table {
             "lanes",
             "reordered",
             "p95 gain",
-            "A/A"
+            "A/A",
+            "kpps",
+            "away",
+            "prio p995"
         )
     }
 
@@ -42,7 +45,7 @@ impl Table {
             .p95_span
             .map_or("-".to_owned(), |span| format!("{:.1} to {:.1}", span.low, span.high));
         format!(
-            "{:<14} {:>5} {:>5.2} {:>10} {:>10} {:>23} {:>10} {:>9} {:>8.3}% {:>6.3} {:>6} {:>5.1} {:>9} {:>10} {:>6}",
+            "{:<14} {:>5} {:>5.2} {:>10} {:>10} {:>23} {:>10} {:>9} {:>8.3}% {:>6.3} {:>6} {:>5.1} {:>9} {:>10} {:>6} {:>9.0} {:>5.1}% {:>9}",
             row.policy,
             row.lanes,
             row.load,
@@ -58,6 +61,9 @@ impl Table {
             row.reordered,
             gain(row),
             row.aa_spread_p95.map_or("-".to_owned(), |chance| format!("{chance:.2}")),
+            row.delivered_pps / 1e3,
+            100.0 * row.offloaded_share,
+            row.priority_p995_us.map_or("-".to_owned(), |us| format!("{us:.1}")),
         )
     }
 }

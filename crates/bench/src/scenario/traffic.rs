@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_traffic::{
-    Attack, AttackConfig, AttackKind, CaptureReel, Elephant, ElephantConfig, FlashCrowd,
-    FlashCrowdConfig, Imix, ImixConfig, Mix, MixConfig, Reel, Replay, ReplayConfig, Source,
-    SourceError, Usual,
+    Attack, AttackConfig, AttackKind, CaptureReel, Elephant, ElephantConfig, Exchanges,
+    ExchangesConfig, FlashCrowd, FlashCrowdConfig, Imix, ImixConfig, Mix, MixConfig, Reel, Replay,
+    ReplayConfig, Source, SourceError, Usual,
 };
 use serde::Deserialize;
 
@@ -51,6 +51,22 @@ pub enum Traffic {
         /// The share of flows over IPv6.
         #[serde(default)]
         ipv6_share: f64,
+    },
+    /// Exchanges of datagrams that go on for ever, by Zipf's law.
+    Exchanges {
+        /// Flows.
+        flows: u32,
+        /// The exponent of Zipf's law; 0 for flows that are alike.
+        zipf: f64,
+        /// Packets of a flow that arrive together.
+        #[serde(default = "burst")]
+        burst: u32,
+        /// Bytes of each frame.
+        #[serde(default = "size")]
+        size: usize,
+        /// The share of the packets that is signalling, on a port of its own.
+        #[serde(default)]
+        signalling: f64,
     },
     /// One flow that is a great part of the traffic, over the mix.
     Elephant {
@@ -128,6 +144,14 @@ fn ipv6_share() -> f64 {
     Usual::default().ipv6_share
 }
 
+fn burst() -> u32 {
+    ExchangesConfig::default().burst
+}
+
+fn size() -> usize {
+    ExchangesConfig::default().size
+}
+
 fn copies() -> u16 {
     ReplayConfig::default().copies
 }
@@ -181,6 +205,7 @@ impl Traffic {
         match &mut traffic {
             Traffic::Mix { flows, .. }
             | Traffic::Imix { flows, .. }
+            | Traffic::Exchanges { flows, .. }
             | Traffic::Elephant { flows, .. }
             | Traffic::FlashCrowd { flows, .. }
             | Traffic::Attack { flows, .. } => *flows = flows.saturating_mul(times.into()),
@@ -191,7 +216,13 @@ impl Traffic {
 
     /// Whether another rate makes the same packets at other times, all in proportion.
     pub(crate) fn stretches(&self) -> bool {
-        matches!(self, Traffic::Mix { .. } | Traffic::Imix { .. } | Traffic::Elephant { .. })
+        match self {
+            Traffic::Mix { .. }
+            | Traffic::Imix { .. }
+            | Traffic::Exchanges { .. }
+            | Traffic::Elephant { .. } => true,
+            Traffic::FlashCrowd { .. } | Traffic::Attack { .. } | Traffic::Replay { .. } => false,
+        }
     }
 
     /// Files are named as seen from `folder`.
@@ -230,6 +261,17 @@ impl Traffic {
             })?),
             Traffic::Imix { flows, ipv6_share } => {
                 Box::new(Imix::new(ImixConfig { packets_per_second, flows, ipv6_share, seed })?)
+            }
+            Traffic::Exchanges { flows, zipf, burst, size, signalling } => {
+                Box::new(Exchanges::new(ExchangesConfig {
+                    packets_per_second,
+                    flows,
+                    zipf,
+                    burst,
+                    size,
+                    signalling,
+                    seed,
+                })?)
             }
             Traffic::Elephant { share, ipv6, flows, zipf, ipv6_share } => {
                 let usual = Usual { flows, zipf, ipv6_share };

@@ -318,6 +318,11 @@ impl Output {
         self.deferred.recalls.push(number);
     }
 
+    /// Packets that the service has left to the lane since the lane last took them: no work was done for them.
+    pub fn left_to_lane(&self) -> usize {
+        self.deferred.away.len() + self.deferred.packets.len()
+    }
+
     pub(super) fn deferred(&mut self) -> &mut Deferred {
         &mut self.deferred
     }

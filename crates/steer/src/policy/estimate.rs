@@ -6,6 +6,7 @@ use rheostat_base::{LaneId, Time};
 use thiserror::Error;
 
 use super::cost_fit::{CostFit, WorkCost};
+use super::handover_fit::{HandoverFit, PARTS};
 use super::{LaneBounds, LaneLoad, LaneState, Load, LoadSnapshot, ShardLoad, SnapshotError};
 
 /// What a lane has counted since it began; only ever grows.
@@ -25,7 +26,8 @@ pub struct LaneCounts {
     /// By shard, the work done for flows that a working lane handed over, in the same unit. Empty for lanes that are handed
     /// none.
     pub offloaded: Vec<u64>,
-    /// Work done for no shard of the lane's own, in the same unit.
+    /// Packets, or cycles, of what the lane only handed to others. Where packets are counted, what handing one over costs is
+    /// learned.
     pub other: u64,
 }
 
@@ -74,6 +76,7 @@ pub struct LoadEstimator {
     others: Vec<Load>,
     fit: CostFit,
     cost: WorkCost,
+    handover: HandoverFit,
 }
 
 impl LoadEstimator {
@@ -94,6 +97,7 @@ impl LoadEstimator {
             others: vec![Load::ZERO; lanes],
             fit: CostFit::default(),
             cost: WorkCost::PACKETS,
+            handover: HandoverFit::default(),
         }
     }
 
@@ -122,7 +126,7 @@ impl LoadEstimator {
             return Ok(());
         }
         self.fit_costs(&counts);
-        let (first, cost) = (self.period.is_zero(), self.cost);
+        let (first, cost, handover) = (self.period.is_zero(), self.cost, self.handover);
         let smooth = |old: Load, new: Load| match first {
             true => new,
             false => weigh(old, new, elapsed, self.smoothing),
@@ -131,7 +135,10 @@ impl LoadEstimator {
         for ((before, after), other) in self.counts.iter().zip(&counts).zip(&mut self.others) {
             let busy = Duration::from_nanos(after.busy_ns.saturating_sub(before.busy_ns));
             let busy = Load::of(busy, elapsed);
-            *other = smooth(*other, share_out(busy, (before, after), cost, &mut shards, &mut away));
+            *other = smooth(
+                *other,
+                share_out(busy, (before, after), (cost, &handover), &mut shards, &mut away),
+            );
         }
         for (old, (new, away)) in self.shards.iter_mut().zip(shards.into_iter().zip(&away)) {
             *old = smooth(*old, new + *away);
@@ -160,6 +167,21 @@ impl LoadEstimator {
             }
         }
         self.cost = self.fit.cost().unwrap_or(self.cost);
+        self.fit_handover(counts);
+    }
+
+    /// Learns what handing a packet over costs, beside what a packet costs.
+    fn fit_handover(&mut self, counts: &[LaneCounts]) {
+        self.handover.age();
+        let mut looks: Vec<(u64, u64, u64)> = Vec::new();
+        for (before, after) in self.counts.iter().zip(counts) {
+            let sum = |of: fn(&LaneCounts) -> &Vec<u64>| since(of(after), of(before)).sum::<u64>();
+            let handed = after.other.saturating_sub(before.other);
+            let busy = after.busy_ns.saturating_sub(before.busy_ns);
+            looks.push((sum(|lane| &lane.shards) + sum(|lane| &lane.offloaded), handed, busy));
+        }
+        looks.sort_by_key(|(_, handed, _)| *handed);
+        looks.into_iter().for_each(|(own, handed, busy)| self.handover.add(own, handed, busy));
     }
 
     /// What packets and bytes cost, as far as that is known.
@@ -215,17 +237,19 @@ fn since<'a>(after: &'a [u64], before: &'a [u64]) -> impl Iterator<Item = u64> +
 fn share_out(
     busy: Load,
     (before, after): (&LaneCounts, &LaneCounts),
-    cost: WorkCost,
+    (cost, handover): (WorkCost, &HandoverFit),
     shards: &mut [Load],
     away: &mut [Load],
 ) -> Load {
     let cost = if after.bytes.is_empty() { WorkCost::PACKETS } else { cost };
     let own = since(&after.shards, &before.shards);
     let bytes = since(&after.bytes, &before.bytes).chain(std::iter::repeat(0));
-    let own: Vec<u64> = own.zip(bytes).map(|(count, bytes)| cost.of(count, bytes)).collect();
-    let handed: Vec<u64> =
-        since(&after.offloaded, &before.offloaded).map(|count| cost.of(count, 0)).collect();
-    let other = cost.of(after.other.saturating_sub(before.other), 0);
+    let own: Vec<u64> =
+        own.zip(bytes).map(|(count, bytes)| cost.of(count, bytes).saturating_mul(PARTS)).collect();
+    let handed: Vec<u64> = since(&after.offloaded, &before.offloaded)
+        .map(|count| cost.of(count, 0).saturating_mul(PARTS))
+        .collect();
+    let other = handover.work(after.other.saturating_sub(before.other), cost);
     let all = own.iter().chain(&handed).copied().fold(other, u64::saturating_add);
     let mut rest = busy;
     for (work, shards) in [(own, shards), (handed, away)] {
@@ -324,6 +348,25 @@ mod tests {
         estimator.update(Time::from_millis(100), lanes).unwrap();
         assert_eq!(estimator.shards(), [40, 40].map(percent));
         assert_eq!(estimator.offloaded(), [20, 0].map(percent));
+    }
+
+    #[test]
+    fn handing_over_is_charged_to_the_lane_as_what_it_costs() {
+        // A packet takes 50 us, handing one over 1 us; lane 0 hands half of the packets to lane 1.
+        let mut estimator = LoadEstimator::new(2, 1, LoadEstimator::SMOOTHING, Time::ZERO);
+        let mut lanes = vec![counts(50, &[1_000], 0), counts(0, &[0], 0)];
+        estimator.update(Time::from_millis(100), lanes.clone()).unwrap();
+        for period in 2..20 {
+            lanes[0] = counts(50 + (period - 1) * 51, &[1_000 * period], 1_000 * (period - 1));
+            lanes[1].busy_ns += 50_000_000;
+            lanes[1].offloaded = vec![1_000 * (period - 1)];
+            estimator.update(Time::from_millis(100 * period), lanes.clone()).unwrap();
+        }
+        assert!((estimator.shards()[0].share() - 1.0).abs() < 0.01, "{:?}", estimator.shards());
+        assert!((estimator.offloaded()[0].share() - 0.5).abs() < 0.01);
+        let lanes = [ACTIVE, (LaneState::Offloading, None)];
+        let load = estimator.snapshot(&[LaneId(0)], &lanes, BOUNDS).unwrap();
+        assert!((load.lanes()[0].other.share() - 0.01).abs() < 0.005, "{:?}", load.lanes());
     }
 
     #[test]
