@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configured
 import faults
 import loads
 import moving
@@ -17,6 +18,7 @@ KINDS = ("tap", "af_packet", "af_xdp")
 SCENARIOS = {
     "long files": (transfer.long_files, KINDS),
     "many files": (transfer.many_files, KINDS),
+    "the shipped configuration": (configured.shipped, KINDS),
     "a bad wire": (faults.bad_wire, ("spoiled",)),
     "other settings of the kernel": (faults.settings, KINDS),
     "other MTUs": (faults.mtus, KINDS),

@@ -51,7 +51,18 @@ class Serving:
         flags = ["--root", str(self.root), "--writable"] if service == "http" else []
         flags += ["--device", self.cable.device, "--port", str(PORT)]
         flags += ["--address", f"{SERVER[4]}/24", "--address", f"{SERVER[6]}/64", "--json", *words]
-        command = self.cable.command(self.binary, "serve", service, *flags, server=True)
+        self._launch("serve", service, *flags)
+
+    def start_configured(self, text: str) -> None:
+        """Starts `rheo run` with a configuration, and waits until it listens."""
+        file = self._folder / "config.toml"
+        file.write_text(text)
+        checked = subprocess.run([self.binary, "check", "--offline", str(file)], capture_output=True, text=True)
+        assert checked.returncode == 0, checked.stderr
+        self._launch("run", str(file), "--device", self.cable.device, "--json")
+
+    def _launch(self, *words: str) -> None:
+        command = self.cable.command(self.binary, *words, server=True)
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         lines = [self._process.stdout.readline().strip() for _ in SERVER]
         expected = [f"listening {SERVER[4]}:{PORT}", f"listening [{SERVER[6]}]:{PORT}"]

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rheostat_control::{AnyMachine, Config, Machine};
+use rheostat_steer::{PacketSet, Protocols};
 
 use crate::assemble;
 use crate::chains::{self, Logs};
@@ -17,6 +18,7 @@ use crate::failure::Failure;
 use crate::machine::ThisMachine;
 use crate::memory::{MemoryLimits, MemoryPlan};
 use crate::run::OverrideArgs;
+use crate::serve;
 use placing::Placing;
 use port_rate::PortRate;
 
@@ -72,7 +74,15 @@ fn check(args: &Args) -> Result<ExitCode, Failure> {
     }
     devices::check_distinct(&config.devices)?;
     let chain = chains::build(&config.chain, 1, config.run.seed, Logs::LeftAlone)?.chain;
-    let packet_set = chain.steering();
+    let packet_set = match &config.serve {
+        Some(_) => PacketSet::five_tuple().only(Protocols::TCP),
+        None => chain.steering(),
+    };
+    if let Some(serve) = &config.serve
+        && !args.offline
+    {
+        serve::check_root(&serve.service)?;
+    }
     let plan = || assemble::plan_memory(&config, &chain);
     let memory = (!args.offline).then(plan).transpose()?;
     let limits = MemoryLimits::of_this_process();

@@ -57,6 +57,10 @@ pub(crate) enum Failure {
     Layout(#[from] LayoutError),
     #[error("error: {0}")]
     Steering(#[from] SteeringError),
+    #[error(
+        "error: a profile is of a chain, and this configuration has a service: `rheo run` runs it"
+    )]
+    NoProfile,
     #[error("error: there is no such traffic: {0}")]
     Mix(#[from] MixError),
     #[error("error: there is no such traffic: {0}")]

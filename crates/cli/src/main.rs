@@ -72,9 +72,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a chain of functions as configured.
+    /// Run a chain of functions, or a service, as configured.
     Run(run::Args),
-    /// Serve TCP connections in the lanes: HTTP, a store of keys and values, echo.
+    /// Serve TCP connections in the lanes: HTTP, a store of keys and values, echo, a relay.
     Serve(serve::Args),
     /// Check a configuration without running it.
     Check(check::Args),

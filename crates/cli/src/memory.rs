@@ -9,6 +9,7 @@ use rheostat_control::Config;
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::sim::Driver;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
+use rheostat_control::config::{ServeConfig, ServiceConfig};
 use rheostat_io::{DrawnArrivals, Peer};
 use rheostat_nf::{AnyChain, ShardInfo};
 use rheostat_packet::MempoolConfig;
@@ -146,6 +147,7 @@ impl MemoryPlan {
                 setting: Some("[state] shards or [state.fragments]"),
             });
         }
+        parts.extend(config.serve.iter().flat_map(service_parts));
         let ahead = config.devices.iter().filter(|device| draws_ahead(device)).count();
         if ahead > 0 {
             let bytes = DrawnArrivals::BYTES as u64;
@@ -292,6 +294,25 @@ impl Process {
         let bytes = |name| kilobytes(&text, name).unwrap_or_default();
         Process { mapped: bytes("VmSize:"), resident: bytes("VmRSS:") }
     }
+}
+
+/// What a service takes at most.
+fn service_parts(serve: &ServeConfig) -> Vec<Part> {
+    let mut parts = vec![Part {
+        what: "data of connections",
+        bytes: serve.limits.memory as u64,
+        from: format!("of {} connections at most", serve.limits.connections),
+        setting: Some("[serve] connection_memory"),
+    }];
+    if let ServiceConfig::Resp { memory } = &serve.service {
+        parts.push(Part {
+            what: "keys and values",
+            bytes: *memory,
+            from: "all that the store may hold".to_owned(),
+            setting: Some("[serve] memory"),
+        });
+    }
+    parts
 }
 
 /// What the functions keep for one shard, which is made once to see.

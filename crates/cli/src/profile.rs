@@ -74,6 +74,9 @@ fn ask(args: &Args) -> Result<ScalingProfile, Failure> {
 /// The configuration, with generated packets where it names no captures, and an end.
 fn load(path: &std::path::Path, mut overrides: Overrides) -> Result<Config, Failure> {
     let (mut config, mut warnings) = Config::load_for(path, &overrides, &ThisMachine)?;
+    if config.serve.is_some() {
+        return Err(Failure::NoProfile);
+    }
     if config.check_inputs().is_err() {
         let is_unnamed =
             |kind: &DeviceKind| matches!(kind, DeviceKind::Pcap(pcap) if pcap.input.is_none());

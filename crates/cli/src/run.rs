@@ -1,4 +1,4 @@
-//! `rheo run`: runs a chain as configured.
+//! `rheo run`: runs a chain, or a service, as configured.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -30,6 +30,7 @@ use crate::links::Links;
 use crate::machine::{ThisMachine, in_use, named_files};
 use crate::mtu::{self, Mtus};
 use crate::objectives::with_progress;
+use crate::serve;
 
 /// How often the end of a run is looked for.
 const TICK: Duration = Duration::from_millis(5);
@@ -132,6 +133,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if !warnings.is_empty() {
         err!("{}", warnings.render(io::stderr().is_terminal()).trim_end());
     }
+    if config.serve.is_some() {
+        return serve::serve(config, None, args.json);
+    }
     let quiet = if args.json { Quiet::Bar } else { Quiet::No };
     let finished = carry_out(config, quiet, None);
     if let Err(Failure::Open(error)) = &finished
@@ -198,7 +202,7 @@ pub(crate) fn carry_out(
 }
 
 /// Raises the priority of this thread, which workers inherit. Where the process may not, they work all the same.
-fn raise(priority: Priority) -> Option<RaisedPriority> {
+pub(crate) fn raise(priority: Priority) -> Option<RaisedPriority> {
     match RaisedPriority::new(priority) {
         Ok(raised) => Some(raised),
         Err(refused) => {

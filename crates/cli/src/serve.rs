@@ -1,20 +1,20 @@
 //! `rheo serve`: a service over TCP in the lanes of a run.
 
 mod assembly;
-mod plan;
+mod flags;
 mod summary;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rheostat_base::{Clock, privileges};
-use rheostat_control::{Balancer, Balancing, DeviceOverride};
+use rheostat_control::config::{ServeConfig, ServiceConfig};
+use rheostat_control::{Balancer, Balancing, Config, DeviceOverride};
 use rheostat_io::{ImpairConfig, ImpairMonitor};
 use rheostat_observe::OutputFiles;
 use rheostat_run::{RunReport, Runtime};
@@ -23,18 +23,19 @@ use rheostat_serve::http::Http;
 use rheostat_serve::relay::Relay;
 use rheostat_serve::resp::Resp;
 use rheostat_serve::{
-    Application, ListenerConfig, OutgoingConfig, ServeConfig, ServeControl, ServeError, TcpServer,
+    Application, ListenerConfig, ServeConfig as Limits, ServeControl, ServeError, TcpServer,
 };
 use rheostat_steer::policy::{Objectives, Settings};
 
 use self::assembly::Assembly;
-use self::plan::Plan;
 use self::summary::ServeSummary;
 use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;
+use crate::identity;
 use crate::interrupt;
 use crate::links::Links;
 use crate::mtu::{self, Mtus};
+use crate::run;
 
 /// How often the end of a run is looked for.
 const TICK: Duration = Duration::from_millis(5);
@@ -91,8 +92,8 @@ struct HttpArgs {
 #[derive(Debug, clap::Args)]
 struct RespArgs {
     /// Bytes for keys and values at most, such as 1GiB.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = rheostat_base::unit::parse_size)]
-    memory: u64,
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    memory: String,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -104,20 +105,10 @@ struct RelayArgs {
     #[arg(long, value_name = "HOST:PORT")]
     to: String,
     /// The ports to connect from, as FIRST-LAST.
-    #[arg(long, value_name = "FIRST-LAST", default_value = "1024-65535", value_parser = source_ports)]
-    source_ports: RangeInclusive<u16>,
+    #[arg(long, value_name = "FIRST-LAST", default_value = "1024-65535")]
+    source_ports: String,
     #[command(flatten)]
     common: CommonArgs,
-}
-
-/// A range of ports.
-fn source_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
-    match (port(first), port(last)) {
-        (Some(first), Some(last)) if first <= last => Ok(first..=last),
-        _ => Err("not two ports as in 1024-65535".to_owned()),
-    }
 }
 
 /// Flags that all services have.
@@ -132,9 +123,9 @@ struct CommonArgs {
     /// Where peers beyond the link are reached: the router's address.
     #[arg(long, value_name = "ADDRESS")]
     gateway: Vec<IpAddr>,
-    /// The port.
-    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1..))]
-    port: u16,
+    /// The port; may be given several times.
+    #[arg(long, value_name = "P", required = true, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Vec<u16>,
     /// How many lanes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     lanes: Option<u16>,
@@ -145,17 +136,23 @@ struct CommonArgs {
     #[arg(long, value_name = "NAME", default_value = "interrupt")]
     polling: String,
     /// Connections at most; a SYN beyond is dropped.
-    #[arg(long, value_name = "N", default_value_t = ServeConfig::default().connections)]
+    #[arg(long, value_name = "N", default_value = "100000")]
     connections: usize,
     /// Bytes for data of all connections at most; from three quarters on, SYNs are dropped and windows close.
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = rheostat_base::unit::parse_size)]
-    connection_memory: u64,
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    connection_memory: String,
     /// The same for the connections of one shard.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = rheostat_base::unit::parse_size)]
-    shard_memory: u64,
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    shard_memory: String,
+    /// How long a connection may be silent.
+    #[arg(long, value_name = "TIME", default_value = "5min")]
+    idle_timeout: String,
+    /// The congestion controller: cubic or newreno.
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    congestion: String,
     /// How long connections may take to end once the service is told to.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = rheostat_base::unit::parse_duration)]
-    drain_time: Duration,
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    drain_time: String,
     /// Put a bad network before the device: packets of both directions are lost, change places with the next, and take
     /// longer; some arrive twice; as loss=0.01,duplicate=0.001,reorder=0.01,delay=50ms,seed=7.
     #[arg(long, value_name = "FAULTS")]
@@ -171,24 +168,34 @@ struct CommonArgs {
     json: bool,
 }
 
-/// Serves until it is told to end, and reports.
+/// Serves as the flags state until it is told to end, and reports.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    match &args.service {
-        ServiceArgs::Echo(common) => serve_requests(Echo, common),
-        ServiceArgs::Resp(resp) => {
-            let bytes = usize::try_from(resp.memory).unwrap_or(usize::MAX);
-            serve_requests(Resp::new(bytes, Arc::new(Clock::new())), &resp.common)
+    let common = args.service.common();
+    let config = flags::config(&args.service)?;
+    serve(config, common.fault, common.json)
+}
+
+/// Serves as a configuration states, which has a service, until it is told to end, and reports. `faults` are put before its device.
+///
+/// # Errors
+/// [`Failure`] when the service cannot start.
+pub(crate) fn serve(
+    config: Config,
+    faults: Option<ImpairConfig>,
+    json: bool,
+) -> Result<ExitCode, Failure> {
+    let serve = config.serve.clone().expect("the caller has looked");
+    let run = Run { config, serve: serve.clone(), faults, json };
+    match &serve.service {
+        ServiceConfig::Echo => run.requests(Echo),
+        ServiceConfig::Resp { memory } => {
+            let bytes = usize::try_from(*memory).unwrap_or(usize::MAX);
+            run.requests(Resp::new(bytes, Arc::new(Clock::new())))
         }
-        ServiceArgs::Http(http) => {
-            let root =
-                |source: io::Error| Failure::Root { root: http.root.display().to_string(), source };
-            serve_requests(Http::new(&http.root, http.writable).map_err(root)?, &http.common)
-        }
-        ServiceArgs::Relay(relay) => {
-            let targets = targets(&relay.to)?;
-            let outgoing =
-                OutgoingConfig { ports: relay.source_ports.clone(), ..OutgoingConfig::default() };
-            serve(&relay.common, |listeners, limits, assembly| {
+        ServiceConfig::Http { root, writable } => run.requests(http(root, *writable)?),
+        ServiceConfig::Relay { to, source_ports } => {
+            let (targets, outgoing) = (targets(to)?, serve.outgoing(source_ports.clone()));
+            run.carry_out(|listeners, limits, assembly| {
                 let (lanes, secret) = (assembly.lanes(), assembly.secret());
                 let (handler, network) = (Relay::new(targets), assembly.network());
                 let server =
@@ -197,6 +204,22 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             })
         }
     }
+}
+
+/// Checks that the directory of a service, if it has one, is there.
+///
+/// # Errors
+/// [`Failure::Root`] when it is not.
+pub(crate) fn check_root(service: &ServiceConfig) -> Result<(), Failure> {
+    match service {
+        ServiceConfig::Http { root, writable } => http(root, *writable).map(drop),
+        ServiceConfig::Resp { .. } | ServiceConfig::Echo | ServiceConfig::Relay { .. } => Ok(()),
+    }
+}
+
+fn http(root: &Path, writable: bool) -> Result<Http, Failure> {
+    let wrong = |source: io::Error| Failure::Root { root: root.display().to_string(), source };
+    Http::new(root, writable).map_err(wrong)
 }
 
 /// The addresses that a relay connects to.
@@ -210,66 +233,104 @@ fn targets(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     }
 }
 
-fn serve_requests(app: impl Application, args: &CommonArgs) -> Result<ExitCode, Failure> {
-    serve(args, |listeners, limits, assembly| {
-        let (lanes, secret) = (assembly.lanes(), assembly.secret());
-        TcpServer::new(app, listeners, limits, assembly.network(), lanes, &secret)
-    })
+/// A service before its device is open.
+struct Run {
+    config: Config,
+    serve: ServeConfig,
+    faults: Option<ImpairConfig>,
+    json: bool,
 }
 
-fn serve(
-    args: &CommonArgs,
-    make: impl FnOnce(Vec<ListenerConfig>, ServeConfig, &Assembly) -> Result<TcpServer, ServeError>,
-) -> Result<ExitCode, Failure> {
-    let plan = Plan::new(args)?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    interrupt::set(&interrupted)?;
-    // Before anything costly: another instance may listen there.
-    let socket = plan.config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
-    let mtus = mtu::Devices::of(&plan.config);
-    let mut assembly = Assembly::new(plan.config, args.fault)?;
-    let network = assembly.network();
-    let server = make(plan.listeners, plan.limits, &assembly)?;
-    let links = Links::start(assembly.take_watched(), Some(network.clone()))?;
-    // Devices are open; whatever is started from here on inherits what is left: nothing.
-    privileges::give_up()?;
-    privileges::check_all_threads(links.keeper())?;
-    let balance = assembly.balance();
-    let faults = assembly.faults();
-    let run = assembly.start(&server)?;
-    let view = run.view();
-    let control = server.control();
-    control.wake_by(run.lane_notifiers());
-    let sizes = (view.lanes(), assembly::SHARDS);
-    let balancer = Balancer::new(balance.policy(), balance.interval, sizes, view.now());
-    let balancing =
-        Balancing::start(balancer, balance.clone(), Objectives::PERCENTILE, view.clone())?;
-    let instance = Instance {
-        view: view.clone(),
-        interrupted: interrupted.clone(),
-        board: None,
-        balance,
-        progress: balancing.board(),
-        settings: Settings::default(),
-        functions: Vec::new(),
-        objects: None,
-        files: OutputFiles::default(),
-        in_use: Vec::new(),
-        links: links.board(),
-        ports: None,
-        service: Some(control.clone()),
-    };
-    let answers = socket.map(|socket| Server::start(socket, instance)).transpose()?;
-    links.go_by(Mtus::new(mtus, Some(network), view));
-    for address in &plan.addresses {
-        out!("listening {}", SocketAddr::new(*address, args.port));
+impl Run {
+    fn requests(self, app: impl Application) -> Result<ExitCode, Failure> {
+        self.carry_out(|listeners, limits, assembly| {
+            let (lanes, secret) = (assembly.lanes(), assembly.secret());
+            TcpServer::new(app, listeners, limits, assembly.network(), lanes, &secret)
+        })
     }
-    let ends = Ends { interrupted, duration: args.duration, drain_time: args.drain_time };
-    let is_lost = ends.wait(&run, &control, &links);
-    balancing.stop();
-    drop((answers, links));
-    let report = run.join()?;
-    Ok(print(&report, &control, &faults, args.json, is_lost))
+
+    fn carry_out(
+        self,
+        make: impl FnOnce(Vec<ListenerConfig>, Limits, &Assembly) -> Result<TcpServer, ServeError>,
+    ) -> Result<ExitCode, Failure> {
+        let Run { config, serve, faults, json } = self;
+        let interrupted = Arc::new(AtomicBool::new(false));
+        interrupt::set(&interrupted)?;
+        // Before any thread is started that changes its user.
+        let identity = identity::find(config.run.user.as_deref(), config.run.group.as_deref())?;
+        if let Some(identity) = identity {
+            privileges::become_later(identity);
+        }
+        // Before anything costly: another instance may listen there.
+        let socket = config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
+        if let (Some(socket), Some(identity)) = (&socket, identity) {
+            socket.give_to(identity)?;
+        }
+        let own = config.devices.iter().flat_map(|device| &device.addresses);
+        let addresses: Vec<_> = own.map(|own| own.address).collect();
+        let (duration, priority) = (config.run.duration, config.workers.priority);
+        let (mtus, shards) = (mtu::Devices::of(&config), config.state.shards);
+        let mut assembly = Assembly::new(config, faults)?;
+        let network = assembly.network();
+        let server = make(serve.listeners(), serve.limits, &assembly)?;
+        let _follower = assembly.take_follower();
+        let links = Links::start(assembly.take_watched(), Some(network.clone()))?;
+        // Devices are open; whatever is started from here on inherits what is left: nothing.
+        let raised = priority.and_then(run::raise);
+        privileges::give_up()?;
+        privileges::check_all_threads(links.keeper())?;
+        let balance = assembly.balance();
+        let faults = assembly.faults();
+        let runtime = assembly.start(&server)?;
+        // Workers have inherited it.
+        drop(raised);
+        let view = runtime.view();
+        let control = server.control();
+        control.wake_by(runtime.lane_notifiers());
+        let sizes = (view.lanes(), shards);
+        let balancer = Balancer::new(balance.policy(), balance.interval, sizes, view.now());
+        let balancing =
+            Balancing::start(balancer, balance.clone(), Objectives::PERCENTILE, view.clone())?;
+        let instance = Instance {
+            view: view.clone(),
+            interrupted: interrupted.clone(),
+            board: None,
+            balance,
+            progress: balancing.board(),
+            settings: Settings::default(),
+            functions: Vec::new(),
+            objects: None,
+            files: OutputFiles::default(),
+            in_use: Vec::new(),
+            links: links.board(),
+            ports: None,
+            service: Some(control.clone()),
+        };
+        let answers = socket.map(|socket| Server::start(socket, instance)).transpose()?;
+        links.go_by(Mtus::new(mtus, Some(network), view));
+        for port in &serve.ports {
+            for address in &addresses {
+                out!("listening {}", SocketAddr::new(*address, *port));
+            }
+        }
+        let ends = Ends { interrupted, duration, drain_time: serve.drain_time };
+        let is_lost = ends.wait(&runtime, &control, &links);
+        balancing.stop();
+        drop((answers, links));
+        let report = runtime.join()?;
+        Ok(print(&report, &control, &faults, json, is_lost))
+    }
+}
+
+impl ServiceArgs {
+    fn common(&self) -> &CommonArgs {
+        match self {
+            ServiceArgs::Http(http) => &http.common,
+            ServiceArgs::Resp(resp) => &resp.common,
+            ServiceArgs::Echo(common) => common,
+            ServiceArgs::Relay(relay) => &relay.common,
+        }
+    }
 }
 
 /// What ends a service.

@@ -49,3 +49,46 @@ fn what_hardware_cannot_hash_is_refused_with_what_can_be_done() {
     assert_eq!(device["cannot_hash"].as_array().unwrap().len(), 1);
     assert!(device["alternatives"].as_array().unwrap().len() >= 3);
 }
+
+/// What `rheo check` prints of a service's configuration.
+fn check_service(root: &str, flags: &[&str]) -> (Option<i32>, String, String) {
+    let place = tempfile::tempdir().unwrap();
+    let config = place.path().join("serve.toml");
+    let text = format!(
+        "[[device]]\nname = \"lan\"\nkind = \"tap\"\ninterface = \"rheo0\"\naddress = \"10.0.0.1/24\"\n\
+         [serve]\nservice = \"http\"\nport = [80, 8080]\nroot = \"{root}\"\nconnection_memory = \"64MiB\"\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_rheo"))
+        .arg("check")
+        .args(flags)
+        .arg(&config)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_service_is_described_with_its_memory() {
+    let (status, text, error) = check_service("/", &[]);
+    assert_eq!(status, Some(0), "{error}");
+    let service = "service   http, files of /, ports 80, 8080; 100000 connections, 64.0 MiB of data; cubic, idle for \
+                   5min, drained for 5s";
+    assert!(text.contains(service), "{text}");
+    assert!(text.contains("state     connections in 128 shards"), "{text}");
+    assert!(
+        text.contains("64.0 MiB  data of connections: of 100000 connections at most"),
+        "{text}"
+    );
+    assert!(text.contains("packets are placed by"), "{text}");
+}
+
+#[test]
+fn the_directory_of_a_service_must_be_there() {
+    let (status, text, error) = check_service("/no/such/directory", &[]);
+    assert_eq!((status, text.as_str()), (Some(2), ""));
+    assert!(error.contains("/no/such/directory"), "{error}");
+    let (status, _, error) = check_service("/no/such/directory", &["--offline"]);
+    assert_eq!(status, Some(0), "another machine may have it: {error}");
+}

@@ -46,6 +46,8 @@ fn every_shipped_configuration_runs_over_a_capture() {
     let names = files.map(|name| name.into_string().unwrap());
     let mut names: Vec<_> = names.filter(|name| name.ends_with(".toml")).collect();
     names.sort();
+    // A service needs an interface: `tests/serving` runs it.
+    names.retain(|name| name != "serve-live.toml");
     assert!(names.len() > 10, "{names:?}");
     for name in names {
         // With two ports, a capture at each.

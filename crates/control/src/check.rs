@@ -8,6 +8,7 @@ mod network;
 mod offloading;
 mod ports;
 mod replies;
+mod serving;
 mod shadow;
 mod sharing;
 
@@ -31,10 +32,7 @@ pub(crate) fn across_tables(
 ) {
     if findings.clean("device") {
         repeated_names(&config.devices, findings);
-        // A router and a bridge may have any number of devices, and know no sides.
-        let has_sides =
-            !config.chain.contains(&FunctionConfig::Router) && !ports::are_ports(config);
-        if has_sides || config.devices.is_empty() {
+        if config.devices.is_empty() || has_sides(config, findings) {
             sides(&config.devices, findings);
         } else {
             ports::check(config, findings);
@@ -44,6 +42,7 @@ pub(crate) fn across_tables(
         replies::check(&config.devices, findings);
         network::check(config, findings);
     }
+    serving::check(config, findings);
     shards(config, findings);
     sharing::check(config, findings);
     offloading::check(config, findings);
@@ -51,6 +50,13 @@ pub(crate) fn across_tables(
     priority(config, findings);
     shadow::check(config, findings);
     machine::check(config, machine, findings);
+}
+
+/// Whether devices stand inside or outside. A router and a bridge may have any number of devices, and know no sides; a service has
+/// one device, where all its peers are.
+fn has_sides(config: &Config, findings: &Findings) -> bool {
+    let is_service = config.serve.is_some() || !findings.clean("serve");
+    !is_service && !config.chain.contains(&FunctionConfig::Router) && !ports::are_ports(config)
 }
 
 fn repeated_names(devices: &[DeviceConfig], findings: &mut Findings) {

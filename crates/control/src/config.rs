@@ -20,6 +20,7 @@ pub mod polling;
 pub mod pool;
 mod portscan;
 pub mod run;
+pub mod serve;
 mod slo;
 pub mod state;
 pub mod steering;
@@ -39,6 +40,7 @@ pub use observe::ObserveConfig;
 pub use polling::PollingConfig;
 pub use pool::PoolConfig;
 pub use run::RunConfig;
+pub use serve::{ServeConfig, ServiceConfig};
 pub use state::StateConfig;
 pub use steering::SteeringConfig;
 pub use workers::WorkersConfig;
@@ -67,6 +69,8 @@ pub struct Config {
     pub network: NetworkConfig,
     /// The functions that packets pass, from inside in this order; none forwards everything.
     pub chain: Vec<FunctionConfig>,
+    /// The service over TCP that is run in place of the chain.
+    pub serve: Option<ServeConfig>,
     /// How much the run remembers.
     pub state: StateConfig,
     /// How packets find their lane.
@@ -227,10 +231,20 @@ impl Config {
         let run = root.section("run", findings, RunConfig::read);
         let workers = root.section("workers", findings, WorkersConfig::read);
         let pool = root.section("pool", findings, PoolConfig::read);
-        let devices = root.sections("device", findings, DeviceConfig::read);
+        let is_service = root.has("serve");
+        let devices = root.sections("device", findings, |table, findings| {
+            DeviceConfig::read(table, is_service, findings)
+        });
         let devices: Vec<_> = devices.into_iter().flatten().collect();
         let network = NetworkConfig::read(root, &devices, findings);
-        let chain = chain::read(root, &devices, findings);
+        let serve = root.section("serve", findings, ServeConfig::read).flatten();
+        let chain = match is_service && !root.has("chain") && !root.has("function") {
+            true => {
+                root.ignore(&["chain", "function"]);
+                Vec::new()
+            }
+            false => chain::read(root, &devices, findings),
+        };
         let state = root.section("state", findings, StateConfig::read);
         let steering = root.section("steering", findings, SteeringConfig::read);
         let balance = root.section("balance", findings, BalanceConfig::read);
@@ -245,6 +259,7 @@ impl Config {
             devices,
             network,
             chain,
+            serve,
             state: state.unwrap_or_default(),
             steering: steering.unwrap_or_default(),
             balance: balance.unwrap_or_default(),

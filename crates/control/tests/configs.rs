@@ -216,3 +216,18 @@ fn the_load_balancer_has_services_of_every_mode_and_default_time_outs() {
     let line = text.lines().find(|line| line.trim_start().starts_with("web at")).unwrap();
     assert!(line.contains("3 up, 1 draining, 0 down; 25.00 to 50.00 % of new flows"), "{line}");
 }
+
+#[test]
+fn the_service_writes_out_its_defaults() {
+    let config = load("serve-live.toml");
+    let serve = config.serve.as_ref().expect("a service");
+    let text = "[[device]]\nname = \"lan\"\nkind = \"tap\"\naddress = \"10.0.0.1/24\"\n\
+                [serve]\nservice = \"http\"\nport = 80\nroot = \"/srv/www\"\n";
+    let (usual, warnings) = Config::parse(text, "usual").unwrap();
+    assert!(warnings.is_empty());
+    assert_eq!(Some(serve), usual.serve.as_ref());
+    assert_eq!(serve.limits, Default::default());
+    let listeners = serve.listeners();
+    assert_eq!((listeners.len(), listeners[0].port), (1, 80));
+    assert!(config.chain.is_empty());
+}

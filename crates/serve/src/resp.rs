@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rheostat_base::{ClockSource, LaneId};
 
 pub use self::command::Command;
-use self::command::ParseError;
+use self::command::{ParseError, Progress};
 use self::store::Store;
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 
@@ -22,6 +22,10 @@ pub struct Resp {
     store: Store,
     clock: Arc<dyn ClockSource>,
 }
+
+/// What is known of a connection: how much of an unfinished command has been looked at.
+#[derive(Debug, Default)]
+pub struct RespConn(Progress);
 
 /// A reply as bytes.
 #[derive(Debug, Default)]
@@ -38,17 +42,19 @@ impl Resp {
 }
 
 impl Application for Resp {
-    type Conn = ();
+    type Conn = RespConn;
     type Worker = ();
     type Request = Command;
     type Reply = RespReply;
 
     fn worker(&self, _: LaneId) {}
 
-    fn accept(&self, _: SocketAddr) {}
+    fn accept(&self, _: SocketAddr) -> RespConn {
+        RespConn::default()
+    }
 
-    fn parse(&self, (): &mut (), bytes: &[u8]) -> Parsed<Command, RespReply> {
-        match Command::parse(bytes) {
+    fn parse(&self, conn: &mut RespConn, bytes: &[u8]) -> Parsed<Command, RespReply> {
+        match Command::parse(bytes, &mut conn.0) {
             Ok((request, len)) => Parsed::Request { request, len, class: 0 },
             Err(ParseError::Partial(needed)) => Parsed::Need(needed),
             Err(ParseError::Wrong(what)) => {
@@ -64,7 +70,12 @@ impl Application for Resp {
         Handled::Done(RespReply { bytes, ends: request.is(b"QUIT") })
     }
 
-    fn encode(&self, (): &mut (), reply: &mut RespReply, out: &mut ReplyBuffer<'_>) -> Encoded {
+    fn encode(
+        &self,
+        _: &mut RespConn,
+        reply: &mut RespReply,
+        out: &mut ReplyBuffer<'_>,
+    ) -> Encoded {
         out.put(&reply.bytes);
         if reply.ends { Encoded::Close } else { Encoded::Done }
     }

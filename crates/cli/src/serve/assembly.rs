@@ -1,11 +1,15 @@
 //! From a configuration to devices, lanes and shards of a service.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use rand::Rng;
 use rheostat_base::{Clock, ClockSource, CoreId};
-use rheostat_control::Config;
 use rheostat_control::config::BalanceConfig;
+use rheostat_control::config::device::live::Access;
+use rheostat_control::config::device::{DeviceConfig, DeviceKind, MacAddress};
+use rheostat_control::config::steering::HashKeyChoice;
+use rheostat_control::{Config, KernelFollower};
 use rheostat_io::{Device, ImpairConfig, ImpairMonitor, impair};
 use rheostat_ip::Network;
 use rheostat_packet::Mempool;
@@ -20,9 +24,6 @@ use crate::failure::Failure;
 use crate::links::Watched;
 use crate::network::{self, Wiring};
 
-/// Shards of a service.
-pub(super) const SHARDS: usize = 128;
-
 /// Everything of a run that does not depend on the application.
 pub(super) struct Assembly {
     config: Config,
@@ -35,6 +36,7 @@ pub(super) struct Assembly {
     impaired: Vec<ImpairMonitor>,
     network: Arc<Network>,
     watched: Vec<Watched>,
+    follower: Option<KernelFollower>,
     hasher: FlowHasher,
     secret: [u8; 16],
 }
@@ -44,15 +46,24 @@ impl Assembly {
     ///
     /// # Errors
     /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
-    pub(super) fn new(config: Config, faults: Option<ImpairConfig>) -> Result<Assembly, Failure> {
+    pub(super) fn new(
+        mut config: Config,
+        faults: Option<ImpairConfig>,
+    ) -> Result<Assembly, Failure> {
         config.check_inputs()?;
+        config.devices.iter_mut().for_each(set_tap_mac);
         let mut rng = assemble::randomness(config.run.seed);
         let cores = assemble::choose_cores(&config)?;
         let lanes = assemble::lanes(&config, &cores);
         // Only packets from peers arrive, so that keys have them first, whatever the device.
         let orientations = vec![Orientation::Inside; config.devices.len()];
-        let key = HashKey::new(rng.random());
-        let steering = Steering::new(&key, config.steering.buckets, SHARDS, orientations)?;
+        let key = match config.steering.key {
+            HashKeyChoice::Symmetric => HashKey::symmetric(),
+            HashKeyChoice::Microsoft => HashKey::MICROSOFT,
+            HashKeyChoice::Random => HashKey::new(rng.random()),
+        };
+        let (buckets, shards) = (config.steering.buckets, config.state.shards);
+        let steering = Steering::new(&key, buckets, shards, orientations)?;
         let steering = Arc::new(steering);
         let pool = Mempool::new(&assemble::pool_config(&config, lanes))?;
         let clock = Clock::new();
@@ -76,7 +87,7 @@ impl Assembly {
         };
         let devices = devices.into_iter().map(behind_faults).collect();
         let wiring = network::of(&config, rng.random())?;
-        let Wiring { network, .. } = wiring.ok_or(Failure::NoAddress)?;
+        let Wiring { network, follower, .. } = wiring.ok_or(Failure::NoAddress)?;
         let hasher = FlowHasher::new(rng.random());
         let secret = rng.random();
         Ok(Assembly {
@@ -90,6 +101,7 @@ impl Assembly {
             impaired,
             network,
             watched,
+            follower,
             hasher,
             secret,
         })
@@ -135,13 +147,18 @@ impl Assembly {
         std::mem::take(&mut self.watched)
     }
 
+    /// What follows the kernel's routes, if anything does: until it is dropped.
+    pub(super) fn take_follower(&mut self) -> Option<KernelFollower> {
+        self.follower.take()
+    }
+
     /// Starts to serve.
     ///
     /// # Errors
     /// [`Failure`] when memory is lacking or a worker cannot be started.
     pub(super) fn start(self, server: &TcpServer) -> Result<Runtime, Failure> {
         let fragments = assemble::fragment_config(&self.config, self.pool.capacity());
-        let shards = server.shards(SHARDS, self.hasher, fragments)?;
+        let shards = server.shards(self.config.state.shards, self.hasher, fragments)?;
         let config = RuntimeConfig {
             polling: assemble::polling(&self.config),
             workers: assemble::workers(&self.config, &self.cores),
@@ -154,5 +171,42 @@ impl Assembly {
         };
         let service = |lane| server.service(lane);
         Ok(Runtime::start(config, self.devices, self.clock, service, shards)?)
+    }
+}
+
+/// The end of a tap interface's cable has another link address than the interface, which is the kernel's: one that stays the same
+/// from run to run.
+fn set_tap_mac(device: &mut DeviceConfig) {
+    let is_tap = matches!(&device.kind, DeviceKind::Live(live) if live.access == Access::Tap);
+    if is_tap && device.mac.is_none() {
+        let mut hasher = DefaultHasher::new();
+        device.name.hash(&mut hasher);
+        device.addresses.iter().for_each(|own| (own.address, own.length).hash(&mut hasher));
+        let [a, b, c, d, e, ..] = hasher.finish().to_be_bytes();
+        // Administered locally (IEEE 802).
+        device.mac = Some(MacAddress([2, a, b, c, d, e]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_tap_cable_has_a_link_address_of_its_own() {
+        let device = |kind: &str, address: &str| {
+            let text = format!(
+                "[[device]]\nname = \"lan\"\nkind = \"{kind}\"\naddress = \"{address}\"\n\
+                 [serve]\nservice = \"echo\"\nport = 7\n"
+            );
+            let (mut config, _) = Config::parse(&text, "file").unwrap();
+            set_tap_mac(&mut config.devices[0]);
+            config.devices[0].mac
+        };
+        let mac = device("tap", "10.0.0.1/24");
+        assert!(mac.is_some_and(|MacAddress(mac)| mac[0] == 2));
+        assert_eq!(mac, device("tap", "10.0.0.1/24"), "the same from run to run");
+        assert_ne!(mac, device("tap", "10.0.0.2/24"));
+        assert_eq!(device("af_packet", "10.0.0.1/24"), None);
     }
 }

@@ -35,7 +35,9 @@ impl fmt::Display for Config {
         for route in &self.network.routes {
             writeln!(f, "route     {}", route.describe(&self.devices))?;
         }
-        if self.chain.is_empty() {
+        if let Some(serve) = &self.serve {
+            writeln!(f, "service   {serve}")?;
+        } else if self.chain.is_empty() {
             writeln!(f, "chain     no function: everything is forwarded")?;
         }
         for function in &self.chain {
@@ -176,14 +178,18 @@ impl Config {
         writeln!(f, "balance   {}", self.balance)?;
         class::describe(&self.classes, &self.devices, f)?;
         slo::describe(&self.slo, f)?;
-        let (flows, each) = (self.state.flows, self.state.flows_per_shard());
-        let bytes = Bytes((each * shards as u64).saturating_mul(bytes_per_flow(&self.chain)));
-        writeln!(
-            f,
-            "state     {} flows in {shards} shards of {}, up to {bytes}",
-            Count(flows),
-            Count(each)
-        )?;
+        if self.serve.is_some() {
+            writeln!(f, "state     connections in {shards} shards")?;
+        } else {
+            let (flows, each) = (self.state.flows, self.state.flows_per_shard());
+            let bytes = Bytes((each * shards as u64).saturating_mul(bytes_per_flow(&self.chain)));
+            writeln!(
+                f,
+                "state     {} flows in {shards} shards of {}, up to {bytes}",
+                Count(flows),
+                Count(each)
+            )?;
+        }
         let room = MempoolConfig::default();
         let buffer = u64::from(room.data_room) + u64::from(room.headroom);
         let buffers = u64::from(self.pool.buffers);
@@ -193,6 +199,7 @@ impl Config {
     fn describe_run(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.run.duration {
             Some(duration) => write!(f, "run       for {}", Span(duration))?,
+            None if self.serve.is_some() => write!(f, "run       until interrupted")?,
             None => write!(f, "run       to the end of the input, or until interrupted")?,
         }
         match self.run.seed {

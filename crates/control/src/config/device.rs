@@ -83,12 +83,22 @@ const LEAST_MTU: u64 = 68;
 
 impl DeviceConfig {
     /// Reads one device; `None` when nothing can be made of it. The places of a device's keys are
-    /// noted under `device[index]`.
-    pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<DeviceConfig> {
+    /// noted under `device[index]`. The device of a service has no sides: its peers are inside.
+    pub(crate) fn read(
+        table: &mut Table<'_>,
+        is_service: bool,
+        findings: &mut Findings,
+    ) -> Option<DeviceConfig> {
         let name = table.require("name", "name = \"lan\"", findings, name);
         let word = kind(&KINDS, &PLANNED_KINDS);
         let word = table.require("kind", "kind = \"sim\"", findings, word);
-        let orientation = orientation(table, findings);
+        let orientation = match is_service && !table.has("side") && !table.has("inside") {
+            true => {
+                table.ignore(&["side", "inside"]);
+                Some(Orientation::Inside)
+            }
+            false => orientation(table, findings),
+        };
         let hashings = [("addresses", HashOptions::AddressesOnly), ("full", HashOptions::Full)];
         let hashing = table.read("hash_fragments_and_icmp", findings, choice(&hashings));
         let example = "an address with its length, such as \"192.168.77.1/24\"";

@@ -1,6 +1,6 @@
 //! The head of a request.
 
-/// The longest head.
+/// The longest head. One that comes in pieces is read from its start with each: at worst 16 KiB a piece, some microseconds.
 const LONGEST: usize = 16 << 10;
 /// Header fields at most.
 const FIELDS: usize = 64;

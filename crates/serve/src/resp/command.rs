@@ -19,39 +19,39 @@ pub(super) enum ParseError {
     Wrong(&'static str),
 }
 
+/// How far a command that comes in pieces has been looked at: its next bytes are looked at from there, not from its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// Words that are there, once the number of words is.
+    words: Option<(usize, usize)>,
+    /// Where the next line begins.
+    at: usize,
+    /// Bytes of that line in which there is no end of it.
+    searched: usize,
+}
+
 impl Command {
-    /// Reads a command, and returns how many bytes it takes.
-    pub(super) fn parse(bytes: &[u8]) -> Result<(Command, usize), ParseError> {
-        if bytes.first() != Some(&b'*') {
-            let (line, end) = line(bytes, 0)?;
-            let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-            return Ok((Command(words.map(<[u8]>::to_vec).collect()), end));
-        }
-        let (count, mut at) = number(bytes, 0)?;
-        let count = count.min(WORDS as i64 + 1).max(0) as usize;
-        if count > WORDS {
-            return Err(ParseError::Wrong("invalid multibulk length"));
-        }
-        let mut words = Vec::with_capacity(count);
-        for _ in 0..count {
-            match bytes.get(at) {
-                None => return Err(ParseError::Partial(0)),
-                Some(b'$') => {}
-                Some(_) => return Err(ParseError::Wrong("expected '$'")),
+    /// Reads a command, and returns how many bytes it takes. `progress` is that of an earlier call with fewer bytes of the same
+    /// command, or none.
+    pub(super) fn parse(
+        bytes: &[u8],
+        progress: &mut Progress,
+    ) -> Result<(Command, usize), ParseError> {
+        let mut words = Vec::new();
+        let is_fresh = *progress == Progress::default();
+        let note = |word: &[u8]| {
+            if is_fresh {
+                words.push(word.to_vec())
             }
-            let (len, start) = number(bytes, at)?;
-            let len = usize::try_from(len).ok().filter(|len| *len <= LONGEST);
-            let len = len.ok_or(ParseError::Wrong("invalid bulk length"))?;
-            let Some(word) = bytes.get(start..start + len + 2) else {
-                return Err(ParseError::Partial(start + len + 2));
-            };
-            let Some(word) = word.strip_suffix(b"\r\n") else {
-                return Err(ParseError::Wrong("a string is longer than it says"));
-            };
-            words.push(word.to_vec());
-            at = start + len + 2;
+        };
+        let end = progress.go_on(bytes, note)?;
+        *progress = Progress::default();
+        if !is_fresh {
+            // Once more, now that it is whole.
+            let end = Progress::default().go_on(bytes, |word| words.push(word.to_vec()));
+            debug_assert!(end.is_ok(), "{end:?}");
         }
-        Ok((Command(words), at))
+        Ok((Command(words), end))
     }
 
     /// Whether this is its name, which is given in capitals.
@@ -66,52 +66,105 @@ impl Command {
     }
 }
 
-/// The line that starts at `at`, and where the next one does.
-fn line(bytes: &[u8], at: usize) -> Result<(&[u8], usize), ParseError> {
-    let rest = &bytes[at..];
-    match rest.iter().take(LINE).position(|byte| *byte == b'\n') {
-        Some(end) => {
-            let line = &rest[..end];
-            Ok((line.strip_suffix(b"\r").unwrap_or(line), at + end + 1))
+impl Progress {
+    /// Looks at a command up to its end, which is returned, and shows the words that were not looked at before.
+    fn go_on(&mut self, bytes: &[u8], mut note: impl FnMut(&[u8])) -> Result<usize, ParseError> {
+        if bytes.first() != Some(&b'*') {
+            let line = self.line(bytes)?;
+            let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+            words.for_each(note);
+            return Ok(self.at);
         }
-        None if rest.len() >= LINE => Err(ParseError::Wrong("too big inline request")),
-        None => Err(ParseError::Partial(0)),
+        let (count, mut found) = match self.words {
+            Some(words) => words,
+            None => {
+                let count = self.number(bytes)?.clamp(0, WORDS as i64 + 1) as usize;
+                if count > WORDS {
+                    return Err(ParseError::Wrong("invalid multibulk length"));
+                }
+                (count, 0)
+            }
+        };
+        while found < count {
+            self.words = Some((count, found));
+            let start = self.at;
+            match bytes.get(start) {
+                None => return Err(ParseError::Partial(0)),
+                Some(b'$') => {}
+                Some(_) => return Err(ParseError::Wrong("expected '$'")),
+            }
+            let len = usize::try_from(self.number(bytes)?).ok().filter(|len| *len <= LONGEST);
+            let len = len.ok_or(ParseError::Wrong("invalid bulk length"))?;
+            let end = self.at + len + 2;
+            let Some(word) = bytes.get(self.at..end) else {
+                self.at = start;
+                return Err(ParseError::Partial(end));
+            };
+            let Some(word) = word.strip_suffix(b"\r\n") else {
+                return Err(ParseError::Wrong("a string is longer than it says"));
+            };
+            note(word);
+            (self.at, found) = (end, found + 1);
+        }
+        Ok(self.at)
     }
-}
 
-/// The number behind the sign at `at`, and where its line ends.
-fn number(bytes: &[u8], at: usize) -> Result<(i64, usize), ParseError> {
-    let (line, end) = line(bytes, at)?;
-    let text = line.get(1..).and_then(|digits| std::str::from_utf8(digits).ok());
-    let number = text.and_then(|text| text.parse().ok());
-    Ok((number.ok_or(ParseError::Wrong("invalid length"))?, end))
+    /// The line that begins here; then goes to the next one.
+    fn line<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], ParseError> {
+        let rest = &bytes[self.at..];
+        let new = rest.iter().take(LINE).skip(self.searched);
+        match new.enumerate().find(|(_, byte)| **byte == b'\n') {
+            Some((place, _)) => {
+                let end = self.searched + place;
+                (self.at, self.searched) = (self.at + end + 1, 0);
+                let line = &rest[..end];
+                Ok(line.strip_suffix(b"\r").unwrap_or(line))
+            }
+            None if rest.len() >= LINE => Err(ParseError::Wrong("too big inline request")),
+            None => {
+                self.searched = rest.len();
+                Err(ParseError::Partial(0))
+            }
+        }
+    }
+
+    /// The number behind the sign with which a line begins; then goes to the next line.
+    fn number(&mut self, bytes: &[u8]) -> Result<i64, ParseError> {
+        let line = self.line(bytes)?;
+        let text = line.get(1..).and_then(|digits| std::str::from_utf8(digits).ok());
+        text.and_then(|text| text.parse().ok()).ok_or(ParseError::Wrong("invalid length"))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn parse(bytes: &[u8]) -> Result<(Command, usize), ParseError> {
+        Command::parse(bytes, &mut Progress::default())
+    }
+
     #[test]
     fn commands_are_read_in_both_forms() {
         let command =
             |words: &[&str]| Command(words.iter().map(|w| w.as_bytes().to_vec()).collect());
         let text = b"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n*1";
-        assert_eq!(Command::parse(text), Ok((command(&["GET", "a\r\nb"]), 23)));
-        assert_eq!(Command::parse(b"get  a\r\nx"), Ok((command(&["get", "a"]), 8)));
-        assert_eq!(Command::parse(b"*0\r\n"), Ok((command(&[]), 4)));
+        assert_eq!(parse(text), Ok((command(&["GET", "a\r\nb"]), 23)));
+        assert_eq!(parse(b"get  a\r\nx"), Ok((command(&["get", "a"]), 8)));
+        assert_eq!(parse(b"*0\r\n"), Ok((command(&[]), 4)));
     }
 
     #[test]
     fn every_part_of_a_command_asks_for_more() {
         let text = b"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n";
         for len in 1..text.len() {
-            match Command::parse(&text[..len]) {
+            match parse(&text[..len]) {
                 Err(ParseError::Partial(needed)) => assert!(needed <= text.len(), "{len}"),
                 other => panic!("{len}: {other:?}"),
             }
         }
-        assert_eq!(Command::parse(&text[..15]), Err(ParseError::Partial(0)));
-        assert_eq!(Command::parse(&text[..18]), Err(ParseError::Partial(23)));
+        assert_eq!(parse(&text[..15]), Err(ParseError::Partial(0)));
+        assert_eq!(parse(&text[..18]), Err(ParseError::Partial(23)));
     }
 
     #[test]
@@ -125,7 +178,28 @@ mod tests {
             b"*1\r\n$1\r\nabc\r\n",
             &[b'x'; LINE],
         ] {
-            assert!(matches!(Command::parse(text), Err(ParseError::Wrong(_))), "{text:?}");
+            assert!(matches!(parse(text), Err(ParseError::Wrong(_))), "{text:?}");
         }
+    }
+
+    #[test]
+    fn what_was_looked_at_is_not_looked_at_again() {
+        let text = format!("*1000\r\n{}", "$3\r\nabc\r\n".repeat(1_000)).into_bytes();
+        let (mut progress, mut shown) = (Progress::default(), 0);
+        for len in 1..text.len() {
+            let before = progress.at + progress.searched;
+            let outcome = progress.go_on(&text[..len], |_| shown += 1);
+            assert!(matches!(outcome, Err(ParseError::Partial(_))), "{len}: {outcome:?}");
+            let after = progress.at + progress.searched;
+            // A word is looked at once its length is there, from the line with the length on.
+            assert!(after >= before.min(progress.at) && len - after <= 9, "{len}: {progress:?}");
+        }
+        assert_eq!(shown, 999, "each word once");
+        let mut progress = Progress::default();
+        for len in (1..text.len()).step_by(7) {
+            assert!(Command::parse(&text[..len], &mut progress).is_err());
+        }
+        assert_eq!(Command::parse(&text, &mut progress), parse(&text));
+        assert_eq!(progress, Progress::default(), "for the next command");
     }
 }

@@ -1,0 +1,180 @@
+//! The flags of `rheo serve` as a configuration.
+
+use std::fmt::Write as _;
+
+use rheostat_control::config::device::LiveConfig;
+use rheostat_control::overrides::KindOverride;
+use rheostat_control::{Config, LoadError, Overrides};
+
+use super::{CommonArgs, HttpArgs, RelayArgs, RespArgs, ServiceArgs};
+use crate::failure::Failure;
+
+/// The flags as a configuration, so that both are read and checked by the same rules.
+///
+/// # Errors
+/// [`Failure`] when the flags make no sense.
+pub(super) fn config(service: &ServiceArgs) -> Result<Config, Failure> {
+    let args = service.common();
+    let KindOverride::Live(live) = &args.device.kind else { return Err(Failure::NotLive) };
+    let text = device(args, live) + &serve(service, args);
+    let parsed = Config::parse_with(&text, "flags", &overrides(args));
+    let (mut config, _) = parsed.map_err(LoadError::Wrong)?;
+    config.observe.control.clone_from(&args.control);
+    Ok(config)
+}
+
+/// The device, its addresses, and routes.
+fn device(args: &CommonArgs, live: &LiveConfig) -> String {
+    let addresses: Vec<_> = args.address.iter().map(|address| quote(address)).collect();
+    let mut text = format!(
+        "[[device]]\nname = {}\nkind = \"{}\"\naddress = [{}]\n",
+        quote(&args.device.name),
+        live.word(),
+        addresses.join(", ")
+    );
+    for gateway in &args.gateway {
+        let everywhere = if gateway.is_ipv4() { "0.0.0.0/0" } else { "::/0" };
+        let _ = writeln!(text, "[[route]]\nto = \"{everywhere}\"\nvia = \"{gateway}\"");
+    }
+    text
+}
+
+/// What is served.
+fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
+    let mut text = format!("[serve]\nport = {:?}\nconnections = {}\n", args.port, args.connections);
+    let words = [
+        ("connection_memory", &args.connection_memory),
+        ("shard_memory", &args.shard_memory),
+        ("idle_timeout", &args.idle_timeout),
+        ("congestion", &args.congestion),
+        ("drain_time", &args.drain_time),
+    ];
+    for (key, value) in words {
+        let _ = writeln!(text, "{key} = {}", quote(value));
+    }
+    let _ = match service {
+        ServiceArgs::Http(HttpArgs { root, writable, .. }) => {
+            let root = quote(&root.to_string_lossy());
+            writeln!(text, "service = \"http\"\nroot = {root}\nwritable = {writable}")
+        }
+        ServiceArgs::Resp(RespArgs { memory, .. }) => {
+            writeln!(text, "service = \"resp\"\nmemory = {}", quote(memory))
+        }
+        ServiceArgs::Echo(_) => writeln!(text, "service = \"echo\""),
+        ServiceArgs::Relay(RelayArgs { to, source_ports, .. }) => {
+            let (to, ports) = (quote(to), quote(source_ports));
+            writeln!(text, "service = \"relay\"\nto = {to}\nsource_ports = {ports}")
+        }
+    };
+    text
+}
+
+fn overrides(args: &CommonArgs) -> Overrides {
+    Overrides {
+        devices: vec![args.device.clone()],
+        policy: args.policy.clone(),
+        polling: Some(args.polling.clone()),
+        lanes: args.lanes,
+        duration: args.duration,
+        ..Overrides::default()
+    }
+}
+
+/// A string as TOML has it.
+fn quote(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            character if character.is_control() => {
+                let _ = write!(quoted, "\\u{:04x}", character as u32);
+            }
+            character => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use rheostat_control::config::{ServeConfig, ServiceConfig};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        service: ServiceArgs,
+    }
+
+    fn read(flags: &str) -> Result<Config, String> {
+        let line = Line::try_parse_from(["serve"].into_iter().chain(flags.split_whitespace()));
+        config(&line.map_err(|error| error.to_string())?.service).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn flags_make_a_configuration() {
+        let flags = "relay --to 192.0.2.7:22 --source-ports 2000-3000 --device lan=tap:t0 \
+                     --address 10.0.0.1/24 --address fd00::1/64 --port 80 --port 81 \
+                     --gateway 10.0.0.254 --lanes 2 --policy rsspp --congestion newreno";
+        let config = read(flags).unwrap();
+        assert_eq!(config.devices[0].addresses.len(), 2);
+        assert_eq!(config.workers.lanes, Some(2));
+        assert_eq!(config.balance.policy, "rsspp");
+        assert_eq!(config.polling.name(), "interrupt");
+        assert_eq!(config.network.routes.len(), 1);
+        let serve = config.serve.unwrap();
+        assert_eq!(serve.ports, [80, 81]);
+        let service =
+            ServiceConfig::Relay { to: "192.0.2.7:22".to_owned(), source_ports: 2_000..=3_000 };
+        assert_eq!(serve.service, service);
+        let listeners = serve.listeners();
+        assert_eq!((listeners.len(), listeners[1].port), (2, 81));
+        assert_eq!(listeners[0].tcp.congestion, serve.congestion);
+    }
+
+    #[test]
+    fn flags_and_configuration_have_the_same_defaults() {
+        let common = "--device lan=tap:t0 --address 10.0.0.1/24 --port 80";
+        let written = |service: &str| {
+            let text = format!(
+                "[[device]]\nname = \"lan\"\nkind = \"tap\"\naddress = \"10.0.0.1/24\"\n\
+                 [serve]\nport = 80\n{service}"
+            );
+            Config::parse(&text, "file").unwrap().0.serve.unwrap()
+        };
+        let flags = |service: &str| -> ServeConfig {
+            read(&format!("{service} {common}")).unwrap().serve.unwrap()
+        };
+        assert_eq!(flags("echo"), written("service = \"echo\""));
+        assert_eq!(flags("resp"), written("service = \"resp\""));
+        assert_eq!(flags("http --root ."), written("service = \"http\"\nroot = \".\""));
+        let relay = "service = \"relay\"\nto = \"[::1]:22\"";
+        assert_eq!(flags("relay --to [::1]:22"), written(relay));
+    }
+
+    #[test]
+    fn flags_that_make_no_sense_are_named() {
+        let wrong = |flags: &str| read(&format!("echo {flags}")).err().unwrap_or_default();
+        let device = "--device lan=af_packet:e0 --port 80";
+        assert!(wrong(&format!("{device} --address 10.0.0/24")).contains("10.0.0/24"));
+        let address = format!("{device} --address 10.0.0.1/24");
+        assert!(wrong(&format!("{address} --policy rspp")).contains("did you mean `rsspp`"));
+        assert!(wrong(&format!("{address} --policy dyssect")).contains("for chains"));
+        assert!(wrong(&format!("{address} --polling none")).contains("none"));
+        assert!(wrong(&format!("{address} --gateway 10.0.0.1")).contains("10.0.0.1"));
+        assert!(wrong(&format!("{address} --port 80")).contains("listed twice"));
+        assert!(wrong(&format!("{address} --connections 0")).contains("out of range"));
+        assert!(wrong(&format!("{address} --congestion bbr")).contains("cubic"));
+        assert_eq!(wrong(&address), "");
+        let nowhere = format!("relay --to 192.0.2.7 {address}");
+        assert!(read(&nowhere).unwrap_err().contains("not a host with a port"));
+    }
+
+    #[test]
+    fn strings_are_quoted() {
+        assert_eq!(quote("a\"\\\n"), "\"a\\\"\\\\\\u000a\"");
+    }
+}

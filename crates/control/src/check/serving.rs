@@ -1,0 +1,123 @@
+//! What a service over TCP needs beside its table, and what it cannot have.
+
+use crate::config::{Config, DeviceKind, ServeConfig};
+use crate::diagnostic::Finding;
+use crate::findings::Findings;
+use crate::suggestion::one_of;
+
+/// The policies that move shards, and nothing else.
+const POLICIES: [&str; 3] = ["rss", "rsspp", "local-search"];
+
+/// Notes a service beside a chain, with another device than an interface with an address, and with what only chains have.
+pub(super) fn check(config: &Config, findings: &mut Findings) {
+    let Some(serve) = &config.serve else { return };
+    if !config.chain.is_empty() {
+        let finding = Finding::mistake("chain.functions", "a service has no chain")
+            .at(findings.place("chain.functions"), "these functions")
+            .at(findings.place("serve"), "the service");
+        findings.push(finding.help("remove `[chain]` and `[function]`, or `[serve]`"));
+    }
+    if findings.clean("device") {
+        device(config, findings);
+    }
+    memory(serve, findings);
+    workers(config, findings);
+    policy(config, findings);
+}
+
+fn device(config: &Config, findings: &mut Findings) {
+    let serve = findings.place("serve");
+    let [device] = config.devices.as_slice() else {
+        let message =
+            format!("a service has one device, and the file has {}", config.devices.len());
+        let finding = Finding::mistake("device", message).at(serve, "the service");
+        findings.push(finding.help("keep the `[[device]]` at whose addresses it is reached"));
+        return;
+    };
+    if !matches!(device.kind, DeviceKind::Live(_)) {
+        let finding = Finding::mistake("device[0].kind", "a service needs an interface")
+            .at(findings.place("device[0].kind"), "this is none")
+            .at(serve.clone(), "the service");
+        let help = "write kind = \"af_xdp\", \"af_packet\" or \"tap\"";
+        findings.push(finding.help(help));
+    }
+    if device.addresses.is_empty() {
+        let message = format!("a service needs an address, and device `{}` has none", device.name);
+        let finding = Finding::mistake("device[0].address", message)
+            .at(findings.place("device[0].name"), "the device")
+            .at(serve, "the service");
+        findings.push(finding.help("add `address = \"192.168.77.1/24\"` to its `[[device]]`"));
+    }
+}
+
+/// A bound that another one never lets be reached.
+fn memory(serve: &ServeConfig, findings: &mut Findings) {
+    let smaller = [
+        (
+            "serve.shard_memory",
+            serve.limits.shard_memory,
+            "serve.connection_memory",
+            serve.limits.memory,
+        ),
+        ("serve.half_open", serve.limits.half_open, "serve.connections", serve.limits.connections),
+        ("serve.send_buffer", serve.send_buffer, "serve.shard_memory", serve.limits.shard_memory),
+        (
+            "serve.receive_buffer",
+            serve.receive_buffer,
+            "serve.shard_memory",
+            serve.limits.shard_memory,
+        ),
+    ];
+    for (part, part_bound, whole, whole_bound) in smaller {
+        let (part_place, whole_place) = (findings.place(part), findings.place(whole));
+        // Defaults are not contradictions.
+        if part_bound <= whole_bound || part_place.is_none() {
+            continue;
+        }
+        let name = |key: &str| key.trim_start_matches("serve.").to_owned();
+        let message = format!("`{}` is more than `{}`", name(part), name(whole));
+        let finding = Finding::mistake(part, message)
+            .at(part_place, format!("{part_bound}"))
+            .at(whole_place, format!("{whole_bound}"));
+        let help = format!("lower `{}` to {whole_bound}, or raise `{}`", name(part), name(whole));
+        findings.push(finding.help(help));
+    }
+}
+
+fn workers(config: &Config, findings: &mut Findings) {
+    let workers = &config.workers;
+    let refused = [
+        (
+            "workers.queue_sharing",
+            workers.queue_sharing > 1,
+            "lanes of a service have a queue each",
+        ),
+        (
+            "workers.offloading",
+            workers.offloading != Default::default(),
+            "connections of a service are not offloaded",
+        ),
+    ];
+    for (key, is_set, message) in refused {
+        if is_set {
+            let finding = Finding::mistake(key, message)
+                .at(findings.place(key), "")
+                .at(findings.place("serve"), "the service");
+            findings.push(finding.help("remove it"));
+        }
+    }
+}
+
+fn policy(config: &Config, findings: &mut Findings) {
+    let policy = config.balance.policy;
+    if POLICIES.contains(&policy) {
+        return;
+    }
+    // A flag has no place in the file.
+    let place = findings.place("balance.policy");
+    let key = if place.is_some() { "balance.policy" } else { "--policy" };
+    let message = format!("policy `{policy}` is for chains");
+    let finding =
+        Finding::mistake(key, message).at(place, "").at(findings.place("serve"), "the service");
+    findings.push(finding.help(format!("write {}", one_of(POLICIES.into_iter()))));
+}

@@ -1,0 +1,319 @@
+//! `[serve]`: a service over TCP in place of a chain.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rheostat_serve::{ListenerConfig, OutgoingConfig, ServeConfig as Limits};
+use rheostat_tcp::congestion::Algorithm;
+
+use super::run::YEAR;
+use crate::findings::Findings;
+use crate::quantity::{Bytes, Span};
+use crate::reader::convert::number::{count, duration, integer, size};
+use crate::reader::convert::{boolean, choice, list, path, text};
+use crate::reader::{Table, Value};
+
+/// Bytes for keys and values of a store, unless others are given.
+const MEMORY: u64 = 256 << 20;
+/// Ports at most.
+const PORTS: usize = 64;
+/// Data of a connection, a shard or all of them: from a segment to more than any machine has.
+const SIZES: RangeInclusive<u64> = 64 << 10..=1 << 50;
+/// Buffers of a connection. A window is 2^30 bytes at most (RFC 7323, 2.3).
+const BUFFERS: RangeInclusive<u64> = 4 << 10..=1 << 30;
+
+/// What is served, where, and within which bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServeConfig {
+    /// What is served.
+    pub service: ServiceConfig,
+    /// The ports, at all addresses of the device.
+    pub ports: Vec<u16>,
+    /// Bounds of the whole service.
+    pub limits: Limits,
+    /// The congestion controller of its connections.
+    pub congestion: Algorithm,
+    /// How long a connection may be silent.
+    pub idle_timeout: Duration,
+    /// Bytes of a connection that wait to be sent or acknowledged at most.
+    pub send_buffer: usize,
+    /// Bytes of a connection that are received and not read at most.
+    pub receive_buffer: usize,
+    /// How long connections may take to end once the service is told to.
+    pub drain_time: Duration,
+}
+
+/// A service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServiceConfig {
+    /// Files of a directory over HTTP/1.1.
+    Http {
+        /// The directory.
+        root: PathBuf,
+        /// Whether clients may put files there.
+        writable: bool,
+    },
+    /// A store of keys and values that speaks Redis's protocol.
+    Resp {
+        /// Bytes for keys and values at most.
+        memory: u64,
+    },
+    /// What a client sends comes back.
+    Echo,
+    /// Each connection is joined to one to another host.
+    Relay {
+        /// The host, as HOST:PORT.
+        to: String,
+        /// The ports to connect from.
+        source_ports: RangeInclusive<u16>,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ServiceName {
+    Http,
+    Resp,
+    Echo,
+    Relay,
+}
+
+const NAMES: [(&str, ServiceName); 4] = [
+    ("http", ServiceName::Http),
+    ("resp", ServiceName::Resp),
+    ("echo", ServiceName::Echo),
+    ("relay", ServiceName::Relay),
+];
+
+/// The congestion controllers and their names.
+const CONGESTION: [(&str, Algorithm); 2] =
+    [("cubic", Algorithm::Cubic), ("newreno", Algorithm::NewReno)];
+
+impl ServeConfig {
+    /// The time to drain, unless another is given.
+    pub const DRAIN_TIME: Duration = Duration::from_secs(5);
+
+    /// The listeners: one at each port.
+    pub fn listeners(&self) -> Vec<ListenerConfig> {
+        let listener = |port: &u16| {
+            let mut listener = ListenerConfig::new(*port);
+            listener.idle_timeout = Some(self.idle_timeout);
+            self.set(&mut listener.tcp);
+            listener
+        };
+        self.ports.iter().map(listener).collect()
+    }
+
+    /// How a relay connects, from the ports that are given for it.
+    pub fn outgoing(&self, ports: RangeInclusive<u16>) -> OutgoingConfig {
+        let mut outgoing = OutgoingConfig { ports, ..OutgoingConfig::default() };
+        self.set(&mut outgoing.tcp);
+        outgoing
+    }
+
+    fn set(&self, tcp: &mut rheostat_tcp::Config) {
+        tcp.congestion = self.congestion;
+        tcp.send_buffer = self.send_buffer;
+        tcp.receive_buffer = self.receive_buffer;
+        tcp.initial_send_buffer = tcp.initial_send_buffer.min(self.send_buffer);
+        tcp.initial_receive_buffer = tcp.initial_receive_buffer.min(self.receive_buffer);
+    }
+
+    /// Reads the table; `None` when nothing can be made of it.
+    pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<ServeConfig> {
+        let name = table.require("service", "service = \"http\"", findings, choice(&NAMES));
+        let ports = table.require("port", "port = 80", findings, ports);
+        let limits = read_limits(table, findings);
+        let usual = ListenerConfig::new(1);
+        let congestion = table.read("congestion", findings, choice(&CONGESTION));
+        let second = Duration::from_secs(1);
+        let idle_timeout = table.read("idle_timeout", findings, duration(second..=YEAR));
+        let mut buffer = |key, usual: usize| {
+            let read = table.read(key, findings, size(BUFFERS));
+            read.map_or(usual, |bytes| bytes as usize)
+        };
+        let send_buffer = buffer("send_buffer", usual.tcp.send_buffer);
+        let receive_buffer = buffer("receive_buffer", usual.tcp.receive_buffer);
+        let drain_time = table.read("drain_time", findings, duration(Duration::ZERO..=YEAR));
+        let service = match name {
+            Some(name) => read_service(name, table, findings),
+            None => {
+                // Which of them have a meaning is not known.
+                table.ignore(&["root", "writable", "memory", "to", "source_ports"]);
+                None
+            }
+        };
+        Some(ServeConfig {
+            service: service?,
+            ports: ports?,
+            limits,
+            congestion: congestion.unwrap_or_default(),
+            idle_timeout: idle_timeout.or(usual.idle_timeout).unwrap_or(YEAR),
+            send_buffer,
+            receive_buffer,
+            drain_time: drain_time.unwrap_or(ServeConfig::DRAIN_TIME),
+        })
+    }
+}
+
+fn read_limits(table: &mut Table<'_>, findings: &mut Findings) -> Limits {
+    let usual = Limits::default();
+    let mut number = |key, usual: usize| {
+        let read = table.read(key, findings, count(1..=10_000_000));
+        read.map_or(usual, |number| number as usize)
+    };
+    let connections = number("connections", usual.connections);
+    let half_open = number("half_open", usual.half_open);
+    let time_wait = number("time_wait", usual.time_wait);
+    let mut bytes = |key, usual: usize, range: RangeInclusive<u64>| {
+        let read = table.read(key, findings, size(range));
+        read.map_or(usual, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+    };
+    Limits {
+        connections,
+        half_open,
+        time_wait,
+        memory: bytes("connection_memory", usual.memory, SIZES),
+        shard_memory: bytes("shard_memory", usual.shard_memory, SIZES),
+        longest_request: bytes("longest_request", usual.longest_request, 64..=1 << 30),
+        linger: usual.linger,
+    }
+}
+
+fn read_service(
+    name: ServiceName,
+    table: &mut Table<'_>,
+    findings: &mut Findings,
+) -> Option<ServiceConfig> {
+    let all: [(ServiceName, &str, &[&'static str]); 3] = [
+        (ServiceName::Http, "service = \"http\"", &["root", "writable"]),
+        (ServiceName::Resp, "service = \"resp\"", &["memory"]),
+        (ServiceName::Relay, "service = \"relay\"", &["to", "source_ports"]),
+    ];
+    for (_, condition, keys) in all.into_iter().filter(|(other, ..)| *other != name) {
+        table.refuse(keys, condition, findings);
+    }
+    Some(match name {
+        ServiceName::Http => {
+            let root = table.require("root", "root = \"/srv/www\"", findings, path);
+            let writable = table.read("writable", findings, boolean).unwrap_or(false);
+            ServiceConfig::Http { root: root?, writable }
+        }
+        ServiceName::Resp => {
+            let memory = table.read("memory", findings, size(SIZES));
+            ServiceConfig::Resp { memory: memory.unwrap_or(MEMORY) }
+        }
+        ServiceName::Echo => ServiceConfig::Echo,
+        ServiceName::Relay => {
+            let to = table.require("to", "to = \"192.0.2.7:22\"", findings, endpoint);
+            let usual = OutgoingConfig::default().ports;
+            let source_ports = match table.has("source_ports") {
+                true => table.read("source_ports", findings, port_range),
+                false => Some(usual),
+            };
+            ServiceConfig::Relay { to: to?, source_ports: source_ports? }
+        }
+    })
+}
+
+/// A conversion to ports: one, or a list without repetition.
+fn ports(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<u16>> {
+    let ports = list(integer(1..=65_535))(value, findings)?;
+    let ports: Vec<u16> = ports.into_iter().map(|port| port as u16).collect();
+    let is_repeated = |(index, port): (usize, &u16)| ports[..index].contains(port);
+    let (message, help) = if ports.is_empty() {
+        ("no port is listened at".to_owned(), "write one, such as 80".to_owned())
+    } else if ports.len() > PORTS {
+        (format!("these are {} ports", ports.len()), format!("write at most {PORTS}"))
+    } else if ports.iter().enumerate().any(is_repeated) {
+        ("a port is listed twice".to_owned(), "write each once".to_owned())
+    } else {
+        return Some(ports);
+    };
+    findings.push(value.mistake(message).help(help));
+    None
+}
+
+/// A conversion to HOST:PORT. Whether there is such a host is found out at the start.
+fn endpoint(value: &Value<'_>, findings: &mut Findings) -> Option<String> {
+    let endpoint = text(value, findings)?;
+    if is_endpoint(endpoint) {
+        return Some(endpoint.to_owned());
+    }
+    let message = format!("`{endpoint}` is not a host with a port");
+    let help = "write \"192.0.2.7:22\", \"[2001:db8::7]:22\" or \"NAME:22\"";
+    findings.push(value.mistake(message).help(help));
+    None
+}
+
+fn is_endpoint(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let is_host = match host.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
+        Some(inner) => inner.is_some_and(|host| matches!(host.parse(), Ok(IpAddr::V6(_)))),
+        None => !host.is_empty() && !host.contains([':', ' ', '/']),
+    };
+    is_host && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+fn port_range(value: &Value<'_>, findings: &mut Findings) -> Option<RangeInclusive<u16>> {
+    let written = text(value, findings)?;
+    let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
+    let (first, last) = written.split_once('-').unwrap_or((written, written));
+    if let (Some(first), Some(last)) = (port(first), port(last))
+        && first <= last
+    {
+        return Some(first..=last);
+    }
+    let message = format!("`{written}` is not a range of ports");
+    let help = "write the first and the last, such as \"1024-65535\"";
+    findings.push(value.mistake(message).help(help));
+    None
+}
+
+impl fmt::Display for ServeConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.service {
+            ServiceConfig::Http { root, writable } => {
+                write!(f, "http, files of {}", root.display())?;
+                f.write_str(if *writable { ", which clients may write" } else { "" })?;
+            }
+            ServiceConfig::Resp { memory } => write!(f, "resp, {} at most", Bytes(*memory))?,
+            ServiceConfig::Echo => f.write_str("echo")?,
+            ServiceConfig::Relay { to, .. } => write!(f, "relay to {to}")?,
+        }
+        let ports: Vec<_> = self.ports.iter().map(u16::to_string).collect();
+        let noun = if ports.len() == 1 { "port" } else { "ports" };
+        let is = |(_, algorithm): &&(&str, Algorithm)| *algorithm == self.congestion;
+        let congestion = CONGESTION.iter().find(is).map_or("", |(name, _)| name);
+        write!(
+            f,
+            ", {noun} {}; {} connections, {} of data; {congestion}, idle for {}, drained for {}",
+            ports.join(", "),
+            self.limits.connections,
+            Bytes(self.limits.memory as u64),
+            Span(self.idle_timeout),
+            Span(self.drain_time)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_endpoint;
+
+    #[test]
+    fn an_endpoint_is_a_host_and_a_port() {
+        for right in ["192.0.2.7:22", "[2001:db8::7]:22", "host.example:443"] {
+            assert!(is_endpoint(right), "{right}");
+        }
+        for wrong in
+            ["", ":22", "host", "host:", "host:0", "host:65536", "2001:db8::7:22", "[::1:2"]
+        {
+            assert!(!is_endpoint(wrong), "{wrong}");
+        }
+        assert!(!is_endpoint("[192.0.2.7]:22"));
+        assert!(!is_endpoint("http://host:80"));
+    }
+}

@@ -1,0 +1,29 @@
+"""`rheo run` with the configuration of a service that the project ships."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cable import CLIENT, SERVER
+from server import Serving, Sizes
+from transfer import there_and_back
+
+SHIPPED = Path(__file__).parents[2] / "configs" / "serve-live.toml"
+
+
+def shipped(serving: Serving, _: Sizes) -> None:
+    """Files go both ways. All that differs from what is shipped are the addresses and the directory, into which clients write."""
+    text = SHIPPED.read_text()
+    changes = {
+        '"192.168.77.1/24", "fd77::1/64"': f'"{SERVER[4]}/24", "{SERVER[6]}/64"',
+        '"192.168.77.254"': f'"{CLIENT[4]}"',
+        'root = "/srv/www"': f'root = "{serving.root}"\nwritable = true',
+    }
+    for old, new in changes.items():
+        assert text.count(old) == 1, f"{old} in {SHIPPED}"
+        text = text.replace(old, new)
+    serving.start_configured(text)
+    for version in (4, 6):
+        there_and_back(serving, version, 4)
+    summary = serving.stop()
+    assert summary["accepted"] == summary["connections"] == 4 and summary["reset"] == 0, summary
