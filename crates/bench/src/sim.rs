@@ -12,14 +12,17 @@ mod ledger;
 mod machine;
 mod offloading;
 mod packet;
+mod parallel;
 mod pauses;
 mod phase_meter;
 pub mod queues;
+pub mod rates;
 mod series_meter;
 mod shard_moves;
 mod simulation;
 pub mod slo;
 mod stretch;
+pub mod throughput;
 mod work;
 
 #[cfg(test)]

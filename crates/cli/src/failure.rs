@@ -151,6 +151,10 @@ pub(crate) enum Failure {
     #[error("error: {0}")]
     Cases(#[from] rheostat_bench::sim::cases::CaseError),
     #[error("error: {0}")]
+    Throughput(#[from] rheostat_bench::sim::throughput::ThroughputError),
+    #[error("error: {0}")]
+    Rates(#[from] rheostat_bench::sim::rates::RateError),
+    #[error("error: {0}")]
     Results(#[from] rheostat_bench::record::RecordError),
     #[error("error: {0}")]
     Report(#[from] rheostat_bench::report::ReportError),

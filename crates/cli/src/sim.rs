@@ -2,7 +2,9 @@
 
 mod cases;
 mod queues;
+mod rates;
 mod slo;
+mod throughput;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -26,6 +28,8 @@ use crate::failure::Failure;
   rheo sim balance --cores 2 --quiet-machine       without the pauses of the machine
   rheo sim slo --cores 8                           latency objectives under a rising load
   rheo sim cases                                   unequal flows, bursts, an elephant
+  rheo sim throughput                              RSS, RSS++ and Dyssect at capacity
+  rheo sim rates                                   small packets, up to capacity and past it
   rheo sim queues                                  a queue for each server beside one for all, in theory
 
 Controller, policies, hash and traffic are those of a run; lanes, queues and time are simulated, with costs that
@@ -59,6 +63,10 @@ enum Model {
     Slo(slo::Args),
     /// Simulate what each policy delivers where flows are unequal, come in bursts, or change their weight.
     Cases(cases::Args),
+    /// Simulate what RSS, RSS++ and Dyssect deliver of a load as high as capacity (Dyssect's use case II).
+    Throughput(throughput::Args),
+    /// Simulate high rates of small packets, up to capacity and past it (Dyssect's use case III).
+    Rates(rates::Args),
 }
 
 /// Simulates.
@@ -67,6 +75,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         (Some(Model::Queues(args)), _) => queues::run(args),
         (Some(Model::Slo(args)), _) => slo::run(args),
         (Some(Model::Cases(args)), _) => cases::run(args),
+        (Some(Model::Throughput(args)), _) => throughput::run(args),
+        (Some(Model::Rates(args)), _) => rates::run(args),
         (None, Some(scenario)) => run_scenario(args, scenario),
         (None, None) => unreachable!("clap requires a scenario"),
     }

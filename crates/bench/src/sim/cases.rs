@@ -6,37 +6,31 @@
 
 mod packets;
 mod row;
+mod trial;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
-use rheostat_base::{LaneId, Time};
-use rheostat_control::Balancer;
-use rheostat_steer::policy::{self, LaneBounds, Settings, UnknownPolicy};
+use rheostat_steer::policy::{self, Settings, UnknownPolicy};
 use thiserror::Error;
 
 pub use self::row::{CaseRow, CaseTable, Gap, gaps};
+pub(super) use self::trial::Trial;
 
-use self::packets::{CasePackets, Heavy};
-use super::ledger::Ledger;
-use super::machine::{Classes, Machine, Placement, Size};
-use super::pauses::Pauses;
-use super::phase_meter::PhaseMeter;
-use super::simulation::{GLANCE, TIMEOUT};
+use self::packets::Heavy;
+use super::SimError;
+use super::parallel::in_parallel;
 use super::work::MeasuredWork;
-use super::{BATCH, SimError};
 use crate::costs::Costs;
+use crate::rounding::to_ten_thousandths;
 
 /// Policies that are compared.
-pub const POLICIES: [&str; 5] = ["rss", "rsspp", "local-search", "dyssect", "auto"];
+pub const POLICIES: [&str; 6] =
+    ["rss", "rsspp", "local-search", "traffic-class", "dyssect", "auto"];
 /// All of a lane's time for a packet.
 const PACKET: Duration = Duration::from_micros(10);
 /// The load as a share of what all lanes can do.
 const LOAD: f64 = 0.95;
 const FLOWS: u32 = 100_000;
-const QUEUE: usize = 4_096;
 /// What is not measured at the start: policies settle.
 const WARM_UP: Duration = Duration::from_secs(2);
 
@@ -53,16 +47,21 @@ pub struct Case {
     shards: usize,
     /// A flow beside these.
     heavy: Heavy,
+    /// What rewriting the device's table takes; as measured if zero.
+    rewrite: Duration,
 }
 
+/// What rewriting its table takes a ConnectX-4 (thesis, 5.2.3).
+const SLOW_TABLE: Duration = Duration::from_millis(359);
+
 impl Case {
-    const fn zipf(name: &'static str, zipf: f64, burst: u32, shards: usize) -> Case {
-        Case { name, zipf, burst, shards, heavy: Heavy::None }
+    pub(super) const fn zipf(name: &'static str, zipf: f64, burst: u32, shards: usize) -> Case {
+        Case { name, zipf, burst, shards, heavy: Heavy::None, rewrite: Duration::ZERO }
     }
 
-    /// All of them: use case II of Dyssect with 128 shards and with 16, an elephant over mice, and a flow whose weight changes
-    /// every second.
-    pub const ALL: [Case; 10] = [
+    /// All of them: use case II of Dyssect with 128 shards and with 16, an elephant over mice, a flow whose weight changes every
+    /// second, and a device whose table is expensive to rewrite.
+    pub const ALL: [Case; 11] = [
         Case::zipf("zipf-0.7", 0.7, 1, 128),
         Case::zipf("zipf-0.9", 0.9, 1, 128),
         Case::zipf("zipf-1.1", 1.1, 1, 128),
@@ -73,6 +72,7 @@ impl Case {
         Case::zipf("zipf-1.1-16-shards", 1.1, 1, 16),
         Case { heavy: Heavy::Always, ..Case::zipf("elephant", 0.7, 1, 128) },
         Case { heavy: Heavy::EverySecondSecond, ..Case::zipf("changing", 0.7, 1, 128) },
+        Case { rewrite: SLOW_TABLE, ..Case::zipf("slow-table", 0.9, 1, 128) },
     ];
 }
 
@@ -132,86 +132,41 @@ impl CaseBench<'_> {
             .copied()
             .flat_map(|case| self.policies.iter().map(move |policy| (case, policy)))
             .collect();
-        let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        thread::scope(|scope| {
-            for _ in 0..self.threads.clamp(1, runs.len().max(1)) {
-                scope.spawn(|| {
-                    // Relaxed: each number is taken once, and nothing else hangs on it.
-                    while let Some((place, &(case, policy))) = {
-                        let place = next.fetch_add(1, Ordering::Relaxed);
-                        runs.get(place).map(|run| (place, run))
-                    } {
-                        let row = self.run_case(case, policy, &work);
-                        rows.lock().unwrap_or_else(PoisonError::into_inner).push((place, row));
-                    }
-                });
-            }
-        });
-        let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-        rows.sort_by_key(|(place, _)| *place);
-        Ok(rows.into_iter().map(|(_, row)| row).collect())
+        let row = |&(case, policy): &(Case, &String)| self.run_case(case, policy, &work);
+        Ok(in_parallel(&runs, self.threads, row))
     }
 
     fn run_case(&self, case: Case, policy: &str, work: &MeasuredWork) -> CaseRow {
         let lanes = usize::from(self.lanes);
-        let start = WARM_UP.as_nanos() as u64;
-        let end = start + self.duration.as_nanos() as u64;
-        let ledger = Ledger::new(start..end);
-        let size = Size::of(self.lanes, case.shards, QUEUE);
-        let pauses = |_: LaneId| Pauses::none();
-        let mut machine = Machine::new(size, work.clone(), Placement::Table, pauses, ledger);
-        machine.tell_classes(Classes {
-            is_priority: Box::new(|_| false),
-            percentile: 0.995,
-            phases: PhaseMeter::new(start, end - start, 1),
-        });
+        let work = match case.rewrite {
+            Duration::ZERO => work.clone(),
+            rewrite => work.clone().with_fence(rewrite),
+        };
         let settings = Settings { offloading: lanes / 3, ..Settings::default() };
-        let of_name = policy::with_settings(policy, &settings).expect("a known policy");
-        let mut balancer = Balancer::new(of_name, None, (lanes, case.shards), Time::ZERO);
-        balancer.set_bounds(LaneBounds { min: lanes, max: lanes });
         let capacity = 1e9 / work.mean(1.0 / lanes as f64, rheostat_packet::BURST);
-        let rate = LOAD * capacity * lanes as f64;
-        // As much as nine tenths of a lane.
-        let heavy = 0.9 / (LOAD * lanes as f64);
-        let mut packets = CasePackets::new(FLOWS, case, (rate, heavy), self.seed);
-        let (mut due, mut moved_before, mut batch) = (0, 0, Vec::with_capacity(BATCH));
-        'run: loop {
-            packets.fill(&mut batch, BATCH);
-            for packet in &batch {
-                if packet.at >= end {
-                    break 'run;
-                }
-                while due <= packet.at {
-                    machine.advance(due);
-                    due = machine.control(&mut balancer, due);
-                    if due < start {
-                        moved_before = machine.migrator.arrived;
-                    }
-                }
-                machine.advance(packet.at);
-                machine.arrive(packet, packet.at);
-            }
-        }
-        let migrations = machine.migrator.arrived - moved_before;
-        machine.run_dry(end, GLANCE, TIMEOUT);
-        let offloaded = machine.workers().filter_map(|lane| lane.flows.as_ref());
-        let offloaded = offloaded.map(|flows| flows.left).sum();
-        let Ledger { arrived, delivered, latency, duplicated, reordered, .. } = &machine.ledger;
+        let trial = Trial {
+            lanes: self.lanes,
+            case,
+            flows: FLOWS,
+            first_priority: u32::MAX,
+            rate: LOAD * capacity * lanes as f64,
+            warm_up: WARM_UP,
+            duration: self.duration,
+            seed: self.seed,
+        };
+        let of_name = policy::with_settings(policy, &settings).expect("a known policy");
+        let outcome = trial.run(work, of_name);
         CaseRow {
             simulated: true,
             case: case.name.to_owned(),
             policy: policy.to_owned(),
             shards: case.shards,
-            delivered: crate::rounding::to_ten_thousandths(
-                *delivered as f64 / (*arrived).max(1) as f64,
-            ),
-            mpps: crate::rounding::to_ten_thousandths(
-                *delivered as f64 / self.duration.as_secs_f64() / 1e6,
-            ),
-            p995_us: (!latency.is_empty()).then(|| latency.value_at_quantile(0.995) as f64 / 1e3),
-            migrations,
-            offloaded,
-            faults: machine.ledger.lost() + duplicated + reordered,
+            delivered: to_ten_thousandths(outcome.delivered_share()),
+            mpps: to_ten_thousandths(outcome.delivered as f64 / self.duration.as_secs_f64() / 1e6),
+            p995_us: outcome.p995_us,
+            migrations: outcome.migrations,
+            offloaded: outcome.offloaded,
+            faults: outcome.faults,
         }
     }
 }

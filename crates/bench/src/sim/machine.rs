@@ -141,7 +141,11 @@ impl<W: Work> Machine<W> {
     pub(super) fn control(&mut self, balancer: &mut Balancer, now: u64) -> u64 {
         let Machine { lanes, migrator, size, classes, .. } = self;
         let percentile = classes.as_ref().map(|classes| classes.percentile);
-        let observe = || observe(&mut lanes[..size.lanes.into()], percentile);
+        let rewrite = migrator.rewrite;
+        let observe = || {
+            let seen = observe(&mut lanes[..size.lanes.into()], percentile);
+            Observation { rewrite, ..seen }
+        };
         let next = balancer.step(Time::from_nanos(now), migrator, observe);
         self.tell(now);
         next.as_nanos()

@@ -1,6 +1,7 @@
 //! Moves the shards of a simulation, step by step as those of a run are moved: see `docs/migration.md`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_control::ShardMigrator;
@@ -39,6 +40,8 @@ pub(super) struct ShardMoves {
     stage: Stage,
     /// From the rewriting of the table until it is in force everywhere, in nanoseconds.
     fence: u64,
+    /// What the last rewriting took.
+    pub(super) rewrite: Option<Duration>,
     /// What lanes are to be told.
     pub(super) commands: Vec<(LaneId, Command)>,
     /// What they told.
@@ -68,6 +71,7 @@ impl ShardMoves {
             moving: Vec::new(),
             stage: Stage::Idle,
             fence,
+            rewrite: None,
             commands: Vec::new(),
             reports: Vec::new(),
             arrived: 0,
@@ -114,6 +118,7 @@ impl ShardMigrator for ShardMoves {
             }
             Stage::Fenced(until) if until <= now.as_nanos() => {
                 self.switch();
+                self.rewrite = Some(Duration::from_nanos(self.fence + now.as_nanos() - until));
                 self.stage = Stage::Arrived(self.moving.len());
             }
             Stage::Arrived(0) => {

@@ -23,6 +23,7 @@ use thiserror::Error;
 pub use self::row::{SloRow, SloTable};
 
 use self::zipf::ZipfPackets;
+pub(super) use self::zipf::first_of_tail;
 use super::ledger::Ledger;
 use super::machine::{Classes, Machine, Placement, Size};
 use super::packet::Packet;
@@ -165,7 +166,7 @@ impl SloBench<'_> {
             work,
             rate: eight_lanes * f64::from(self.lanes) / LANES,
             service_us: nanos / 1e3,
-            first_priority: zipf::first_of_tail(FLOWS, self.zipf, PRIORITY),
+            first_priority: first_of_tail(FLOWS, self.zipf, PRIORITY),
         })
     }
 

@@ -105,6 +105,12 @@ impl MeasuredWork {
         MeasuredWork { kilobyte, ..self }
     }
 
+    /// The same where rewriting the device's table takes so long.
+    pub(super) fn with_fence(self, fence: Duration) -> MeasuredWork {
+        let overhead = Overhead { fence: fence.as_nanos() as u64, ..self.overhead };
+        MeasuredWork { overhead, ..self }
+    }
+
     /// The same with another fixed time.
     pub(super) fn with_fixed(self, fixed: Duration) -> MeasuredWork {
         MeasuredWork { fixed: fixed.as_nanos() as u64, ..self }

@@ -14,10 +14,10 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo sim cases                                    ten cases on eight lanes
+  rheo sim cases                                    eleven cases on eight lanes
   rheo sim cases --cores 16 --policy rsspp,dyssect --json
 
-Flows by Zipf's law, in bursts, with few shards, with an elephant, with a flow whose weight changes every second: 95 % of
+Flows by Zipf's law, in bursts, with few shards, with an elephant, with a flow whose weight changes every second, with a table that is slow to rewrite: 95 % of
 what all lanes can do arrives, and what a policy delivers shows how even its lanes are. The last line has the case in which
 `auto` is furthest from the best other policy. docs/policies.md has the figures. The exit status is 2 when a packet was lost,
 doubled or overtaken.")]

@@ -37,6 +37,15 @@ pub enum Cause {
     OneLane,
 }
 
+/// A policy that would have fitted better.
+#[derive(Clone, Copy, Debug)]
+struct Vote {
+    policy: &'static str,
+    /// Why it would have, the last time.
+    cause: Cause,
+    plans: u32,
+}
+
 /// Each plan looks at the load and asks the policy that fits it.
 ///
 /// | what is measured | policy |
@@ -48,14 +57,14 @@ pub enum Cause {
 /// | 16 active lanes or more, or a shard of a third of the mean | `local-search` |
 /// | otherwise | `rsspp` |
 ///
-/// Another policy takes over once it fitted better for [`Auto::CONFIRMED`] plans in a row, and [`Auto::HOLD`] after the last
-/// change at the earliest. What a policy has learned is lost with it.
+/// Another policy takes over once others fitted better for [`Auto::CONFIRMED`] plans in a row, and [`Auto::HOLD`] after the last
+/// change at the earliest: the one that did most often. What a policy has learned is lost with it.
 pub struct Auto {
     settings: Settings,
     policy: Box<dyn Policy>,
     cause: Cause,
-    /// How many plans in a row another policy would have fitted better, and which.
-    other: (&'static str, u32),
+    /// Plans in a row for which others would have fitted better, by the policy that would have.
+    others: Vec<Vote>,
     changed: Option<Time>,
 }
 
@@ -77,7 +86,7 @@ impl Auto {
         let first = if settings.objectives.is_none() { "rsspp" } else { "dyssect" };
         let cause = if settings.objectives.is_none() { Cause::Fine } else { Cause::Objectives };
         let policy = with_settings(first, &settings)?;
-        Ok(Auto { settings, policy, cause, other: (first, 0), changed: None })
+        Ok(Auto { settings, policy, cause, others: Vec::new(), changed: None })
     }
 
     /// The policy that it asks now.
@@ -112,18 +121,24 @@ impl Auto {
     fn choose(&mut self, now: Time, load: &LoadSnapshot) {
         let (best, cause) = self.best(load);
         if best == self.policy.name() {
-            (self.cause, self.other) = (cause, (best, 0));
+            self.cause = cause;
+            self.others.clear();
             return;
         }
-        let count = if self.other.0 == best { self.other.1 + 1 } else { 1 };
-        self.other = (best, count);
+        match self.others.iter_mut().find(|vote| vote.policy == best) {
+            Some(vote) => (vote.cause, vote.plans) = (cause, vote.plans + 1),
+            None => self.others.push(Vote { policy: best, cause, plans: 1 }),
+        }
         let held = self.changed.is_none_or(|changed| now.since(changed) >= Auto::HOLD);
-        if count >= Auto::CONFIRMED
+        let plans = self.others.iter().map(|vote| vote.plans).sum::<u32>();
+        let most = self.others.iter().copied().max_by_key(|vote| vote.plans);
+        if plans >= Auto::CONFIRMED
             && held
-            && let Ok(policy) = with_settings(best, &self.settings)
+            && let Some(Vote { policy, cause, .. }) = most
+            && let Ok(policy) = with_settings(policy, &self.settings)
         {
             (self.policy, self.cause, self.changed) = (policy, cause, Some(now));
-            self.other = (best, 0);
+            self.others.clear();
         }
     }
 }
@@ -214,6 +229,18 @@ mod tests {
         assert_eq!(chosen(&mut auto, 3_000, 1, &heavy), "local-search");
         assert_eq!(chosen(&mut auto, 3_100, 49, &few), "local-search", "for five seconds");
         assert_eq!(chosen(&mut auto, 8_000, 1, &few), "rsspp");
+    }
+
+    #[test]
+    fn others_that_fit_in_turn_replace_what_never_fits() {
+        let heavy = lanes(2, &[30, 5, 5, 5]);
+        let slow = lanes(4, &[5; 40]).with_rewrite(Duration::from_millis(350));
+        let mut auto = auto(0);
+        for plan in 0..9 {
+            let load = if plan % 3 == 0 { &slow } else { &heavy };
+            assert_eq!(chosen(&mut auto, 100 * plan, 1, load), "rsspp");
+        }
+        assert_eq!(chosen(&mut auto, 1_000, 1, &slow), "local-search", "the more frequent one");
     }
 
     #[test]

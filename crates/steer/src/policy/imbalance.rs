@@ -24,8 +24,8 @@ impl SquaredLoad {
 
     /// The product of a load and a share of one, where [`Load::FULL`] stands for one: one hundredth
     /// of a full lane squared is `of(Load::FULL, Load::from_percent(1))`.
-    pub fn of(load: Load, share: Load) -> SquaredLoad {
-        SquaredLoad(u128::from(load.nanos_per_second()) * u128::from(share.nanos_per_second()))
+    pub const fn of(load: Load, share: Load) -> SquaredLoad {
+        SquaredLoad(load.nanos_per_second() as u128 * share.nanos_per_second() as u128)
     }
 
     /// The square of a load or of a distance.

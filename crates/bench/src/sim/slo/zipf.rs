@@ -56,7 +56,7 @@ impl ZipfPackets {
 }
 
 /// The first of the rarest flows that together have this share of the packets.
-pub(super) fn first_of_tail(flows: u32, exponent: f64, share: f64) -> u32 {
+pub(in super::super) fn first_of_tail(flows: u32, exponent: f64, share: f64) -> u32 {
     let weight = |rank: u32| f64::from(rank + 1).powf(-exponent);
     let wanted = share * (0..flows).map(weight).sum::<f64>();
     let (mut first, mut tail) = (flows, 0.0);

@@ -58,6 +58,8 @@ pub struct Dyssect {
     pub short: Duration,
     /// τ.
     pub long: Duration,
+    /// How many lanes work and offload, where the long period is not to set it.
+    pub fixed: Option<Counts>,
     /// Steps that each model may take: 50,000 are about half a millisecond.
     pub steps: u64,
     /// At most one part in so many of the time may go into rewriting the device's table.
@@ -93,6 +95,7 @@ impl Default for Dyssect {
             goal: Goal::FewestChanges,
             short: Duration::from_millis(100),
             long: Duration::from_secs(1),
+            fixed: None,
             steps: Budget::default_steps(),
             rewrite_one_in: 10,
             fallback: LocalSearch::default(),

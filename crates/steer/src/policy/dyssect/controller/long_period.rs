@@ -21,6 +21,10 @@ impl Dyssect {
             self.long_due = now + self.long;
             self.trend.note(now, situation.demands.iter().map(|demand| demand.load).sum());
         }
+        if self.fixed.is_some() {
+            self.counts = self.fixed;
+            return;
+        }
         let growth = self.trend.growth(self.long);
         let bounds = load.bounds();
         let lanes = bounds.max;

@@ -208,6 +208,20 @@ fn a_flow_that_exceeds_a_lane_is_named() {
 }
 
 #[test]
+fn fixed_numbers_of_lanes_stay_whatever_the_load() {
+    let fixed = Some(Counts { working: 2, offloading: 1 });
+    for shards in [&[&[5_u64, 5][..], &[5, 5], &[5]], &[&[60, 30][..], &[60], &[60]]] {
+        let load = measured(lanes(shards, 0), markovian(None));
+        let mut policy = Dyssect { fixed, ..strict() };
+        plan(&mut policy, 0, &load);
+        assert_eq!(policy.counts, fixed);
+        let mut free = strict();
+        plan(&mut free, 0, &load);
+        assert_ne!(free.counts, fixed, "the load asks for other numbers");
+    }
+}
+
+#[test]
 fn the_balance_goal_levels_lanes() {
     let price = SquaredLoad::of(percent(10), percent(1));
     let mut policy = Dyssect { goal: Goal::Balance(price), ..strict() };
