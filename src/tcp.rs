@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use rand::Rng;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rheostat_base::{Clock, DeviceId};
+use rheostat_base::DeviceId;
 use rheostat_io::{
-    Device, InterfaceLink, OpenError, PacketConfig, PacketDevice, TapConfig, TapDevice, XdpConfig,
-    XdpDevice,
+    CableEnd, Device, InterfaceLink, OpenError, PacketConfig, PacketDevice, TapConfig, TapDevice,
+    XdpConfig, XdpDevice,
 };
 use rheostat_ip::{Interface, Network, NetworkError, Policy, Route};
 use rheostat_packet::mbuf::PoolError;
@@ -23,8 +23,12 @@ use rheostat_state::{ArenaError, FlowHasher, FragmentConfig};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 use thiserror::Error;
 
-pub use rheostat_base::LaneId;
+pub use rheostat_base::{Clock, LaneId};
+pub use rheostat_io::cable;
 pub use rheostat_ip::InterfaceAddress;
+pub use rheostat_serve::blocking::{
+    Blocking, BlockingConfig, BlockingListener, BlockingStream, StreamError,
+};
 pub use rheostat_serve::{
     Application, ConnectError, ConnectionId, Encoded, Ended, Handled, Handler, ListenerConfig,
     OutgoingConfig, Parsed, Rehearsal, ReplyBuffer, ServeConfig, ServeControl, ServeError,
@@ -39,13 +43,15 @@ const SHARDS: usize = 128;
 const BUFFERS: u32 = 16_384;
 /// How long an idle worker polls before it blocks.
 const SPIN: Duration = Duration::from_micros(50);
+/// The longest packet of a cable between two services.
+const CABLE_MTU: u16 = 1_500;
 /// How often the end of connections is looked for.
 const TICK: Duration = Duration::from_millis(5);
 
 /// A service over TCP before it runs: an application, an interface with its addresses, listeners and lanes.
 pub struct Server {
     program: Program,
-    device: Option<(Kind, String)>,
+    device: Option<Attachment>,
     addresses: Vec<InterfaceAddress>,
     routes: Vec<Route>,
     listeners: Vec<ListenerConfig>,
@@ -64,6 +70,13 @@ struct Place {
     network: Arc<Network>,
     lanes: usize,
     secret: [u8; 16],
+}
+
+/// What a service is connected to.
+#[derive(Debug)]
+enum Attachment {
+    Interface(Kind, String),
+    Cable(CableEnd),
 }
 
 /// The way to an interface.
@@ -119,6 +132,19 @@ impl Server {
         }))
     }
 
+    /// As [`Server::new`], of connections that threads use: what [`Blocking`] accepts and opens.
+    pub fn blocking(sockets: &Blocking) -> Server {
+        let sockets = sockets.clone();
+        Server::of(Box::new(move |place| {
+            let Place { listeners, limits, network, lanes, secret } = place;
+            let handler = sockets.handler();
+            let server =
+                TcpServer::with_handler(handler, listeners, limits, network, lanes, &secret)?;
+            sockets.run_by(server.control());
+            Ok(server)
+        }))
+    }
+
     fn of(program: Program) -> Server {
         Server {
             program,
@@ -135,21 +161,28 @@ impl Server {
     /// On a tap interface of this machine, which is made if it does not exist.
     #[must_use]
     pub fn tap(mut self, interface: &str) -> Server {
-        self.device = Some((Kind::Tap, interface.to_owned()));
+        self.device = Some(Attachment::Interface(Kind::Tap, interface.to_owned()));
         self
     }
 
     /// On an interface, by packet sockets: works with every driver.
     #[must_use]
     pub fn af_packet(mut self, interface: &str) -> Server {
-        self.device = Some((Kind::Packet, interface.to_owned()));
+        self.device = Some(Attachment::Interface(Kind::Packet, interface.to_owned()));
         self
     }
 
     /// On an interface, by AF_XDP.
     #[must_use]
     pub fn af_xdp(mut self, interface: &str) -> Server {
-        self.device = Some((Kind::Xdp, interface.to_owned()));
+        self.device = Some(Attachment::Interface(Kind::Xdp, interface.to_owned()));
+        self
+    }
+
+    /// At an end of a [`cable`] to another service of this process: needs no privileges.
+    #[must_use]
+    pub fn cable(mut self, end: CableEnd) -> Server {
+        self.device = Some(Attachment::Cable(end));
         self
     }
 
@@ -207,35 +240,38 @@ impl Server {
     /// # Errors
     /// [`ServerError`] when something is missing or cannot be opened; interfaces need privileges.
     pub fn start(self) -> Result<RunningServer, ServerError> {
-        let (kind, name) = self.device.ok_or(ServerError::NoDevice)?;
+        let attachment = self.device.ok_or(ServerError::NoDevice)?;
         let mut rng = StdRng::from_os_rng();
         // Only packets from peers arrive, so that keys have them first.
         let key = HashKey::new(rng.random());
         let steering = Steering::new(&key, SHARDS, SHARDS, vec![Orientation::Inside])?;
         let steering = Arc::new(steering);
-        let pool = match kind {
-            Kind::Xdp => MempoolConfig::umem(BUFFERS),
-            Kind::Tap | Kind::Packet => {
-                MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() }
-            }
+        let pool = match attachment {
+            Attachment::Interface(Kind::Xdp, _) => MempoolConfig::umem(BUFFERS),
+            _ => MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() },
         };
         let pool = Mempool::new(&pool)?;
-        let device = open(kind, &name, self.lanes, &steering, &pool)?;
-        let link = InterfaceLink::of(&name)?;
-        let mac = match (kind, link.mac) {
-            // The other end of the cable, whose address is that of the interface, is the kernel's.
-            (Kind::Tap, _) => {
-                let [a, b, c, d, e] = rng.random();
-                [2, a, b, c, d, e]
+        // Administered locally (IEEE 802).
+        let [a, b, c, d, e] = rng.random();
+        let own_mac = [2, a, b, c, d, e];
+        let (device, name, mtu, mac): (Box<dyn Device>, _, _, _) = match attachment {
+            Attachment::Cable(end) => {
+                (Box::new(end.open("cable", self.lanes)), "cable".to_owned(), CABLE_MTU, own_mac)
             }
-            (_, Some(mac)) => mac,
-            (_, None) => return Err(ServerError::NotEthernet(name)),
+            Attachment::Interface(kind, name) => {
+                let device = open(kind, &name, self.lanes, &steering, &pool)?;
+                let link = InterfaceLink::of(&name)?;
+                let mac = match (kind, link.mac) {
+                    // The other end of the cable, whose address is that of the interface, is the kernel's.
+                    (Kind::Tap, _) => own_mac,
+                    (_, Some(mac)) => mac,
+                    (_, None) => return Err(ServerError::NotEthernet(name)),
+                };
+                (device, name, u16::try_from(link.mtu).unwrap_or(u16::MAX), mac)
+            }
         };
-        let interface = Interface {
-            mtu: u16::try_from(link.mtu).unwrap_or(u16::MAX),
-            addresses: self.addresses,
-            ..Interface::new(DeviceId(0), &name, mac)
-        };
+        let interface =
+            Interface { mtu, addresses: self.addresses, ..Interface::new(DeviceId(0), &name, mac) };
         let network = Arc::new(Network::new(vec![interface], &self.routes, Policy::default())?);
         let lanes = usize::from(self.lanes);
         let place = Place {
@@ -254,7 +290,9 @@ impl Server {
         };
         let service = |lane| server.service(lane);
         let runtime = Runtime::start(config, vec![device], Clock::new(), service, shards)?;
-        Ok(RunningServer { runtime, control: server.control() })
+        let control = server.control();
+        control.wake_by(runtime.lane_notifiers());
+        Ok(RunningServer { runtime, control })
     }
 }
 
@@ -292,6 +330,57 @@ impl std::fmt::Debug for Server {
             .field("addresses", &self.addresses)
             .field("listeners", &self.listeners)
             .finish_non_exhaustive()
+    }
+}
+
+/// Connections to `server`, for threads of this process: both run, at the two ends of a [`cable`]. The server has the address
+/// 10.0.0.1, the threads have 10.0.0.2, where they accept connections to `ports`. For tests of services, and for examples.
+///
+/// # Errors
+/// [`ServerError`] when one of them does not start.
+pub fn with_client(server: Server, ports: &[u16]) -> Result<(RunningServer, Client), ServerError> {
+    let [near, far] = cable();
+    let length = 24;
+    let own = |last| InterfaceAddress { address: IpAddr::from([10, 0, 0, last]), length };
+    let server = server.cable(near).address(own(1)).start()?;
+    let sockets = Blocking::new(BlockingConfig::default());
+    let client = Server::blocking(&sockets).cable(far).address(own(2));
+    let running = ports.iter().fold(client, |client, port| client.listen(*port)).start()?;
+    Ok((server, Client { running, sockets }))
+}
+
+/// Threads' end of a cable to a service.
+#[derive(Debug)]
+pub struct Client {
+    running: RunningServer,
+    sockets: Blocking,
+}
+
+impl Client {
+    /// Connects to a port of the service.
+    ///
+    /// # Errors
+    /// [`StreamError`] when the service does not accept it.
+    pub fn connect(&self, port: u16) -> Result<BlockingStream, StreamError> {
+        self.sockets.connect((IpAddr::from([10, 0, 0, 1]), port).into())
+    }
+
+    /// Accepts connections that the service opens to one of the client's ports.
+    pub fn listen(&self, port: u16) -> BlockingListener {
+        self.sockets.listen(port)
+    }
+
+    /// Its connections, for other threads.
+    pub fn sockets(&self) -> Blocking {
+        self.sockets.clone()
+    }
+
+    /// Ends it, as [`RunningServer::finish`].
+    ///
+    /// # Errors
+    /// [`StartError`] when a worker never ran.
+    pub fn finish(self, drain: Duration) -> Result<RunReport, StartError> {
+        self.running.finish(drain)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod aiming;
 mod balancing;
+mod blocking;
 mod bridging;
 mod cases;
 mod deleting;

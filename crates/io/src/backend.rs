@@ -6,6 +6,8 @@ pub mod af_xdp;
 #[cfg(not(any(loom, shuttle)))]
 pub mod bpf;
 #[cfg(not(any(loom, shuttle)))]
+pub mod cable;
+#[cfg(not(any(loom, shuttle)))]
 mod intake;
 mod padded;
 pub mod pcap;

@@ -47,6 +47,14 @@ pub(crate) trait Driver: Send + 'static {
         around: &mut Surroundings<'_>,
     ) -> Turn;
 
+    /// Lets the program do what another thread has asked for.
+    fn called(
+        &mut self,
+        _connections: &mut Connections<Self::Stream>,
+        _around: &mut Surroundings<'_>,
+    ) {
+    }
+
     /// Ends a connection on which nothing has moved for too long.
     fn end_idle(&mut self, entry: &mut Entry<Self::Stream>, now: Time);
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use rheostat_base::LaneId;
+use rheostat_base::{LaneId, ShardId};
 use rheostat_tcp::CloseReason;
 
 use crate::connections::ConnectionId;
@@ -33,6 +33,17 @@ pub trait Handler: Send + Sync + 'static {
         event: SocketEvent,
         sockets: &mut Sockets<'_, Self::Data>,
     );
+
+    /// [`ServeControl::call`](crate::ServeControl::call) was called for a shard: what another thread has asked for can be done now.
+    /// `sockets` are all connections of that shard. Several calls may come as one. After a panic, the lane's worker value is made
+    /// anew, and no connection is reset.
+    fn called(
+        &self,
+        _worker: &mut Self::Worker,
+        _shard: ShardId,
+        _sockets: &mut Sockets<'_, Self::Data>,
+    ) {
+    }
 }
 
 /// What has happened to a connection.

@@ -8,7 +8,9 @@
 #![forbid(unsafe_code)]
 
 mod application;
+pub mod blocking;
 mod budget;
+mod calls;
 mod config;
 mod connections;
 mod connector;

@@ -15,6 +15,9 @@ use crate::handler::{Handler, SocketEvent};
 use crate::shared::Shared;
 use crate::sockets::Sockets;
 
+/// The slot of no connection.
+const NO_SLOT: u32 = u32::MAX;
+
 /// A lane's part in a handler.
 pub(crate) struct Readiness<H: Handler> {
     lane: LaneId,
@@ -226,6 +229,20 @@ impl<H: Handler> Driver for Readiness<H> {
         match connections.get(slot) {
             Found::Live(_, entry) if entry.stream.is_woken => Turn::Again,
             _ => Turn::Over,
+        }
+    }
+
+    fn called(
+        &mut self,
+        connections: &mut Connections<Watched<H::Data>>,
+        around: &mut Surroundings<'_>,
+    ) {
+        let shard = connections.shard();
+        let (around, counters) = (around.reborrow(), &*self.counters);
+        let mut sockets = Sockets { connections, around, counters, current: NO_SLOT };
+        let call = || self.handler.called(&mut self.worker, shard, &mut sockets);
+        if catch_unwind(AssertUnwindSafe(call)).is_err() {
+            self.on_panic();
         }
     }
 

@@ -19,7 +19,7 @@ use self::pace::Pace;
 use crate::connections::{Connections, Found};
 use crate::connector::Connector;
 use crate::counters::Counters;
-use crate::driver::Driver;
+use crate::driver::{Driver, Surroundings};
 use crate::egress::Egress;
 use crate::ends::Ends;
 use crate::inspection::Visit;
@@ -235,6 +235,10 @@ impl<D: Driver> TcpService<D> {
     /// what is left of them.
     fn advance(&mut self, slot: u32, connections: &mut Connections<D::Stream>, out: &mut Output) {
         self.touched.push(slot);
+        self.advance_touched(connections, out);
+    }
+
+    fn advance_touched(&mut self, connections: &mut Connections<D::Stream>, out: &mut Output) {
         while let Some(slot) = self.touched.pop() {
             if let Some(next) = self.drive(slot, connections, out) {
                 self.dispose(slot, next, connections);
@@ -301,6 +305,27 @@ impl<D: Driver> TcpService<D> {
             }
         }
         most
+    }
+
+    /// Lets the program do what other threads have asked for in the shards that the lane has.
+    #[cold]
+    fn answer_calls(&mut self, shards: &mut ShardSet, out: &mut Output) {
+        let now = out.now();
+        let shared = self.shared.clone();
+        for shard in shards.iter_mut().filter(|shard| shared.calls.take(shard.id)) {
+            let (_, connections) = shard.split::<Connections<D::Stream>>();
+            let mut around = Surroundings {
+                now,
+                egress: &self.egress,
+                listeners: &mut self.listeners,
+                connector: &mut self.connector,
+                touched: &mut self.touched,
+                next_due: &mut self.next_due,
+            };
+            self.driver.called(connections, &mut around);
+            self.advance_touched(connections, out);
+        }
+        shared.calls.settle();
     }
 
     fn is_inspected(&self) -> bool {
@@ -371,6 +396,9 @@ impl<D: Driver> Service for TcpService<D> {
         if self.is_inspected() {
             self.show(shards, now);
         }
+        if self.shared.calls.any() {
+            self.answer_calls(shards, out);
+        }
         if self.next_due > now {
             return;
         }
@@ -387,7 +415,10 @@ impl<D: Driver> Service for TcpService<D> {
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        if self.shared.is_draining() && !self.has_drained || self.is_inspected() {
+        if self.shared.is_draining() && !self.has_drained
+            || self.is_inspected()
+            || self.shared.calls.any()
+        {
             return Some(Time::ZERO);
         }
         Some(self.next_due.min(self.egress.stack.next_deadline()))

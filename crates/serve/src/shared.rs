@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use rheostat_base::LaneId;
+use rheostat_base::{LaneId, ShardId};
 use rheostat_run::LaneNotifier;
 use rheostat_tcp::{InitialNumbers, MemoryBudget};
 
 use crate::budget::Budget;
+use crate::calls::Calls;
 use crate::config::{ListenerConfig, ServeConfig};
 use crate::counters::{Counters, Totals};
 use crate::inspection::{ConnectionFilter, ConnectionList, Inspection};
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     /// For each lane, what it has to look at.
     inboxes: Vec<Inbox>,
     notifiers: OnceLock<Vec<LaneNotifier>>,
+    /// Shards for which another thread has something to be done.
+    pub(crate) calls: Calls,
 }
 
 /// Inspections that a lane has not begun.
@@ -52,6 +55,7 @@ impl Shared {
             draining: AtomicBool::new(false),
             inboxes: (0..lanes).map(|_| Inbox::default()).collect(),
             notifiers: OnceLock::new(),
+            calls: Calls::new(),
         }
     }
 
@@ -112,6 +116,17 @@ impl ServeControl {
     /// Lets lanes that sleep learn at once of what is wanted of them.
     pub fn wake_by(&self, notifiers: Vec<LaneNotifier>) {
         let _ = self.0.notifiers.set(notifiers);
+    }
+
+    /// Has [`Handler::called`](crate::Handler::called) come on the lane that has `shard`, wherever that is by then. Never blocks.
+    pub fn call(&self, shard: ShardId) {
+        self.0.calls.call(shard);
+        self.0.wake();
+    }
+
+    /// How many shards there are; none before they are made.
+    pub fn shards(&self) -> usize {
+        self.0.shards.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Lists connections, `most` of them at most. Each lane looks at 256 places between packets; those that have not answered

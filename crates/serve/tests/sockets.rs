@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rheostat_base::LaneId;
+use rheostat_base::{LaneId, ShardId};
 use rheostat_serve::{ConnectionId, Handler, OutgoingConfig, SocketEvent, Sockets};
 use rheostat_tcp::{CloseReason, ReadError, WriteError};
 
@@ -160,5 +160,67 @@ fn an_aborted_connection_is_reset_and_its_name_means_nothing_any_more() {
     rig.pass(&mut clients, Duration::from_millis(50));
     assert_eq!(clients[0].closed, Some(CloseReason::Reset));
     assert_eq!(rig.control.connections(), 0);
+    rig.finish();
+}
+
+/// Writes down the shards it is called for, and writes to all connections it knows there.
+struct Called {
+    shards: Arc<Mutex<Vec<u16>>>,
+    known: Mutex<Vec<ConnectionId>>,
+}
+
+impl Handler for Called {
+    type Data = ();
+    type Worker = ();
+
+    fn worker(&self, _: LaneId) {}
+
+    fn accept(&self, (): &mut (), _: SocketAddr, _: SocketAddr) {}
+
+    fn handle(&self, (): &mut (), id: ConnectionId, event: SocketEvent, _: &mut Sockets<'_, ()>) {
+        if event == SocketEvent::Accepted {
+            self.known.lock().unwrap().push(id);
+        }
+    }
+
+    fn called(&self, (): &mut (), shard: ShardId, sockets: &mut Sockets<'_, ()>) {
+        self.shards.lock().unwrap().push(shard.0);
+        let known = self.known.lock().unwrap();
+        for id in known.iter().filter(|id| id.shard == shard) {
+            assert_eq!(sockets.write(*id, b"!"), Ok(1));
+        }
+        drop(known);
+        assert_ne!(shard.0, PANICS, "as it was told to");
+    }
+}
+
+/// A shard for which the handler panics.
+const PANICS: u16 = 5;
+
+#[test]
+fn calls_reach_the_lane_that_has_the_shard_wherever_it_moves() {
+    let shards = Arc::<Mutex<Vec<u16>>>::default();
+    let handler = Called { shards: shards.clone(), known: Mutex::default() };
+    let plan = Plan { lanes: 3, ..Plan::default() };
+    let mut rig = Rig::with_handler(handler, OutgoingConfig::default(), plan);
+    let mut clients: Vec<_> = (2_000..2_040).map(|port| rig.connect(port)).collect();
+    rig.pass(&mut clients, Duration::from_millis(50));
+    let all: Vec<u16> = (0..rig.control.shards() as u16).collect();
+    for round in 1..=5 {
+        // Half of the calls come before the shards set off, and half while they are on their way.
+        let (early, late) = all.split_at(all.len() / 2);
+        early.iter().for_each(|shard| rig.control.call(ShardId(*shard)));
+        for shard in &all {
+            rig.move_shard(*shard, round % 3);
+        }
+        late.iter().chain(late).for_each(|shard| rig.control.call(ShardId(*shard)));
+        rig.pass(&mut clients, Duration::from_millis(20));
+        let mut called = std::mem::take(&mut *shards.lock().unwrap());
+        called.sort_unstable();
+        assert_eq!(called, all, "each once in round {round}");
+        assert!(clients.iter().all(|client| client.received == vec![b'!'; usize::from(round)]));
+    }
+    assert_eq!(rig.control.totals().panics, 5, "a panic costs no connection");
+    assert_eq!(rig.control.totals().aborted, 0);
     rig.finish();
 }
