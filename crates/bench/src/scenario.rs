@@ -281,6 +281,10 @@ impl Scenario {
         if !self.demands.iter().all(positive) {
             return Some(("demands", "a demand is a number of lanes above 0".into()));
         }
+        if self.shares_cores && self.loads.is_empty() {
+            let what = "lanes that share cores take `loads`, shares of what the cores can do";
+            return Some(("demands", what.into()));
+        }
         if self.work.is_some() == self.rate.is_some() {
             return Some(("work", "write either `work` or `rate`, and not both".into()));
         }

@@ -50,6 +50,7 @@ fn mistakes_are_refused_with_their_place_and_what_would_be_right() {
         ("[2, 4]", "[0]", "lanes"),
         ("loads = [0.8]", "", "loads"),
         ("loads = [0.8]", "loads = [-1.0]", "loads"),
+        ("loads = [0.8]", "demands = [3.0]\nshares_cores = true", "demands"),
         ("work = \"4us\"", "work = \"4us\"\nrate = \"1Mpps\"", "work"),
         ("seeds = [1]", "seeds = []", "seeds"),
         ("seeds = [1]", "seeds = [1]\nshards = 100", "shards"),
