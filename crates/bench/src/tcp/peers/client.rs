@@ -27,7 +27,7 @@ const LONGEST: u64 = 10_000_000_000;
 pub(super) enum Pace {
     /// A new one whenever fewer than so many are under way.
     Saturated { under_way: usize },
-    /// At even distances, whatever is answered.
+    /// So many, whatever is answered, as each is due; `epoll` waits for whole milliseconds, so those due meanwhile leave together.
     PerSecond(u32),
 }
 

@@ -46,13 +46,14 @@ pub struct IdleRow {
     pub polling: String,
     /// Connections.
     pub connections: u32,
-    /// Requests a second, at even distances.
+    /// Requests a second. Those of a millisecond are sent together: the client's waits end on milliseconds.
     pub offered_per_second: u32,
     /// The server's processor time, all its threads, as a share of a core.
     pub server_cpu: f64,
     /// What all processors do, as a share of a core.
     pub machine_cpu: f64,
-    /// From the moment when a request was due to its reply, in microseconds; none without requests.
+    /// From the moment when a request was due to its reply, in microseconds, the client's own lateness of up to a millisecond
+    /// included; none without requests.
     pub p50_us: Option<f64>,
     /// The same for 99 in a hundred.
     pub p99_us: Option<f64>,
