@@ -41,8 +41,8 @@ def iperf(place: Place, *options: str) -> dict:
     for _ in range(ATTEMPTS):
         done = place.client.run(*command, patience=place.patience)
         report = json.loads(done.stdout) if done.stdout else {}
-        # Its server listens anew after each test, and resets who has connected meanwhile.
-        if not any(reason in report.get("error", "") for reason in ("reset by peer", "refused")):
+        # Its server listens anew after each test, and resets or turns away who has connected meanwhile.
+        if not any(reason in report.get("error", "") for reason in ("reset by peer", "refused", "busy running a test")):
             break
         time.sleep(0.2)
     expect("error" not in report, f"iperf3: {report.get('error')}")
