@@ -4,6 +4,7 @@
 //! every ordering for the strongest.
 
 pub mod attendance;
+pub mod calls;
 pub mod parker;
 pub mod prefetch;
 pub mod spsc;

@@ -10,7 +10,6 @@
 mod application;
 pub mod blocking;
 mod budget;
-mod calls;
 mod config;
 mod connections;
 mod connector;

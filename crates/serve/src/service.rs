@@ -312,7 +312,7 @@ impl<D: Driver> TcpService<D> {
     fn answer_calls(&mut self, shards: &mut ShardSet, out: &mut Output) {
         let now = out.now();
         let shared = self.shared.clone();
-        for shard in shards.iter_mut().filter(|shard| shared.calls.take(shard.id)) {
+        for shard in shards.iter_mut().filter(|shard| shared.calls.take(shard.id.index())) {
             let (_, connections) = shard.split::<Connections<D::Stream>>();
             let mut around = Surroundings {
                 now,
@@ -325,7 +325,6 @@ impl<D: Driver> TcpService<D> {
             self.driver.called(connections, &mut around);
             self.advance_touched(connections, out);
         }
-        shared.calls.settle();
     }
 
     fn is_inspected(&self) -> bool {

@@ -4,15 +4,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use rheostat_base::sync::calls::Calls;
 use rheostat_base::{LaneId, ShardId};
 use rheostat_run::LaneNotifier;
 use rheostat_tcp::{InitialNumbers, MemoryBudget};
 
 use crate::budget::Budget;
-use crate::calls::Calls;
 use crate::config::{ListenerConfig, ServeConfig};
 use crate::counters::{Counters, Totals};
 use crate::inspection::{ConnectionFilter, ConnectionList, Inspection};
+
+/// Shards of a run at most: all that a [`ShardId`] can name.
+const SHARDS: usize = 1 << 16;
 
 /// What all lanes of a service share.
 pub(crate) struct Shared {
@@ -55,7 +58,7 @@ impl Shared {
             draining: AtomicBool::new(false),
             inboxes: (0..lanes).map(|_| Inbox::default()).collect(),
             notifiers: OnceLock::new(),
-            calls: Calls::new(),
+            calls: Calls::new(SHARDS),
         }
     }
 
@@ -120,7 +123,7 @@ impl ServeControl {
 
     /// Has [`Handler::called`](crate::Handler::called) come on the lane that has `shard`, wherever that is by then. Never blocks.
     pub fn call(&self, shard: ShardId) {
-        self.0.calls.call(shard);
+        self.0.calls.call(shard.index());
         self.0.wake();
     }
 
