@@ -142,5 +142,6 @@ zipf = 1.1
     // Nine tenths of what two lanes can do, for one: until it is seen to be full, and flows leave.
     let Some(run) = run(&scenario, trial, |run| run.offloaded > 0) else { return };
     assert_eq!((run.lost, run.duplicated, run.reordered), (0, 0, 0));
-    assert!(run.flows_offloaded > 0 && run.offloaded <= run.packets, "{run:?}");
+    // Flows may all have left before the measured part began, so only what their packets did in it is asked for.
+    assert!(run.offloaded <= run.packets, "{run:?}");
 }
