@@ -23,6 +23,7 @@ mod simulation;
 pub mod slo;
 mod stretch;
 pub mod throughput;
+mod trial;
 mod work;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod cases;
 mod queues;
 mod rates;
+mod setup;
 mod slo;
 mod throughput;
 

@@ -6,7 +6,6 @@
 
 mod packets;
 mod row;
-mod trial;
 
 use std::time::Duration;
 
@@ -14,11 +13,12 @@ use rheostat_steer::policy::{self, Settings, UnknownPolicy};
 use thiserror::Error;
 
 pub use self::row::{CaseRow, CaseTable, Gap, gaps};
-pub(super) use self::trial::Trial;
 
+pub(super) use self::packets::CasePackets;
 use self::packets::Heavy;
 use super::SimError;
 use super::parallel::in_parallel;
+use super::trial::Trial;
 use super::work::MeasuredWork;
 use crate::costs::Costs;
 use crate::rounding::to_ten_thousandths;
@@ -44,7 +44,7 @@ pub struct Case {
     /// Packets of a flow that come in a row.
     burst: u32,
     /// Shards.
-    shards: usize,
+    pub(super) shards: usize,
     /// A flow beside these.
     heavy: Heavy,
     /// What rewriting the device's table takes; as measured if zero.

@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_by_what_it_is() {
-        let error = |bench: QueuesBench| bench.run(|_| unreachable!()).unwrap_err();
+        let error = |bench: QueuesBench| bench.run(|row| panic!("{row:?}")).unwrap_err();
         for servers in [0, 257] {
             let wrong = QueuesBench { servers: vec![4, servers], ..bench() };
             assert_eq!(error(wrong), QueuesError::Servers(servers));

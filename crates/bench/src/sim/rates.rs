@@ -16,9 +16,10 @@ use thiserror::Error;
 pub use self::row::{RateRow, RateTable};
 
 use super::SimError;
-use super::cases::{Case, Trial};
+use super::cases::Case;
 use super::parallel::in_parallel;
 use super::slo::first_of_tail;
+use super::trial::Trial;
 use super::work::MeasuredWork;
 use crate::costs::Costs;
 use crate::rounding::to_ten_thousandths;

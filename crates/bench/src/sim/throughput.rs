@@ -17,8 +17,9 @@ use thiserror::Error;
 pub use self::row::{Gain, ThroughputRow, ThroughputTable, gains};
 
 use super::SimError;
-use super::cases::{Case, Trial};
+use super::cases::Case;
 use super::parallel::in_parallel;
+use super::trial::Trial;
 use super::work::MeasuredWork;
 use crate::costs::Costs;
 use crate::rounding::to_ten_thousandths;

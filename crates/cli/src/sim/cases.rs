@@ -1,15 +1,13 @@
 //! `rheo sim cases`: what each policy gets through where flows are unequal.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use rheostat_base::CoreSet;
 use rheostat_base::unit::parse_duration;
-use rheostat_bench::costs::Costs;
-use rheostat_bench::record::Header;
-use rheostat_bench::sim::cases::{Case, CaseBench, CaseRow, CaseTable, POLICIES, gaps};
+use rheostat_bench::sim::cases::{Case, CaseBench, CaseTable, POLICIES, gaps};
 
+use super::setup::{Setup, verdict};
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
@@ -31,52 +29,29 @@ pub(crate) struct Args {
     /// How long each run takes, without the two seconds before.
     #[arg(long, value_name = "TIME", default_value = "4s", value_parser = parse_duration)]
     duration: Duration,
-    /// A file of costs, instead of those that come with rheostat.
-    #[arg(long, value_name = "FILE")]
-    costs: Option<PathBuf>,
-    /// Decides about packets.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Print rows as lines of JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    setup: Setup,
 }
 
 /// Simulates.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let costs = match &args.costs {
-        Some(path) => Costs::open(path)?,
-        None => Costs::built_in(),
-    };
+    let costs = args.setup.costs()?;
     let bench = CaseBench {
         costs: &costs,
         lanes: args.cores,
         policies: args.policies.clone(),
         cases: Case::ALL.to_vec(),
         duration: args.duration,
-        seed: args.seed,
+        seed: args.setup.seed,
         threads: CoreSet::available().map_or(1, |set| set.cores().len()),
     };
-    if !args.json {
-        out!("simulated by rheo {}; costs: {}", Header::new(&crate::BUILD).commit, costs.about);
-    }
     let rows = bench.run()?;
-    if !args.json {
-        out!("{}", CaseTable::heading());
-    }
-    for row in &rows {
-        if args.json {
-            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
-        } else {
-            out!("{}", CaseTable::line(row));
-        }
-    }
+    args.setup.print(&rows, CaseTable::heading(), CaseTable::line);
     let gaps = gaps(&rows);
     let worst = gaps.iter().min_by(|a, b| a.ratio.total_cmp(&b.ratio));
-    if let Some(worst) = worst.filter(|_| !args.json) {
+    if let Some(worst) = worst.filter(|_| !args.setup.json) {
         let (case, best) = (&worst.case, &worst.best);
         out!("auto delivers {:.4} of what {best} does in {case}, its worst case", worst.ratio);
     }
-    let is_sound = |row: &CaseRow| row.faults == 0;
-    Ok(if rows.iter().all(is_sound) { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(verdict(rows.iter().map(|row| row.faults)))
 }

@@ -1,15 +1,13 @@
 //! `rheo sim rates`: many small packets, up to what lanes can do and past it.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use rheostat_base::CoreSet;
 use rheostat_base::unit::parse_duration;
-use rheostat_bench::costs::Costs;
-use rheostat_bench::record::Header;
-use rheostat_bench::sim::rates::{RATES, RateBench, RateRow, RateTable};
+use rheostat_bench::sim::rates::{RATES, RateBench, RateTable};
 
+use super::setup::{Setup, verdict};
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
@@ -28,44 +26,21 @@ pub(crate) struct Args {
     /// How long each run takes, without half a second before.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_duration)]
     duration: Duration,
-    /// A file of costs, instead of those that come with rheostat.
-    #[arg(long, value_name = "FILE")]
-    costs: Option<PathBuf>,
-    /// Decides about packets.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Print rows as lines of JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    setup: Setup,
 }
 
 /// Simulates.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let costs = match &args.costs {
-        Some(path) => Costs::open(path)?,
-        None => Costs::built_in(),
-    };
+    let costs = args.setup.costs()?;
     let bench = RateBench {
         costs: &costs,
         rates: args.rates.clone(),
         duration: args.duration,
-        seed: args.seed,
+        seed: args.setup.seed,
         threads: CoreSet::available().map_or(1, |set| set.cores().len()),
     };
-    if !args.json {
-        out!("simulated by rheo {}; costs: {}", Header::new(&crate::BUILD).commit, costs.about);
-    }
     let rows = bench.run()?;
-    if !args.json {
-        out!("{}", RateTable::heading());
-    }
-    for row in &rows {
-        if args.json {
-            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
-        } else {
-            out!("{}", RateTable::line(row));
-        }
-    }
-    let is_sound = |row: &RateRow| row.faults == 0;
-    Ok(if rows.iter().all(is_sound) { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    args.setup.print(&rows, RateTable::heading(), RateTable::line);
+    Ok(verdict(rows.iter().map(|row| row.faults)))
 }

@@ -1,15 +1,13 @@
 //! `rheo sim slo`: traffic classes with latency objectives under a rising load.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use rheostat_base::unit::parse_duration;
-use rheostat_bench::costs::Costs;
-use rheostat_bench::record::Header;
-use rheostat_bench::sim::slo::{POLICIES, SloBench, SloRow, SloTable};
+use rheostat_bench::sim::slo::{POLICIES, SloBench, SloTable};
 use rheostat_steer::policy::{Latency, Objectives};
 
+use super::setup::{Setup, verdict};
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
@@ -42,29 +40,19 @@ pub(crate) struct Args {
     /// The share of packets that are to be within their objective.
     #[arg(long, value_name = "SHARE", default_value_t = Objectives::PERCENTILE)]
     percentile: f64,
-    /// A file of costs, instead of those that come with rheostat.
-    #[arg(long, value_name = "FILE")]
-    costs: Option<PathBuf>,
     /// Lanes pause as those of the machine of the costs did.
     #[arg(long)]
     noisy: bool,
     /// The exponent of Zipf's law, by which packets belong to a million flows: 0 for flows alike, at most 2.
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     zipf: f64,
-    /// Decides about packets.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Print rows as lines of JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    setup: Setup,
 }
 
 /// Simulates.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let costs = match &args.costs {
-        Some(path) => Costs::open(path)?,
-        None => Costs::built_in(),
-    };
+    let costs = args.setup.costs()?;
     let objectives = Objectives {
         latency: Latency::Total,
         percentile: args.percentile,
@@ -78,22 +66,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         phase: args.phase,
         objectives,
         zipf: args.zipf,
-        seed: args.seed,
+        seed: args.setup.seed,
     };
-    if !args.json {
-        out!("simulated by rheo {}; costs: {}", Header::new(&crate::BUILD).commit, costs.about);
-    }
     let rows = bench.run()?;
-    if !args.json {
-        out!("{}", SloTable::heading());
-    }
-    for row in &rows {
-        if args.json {
-            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
-        } else {
-            out!("{}", SloTable::line(row));
-        }
-    }
-    let is_sound = |row: &SloRow| row.faults == 0;
-    Ok(if rows.iter().all(is_sound) { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    args.setup.print(&rows, SloTable::heading(), SloTable::line);
+    Ok(verdict(rows.iter().map(|row| row.faults)))
 }

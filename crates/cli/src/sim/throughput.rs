@@ -1,17 +1,15 @@
 //! `rheo sim throughput`: what systems deliver of a load as high as the capacity of their lanes.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use rheostat_base::CoreSet;
 use rheostat_base::unit::parse_duration;
-use rheostat_bench::costs::Costs;
-use rheostat_bench::record::Header;
 use rheostat_bench::sim::throughput::{
-    BURSTS, Gain, ThroughputBench, ThroughputRow, ThroughputTable, ZIPF, gains,
+    BURSTS, Gain, ThroughputBench, ThroughputTable, ZIPF, gains,
 };
 
+use super::setup::{Setup, verdict};
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
@@ -34,47 +32,25 @@ pub(crate) struct Args {
     /// How long each run takes, without half a second before.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     duration: Duration,
-    /// A file of costs, instead of those that come with rheostat.
-    #[arg(long, value_name = "FILE")]
-    costs: Option<PathBuf>,
-    /// Decides about packets.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Print rows as lines of JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    setup: Setup,
 }
 
 /// Simulates.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let costs = match &args.costs {
-        Some(path) => Costs::open(path)?,
-        None => Costs::built_in(),
-    };
+    let costs = args.setup.costs()?;
     let bench = ThroughputBench {
         costs: &costs,
         zipf: args.zipf.clone(),
         bursts: args.bursts.clone(),
         duration: args.duration,
-        seed: args.seed,
+        seed: args.setup.seed,
         threads: CoreSet::available().map_or(1, |set| set.cores().len()),
     };
-    if !args.json {
-        out!("simulated by rheo {}; costs: {}", Header::new(&crate::BUILD).commit, costs.about);
-    }
     let rows = bench.run()?;
-    if !args.json {
-        out!("{}", ThroughputTable::heading());
-    }
-    for row in &rows {
-        if args.json {
-            out!("{}", serde_json::to_string(row).expect("a row is plain data"));
-        } else {
-            out!("{}", ThroughputTable::line(row));
-        }
-    }
+    args.setup.print(&rows, ThroughputTable::heading(), ThroughputTable::line);
     for Gain { zipf, burst, throughput, migrations } in gains(&rows) {
-        if !args.json {
+        if !args.setup.json {
             let percent = 100.0 * (throughput - 1.0);
             let (moves, others) = migrations;
             out!(
@@ -82,6 +58,5 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
             );
         }
     }
-    let is_sound = |row: &ThroughputRow| row.faults == 0;
-    Ok(if rows.iter().all(is_sound) { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(verdict(rows.iter().map(|row| row.faults)))
 }

@@ -23,7 +23,7 @@ const CHANGE: u64 = 1_000_000_000;
 /// What a packet has on the wire.
 const BYTES: u16 = 1_000;
 
-pub(super) struct CasePackets {
+pub(in crate::sim) struct CasePackets {
     random: SmallRng,
     ranks: Zipf<f64>,
     /// Nanoseconds between packets on average.
@@ -39,7 +39,12 @@ pub(super) struct CasePackets {
 }
 
 impl CasePackets {
-    pub(super) fn new(flows: u32, case: Case, (rate, share): (f64, f64), seed: u64) -> CasePackets {
+    pub(in crate::sim) fn new(
+        flows: u32,
+        case: Case,
+        (rate, share): (f64, f64),
+        seed: u64,
+    ) -> CasePackets {
         let mut random = SmallRng::seed_from_u64(seed);
         let hashes = (0..=flows).map(|_| random.next_u32()).collect();
         let ranks = Zipf::new(f64::from(flows), case.zipf).expect("flows, and a positive exponent");
@@ -48,7 +53,7 @@ impl CasePackets {
     }
 
     /// Replaces the contents of `packets` by the next ones.
-    pub(super) fn fill(&mut self, packets: &mut Vec<Packet>, count: usize) {
+    pub(in crate::sim) fn fill(&mut self, packets: &mut Vec<Packet>, count: usize) {
         packets.clear();
         packets.extend((0..count).map(|_| self.next()));
     }

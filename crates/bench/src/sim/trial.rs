@@ -6,15 +6,14 @@ use rheostat_base::{LaneId, Time};
 use rheostat_control::Balancer;
 use rheostat_steer::policy::{Class, LaneBounds, Policy};
 
-use super::super::BATCH;
-use super::super::ledger::Ledger;
-use super::super::machine::{Classes, Machine, Placement, Size};
-use super::super::pauses::Pauses;
-use super::super::phase_meter::PhaseMeter;
-use super::super::simulation::{GLANCE, TIMEOUT};
-use super::super::work::MeasuredWork;
-use super::Case;
-use super::packets::CasePackets;
+use super::BATCH;
+use super::cases::{Case, CasePackets};
+use super::ledger::Ledger;
+use super::machine::{Classes, Machine, Placement, Size};
+use super::pauses::Pauses;
+use super::phase_meter::PhaseMeter;
+use super::simulation::{GLANCE, TIMEOUT};
+use super::work::MeasuredWork;
 
 const QUEUE: usize = 4_096;
 /// A heavy flow is as much as nine tenths of a lane.
@@ -22,43 +21,43 @@ const HEAVY: f64 = 0.9;
 
 /// What arrives, where, and for how long.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Trial {
-    pub(in super::super) lanes: u16,
-    pub(in super::super) case: Case,
-    pub(in super::super) flows: u32,
+pub(super) struct Trial {
+    pub(super) lanes: u16,
+    pub(super) case: Case,
+    pub(super) flows: u32,
     /// Flows from this rank on have priority.
-    pub(in super::super) first_priority: u32,
+    pub(super) first_priority: u32,
     /// Packets per second.
-    pub(in super::super) rate: f64,
+    pub(super) rate: f64,
     /// What is not measured at the start.
-    pub(in super::super) warm_up: Duration,
-    pub(in super::super) duration: Duration,
-    pub(in super::super) seed: u64,
+    pub(super) warm_up: Duration,
+    pub(super) duration: Duration,
+    pub(super) seed: u64,
 }
 
 /// What came of it.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Outcome {
-    pub(in super::super) arrived: u64,
-    pub(in super::super) delivered: u64,
-    pub(in super::super) p995_us: Option<f64>,
+pub(super) struct Outcome {
+    pub(super) arrived: u64,
+    pub(super) delivered: u64,
+    pub(super) p995_us: Option<f64>,
     /// The same by class.
-    pub(in super::super) class_p995_us: [Option<f64>; Class::ALL.len()],
-    pub(in super::super) migrations: u64,
-    pub(in super::super) offloaded: u64,
-    pub(in super::super) faults: u64,
+    pub(super) class_p995_us: [Option<f64>; Class::ALL.len()],
+    pub(super) migrations: u64,
+    pub(super) offloaded: u64,
+    pub(super) faults: u64,
 }
 
 impl Outcome {
     /// Packets that left ÷ packets that arrived.
-    pub(in super::super) fn delivered_share(&self) -> f64 {
+    pub(super) fn delivered_share(&self) -> f64 {
         self.delivered as f64 / self.arrived.max(1) as f64
     }
 }
 
 impl Trial {
     /// Lets packets arrive on lanes that all work throughout.
-    pub(in super::super) fn run(&self, work: MeasuredWork, policy: Box<dyn Policy>) -> Outcome {
+    pub(super) fn run(&self, work: MeasuredWork, policy: Box<dyn Policy>) -> Outcome {
         let (lanes, shards) = (usize::from(self.lanes), self.case.shards);
         let start = self.warm_up.as_nanos() as u64;
         let end = start + self.duration.as_nanos() as u64;
