@@ -41,10 +41,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     interrupt::then(client.enough()?)?;
     loop {
         match client.receive()? {
-            Some(Reply::Journey(journey)) if args.json => {
-                out!("{}", serde_json::to_string(&journey).expect("a journey is always JSON"));
+            Some(Reply::Path(path)) if args.json => {
+                out!("{}", serde_json::to_string(&path).expect("a path is always JSON"));
             }
-            Some(Reply::Journey(journey)) => out!("{journey}\n"),
+            Some(Reply::Path(path)) => out!("{path}\n"),
             Some(Reply::End { packets, lost }) => {
                 match lost {
                     0 => err!("{packets} packets traced"),

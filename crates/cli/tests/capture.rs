@@ -119,9 +119,9 @@ fn a_packet_is_followed_from_its_queue_to_its_end() {
     while handed < 5 {
         assert!(start.elapsed() < TIMEOUT, "{handed} packets were handed over");
         let text = instance.ask(&["trace", "--filter", "tcp", "--count", "5", "--json"]);
-        let journeys: Vec<_> = text.lines().map(json).collect();
-        assert_eq!(journeys.len(), 5, "{text}");
-        handed += journeys.iter().filter(|journey| was_handed_over(journey)).count();
+        let paths: Vec<_> = text.lines().map(json).collect();
+        assert_eq!(paths.len(), 5, "{text}");
+        handed += paths.iter().filter(|path| was_handed_over(path)).count();
     }
     let text = instance.ask(&["trace", "--count", "1"]);
     assert!(text.starts_with("packet 1\n        0.0 us  lane "), "{text}");
@@ -129,27 +129,27 @@ fn a_packet_is_followed_from_its_queue_to_its_end() {
 }
 
 /// Whether a packet was handed to another lane, which took it. Its way must be whole in either case.
-fn was_handed_over(journey: &serde_json::Value) -> bool {
-    let points = journey["points"].as_array().unwrap();
+fn was_handed_over(path: &serde_json::Value) -> bool {
+    let points = path["points"].as_array().unwrap();
     let stages: Vec<_> = points.iter().map(|point| point["stage"].as_str().unwrap()).collect();
     let handed = stages.contains(&"handed_to");
     if stages == ["received", "placed", "handed_to", "dropped"] {
         // The other lane did not run meanwhile.
-        assert_eq!(points[3]["reason"], "handoff_full", "{journey}");
+        assert_eq!(points[3]["reason"], "handoff_full", "{path}");
         return false;
     }
     let start: &[&str] = match handed {
         true => &["received", "placed", "handed_to", "taken", "looked", "function"],
         false => &["received", "placed", "looked", "function"],
     };
-    assert_eq!(stages[..start.len()], *start, "{journey}");
-    assert!(matches!(*stages.last().unwrap(), "sent" | "dropped"), "{journey}");
+    assert_eq!(stages[..start.len()], *start, "{path}");
+    assert!(matches!(*stages.last().unwrap(), "sent" | "dropped"), "{path}");
     let function = &points[start.len() - 1];
     assert_eq!(function["name"], "Firewall");
     assert_eq!(function["lane"], points[1]["owner"]);
     assert_eq!(handed, points[0]["lane"] != points[1]["owner"]);
     assert_eq!(points[1]["shard"], points[0]["bucket"]);
-    assert_eq!(journey["finished"], true);
+    assert_eq!(path["finished"], true);
     handed
 }
 

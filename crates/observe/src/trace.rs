@@ -1,9 +1,9 @@
 //! The way of single packets through a run, put together from what the lanes noted.
 
-mod journey;
+mod path;
 mod point;
 
-pub use journey::Journey;
+pub use path::PacketPath;
 pub use point::{TracePoint, What};
 
 use rheostat_io::layer::trace::Event;
@@ -13,7 +13,7 @@ use crate::control::TraceRequest;
 /// How many packets are traced by default.
 const COUNT: u8 = 10;
 
-/// Puts notes together to journeys.
+/// Puts notes together to paths.
 #[derive(Debug)]
 pub struct TraceLog {
     devices: Vec<String>,
@@ -39,10 +39,10 @@ impl TraceLog {
         }
     }
 
-    /// Lets `add` add the notes of another round and returns the journeys that were over before. Lanes
+    /// Lets `add` add the notes of another round and returns the paths that were over before. Lanes
     /// note in order, but their rings are read one after the other: the round in which the last note of
     /// a packet comes may have missed earlier ones, which then come in the next.
-    pub fn finished_after(&mut self, add: impl FnOnce(&mut TraceLog)) -> Vec<Journey> {
+    pub fn finished_after(&mut self, add: impl FnOnce(&mut TraceLog)) -> Vec<PacketPath> {
         let over = |events: &[Event]| events.iter().any(|event| event.step.is_last());
         let marks = self.under_way.iter().filter(|(_, events)| over(events)).map(|(mark, _)| *mark);
         let marks: Vec<_> = marks.collect();
@@ -54,31 +54,31 @@ impl TraceLog {
         self.report(over)
     }
 
-    /// The journeys that are not over, when nothing more will be noted.
-    pub fn unfinished(&mut self) -> Vec<Journey> {
+    /// The paths that are not over, when nothing more will be noted.
+    pub fn unfinished(&mut self) -> Vec<PacketPath> {
         let rest = std::mem::take(&mut self.under_way);
         self.report(rest)
     }
 
-    /// Whether as many journeys were reported as were requested.
+    /// Whether as many paths were reported as were requested.
     pub fn is_complete(&self) -> bool {
         self.reported >= self.count as u64
     }
 
-    /// How many journeys were reported.
+    /// How many paths were reported.
     pub fn reported(&self) -> u64 {
         self.reported
     }
 
-    fn report(&mut self, packets: Vec<(u8, Vec<Event>)>) -> Vec<Journey> {
-        let mut journeys = Vec::new();
+    fn report(&mut self, packets: Vec<(u8, Vec<Event>)>) -> Vec<PacketPath> {
+        let mut paths = Vec::new();
         for (_, events) in packets {
-            if let Some(journey) = Journey::of(self.reported + 1, events, &self.devices) {
+            if let Some(path) = PacketPath::of(self.reported + 1, events, &self.devices) {
                 self.reported += 1;
-                journeys.push(journey);
+                paths.push(path);
             }
         }
-        journeys
+        paths
     }
 }
 

@@ -78,8 +78,8 @@ impl Instance {
             if over {
                 finished.extend(log.unfinished());
             }
-            for journey in finished {
-                lines.push_str(&control::line(&Reply::Journey(journey)));
+            for path in finished {
+                lines.push_str(&control::line(&Reply::Path(path)));
             }
             peer.send_lines(&mut lines)?;
             thread::sleep(PAUSE);

@@ -10,7 +10,7 @@ use crate::capture::PacketCopy;
 use crate::explain::Explanation;
 use crate::profile::ScalingProfile;
 use crate::summary::Summary;
-use crate::trace::Journey;
+use crate::trace::PacketPath;
 
 /// A line of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub enum Reply {
     /// Packets are traced from now on; the first line of a trace.
     Tracing,
     /// A packet's way.
-    Journey(Journey),
+    Path(PacketPath),
     /// The last line of a capture or a trace.
     End {
         /// Packets reported.

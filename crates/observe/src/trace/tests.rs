@@ -38,12 +38,12 @@ fn notes_of_several_lanes_become_one_way_in_the_order_of_time() {
     log.add(event(9, 12, 1, Step::Taken));
     log.add(event(9, 13, 1, nat));
     log.add(event(9, 15, 1, Step::Sent(DeviceId(1))));
-    let journeys = log.finished_after(|log| {
+    let paths = log.finished_after(|log| {
         log.add(event(9, 0, 0, received()));
         log.add(event(9, 1, 0, placed));
         log.add(event(9, 1, 0, Step::HandedTo(LaneId(1))));
     });
-    let text = journeys[0].to_string();
+    let text = paths[0].to_string();
     let expected = "\
 packet 1
         0.0 us  lane 0   received on lan: 74 bytes, hash 00001a2b over addresses and ports, bucket 43
@@ -54,10 +54,10 @@ packet 1
        15.0 us  lane 1   sent on wan";
     assert_eq!(text, expected);
     assert!(log.is_complete() && log.unfinished().is_empty());
-    let json = serde_json::to_value(&journeys[0]).unwrap();
+    let json = serde_json::to_value(&paths[0]).unwrap();
     assert_eq!(json["points"][4]["stage"], "function");
     assert_eq!(json["points"][4]["after"]["inner"], "203.0.113.1:50");
-    assert_eq!(serde_json::from_value::<Journey>(json).unwrap(), journeys[0]);
+    assert_eq!(serde_json::from_value::<PacketPath>(json).unwrap(), paths[0]);
 }
 
 #[test]

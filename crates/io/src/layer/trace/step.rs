@@ -16,7 +16,7 @@ pub struct Event {
     pub step: Step,
 }
 
-/// A station of a packet.
+/// A step of a packet's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A lane received it from its queue of a device.

@@ -9,7 +9,7 @@ use super::point::{TracePoint, What};
 
 /// A packet's way through a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Journey {
+pub struct PacketPath {
     /// The number of the packet in this trace, from 1.
     pub packet: u64,
     /// Whether it is over: sent, dropped or consumed.
@@ -18,10 +18,14 @@ pub struct Journey {
     pub points: Vec<TracePoint>,
 }
 
-impl Journey {
+impl PacketPath {
     /// The way that these notes describe; `None` when they do not begin with the packet's arrival: then it belongs to an earlier
     /// trace.
-    pub(super) fn of(packet: u64, mut events: Vec<Event>, devices: &[String]) -> Option<Journey> {
+    pub(super) fn of(
+        packet: u64,
+        mut events: Vec<Event>,
+        devices: &[String],
+    ) -> Option<PacketPath> {
         // Stable: what a lane noted at one time stays in order.
         events.sort_by_key(|event| event.at);
         let start = events.iter().find(|event| matches!(event.step, Step::Received { .. }))?.at;
@@ -31,11 +35,11 @@ impl Journey {
             lane: event.lane.0,
             what: What::of(event.step, devices),
         };
-        Some(Journey { packet, finished, points: events.into_iter().map(point).collect() })
+        Some(PacketPath { packet, finished, points: events.into_iter().map(point).collect() })
     }
 }
 
-impl fmt::Display for Journey {
+impl fmt::Display for PacketPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "packet {}", self.packet)?;
         for TracePoint { us, lane, what } in &self.points {
