@@ -94,7 +94,6 @@ impl Connector {
         self.turn = turn.wrapping_add(1);
         let config = listeners.settings(None, device, peer, &egress.stack);
         let initial = self.shared.numbers.of(Ends::of(&key).local, remote, now);
-        let send_buffer = config.send_buffer;
         let mut tcp = Connection::connect(config, initial, now);
         tcp.set_memory(Some(connections.memory().clone()));
         let route = egress.route(remote, device, now);
@@ -104,7 +103,6 @@ impl Connector {
             device,
             listener: None,
             tcp,
-            send_buffer,
             route,
             phase: Phase::Opening,
             peer_finished: false,

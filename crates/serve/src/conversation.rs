@@ -211,8 +211,8 @@ impl<A: Application> Conversations<A> {
 
     /// Writes what was said, as far as the send buffer has room.
     fn write(&mut self, entry: &mut Entry<Stream<A>>, now: Time) -> Written {
-        let Entry { tcp, stream, send_buffer, active, phase, .. } = entry;
-        let limit = *send_buffer;
+        let Entry { tcp, stream, active, phase, .. } = entry;
+        let limit = tcp.config().send_buffer;
         loop {
             if !self.current.output.is_empty() {
                 let Ok(written) = write(tcp, &self.current.output, now) else {

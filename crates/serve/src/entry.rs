@@ -15,8 +15,6 @@ pub(crate) struct Entry<S> {
     /// The listener that accepted it; none if this end opened it.
     pub(crate) listener: Option<u16>,
     pub(crate) tcp: Connection,
-    /// What it may hold to be sent.
-    pub(crate) send_buffer: usize,
     pub(crate) route: KnownRoute,
     pub(crate) phase: Phase,
     pub(crate) peer_finished: bool,
@@ -27,7 +25,7 @@ pub(crate) struct Entry<S> {
     /// Bytes allocated for data that the budget was charged with.
     pub(crate) charged: usize,
     /// Segments sent again that have been counted.
-    pub(crate) retransmitted: u64,
+    pub(crate) retransmitted: u32,
 }
 
 /// Where packets of a connection go, as it was found out once.

@@ -11,7 +11,7 @@ pub struct Config {
     pub mss: u16,
     /// What the peer takes if it does not say: 536 with IPv4, 1,220 with IPv6.
     pub default_mss: u16,
-    /// Bytes that wait to be sent or acknowledged at most.
+    /// Bytes that wait to be sent or acknowledged at most. At most 2^30.
     pub send_buffer: usize,
     /// Bytes that may wait so at first. The bound grows to twice the congestion window, up to `send_buffer`.
     pub initial_send_buffer: usize,

@@ -6,9 +6,11 @@
 //! Listening belongs to the owner: [`Connection::accept`] makes a connection of a SYN. `docs/tcp.md` says what is implemented.
 #![forbid(unsafe_code)]
 
+mod buffer;
 pub mod config;
 pub mod congestion;
 pub mod connection;
+mod deadline;
 pub mod initial;
 pub mod memory;
 pub mod options;

@@ -24,6 +24,7 @@ pub(crate) use window::shift_for;
 
 use crate::config::Config;
 use crate::connection::Ignored;
+use crate::deadline::Deadline;
 use crate::memory::MemoryBudget;
 use crate::options::MAX_BLOCKS;
 use crate::ring::Ring;
@@ -60,9 +61,7 @@ pub(crate) struct Receiver {
     ack: Acknowledgement,
     urgent: PeerUrgent,
     tuning: ReceiveTuning,
-    /// The buffer's size at most.
-    largest: usize,
-    mss: u32,
+    mss: u16,
 }
 
 impl Receiver {
@@ -78,11 +77,10 @@ impl Receiver {
             duplicate: None,
             fin: None,
             window: OfferedWindow::new(next, shift, limit as u32, config.mss.into()),
-            ack: Acknowledgement::new(config.ack_delay),
+            ack: Acknowledgement::new(),
             urgent: PeerUrgent::default(),
             tuning: ReceiveTuning::new(),
-            largest: config.receive_buffer,
-            mss: config.mss.into(),
+            mss: config.mss,
         }
     }
 
@@ -112,7 +110,7 @@ impl Receiver {
         &mut self.ack
     }
 
-    pub(crate) fn ack_deadline(&self) -> Option<Time> {
+    pub(crate) fn ack_deadline(&self) -> Deadline {
         self.ack.deadline()
     }
 
@@ -175,13 +173,13 @@ impl Receiver {
         (payload, read): (&[u8], Option<&mut Vec<u8>>),
         fin: bool,
         round_trip: Option<Duration>,
-        now: Time,
+        (config, now): (&Config, Time),
     ) -> Received {
         let range = SequenceRange::of_len(seq, payload.len() as u32);
         let (before, mut ignored) = (self.next, None);
         if !range.is_empty() {
-            ignored = self.handle_bytes(range, payload, read, now);
-            self.tune(round_trip, now);
+            ignored = self.handle_bytes(range, payload, read, config.ack_delay, now);
+            self.tune(round_trip, config.receive_buffer, now);
         }
         if fin {
             self.handle_fin(range.end);
@@ -213,6 +211,7 @@ impl Receiver {
         range: SequenceRange,
         payload: &[u8],
         read: Option<&mut Vec<u8>>,
+        ack_delay: Duration,
         now: Time,
     ) -> Option<Ignored> {
         let mut ignored = None;
@@ -239,7 +238,7 @@ impl Receiver {
         if let Some(read) = read.filter(|_| is_next && self.unread.len() == 0) {
             read.extend_from_slice(data);
             self.next = fresh.end;
-            self.ack.on_data(fresh.len(), now);
+            self.ack.on_data(fresh.len(), ack_delay, now);
             self.on_read(data.len());
             return ignored;
         }
@@ -250,7 +249,7 @@ impl Receiver {
         if is_next {
             self.unread.push(data);
             self.next = fresh.end;
-            self.ack.on_data(fresh.len(), now);
+            self.ack.on_data(fresh.len(), ack_delay, now);
             return ignored;
         }
         self.ack.on_immediate();
@@ -268,13 +267,13 @@ impl Receiver {
         ignored
     }
 
-    /// Lets the buffer grow with what is read, while memory is not scarce.
-    fn tune(&mut self, round_trip: Option<Duration>, now: Time) {
+    /// Lets the buffer grow with what is read, up to `largest`, while memory is not scarce.
+    fn tune(&mut self, round_trip: Option<Duration>, largest: usize, now: Time) {
         let Some(target) = self.tuning.on_data(round_trip, now) else { return };
-        let target = target.min(self.largest);
+        let target = target.min(largest);
         if target > self.unread.limit() && !self.unread.is_under_pressure() {
             self.unread.set_limit(target);
-            self.window.on_limit(target as u32, self.mss);
+            self.window.on_limit(target as u32, self.mss.into());
         }
     }
 
@@ -286,7 +285,7 @@ impl Receiver {
             return room;
         }
         let gets_on = self.unread.len() == 0 && !self.unread.is_exhausted();
-        let least = if gets_on { self.mss } else { 0 };
+        let least = if gets_on { self.mss.into() } else { 0 };
         (self.unread.held_room() as u32).max(least).min(room)
     }
 

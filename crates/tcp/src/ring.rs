@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::memory::{Charge, Mark, MemoryBudget};
+use crate::buffer::Buffer;
+use crate::memory::{Mark, MemoryBudget};
 
 /// Bytes in order, the first of which leaves first. Memory is allocated when it is needed, doubling up to the limit; while the
 /// ring grows, the old bytes exist beside the new ones.
 #[derive(Debug)]
 pub(crate) struct Ring {
-    bytes: Box<[u8]>,
-    head: usize,
-    len: usize,
-    limit: usize,
-    charge: Charge,
+    bytes: Buffer,
+    head: u32,
+    len: u32,
+    limit: u32,
     /// So much may be allocated while memory is scarce.
     under_pressure: u32,
 }
@@ -20,26 +20,29 @@ pub(crate) struct Ring {
 /// Bytes that are allocated at first.
 const FIRST: usize = 128;
 
+/// The largest limit: windows are no larger.
+pub(crate) const MAX_LIMIT: usize = 1 << 30;
+
 impl Ring {
+    /// Holds at most `limit` bytes, and no more than [`MAX_LIMIT`].
     pub(crate) fn new(limit: usize) -> Ring {
         Ring {
-            bytes: Box::default(),
+            bytes: Buffer::default(),
             head: 0,
             len: 0,
-            limit,
-            charge: Charge::default(),
+            limit: limit.min(MAX_LIMIT) as u32,
             under_pressure: u32::MAX,
         }
     }
 
     /// Charges this budget for what is allocated.
     pub(crate) fn set_memory(&mut self, budget: Option<Arc<MemoryBudget>>) {
-        self.charge.move_to(budget);
+        self.bytes.move_to(budget);
     }
 
     /// The budget that is charged.
     pub(crate) fn memory(&self) -> Option<Arc<MemoryBudget>> {
-        self.charge.budget()
+        self.bytes.budget()
     }
 
     /// Lets the ring grow to so many bytes at most while memory is scarce.
@@ -48,45 +51,44 @@ impl Ring {
     }
 
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.charge.is_exhausted()
+        self.bytes.is_exhausted()
     }
 
     pub(crate) fn is_under_pressure(&self) -> bool {
-        self.charge.is_under_pressure()
+        self.bytes.is_under_pressure()
     }
 
     /// Sets the limit, but to no less than what is allocated.
     pub(crate) fn set_limit(&mut self, limit: usize) {
-        self.limit = limit.max(self.bytes.len());
+        self.limit = limit.max(self.bytes.len()).min(MAX_LIMIT) as u32;
     }
 
     /// Bytes that find room in memory that is held already.
     pub(crate) fn held_room(&self) -> usize {
-        self.bytes.len() - self.len
+        self.bytes.len() - self.len()
     }
 
     /// Gives back the memory of an empty ring. Nothing may have been placed ahead.
     pub(crate) fn give_back(&mut self) {
         if self.len == 0 {
-            self.bytes = Box::default();
+            self.bytes.free();
             self.head = 0;
-            self.charge.try_set(0, Mark::Limit);
         }
     }
 
     /// Bytes in the ring.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     /// Bytes that may still be added.
     pub(crate) fn room(&self) -> usize {
-        self.limit - self.len
+        self.limit() - self.len()
     }
 
     /// Bytes that it holds at most.
     pub(crate) fn limit(&self) -> usize {
-        self.limit
+        self.limit as usize
     }
 
     /// Bytes of memory that it holds: at most the limit.
@@ -98,7 +100,7 @@ impl Ring {
     pub(crate) fn push(&mut self, data: &[u8]) -> usize {
         let mut taken = data.len().min(self.room());
         if !self.has_memory_for(0, taken) {
-            let least = (self.under_pressure as usize).saturating_sub(self.len).min(taken);
+            let least = (self.under_pressure as usize).saturating_sub(self.len()).min(taken);
             self.has_memory_for(0, least);
             taken = self.held_room().min(taken);
         }
@@ -116,7 +118,7 @@ impl Ring {
             return;
         }
         assert!(distance + data.len() <= self.room(), "bytes within the limit");
-        let start = self.len + distance;
+        let start = self.len() + distance;
         assert!(self.reserve(start + data.len()), "memory for the bytes");
         let start = self.index(start);
         let first = data.len().min(self.bytes.len() - start);
@@ -126,13 +128,13 @@ impl Ring {
 
     /// Whether there is memory for so many bytes so far behind the last one, which is allocated if need be.
     pub(crate) fn has_memory_for(&mut self, distance: usize, bytes: usize) -> bool {
-        self.reserve(self.len + distance + bytes)
+        self.reserve(self.len() + distance + bytes)
     }
 
     /// Makes the next bytes, which have been placed, part of the ring.
     pub(crate) fn advance(&mut self, bytes: usize) {
-        debug_assert!(self.len + bytes <= self.bytes.len(), "bytes that have been placed");
-        self.len += bytes;
+        debug_assert!(self.len() + bytes <= self.bytes.len(), "bytes that have been placed");
+        self.len += bytes as u32;
     }
 
     /// Some of the bytes, in two pieces.
@@ -140,7 +142,7 @@ impl Ring {
     /// # Panics
     /// When there are not that many.
     pub(crate) fn pieces(&self, at: usize, len: usize) -> [&[u8]; 2] {
-        assert!(at + len <= self.len, "bytes in the ring");
+        assert!(at + len <= self.len(), "bytes in the ring");
         if len == 0 {
             return [&[], &[]];
         }
@@ -151,16 +153,16 @@ impl Ring {
 
     /// Removes the first bytes.
     pub(crate) fn consume(&mut self, bytes: usize) {
-        debug_assert!(bytes <= self.len, "bytes in the ring");
+        debug_assert!(bytes <= self.len(), "bytes in the ring");
         if bytes > 0 {
-            self.head = self.index(bytes);
-            self.len -= bytes;
+            self.head = self.index(bytes) as u32;
+            self.len -= bytes as u32;
         }
     }
 
     /// Moves bytes to `out`, as many as there are and fit, and returns how many.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
-        let len = self.len.min(out.len());
+        let len = self.len().min(out.len());
         let [first, second] = self.pieces(0, len);
         out[..first.len()].copy_from_slice(first);
         out[first.len()..len].copy_from_slice(second);
@@ -169,33 +171,28 @@ impl Ring {
     }
 
     fn index(&self, at: usize) -> usize {
-        let index = self.head + at;
+        let index = self.head as usize + at;
         if index >= self.bytes.len() { index - self.bytes.len() } else { index }
     }
 
-    fn try_charge(&mut self, size: usize) -> bool {
+    fn try_replace(&mut self, size: usize) -> Option<Box<[u8]>> {
         let up_to = if size <= self.under_pressure as usize { Mark::Limit } else { Mark::Pressure };
-        self.charge.try_set(size, up_to)
+        self.bytes.try_replace(size, up_to)
     }
 
     /// Allocates for so many bytes, if the budget has them: twice as many as there are, or as many as are needed. All bytes move,
     /// since those placed ahead are not told apart.
     fn reserve(&mut self, needed: usize) -> bool {
-        let old = self.bytes.len();
-        if needed <= old {
+        if needed <= self.bytes.len() {
             return true;
         }
-        let mut size = needed.max(old * 2).max(FIRST).min(self.limit);
-        if !self.try_charge(size) {
-            size = needed;
-            if !self.try_charge(size) {
-                return false;
-            }
-        }
-        let mut bytes = vec![0; size].into_boxed_slice();
-        bytes[..old - self.head].copy_from_slice(&self.bytes[self.head..]);
-        bytes[old - self.head..old].copy_from_slice(&self.bytes[..self.head]);
-        self.bytes = bytes;
+        let size = needed.max(self.bytes.len() * 2).max(FIRST).min(self.limit());
+        let Some(old) = self.try_replace(size).or_else(|| self.try_replace(needed)) else {
+            return false;
+        };
+        let (behind, first) = old.split_at(self.head as usize);
+        self.bytes[..first.len()].copy_from_slice(first);
+        self.bytes[first.len()..old.len()].copy_from_slice(behind);
         self.head = 0;
         true
     }

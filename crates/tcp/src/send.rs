@@ -1,6 +1,7 @@
 //! The sending side: what the user wrote until it is acknowledged, and which of it to send when.
 
 mod invariants;
+mod pieces;
 mod recovery;
 mod round_trip;
 mod scoreboard;
@@ -22,29 +23,11 @@ use window::PeerWindow;
 
 use crate::config::Config;
 use crate::congestion::{Acked, Controller};
+use crate::deadline::Deadline;
 use crate::memory::MemoryBudget;
 use crate::ring::Ring;
 use crate::segment::Header;
 use crate::sequence::{SequenceNumber, SequenceRange};
-
-/// Part of what there is to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
-    /// The number of its first byte, or of FIN.
-    pub(crate) seq: SequenceNumber,
-    /// Bytes of data.
-    pub(crate) len: u32,
-    /// Whether FIN follows the data.
-    pub(crate) fin: bool,
-    /// Whether it is the rescue of a recovery.
-    is_rescue: bool,
-}
-
-impl Piece {
-    fn end(&self) -> SequenceNumber {
-        self.seq + self.len + u32::from(self.fin)
-    }
-}
 
 /// What the handshake has settled about sending.
 #[derive(Clone, Copy, Debug)]
@@ -80,8 +63,6 @@ pub(crate) struct Sender {
     next: SequenceNumber,
     fin: Fin,
     terms: Terms,
-    nagle: bool,
-    user_timeout: Duration,
     window: PeerWindow,
     board: Scoreboard,
     recovery: Recovery,
@@ -93,21 +74,18 @@ pub(crate) struct Sender {
     /// When a segment was sent last, and when waiting for the peer was not in vain last.
     last_sent: Time,
     progress: Time,
-    retransmitted: u64,
+    retransmitted: u32,
     urgent: UrgentMark,
     /// The largest segment for the path, options included, and for the peer.
     path_mss: u32,
     agreed_mss: u32,
-    /// The buffer's size at first and at most.
-    sizes: (usize, usize),
 }
 
 impl Sender {
     /// Nothing has been sent but the SYN, which comes before `next`.
     pub(crate) fn new(config: &Config, next: SequenceNumber) -> Sender {
         let terms = Terms { mss: config.default_mss.min(config.mss).into(), sack: false };
-        let sizes = (config.initial_send_buffer.min(config.send_buffer), config.send_buffer);
-        let mut data = Ring::new(sizes.0);
+        let mut data = Ring::new(config.initial_send_buffer.min(config.send_buffer));
         data.limit_under_pressure(config.mss.into());
         Sender {
             data,
@@ -115,10 +93,8 @@ impl Sender {
             next,
             fin: Fin::None,
             terms,
-            nagle: config.nagle,
-            user_timeout: config.user_timeout,
             window: PeerWindow::new(next),
-            board: Scoreboard::new(next),
+            board: Scoreboard::default(),
             recovery: Recovery::new(),
             round_trip: RoundTrip::new(config),
             congestion: Controller::new(config.congestion, terms.mss),
@@ -130,7 +106,6 @@ impl Sender {
             urgent: UrgentMark::default(),
             path_mss: u32::MAX,
             agreed_mss: terms.mss,
-            sizes,
         }
     }
 
@@ -148,7 +123,13 @@ impl Sender {
     }
 
     /// The handshake is done.
-    pub(crate) fn establish(&mut self, terms: Terms, sample: Option<Duration>, now: Time) {
+    pub(crate) fn establish(
+        &mut self,
+        terms: Terms,
+        sample: Option<Duration>,
+        config: &Config,
+        now: Time,
+    ) {
         self.agreed_mss = terms.mss;
         self.terms = Terms { mss: terms.mss.min(self.path_mss), ..terms };
         self.congestion.get_mut().on_mss(self.terms.mss);
@@ -156,7 +137,7 @@ impl Sender {
             // A SYN was lost, so that the window starts with one segment (RFC 5681, 3.1; RFC 6928, 2).
             self.congestion.get_mut().on_timeout(0, false, now);
         }
-        self.round_trip.on_handshake(sample);
+        self.round_trip.on_handshake(sample, config);
         (self.last_sent, self.progress) = (now, now);
     }
 
@@ -228,7 +209,7 @@ impl Sender {
     }
 
     /// Segments sent again.
-    pub(crate) fn retransmitted(&self) -> u64 {
+    pub(crate) fn retransmitted(&self) -> u32 {
         self.retransmitted
     }
 
@@ -311,7 +292,7 @@ impl Sender {
         ack: SequenceNumber,
         has_data: bool,
         echoed: Option<Duration>,
-        now: Time,
+        (config, now): (&Config, Time),
     ) {
         if self.timer.waits_for() == Some(Wait::Window) {
             self.progress = now;
@@ -325,17 +306,23 @@ impl Sender {
             has_news |= self.board.add(*block, above);
         }
         if ack.is_after(self.una) {
-            self.on_new_ack(ack, echoed, now);
+            self.on_new_ack(ack, echoed, config, now);
         } else if ack == self.una && !in_flight.is_empty() {
             let is_same = !has_data && window == self.window.current();
             if if self.terms.sack { has_news } else { is_same } {
                 self.on_duplicate(now);
             }
         }
-        self.settle_timer(now);
+        self.settle_timer(config, now);
     }
 
-    fn on_new_ack(&mut self, ack: SequenceNumber, echoed: Option<Duration>, now: Time) {
+    fn on_new_ack(
+        &mut self,
+        ack: SequenceNumber,
+        echoed: Option<Duration>,
+        config: &Config,
+        now: Time,
+    ) {
         // The acknowledgement that ends a fast recovery finds the window at its threshold, and leaves it there.
         let may_grow =
             self.is_limited_by_congestion() && !matches!(self.recovery.phase(), Phase::Fast { .. });
@@ -346,10 +333,10 @@ impl Sender {
         }
         self.data.consume(data as usize);
         self.una = ack;
-        self.tune();
+        self.tune(config);
         self.urgent.on_ack(ack);
         self.board.on_ack(ack);
-        self.round_trip.on_ack(ack, echoed, now);
+        self.round_trip.on_ack(ack, echoed, config, now);
         if self.recovery.on_ack(ack, bytes.div_ceil(self.terms.mss)) {
             if !self.terms.sack {
                 // The next segment is lost, too (RFC 6582, 3.2, step 3).
@@ -367,7 +354,7 @@ impl Sender {
 
     /// Lets the buffer hold two congestion windows: one in flight, and one to follow it. Where memory is scarce it stays as it is,
     /// and is given back when it is empty.
-    fn tune(&mut self) {
+    fn tune(&mut self, config: &Config) {
         if self.data.is_under_pressure() {
             if self.data.len() == 0 {
                 self.data.give_back();
@@ -375,8 +362,8 @@ impl Sender {
             return;
         }
         let window = self.congestion.get().window() as usize;
-        let (first, most) = self.sizes;
-        self.data.set_limit(window.saturating_mul(2).clamp(first, most));
+        let (first, most) = (config.initial_send_buffer, config.send_buffer);
+        self.data.set_limit(window.saturating_mul(2).max(first).min(most));
     }
 
     /// Whether the congestion window is what holds data back: otherwise it must not grow (RFC 9438, 5.8).
@@ -392,7 +379,7 @@ impl Sender {
 
     fn on_duplicate(&mut self, now: Time) {
         let in_flight = self.in_flight();
-        let is_lost = self.board.lost_before(self.terms.mss).is_after(self.una);
+        let is_lost = self.board.lost_before(in_flight, self.terms.mss).is_after(self.una);
         if self.recovery.on_duplicate(is_lost, self.next) {
             self.congestion.get_mut().on_loss(in_flight.len(), now);
             self.board.on_loss(in_flight, self.terms.mss);
@@ -400,7 +387,7 @@ impl Sender {
     }
 
     /// Starts or stops the timer as what is in flight and the window demand.
-    pub(crate) fn settle_timer(&mut self, now: Time) {
+    pub(crate) fn settle_timer(&mut self, config: &Config, now: Time) {
         let wait = if self.is_idle() {
             None
         } else if self.window.edge().is_after(self.una) && self.next != self.una {
@@ -413,16 +400,19 @@ impl Sender {
             self.progress = now;
         }
         let round_trip = &self.round_trip;
-        self.timer.set(wait, now, |wait, probes| interval(round_trip, wait, probes));
+        self.timer.set(wait, now, |wait, probes| interval(round_trip, wait, probes, config));
     }
 
     /// When [`Sender::handle_timeout`] is due.
-    pub(crate) fn deadline(&self) -> Option<Time> {
-        self.timer.deadline().map(|deadline| deadline.min(self.progress + self.user_timeout))
+    pub(crate) fn deadline(&self, config: &Config) -> Deadline {
+        if self.timer.waits_for().is_none() {
+            return Deadline::NONE;
+        }
+        self.timer.deadline().min(Deadline::at(self.progress + config.user_timeout))
     }
 
-    pub(crate) fn handle_timeout(&mut self, now: Time) -> Result<(), GaveUp> {
-        if self.timer.waits_for().is_some() && now >= self.progress + self.user_timeout {
+    pub(crate) fn handle_timeout(&mut self, config: &Config, now: Time) -> Result<(), GaveUp> {
+        if self.timer.waits_for().is_some() && now >= self.progress + config.user_timeout {
             return Err(GaveUp);
         }
         match self.timer.expired(now) {
@@ -437,115 +427,14 @@ impl Sender {
             }
         }
         let round_trip = &self.round_trip;
-        self.timer.again(now, |wait, probes| interval(round_trip, wait, probes));
+        self.timer.again(now, |wait, probes| interval(round_trip, wait, probes, config));
         Ok(())
-    }
-
-    /// What to send next, with options of this length, if anything may be sent.
-    pub(crate) fn next_piece(&mut self, options: usize, now: Time) -> Option<Piece> {
-        if self.is_idle() {
-            return None;
-        }
-        let max = self.terms.mss - options as u32;
-        if self.must_probe {
-            let probe = self.probe(max);
-            if probe.is_some() {
-                return probe;
-            }
-            self.must_probe = false;
-        }
-        let in_flight = self.in_flight();
-        if in_flight.is_empty() && now.since(self.last_sent) > self.round_trip.timeout() {
-            self.congestion.get_mut().on_idle();
-        }
-        if let Some(lost) = self.board.next_lost(in_flight, self.terms.mss) {
-            let piece = self.cut(lost, max);
-            return Some(piece).filter(|_| self.recovery.must_resend_first || self.fits(piece));
-        }
-        let is_repairing = matches!(self.recovery.phase(), Phase::Fast { .. });
-        let hole = || self.board.next_hole(in_flight).filter(|_| is_repairing);
-        let piece = self.new_piece(max).or_else(|| hole().map(|hole| self.cut(hole, max)));
-        piece.or_else(|| self.rescue(max)).filter(|piece| self.fits(*piece))
-    }
-
-    /// The last segment in flight, when nothing else can be sent in a recovery (RFC 6675, NextSeg, rule 4).
-    fn rescue(&self, max: u32) -> Option<Piece> {
-        let Phase::Fast { until } = self.recovery.phase() else { return None };
-        let range = self.board.rescue(self.in_flight(), until, max).filter(|_| self.terms.sack)?;
-        Some(Piece { is_rescue: true, ..self.cut(range, max) })
-    }
-
-    fn fits(&self, piece: Piece) -> bool {
-        let mut pipe = self.board.pipe(self.in_flight(), self.terms.mss);
-        if !self.terms.sack {
-            pipe = pipe.saturating_sub(self.recovery.duplicates().saturating_mul(self.terms.mss));
-        }
-        pipe == 0 || pipe + piece.len <= self.congestion.get().window()
-    }
-
-    /// One byte or FIN into a closed window; what fits into a small one, if nothing is in flight.
-    fn probe(&self, max: u32) -> Option<Piece> {
-        if !self.window.edge().is_after(self.una) {
-            return Some(self.cut(SequenceRange::of_len(self.una, 1), max));
-        }
-        let room = SequenceRange { start: self.next, end: self.window.edge().min(self.end()) };
-        (self.una == self.next && !room.is_empty()).then(|| self.cut(room, max))
-    }
-
-    /// What has not been sent yet, unless it had better wait (RFC 9293, 3.7.4 and 3.8.6.2.1).
-    fn new_piece(&self, max: u32) -> Option<Piece> {
-        let end = self.end();
-        let room = SequenceRange { start: self.next, end: self.window.edge().min(end) };
-        if room.is_empty() {
-            return None;
-        }
-        let piece = self.cut(room, max);
-        let is_quiet = !self.nagle || self.una == self.next;
-        let is_last = !piece.end().is_before(self.data_end());
-        let is_due = piece.len == max
-            || (is_last && (is_quiet || self.fin == Fin::Queued))
-            || (is_quiet && piece.len >= self.window.largest() / 2);
-        is_due.then_some(piece)
-    }
-
-    /// The start of a range as one segment with up to `max` bytes of data.
-    fn cut(&self, range: SequenceRange, max: u32) -> Piece {
-        let data_end = self.data_end();
-        let len = range.end.min(data_end).since(range.start).min(max);
-        let fin = range.start + len == data_end && range.end.is_after(data_end);
-        Piece { seq: range.start, len, fin, is_rescue: false }
-    }
-
-    /// The piece leaves.
-    pub(crate) fn on_sent(&mut self, piece: Piece, now: Time) {
-        if piece.seq.is_before(self.next) {
-            self.retransmitted += 1;
-            match self.recovery.phase() {
-                Phase::Fast { until } if piece.is_rescue => self.board.on_rescued(until),
-                _ => self.board.on_retransmitted(piece.end()),
-            }
-            self.round_trip.on_retransmitted();
-            self.recovery.must_resend_first = false;
-        } else {
-            self.next = piece.end();
-            self.round_trip.on_sent(piece.end(), now);
-        }
-        self.must_probe = false;
-        self.last_sent = now;
-        self.settle_timer(now);
-    }
-
-    /// The data of a piece, and whether the buffer ends with it.
-    pub(crate) fn payload(&self, piece: Piece) -> ([&[u8]; 2], bool) {
-        let at = piece.seq.since(self.una) as usize;
-        let len = piece.len as usize;
-        (self.data.pieces(at, len), len > 0 && at + len == self.data.len())
     }
 }
 
-fn interval(round_trip: &RoundTrip, wait: Wait, probes: u32) -> Duration {
+fn interval(round_trip: &RoundTrip, wait: Wait, probes: u8, config: &Config) -> Duration {
     match wait {
-        Wait::Acknowledgement => round_trip.timeout(),
-        Wait::Window => round_trip.scaled(probes),
+        Wait::Acknowledgement => round_trip.timeout(config),
+        Wait::Window => round_trip.scaled(probes, config),
     }
 }

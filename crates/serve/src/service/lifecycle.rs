@@ -60,7 +60,7 @@ impl<D: Driver> TcpService<D> {
     fn decide(&mut self, entry: &mut Entry<D::Stream>, is_done: bool) -> Next {
         let retransmitted = entry.tcp.retransmitted();
         if retransmitted != entry.retransmitted {
-            self.counters.retransmitted.add(retransmitted - entry.retransmitted);
+            self.counters.retransmitted.add((retransmitted - entry.retransmitted).into());
             entry.retransmitted = retransmitted;
         }
         self.shared.budget.charge(&mut entry.charged, D::allocated(&entry.stream));

@@ -45,7 +45,6 @@ impl<D: Driver> TcpService<D> {
         let stack = &self.egress.stack;
         let config = self.listeners.settings(Some(listener), device, ends.remote.ip(), stack);
         let initial = self.shared.numbers.of(ends.local, ends.remote, now);
-        let send_buffer = config.send_buffer;
         let Some(mut tcp) = Connection::accept(config, initial, segment, now) else {
             self.shared.budget.end_handshake();
             self.shared.budget.close();
@@ -59,7 +58,6 @@ impl<D: Driver> TcpService<D> {
             device,
             listener: Some(listener),
             tcp,
-            send_buffer,
             route,
             phase: Phase::Opening,
             peer_finished: false,

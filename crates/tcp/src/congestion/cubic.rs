@@ -19,6 +19,13 @@ pub struct Cubic {
     mss: u32,
     window: f64,
     threshold: f64,
+    /// Few connections have seen one.
+    loss: Option<Box<Loss>>,
+}
+
+/// What the last loss has left behind, which congestion avoidance goes by.
+#[derive(Clone, Debug, Default)]
+struct Loss {
     /// The window before the last reduction (cwnd_prior).
     prior: f64,
     /// The window at which growth is slowest (W_max).
@@ -41,26 +48,35 @@ impl Cubic {
     /// With the initial window for segments of `mss` bytes.
     pub fn new(mss: u32) -> Cubic {
         let window = f64::from(initial_window(mss)) / f64::from(mss);
-        Cubic { mss, window, threshold: f64::INFINITY, prior: 0.0, plateau: 0.0, epoch: None }
+        Cubic { mss, window, threshold: f64::INFINITY, loss: None }
     }
 
     /// W_max with fast convergence, and the threshold.
     fn reduce(&mut self, in_flight: u32) {
-        self.prior = self.window;
-        self.plateau =
-            if self.window < self.plateau { self.window * (1.0 + BETA) / 2.0 } else { self.window };
+        let window = self.window;
+        let loss = self.loss.get_or_insert_default();
+        loss.prior = window;
+        loss.plateau = if window < loss.plateau { window * (1.0 + BETA) / 2.0 } else { window };
+        loss.epoch = None;
         let in_flight = f64::from(in_flight) / f64::from(self.mss);
-        self.threshold = (in_flight.min(self.window) * BETA).max(2.0);
-        self.epoch = None;
+        self.threshold = (in_flight.min(window) * BETA).max(2.0);
+    }
+
+    /// Congestion avoidance begins anew.
+    fn end_epoch(&mut self) {
+        if let Some(loss) = &mut self.loss {
+            loss.epoch = None;
+        }
     }
 
     fn avoid(&mut self, segments: f64, now: Time, round_trip: Duration) {
         let window = self.window;
-        let epoch = self.epoch.get_or_insert_with(|| {
-            let origin = self.plateau.max(window);
+        let loss = self.loss.get_or_insert_default();
+        let epoch = loss.epoch.get_or_insert_with(|| {
+            let origin = loss.plateau.max(window);
             Epoch { start: now, rise: ((origin - window) / C).cbrt(), origin, estimate: window }
         });
-        let growth = if epoch.estimate >= self.prior { 1.0 } else { ALPHA };
+        let growth = if epoch.estimate >= loss.prior { 1.0 } else { ALPHA };
         epoch.estimate += growth * segments / window;
         let at = |seconds: f64| C * (seconds - epoch.rise).powi(3) + epoch.origin;
         let elapsed = now.since(epoch.start).as_secs_f64();
@@ -94,10 +110,12 @@ impl Congestion for Cubic {
         let scale = f64::from(self.mss) / f64::from(mss);
         self.mss = mss;
         self.window = (self.window * scale).max(1.0);
-        for segments in [&mut self.threshold, &mut self.prior, &mut self.plateau] {
-            *segments *= scale;
+        self.threshold *= scale;
+        if let Some(loss) = &mut self.loss {
+            loss.prior *= scale;
+            loss.plateau *= scale;
+            loss.epoch = None;
         }
-        self.epoch = None;
     }
 
     fn on_ack(&mut self, acked: Acked) {
@@ -118,14 +136,14 @@ impl Congestion for Cubic {
         if is_first {
             self.reduce(in_flight);
         }
-        self.epoch = None;
+        self.end_epoch();
         self.window = 1.0;
     }
 
     fn on_idle(&mut self) {
         let initial = f64::from(initial_window(self.mss)) / f64::from(self.mss);
         self.window = self.window.min(initial);
-        self.epoch = None;
+        self.end_epoch();
     }
 }
 
@@ -185,7 +203,8 @@ mod tests {
     fn a_second_loss_below_the_plateau_lowers_it() {
         let mut controller = after_a_loss_at(100);
         controller.on_loss(70 * MSS, Time::ZERO);
-        assert!((controller.plateau - 59.5).abs() < 0.01, "{}", controller.plateau);
+        let plateau = controller.loss.unwrap().plateau;
+        assert!((plateau - 59.5).abs() < 0.01, "{plateau}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rheostat_base::Time;
 
 use crate::config::Config;
+use crate::deadline::Deadline;
 use crate::options::{Options, Timestamps};
 use crate::receive::shift_for;
 use crate::send::Terms;
@@ -49,24 +50,21 @@ impl Agreement {
 pub(crate) struct Handshake {
     /// When the last SYN was sent.
     sent: Time,
-    times_sent: u32,
+    retry: Deadline,
+    gives_up: Deadline,
+    /// As far as it can be counted.
+    times_sent: u8,
     must_send: bool,
-    retry: Time,
-    initial_rto: Duration,
-    max_rto: Duration,
-    gives_up: Time,
 }
 
 impl Handshake {
     pub(crate) fn new(config: &Config, now: Time) -> Handshake {
         Handshake {
             sent: now,
+            retry: Deadline::NONE,
+            gives_up: Deadline::at(now + config.connect_timeout),
             times_sent: 0,
             must_send: true,
-            retry: Time::NEVER,
-            initial_rto: config.initial_rto,
-            max_rto: config.max_rto,
-            gives_up: now + config.connect_timeout,
         }
     }
 
@@ -102,11 +100,11 @@ impl Handshake {
         self.must_send = true;
     }
 
-    pub(crate) fn on_sent(&mut self, now: Time) {
+    pub(crate) fn on_sent(&mut self, config: &Config, now: Time) {
         self.must_send = false;
-        let timeout = self.initial_rto.saturating_mul(1 << self.times_sent.min(30));
-        self.retry = now + timeout.min(self.max_rto);
-        self.times_sent += 1;
+        let timeout = config.initial_rto.saturating_mul(1 << self.times_sent.min(30));
+        self.retry = Deadline::at(now + timeout.min(config.max_rto));
+        self.times_sent = self.times_sent.saturating_add(1);
         self.sent = now;
     }
 
@@ -115,17 +113,17 @@ impl Handshake {
         (self.times_sent <= 1).then(|| now.since(self.sent))
     }
 
-    pub(crate) fn deadline(&self) -> Time {
+    pub(crate) fn deadline(&self) -> Deadline {
         self.retry.min(self.gives_up)
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Time) -> Result<(), TookTooLong> {
-        if now >= self.gives_up {
+        if self.gives_up.has_come(now) {
             return Err(TookTooLong);
         }
-        if now >= self.retry {
+        if self.retry.has_come(now) {
             self.must_send = true;
-            self.retry = Time::NEVER;
+            self.retry = Deadline::NONE;
         }
         Ok(())
     }

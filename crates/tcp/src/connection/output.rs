@@ -4,6 +4,7 @@ use rheostat_base::Time;
 
 use super::handshake::Handshake;
 use super::{CloseReason, Connection, Event, State};
+use crate::deadline::Deadline;
 use crate::options::{MAX_BLOCKS, Options};
 use crate::receive::Stamps;
 use crate::segment::{Header, Transmit};
@@ -31,7 +32,7 @@ impl Connection {
         if !self.handshake.must_send() {
             return None;
         }
-        self.handshake.on_sent(now);
+        self.handshake.on_sent(&self.config, now);
         let ack = (self.state == State::SynReceived).then(|| self.receiver.acknowledge().0);
         let clock = Stamps::clock(self.initial.stamp_offset, now);
         let timestamps = self.stamps.as_mut().map(|stamps| stamps.stamp(now));
@@ -56,8 +57,8 @@ impl Connection {
 
     fn poll_data(&mut self, now: Time) -> Option<Transmit<'_>> {
         let options = self.options(now);
-        if let Some(piece) = self.sender.next_piece(options.len(), now) {
-            self.sender.on_sent(piece, now);
+        if let Some(piece) = self.sender.next_piece(options.len(), &self.config, now) {
+            self.sender.on_sent(piece, &self.config, now);
             let header = self.acknowledging(options);
             let urgent = self.sender.urgent().pointer(piece.seq);
             let (payload, is_last) = self.sender.payload(piece);
@@ -95,30 +96,34 @@ impl Connection {
 
     /// When to call [`Connection::handle_timeout`] next; never while there is something to transmit that has not been polled.
     pub fn next_deadline(&self) -> Option<Time> {
-        match self.state {
-            State::Closed => None,
-            State::TimeWait => self.time_wait.as_ref().map(|time_wait| time_wait.deadline()),
+        let deadline = match self.state {
+            State::Closed => Deadline::NONE,
+            State::TimeWait => {
+                return self.time_wait.as_ref().map(|time_wait| time_wait.deadline());
+            }
             State::SynSent | State::SynReceived => {
-                self.linger_deadline().into_iter().chain([self.handshake.deadline()]).min()
+                self.linger_deadline().min(self.handshake.deadline())
             }
-            _ => {
-                let deadlines = [
-                    self.sender.deadline(),
-                    self.receiver.ack_deadline(),
-                    self.keep_alive_deadline(),
-                    self.fin_wait,
-                    self.linger_deadline(),
-                    self.write_retry,
-                ];
-                deadlines.into_iter().flatten().min()
-            }
-        }
+            _ => self
+                .sender
+                .deadline(&self.config)
+                .min(self.receiver.ack_deadline())
+                .min(self.keep_alive_deadline())
+                .min(self.closing.fin_wait)
+                .min(self.linger_deadline())
+                .min(self.write_retry),
+        };
+        deadline.time()
     }
 
     /// The peer is probed while it owes us nothing but its presence.
-    fn keep_alive_deadline(&self) -> Option<Time> {
-        let settings = self.config.keep_alive.as_ref().filter(|_| self.sender.is_idle())?;
-        Some(self.keep_alive.deadline(settings))
+    fn keep_alive_deadline(&self) -> Deadline {
+        match &self.config.keep_alive {
+            Some(settings) if self.sender.is_idle() => {
+                Deadline::at(self.keep_alive.deadline(settings))
+            }
+            _ => Deadline::NONE,
+        }
     }
 
     /// Does what is due now. Calls before the deadline do nothing.
@@ -145,14 +150,16 @@ impl Connection {
 
     fn handle_timers(&mut self, now: Time) {
         self.receiver.acknowledgement().handle_timeout(now);
-        if self.write_retry.take_if(|retry| *retry <= now).is_some() && self.is_write_blocked {
-            self.is_write_blocked = false;
-            self.events.push(Event::Writable);
+        if self.write_retry.has_come(now) {
+            self.write_retry = Deadline::NONE;
+            if std::mem::take(&mut self.is_write_blocked) {
+                self.events.push(Event::Writable);
+            }
         }
-        if self.sender.handle_timeout(now).is_err() {
+        if self.sender.handle_timeout(&self.config, now).is_err() {
             self.reset_peer();
             self.end(CloseReason::UserTimeout);
-        } else if self.fin_wait.is_some_and(|deadline| deadline <= now) {
+        } else if self.closing.fin_wait.has_come(now) {
             self.reset_peer();
             self.end(CloseReason::FinWaitTimeout);
         } else if let Some(settings) =

@@ -4,34 +4,35 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
+use crate::deadline::Deadline;
+
 /// The smallest size that counts as a full-sized segment.
 const FULL_SIZE: u32 = 536;
 
 /// At once, after a delay, or not at all.
 #[derive(Debug)]
 pub(crate) struct Acknowledgement {
-    delay: Duration,
-    is_due: bool,
-    deadline: Option<Time>,
+    deadline: Deadline,
     /// Bytes received since the last acknowledgement.
     pending: u32,
     /// The largest segment so far: peers put options into what their segments may hold.
     largest: u32,
+    is_due: bool,
 }
 
 impl Acknowledgement {
-    pub(crate) fn new(delay: Duration) -> Acknowledgement {
-        Acknowledgement { delay, is_due: false, deadline: None, pending: 0, largest: FULL_SIZE }
+    pub(crate) fn new() -> Acknowledgement {
+        Acknowledgement { deadline: Deadline::NONE, pending: 0, largest: FULL_SIZE, is_due: false }
     }
 
-    /// Data has arrived in order: acknowledged with the next segment, at the latest after the delay or two full-sized segments.
-    pub(crate) fn on_data(&mut self, bytes: u32, now: Time) {
+    /// Data has arrived in order: acknowledged with the next segment, at the latest after `delay` or two full-sized segments.
+    pub(crate) fn on_data(&mut self, bytes: u32, delay: Duration, now: Time) {
         self.largest = self.largest.max(bytes);
         self.pending += bytes;
         if self.pending >= 2 * self.largest {
             self.is_due = true;
         } else if self.deadline.is_none() {
-            self.deadline = Some(now + self.delay);
+            self.deadline = Deadline::at(now + delay);
         }
     }
 
@@ -42,12 +43,12 @@ impl Acknowledgement {
     /// A segment with an acknowledgement leaves.
     pub(crate) fn on_sent(&mut self) {
         self.is_due = false;
-        self.deadline = None;
+        self.deadline = Deadline::NONE;
         self.pending = 0;
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        if self.deadline.is_some_and(|deadline| deadline <= now) {
+        if self.deadline.has_come(now) {
             self.is_due = true;
         }
     }
@@ -56,8 +57,8 @@ impl Acknowledgement {
         self.is_due
     }
 
-    pub(crate) fn deadline(&self) -> Option<Time> {
-        self.deadline.filter(|_| !self.is_due)
+    pub(crate) fn deadline(&self) -> Deadline {
+        if self.is_due { Deadline::NONE } else { self.deadline }
     }
 }
 
@@ -65,12 +66,14 @@ impl Acknowledgement {
 mod tests {
     use super::*;
 
+    const DELAY: Duration = Duration::from_millis(40);
+
     #[test]
     fn every_second_full_sized_segment_is_acknowledged_at_once() {
-        let mut acknowledgement = Acknowledgement::new(Duration::from_millis(40));
-        acknowledgement.on_data(1_448, Time::ZERO);
+        let mut acknowledgement = Acknowledgement::new();
+        acknowledgement.on_data(1_448, DELAY, Time::ZERO);
         assert!(!acknowledgement.is_due());
-        acknowledgement.on_data(1_448, Time::ZERO);
+        acknowledgement.on_data(1_448, DELAY, Time::ZERO);
         assert!(acknowledgement.is_due());
         acknowledgement.on_sent();
         assert!(!acknowledgement.is_due() && acknowledgement.deadline().is_none());
@@ -78,10 +81,10 @@ mod tests {
 
     #[test]
     fn a_small_segment_is_acknowledged_after_the_delay() {
-        let mut acknowledgement = Acknowledgement::new(Duration::from_millis(40));
-        acknowledgement.on_data(1, Time::from_millis(5));
-        acknowledgement.on_data(1, Time::from_millis(30));
-        assert_eq!(acknowledgement.deadline(), Some(Time::from_millis(45)));
+        let mut acknowledgement = Acknowledgement::new();
+        acknowledgement.on_data(1, DELAY, Time::from_millis(5));
+        acknowledgement.on_data(1, DELAY, Time::from_millis(30));
+        assert_eq!(acknowledgement.deadline().time(), Some(Time::from_millis(45)));
         acknowledgement.handle_timeout(Time::from_millis(44));
         assert!(!acknowledgement.is_due());
         acknowledgement.handle_timeout(Time::from_millis(45));

@@ -12,9 +12,12 @@ pub(crate) const MAX_HELD: usize = 32;
 /// their number.
 #[derive(Debug, Default)]
 pub(crate) struct HeldRanges {
-    held: Vec<Held>,
+    /// None while there are no ranges: few connections have any, most of the time.
+    held: Option<Box<Ranges>>,
     updates: u64,
 }
+
+type Ranges = ArrayVec<Held, MAX_HELD>;
 
 #[derive(Clone, Copy, Debug)]
 struct Held {
@@ -25,38 +28,43 @@ struct Held {
 
 impl HeldRanges {
     pub(crate) fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.held.is_none()
+    }
+
+    fn ranges(&self) -> &[Held] {
+        self.held.as_deref().map_or(&[], |held| held)
     }
 
     /// The number after the last one held.
     pub(crate) fn end(&self) -> Option<SequenceNumber> {
-        self.held.last().map(|held| held.range.end)
+        self.ranges().last().map(|held| held.range.end)
     }
 
     /// Adds a range and joins it with those it touches. Returns whether there was room.
     pub(crate) fn insert(&mut self, range: SequenceRange) -> bool {
-        let first = self.held.partition_point(|held| held.range.end.is_before(range.start));
-        let touching =
-            self.held[first..].iter().take_while(|held| held.range.touches(range)).count();
-        if touching == 0 && self.held.len() == MAX_HELD {
+        let held = self.held.get_or_insert_default();
+        let first = held.partition_point(|held| held.range.end.is_before(range.start));
+        let touching = held[first..].iter().take_while(|held| held.range.touches(range)).count();
+        if touching == 0 && held.is_full() {
             return false;
         }
         let mut joined = range;
-        for held in self.held.drain(first..first + touching) {
+        for held in held.drain(first..first + touching) {
             joined.start = joined.start.min(held.range.start);
             joined.end = joined.end.max(held.range.end);
         }
         self.updates += 1;
-        self.held.insert(first, Held { range: joined, updated: self.updates });
+        held.insert(first, Held { range: joined, updated: self.updates });
         true
     }
 
-    /// Whether ranges are disjoint, in order, not more than may be, and within `room`.
+    /// Whether ranges are disjoint, in order and within `room`, and take no memory when there are none.
     pub(super) fn is_sound(&self, room: SequenceRange) -> bool {
         let is_inside = |held: &Held| !held.range.is_empty() && room.contains(held.range);
-        self.held.is_sorted_by(|held, next| held.range.end.is_before(next.range.start))
-            && self.held.iter().all(is_inside)
-            && self.held.len() <= MAX_HELD
+        let held = self.ranges();
+        held.is_sorted_by(|held, next| held.range.end.is_before(next.range.start))
+            && held.iter().all(is_inside)
+            && self.held.as_ref().is_none_or(|held| !held.is_empty())
     }
 
     /// Segments that have arrived beyond a gap; one of which a part was held already counts twice.
@@ -66,13 +74,22 @@ impl HeldRanges {
 
     /// Removes the range that continues at `next`, if there is one, and returns its end.
     pub(crate) fn take_from(&mut self, next: SequenceNumber) -> Option<SequenceNumber> {
-        let first = self.held.first()?.range;
-        (!first.start.is_after(next)).then(|| self.held.remove(0).range.end)
+        let held = self.held.as_mut()?;
+        let first = held.first()?.range;
+        if first.start.is_after(next) {
+            return None;
+        }
+        held.remove(0);
+        if held.is_empty() {
+            self.held = None;
+        }
+        Some(first.end)
     }
 
     /// What of `range` is held already, up to the first gap. The range it is in counts as the latest.
     pub(crate) fn duplicate(&mut self, range: SequenceRange) -> Option<SequenceRange> {
-        let held = self.held.iter_mut().find(|held| !held.range.intersection(range).is_empty())?;
+        let mut held = self.held.as_mut()?.iter_mut();
+        let held = held.find(|held| !held.range.intersection(range).is_empty())?;
         self.updates += 1;
         held.updated = self.updates;
         Some(held.range.intersection(range))
@@ -87,7 +104,7 @@ impl HeldRanges {
         let mut blocks: ArrayVec<SequenceRange, MAX_BLOCKS> = duplicate.into_iter().collect();
         let mut before = u64::MAX;
         while blocks.len() < room.min(MAX_BLOCKS) {
-            let earlier = self.held.iter().filter(|held| held.updated < before);
+            let earlier = self.ranges().iter().filter(|held| held.updated < before);
             let Some(held) = earlier.max_by_key(|held| held.updated) else { break };
             before = held.updated;
             blocks.push(held.range);

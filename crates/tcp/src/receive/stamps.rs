@@ -7,8 +7,8 @@ use rheostat_base::Time;
 use crate::options::Timestamps;
 use crate::sequence::SequenceNumber;
 
-/// After so long without a segment the latest stamp says nothing (RFC 7323, 5.5).
-const OUTDATED: Duration = Duration::from_secs(24 * 24 * 60 * 60);
+/// After so many seconds without a segment the latest stamp says nothing (RFC 7323, 5.5).
+const OUTDATED: u32 = 24 * 24 * 60 * 60;
 
 /// The stamps of a connection that uses them.
 #[derive(Clone, Copy, Debug)]
@@ -18,13 +18,14 @@ pub(crate) struct Stamps {
     /// What the latest segment was stamped with.
     sent: u32,
     recent: u32,
-    recent_at: Time,
+    /// When that was, in seconds.
+    recent_at: u32,
 }
 
 impl Stamps {
     /// With the stamp of the peer's SYN.
     pub(crate) fn new(offset: u32, recent: u32, now: Time) -> Stamps {
-        Stamps { offset, sent: Stamps::clock(offset, now), recent, recent_at: now }
+        Stamps { offset, sent: Stamps::clock(offset, now), recent, recent_at: seconds(now) }
     }
 
     /// Our clock: milliseconds.
@@ -51,7 +52,7 @@ impl Stamps {
     /// Whether the segment is older than one received before.
     pub(crate) fn is_old(&self, stamps: Timestamps, now: Time) -> bool {
         SequenceNumber(stamps.value).is_before(SequenceNumber(self.recent))
-            && now.since(self.recent_at) < OUTDATED
+            && seconds(now).saturating_sub(self.recent_at) < OUTDATED
     }
 
     /// Whether the segment was sent later than all received before.
@@ -69,9 +70,13 @@ impl Stamps {
     ) {
         if !self.is_old(stamps, now) && !seq.is_after(last_ack) {
             self.recent = stamps.value;
-            self.recent_at = now;
+            self.recent_at = seconds(now);
         }
     }
+}
+
+fn seconds(time: Time) -> u32 {
+    (time.as_nanos() / 1_000_000_000) as u32
 }
 
 #[cfg(test)]

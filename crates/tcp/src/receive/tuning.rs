@@ -14,27 +14,30 @@ const LEAST: Duration = Duration::from_millis(1);
 /// much lets a peer that starts slowly double what it sends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveTuning {
-    start: Option<Time>,
-    read: usize,
+    /// When the present round trip began; [`Time::NEVER`] before the first data.
+    start: Time,
+    read: u32,
 }
 
 impl ReceiveTuning {
     pub(crate) fn new() -> ReceiveTuning {
-        ReceiveTuning { start: None, read: 0 }
+        ReceiveTuning { start: Time::NEVER, read: 0 }
     }
 
     pub(crate) fn on_read(&mut self, bytes: usize) {
-        self.read = self.read.saturating_add(bytes);
+        self.read = self.read.saturating_add(bytes.try_into().unwrap_or(u32::MAX));
     }
 
     /// Data has arrived. Once a round trip has passed, returns what a buffer should hold.
     pub(crate) fn on_data(&mut self, round_trip: Option<Duration>, now: Time) -> Option<usize> {
-        let start = *self.start.get_or_insert(now);
-        if now.since(start) < round_trip.unwrap_or(UNMEASURED).max(LEAST) {
+        if self.start == Time::NEVER {
+            self.start = now;
+        }
+        if now.since(self.start) < round_trip.unwrap_or(UNMEASURED).max(LEAST) {
             return None;
         }
-        self.start = Some(now);
-        Some(std::mem::take(&mut self.read).saturating_mul(2))
+        self.start = now;
+        Some((std::mem::take(&mut self.read) as usize).saturating_mul(2))
     }
 }
 

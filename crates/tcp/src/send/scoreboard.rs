@@ -7,9 +7,16 @@ pub(crate) const DUPLICATES: u32 = 3;
 /// Ranges that are noted at most. Blocks that would start another one are ignored.
 const MAX_RANGES: usize = 128;
 
+/// What is noted of data in flight. Of most connections, most of the time, that is nothing, and takes no memory: nothing has
+/// arrived beyond a gap, nothing is lost, and nothing was sent again.
+#[derive(Debug, Default)]
+pub(crate) struct Scoreboard {
+    notes: Option<Box<Notes>>,
+}
+
 /// Ranges that the peer has acknowledged selectively, disjoint and in order. All work is linear in their number.
 #[derive(Debug)]
-pub(crate) struct Scoreboard {
+struct Notes {
     sacked: Vec<SequenceRange>,
     /// Everything before this that is not acknowledged was sent again (HighRxt).
     resent: SequenceNumber,
@@ -20,14 +27,111 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    pub(crate) fn new(una: SequenceNumber) -> Scoreboard {
-        Scoreboard { sacked: Vec::new(), resent: una, lost: una, rescued: None }
-    }
-
     /// Notes a block about data in flight, and returns whether it tells anything new. Blocks about other data, and reports of
     /// duplicates among them, do not (RFC 2883, 4).
     pub(crate) fn add(&mut self, block: SequenceRange, in_flight: SequenceRange) -> bool {
-        if !in_flight.contains(block) || self.unsacked(block) == 0 {
+        if !in_flight.contains(block) || block.is_empty() {
+            return false;
+        }
+        self.noted(in_flight).add(block)
+    }
+
+    /// Everything before `una` is acknowledged.
+    pub(crate) fn on_ack(&mut self, una: SequenceNumber) {
+        if let Some(notes) = &mut self.notes {
+            notes.on_ack(una);
+            if notes.are_over(una) {
+                self.notes = None;
+            }
+        }
+    }
+
+    /// The first segment is lost. Repairs start with it.
+    pub(crate) fn on_loss(&mut self, in_flight: SequenceRange, mss: u32) {
+        let notes = self.noted(in_flight);
+        notes.lost = notes.lost.max(in_flight.end.min(in_flight.start + mss));
+        notes.resent = in_flight.start;
+        notes.rescued = None;
+    }
+
+    /// All data in flight is lost, also what the peer has said it holds: it may have dropped it (RFC 2018, 8).
+    pub(crate) fn on_timeout(&mut self, in_flight: SequenceRange) {
+        let notes = self.noted(in_flight);
+        notes.sacked.clear();
+        notes.lost = in_flight.end;
+        notes.resent = in_flight.start;
+        notes.rescued = None;
+    }
+
+    /// A segment that begins at `from` was too big for the path, and so may be all behind it: lost, unless it has arrived.
+    pub(crate) fn on_too_big(&mut self, in_flight: SequenceRange, from: SequenceNumber) {
+        let notes = self.noted(in_flight);
+        notes.lost = in_flight.end;
+        notes.resent = from.max(in_flight.start);
+    }
+
+    pub(crate) fn on_retransmitted(&mut self, in_flight: SequenceRange, end: SequenceNumber) {
+        let notes = self.noted(in_flight);
+        notes.resent = notes.resent.max(end);
+    }
+
+    /// The number before which everything that is neither acknowledged nor among the ranges is lost (IsLost).
+    pub(crate) fn lost_before(&self, in_flight: SequenceRange, mss: u32) -> SequenceNumber {
+        self.notes.as_ref().map_or(in_flight.start, |notes| notes.lost_before(mss))
+    }
+
+    /// The next range to send again: lost, and not sent again yet (NextSeg, rule 1).
+    pub(crate) fn next_lost(&self, in_flight: SequenceRange, mss: u32) -> Option<SequenceRange> {
+        let notes = self.notes.as_ref()?;
+        notes.first_unsacked(in_flight, notes.lost_before(mss))
+    }
+
+    /// The next range that may be sent again when there is nothing better to send: below one that has arrived (NextSeg, rule 3).
+    pub(crate) fn next_hole(&self, in_flight: SequenceRange) -> Option<SequenceRange> {
+        let notes = self.notes.as_ref()?;
+        notes.first_unsacked(in_flight, notes.sacked.last()?.start)
+    }
+
+    /// The end of what is in flight, at most `max` numbers, once in a recovery that ends at `until`: without it, a loss at the end
+    /// is found by the timer alone (NextSeg, rule 4).
+    pub(crate) fn rescue(
+        &self,
+        in_flight: SequenceRange,
+        until: SequenceNumber,
+        max: u32,
+    ) -> Option<SequenceRange> {
+        let nothing = Notes::new(in_flight.start);
+        self.notes.as_deref().unwrap_or(&nothing).rescue(in_flight, until, max)
+    }
+
+    /// The rescue leaves. It does not count as sent again: what is before it may still be (RFC 6675, 4).
+    pub(crate) fn on_rescued(&mut self, in_flight: SequenceRange, until: SequenceNumber) {
+        self.noted(in_flight).rescued = Some(until);
+    }
+
+    /// Bytes that are thought to be in the network (SetPipe).
+    pub(crate) fn pipe(&self, in_flight: SequenceRange, mss: u32) -> u32 {
+        self.notes.as_ref().map_or(in_flight.len(), |notes| notes.pipe(in_flight, mss))
+    }
+
+    /// Whether ranges are disjoint, in order and in flight, and what was sent again and is lost was in flight, too.
+    pub(super) fn is_sound(&self, in_flight: SequenceRange) -> bool {
+        self.notes.as_ref().is_none_or(|notes| notes.are_sound(in_flight))
+    }
+
+    fn noted(&mut self, in_flight: SequenceRange) -> &mut Notes {
+        self.notes.get_or_insert_with(|| Box::new(Notes::new(in_flight.start)))
+    }
+}
+
+impl Notes {
+    fn new(una: SequenceNumber) -> Notes {
+        Notes { sacked: Vec::new(), resent: una, lost: una, rescued: None }
+    }
+
+    /// Adds a block of data in flight. Returns whether there was anything new, and room for it.
+    fn add(&mut self, block: SequenceRange) -> bool {
+        if self.unsacked(block) == 0 {
             return false;
         }
         let first = self.sacked.partition_point(|range| range.end.is_before(block.start));
@@ -44,8 +148,7 @@ impl Scoreboard {
         true
     }
 
-    /// Everything before `una` is acknowledged.
-    pub(crate) fn on_ack(&mut self, una: SequenceNumber) {
+    fn on_ack(&mut self, una: SequenceNumber) {
         self.sacked.retain_mut(|range| {
             range.start = range.start.max(una);
             !range.is_empty()
@@ -54,33 +157,14 @@ impl Scoreboard {
         self.lost = self.lost.max(una);
     }
 
-    /// The first segment is lost. Repairs start with it.
-    pub(crate) fn on_loss(&mut self, in_flight: SequenceRange, mss: u32) {
-        self.lost = self.lost.max(in_flight.end.min(in_flight.start + mss));
-        self.resent = in_flight.start;
-        self.rescued = None;
+    /// Whether they say no more than that everything before `una` is acknowledged. The rescue is noted until its recovery ends.
+    fn are_over(&self, una: SequenceNumber) -> bool {
+        self.sacked.is_empty()
+            && (self.resent, self.lost) == (una, una)
+            && self.rescued.is_none_or(|until| !until.is_after(una))
     }
 
-    /// All data in flight is lost, also what the peer has said it holds: it may have dropped it (RFC 2018, 8).
-    pub(crate) fn on_timeout(&mut self, in_flight: SequenceRange) {
-        self.sacked.clear();
-        self.lost = in_flight.end;
-        self.resent = in_flight.start;
-        self.rescued = None;
-    }
-
-    /// A segment that begins at `from` was too big for the path, and so may be all behind it: lost, unless it has arrived.
-    pub(crate) fn on_too_big(&mut self, in_flight: SequenceRange, from: SequenceNumber) {
-        self.lost = in_flight.end;
-        self.resent = from.max(in_flight.start);
-    }
-
-    pub(crate) fn on_retransmitted(&mut self, end: SequenceNumber) {
-        self.resent = self.resent.max(end);
-    }
-
-    /// Everything before this that is not acknowledged is lost (IsLost).
-    pub(crate) fn lost_before(&self, mss: u32) -> SequenceNumber {
+    fn lost_before(&self, mss: u32) -> SequenceNumber {
         let mut bytes = 0;
         for (ranges, range) in (1..).zip(self.sacked.iter().rev()) {
             bytes += range.len();
@@ -91,19 +175,7 @@ impl Scoreboard {
         self.lost
     }
 
-    /// The next range to send again: lost, and not sent again yet (NextSeg, rule 1).
-    pub(crate) fn next_lost(&self, in_flight: SequenceRange, mss: u32) -> Option<SequenceRange> {
-        self.first_unsacked(in_flight, self.lost_before(mss))
-    }
-
-    /// The next range that may be sent again when there is nothing better to send: below one that has arrived (NextSeg, rule 3).
-    pub(crate) fn next_hole(&self, in_flight: SequenceRange) -> Option<SequenceRange> {
-        self.first_unsacked(in_flight, self.sacked.last()?.start)
-    }
-
-    /// The end of what is in flight, at most `max` numbers, once in a recovery that ends at `until`: without it, a loss at the end
-    /// is found by the timer alone (NextSeg, rule 4).
-    pub(crate) fn rescue(
+    fn rescue(
         &self,
         in_flight: SequenceRange,
         until: SequenceNumber,
@@ -123,21 +195,14 @@ impl Scoreboard {
         (!range.is_empty()).then_some(range)
     }
 
-    /// The rescue leaves. It does not count as sent again: what is before it may still be (RFC 6675, 4).
-    pub(crate) fn on_rescued(&mut self, until: SequenceNumber) {
-        self.rescued = Some(until);
-    }
-
-    /// Bytes that are thought to be in the network (SetPipe).
-    pub(crate) fn pipe(&self, in_flight: SequenceRange, mss: u32) -> u32 {
+    fn pipe(&self, in_flight: SequenceRange, mss: u32) -> u32 {
         let lost = self.lost_before(mss).max(in_flight.start).min(in_flight.end);
         let original = SequenceRange { start: lost, end: in_flight.end };
         let again = SequenceRange { start: in_flight.start, end: self.resent.min(in_flight.end) };
         self.unsacked(original) + self.unsacked(again)
     }
 
-    /// Whether ranges are disjoint, in order and in flight, and what was sent again and is lost was in flight, too.
-    pub(super) fn is_sound(&self, in_flight: SequenceRange) -> bool {
+    fn are_sound(&self, in_flight: SequenceRange) -> bool {
         let is_inside = |number: SequenceNumber| {
             !number.is_before(in_flight.start) && !number.is_after(in_flight.end)
         };
@@ -188,7 +253,7 @@ mod tests {
 
     /// Ten segments in flight, of which these have arrived.
     fn with_sacked(segments: &[u32]) -> Scoreboard {
-        let mut board = Scoreboard::new(SequenceNumber(0));
+        let mut board = Scoreboard::default();
         for segment in segments {
             assert!(board.add(range(*segment..segment + 1), range(0..10)));
         }
@@ -197,23 +262,23 @@ mod tests {
 
     #[test]
     fn two_ranges_above_a_byte_do_not_make_it_lost_and_three_do() {
-        assert_eq!(with_sacked(&[2, 4]).lost_before(MSS), SequenceNumber(0));
-        assert_eq!(with_sacked(&[2, 4, 6]).lost_before(MSS), SequenceNumber(20));
+        assert_eq!(with_sacked(&[2, 4]).lost_before(range(0..10), MSS), SequenceNumber(0));
+        assert_eq!(with_sacked(&[2, 4, 6]).lost_before(range(0..10), MSS), SequenceNumber(20));
     }
 
     #[test]
     fn more_than_two_segments_above_a_byte_make_it_lost() {
-        assert_eq!(with_sacked(&[2, 3]).lost_before(MSS), SequenceNumber(0));
-        assert_eq!(with_sacked(&[2, 3, 4]).lost_before(MSS), SequenceNumber(20));
+        assert_eq!(with_sacked(&[2, 3]).lost_before(range(0..10), MSS), SequenceNumber(0));
+        assert_eq!(with_sacked(&[2, 3, 4]).lost_before(range(0..10), MSS), SequenceNumber(20));
     }
 
     #[test]
     fn holes_are_sent_again_in_order_and_once() {
         let mut board = with_sacked(&[1, 3, 4, 5]);
         assert_eq!(board.next_lost(range(0..10), MSS), Some(range(0..1)));
-        board.on_retransmitted(SequenceNumber(10));
+        board.on_retransmitted(range(0..10), SequenceNumber(10));
         assert_eq!(board.next_lost(range(0..10), MSS), Some(range(2..3)));
-        board.on_retransmitted(SequenceNumber(30));
+        board.on_retransmitted(range(0..10), SequenceNumber(30));
         assert_eq!(board.next_lost(range(0..10), MSS), None);
     }
 
@@ -222,7 +287,7 @@ mod tests {
         let mut board = with_sacked(&[1, 3, 4, 5]);
         // Lost: 0 and 2. In the network: 6 to 9.
         assert_eq!(board.pipe(range(0..10), MSS), 4 * MSS);
-        board.on_retransmitted(SequenceNumber(10));
+        board.on_retransmitted(range(0..10), SequenceNumber(10));
         assert_eq!(board.pipe(range(0..10), MSS), 5 * MSS);
     }
 
@@ -232,7 +297,7 @@ mod tests {
         let mut board = with_sacked(&[1, 2, 3, 5]);
         assert_eq!(board.rescue(range(0..10), until, MSS), Some(range(9..10)));
         assert_eq!(board.rescue(range(0..10), until, 1_000), Some(range(6..10)));
-        board.on_rescued(until);
+        board.on_rescued(range(0..10), until);
         assert_eq!(board.rescue(range(0..10), until, MSS), None);
         // The holes are still sent again from the first on.
         assert_eq!(board.next_lost(range(0..10), MSS), Some(range(0..1)));
@@ -266,14 +331,38 @@ mod tests {
             SequenceRange { start: SequenceNumber((1 << 31) - 1), end: SequenceNumber(0) - 5 };
         assert!(!around.is_empty() && !board.add(around, range(0..10)));
         assert!(!board.add(range(4..5), range(0..10)));
-        assert_eq!(board.sacked, [range(4..5)]);
+        assert_eq!(board.notes.unwrap().sacked, [range(4..5)]);
     }
 
     #[test]
     fn ranges_are_bounded() {
-        let mut board = Scoreboard::new(SequenceNumber(0));
+        let mut board = Scoreboard::default();
         let all = range(0..1_000);
         let noted = (0..500).filter(|i| board.add(range(2 * i..2 * i + 1), all)).count();
-        assert_eq!((noted, board.sacked.len()), (MAX_RANGES, MAX_RANGES));
+        assert_eq!((noted, board.notes.unwrap().sacked.len()), (MAX_RANGES, MAX_RANGES));
+    }
+
+    #[test]
+    fn notes_go_with_what_they_are_about_and_that_of_a_rescue_with_its_recovery() {
+        let mut board = with_sacked(&[4]);
+        board.on_loss(range(0..10), MSS);
+        board.on_rescued(range(0..10), SequenceNumber(80));
+        board.on_ack(SequenceNumber(70));
+        assert_eq!(board.rescue(range(7..10), SequenceNumber(80), MSS), None);
+        board.on_ack(SequenceNumber(80));
+        assert!(board.notes.is_none());
+        assert_eq!(board.pipe(range(8..10), MSS), 2 * MSS);
+        assert_eq!(board.lost_before(range(8..10), MSS), SequenceNumber(80));
+    }
+
+    #[test]
+    fn a_recovery_of_which_nothing_is_noted_any_more_still_has_its_rescue() {
+        let mut board = Scoreboard::default();
+        board.on_loss(range(0..10), MSS);
+        board.on_ack(SequenceNumber(50));
+        assert!(board.notes.is_none());
+        assert_eq!(board.rescue(range(5..10), SequenceNumber(100), MSS), Some(range(9..10)));
+        board.on_rescued(range(5..10), SequenceNumber(100));
+        assert_eq!(board.rescue(range(5..10), SequenceNumber(100), MSS), None);
     }
 }

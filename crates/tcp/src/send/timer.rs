@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
+use crate::deadline::Deadline;
+
 /// What the timer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
@@ -16,9 +18,10 @@ pub(crate) enum Wait {
 /// At most one wait at a time.
 #[derive(Debug, Default)]
 pub(crate) struct SendTimer {
-    running: Option<(Wait, Time)>,
-    /// Probes sent since the window closed.
-    probes: u32,
+    deadline: Deadline,
+    wait: Option<Wait>,
+    /// Probes sent since the window closed, as far as they can be counted.
+    probes: u8,
 }
 
 impl SendTimer {
@@ -27,37 +30,37 @@ impl SendTimer {
         &mut self,
         wait: Option<Wait>,
         now: Time,
-        interval: impl FnOnce(Wait, u32) -> Duration,
+        interval: impl FnOnce(Wait, u8) -> Duration,
     ) {
-        if wait != self.running.map(|(wait, _)| wait) {
-            self.probes = 0;
-            self.running = wait.map(|wait| (wait, now + interval(wait, 0)));
+        if wait != self.wait {
+            let deadline = wait.map(|wait| Deadline::at(now + interval(wait, 0)));
+            *self = SendTimer { deadline: deadline.unwrap_or_default(), wait, probes: 0 };
         }
     }
 
     /// Starts anew, as if nothing had been waited for.
     pub(crate) fn stop(&mut self) {
-        self.running = None;
+        (self.deadline, self.wait) = (Deadline::NONE, None);
     }
 
     /// Returns what has been waited for too long.
     pub(crate) fn expired(&self, now: Time) -> Option<Wait> {
-        self.running.filter(|(_, deadline)| *deadline <= now).map(|(wait, _)| wait)
+        self.wait.filter(|_| self.deadline.has_come(now))
     }
 
     /// Waits on, `interval` from now by the number of probes sent.
-    pub(crate) fn again(&mut self, now: Time, interval: impl FnOnce(Wait, u32) -> Duration) {
-        if let Some((wait, deadline)) = &mut self.running {
-            self.probes += u32::from(*wait == Wait::Window);
-            *deadline = now + interval(*wait, self.probes);
+    pub(crate) fn again(&mut self, now: Time, interval: impl FnOnce(Wait, u8) -> Duration) {
+        if let Some(wait) = self.wait {
+            self.probes = self.probes.saturating_add(u8::from(wait == Wait::Window));
+            self.deadline = Deadline::at(now + interval(wait, self.probes));
         }
     }
 
     pub(crate) fn waits_for(&self) -> Option<Wait> {
-        self.running.map(|(wait, _)| wait)
+        self.wait
     }
 
-    pub(crate) fn deadline(&self) -> Option<Time> {
-        self.running.map(|(_, deadline)| deadline)
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.deadline
     }
 }

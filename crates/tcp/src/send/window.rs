@@ -5,20 +5,19 @@ use crate::sequence::SequenceNumber;
 /// How far the peer lets us send.
 #[derive(Debug)]
 pub(crate) struct PeerWindow {
-    edge: SequenceNumber,
-    shift: u8,
-    /// The largest window so far.
-    largest: u32,
     /// The window of the last segment that set it.
     current: u32,
     /// Sequence and acknowledgement number of that segment (SND.WL1, SND.WL2).
     set_by: (SequenceNumber, SequenceNumber),
+    /// The largest window so far.
+    largest: u32,
+    shift: u8,
 }
 
 impl PeerWindow {
     /// No window: nothing is known of the peer.
     pub(crate) fn new(una: SequenceNumber) -> PeerWindow {
-        PeerWindow { edge: una, shift: 0, largest: 0, current: 0, set_by: (una, una) }
+        PeerWindow { current: 0, set_by: (una, una), largest: 0, shift: 0 }
     }
 
     /// The window of a segment of the handshake, which is not scaled. Later ones are.
@@ -42,7 +41,6 @@ impl PeerWindow {
     }
 
     fn set(&mut self, seq: SequenceNumber, ack: SequenceNumber, window: u32) {
-        self.edge = ack + window;
         self.current = window;
         self.largest = self.largest.max(window);
         self.set_by = (seq, ack);
@@ -50,7 +48,7 @@ impl PeerWindow {
 
     /// The number after the last that may be sent.
     pub(crate) fn edge(&self) -> SequenceNumber {
-        self.edge
+        self.set_by.1 + self.current
     }
 
     pub(crate) fn current(&self) -> u32 {
