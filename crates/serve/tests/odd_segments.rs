@@ -8,7 +8,7 @@ use rheostat_serve::Totals;
 use rheostat_serve::echo::Echo;
 use rheostat_tcp::{Header, Options, SequenceNumber, SequenceRange};
 
-use crate::rig::{Client, LOCAL_V4, MAC, PORT, Plan, Rig};
+use crate::rig::{Client, LOCAL_V4, LOCAL_V6, MAC, PORT, Plan, Rig};
 
 const ISN: u32 = 5_000;
 
@@ -101,6 +101,32 @@ fn read(frame: &[u8]) -> (u32, Vec<u8>, bool) {
     let transport = &frame[usize::from(headers.l4)..headers.end as usize];
     let view = TcpSegment::new(transport).expect("a segment");
     (view.seq(), transport[view.header_len()..].to_vec(), view.flags().0 & 4 != 0)
+}
+
+#[test]
+fn a_peer_that_names_no_segment_size_gets_the_default_of_its_version() {
+    // RFC 9293, 3.7.1.
+    for (local, own, size) in [(LOCAL_V4, "10.0.0.2", 536), (LOCAL_V6, "fd00::2", 1_220)] {
+        let mut rig = Rig::new(Echo, Plan::default());
+        let frames = Client::connect(local, own, 1_000, None, rig.now);
+        let header = |seq: u32, ack: Option<u32>| Header {
+            seq: SequenceNumber(ISN) + seq,
+            ack: ack.map(SequenceNumber),
+            window: 60_000,
+            ..Header::default()
+        };
+        rig.inject(frames.frame(&Header { syn: true, ..header(0, None) }, b""), 0);
+        rig.step(&mut []);
+        let theirs = read(&rig.stray.remove(0)).0 + 1;
+        rig.inject(frames.frame(&header(1, Some(theirs)), &[7; 1_300]), 0);
+        rig.step(&mut []);
+        let longest = rig.stray.iter().map(|frame| read(frame).1.len()).max();
+        assert_eq!(longest, Some(size), "{local}");
+        let reset = Header { rst: true, ..header(1_301, None) };
+        rig.inject(frames.frame(&reset, b""), 0);
+        rig.step(&mut []);
+        rig.finish();
+    }
 }
 
 #[test]

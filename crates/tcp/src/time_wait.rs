@@ -67,7 +67,7 @@ impl TimeWait {
         if header.rst {
             return TimeWaitOutcome::Handled;
         }
-        if header.syn && header.ack.is_none() && !header.fin && self.is_newer(header) {
+        if header.syn && header.ack.is_none() && !header.fin && self.is_newer(header, now) {
             return TimeWaitOutcome::Reopen;
         }
         if header.fin && segment.range().end == self.expected {
@@ -80,13 +80,14 @@ impl TimeWait {
         TimeWaitOutcome::Handled
     }
 
-    /// Whether a SYN cannot be an old one.
-    fn is_newer(&self, header: &Header) -> bool {
-        let is_later = match (self.stamps, header.options.timestamps) {
-            (Some(stamps), Some(theirs)) => stamps.is_earlier_than(theirs),
-            _ => false,
-        };
-        is_later || header.seq.is_after(self.expected)
+    /// Whether a SYN cannot be an old one (RFC 6191, 2): with stamps the number counts only where they are equal.
+    fn is_newer(&self, header: &Header, now: Time) -> bool {
+        let has_later_number = header.seq.is_after(self.expected);
+        match (self.stamps, header.options.timestamps) {
+            (Some(stamps), Some(theirs)) if stamps.is_old(theirs, now) => false,
+            (Some(stamps), Some(theirs)) => stamps.is_earlier_than(theirs) || has_later_number,
+            _ => has_later_number,
+        }
     }
 
     /// The acknowledgement that is due, if one is.
@@ -107,6 +108,7 @@ impl TimeWait {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Timestamps;
 
     const NEXT: SequenceNumber = SequenceNumber(1_000);
     const EXPECTED: SequenceNumber = SequenceNumber(5_000);
@@ -120,6 +122,35 @@ mod tests {
 
     fn handle(stub: &mut TimeWait, header: Header, at: u64) -> TimeWaitOutcome {
         stub.handle_segment(&Segment { header, payload: &[] }, Time::from_secs(at))
+    }
+
+    #[test]
+    fn with_stamps_a_syn_opens_a_new_connection_by_its_stamp_and_by_its_number_if_that_is_equal() {
+        let earlier = EXPECTED - 100;
+        let later = EXPECTED + 1;
+        for (value, seq, outcome) in [
+            (501, earlier, TimeWaitOutcome::Reopen),
+            (501, later, TimeWaitOutcome::Reopen),
+            (500, earlier, TimeWaitOutcome::Handled),
+            (500, later, TimeWaitOutcome::Reopen),
+            (499, later, TimeWaitOutcome::Handled),
+        ] {
+            let stamps = Some(Stamps::new(0, 500, Time::ZERO));
+            let lifetime = Duration::from_secs(60);
+            let numbers = (NEXT, EXPECTED, 100);
+            let mut stub = TimeWait::new(numbers, stamps, false, lifetime, Time::ZERO);
+            let timestamps = Some(Timestamps { value, echo: 0 });
+            let options = Options { timestamps, ..Options::default() };
+            let syn = Header { seq, syn: true, options, ..Header::default() };
+            assert_eq!(handle(&mut stub, syn, 1), outcome, "{value} {seq:?}");
+        }
+        // The peer offers no stamps any more.
+        let stamps = Some(Stamps::new(0, 500, Time::ZERO));
+        let lifetime = Duration::from_secs(60);
+        let mut stub = TimeWait::new((NEXT, EXPECTED, 100), stamps, false, lifetime, Time::ZERO);
+        let syn = |seq| Header { seq, syn: true, ..Header::default() };
+        assert_eq!(handle(&mut stub, syn(earlier), 1), TimeWaitOutcome::Handled);
+        assert_eq!(handle(&mut stub, syn(later), 1), TimeWaitOutcome::Reopen);
     }
 
     #[test]

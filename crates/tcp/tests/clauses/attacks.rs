@@ -31,9 +31,13 @@ fn a_reset_elsewhere_in_the_window_is_challenged_and_outside_ignored() {
 #[test]
 fn a_syn_in_a_connection_is_challenged() {
     let mut script = Script::established(plain());
-    let syn = Header { syn: true, ..script.header(1, None) };
-    script.receive_header(syn, b"");
-    assert_eq!((script.sent_one().acks(), script.state()), (Some(1), State::Established));
+    // Expected, elsewhere in the window, behind it, before it, and with an acknowledgement.
+    for (seq, ack) in [(1, None), (500, None), (40_000, None), (0, None), (1, Some(1))] {
+        let syn = Header { syn: true, ..script.header(seq, ack) };
+        script.receive_header(syn, b"");
+        assert_eq!((script.sent_one().acks(), script.state()), (Some(1), State::Established));
+        script.wait(1_000);
+    }
 }
 
 #[test]

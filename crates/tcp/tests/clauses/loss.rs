@@ -47,13 +47,17 @@ fn a_fast_recovery_halves_the_window() {
 
 #[test]
 fn segments_with_data_or_another_window_are_no_duplicates() {
-    let mut script = ten_in_flight(false);
+    let mut with_data = ten_in_flight(false);
+    let mut with_windows = ten_in_flight(false);
     for i in 0..5 {
-        script.receive(1 + i, Some(1), b"x");
-        script.receive_window(1, 50_000 + i as u16);
+        // All with the window of the handshake.
+        with_data.receive(1 + i, Some(1), b"x");
+        with_windows.receive_window(1, 50_000 + i as u16);
     }
-    assert!(script.sent().iter().all(|sent| sent.at() != 1));
-    assert_eq!(script.connection.info().congestion_window, 10_000);
+    for mut script in [with_data, with_windows] {
+        assert!(script.sent().iter().all(|sent| sent.at() != 1));
+        assert_eq!(script.connection.info().congestion_window, 10_000);
+    }
 }
 
 #[test]
@@ -183,6 +187,17 @@ fn a_loss_at_the_end_is_repaired_by_a_rescue_once() {
     script.sent_nothing();
     script.receive(1, Some(10_001), b"");
     assert_eq!(script.connection.info().retransmitted, 2);
+}
+
+#[test]
+fn a_hole_that_is_not_known_to_be_lost_is_sent_again_before_a_rescue() {
+    let mut script = last_ten_in_flight(true);
+    // The first is lost. Of what is missing from 4,001 on, too little above it has arrived.
+    script.receive_sack(1, &[(1_001, 4_001), (6_001, 8_001)]);
+    assert_eq!(script.sent_ranges(), [(1, 1_000)]);
+    // The window of 5,000 bytes has room for one more than the four that are in flight.
+    script.receive_sack(4_001, &[(6_001, 8_001)]);
+    assert_eq!(script.sent_ranges(), [(4_001, 1_000)]);
 }
 
 #[test]

@@ -144,6 +144,34 @@ fn an_old_acknowledgement_in_the_handshake_is_reset() {
 }
 
 #[test]
+fn a_peer_that_has_forgotten_its_connection_finds_out_and_resets_it() {
+    let mut script = Script::established(plain());
+    // It starts again, with another number, and is told where the old connection is.
+    let syn = Header { syn: true, ..script.header(900_000, None) };
+    script.receive_header(syn, b"");
+    let told = script.sent_one();
+    assert_eq!((told.at(), told.acks(), told.header.syn), (1, Some(1), false));
+    // That acknowledges nothing of its new connection: it resets what it was told of.
+    let reset = Header { seq: told.header.ack.unwrap(), rst: true, ..Header::default() };
+    script.receive_header(reset, b"");
+    assert_eq!(script.closed(), Some(CloseReason::Reset));
+}
+
+#[test]
+fn after_forgetting_a_connection_we_reset_what_the_peer_still_has_of_it() {
+    let mut script = Script::connecting(plain());
+    script.sent_one();
+    // Our SYN is challenged by one that has the old connection.
+    script.receive(500, Some(77), b"");
+    let reset = script.sent_one();
+    assert!(reset.header.rst && reset.header.ack.is_none());
+    assert_eq!((reset.at(), script.state()), (77, State::SynSent));
+    // The next SYN may open.
+    script.expire();
+    assert!(script.sent_one().header.syn);
+}
+
+#[test]
 fn a_repeated_syn_is_answered_again() {
     let mut script = Script::accepting(plain());
     let first = script.sent_one();

@@ -1,6 +1,8 @@
 //! Data that arrives.
 
-use rheostat_tcp::{Config, Header, Options, Segment, Timestamps};
+use std::time::Duration;
+
+use rheostat_tcp::{Config, Header, KeepAlive, Options, Segment, State, Timestamps};
 
 use crate::script::{Script, plain};
 
@@ -52,6 +54,18 @@ fn the_first_block_is_about_the_latest_segment() {
     assert_eq!(script.sent_one().blocks(), [(301, 311), (101, 111)]);
     script.receive(201, Some(1), &[0; 10]);
     assert_eq!(script.sent_one().blocks(), [(201, 211), (301, 311), (101, 111)]);
+}
+
+#[test]
+fn as_many_blocks_are_sent_as_there_is_room_for() {
+    for (timestamps, blocks) in [(false, 4), (true, 3)] {
+        let mut script = Script::established(Config { timestamps, ..with_sack() });
+        for gap in 1..=6 {
+            script.receive(100 * gap, Some(1), &[0; 10]);
+        }
+        let latest: Vec<_> = (1..=6).rev().map(|gap| (100 * gap, 100 * gap + 10)).collect();
+        assert_eq!(script.sent().last().unwrap().blocks(), latest[..blocks]);
+    }
 }
 
 #[test]
@@ -162,6 +176,33 @@ fn a_segment_without_stamp_is_dropped_when_stamps_are_used() {
     script.receive_header(bare, b"bare");
     script.sent_nothing();
     assert_eq!(script.connection.info().unread, 0);
+}
+
+#[test]
+fn every_segment_behind_the_handshake_carries_a_stamp() {
+    let idle = Duration::from_secs(100);
+    let keep_alive = Some(KeepAlive { idle, interval: idle, probes: 3 });
+    let config = Config { timestamps: true, sack: true, keep_alive, ..plain() };
+    let mut script = Script::established(config);
+    let mut sent = Vec::new();
+    script.receive(11, Some(1), b"beyond a gap");
+    sent.push(script.sent_one());
+    script.write(10);
+    sent.push(script.sent_one());
+    script.expire();
+    sent.push(script.sent_one());
+    script.receive(1, Some(11), b"");
+    script.expire();
+    let probe = script.sent_one();
+    assert_eq!((probe.at(), probe.payload.len()), (10, 0));
+    sent.push(probe);
+    script.connection.finish(script.now);
+    sent.push(script.sent_one());
+    script.receive_fin(1, 12);
+    assert_eq!(script.state(), State::FinWait2, "bytes are missing before FIN");
+    script.receive(1, Some(12), &[0; 10]);
+    sent.extend(script.sent());
+    assert!(sent.len() > 5 && sent.iter().all(|sent| sent.header.options.timestamps.is_some()));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Data that is sent.
 
+use std::time::Duration;
+
 use rheostat_tcp::{Config, Event, Header, WriteError};
 
 use crate::script::{Script, plain};
@@ -107,8 +109,25 @@ fn a_small_window_is_used_when_nothing_else_happens() {
     script.receive_window(1, 300);
     script.write(10_000);
     script.sent_nothing();
-    script.expire();
+    assert_eq!(script.expire(), 200);
     assert_eq!(script.sent_ranges(), [(1, 300)]);
+}
+
+#[test]
+fn half_of_the_largest_window_is_sent_though_it_is_no_full_segment() {
+    // A peer whose window has never been larger than 1,600 bytes.
+    let mut script = Script::connecting(plain());
+    script.sent_one();
+    let mut answer = Header { syn: true, window: 1_600, ..script.header(0, Some(1)) };
+    answer.options.mss = Some(1_000);
+    script.receive_header(answer, b"");
+    script.sent_one();
+    script.write(10_000);
+    assert_eq!(script.sent_ranges(), [(1, 1_000)]);
+    script.receive_window(1_001, 799);
+    script.sent_nothing();
+    script.receive_window(1_001, 800);
+    assert_eq!(script.sent_ranges(), [(1_001, 800)]);
 }
 
 #[test]
@@ -118,13 +137,15 @@ fn a_closed_window_is_probed_with_a_byte_at_growing_intervals_for_as_long_as_pro
     script.write(100);
     script.sent_nothing();
     let mut intervals = Vec::new();
-    for _ in 0..12 {
+    for _ in 0..20 {
         intervals.push(script.expire());
         assert_eq!(script.sent_ranges(), [(1, 1)]);
         script.receive_window(1, 0);
     }
     assert_eq!(intervals[..9], [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200]);
-    assert_eq!(intervals[9..], [60_000; 3]);
+    assert_eq!(intervals[9..], [60_000; 11]);
+    let passed = Duration::from_millis(intervals.iter().sum());
+    assert!(passed > 2 * plain().user_timeout, "{passed:?}");
     script.receive_window(2, 5_000);
     assert_eq!(script.sent_ranges(), [(2, 99)]);
 }
@@ -159,10 +180,29 @@ fn a_window_that_shrinks_is_borne() {
 }
 
 #[test]
+fn while_a_window_has_shrunk_nothing_new_is_sent_and_what_was_is_sent_again() {
+    let mut script = Script::established(plain());
+    script.receive_window(1, 5_000);
+    script.write(8_000);
+    assert_eq!(script.sent().len(), 5);
+    script.receive_window(1_001, 2_000);
+    script.sent_nothing();
+    script.expire();
+    assert_eq!(script.sent_ranges(), [(1_001, 1_000)]);
+    script.receive_window(5_001, 3_000);
+    assert_eq!(script.sent_ranges()[0], (5_001, 1_000));
+}
+
+#[test]
 fn an_older_segment_does_not_change_the_window() {
     let mut script = Script::established(plain());
-    script.receive(1, Some(1), b"abc");
-    script.receive_window(1, 0);
+    // The second of two segments overtakes the first, which is in the window, and has the smaller number.
+    script.receive(4, Some(1), b"def");
+    script.sent();
+    let older = Header { window: 0, ..script.header(1, Some(1)) };
+    script.receive_header(older, b"abc");
+    assert_eq!(script.read(10), 6);
+    script.sent();
     script.write(10);
     assert_eq!(script.sent_ranges(), [(1, 10)]);
 }

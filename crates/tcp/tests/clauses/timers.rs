@@ -104,6 +104,38 @@ fn a_peer_that_answers_probes_is_kept() {
 }
 
 #[test]
+fn what_the_peer_sends_puts_probes_off_and_so_does_data_in_flight() {
+    let mut script = with_keep_alive();
+    script.wait(60_000);
+    script.receive(1, Some(1), b"");
+    assert_eq!(script.expire(), 100_000);
+    script.sent_one();
+    script.receive(1, Some(1), b"");
+    script.wait(99_900);
+    script.write(10);
+    assert_eq!(script.sent_ranges(), [(1, 10)]);
+    // The retransmission timer runs, and no probe comes at 100 s.
+    assert_eq!(script.expire(), 200);
+    assert_eq!(script.sent_ranges(), [(1, 10)]);
+}
+
+#[test]
+fn unless_set_otherwise_timeouts_are_those_of_the_rfcs() {
+    let config = Config::default();
+    // RFC 9293, 3.8.3: R2 is at least 100 s, and 3 min for a SYN.
+    assert!(config.user_timeout >= Duration::from_secs(100));
+    assert!(config.connect_timeout >= Duration::from_secs(180));
+    // 3.8.4: keep-alive is off. 3.8.6.3: less than half a second. RFC 6298, 2.1 and 2.5.
+    assert!(config.keep_alive.is_none());
+    assert!(config.ack_delay < Duration::from_millis(500));
+    assert_eq!(config.initial_rto, Duration::from_secs(1));
+    assert!(config.max_rto >= Duration::from_secs(60));
+    // 3.7.4: Nagle's algorithm is on. 3.7.1: what a peer takes that does not say.
+    assert!(config.nagle);
+    assert_eq!(config.default_mss, 536);
+}
+
+#[test]
 fn without_keep_alive_an_idle_connection_has_no_deadline() {
     assert_eq!(Script::established(plain()).connection.next_deadline(), None);
 }
