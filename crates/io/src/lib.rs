@@ -26,7 +26,7 @@ pub use backend::af_packet::{PacketConfig, PacketDevice, PacketOpenError};
 #[cfg(not(any(loom, shuttle)))]
 pub use backend::af_xdp::{CopyMode, XdpConfig, XdpDevice, XdpOpenError};
 #[cfg(not(any(loom, shuttle)))]
-pub use backend::cable::{CableDevice, CableEnd, cable};
+pub use backend::cable::{CableDevice, CableEnd, HeldEnd, cable};
 pub use backend::pcap::{
     CaptureReader, CaptureSource, CaptureStatus, CaptureWriter, FormatError, PcapConfig,
     PcapDevice, ReadError, WriteError, WriteSummary,

@@ -2,7 +2,8 @@
 //! then.
 //!
 //! Frames are copied, since each run has buffers of its own. What a queue sends, one queue of the other end receives, in order. A
-//! frame for which the other end has no room, or that is sent while that end is not open, is refused.
+//! frame for which the other end has no room, or that is sent while that end is not open, is refused. An end may also stay in the
+//! hands of a program, which writes and reads its frames.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -54,6 +55,13 @@ impl Direction {
     fn queue(&self, number: usize) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
         self.queues[number].lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Where frames go that this queue of the other end sends; nowhere while the receiver is not open.
+    fn queue_behind(&self, sender: usize) -> Option<MutexGuard<'_, VecDeque<Vec<u8>>>> {
+        // Acquire: the stores of `open` in `CableEnd`, `HeldEnd` and `Monitor` are releases.
+        let open = self.open.load(Ordering::Acquire);
+        (open > 0).then(|| self.queue(sender % open))
+    }
 }
 
 impl CableEnd {
@@ -77,6 +85,46 @@ impl CableEnd {
         let queues = (0..lanes).map(pair).collect();
         self.inbound.open.store(lanes, Ordering::Release);
         CableDevice { name: name.to_owned(), queues, monitor }
+    }
+
+    /// Leaves the end in the hands of the caller. What any queue of the other end sends comes into one queue.
+    pub fn hold(self) -> HeldEnd {
+        self.inbound.open.store(1, Ordering::Release);
+        HeldEnd { end: self }
+    }
+}
+
+/// An end of a cable in a program's hands. At most 4,096 frames wait in each direction of a queue.
+#[derive(Debug)]
+pub struct HeldEnd {
+    end: CableEnd,
+}
+
+impl HeldEnd {
+    /// Sends a frame to a queue of the other end, by its number modulo how many there are.
+    ///
+    /// # Errors
+    /// The frame, when the other end is not open or has no room for it.
+    pub fn send(&self, queue: usize, frame: Vec<u8>) -> Result<(), Vec<u8>> {
+        match self.end.outbound.queue_behind(queue) {
+            Some(mut frames) if frames.len() < CAPACITY => {
+                frames.push_back(frame);
+                Ok(())
+            }
+            _ => Err(frame),
+        }
+    }
+
+    /// What has come, in the order in which it was sent.
+    pub fn receive(&self) -> Vec<Vec<u8>> {
+        self.end.inbound.queue(0).drain(..).collect()
+    }
+}
+
+/// Nobody receives any more: what is sent is refused.
+impl Drop for HeldEnd {
+    fn drop(&mut self) {
+        self.end.inbound.open.store(0, Ordering::Release);
     }
 }
 
@@ -205,11 +253,7 @@ struct Sender {
 
 impl TxQueue for Sender {
     fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, _: Time) -> usize {
-        let open = self.outbound.open.load(Ordering::Acquire);
-        if open == 0 {
-            return 0;
-        }
-        let mut frames = self.outbound.queue(self.number % open);
+        let Some(mut frames) = self.outbound.queue_behind(self.number) else { return 0 };
         let count = burst.len().min(CAPACITY.saturating_sub(frames.len()));
         for packet in burst.drain(..count) {
             self.monitor.sent.count(packet.len());
@@ -267,5 +311,36 @@ mod tests {
         burst.drain(..).for_each(|packet| cache.free(packet));
         far.monitor().stop();
         assert!(far.monitor().is_exhausted() && receivers[0].rx.backlog() == 0);
+    }
+
+    #[test]
+    fn a_held_end_sends_to_the_queue_it_names_and_receives_from_all() {
+        let [near, far] = cable();
+        let pool =
+            Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() }).unwrap();
+        let (mut cache, mut burst) = (PoolCache::new(pool), Burst::default());
+        let held = near.hold();
+        assert_eq!(held.send(0, vec![1; 60]), Err(vec![1; 60]), "nobody is there");
+        let mut far = far.open("far", 2);
+        let mut queues = far.queues();
+        for byte in [1, 2, 3] {
+            held.send(1, vec![byte; 60]).expect("room");
+        }
+        held.send(4, vec![4; 60]).expect("room");
+        assert_eq!([0, 1].map(|queue| queues[queue].rx.backlog()), [1, 3]);
+        for (queue, byte) in [(1, 7), (0, 8), (1, 9)] {
+            burst.push(cache.alloc_from(&[byte; 60]).unwrap());
+            assert_eq!(queues[queue].tx.send(&mut burst, &mut cache, Time::ZERO), 1);
+        }
+        assert_eq!(held.receive(), [[7; 60], [8; 60], [9; 60]]);
+        assert_eq!(held.receive().len(), 0);
+        for _ in 1..CAPACITY {
+            held.send(0, vec![0; 60]).expect("room");
+        }
+        assert!(held.send(0, vec![0; 60]).is_err(), "it is full");
+        drop(held);
+        burst.push(cache.alloc_from(&[5; 60]).unwrap());
+        assert_eq!(queues[0].tx.send(&mut burst, &mut cache, Time::ZERO), 0, "nobody is there");
+        burst.drain(..).for_each(|packet| cache.free(packet));
     }
 }

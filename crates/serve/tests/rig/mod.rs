@@ -1,6 +1,5 @@
 //! Lanes with a service, and clients at the other end of a cable that loses nothing. Nothing happens but when it is called for.
 
-mod cable;
 mod client;
 mod router;
 
@@ -8,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, LaneId, ShardId, Time};
-use rheostat_io::Device;
+use rheostat_io::{Device, HeldEnd, cable};
 use rheostat_ip::{Interface, Network, Policy};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::invariant::Remains;
@@ -21,7 +20,6 @@ use rheostat_serve::{
 use rheostat_state::{FlowHasher, FragmentConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 
-use cable::{Cable, Ends};
 pub(crate) use client::Client;
 pub(crate) use router::{Router, report};
 
@@ -41,7 +39,8 @@ pub(crate) struct Rig {
     pub(crate) now: Time,
     lanes: Vec<Lane>,
     devices: Vec<Box<dyn Device>>,
-    ends: Ends,
+    /// The clients' end of the cable.
+    end: HeldEnd,
     migrator: Migrator,
     pool: Mempool,
     pub(crate) control: ServeControl,
@@ -125,8 +124,9 @@ impl Rig {
         let server = server.expect("a service");
         let shards = server.shards(SHARDS, hasher, FragmentConfig::default()).expect("memory");
         let config = RuntimeConfig::new(lanes, pool.clone(), steering, hasher);
-        let (cable, ends) = Cable::new(lanes);
-        let mut devices: Vec<Box<dyn Device>> = vec![Box::new(cable)];
+        let [near, far] = cable();
+        let device = far.open("cable", lanes as u16);
+        let mut devices: Vec<Box<dyn Device>> = vec![Box::new(device)];
         let mut lanes =
             build_lanes(&config, &mut devices, |lane| server.service(lane), shards).expect("lanes");
         let migrator = Migrator::new(&mut lanes, Vec::new());
@@ -134,7 +134,7 @@ impl Rig {
             now: Time::from_secs(1),
             lanes,
             devices,
-            ends,
+            end: near.hold(),
             migrator,
             pool,
             control: server.control(),
@@ -154,8 +154,7 @@ impl Rig {
 
     /// Delivers a frame to the queue that it is hashed to.
     pub(crate) fn inject(&mut self, frame: Vec<u8>, queue: usize) {
-        let queue = queue % self.lanes.len();
-        self.ends.arriving[queue].lock().expect("no panic").push_back(frame);
+        self.end.send(queue, frame).expect("the cable has room");
     }
 
     /// Lets half a millisecond pass: what clients have to send arrives, lanes work, what they send arrives.
@@ -176,8 +175,7 @@ impl Rig {
             }
         }
         self.poll();
-        let sent: Vec<_> = self.ends.sent.lock().expect("no panic").drain(..).collect();
-        for frame in sent {
+        for frame in self.end.receive() {
             if let Some(report) = self.router.refuse(&frame) {
                 self.inject(report, 0);
                 continue;
@@ -260,7 +258,7 @@ impl Rig {
         let left = (self.control.connections(), self.control.memory());
         assert_eq!(left, (0, 0), "places and memory are given back");
         let mut sent: Vec<_> = self.stray;
-        sent.extend(self.ends.sent.lock().expect("no panic").drain(..));
+        sent.extend(self.end.receive());
         sent
     }
 }
