@@ -10,6 +10,8 @@ pub mod datagrams;
 pub mod flow_order;
 #[cfg(feature = "world")]
 pub mod flows;
+#[cfg(feature = "runtime")]
+pub mod intercepted;
 pub mod namespace;
 pub mod numbered;
 #[cfg(feature = "runtime")]

@@ -13,14 +13,11 @@ use rheostat_base::{DropReason, LaneId, ShardId, Time};
 use rheostat_control::{Balancer, Observation, Progress, Role};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::{FlowKey, LinkType};
-use rheostat_run::{
-    Batch, ClassLooks, Classes, FlowNumber, Lane, LaneCounters, Migrator, Move, OffloadedFlows,
-    Output, Service, ShardSet,
-};
-use rheostat_state::{DetachedFlow, FlowHash, Shard};
+use rheostat_run::{ClassLooks, Classes, Lane, LaneCounters, Migrator, Move, Service};
 use rheostat_steer::policy::{Class, LaneCounts, Objectives, Settings, with_settings};
 use rheostat_steer::{ClassRule, ClassRules};
 use rheostat_testkit::flows::{Flows, difference};
+use rheostat_testkit::intercepted::Intercepted;
 use rheostat_testkit::spliced::Spliced;
 use rheostat_testkit::world::{FirewallService, Outcome, Setup, World};
 use rheostat_traffic::{Arrival, Mix, MixConfig, Source};
@@ -94,53 +91,13 @@ impl Source for Heavy {
 }
 
 /// A firewall that counts the priority packets among those of flows of other lanes.
-struct Watched {
-    inner: FirewallService,
-    strayed: Arc<AtomicU64>,
-}
-
-impl Service for Watched {
-    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
-        self.inner.process(batch, shards, out);
-    }
-
-    fn offloads(&self) -> bool {
-        self.inner.offloads()
-    }
-
-    fn detach(
-        &mut self,
-        shard: &mut Shard,
-        flow: (FlowHash, &FlowKey),
-        number: FlowNumber,
-        now: Time,
-    ) -> Option<DetachedFlow> {
-        self.inner.detach(shard, flow, number, now)
-    }
-
-    fn process_offloaded(
-        &mut self,
-        batch: &mut Batch,
-        flows: &mut OffloadedFlows,
-        out: &mut Output,
-    ) {
+fn watched(inner: FirewallService, strayed: Arc<AtomicU64>) -> impl Service {
+    Intercepted::new(inner, move |inner, batch, flows, out| {
         let is_priority = |key: &FlowKey| [key.first_port(), key.second_port()].contains(&PORT);
-        let strayed = batch.iter().filter(|info| is_priority(&info.key())).count();
-        self.strayed.fetch_add(strayed as u64, Ordering::Relaxed);
-        self.inner.process_offloaded(batch, flows, out);
-    }
-
-    fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
-        self.inner.tick(shards, out, now);
-    }
-
-    fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
-        self.inner.finish(shards, out, now);
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        self.inner.next_deadline()
-    }
+        let count = batch.iter().filter(|info| is_priority(&info.key())).count();
+        strayed.fetch_add(count as u64, Ordering::Relaxed);
+        inner.process_offloaded(batch, flows, out);
+    })
 }
 
 /// A run whose lanes a policy plans for.
@@ -179,7 +136,7 @@ impl Planned {
         let (clock, strayed) = (VirtualClock::new(), Arc::new(AtomicU64::new(0)));
         let classes = Classes { rules: rules(), objectives, clock: Arc::new(clock.clone()) };
         let setup = Setup { plans_offloading: true, classes: Some(Arc::new(classes)), ..setup };
-        let watch = |_, inner| Watched { inner, strayed: strayed.clone() };
+        let watch = |_, inner| watched(inner, strayed.clone());
         let mut world = World::with(&setup, source, watch, |shard| shard);
         let table = world.table();
         let migrator = Migrator::new(&mut world.lanes, vec![table]);

@@ -1,12 +1,10 @@
 //! What makes offloading safe was seen to matter: left out, an account or a comparison names what comes of it.
 
-use rheostat_base::{LaneId, Time};
-use rheostat_packet::{FlowKey, LinkType};
-use rheostat_run::{
-    Batch, FlowNumber, HandoffPacket, OffloadedFlows, Output, Service, ShardSet, Violation,
-};
-use rheostat_state::{DetachedFlow, FlowHash, Shard};
+use rheostat_base::LaneId;
+use rheostat_packet::LinkType;
+use rheostat_run::{HandoffPacket, Service, Violation};
 use rheostat_testkit::flows::{Difference, difference};
+use rheostat_testkit::intercepted::Intercepted;
 use rheostat_testkit::world::{FirewallService, Outcome, Setup, World};
 use rheostat_traffic::{Mix, MixConfig, Source};
 
@@ -25,44 +23,16 @@ enum Sabotage {
 }
 
 /// The firewall, on lanes of which the offloading ones are sabotaged.
-struct Sabotaged {
-    inner: FirewallService,
-    sabotage: Sabotage,
-    packets: u64,
-}
-
-impl Service for Sabotaged {
-    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
-        self.inner.process(batch, shards, out);
-    }
-
-    fn offloads(&self) -> bool {
-        self.inner.offloads()
-    }
-
-    fn detach(
-        &mut self,
-        shard: &mut Shard,
-        flow: (FlowHash, &FlowKey),
-        number: FlowNumber,
-        now: Time,
-    ) -> Option<DetachedFlow> {
-        self.inner.detach(shard, flow, number, now)
-    }
-
-    fn process_offloaded(
-        &mut self,
-        batch: &mut Batch,
-        flows: &mut OffloadedFlows,
-        out: &mut Output,
-    ) {
+fn sabotaged(inner: FirewallService, sabotage: Sabotage) -> impl Service {
+    let mut seen = 0_u64;
+    Intercepted::new(inner, move |inner, batch, flows, out| {
         let mut packets: Vec<_> =
             batch.drain().map(|(packet, info)| HandoffPacket { packet, info: *info }).collect();
-        match self.sabotage {
-            Sabotage::Nothing | Sabotage::GoesOn => {}
+        match sabotage {
+            Sabotage::Nothing => {}
             Sabotage::Loses => packets.retain(|_| {
-                self.packets += 1;
-                !self.packets.is_multiple_of(100)
+                seen += 1;
+                !seen.is_multiple_of(100)
             }),
             Sabotage::Swaps => packets.reverse(),
             Sabotage::ReturnsReversed => {
@@ -72,34 +42,22 @@ impl Service for Sabotaged {
                     out.refuse(placed);
                 }
             }
-        }
-        if self.sabotage == Sabotage::GoesOn {
             // Every fourth is refused, and the next one is not.
-            for placed in packets.drain(..) {
-                self.packets += 1;
-                if self.packets.is_multiple_of(4) {
-                    out.refuse(placed);
-                } else {
-                    batch.push(placed);
-                    self.inner.process_offloaded(batch, flows, out);
+            Sabotage::GoesOn => {
+                for placed in packets.drain(..) {
+                    seen += 1;
+                    if seen.is_multiple_of(4) {
+                        out.refuse(placed);
+                    } else {
+                        batch.push(placed);
+                        inner.process_offloaded(batch, flows, out);
+                    }
                 }
             }
         }
         packets.into_iter().for_each(|placed| batch.push(placed));
-        self.inner.process_offloaded(batch, flows, out);
-    }
-
-    fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
-        self.inner.tick(shards, out, now);
-    }
-
-    fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
-        self.inner.finish(shards, out, now);
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        self.inner.next_deadline()
-    }
+        inner.process_offloaded(batch, flows, out);
+    })
 }
 
 const SETUP: fn() -> Setup = || Setup { offloading: 1, ..Setup::lossless(2) };
@@ -111,7 +69,7 @@ fn dense() -> Box<dyn Source> {
 }
 
 fn world(sabotage: Sabotage) -> World {
-    let wrap = |_, inner| Sabotaged { inner, sabotage, packets: 0 };
+    let wrap = |_, inner| sabotaged(inner, sabotage);
     let mut world = World::with(&SETUP(), dense(), wrap, |shard| shard);
     world.lanes[0].offload_to(Some(LaneId(1)), 100);
     world
