@@ -9,3 +9,21 @@ mod prefetch;
 mod threads;
 mod traced;
 mod undone;
+
+use rheostat::harness::HarnessReport;
+use rheostat::{Harness, Mix, MixConfig, NetworkFunction, Objects, Shared, StateLayout};
+
+/// What comes of so many flows and packets, with this function on shared objects and one lane.
+fn on_one_lane<F>(function: F, objects: &Objects, flows: u32, packets: u64) -> HarnessReport
+where
+    F: NetworkFunction<Shard = ()>,
+    F::Flow: Clone,
+{
+    let mut layout = StateLayout::new();
+    let chain = Shared::new(function, objects, &mut layout).unwrap();
+    let mix = MixConfig { flows, packets: Some(packets), ..MixConfig::default() };
+    let harness = Harness { lanes: 1, ..Harness::new(chain, layout) };
+    let report = harness.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
+    assert_eq!(report.violations, []);
+    report
+}

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use rheostat::{
-    Admission, Cx, Harness, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet, PacketSet,
-    ShardInfo, Shared, StateLayout, Vector, Verdict,
+    Admission, Cx, NetworkFunction, Objects, Outcome, Packet, PacketSet, ShardInfo, Vector, Verdict,
 };
 use rheostat_base::LaneId;
 use rheostat_state::txn::Txn;
+
+use crate::transactions::on_one_lane;
 
 /// Reads an element that another lane then writes: always, unless that is kept from it.
 struct Starved {
@@ -63,12 +64,7 @@ fn a_transaction_that_always_conflicts_runs_alone() {
     let objects = Objects::new(2);
     let other = Mutex::new(Txn::new(&objects, LaneId(1)));
     let starved = Starved { element: Vector::new(&objects, "element", [0]), other };
-    let mut layout = StateLayout::new();
-    let chain = Shared::new(starved, &objects, &mut layout).unwrap();
-    let mix = MixConfig { flows: 20, packets: Some(500), ..MixConfig::default() };
-    let harness = Harness { lanes: 1, ..Harness::new(chain, layout) };
-    let report = harness.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
-    assert_eq!(report.violations, []);
+    let report = on_one_lane(starved, &objects, 20, 500);
     assert_eq!(report.counters.sent, 500);
     let total = objects.profile().total();
     // Each packet, and each turn of a shard.
@@ -113,12 +109,7 @@ impl NetworkFunction for Fickle {
 fn giving_up_costs_one_packet_and_nothing_else() {
     let objects = Objects::new(1);
     let counts = Arc::new(Vector::new(&objects, "counts", [0, 0]));
-    let mut layout = StateLayout::new();
-    let chain = Shared::new(Fickle { counts: counts.clone() }, &objects, &mut layout).unwrap();
-    let mix = MixConfig { flows: 5, packets: Some(2_000), ..MixConfig::default() };
-    let harness = Harness { lanes: 1, ..Harness::new(chain, layout) };
-    let report = harness.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
-    assert_eq!(report.violations, []);
+    let report = on_one_lane(Fickle { counts: counts.clone() }, &objects, 5, 2_000);
     let dropped = report.counters.dropped[rheostat::DropReason::HandlerAbort as usize];
     assert!(dropped > 300 && report.counters.sent > 300, "{:?}", report.counters);
     let mut txn = Txn::new(&objects, LaneId(0));

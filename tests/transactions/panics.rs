@@ -4,10 +4,11 @@ use std::panic;
 use std::sync::Once;
 
 use rheostat::{
-    Admission, Cx, DropReason, Harness, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet,
-    PacketSet, ShardInfo, Shared, StateLayout, Vector, Verdict,
+    Admission, Cx, DropReason, NetworkFunction, Objects, Outcome, Packet, PacketSet, ShardInfo,
+    Vector, Verdict,
 };
 
+use crate::transactions::on_one_lane;
 use crate::transactions::undone::{Plan, compare};
 
 /// Panics that are meant are not shown: there are thousands.
@@ -80,13 +81,7 @@ fn a_flow_ends_with_the_packet_that_a_handler_panics_on() {
     expect_panics();
     let objects = Objects::new(1);
     let touchy = Touchy { packets: Vector::new(&objects, "packets", [0]) };
-    let mut layout = StateLayout::new();
-    let chain = Shared::new(touchy, &objects, &mut layout).unwrap();
-    let mix = MixConfig { flows: 10, packets: Some(900), ..MixConfig::default() };
-    let harness = Harness { lanes: 1, ..Harness::new(chain, layout) };
-    let report = harness.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
-    assert_eq!(report.violations, []);
-    let counters = report.counters;
+    let counters = on_one_lane(touchy, &objects, 10, 900).counters;
     let dropped = counters.dropped[DropReason::HandlerPanic as usize];
     assert!(dropped > 100, "{counters:?}");
     // One packet of three, but for the flows that had no third one.

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rheostat::harness::HarnessReport;
 use rheostat::{
-    Admission, Ahead, Cx, Harness, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet,
-    PacketSet, ShardInfo, Shared, StateLayout, Verdict,
+    Admission, Ahead, Cx, NetworkFunction, Objects, Outcome, Packet, PacketSet, ShardInfo, Verdict,
 };
 
+use crate::transactions::on_one_lane;
 use crate::transactions::panics::expect_panics;
 
 /// What a function has seen, packet by packet.
@@ -61,14 +61,9 @@ impl NetworkFunction for Recorder {
 const PACKETS: u64 = 500;
 
 fn run(panics: bool) -> (Vec<Seen>, HarnessReport) {
-    let (objects, mut layout) = (Objects::new(1), StateLayout::new());
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let chain =
-        Shared::new(Recorder { seen: seen.clone(), panics }, &objects, &mut layout).unwrap();
-    let mix = MixConfig { flows: 10, packets: Some(PACKETS), ..MixConfig::default() };
-    let harness = Harness { lanes: 1, ..Harness::new(chain, layout) };
-    let report = harness.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();
-    assert_eq!(report.violations, []);
+    let recorder = Recorder { seen: seen.clone(), panics };
+    let report = on_one_lane(recorder, &Objects::new(1), 10, PACKETS);
     let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
     (seen, report)
 }
