@@ -32,6 +32,8 @@ mod export;
 mod feasible;
 mod fewest_changes;
 mod fewest_lanes;
+#[cfg(feature = "instances")]
+pub mod instances;
 mod level;
 mod placement;
 mod problem;
