@@ -29,7 +29,8 @@ def relays_v6(serving: Serving, sizes: Sizes) -> None:
 def relays(serving: Serving, megabytes: int, version: int) -> None:
     """Files down and up through the relay, from clients of both versions of IP to a target of one."""
     origin = ["/usr/bin/python3", str(ORIGIN), str(TARGET), str(serving.root)]
-    with Target(serving, origin, version):
+    start(serving, version)
+    with Target(serving, origin):
         for client in (4, 6):
             there_and_back(serving, client, megabytes)
         # A client that gives up in the middle takes the other side with it, and nothing else.
@@ -76,7 +77,8 @@ def secure_shell(serving: Serving, sizes: Sizes) -> None:
         "PidFile": "none",
     }
     words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    with Target(serving, [sshd, "-D", "-e", "-f", "/dev/null", *words], 4):
+    start(serving, 4)
+    with Target(serving, [sshd, "-D", "-e", "-f", "/dev/null", *words]):
         data = serving.root / "data"
         data.write_bytes(bytes(range(256)) * 4_096 * max(1, sizes.megabytes // 4))
         flags = ("UserKnownHostsFile=/dev/null", "StrictHostKeyChecking=no", "LogLevel=ERROR")
@@ -90,12 +92,16 @@ def secure_shell(serving: Serving, sizes: Sizes) -> None:
     assert summary["accepted"] == summary["connected"] == 1 and summary["reset"] == 0, summary
 
 
-class Target:
-    """A program in the client's namespace that listens at TARGET, and the relay to it."""
+def start(serving: Serving, version: int) -> None:
+    """Starts a relay to TARGET in the client's namespace."""
+    host = CLIENT[version] if version == 4 else f"[{CLIENT[version]}]"
+    serving.start("--to", f"{host}:{TARGET}", "--lanes", "2", service="relay")
 
-    def __init__(self, serving: Serving, command: list[str], version: int) -> None:
-        host = CLIENT[version] if version == 4 else f"[{CLIENT[version]}]"
-        serving.start("--to", f"{host}:{TARGET}", "--lanes", "2", service="relay")
+
+class Target:
+    """A program in the client's namespace that listens at TARGET."""
+
+    def __init__(self, serving: Serving, command: list[str]) -> None:
         self._process = subprocess.Popen(serving.cable.command(*command), stderr=subprocess.PIPE, text=True)
         until = time.monotonic() + PATIENCE
         while not self._listens(serving):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bulk
 import configured
 import faults
 import loads
@@ -29,6 +30,7 @@ SCENARIOS = {
     "a relay to IPv4": (relay.relays_v4, KINDS),
     "a relay to IPv6": (relay.relays_v6, ("tap", "af_xdp")),
     "a relay without a target": (relay.refuses, ("af_packet",)),
+    "bulk as iperf3 sends it": (bulk.iperf3, KINDS),
     "ssh through a relay": (relay.secure_shell, ("af_packet", "af_xdp")),
     "a list of connections": (seen.lists, ("tap", "af_packet")),
     "faults before a device": (seen.faults, KINDS),
