@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bpf/bpf_endian.h>
+#include "endpoints.h"
 #include "packet.h"
 
 #define MAX_MATCHES 16
@@ -67,12 +68,14 @@ static __always_inline _Bool matches(const volatile struct match *match, const s
 /* Not inlined, and global: the verifier looks at it once, not for every way a packet can be parsed. */
 __attribute__((noinline)) int filter(const struct packet *packet)
 {
-	_Bool wanted = take_count == 0;
+	_Bool wanted = take_count == 0 && endpoint_count == 0;
 
 	if (!packet)
 		return 0;
+	if (endpoint_count != 0 && concerns_endpoint(packet))
+		wanted = 1;
 	for (__u32 i = 0; i < MAX_MATCHES; i++) {
-		if (i >= take_count)
+		if (wanted || i >= take_count)
 			break;
 		if (matches(&take[i], packet)) {
 			wanted = 1;
@@ -92,5 +95,5 @@ __attribute__((noinline)) int filter(const struct packet *packet)
 
 static __always_inline _Bool takes(const struct packet *packet)
 {
-	return (take_count == 0 && leave_count == 0) || filter(packet);
+	return (take_count == 0 && leave_count == 0 && endpoint_count == 0) || filter(packet);
 }

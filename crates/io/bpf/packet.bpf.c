@@ -50,7 +50,7 @@ static __always_inline _Bool is_taken(struct __sk_buff *skb)
 
 	if (is_stopped())
 		return 0;
-	if (!take_count && !leave_count)
+	if (!take_count && !leave_count && !endpoint_count)
 		return 1;
 	parse_link(skb, &packet);
 	return takes(&packet);

@@ -23,4 +23,9 @@ struct packet {
 	__u32 ported;
 	/* Source port in the lower half, in network order; or twice an ICMP query's identifier. */
 	__u32 ports;
+	/* Whether an ICMP error quotes a segment of TCP, and where that came from: an address as above, and a
+	 * port in host order. */
+	__u32 quotes;
+	__u32 quoted_source[4];
+	__u32 quoted_port;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bpf/bpf_endian.h>
+#include "endpoints.h"
 #include "ethernet.h"
 #include "ipv4.h"
 #include "ipv6.h"
@@ -34,6 +35,8 @@ __attribute__((noinline)) int parse(CONTEXT *context, __u32 l3, struct packet *p
 		if (parse_ipv6(&frame, l3, packet))
 			packet->version = 6;
 	}
+	if (endpoint_count != 0 && packet->version != 0)
+		read_quote(&frame, packet);
 	return 0;
 }
 

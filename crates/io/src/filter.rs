@@ -1,9 +1,13 @@
 //! Which packets of an interface are rheostat's, and which are left to the kernel.
 
+mod endpoints;
+
 use rheostat_packet::wire::{EthernetFrame, VlanTag, ethernet, protocol};
 use rheostat_packet::{FlowKey, Headers, LinkType, tuple};
 use rheostat_steer::Prefix;
 use thiserror::Error;
+
+pub use endpoints::Endpoints;
 
 /// Fields that a packet must have. Those that are `None` do not matter; a match without any holds for
 /// every packet.
@@ -19,13 +23,15 @@ pub struct Match {
     pub port: Option<u16>,
 }
 
-/// Which packets rheostat takes from an interface: those that `take` names, or all if it names none,
-/// without those that `leave` names. What is not taken goes on to the kernel as if rheostat were not
+/// Which packets rheostat takes from an interface: those that `take` names and those that concern `endpoints`, or all if
+/// neither names any, without those that `leave` names. What is not taken goes on to the kernel as if rheostat were not
 /// there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// What is taken.
     pub take: Vec<Match>,
+    /// Ports of TCP that are rheostat's.
+    pub endpoints: Endpoints,
     /// What is left to the kernel all the same.
     pub leave: Vec<Match>,
 }
@@ -36,6 +42,12 @@ pub enum FilterError {
     /// A list is too long.
     #[error("{given} matches are too many for one list of a filter: {most} are possible", most = Filter::MOST)]
     TooMany {
+        /// How many were given.
+        given: usize,
+    },
+    /// The endpoints have too many addresses.
+    #[error("{given} addresses are too many for the endpoints of a filter: {most} are possible", most = Endpoints::MOST)]
+    TooManyAddresses {
         /// How many were given.
         given: usize,
     },
@@ -62,12 +74,15 @@ impl Filter {
                 return Err(FilterError::Ethertype(wrong));
             }
         }
-        Ok(())
+        match self.endpoints.addresses.len() {
+            given if given > Endpoints::MOST => Err(FilterError::TooManyAddresses { given }),
+            _ => Ok(()),
+        }
     }
 
     /// Whether every packet is taken.
     pub fn takes_all(&self) -> bool {
-        self.take.is_empty() && self.leave.is_empty()
+        self.take.is_empty() && self.endpoints.is_empty() && self.leave.is_empty()
     }
 
     /// Whether an Ethernet frame is taken: what the programs in the kernel decide.
@@ -75,7 +90,9 @@ impl Filter {
         let headers = Headers::parse_bytes(frame, frame.len(), LinkType::Ethernet).ok();
         let subject = Subject::of(frame, headers);
         let any = |list: &[Match]| list.iter().any(|entry| entry.holds(&subject));
-        (self.take.is_empty() || any(&self.take)) && !any(&self.leave)
+        let takes_others = self.take.is_empty() && self.endpoints.is_empty();
+        let concerns = || headers.is_some_and(|headers| self.endpoints.concern(frame, &headers));
+        (takes_others || any(&self.take) || concerns()) && !any(&self.leave)
     }
 }
 
@@ -154,6 +171,7 @@ mod tests {
         let filter = |take: &[&Match], leave: &[&Match]| Filter {
             take: take.iter().map(|entry| (*entry).clone()).collect(),
             leave: leave.iter().map(|entry| (*entry).clone()).collect(),
+            ..Filter::default()
         };
         assert!(filter(&[&net], &[]).takes(&frame));
         assert!(!filter(&[&net], &[&dns]).takes(&frame));
@@ -169,7 +187,7 @@ mod tests {
         let mut frame = datagram("192.0.2.1", "198.51.100.7", (5_000, 53));
         frame[18] = 0x35;
         let entry = |ethertype, protocol| Match { ethertype, protocol, ..Match::default() };
-        let takes = |entry| Filter { take: vec![entry], leave: vec![] }.takes(&frame);
+        let takes = |entry| Filter { take: vec![entry], ..Filter::default() }.takes(&frame);
         assert!(takes(entry(Some(0x0800), None)));
         assert!(!takes(entry(None, Some(17))));
     }
@@ -177,9 +195,9 @@ mod tests {
     #[test]
     fn what_cannot_be_applied_is_refused() {
         let wrong = Match { ethertype: Some(5), ..Match::default() };
-        let filter = Filter { take: vec![], leave: vec![wrong] };
+        let filter = Filter { leave: vec![wrong], ..Filter::default() };
         assert_eq!(filter.check(), Err(FilterError::Ethertype(5)));
-        let filter = Filter { take: vec![Match::default(); 17], leave: vec![] };
+        let filter = Filter { take: vec![Match::default(); 17], ..Filter::default() };
         let error = filter.check().unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -39,7 +39,7 @@ pub use device::{
     SourceWork, TxQueue, Unsent,
 };
 pub use error::OpenError;
-pub use filter::{Filter, FilterError, Match};
+pub use filter::{Endpoints, Filter, FilterError, Match};
 #[cfg(not(any(loom, shuttle)))]
 pub use interface_link::InterfaceLink;
 pub use layer::fault::{FaultConfig, FaultCounters, FaultyRx, with_faults};

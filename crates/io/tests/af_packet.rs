@@ -201,7 +201,7 @@ fn what_is_left_to_the_kernel_reaches_it_and_what_is_taken_does_not() {
     let ipv6 = Match { ethertype: Some(0x86dd), ..Match::default() };
     let leaving = |leave: &[&Match]| {
         let leave = leave.iter().map(|&entry| entry.clone()).collect();
-        PacketConfig { filter: Filter { take: vec![], leave }, ..config(&host.link, 2) }
+        PacketConfig { filter: Filter { leave, ..Filter::default() }, ..config(&host.link, 2) }
     };
     let mut device = open(leaving(&[&icmp, &arp, &ipv6]));
     assert!(ping(&host), "the kernel still gets what is left to it");
@@ -442,8 +442,11 @@ fn the_longest_filter_is_accepted() {
         address: Some("10.0.0.0/8".parse().unwrap()),
         port: Some(53),
     };
-    let filter =
-        Filter { take: (10..26).map(entry).collect(), leave: (0..16).map(entry).collect() };
+    let filter = Filter {
+        take: (10..26).map(entry).collect(),
+        leave: (0..16).map(entry).collect(),
+        ..Filter::default()
+    };
     let mut near = open(config(&pair.a, 1));
     let mut far = open(PacketConfig { filter, ..config(&pair.b, 1) });
     assert_eq!(near.send(&rounds(4, 0, 4)), 4);

@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use rheostat_base::{DeviceId, QueueId};
 use rheostat_io::backend::bpf::{AttachMode, BpfError, PacketHash, ProgramConfig, XdpProgram};
 use rheostat_io::backend::pcap::CaptureReader;
-use rheostat_io::{Filter, Match};
+use rheostat_io::{Endpoints, Filter, Match};
 use rheostat_packet::LinkType;
 use rheostat_steer::{HashOptions, Steering};
 use rheostat_testkit::namespace::in_own_network;
@@ -121,8 +121,8 @@ fn the_filter_holds_in_the_kernel_as_in_user_space() {
     }
     let entry = Match::default;
     let filters = [
-        Filter { take: vec![Match { protocol: Some(6), ..entry() }], leave: vec![] },
-        Filter { take: vec![], leave: vec![Match { port: Some(0x0101), ..entry() }] },
+        Filter { take: vec![Match { protocol: Some(6), ..entry() }], ..Filter::default() },
+        Filter { leave: vec![Match { port: Some(0x0101), ..entry() }], ..Filter::default() },
         Filter {
             take: vec![
                 Match { address: Some("10.0.0.0/24".parse().unwrap()), ..entry() },
@@ -130,11 +130,19 @@ fn the_filter_holds_in_the_kernel_as_in_user_space() {
                 Match { ethertype: Some(0x0806), ..entry() },
             ],
             leave: vec![Match { ethertype: Some(0x0800), protocol: Some(17), ..entry() }],
+            ..Filter::default()
         },
-        Filter { take: vec![], leave: vec![entry()] },
+        Filter { leave: vec![entry()], ..Filter::default() },
         Filter {
             take: (0..16).map(|i| Match { protocol: Some(i * 8 + 1), ..entry() }).collect(),
             leave: (0..16).map(|i| Match { address: Some(under(i)), ..entry() }).collect(),
+            ..Filter::default()
+        },
+        Filter { endpoints: endpoints(), ..Filter::default() },
+        Filter {
+            take: vec![Match { protocol: Some(17), ..entry() }],
+            endpoints: endpoints(),
+            leave: vec![Match { address: Some(under(9)), ..entry() }],
         },
     ];
     let (_, steering) = steerings(BUCKETS).pop().unwrap();
@@ -162,7 +170,18 @@ fn the_filter_holds_in_the_kernel_as_in_user_space() {
         assert_eq!((counters.passed, counters.total().packets), (*left, *taken), "{filter:?}");
         assert!(*left > 0, "{filter:?} left nothing");
     }
-    assert!(programs[0].2[1] > 0 && programs[2].2[1] > 0, "filters took nothing");
+    for took in [0, 2, 5, 6].map(|number: usize| programs[number].2[1]) {
+        assert!(took > 0, "a filter took nothing");
+    }
+}
+
+/// Endpoints that some segments of the tests go to, and some errors are about.
+fn endpoints() -> Endpoints {
+    let addresses = ["10.0.0.0", "10.0.0.1", "9.0.0.2", "fd00::1", "fd00::2", "2000::"];
+    Endpoints {
+        addresses: addresses.map(|address| address.parse().unwrap()).to_vec(),
+        ports: vec![0..=255, 257..=257, 0x4000..=u16::MAX],
+    }
 }
 
 /// A prefix that some addresses of the tests lie in.

@@ -27,7 +27,7 @@ fn steering() -> Arc<Steering> {
 fn config(interface: &str, queues: u16) -> TapConfig {
     // What hosts say by themselves is of no interest.
     let ipv4 = Match { ethertype: Some(0x0800), ..Match::default() };
-    let filter = Filter { take: vec![ipv4], leave: vec![] };
+    let filter = Filter { take: vec![ipv4], ..Filter::default() };
     TapConfig { filter, ..TapConfig::new("test", interface, queues, steering()) }
 }
 

@@ -47,9 +47,32 @@ fn transport() -> impl Strategy<Value = (u8, Vec<u8>)> {
                 (58, 1..) => bytes[0] = [1, 128, 129, 135, 139, 140, 160][usize::from(choice) % 7],
                 _ => {}
             }
+            // An error, as far as the kind goes, that quotes a segment of TCP, as far as there is room.
+            match (protocol, choice % 3) {
+                (1, 0) => {
+                    quote(&mut bytes, 3, &[0x45, 0, 0, 40, 0, 1, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1])
+                }
+                (58, 0) => {
+                    let mut header = [0; 24];
+                    (header[0], header[5], header[6], header[7]) = (0x60, 20, 6, 64);
+                    (header[8], header[23]) = (0xfd, 1);
+                    quote(&mut bytes, 2, &header);
+                }
+                _ => {}
+            }
             (protocol, bytes)
         },
     )
+}
+
+/// Makes an ICMP error of this kind of `message`, which quotes the header.
+fn quote(message: &mut [u8], kind: u8, header: &[u8]) {
+    if let Some(first) = message.first_mut() {
+        *first = kind;
+    }
+    for (byte, quoted) in message.iter_mut().skip(8).zip(header) {
+        *byte = *quoted;
+    }
 }
 
 fn v4() -> impl Strategy<Value = Vec<u8>> {

@@ -20,7 +20,7 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Filter {
         }
         matches
     });
-    Filter { take, leave }
+    Filter { take, leave, ..Filter::default() }
 }
 
 fn read_match(table: &mut Table<'_>, findings: &mut Findings) -> Match {

@@ -9,13 +9,19 @@ use rheostat_packet::{Family, HashKind};
 use rheostat_steer::{HashOptions, INPUT_BYTES, Orientation, Prefix, PrefixList, Steering, Whose};
 
 use super::object::ProgramConfig;
-use crate::filter::{Filter, FilterError, Match};
+use crate::filter::{Endpoints, Filter, FilterError, Match};
 
 /// Words of the longest input of the hash.
 const INPUT_WORDS: usize = INPUT_BYTES / 4;
 
 /// `struct match`: what counts, ethertype, protocol, port, version, four words of address, of mask.
 type RawMatch = [u32; 13];
+
+/// `struct endpoint_address`: version, four words of address.
+type RawAddress = [u32; 5];
+
+/// A bit for each port.
+type PortBits = [u8; 1 << 13];
 
 /// Constants of the programs.
 pub(super) struct Settings {
@@ -30,6 +36,9 @@ pub(super) struct Settings {
     take: [RawMatch; Filter::MOST],
     leave_count: u32,
     leave: [RawMatch; Filter::MOST],
+    endpoint_count: u32,
+    endpoint_addresses: [RawAddress; Endpoints::MOST],
+    endpoint_ports: PortBits,
 }
 
 impl Settings {
@@ -61,6 +70,12 @@ impl Settings {
             take: raw_matches(&config.filter.take),
             leave_count: config.filter.leave.len() as u32,
             leave: raw_matches(&config.filter.leave),
+            endpoint_count: match config.filter.endpoints.is_empty() {
+                true => 0,
+                false => config.filter.endpoints.addresses.len() as u32,
+            },
+            endpoint_addresses: raw_addresses(&config.filter.endpoints),
+            endpoint_ports: port_bits(&config.filter.endpoints),
         })
     }
 
@@ -77,7 +92,10 @@ impl Settings {
             .override_global("take_count", &self.take_count, true)
             .override_global("take", &self.take, true)
             .override_global("leave_count", &self.leave_count, true)
-            .override_global("leave", &self.leave, true);
+            .override_global("leave", &self.leave, true)
+            .override_global("endpoint_count", &self.endpoint_count, true)
+            .override_global("endpoint_addresses", &self.endpoint_addresses, true)
+            .override_global("endpoint_ports", &self.endpoint_ports, true);
     }
 }
 
@@ -103,20 +121,35 @@ fn raw_match(entry: &Match) -> RawMatch {
     raw[2] = entry.protocol.unwrap_or(0).into();
     raw[3] = entry.port.unwrap_or(0).into();
     if let Some(prefix) = entry.address {
-        raw[4] = version(&prefix).into();
-        let (address, mask) = (padded(prefix.address()), leading_ones(prefix.length()));
-        for i in 0..4 {
-            let word =
-                |bytes: &[u8; 16]| u32::from_ne_bytes(std::array::from_fn(|j| bytes[i * 4 + j]));
-            raw[5 + i] = word(&address);
-            raw[9 + i] = word(&mask);
-        }
+        raw[4] = version(prefix.address()).into();
+        raw[5..9].copy_from_slice(&address_words(padded(prefix.address())));
+        raw[9..13].copy_from_slice(&address_words(leading_ones(prefix.length())));
     }
     raw
 }
 
-fn version(prefix: &Prefix) -> u8 {
-    if prefix.address().is_ipv4() { 4 } else { 6 }
+fn raw_addresses(endpoints: &Endpoints) -> [RawAddress; Endpoints::MOST] {
+    std::array::from_fn(|i| {
+        let Some(&address) = endpoints.addresses.get(i) else { return [0; 5] };
+        let [a, b, c, d] = address_words(padded(address));
+        [version(address).into(), a, b, c, d]
+    })
+}
+
+fn port_bits(endpoints: &Endpoints) -> PortBits {
+    let mut bits = [0; 1 << 13];
+    for port in endpoints.ports.iter().cloned().flatten() {
+        bits[usize::from(port / 8)] |= 1 << (port % 8);
+    }
+    bits
+}
+
+fn address_words(bytes: [u8; 16]) -> [u32; 4] {
+    std::array::from_fn(|i| u32::from_ne_bytes(std::array::from_fn(|j| bytes[i * 4 + j])))
+}
+
+fn version(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 4 } else { 6 }
 }
 
 fn padded(address: IpAddr) -> [u8; 16] {
@@ -152,7 +185,7 @@ pub(super) fn ranked_prefixes(config: &ProgramConfig) -> Vec<(Key<[u8; 17]>, u32
 
 fn trie_key(prefix: &Prefix) -> Key<[u8; 17]> {
     let mut bytes = [0; 17];
-    bytes[0] = version(prefix);
+    bytes[0] = version(prefix.address());
     bytes[1..].copy_from_slice(&padded(prefix.address()));
     Key::new(8 + u32::from(prefix.length()), bytes)
 }
