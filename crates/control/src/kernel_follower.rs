@@ -12,7 +12,7 @@ use std::time::Duration;
 use rheostat_base::{DeviceId, privileges};
 use rheostat_io::netlink::{LONGEST, NetlinkSocket, Received};
 use rheostat_ip::kernel::message::{GROUPS, Messages};
-use rheostat_ip::kernel::{KernelTables, Progress};
+use rheostat_ip::kernel::{KernelTables, KnownNeighbours, Progress};
 use rheostat_ip::{Network, Route, RouteError};
 
 /// How long is waited for the kernel before it is looked whether the run is over.
@@ -31,7 +31,7 @@ pub struct KernelFollower {
 
 impl KernelFollower {
     /// Begins to follow the kernel for the devices on interfaces of these names. `given` routes stay, and
-    /// go before the kernel's to the same prefix. `report` is called with what cannot be followed.
+    /// go before the kernel's to the same prefix. Of its `neighbours` these count. `report` is called with what cannot be followed.
     ///
     /// # Errors
     /// [`io::Error`] when there can be no socket, or no thread.
@@ -39,13 +39,14 @@ impl KernelFollower {
         network: Arc<Network>,
         devices: Vec<(String, DeviceId)>,
         given: Vec<Route>,
+        neighbours: KnownNeighbours,
         report: impl FnMut(&str) + Send + 'static,
     ) -> io::Result<KernelFollower> {
         let socket = NetlinkSocket::open(GROUPS)?;
         let stop = Arc::new(AtomicBool::new(false));
         let tables = KernelTables::new(devices);
         let applied = BTreeSet::new();
-        let mut follower = Follower { socket, tables, network, given, report, applied };
+        let mut follower = Follower { socket, tables, network, given, neighbours, report, applied };
         let stopped = stop.clone();
         let follow = move || {
             // What it could not give up is found when the run makes sure of it.
@@ -79,8 +80,9 @@ struct Follower<T> {
     tables: KernelTables,
     network: Arc<Network>,
     given: Vec<Route>,
+    neighbours: KnownNeighbours,
     report: T,
-    /// The kernel's neighbours that the network knows of.
+    /// The kernel's neighbours that the network has.
     applied: BTreeSet<(DeviceId, IpAddr, [u8; 6])>,
 }
 
@@ -146,11 +148,14 @@ impl<T: FnMut(&str)> Follower<T> {
                 return;
             }
         }
-        for (device, address, mac) in self.tables.permanent_neighbours() {
-            if self.applied.insert((device, address, mac)) {
-                self.network.set_neighbour(device, address, mac);
-            }
+        let known: BTreeSet<_> = self.tables.neighbours(self.neighbours).into_iter().collect();
+        for &(device, address, _) in self.applied.difference(&known) {
+            self.network.unset_neighbour(device, address);
         }
+        for &(device, address, mac) in known.difference(&self.applied) {
+            self.network.set_neighbour(device, address, mac);
+        }
+        self.applied = known;
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::DeviceId;
 use rheostat_control::KernelFollower;
+use rheostat_ip::kernel::KnownNeighbours;
 use rheostat_ip::{Hop, Interface, Network, Policy, Route};
 use rheostat_testkit::namespace::{isolated, shell};
 
@@ -43,8 +44,14 @@ fn inside() {
     let given = Route::via("10.9.0.0/16".parse().unwrap(), "192.0.2.9".parse().unwrap());
     let network = Arc::new(Network::new(vec![lan], &[given], Policy::default()).unwrap());
     let devices = vec![("lan".to_owned(), DeviceId(0))];
-    let follower =
-        KernelFollower::start(network.clone(), devices, vec![given], |text| println!("{text}"));
+    let report = |text: &str| println!("{text}");
+    let follower = KernelFollower::start(
+        network.clone(),
+        devices,
+        vec![given],
+        KnownNeighbours::Permanent,
+        report,
+    );
     let _follower = follower.unwrap();
     let becomes = |to: &str, gateway: Option<&str>| {
         let address: IpAddr = to.parse().unwrap();

@@ -5,4 +5,4 @@ pub mod message;
 mod tables;
 
 pub use message::{KernelEvent, Messages, Request};
-pub use tables::{KernelTables, Progress};
+pub use tables::{KernelTables, KnownNeighbours, Progress};

@@ -14,6 +14,7 @@ use crate::interface::Interface;
 use crate::local_service::{LocalPacket, LocalService, Outbox};
 use crate::neighbour::{NeighbourKey, NeighbourLimits, NeighbourState, Neighbours, Solicitation};
 use crate::path_mtu::{PathMtuConfig, PathMtus, TooBig};
+use crate::resolver::Resolver;
 use crate::route::{Hop, Route, RouteError, Routes};
 
 /// The least MTU of a link for IPv4 (RFC 791, section 3.2) and for IPv6 (RFC 8200, section 5).
@@ -118,6 +119,7 @@ pub struct Network {
     routes: Mutex<Arc<Routes>>,
     neighbours: Mutex<Neighbours>,
     path_mtus: Mutex<PathMtus>,
+    resolver: Option<Arc<dyn Resolver>>,
     local_services: Vec<Arc<dyn LocalService>>,
     /// Held by the lane that calls the local services.
     services_lock: Mutex<()>,
@@ -160,6 +162,7 @@ impl Network {
             neighbours: Mutex::new(neighbours),
             path_mtus: Mutex::new(PathMtus::new(policy.path_mtus)),
             local_services: Vec::new(),
+            resolver: None,
             services_lock: Mutex::new(()),
             announcements: Mutex::new(ANNOUNCEMENTS),
             changes: AtomicU64::new(1),
@@ -176,6 +179,18 @@ impl Network {
         self.local_services.push(service);
         self.services_due = AtomicU64::new(0);
         self
+    }
+
+    /// The same with link addresses that `resolver` finds: the stack sends no question of its own.
+    #[must_use]
+    pub fn with_resolver(mut self, resolver: Arc<dyn Resolver>) -> Network {
+        self.resolver = Some(resolver);
+        self
+    }
+
+    /// Who finds link addresses in the stack's place.
+    pub(crate) fn resolver(&self) -> Option<&dyn Resolver> {
+        self.resolver.as_deref()
     }
 
     /// The interfaces.
@@ -268,6 +283,12 @@ impl Network {
     pub fn set_neighbour(&self, device: DeviceId, address: IpAddr, mac: MacAddress) {
         let key = NeighbourKey::new(device, address);
         self.with_neighbours(|table| table.set_permanent(key, mac));
+    }
+
+    /// Takes back what [`Network::set_neighbour`] has entered: the neighbour's link address is looked for when a packet needs it.
+    pub fn unset_neighbour(&self, device: DeviceId, address: IpAddr) {
+        let key = NeighbourKey::new(device, address);
+        self.with_neighbours(|table| table.unset_permanent(key));
     }
 
     /// The link of a device is another one, as after its interface was deleted and made anew: neighbours are asked

@@ -26,6 +26,15 @@ pub enum Progress {
     Changed,
 }
 
+/// Which of the kernel's neighbours count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KnownNeighbours {
+    /// Those that an administrator has entered. Others are found by asking.
+    Permanent,
+    /// Those that the kernel has found, too, while it knows them.
+    All,
+}
+
 /// The kernel's tables, first as it reports them whole, then as they change.
 #[derive(Debug)]
 pub struct KernelTables {
@@ -194,11 +203,12 @@ impl KernelTables {
         best.into_values().map(|(_, route)| route).collect()
     }
 
-    /// The neighbours that an administrator has entered, on rheostat's devices. Others are found by asking.
-    pub fn permanent_neighbours(&self) -> Vec<(DeviceId, IpAddr, MacAddress)> {
+    /// The neighbours of these on rheostat's devices.
+    pub fn neighbours(&self, which: KnownNeighbours) -> Vec<(DeviceId, IpAddr, MacAddress)> {
         let ours = self.neighbours.iter().filter_map(|((interface, address), (mac, permanent))| {
             let device = *self.devices.get(interface)?;
-            permanent.then_some((device, *address, *mac))
+            let counts = *permanent || which == KnownNeighbours::All;
+            counts.then_some((device, *address, *mac))
         });
         ours.collect()
     }
@@ -351,12 +361,13 @@ mod tests {
             KernelEvent::Neighbour { interface, address, mac, is_permanent }
         };
         assert_eq!(tables.take(neighbour(6, mac, false)), Progress::Changed);
-        assert_eq!(tables.permanent_neighbours(), []);
+        let expected = (DeviceId(1), [192, 0, 2, 9].into(), [2, 0, 0, 0, 0, 9]);
+        assert_eq!(tables.neighbours(KnownNeighbours::Permanent), []);
+        assert_eq!(tables.neighbours(KnownNeighbours::All), [expected]);
         tables.take(neighbour(6, mac, true));
         tables.take(neighbour(1, mac, true));
-        let expected = (DeviceId(1), [192, 0, 2, 9].into(), [2, 0, 0, 0, 0, 9]);
-        assert_eq!(tables.permanent_neighbours(), [expected]);
+        assert_eq!(tables.neighbours(KnownNeighbours::Permanent), [expected]);
         assert_eq!(tables.take(neighbour(6, None, false)), Progress::Changed);
-        assert_eq!(tables.permanent_neighbours(), []);
+        assert_eq!(tables.neighbours(KnownNeighbours::All), []);
     }
 }

@@ -131,6 +131,14 @@ impl Neighbours {
         self.put(key, Some(Entry { state, mac, asked: 0, deadline: Time::NEVER }));
     }
 
+    /// Takes a neighbour out that was entered to stay.
+    pub fn unset_permanent(&mut self, key: NeighbourKey) {
+        let is_permanent = |entry: &Entry| entry.state == NeighbourState::Permanent;
+        if self.entries.get(&key).is_some_and(is_permanent) {
+            self.put(key, None);
+        }
+    }
+
     /// Forgets what was learned of the neighbours of a device, whose link is another one now. Those that are
     /// being asked are asked on, and permanent ones stay.
     pub fn forget(&mut self, device: DeviceId) {

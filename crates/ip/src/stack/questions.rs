@@ -111,6 +111,10 @@ impl Stack {
     pub(super) fn ask_all(&mut self, questions: &[Solicitation], out: &mut Output) {
         let network = self.network.clone();
         for Solicitation { device, target, to } in questions {
+            if let Some(resolver) = network.resolver() {
+                resolver.look_for(*device, *target);
+                continue;
+            }
             let Some(interface) = network.interface(*device) else { continue };
             if target.is_ipv6() && !self.carries_v6(*device) {
                 continue;
