@@ -13,7 +13,7 @@ import os
 import subprocess
 
 from namespaces import Namespace, run
-from routers import BEHIND, Routers
+from routers import BEHIND, EVERYWHERE, FAR, Routers
 from spoiler import Spoiler
 
 GROUNDS = ("tap", "af_packet", "af_xdp", "spoiled", "routed")
@@ -86,10 +86,21 @@ class Cable:
         own = BEHIND if self.routers else CLIENT
         for address, length in ((own[4], 24), (own[6], 64)):
             words = ("nodad",) if ":" in address else ()
-            self.client.ip("addr", "add", f"{address}/{length}", "dev", INTERFACE, *words)
+            self.client.ip("addr", "replace", f"{address}/{length}", "dev", INTERFACE, *words)
         self.client.ip("link", "set", INTERFACE, "up")
         if self.routers:
             self.routers.lead(self.client)
+
+    def address_server(self) -> None:
+        """Gives the service's addresses to the kernel of its namespace, too, which then knows the ways, and looks after them."""
+        self.server.sysctl([("net.ipv6.conf.eth0.disable_ipv6", 0)])
+        self.server.ip("link", "set", "lo", "up")
+        for address, length in ((SERVER[4], 24), (SERVER[6], 64)):
+            words = ("nodad",) if ":" in address else ()
+            self.server.ip("addr", "add", f"{address}/{length}", "dev", "eth0", *words)
+        if self.routers:
+            for version in (4, 6):
+                self.server.ip("route", "add", EVERYWHERE[version], "via", FAR[version])
 
     def set_mtu(self, mtu: int) -> None:
         """Lets the wire carry packets of so many bytes."""

@@ -11,12 +11,16 @@ from transfer import there_and_back
 
 def narrow(serving: Serving, _: Sizes) -> None:
     """A router reports that packets are too big: files pass all the same, and the next connections are not in need of reports."""
-    routers = serving.cable.routers
-    routers.narrow(1_400)
+    serving.cable.routers.narrow(1_400)
     serving.start("--lanes", "2", *(word for version in (4, 6) for word in ("--gateway", FAR[version])))
     # The addresses of the routers take a moment.
     time.sleep(0.2)
-    reports = []
+    learns(serving)
+
+
+def learns(serving: Serving) -> None:
+    """The service learns what its paths carry, from reports, and keeps it in mind."""
+    routers, reports = serving.cable.routers, []
     for mtu, version in ((1_400, 4), (1_400, 6), (1_400, 4), (1_400, 6), (1_280, 6), (576, 4), (576, 4)):
         routers.narrow(mtu)
         before = routers.reports()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from pathlib import Path
 
+import ssh
 from cable import CLIENT, SERVER, output_of
 from server import PORT, Serving, Sizes
 from transfer import LONG, digest, there_and_back
@@ -57,33 +57,15 @@ def refuses(serving: Serving, _: Sizes) -> None:
 
 def secure_shell(serving: Serving, sizes: Sizes) -> None:
     """A session of ssh through the relay: what it carries both ways is whole, and ends when its input does."""
-    sshd = shutil.which("sshd") or "/usr/sbin/sshd"
-    if not Path(sshd).exists():
+    if not ssh.is_there():
         print("       not played: there is no sshd")
         return
-    # Where it gives up its privileges.
-    Path("/run/sshd").mkdir(exist_ok=True)
-    place = serving.kept
-    for name in ("host", "user"):
-        output_of(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)], LONG)
-    (place / "allowed").write_text((place / "user.pub").read_text())
-    options = {
-        "Port": TARGET,
-        "HostKey": place / "host",
-        "AuthorizedKeysFile": place / "allowed",
-        "StrictModes": "no",
-        "PermitRootLogin": "prohibit-password",
-        "UsePAM": "no",
-        "PidFile": "none",
-    }
-    words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    keys = ssh.Keys(serving.kept)
     start(serving, 4)
-    with Target(serving, [sshd, "-D", "-e", "-f", "/dev/null", *words]):
+    with Target(serving, keys.daemon(TARGET)):
         data = serving.root / "data"
         data.write_bytes(bytes(range(256)) * 4_096 * max(1, sizes.megabytes // 4))
-        flags = ("UserKnownHostsFile=/dev/null", "StrictHostKeyChecking=no", "LogLevel=ERROR")
-        ssh = ["ssh", "-p", str(PORT), "-i", str(place / "user"), *(word for flag in flags for word in ("-o", flag))]
-        command = serving.cable.command(*ssh, f"root@{SERVER[4]}", "cat")
+        command = serving.cable.command(*keys.session(SERVER[4], PORT, "cat"))
         back = serving.kept / "back"
         with open(data, "rb") as source, open(back, "wb") as sink:
             subprocess.run(command, stdin=source, stdout=sink, check=True, timeout=LONG)

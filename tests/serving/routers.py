@@ -56,4 +56,4 @@ class Routers:
     def lead(self, client: Namespace) -> None:
         """Tells the client the way."""
         for version in (4, 6):
-            client.ip("route", "add", EVERYWHERE[version], "via", NEAR[version])
+            client.ip("route", "replace", EVERYWHERE[version], "via", NEAR[version])

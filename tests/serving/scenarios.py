@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import beside
 import bulk
 import configured
 import faults
@@ -36,4 +37,7 @@ SCENARIOS = {
     "faults before a device": (seen.faults, KINDS),
     "shards that move": (moving.moves, KINDS),
     "a narrow path": (paths.narrow, ("routed",)),
+    "beside the kernel": (beside.shares, ("af_packet", "af_xdp")),
+    "a relay beside the kernel": (beside.relays, ("af_xdp",)),
+    "a narrow path beside the kernel": (beside.narrow, ("routed",)),
 }

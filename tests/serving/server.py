@@ -75,6 +75,12 @@ class Serving:
         host = SERVER[version] if version == 4 else f"[{SERVER[version]}]"
         return f"http://{host}:{PORT}/{path}"
 
+    def kill(self) -> None:
+        """Ends it so that it can do nothing any more."""
+        process, self._process = self._process, None
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+
     def interrupt(self) -> None:
         """Tells it to end, once: a second signal would end it at once."""
         if not self._is_interrupted:

@@ -82,6 +82,7 @@ fn check(args: &Args) -> Result<ExitCode, Failure> {
         && !args.offline
     {
         serve::check_root(&serve.service)?;
+        serve::check_beside_kernel(&config)?;
     }
     let plan = || assemble::plan_memory(&config, &chain);
     let memory = (!args.offline).then(plan).transpose()?;

@@ -48,6 +48,20 @@ pub(crate) enum Failure {
     #[error("error: cannot relay to `{text}`: {reason}")]
     Target { text: String, reason: String },
     #[error(
+        "error: interface `{interface}` does not have {address}, and a service beside the kernel is reached at the kernel's addresses: {has}"
+    )]
+    NotTheKernels { interface: String, address: std::net::IpAddr, has: String },
+    #[error("error: the kernel does not tell the addresses of `{interface}`: {source}")]
+    KernelAddresses { interface: String, source: io::Error },
+    #[error(
+        "error: {endpoint} cannot be taken from the kernel: {source} (`ss -tlnp` shows the program that listens there)"
+    )]
+    PortTaken { endpoint: std::net::SocketAddr, source: io::Error },
+    #[error(
+        "error: port {port} of `source_ports` is one that the kernel gives to its own connections: choose ports outside of net.ipv4.ip_local_port_range, or add them to net.ipv4.ip_local_reserved_ports"
+    )]
+    EphemeralPort { port: u16 },
+    #[error(
         "error: a service needs an interface: pass --device NAME=tap:INTERFACE, af_packet or af_xdp"
     )]
     NotLive,

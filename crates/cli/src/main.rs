@@ -75,7 +75,7 @@ enum Command {
     /// Run a chain of functions, or a service, as configured.
     Run(run::Args),
     /// Serve TCP connections in the lanes: HTTP, a store of keys and values, echo, a relay.
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     /// Check a configuration without running it.
     Check(check::Args),
     /// Write generated or replayed traffic to a capture, or describe it.

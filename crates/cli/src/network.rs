@@ -6,9 +6,10 @@ use std::sync::Arc;
 use rheostat_base::DeviceId;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, MacAddress};
 use rheostat_control::config::{FunctionConfig, NetworkConfig};
-use rheostat_control::{Config, KernelFollower};
+use rheostat_control::{Config, KernelFollower, KernelResolver};
 use rheostat_io::InterfaceLink;
-use rheostat_ip::{Hop, Interface, InterfaceAddress, Network, Route};
+use rheostat_ip::kernel::KnownNeighbours;
+use rheostat_ip::{Hop, Interface, InterfaceAddress, Network, Policy, Route};
 use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_steer::{Orientation, Prefix, PrefixList};
 
@@ -57,7 +58,13 @@ pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> 
         .iter()
         .map(|route| Route { prefix: route.to, gateway: route.via, device: Some(route.device) })
         .collect();
-    let mut network = Network::new(interfaces, &routes, *policy)?;
+    let beside_kernel = config.serve.as_ref().is_some_and(|serve| serve.beside_kernel);
+    // The kernel announces its addresses itself.
+    let policy = Policy { announce: policy.announce && !beside_kernel, ..*policy };
+    let mut network = Network::new(interfaces, &routes, policy)?;
+    if beside_kernel {
+        network = network.with_resolver(Arc::new(KernelResolver::new(live_devices(config))?));
+    }
     for neighbour in neighbours {
         network.set_neighbour(neighbour.device, neighbour.address, neighbour.mac.0);
     }
@@ -66,8 +73,12 @@ pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> 
         network = network.with_local_service(checks.clone());
     }
     let network = Arc::new(network);
-    let follower = match follow_kernel {
-        true => Some(follow(config, network.clone(), routes)?),
+    let neighbours = match beside_kernel {
+        true => KnownNeighbours::All,
+        false => KnownNeighbours::Permanent,
+    };
+    let follower = match *follow_kernel || beside_kernel {
+        true => Some(follow(config, network.clone(), routes, neighbours)?),
         false => None,
     };
     Ok(Some(Wiring { network, checks, follower }))
@@ -92,13 +103,19 @@ fn follow(
     config: &Config,
     network: Arc<Network>,
     given: Vec<Route>,
+    neighbours: KnownNeighbours,
 ) -> Result<KernelFollower, Failure> {
-    let devices = config.devices.iter().enumerate().filter_map(|(number, device)| {
+    let devices = live_devices(config).collect();
+    let report = |message: &str| err!("warning: {message}");
+    Ok(KernelFollower::start(network, devices, given, neighbours, report)?)
+}
+
+/// The devices on interfaces of this machine, and the names of these.
+fn live_devices(config: &Config) -> impl Iterator<Item = (String, DeviceId)> + '_ {
+    config.devices.iter().enumerate().filter_map(|(number, device)| {
         let DeviceKind::Live(live) = &device.kind else { return None };
         Some((live.interface.clone()?, DeviceId(number as u8)))
-    });
-    let report = |message: &str| err!("warning: {message}");
-    Ok(KernelFollower::start(network, devices.collect(), given, report)?)
+    })
 }
 
 /// The interface that speaks to a host: the one on its link, or that towards it.

@@ -1,6 +1,7 @@
 //! `rheo serve`: a service over TCP in the lanes of a run.
 
 mod assembly;
+mod beside_kernel;
 mod flags;
 mod summary;
 
@@ -49,8 +50,10 @@ const LINK_LOST: u8 = 3;
   rheo serve resp --memory 1GiB --device lan=af_packet:eth1 --address 192.168.77.1/24 --port 6379
   rheo serve relay --to 192.0.2.7:22 --device lan=af_packet:eth1 --address 192.168.77.1/24 --gateway 192.168.77.254 --port 2222
   rheo serve http --root . --device lan=af_xdp:eth1 --address 192.168.77.1/24 --port 8080 --lanes 2 --policy rsspp
+  rheo serve http --root . --device lan=af_xdp:eth0 --address 192.0.2.10/24 --port 80 --beside-kernel
 
-The addresses must not be those of this machine's kernel: rheo answers ARP and neighbour discovery for them itself.
+The addresses must not be those of this machine's kernel: rheo answers ARP and neighbour discovery for them itself. With
+--beside-kernel they must be: the listed ports of TCP are the service's, and ssh and all else go on.
 A tap interface is this machine's end of a cable to rheo; give it an address on the same network:
   ip address add 10.0.0.2/24 dev rheo0 && ip link set rheo0 up && curl http://10.0.0.1/
 
@@ -104,9 +107,9 @@ struct RelayArgs {
     /// start; its addresses are tried in turn.
     #[arg(long, value_name = "HOST:PORT")]
     to: String,
-    /// The ports to connect from, as FIRST-LAST.
-    #[arg(long, value_name = "FIRST-LAST", default_value = "1024-65535")]
-    source_ports: String,
+    /// The ports to connect from, as FIRST-LAST: 1024-65535, unless beside the kernel, where some must be given.
+    #[arg(long, value_name = "FIRST-LAST")]
+    source_ports: Option<String>,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -121,8 +124,12 @@ struct CommonArgs {
     #[arg(long, value_name = "ADDRESS/LENGTH", required = true)]
     address: Vec<String>,
     /// Where peers beyond the link are reached: the router's address.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "beside_kernel")]
     gateway: Vec<IpAddr>,
+    /// Be reached at addresses that the kernel has on this interface: only the listed ports are the service's, all else stays
+    /// the kernel's; routes and neighbours are the kernel's, too. With af_xdp and af_packet.
+    #[arg(long)]
+    beside_kernel: bool,
     /// The port; may be given several times.
     #[arg(long, value_name = "P", required = true, value_parser = clap::value_parser!(u16).range(1..))]
     port: Vec<u16>,
@@ -217,6 +224,17 @@ pub(crate) fn check_root(service: &ServiceConfig) -> Result<(), Failure> {
     }
 }
 
+/// Checks that a service beside the kernel can have its addresses and ports now, if its interface is known.
+///
+/// # Errors
+/// [`Failure`] says which it cannot have.
+pub(crate) fn check_beside_kernel(config: &Config) -> Result<(), Failure> {
+    match config.check_inputs() {
+        Ok(()) => beside_kernel::prepare(&mut config.clone()).map(drop),
+        Err(_) => Ok(()),
+    }
+}
+
 fn http(root: &Path, writable: bool) -> Result<Http, Failure> {
     let wrong = |source: io::Error| Failure::Root { root: root.display().to_string(), source };
     Http::new(root, writable).map_err(wrong)
@@ -253,7 +271,7 @@ impl Run {
         self,
         make: impl FnOnce(Vec<ListenerConfig>, Limits, &Assembly) -> Result<TcpServer, ServeError>,
     ) -> Result<ExitCode, Failure> {
-        let Run { config, serve, faults, json } = self;
+        let Run { mut config, serve, faults, json } = self;
         let interrupted = Arc::new(AtomicBool::new(false));
         interrupt::set(&interrupted)?;
         // Before any thread is started that changes its user.
@@ -266,6 +284,7 @@ impl Run {
         if let (Some(socket), Some(identity)) = (&socket, identity) {
             socket.give_to(identity)?;
         }
+        let _kept_ports = beside_kernel::prepare(&mut config)?;
         let own = config.devices.iter().flat_map(|device| &device.addresses);
         let addresses: Vec<_> = own.map(|own| own.address).collect();
         let (duration, priority) = (config.run.duration, config.workers.priority);

@@ -42,6 +42,9 @@ fn device(args: &CommonArgs, live: &LiveConfig) -> String {
 /// What is served.
 fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
     let mut text = format!("[serve]\nport = {:?}\nconnections = {}\n", args.port, args.connections);
+    if args.beside_kernel {
+        text += "beside_kernel = true\n";
+    }
     let words = [
         ("connection_memory", &args.connection_memory),
         ("shard_memory", &args.shard_memory),
@@ -62,8 +65,9 @@ fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
         }
         ServiceArgs::Echo(_) => writeln!(text, "service = \"echo\""),
         ServiceArgs::Relay(RelayArgs { to, source_ports, .. }) => {
-            let (to, ports) = (quote(to), quote(source_ports));
-            writeln!(text, "service = \"relay\"\nto = {to}\nsource_ports = {ports}")
+            let ports = source_ports.as_deref().map(quote);
+            let ports = ports.map_or_else(String::new, |ports| format!("source_ports = {ports}\n"));
+            write!(text, "service = \"relay\"\nto = {}\n{ports}", quote(to))
         }
     };
     text
@@ -127,8 +131,10 @@ mod tests {
         assert_eq!(config.network.routes.len(), 1);
         let serve = config.serve.unwrap();
         assert_eq!(serve.ports, [80, 81]);
-        let service =
-            ServiceConfig::Relay { to: "192.0.2.7:22".to_owned(), source_ports: 2_000..=3_000 };
+        let service = ServiceConfig::Relay {
+            to: "192.0.2.7:22".to_owned(),
+            source_ports: Some(2_000..=3_000),
+        };
         assert_eq!(serve.service, service);
         let listeners = serve.listeners();
         assert_eq!((listeners.len(), listeners[1].port), (2, 81));

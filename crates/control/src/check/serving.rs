@@ -1,6 +1,9 @@
 //! What a service over TCP needs beside its table, and what it cannot have.
 
-use crate::config::{Config, DeviceKind, ServeConfig};
+use rheostat_io::Endpoints;
+
+use crate::config::device::live::Access;
+use crate::config::{Config, DeviceConfig, DeviceKind, ServeConfig, ServiceConfig};
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::suggestion::one_of;
@@ -19,6 +22,7 @@ pub(super) fn check(config: &Config, findings: &mut Findings) {
     }
     if findings.clean("device") {
         device(config, findings);
+        beside_kernel(config, findings);
     }
     memory(serve, findings);
     workers(config, findings);
@@ -48,6 +52,67 @@ fn device(config: &Config, findings: &mut Findings) {
             .at(serve, "the service");
         findings.push(finding.help("add `address = \"192.168.77.1/24\"` to its `[[device]]`"));
     }
+}
+
+/// What a service at the kernel's own addresses cannot have.
+fn beside_kernel(config: &Config, findings: &mut Findings) {
+    let (Some(serve), [device]) = (&config.serve, config.devices.as_slice()) else { return };
+    if !serve.beside_kernel {
+        return;
+    }
+    let wrong = why_not_beside(device, serve);
+    for (key, message, help) in wrong {
+        let finding = Finding::mistake(key, message)
+            .at(findings.place(key), "")
+            .at(findings.place("serve.beside_kernel"), "the service is beside the kernel");
+        findings.push(finding.help(help));
+    }
+}
+
+/// Keys, what is wrong with them, and what would be right.
+fn why_not_beside(
+    device: &DeviceConfig,
+    serve: &ServeConfig,
+) -> Vec<(&'static str, String, &'static str)> {
+    let mut wrong = Vec::new();
+    if let DeviceKind::Live(live) = &device.kind {
+        match live.access {
+            Access::Tap => wrong.push((
+                "device[0].kind",
+                "the kernel is at the other end of a tap interface, not at this one".to_owned(),
+                "write kind = \"af_xdp\" or \"af_packet\", or remove `beside_kernel`",
+            )),
+            Access::AfPacket { exclusive: false } => wrong.push((
+                "device[0].exclusive",
+                "the kernel would see the service's segments, and reset its connections".to_owned(),
+                "remove `exclusive = false`",
+            )),
+            Access::AfPacket { exclusive: true } | Access::AfXdp { .. } => {}
+        }
+        if !live.filter.take.is_empty() {
+            wrong.push((
+                "device[0].take",
+                "a service beside the kernel takes what concerns it, and nothing else".to_owned(),
+                "remove it",
+            ));
+        }
+    }
+    if device.addresses.len() > Endpoints::MOST {
+        wrong.push((
+            "device[0].address",
+            format!("{} addresses are more than {}", device.addresses.len(), Endpoints::MOST),
+            "list those at which the service is reached",
+        ));
+    }
+    if matches!(&serve.service, ServiceConfig::Relay { source_ports: None, .. }) {
+        wrong.push((
+            "serve.source_ports",
+            "a relay beside the kernel needs ports of its own to connect from".to_owned(),
+            "add `source_ports = \"20000-29999\"`: ports outside of net.ipv4.ip_local_port_range, or in \
+             net.ipv4.ip_local_reserved_ports",
+        ));
+    }
+    wrong
 }
 
 /// A bound that another one never lets be reached.

@@ -32,6 +32,8 @@ pub struct ServeConfig {
     pub service: ServiceConfig,
     /// The ports, at all addresses of the device.
     pub ports: Vec<u16>,
+    /// Whether the addresses are the kernel's, too, which has everything at them but the service.
+    pub beside_kernel: bool,
     /// Bounds of the whole service.
     pub limits: Limits,
     /// The congestion controller of its connections.
@@ -67,8 +69,8 @@ pub enum ServiceConfig {
     Relay {
         /// The host, as HOST:PORT.
         to: String,
-        /// The ports to connect from.
-        source_ports: RangeInclusive<u16>,
+        /// The ports to connect from; those that are not well known, without any.
+        source_ports: Option<RangeInclusive<u16>>,
     },
 }
 
@@ -107,8 +109,9 @@ impl ServeConfig {
     }
 
     /// How a relay connects, from the ports that are given for it.
-    pub fn outgoing(&self, ports: RangeInclusive<u16>) -> OutgoingConfig {
-        let mut outgoing = OutgoingConfig { ports, ..OutgoingConfig::default() };
+    pub fn outgoing(&self, ports: Option<RangeInclusive<u16>>) -> OutgoingConfig {
+        let mut outgoing = OutgoingConfig::default();
+        outgoing.ports = ports.unwrap_or(outgoing.ports);
         self.set(&mut outgoing.tcp);
         outgoing
     }
@@ -125,6 +128,7 @@ impl ServeConfig {
     pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<ServeConfig> {
         let name = table.require("service", "service = \"http\"", findings, choice(&NAMES));
         let ports = table.require("port", "port = 80", findings, ports);
+        let beside_kernel = table.read("beside_kernel", findings, boolean).unwrap_or(false);
         let limits = read_limits(table, findings);
         let usual = ListenerConfig::new(1);
         let congestion = table.read("congestion", findings, choice(&CONGESTION));
@@ -148,6 +152,7 @@ impl ServeConfig {
         Some(ServeConfig {
             service: service?,
             ports: ports?,
+            beside_kernel,
             limits,
             congestion: congestion.unwrap_or_default(),
             idle_timeout: idle_timeout.or(usual.idle_timeout).unwrap_or(YEAR),
@@ -208,12 +213,8 @@ fn read_service(
         ServiceName::Echo => ServiceConfig::Echo,
         ServiceName::Relay => {
             let to = table.require("to", "to = \"192.0.2.7:22\"", findings, endpoint);
-            let usual = OutgoingConfig::default().ports;
-            let source_ports = match table.has("source_ports") {
-                true => table.read("source_ports", findings, port_range),
-                false => Some(usual),
-            };
-            ServiceConfig::Relay { to: to?, source_ports: source_ports? }
+            let source_ports = table.read("source_ports", findings, port_range);
+            ServiceConfig::Relay { to: to?, source_ports }
         }
     })
 }
@@ -285,11 +286,12 @@ impl fmt::Display for ServeConfig {
         }
         let ports: Vec<_> = self.ports.iter().map(u16::to_string).collect();
         let noun = if ports.len() == 1 { "port" } else { "ports" };
+        let beside = if self.beside_kernel { " beside the kernel" } else { "" };
         let is = |(_, algorithm): &&(&str, Algorithm)| *algorithm == self.congestion;
         let congestion = CONGESTION.iter().find(is).map_or("", |(name, _)| name);
         write!(
             f,
-            ", {noun} {}; {} connections, {} of data; {congestion}, idle for {}, drained for {}",
+            ", {noun} {}{beside}; {} connections, {} of data; {congestion}, idle for {}, drained for {}",
             ports.join(", "),
             self.limits.connections,
             Bytes(self.limits.memory as u64),

@@ -1,0 +1,140 @@
+//! A service at addresses that the kernel has, too.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::os::fd::OwnedFd;
+
+use rheostat_control::config::{DeviceKind, ServiceConfig};
+use rheostat_control::{Config, kernel_addresses};
+use rheostat_io::Endpoints;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+
+use crate::failure::Failure;
+
+/// The ports that the kernel gives to connections of its own, and those of them that it leaves out (ip(7)).
+const EPHEMERAL: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+const RESERVED: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
+
+/// Has the device of a service beside the kernel take what concerns the service, and nothing else. Returns what keeps its ports
+/// from other programs until it is dropped; nothing, if the service is not beside the kernel.
+///
+/// # Errors
+/// [`Failure`] when the interface does not have an address of the service, or the kernel uses a port.
+pub(super) fn prepare(config: &mut Config) -> Result<Vec<OwnedFd>, Failure> {
+    let Some(serve) = config.serve.as_ref().filter(|serve| serve.beside_kernel) else {
+        return Ok(Vec::new());
+    };
+    let [device] = config.devices.as_mut_slice() else { return Err(Failure::NotLive) };
+    let DeviceKind::Live(live) = &mut device.kind else { return Err(Failure::NotLive) };
+    let addresses: Vec<_> = device.addresses.iter().map(|own| own.address).collect();
+    check_addresses(live.interface.as_deref().unwrap_or_default(), &addresses)?;
+    let mut ports: Vec<_> = serve.ports.iter().map(|port| *port..=*port).collect();
+    let listened = endpoints(&addresses, &serve.ports);
+    let kept = listened.map(reserve).collect::<Result<_, _>>()?;
+    if let ServiceConfig::Relay { source_ports: Some(range), .. } = &serve.service {
+        check_source_ports(range)?;
+        let free: Vec<_> = range.clone().filter(|port| !serve.ports.contains(port)).collect();
+        endpoints(&addresses, &free).try_for_each(|endpoint| reserve(endpoint).map(drop))?;
+        ports.push(range.clone());
+    }
+    live.filter.endpoints = Endpoints { addresses, ports };
+    Ok(kept)
+}
+
+fn endpoints<'a>(addresses: &'a [IpAddr], ports: &'a [u16]) -> impl Iterator<Item = SocketAddr> {
+    let at = |address: &'a IpAddr| ports.iter().map(|port| SocketAddr::new(*address, *port));
+    addresses.iter().flat_map(at)
+}
+
+fn check_addresses(interface: &str, wanted: &[IpAddr]) -> Result<(), Failure> {
+    let wrong = |source| Failure::KernelAddresses { interface: interface.to_owned(), source };
+    let has: Vec<_> = kernel_addresses(interface).map_err(wrong)?;
+    let is_there = |address: &&IpAddr| has.iter().any(|(own, _)| own == *address);
+    match wanted.iter().find(|address| !is_there(address)) {
+        None => Ok(()),
+        Some(&address) => Err(Failure::NotTheKernels {
+            interface: interface.to_owned(),
+            address,
+            has: match has.is_empty() {
+                true => "it has none".to_owned(),
+                false => {
+                    let list: Vec<_> = has.iter().map(|(own, _)| own.to_string()).collect();
+                    format!("it has {}", list.join(", "))
+                }
+            },
+        }),
+    }
+}
+
+/// Takes a port from the kernel: no program can listen there, and no connection of the kernel gets it.
+fn reserve(endpoint: SocketAddr) -> Result<OwnedFd, Failure> {
+    let bound = || -> io::Result<OwnedFd> {
+        let family = match endpoint {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        // What is left of connections in TIME-WAIT is no obstacle, but a program that would listen there later is one.
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        bind(&socket, &endpoint)?;
+        sockopt::set_socket_reuseaddr(&socket, false)?;
+        Ok(socket)
+    };
+    bound().map_err(|source| Failure::PortTaken { endpoint, source })
+}
+
+/// Refuses ports that the kernel may give to a connection of its own.
+fn check_source_ports(range: &RangeInclusive<u16>) -> Result<(), Failure> {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    match conflict(range, &read(EPHEMERAL), &read(RESERVED)) {
+        None => Ok(()),
+        Some(port) => Err(Failure::EphemeralPort { port }),
+    }
+}
+
+/// The first port of `range` that lies in the `ephemeral` one and is not `reserved`.
+fn conflict(range: &RangeInclusive<u16>, ephemeral: &str, reserved: &str) -> Option<u16> {
+    let mut bounds = ephemeral.split_whitespace().map(str::parse::<u16>);
+    let (Some(Ok(first)), Some(Ok(last))) = (bounds.next(), bounds.next()) else { return None };
+    let left_out: Vec<RangeInclusive<u16>> = reserved
+        .trim()
+        .split(',')
+        .filter_map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some(first.parse().ok()?..=last.parse().ok()?)
+        })
+        .collect();
+    range
+        .clone()
+        .find(|port| (first..=last).contains(port) && !left_out.iter().any(|r| r.contains(port)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn source_ports_are_none_that_the_kernel_gives_away() {
+        let ephemeral = "32768\t60999\n";
+        assert_eq!(conflict(&(20_000..=29_999), ephemeral, "\n"), None);
+        assert_eq!(conflict(&(30_000..=40_000), ephemeral, ""), Some(32_768));
+        assert_eq!(conflict(&(30_000..=40_000), ephemeral, "8080,32768-33000\n"), Some(33_001));
+        assert_eq!(conflict(&(40_000..=40_000), ephemeral, "40000"), None);
+        assert_eq!(conflict(&(1..=65_535), "", ""), None, "not known");
+    }
+
+    #[test]
+    fn a_port_that_a_program_listens_at_is_refused_and_one_that_is_kept_cannot_be_listened_at() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = listener.local_addr().unwrap();
+        let error = reserve(endpoint).unwrap_err().to_string();
+        assert!(error.contains(&endpoint.to_string()), "{error}");
+        drop(listener);
+        let kept = reserve(endpoint).unwrap();
+        assert!(std::net::TcpListener::bind(endpoint).is_err());
+        drop(kept);
+        assert!(std::net::TcpListener::bind(endpoint).is_ok());
+    }
+}
