@@ -5,21 +5,18 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import ssh
 from cable import CLIENT, SERVER, output_of
 from paths import learns
+from program import Program
 from server import PORT, Serving, Sizes
 from transfer import LONG, curl, digest, there_and_back
 
 ORIGIN = Path(__file__).with_name("origin.py")
 #: Where sshd of the server's kernel listens.
 SHELL = 22
-#: Seconds until a program listens.
-PATIENCE = 20
 #: Where the target of a relay listens, and where the relay connects from.
 TARGET = 8_000
 SOURCES = "20000-20999"
@@ -35,7 +32,7 @@ def shares(serving: Serving, sizes: Sizes) -> None:
     keys = ssh.Keys(serving.kept)
     data, back = serving.root / "data", serving.kept / "back"
     data.write_bytes(bytes(range(256)) * 4_096 * max(1, sizes.megabytes // 8))
-    with program(serving, keys.daemon(SHELL), SHELL, server=True):
+    with Program(serving.cable, keys.daemon(SHELL), SHELL, server=True):
         session = threading.Thread(target=echo, args=(serving, keys, data, back))
         session.start()
         for version in (4, 6):
@@ -56,7 +53,7 @@ def refuses(serving: Serving) -> None:
     """A port at which a program listens is not taken, nor is an address that the kernel does not have."""
     words = [serving.binary, "serve", "echo", "--device", serving.cable.device, "--port", str(PORT), "--beside-kernel"]
     ours, other = f"{SERVER[4]}/24", "10.9.0.77/24"
-    with program(serving, origin(serving), PORT, server=True):
+    with Program(serving.cable, origin(serving), PORT, server=True):
         for address, reason in ((ours, "cannot be taken from the kernel"), (other, "does not have 10.9.0.77")):
             command = serving.cable.command(*words, "--address", address, server=True)
             done = subprocess.run(command, capture_output=True, text=True, timeout=LONG, check=False)
@@ -73,7 +70,7 @@ def echo(serving: Serving, keys: ssh.Keys, data: Path, back: Path) -> None:
 def fetches(serving: Serving) -> None:
     """The kernel is a client of the same port elsewhere: the answers come from it, and are not the service's."""
     (serving.root / "there").write_bytes(b"from the client\n" * 1_000)
-    with program(serving, origin(serving), PORT, server=False):
+    with Program(serving.cable, origin(serving), PORT):
         for version in (4, 6):
             host = CLIENT[version] if version == 4 else f"[{CLIENT[version]}]"
             url = f"http://{host}:{PORT}/there"
@@ -104,7 +101,7 @@ def dies(serving: Serving) -> None:
     there_and_back(serving, 4, 0.1)
     serving.kill()
     (serving.root / "after").write_bytes(b"the kernel's")
-    with program(serving, origin(serving), PORT, server=True):
+    with Program(serving.cable, origin(serving), PORT, server=True):
         for version in (4, 6):
             assert curl(serving, "--max-time", "10", serving.url(version, "after")) == "the kernel's"
 
@@ -115,7 +112,7 @@ def relays(serving: Serving, sizes: Sizes) -> None:
     cable.address_server()
     words = ("--beside-kernel", "--to", f"{CLIENT[4]}:{TARGET}", "--lanes", "2")
     serving.start(*words, "--source-ports", SOURCES, service="relay")
-    with program(serving, origin(serving, TARGET), TARGET, server=False):
+    with Program(serving.cable, origin(serving, TARGET), TARGET):
         for version in (4, 6):
             there_and_back(serving, version, sizes.megabytes / 4)
         summary = serving.stop()
@@ -134,20 +131,3 @@ def narrow(serving: Serving, _: Sizes) -> None:
 
 def origin(serving: Serving, port: int = PORT) -> list[str]:
     return ["/usr/bin/python3", str(ORIGIN), str(port), str(serving.root)]
-
-
-@contextmanager
-def program(serving: Serving, command: list[str], port: int, server: bool) -> Iterator[None]:
-    """A program that listens at a port, of the server's kernel or of the client's, and is ended behind the block."""
-    process = subprocess.Popen(serving.cable.command(*command, server=server), stderr=subprocess.PIPE, text=True)
-    try:
-        until = time.monotonic() + PATIENCE
-        while f":{port} " not in output_of(serving.cable.command("ss", "-Hltn", server=server), LONG):
-            if time.monotonic() > until or process.poll() is not None:
-                process.kill()
-                raise AssertionError(f"{command[0]} does not listen: {process.communicate()[1]}")
-            time.sleep(0.05)
-        yield
-    finally:
-        process.terminate()
-        process.communicate(timeout=PATIENCE)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from cable import SERVER, output_of
-from relay import TARGET, Target, start
+from program import Program
+from relay import TARGET, start
 from server import PORT, Serving, Sizes
 from transfer import LONG
 
@@ -20,7 +21,7 @@ def iperf3(serving: Serving, sizes: Sizes) -> None:
     received = 0
     for version in (4, 6):
         for way in ((), ("--reverse",)):
-            with Target(serving, LISTENER):
+            with Program(serving.cable, LISTENER, TARGET):
                 received += transfer(serving, version, sizes.megabytes << 20, *way)
     summary = serving.stop()
     # Of each run, besides its streams, one that controls it.

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
 import ssh
-from cable import CLIENT, SERVER, output_of
+from cable import CLIENT, SERVER
+from program import Program
 from server import PORT, Serving, Sizes
 from transfer import LONG, digest, there_and_back
 
 #: Where the target listens.
 TARGET = 8_000
 ORIGIN = Path(__file__).with_name("origin.py")
-#: Seconds until a target is there.
-PATIENCE = 10
 
 
 def relays_v4(serving: Serving, sizes: Sizes) -> None:
@@ -30,7 +28,7 @@ def relays(serving: Serving, megabytes: int, version: int) -> None:
     """Files down and up through the relay, from clients of both versions of IP to a target of one."""
     origin = ["/usr/bin/python3", str(ORIGIN), str(TARGET), str(serving.root)]
     start(serving, version)
-    with Target(serving, origin):
+    with Program(serving.cable, origin, TARGET):
         for client in (4, 6):
             there_and_back(serving, client, megabytes)
         # A client that gives up in the middle takes the other side with it, and nothing else.
@@ -62,7 +60,7 @@ def secure_shell(serving: Serving, sizes: Sizes) -> None:
         return
     keys = ssh.Keys(serving.kept)
     start(serving, 4)
-    with Target(serving, keys.daemon(TARGET)):
+    with Program(serving.cable, keys.daemon(TARGET), TARGET):
         data = serving.root / "data"
         data.write_bytes(bytes(range(256)) * 4_096 * max(1, sizes.megabytes // 4))
         command = serving.cable.command(*keys.session(SERVER[4], PORT, "cat"))
@@ -78,26 +76,3 @@ def start(serving: Serving, version: int) -> None:
     """Starts a relay to TARGET in the client's namespace."""
     host = CLIENT[version] if version == 4 else f"[{CLIENT[version]}]"
     serving.start("--to", f"{host}:{TARGET}", "--lanes", "2", service="relay")
-
-
-class Target:
-    """A program in the client's namespace that listens at TARGET."""
-
-    def __init__(self, serving: Serving, command: list[str]) -> None:
-        self._process = subprocess.Popen(serving.cable.command(*command), stderr=subprocess.PIPE, text=True)
-        until = time.monotonic() + PATIENCE
-        while not self._listens(serving):
-            if time.monotonic() > until or self._process.poll() is not None:
-                self._process.kill()
-                raise AssertionError(f"the target does not listen: {self._process.communicate()[1]}")
-            time.sleep(0.05)
-
-    def _listens(self, serving: Serving) -> bool:
-        return f":{TARGET}" in output_of(serving.cable.command("ss", "-Hltn"), 10)
-
-    def __enter__(self) -> Target:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.communicate(timeout=PATIENCE)
