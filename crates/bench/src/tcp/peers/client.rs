@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,9 @@ use hdrhistogram::Histogram;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::time::Timespec;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::thread::set_current_timer_slack;
 
 use crate::live::LiveError;
 
@@ -27,7 +30,7 @@ const LONGEST: u64 = 10_000_000_000;
 pub(super) enum Pace {
     /// A new one whenever fewer than so many are under way.
     Saturated { under_way: usize },
-    /// So many, whatever is answered, as each is due; `epoll` waits for whole milliseconds, so those due meanwhile leave together.
+    /// So many, whatever is answered, each when it is due.
     PerSecond(u32),
 }
 
@@ -38,6 +41,15 @@ pub(super) struct Outcome {
     pub(super) replies: u64,
     /// From the moment when a request was due to its reply, in nanoseconds.
     pub(super) latency: Histogram<u64>,
+    /// From the moment when a request was due to the call that sends it, in nanoseconds; a part of its latency.
+    pub(super) lateness: Histogram<u64>,
+}
+
+impl Outcome {
+    fn new() -> Outcome {
+        let histogram = || Histogram::new_with_bounds(1, LONGEST, 3).expect("possible bounds");
+        Outcome { replies: 0, latency: histogram(), lateness: histogram() }
+    }
 }
 
 /// Connections, each of which has one request under way at most.
@@ -87,13 +99,16 @@ impl Client {
 
     /// Sends for `span`, and waits until all is answered.
     pub(super) fn run(&mut self, pace: Pace, span: Duration) -> Result<Outcome, LiveError> {
+        // Refused, waits end up to 50 us late, which the lateness shows.
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
         let run = self.send_and_receive(pace, span);
+        // A server that this thread starts later has the slack that it would have elsewhere.
+        let _ = set_current_timer_slack(None);
         run.map_err(|error| LiveError::Socket { task: "exchange", error })
     }
 
     fn send_and_receive(&mut self, pace: Pace, span: Duration) -> io::Result<Outcome> {
-        let latency = Histogram::new_with_bounds(1, LONGEST, 3).expect("bounds that are possible");
-        let mut outcome = Outcome { replies: 0, latency };
+        let mut outcome = Outcome::new();
         let begin = Instant::now();
         let mut due = begin;
         loop {
@@ -105,14 +120,14 @@ impl Client {
                 _ if is_over => TIMEOUT,
                 Pace::Saturated { under_way: wanted } => {
                     for _ in under_way..wanted {
-                        self.send(now)?;
+                        self.send(now, &mut outcome)?;
                     }
                     TIMEOUT
                 }
                 Pace::PerSecond(0) => begin + span - now,
                 Pace::PerSecond(rate) => {
                     while due <= now {
-                        self.send(due)?;
+                        self.send(due, &mut outcome)?;
                         due += Duration::from_secs(1) / rate;
                     }
                     due - now
@@ -126,7 +141,7 @@ impl Client {
     }
 
     /// Sends a request on an idle connection chosen uniformly; none when all wait for replies.
-    fn send(&mut self, due: Instant) -> io::Result<()> {
+    fn send(&mut self, due: Instant, outcome: &mut Outcome) -> io::Result<()> {
         if self.idle.is_empty() {
             return Ok(());
         }
@@ -134,6 +149,7 @@ impl Client {
         let connection = &mut self.connections[self.idle.swap_remove(at) as usize];
         self.number += 1;
         (connection.request, connection.due, connection.received) = (self.number, due, 0);
+        outcome.lateness.saturating_record(due.elapsed().as_nanos() as u64);
         connection.stream.write_all(&request(self.number))
     }
 
@@ -142,12 +158,15 @@ impl Client {
         self.events.clear();
         let timeout =
             Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-        let events = rustix::buffer::spare_capacity(&mut self.events);
-        let count = match epoll::wait(&self.epoll, events, Some(&timeout)) {
+        // epoll_pwait(2) counts whole milliseconds, ppoll(2) nanoseconds.
+        match poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => return Ok(0),
             // As if something had come: the time is up later.
-            Err(rustix::io::Errno::INTR) => return Ok(1),
-            outcome => outcome?,
+            Err(Errno::INTR) => return Ok(1),
+            ready => ready?,
         };
+        let events = rustix::buffer::spare_capacity(&mut self.events);
+        let count = epoll::wait(&self.epoll, events, Some(&Timespec::default()))?;
         for event in &self.events {
             let number = event.data.u64() as u32;
             let connection = &mut self.connections[number as usize];

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::client::Pace;
@@ -46,17 +47,20 @@ pub struct IdleRow {
     pub polling: String,
     /// Connections.
     pub connections: u32,
-    /// Requests a second. Those of a millisecond are sent together: the client's waits end on milliseconds.
+    /// Requests a second, evenly spaced.
     pub offered_per_second: u32,
     /// The server's processor time, all its threads, as a share of a core.
     pub server_cpu: f64,
     /// What all processors do, as a share of a core.
     pub machine_cpu: f64,
-    /// From the moment when a request was due to its reply, in microseconds, the client's own lateness of up to a millisecond
-    /// included; none without requests.
+    /// From the moment when a request was due to its reply, in microseconds; none without requests.
     pub p50_us: Option<f64>,
     /// The same for 99 in a hundred.
     pub p99_us: Option<f64>,
+    /// The client's part of that: from the moment when a request was due until it was sent.
+    pub late_p50_us: Option<f64>,
+    /// The same for 99 in a hundred.
+    pub late_p99_us: Option<f64>,
     /// By how much the median is above that of the service that never sleeps.
     pub added_p50_us: Option<f64>,
     /// The same for 99 in a hundred.
@@ -101,14 +105,15 @@ impl IdleBench {
         let outcome = station.client.run(Pace::PerSecond(rate), self.span)?;
         let used = Usage::now(&station.tasks())?.since(&before, outcome.replies);
         let share = |seconds: f64| to_thousandths(seconds / used.cpu.elapsed);
-        let quantile = |quantile: f64| {
-            let nanos = outcome.latency.value_at_quantile(quantile);
-            (outcome.replies > 0).then(|| to_thousandths(nanos as f64 / 1e3))
+        let quantile = |of: &Histogram<u64>, quantile: f64| {
+            let nanos = of.value_at_quantile(quantile);
+            (!of.is_empty()).then(|| to_thousandths(nanos as f64 / 1e3))
         };
         let added = |value: Option<f64>, of: fn(&IdleRow) -> Option<f64>| {
             Some(to_thousandths(value? - of(awake?)?))
         };
-        let (p50_us, p99_us) = (quantile(0.5), quantile(0.99));
+        let [p50_us, p99_us] = [0.5, 0.99].map(|at| quantile(&outcome.latency, at));
+        let [late_p50_us, late_p99_us] = [0.5, 0.99].map(|at| quantile(&outcome.lateness, at));
         Ok(IdleRow {
             peer: peer.name().into(),
             device: peer.device().into(),
@@ -119,6 +124,8 @@ impl IdleBench {
             machine_cpu: share(used.cpu.busy),
             p50_us,
             p99_us,
+            late_p50_us,
+            late_p99_us,
             added_p50_us: added(p50_us, |row| row.p50_us),
             added_p99_us: added(p99_us, |row| row.p99_us),
         })
@@ -129,7 +136,7 @@ impl IdleRow {
     /// The heading of a table of rows.
     pub fn heading() -> String {
         format!(
-            "{:<6} {:<8} {:<10} {:>9} {:>10} {:>11} {:>8} {:>8} {:>9} {:>9}",
+            "{:<6} {:<8} {:<10} {:>9} {:>10} {:>11} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}",
             "peer",
             "device",
             "polling",
@@ -138,6 +145,8 @@ impl IdleRow {
             "machine cpu",
             "p50 us",
             "p99 us",
+            "late p50",
+            "late p99",
             "added p50",
             "added p99"
         )
@@ -150,7 +159,7 @@ impl fmt::Display for IdleRow {
             |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
         write!(
             f,
-            "{:<6} {:<8} {:<10} {:>9} {:>10.3} {:>11.3} {:>8} {:>8} {:>9} {:>9}",
+            "{:<6} {:<8} {:<10} {:>9} {:>10.3} {:>11.3} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}",
             self.peer,
             self.device,
             self.polling,
@@ -159,6 +168,8 @@ impl fmt::Display for IdleRow {
             self.machine_cpu,
             or_none(self.p50_us),
             or_none(self.p99_us),
+            or_none(self.late_p50_us),
+            or_none(self.late_p99_us),
             or_none(self.added_p50_us),
             or_none(self.added_p99_us)
         )

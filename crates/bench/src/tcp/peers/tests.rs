@@ -26,6 +26,8 @@ fn every_reply_of_the_server_is_the_request_and_none_is_left_under_way() {
         let outcome = client.run(pace, SPAN).expect("replies");
         assert!(outcome.replies > 0, "{pace:?}");
         assert_eq!(outcome.latency.len(), outcome.replies);
+        assert_eq!(outcome.lateness.len(), outcome.replies);
+        assert!(outcome.lateness.max() <= outcome.latency.max(), "{pace:?}");
     }
     assert_eq!(client.run(Pace::PerSecond(0), SPAN).expect("silence").replies, 0);
     drop(client);
