@@ -6,26 +6,28 @@ use rheostat_ip::Path;
 use rheostat_packet::FlowKey;
 use rheostat_tcp::Connection;
 
-/// A connection with everything that belongs to it.
+/// A connection with everything that belongs to it, in whole cache lines. What segments touch comes first.
+#[repr(C, align(64))]
 pub(crate) struct Entry<S> {
     /// The key of packets that arrive.
     pub(crate) key: FlowKey,
-    /// The device they arrive on.
-    pub(crate) device: DeviceId,
-    /// The listener that accepted it; none if this end opened it.
-    pub(crate) listener: Option<u16>,
-    pub(crate) tcp: Connection,
-    pub(crate) route: KnownRoute,
     pub(crate) phase: Phase,
-    pub(crate) peer_finished: bool,
-    /// What the driver keeps for it.
-    pub(crate) stream: S,
+    /// Where packets go.
+    pub(crate) route: KnownRoute,
     /// When something last went either way, for the idle timeout.
     pub(crate) active: Time,
     /// Bytes allocated for data that the budget was charged with.
     pub(crate) charged: usize,
     /// Segments sent again that have been counted.
     pub(crate) retransmitted: u32,
+    /// The listener that accepted it; none if this end opened it.
+    pub(crate) listener: Option<u16>,
+    /// The device packets arrive on.
+    pub(crate) device: DeviceId,
+    pub(crate) peer_finished: bool,
+    /// What the driver keeps for it.
+    pub(crate) stream: S,
+    pub(crate) tcp: Connection,
 }
 
 /// Where packets of a connection go, as it was found out once.
@@ -55,12 +57,28 @@ pub(crate) enum Phase {
 }
 
 impl<S> Entry<S> {
-    /// Asks for what a segment touches.
+    /// Asks for the lines that a segment touches.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch_for_write(&self.key);
         prefetch_for_write(&self.route);
-        prefetch_for_write(&self.active);
+        prefetch_for_write(&self.stream);
         self.tcp.prefetch();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+
+    #[test]
+    fn a_request_touches_eleven_of_twelve_lines() {
+        type Tested = Entry<[usize; 2]>;
+        let own = [offset_of!(Tested, key), offset_of!(Tested, route), offset_of!(Tested, stream)];
+        assert_eq!(own.map(|at| at / 64), [0, 1, 2]);
+        assert_eq!((offset_of!(Tested, tcp), Connection::TOUCHED_LINES), (3 * 64, 8));
+        assert_eq!(size_of::<Tested>(), 12 * 64);
     }
 }

@@ -43,28 +43,41 @@ pub(crate) struct Received {
 
 /// Data beyond a gap lies in the buffer, too, at its place; it takes no other memory.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Receiver {
     /// Unread bytes in order, up to `next`.
     unread: Ring,
     /// The next number expected (RCV.NXT).
     next: SequenceNumber,
-    /// How much has been received, as far as it can be counted.
-    so_far: u32,
     /// What has been acknowledged last.
     acked: SequenceNumber,
+    window: OfferedWindow,
+    /// How much has been received, as far as it can be counted.
+    so_far: u32,
+    ack: Acknowledgement,
+    tuning: ReceiveTuning,
     held: HeldRanges,
     /// What was received twice, for the next acknowledgement.
     duplicate: Option<SequenceRange>,
     /// The number of the peer's FIN, once it is known.
     fin: Option<SequenceNumber>,
-    window: OfferedWindow,
-    ack: Acknowledgement,
     urgent: PeerUrgent,
-    tuning: ReceiveTuning,
     mss: u16,
 }
 
 impl Receiver {
+    /// Where [`Receiver::prefetch`] asks for a line.
+    #[cfg(test)]
+    pub(crate) const PREFETCHED: [usize; 2] =
+        [std::mem::offset_of!(Receiver, unread), std::mem::offset_of!(Receiver, ack)];
+
+    /// Asks for the lines that a segment touches.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch_for_write(&self.unread);
+        prefetch_for_write(&self.ack);
+    }
+
     /// Expects data at `next`. `shift` is the scale of our windows.
     pub(crate) fn new(config: &Config, next: SequenceNumber, shift: u8) -> Receiver {
         let limit = config.initial_receive_buffer.min(config.receive_buffer);
@@ -87,15 +100,6 @@ impl Receiver {
     /// Charges this budget for what is allocated.
     pub(crate) fn set_memory(&mut self, budget: Option<Arc<MemoryBudget>>) {
         self.unread.set_memory(budget);
-    }
-
-    /// Asks for the memory that a segment touches.
-    #[inline]
-    pub(crate) fn prefetch(&self) {
-        prefetch_for_write(&self.unread);
-        prefetch_for_write(&self.next);
-        prefetch_for_write(&self.ack);
-        prefetch_for_write(&self.tuning);
     }
 
     pub(crate) fn next(&self) -> SequenceNumber {

@@ -56,32 +56,49 @@ pub(crate) struct GaveUp;
 /// The numbers up to `una` are acknowledged, those up to `next` have been sent. Data is kept until it is acknowledged, so that
 /// any of it can be sent again as it was.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Sender {
     /// Data from `una` on.
     data: Ring,
     una: SequenceNumber,
     next: SequenceNumber,
-    fin: Fin,
-    terms: Terms,
-    window: PeerWindow,
-    board: Scoreboard,
-    recovery: Recovery,
-    round_trip: RoundTrip,
     congestion: Controller,
+    round_trip: RoundTrip,
     timer: SendTimer,
-    /// Something small is to be sent into a window that is closed or small.
-    must_probe: bool,
     /// When a segment was sent last, and when waiting for the peer was not in vain last.
     last_sent: Time,
     progress: Time,
-    retransmitted: u32,
+    board: Scoreboard,
+    window: PeerWindow,
+    terms: Terms,
+    recovery: Recovery,
     urgent: UrgentMark,
+    retransmitted: u32,
     /// The largest segment for the path, options included, and for the peer.
     path_mss: u32,
     agreed_mss: u32,
+    fin: Fin,
+    /// Something small is to be sent into a window that is closed or small.
+    must_probe: bool,
 }
 
 impl Sender {
+    /// Where [`Sender::prefetch`] asks for a line.
+    #[cfg(test)]
+    pub(crate) const PREFETCHED: [usize; 3] = [
+        std::mem::offset_of!(Sender, round_trip),
+        std::mem::offset_of!(Sender, timer),
+        std::mem::offset_of!(Sender, terms),
+    ];
+
+    /// Asks for the lines that a segment touches, but for the first, which is not the sender's alone.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch_for_write(&self.round_trip);
+        prefetch_for_write(&self.timer);
+        prefetch_for_write(&self.terms);
+    }
+
     /// Nothing has been sent but the SYN, which comes before `next`.
     pub(crate) fn new(config: &Config, next: SequenceNumber) -> Sender {
         let terms = Terms { mss: config.default_mss.min(config.mss).into(), sack: false };
@@ -107,19 +124,6 @@ impl Sender {
             path_mss: u32::MAX,
             agreed_mss: terms.mss,
         }
-    }
-
-    /// Asks for the memory that a segment touches.
-    #[inline]
-    pub(crate) fn prefetch(&self) {
-        prefetch_for_write(&self.data);
-        prefetch_for_write(&self.una);
-        prefetch_for_write(&self.window);
-        prefetch_for_write(&self.board);
-        prefetch_for_write(&self.recovery);
-        prefetch_for_write(&self.round_trip);
-        prefetch_for_write(&self.congestion);
-        prefetch_for_write(&self.timer);
     }
 
     /// The handshake is done.
