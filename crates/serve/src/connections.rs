@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use rheostat_base::sync::prefetch::prefetch_for_write;
 use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_packet::{Family, FlowKey};
 use rheostat_state::{DeadlineWheel, FlowHash};
-use rheostat_tcp::{Info, MemoryBudget, TimeWait};
+use rheostat_tcp::{Info, MemoryBudget, SpareBuffers, TimeWait};
 
 use crate::entry::Entry;
 use crate::index::{Index, tag_of};
+use crate::slab::Slab;
 
 /// The name of a connection: of no other one before it has 2^32 successors in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,39 +24,32 @@ pub struct ConnectionId {
 
 /// What a shard keeps for a service over TCP: its connections, half-open and closed ones included, and their timers. It is a
 /// value, and moves with its shard.
+///
+/// A *slot* is the number of a connection's place, or with [`CLOSED`] that of what is left of one.
 pub(crate) struct Connections<S> {
     shard: ShardId,
     /// What they may take.
     memory: Arc<MemoryBudget>,
-    slots: Vec<Slot<S>>,
+    /// Send buffers that no connection needs.
+    spares: SpareBuffers,
     /// Slots by the hash of the keys in them.
     index: Index,
-    free: Vec<u32>,
-    /// When slots want to be called.
-    deadlines: DeadlineWheel,
-    /// Slots with a connection, without those in TIME-WAIT.
-    live: usize,
-    time_wait: usize,
+    live: Slab<Entry<S>>,
+    closed: Slab<ClosedEntry>,
+    /// When they want to be called, by place.
+    live_deadlines: DeadlineWheel,
+    closed_deadlines: DeadlineWheel,
 }
 
-/// A place for a connection.
-struct Slot<S> {
-    generation: u32,
-    tag: u32,
-    state: SlotState<S>,
-}
-
-enum SlotState<S> {
-    Free,
-    Live(Box<Entry<S>>),
-    Closed(Box<ClosedEntry>),
-}
+/// The bit of slots of closed connections.
+const CLOSED: u32 = 1 << 30;
 
 /// What stays of a connection in TIME-WAIT.
 pub(crate) struct ClosedEntry {
     pub(crate) key: FlowKey,
-    pub(crate) device: DeviceId,
     pub(crate) stub: TimeWait,
+    tag: u32,
+    pub(crate) device: DeviceId,
 }
 
 /// What can be seen of a connection, or of what is left of one.
@@ -79,13 +72,13 @@ impl<S> Connections<S> {
     pub(crate) fn new(shard: ShardId, memory: Arc<MemoryBudget>) -> Connections<S> {
         Connections {
             shard,
+            spares: SpareBuffers::new(memory.clone()),
             memory,
-            slots: Vec::new(),
             index: Index::default(),
-            free: Vec::new(),
-            deadlines: DeadlineWheel::new(),
-            live: 0,
-            time_wait: 0,
+            live: Slab::default(),
+            closed: Slab::default(),
+            live_deadlines: DeadlineWheel::new(),
+            closed_deadlines: DeadlineWheel::new(),
         }
     }
 
@@ -100,12 +93,13 @@ impl<S> Connections<S> {
 
     /// Connections that are not closed.
     pub(crate) fn live(&self) -> usize {
-        self.live
+        self.live.len()
     }
 
     /// When to look for deadlines that have passed: none is found before.
     pub(crate) fn next_deadline(&self) -> Time {
-        self.deadlines.next_due().unwrap_or(Time::NEVER)
+        let due = |wheel: &DeadlineWheel| wheel.next_due().unwrap_or(Time::NEVER);
+        due(&self.live_deadlines).min(due(&self.closed_deadlines))
     }
 
     /// Asks for where a connection with this hash is looked up first.
@@ -114,167 +108,167 @@ impl<S> Connections<S> {
         self.index.prefetch(tag_of(hash));
     }
 
-    /// Asks for the slot that a connection with this hash has, if there is one; to be called when the index is here.
+    /// The slot that a connection with this hash has, if there is one; to be called when the index is here. Asks for its first line
+    /// and its timer.
     #[inline]
     pub(crate) fn prefetch_slot(&self, hash: FlowHash) -> Option<u32> {
         let slot = self.index.candidate(tag_of(hash))?;
-        prefetch_for_write(self.slots.get(slot as usize)?);
-        self.deadlines.prefetch(slot);
+        if slot & CLOSED == 0 {
+            self.live.prefetch(slot);
+            self.live_deadlines.prefetch(slot);
+        }
         Some(slot)
     }
 
-    /// Asks for what a segment touches of the connection in a slot; to be called when the slot is here.
+    /// Asks for what a segment touches of the connection in a slot; to be called when the first line is here, which also says
+    /// whether there is one.
     #[inline]
     pub(crate) fn prefetch_entry(&self, slot: u32) {
-        if let Some(Slot { state: SlotState::Live(entry), .. }) = self.slots.get(slot as usize) {
+        if let Some(entry) = self.live.get(slot) {
             entry.prefetch();
         }
     }
 
     /// The connection whose packets have this key.
     pub(crate) fn find(&mut self, key: &FlowKey, hash: FlowHash) -> Found<'_, S> {
-        let slots = &self.slots;
-        let found = self.index.find(tag_of(hash), |slot| slots[slot as usize].has(key));
-        let Some(slot) = found else { return Found::Nothing };
-        self.get(slot)
+        let Connections { live, closed, .. } = self;
+        let has = |slot: u32| match slot & CLOSED {
+            0 => live.get(slot).is_some_and(|entry| is_same(&entry.key, key)),
+            _ => closed.get(slot & !CLOSED).is_some_and(|entry| is_same(&entry.key, key)),
+        };
+        match self.index.find(tag_of(hash), has) {
+            Some(slot) => self.get(slot),
+            None => Found::Nothing,
+        }
     }
 
     /// The connection in a slot.
     pub(crate) fn get(&mut self, slot: u32) -> Found<'_, S> {
-        match self.slots.get_mut(slot as usize).map(|found| &mut found.state) {
-            None | Some(SlotState::Free) => Found::Nothing,
-            Some(SlotState::Live(entry)) => Found::Live(slot, entry),
-            Some(SlotState::Closed(closed)) => Found::Closed(slot, closed),
-        }
+        let found = match slot & CLOSED {
+            0 => self.live.get_mut(slot).map(|entry| Found::Live(slot, entry)),
+            _ => self.closed.get_mut(slot & !CLOSED).map(|entry| Found::Closed(slot, entry)),
+        };
+        found.unwrap_or(Found::Nothing)
     }
 
     /// The name of the connection in a slot.
     pub(crate) fn id(&self, slot: u32) -> ConnectionId {
-        let generation = self.slots.get(slot as usize).map_or(0, |place| place.generation);
-        ConnectionId { shard: self.shard, slot, generation }
+        ConnectionId { shard: self.shard, slot, generation: self.live.generation(slot) }
+    }
+
+    fn is_here(&self, id: ConnectionId) -> bool {
+        (self.shard, self.live.generation(id.slot)) == (id.shard, id.generation)
     }
 
     /// The connection of this name, if it is there still and not in TIME-WAIT.
     pub(crate) fn live_mut(&mut self, id: ConnectionId) -> Option<&mut Entry<S>> {
-        let place = self.slots.get_mut(id.slot as usize)?;
-        match &mut place.state {
-            SlotState::Live(entry)
-                if (self.shard, place.generation) == (id.shard, id.generation) =>
-            {
-                Some(entry)
-            }
-            _ => None,
+        if !self.is_here(id) {
+            return None;
         }
+        self.live.get_mut(id.slot)
     }
 
     /// Two different connections.
     pub(crate) fn pair_mut(&mut self, ids: [ConnectionId; 2]) -> Option<[&mut Entry<S>; 2]> {
-        self.live_mut(ids[0])?;
-        self.live_mut(ids[1])?;
-        let places = self.slots.get_disjoint_mut(ids.map(|id| id.slot as usize)).ok()?;
-        let [SlotState::Live(first), SlotState::Live(second)] =
-            places.map(|place| &mut place.state)
-        else {
+        if !ids.iter().all(|id| self.is_here(*id)) {
             return None;
-        };
-        Some([first, second])
+        }
+        self.live.pair_mut(ids.map(|id| id.slot))
     }
 
     /// Enters a connection whose key is not here.
-    pub(crate) fn insert(&mut self, entry: Entry<S>, hash: FlowHash) -> u32 {
-        let tag = tag_of(hash);
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { generation: 0, tag, state: SlotState::Free });
-            self.slots.len() as u32 - 1
-        });
-        let place = &mut self.slots[slot as usize];
-        (place.tag, place.state) = (tag, SlotState::Live(Box::new(entry)));
-        self.live += 1;
+    pub(crate) fn insert(&mut self, entry: Entry<S>) -> u32 {
+        let tag = entry.tag;
+        let slot = self.live.insert(entry);
         self.index.insert(tag, slot);
         slot
     }
 
     /// Puts what is left of a closed connection in its place.
     pub(crate) fn retire(&mut self, slot: u32, stub: TimeWait) {
-        let place = &mut self.slots[slot as usize];
-        if let SlotState::Live(entry) = &place.state {
-            let closed = ClosedEntry { key: entry.key, device: entry.device, stub };
-            let at = closed.stub.deadline();
-            place.state = SlotState::Closed(Box::new(closed));
-            self.live -= 1;
-            self.time_wait += 1;
-            self.deadlines.arm(slot, at);
+        if let Some(entry) = self.take(slot) {
+            let Entry { key, tag, device, .. } = entry;
+            let at = stub.deadline();
+            let place = self.closed.insert(ClosedEntry { key, stub, tag, device });
+            self.index.insert(tag, place | CLOSED);
+            self.closed_deadlines.arm(place, at);
         }
     }
 
     /// Takes a connection, or what is left of it, out.
     pub(crate) fn remove(&mut self, slot: u32) {
-        let Some(place) = self.slots.get_mut(slot as usize) else { return };
-        match place.state {
-            SlotState::Free => return,
-            SlotState::Live(_) => self.live -= 1,
-            SlotState::Closed(_) => self.time_wait -= 1,
+        if slot & CLOSED == 0 {
+            self.take(slot);
+        } else if let Some(entry) = self.closed.remove(slot & !CLOSED) {
+            self.closed_deadlines.disarm(slot & !CLOSED);
+            self.index.remove(entry.tag, slot);
         }
-        place.state = SlotState::Free;
-        place.generation = place.generation.wrapping_add(1);
-        self.deadlines.disarm(slot);
-        self.index.remove(place.tag, slot);
-        self.free.push(slot);
+    }
+
+    fn take(&mut self, slot: u32) -> Option<Entry<S>> {
+        let mut entry = self.live.remove(slot)?;
+        self.spares.take_back(&mut entry.tcp);
+        self.live_deadlines.disarm(slot);
+        self.index.remove(entry.tag, slot);
+        if self.live.len() == 0 {
+            self.spares.rest();
+        }
+        Some(entry)
     }
 
     /// Has the connection in a slot called at `at`, and no earlier than that.
     #[inline]
     pub(crate) fn arm(&mut self, slot: u32, at: Time) {
-        if self.slots.get(slot as usize).is_some_and(|place| !place.is_free()) {
-            self.deadlines.arm(slot, at);
+        if slot & CLOSED != 0 {
+            self.closed_deadlines.arm(slot & !CLOSED, at);
+        } else if self.live.get(slot).is_some() {
+            self.live_deadlines.arm(slot, at);
         }
     }
 
     /// A connection whose deadline has come by `now`. It has none then, until it is armed again.
     pub(crate) fn pop_due(&mut self, now: Time) -> Option<u32> {
-        self.deadlines.poll(now)
+        let closed = || self.closed_deadlines.poll(now).map(|place| place | CLOSED);
+        self.live_deadlines.poll(now).or_else(closed)
     }
 
-    /// Places, those that are free included.
+    /// Places of which [`Connections::look`] shows what they have: a connection, a closed one, or both.
     pub(crate) fn places(&self) -> usize {
-        self.slots.len()
+        self.live.places().max(self.closed.places())
     }
 
     /// Shows the connections in `count` places from `first` on, those in TIME-WAIT included.
     pub(crate) fn look(&self, first: usize, count: usize, mut see: impl FnMut(Seen<'_>)) {
-        for place in self.slots.iter().skip(first).take(count) {
-            match &place.state {
-                SlotState::Free => {}
-                SlotState::Live(entry) => see(Seen {
-                    key: &entry.key,
-                    info: Some(entry.tcp.info()),
-                    active: Some(entry.active),
-                }),
-                SlotState::Closed(closed) => {
-                    see(Seen { key: &closed.key, info: None, active: None });
-                }
+        for place in first..first + count {
+            let place = place as u32;
+            if let Some(entry) = self.live.get(place) {
+                let (info, active) = (Some(entry.tcp.info()), Some(entry.active));
+                see(Seen { key: &entry.key, info, active });
+            }
+            if let Some(closed) = self.closed.get(place) {
+                see(Seen { key: &closed.key, info: None, active: None });
             }
         }
     }
 
     /// The slots with connections that are not closed.
     pub(crate) fn live_slots(&self) -> impl Iterator<Item = u32> {
-        let is_live = |(_, place): &(usize, &Slot<S>)| matches!(place.state, SlotState::Live(_));
-        self.slots.iter().enumerate().filter(is_live).map(|(slot, _)| slot as u32)
-    }
-}
-
-impl<S> Slot<S> {
-    fn is_free(&self) -> bool {
-        matches!(self.state, SlotState::Free)
+        self.live.taken()
     }
 
+    /// Lends a connection a send buffer, if it has none and there is one.
     #[inline]
-    fn has(&self, key: &FlowKey) -> bool {
-        match &self.state {
-            SlotState::Free => false,
-            SlotState::Live(entry) => is_same(&entry.key, key),
-            SlotState::Closed(closed) => is_same(&closed.key, key),
+    pub(crate) fn lend_buffer(&mut self, slot: u32) {
+        if let Some(entry) = self.live.get_mut(slot) {
+            self.spares.lend(&mut entry.tcp);
+        }
+    }
+
+    /// Takes a connection's send buffer back, if nothing is in it.
+    #[inline]
+    pub(crate) fn take_back_buffer(&mut self, slot: u32) {
+        if let Some(entry) = self.live.get_mut(slot) {
+            self.spares.take_back(&mut entry.tcp);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::connections::{Connections, Found};
 use crate::egress::Egress;
 use crate::ends::Ends;
 use crate::entry::{Entry, Phase};
+use crate::index::tag_of;
 use crate::listeners::Listeners;
 use crate::ports::Ports;
 use crate::shared::Shared;
@@ -110,8 +111,9 @@ impl Connector {
             active: now,
             charged: 0,
             retransmitted: 0,
+            tag: tag_of(hash),
         };
-        Ok(connections.insert(entry, hash))
+        Ok(connections.insert(entry))
     }
 }
 

@@ -51,11 +51,11 @@ impl<A: Application> Driver for Conversations<A> {
         stream.allocated()
     }
 
-    /// The lane's buffer, if the connection waits for a request.
+    /// The lane's buffer, if the connection waits for a request: the first may come with what opens the connection.
     #[inline]
     fn reads_into(&mut self, entry: &Entry<Stream<A>>) -> Option<&mut Vec<u8>> {
-        let waits = entry.phase == Phase::Open && entry.stream.pending.is_none();
-        waits.then_some(&mut self.current.input)
+        let waits = matches!(entry.phase, Phase::Opening | Phase::Open);
+        (waits && entry.stream.pending.is_none()).then_some(&mut self.current.input)
     }
 
     fn advance(

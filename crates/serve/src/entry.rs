@@ -20,6 +20,8 @@ pub(crate) struct Entry<S> {
     pub(crate) charged: usize,
     /// Segments sent again that have been counted.
     pub(crate) retransmitted: u32,
+    /// What the index has of the key's hash.
+    pub(crate) tag: u32,
     /// The listener that accepted it; none if this end opened it.
     pub(crate) listener: Option<u16>,
     /// The device packets arrive on.
@@ -57,10 +59,9 @@ pub(crate) enum Phase {
 }
 
 impl<S> Entry<S> {
-    /// Asks for the lines that a segment touches.
+    /// Asks for the lines that a segment touches, but for the first.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        prefetch_for_write(&self.key);
         prefetch_for_write(&self.route);
         prefetch_for_write(&self.stream);
         self.tcp.prefetch();
@@ -80,5 +81,7 @@ mod tests {
         assert_eq!(own.map(|at| at / 64), [0, 1, 2]);
         assert_eq!((offset_of!(Tested, tcp), Connection::TOUCHED_LINES), (3 * 64, 8));
         assert_eq!(size_of::<Tested>(), 12 * 64);
+        // No more for being optional: it is what a place has.
+        assert_eq!(size_of::<Option<Tested>>(), size_of::<Tested>());
     }
 }

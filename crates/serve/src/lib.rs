@@ -34,6 +34,7 @@ mod segment;
 mod server;
 mod service;
 mod shared;
+mod slab;
 mod sockets;
 
 pub use application::{Application, Encoded, Handled, Parsed, ReplyBuffer};

@@ -43,7 +43,7 @@ const NO_SLOT: u32 = u32::MAX;
 /// |---|---|---|
 /// | admitted: frame, IP header, route to this machine | [`Stack::admit`] | the first line of the packet |
 /// | verified: checksum; options parsed | `segment.rs` | all of the packet |
-/// | found by its key and hash, which the lane has computed | `connections.rs` | a line of the shard's index, the slot, the entry |
+/// | found by its key and hash, which the lane has computed | `connections.rs` | a line of the shard's index, the entry |
 /// | taken by the protocol | [`rheostat_tcp::Connection::handle_segment`] | the entry, and the receive buffer for data |
 /// | read, parsed, handled, encoded | `conversation.rs` | the application's part, the send buffer |
 /// | sent: acknowledgement, data | `egress.rs` | buffers for packets |
@@ -103,7 +103,7 @@ impl<D: Driver> TcpService<D> {
         }
     }
 
-    /// Asks for the slots of a batch's packets, and for the first connections.
+    /// Asks for where a batch's packets are looked up, for the first lines and timers of their connections, and for the first connections.
     fn look_ahead(&mut self, infos: &[PacketInfo], shards: &ShardSet) {
         let connections = |info: &PacketInfo| {
             let shard = shards.get(info.shard).filter(|_| info.has_key());

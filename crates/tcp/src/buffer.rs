@@ -34,6 +34,20 @@ impl Buffer {
         self.bytes = Box::default();
     }
 
+    /// Takes bytes in place of none. The budget is charged with them already.
+    pub(crate) fn put(&mut self, bytes: Box<[u8]>) {
+        self.bytes = bytes;
+    }
+
+    /// Gives the bytes away. The budget stays charged with them.
+    pub(crate) fn take(&mut self) -> Box<[u8]> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    pub(crate) fn is_charged_to(&self, budget: &Arc<MemoryBudget>) -> bool {
+        self.budget.as_ref().is_some_and(|own| Arc::ptr_eq(own, budget))
+    }
+
     /// The budget that is charged.
     pub(crate) fn budget(&self) -> Option<Arc<MemoryBudget>> {
         self.budget.clone()

@@ -38,6 +38,7 @@ use crate::deadline::Deadline;
 use crate::initial::Initial;
 use crate::memory::MemoryBudget;
 use crate::receive::{Receiver, Stamps};
+use crate::ring::Ring;
 use crate::segment::{Header, Segment};
 use crate::send::Sender;
 use crate::sequence::SequenceNumber;
@@ -202,6 +203,11 @@ impl Connection {
         self.receiver.prefetch();
         prefetch_for_write(&self.keep_alive);
         prefetch_for_write(&self.state);
+    }
+
+    /// The buffer of what is to be sent.
+    pub(crate) fn send_buffer(&mut self) -> &mut Ring {
+        self.sender.data()
     }
 
     /// The next event, if there is one. They do not queue up: one that repeats before it is polled is reported once.

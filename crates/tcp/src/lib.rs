@@ -19,6 +19,7 @@ mod ring;
 pub mod segment;
 mod send;
 pub mod sequence;
+mod spare_buffers;
 pub mod time_wait;
 
 pub use config::{Config, KeepAlive};
@@ -31,4 +32,5 @@ pub use memory::MemoryBudget;
 pub use options::{Options, Timestamps};
 pub use segment::{Header, Segment, Transmit};
 pub use sequence::{SequenceNumber, SequenceRange};
+pub use spare_buffers::SpareBuffers;
 pub use time_wait::{TimeWait, TimeWaitOutcome};

@@ -76,6 +76,28 @@ impl Ring {
         }
     }
 
+    /// Whether the ring has no memory, and would take some of the first size that this budget is charged with.
+    pub(crate) fn takes_spare(&self, budget: &Arc<MemoryBudget>) -> bool {
+        self.bytes.is_empty() && self.limit() >= FIRST && self.bytes.is_charged_to(budget)
+    }
+
+    /// Makes bytes of the first size the memory of a ring that takes them.
+    pub(crate) fn put_spare(&mut self, bytes: Box<[u8]>) {
+        debug_assert!(self.bytes.is_empty() && bytes.len() == FIRST, "a ring without memory");
+        self.bytes.put(bytes);
+    }
+
+    /// The memory of an empty ring, if it is of the first size and charged to this budget, which stays so. Nothing may have been
+    /// placed ahead.
+    pub(crate) fn take_spare(&mut self, budget: &Arc<MemoryBudget>) -> Option<Box<[u8]>> {
+        let is_spare = self.len == 0 && self.bytes.len() == FIRST;
+        if !is_spare || !self.bytes.is_charged_to(budget) {
+            return None;
+        }
+        self.head = 0;
+        Some(self.bytes.take())
+    }
+
     /// Bytes in the ring.
     pub(crate) fn len(&self) -> usize {
         self.len as usize

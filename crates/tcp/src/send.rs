@@ -238,6 +238,11 @@ impl Sender {
         self.data.memory()
     }
 
+    /// The buffer.
+    pub(crate) fn data(&mut self) -> &mut Ring {
+        &mut self.data
+    }
+
     /// Whether half of the buffer is free.
     pub(crate) fn has_room(&self) -> bool {
         self.data.room() * 2 >= self.data.limit()

@@ -32,6 +32,19 @@ impl<D: Driver> TcpService<D> {
         out: &mut Output,
     ) -> Option<Next> {
         let now = out.now();
+        connections.lend_buffer(slot);
+        let next = self.drive_until_done(slot, connections, out, now);
+        connections.take_back_buffer(slot);
+        next
+    }
+
+    fn drive_until_done(
+        &mut self,
+        slot: u32,
+        connections: &mut Connections<D::Stream>,
+        out: &mut Output,
+        now: Time,
+    ) -> Option<Next> {
         loop {
             let Found::Live(_, entry) = connections.get(slot) else { return None };
             self.note_events(entry);

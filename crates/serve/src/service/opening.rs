@@ -11,6 +11,7 @@ use crate::connections::Connections;
 use crate::driver::Driver;
 use crate::ends::Ends;
 use crate::entry::{Entry, Phase};
+use crate::index::tag_of;
 
 impl<D: Driver> TcpService<D> {
     /// Accepts a connection, or answers a segment that can open none with a reset (RFC 9293, 3.10.7.1 and 3.10.7.2).
@@ -65,9 +66,10 @@ impl<D: Driver> TcpService<D> {
             active: now,
             charged: 0,
             retransmitted: 0,
+            tag: tag_of(info.hash),
         };
         self.counters.passive_opens.increment();
-        let slot = connections.insert(entry, info.hash);
+        let slot = connections.insert(entry);
         self.advance(slot, connections, out);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Lanes with a service, and clients at the other end of a cable that loses nothing. Nothing happens but when it is called for.
 
+mod around;
 mod client;
 mod router;
 
@@ -20,6 +21,7 @@ use rheostat_serve::{
 use rheostat_state::{FlowHasher, FragmentConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 
+pub(crate) use around::Around;
 pub(crate) use client::Client;
 pub(crate) use router::{Router, report};
 
@@ -65,13 +67,23 @@ pub(crate) struct Plan {
     pub(crate) vlan: Option<u16>,
     pub(crate) mtu: u16,
     pub(crate) policy: Policy,
+    /// What stands around each lane's service and transmit queue.
+    pub(crate) around: Around,
 }
 
 impl Default for Plan {
     fn default() -> Plan {
         let (limits, listener) = (ServeConfig::default(), ListenerConfig::new(PORT));
         let policy = Policy { announce: false, ..Policy::default() };
-        Plan { lanes: 2, limits, listener, vlan: None, mtu: 1_500, policy }
+        Plan {
+            lanes: 2,
+            limits,
+            listener,
+            vlan: None,
+            mtu: 1_500,
+            policy,
+            around: Around::default(),
+        }
     }
 }
 
@@ -102,7 +114,7 @@ impl Rig {
             FlowHasher,
         ) -> Result<TcpServer, ServeError>,
     ) -> Rig {
-        let Plan { lanes, limits, listener, vlan, mtu, policy } = plan;
+        let Plan { lanes, limits, listener, vlan, mtu, policy, around } = plan;
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() });
         let pool = pool.expect("memory");
         let orientations = vec![Orientation::Inside];
@@ -125,10 +137,15 @@ impl Rig {
         let shards = server.shards(SHARDS, hasher, FragmentConfig::default()).expect("memory");
         let config = RuntimeConfig::new(lanes, pool.clone(), steering, hasher);
         let [near, far] = cable();
-        let device = far.open("cable", lanes as u16);
-        let mut devices: Vec<Box<dyn Device>> = vec![Box::new(device)];
-        let mut lanes =
-            build_lanes(&config, &mut devices, |lane| server.service(lane), shards).expect("lanes");
+        let device = around.device(far.open("cable", lanes as u16));
+        let mut devices: Vec<Box<dyn Device>> = vec![device];
+        let mut lanes = build_lanes(
+            &config,
+            &mut devices,
+            |lane| (around.service)(server.service(lane)),
+            shards,
+        )
+        .expect("lanes");
         let migrator = Migrator::new(&mut lanes, Vec::new());
         Rig {
             now: Time::from_secs(1),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rheostat_tcp::{Config, Event, MemoryBudget, WriteError};
+use rheostat_tcp::{Config, Event, MemoryBudget, SpareBuffers, WriteError};
 
 use crate::script::{Script, plain};
 
@@ -154,4 +154,67 @@ fn a_writer_that_finds_no_memory_is_told_to_try_again() {
     script.connection.set_memory(None);
     script.write(500);
     assert_eq!(script.sent_ranges(), [(1, 500)]);
+}
+
+/// Writes so much, and has it acknowledged.
+fn write_and_acknowledge(script: &mut Script, len: usize) {
+    let before = script.connection.info().unacknowledged;
+    script.write(len);
+    assert_eq!(before, 0);
+    let end = script.sent().last().map(|sent| sent.at() + sent.payload.len() as u32);
+    script.receive(1, end, b"");
+    assert_eq!(script.connection.info().unacknowledged, 0);
+}
+
+#[test]
+fn an_idle_connection_gives_its_send_buffer_to_the_next_that_has_something_to_send() {
+    let (mut first, budget) = with_budget(1_000, 1_000);
+    let mut second = Script::established(plain());
+    second.connection.set_memory(Some(budget.clone()));
+    let mut spares = SpareBuffers::new(budget.clone());
+    spares.lend(&mut first.connection);
+    assert_eq!((first.connection.allocated(), budget.used()), (0, 0), "there is none yet");
+    first.write(100);
+    spares.take_back(&mut first.connection);
+    assert_eq!(first.connection.allocated(), 128, "what is not acknowledged stays");
+    first.sent();
+    first.receive(1, Some(101), b"");
+    spares.take_back(&mut first.connection);
+    assert_eq!((first.connection.allocated(), budget.used()), (0, 128));
+    spares.lend(&mut second.connection);
+    assert_eq!((second.connection.allocated(), budget.used()), (128, 128));
+    write_and_acknowledge(&mut second, 128);
+    assert_eq!(budget.used(), 128, "the spare one was used");
+    spares.take_back(&mut second.connection);
+    drop((first, second));
+    assert_eq!(budget.used(), 128);
+    drop(spares);
+    assert_eq!(budget.used(), 0);
+}
+
+#[test]
+fn grown_buffers_those_of_others_and_all_under_pressure_are_no_spares() {
+    let (mut script, budget) = with_budget(1_000, 1_000);
+    let mut others = SpareBuffers::new(Arc::new(MemoryBudget::new(1_000, 1_000)));
+    let mut spares = SpareBuffers::new(budget.clone());
+    write_and_acknowledge(&mut script, 100);
+    others.take_back(&mut script.connection);
+    assert_eq!(script.connection.allocated(), 128, "it charges another budget");
+    spares.take_back(&mut script.connection);
+    spares.rest();
+    assert_eq!((script.connection.allocated(), budget.used()), (0, 0));
+    spares.lend(&mut script.connection);
+    assert_eq!((script.connection.allocated(), budget.used()), (128, 128), "it has rested");
+    spares.take_back(&mut script.connection);
+    spares.rest();
+    write_and_acknowledge(&mut script, 129);
+    spares.take_back(&mut script.connection);
+    assert_eq!(script.connection.allocated(), 129, "it has grown");
+    let (mut script, budget) = with_budget(1_000, 1_000);
+    let mut spares = SpareBuffers::new(budget.clone());
+    write_and_acknowledge(&mut script, 100);
+    budget.charge(900);
+    spares.take_back(&mut script.connection);
+    assert_eq!((script.connection.allocated(), budget.used()), (0, 900), "it is freed");
+    budget.release(900);
 }

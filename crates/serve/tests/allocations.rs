@@ -1,0 +1,195 @@
+//! What a service allocates, counted inside of it: nothing for a request, nothing to open and close a connection. All threads of
+//! the process are counted, so this is the only test of it.
+
+#[allow(dead_code, unused_imports, reason = "other tests need more of it")]
+mod rig;
+
+use std::alloc::System;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rheostat_base::{LaneId, Time};
+use rheostat_io::TxQueue;
+use rheostat_packet::{Burst, PoolCache};
+use rheostat_run::{Batch, Output, Service, ShardSet};
+use rheostat_serve::{Application, Encoded, Handled, Parsed, ReplyBuffer};
+use rheostat_state::Shard;
+use rig::{Around, Client, Plan, Rig};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Allocations inside of services, and of them those of the cable when they send. Relaxed: one thread runs the lanes.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+static OF_CABLE: AtomicUsize = AtomicUsize::new(0);
+
+fn allocations() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.allocations + stats.reallocations
+}
+
+struct Counted(Box<dyn Service>);
+
+impl Counted {
+    fn count(&mut self, work: impl FnOnce(&mut dyn Service)) {
+        let own = || allocations() - OF_CABLE.load(Ordering::Relaxed);
+        let before = own();
+        work(&mut *self.0);
+        COUNT.fetch_add(own() - before, Ordering::Relaxed);
+    }
+}
+
+impl Service for Counted {
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        self.count(|service| service.process(batch, shards, out));
+    }
+
+    fn shard_arrived(&mut self, shard: &mut Shard) {
+        self.0.shard_arrived(shard);
+    }
+
+    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
+        self.count(|service| service.complete(shards, out, now));
+    }
+
+    fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
+        self.count(|service| service.tick(shards, out, now));
+    }
+
+    fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
+        self.0.finish(shards, out, now);
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.0.next_deadline()
+    }
+}
+
+/// A queue of the cable, which copies what it carries.
+struct Carrying(Box<dyn TxQueue>);
+
+impl TxQueue for Carrying {
+    fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
+        let before = allocations();
+        let sent = self.0.send(burst, pool, now);
+        OF_CABLE.fetch_add(allocations() - before, Ordering::Relaxed);
+        sent
+    }
+}
+
+/// What the service allocates meanwhile.
+fn counted(work: impl FnOnce()) -> usize {
+    let before = COUNT.load(Ordering::Relaxed);
+    work();
+    COUNT.load(Ordering::Relaxed) - before
+}
+
+const REQUEST: usize = 128;
+
+/// Sends each request back, and allocates nothing itself.
+struct Repeat;
+
+impl Application for Repeat {
+    type Conn = ();
+    type Worker = ();
+    type Request = [u8; REQUEST];
+    type Reply = [u8; REQUEST];
+
+    fn worker(&self, _: LaneId) {}
+
+    fn accept(&self, _: SocketAddr) {}
+
+    fn parse(&self, (): &mut (), bytes: &[u8]) -> Parsed<[u8; REQUEST], [u8; REQUEST]> {
+        match bytes.first_chunk() {
+            Some(request) => Parsed::Request { request: *request, len: REQUEST, class: 0 },
+            None => Parsed::Need(REQUEST),
+        }
+    }
+
+    fn handle(&self, (): &mut (), request: [u8; REQUEST]) -> Handled<[u8; REQUEST], [u8; REQUEST]> {
+        Handled::Done(request)
+    }
+
+    fn encode(&self, (): &mut (), reply: &mut [u8; REQUEST], out: &mut ReplyBuffer<'_>) -> Encoded {
+        out.put(reply);
+        Encoded::Done
+    }
+}
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+const COUNTED: Around = Around {
+    service: |service| Box::new(Counted(service)),
+    transmit: |queue| Box::new(Carrying(queue)),
+};
+
+/// Requests that are under way at a time.
+const TOGETHER: usize = 16;
+
+/// Each of these clients sends a request and gets its reply.
+fn request(rig: &mut Rig, clients: &mut [Client], who: Range<usize>) {
+    for client in &mut clients[who.clone()] {
+        client.received.clear();
+        client.outgoing = vec![7; REQUEST];
+    }
+    let has_reply = |client: &Client| client.received.len() == REQUEST;
+    rig.run_until(clients, LIMIT, |all| all[who.clone()].iter().all(has_reply));
+}
+
+/// So many clients more connect, send a request beside the acknowledgement that opens the connection, get the reply, and close.
+fn come_and_go(rig: &mut Rig, clients: &mut Vec<Client>, ports: Range<u16>) {
+    let residents = clients.len();
+    clients.extend(ports.map(|port| rig.connect(port)));
+    let guests = residents..clients.len();
+    request(rig, clients, guests.clone());
+    clients[guests.clone()].iter_mut().for_each(|client| client.finishes = true);
+    let is_finished = |client: &Client| client.peer_finished;
+    rig.run_until(clients, LIMIT, |all| all[guests.clone()].iter().all(is_finished));
+    rig.pass(clients, Duration::from_millis(50));
+    assert_eq!(rig.control.connections(), residents, "guests have left");
+    clients.truncate(residents);
+}
+
+#[test]
+fn neither_requests_nor_connections_that_come_and_go_allocate() {
+    let counting = || Rig::new(Repeat, Plan { around: COUNTED, ..Plan::default() });
+    let mut rig = counting();
+    // Connections that stay, in each shard.
+    let mut clients = Vec::new();
+    let opening = counted(|| {
+        for port in 1_000..1_128 {
+            clients.push(rig.connect(port));
+            let last = clients.len() - 1;
+            request(&mut rig, &mut clients, last..last + 1);
+        }
+    });
+    assert!(opening >= clients.len() / 8, "{opening}: places and buffers are counted");
+    let all_request = |rig: &mut Rig, clients: &mut [Client]| {
+        for first in (0..clients.len()).step_by(TOGETHER) {
+            request(rig, clients, first..first + TOGETHER);
+        }
+    };
+    // As many as come later, so that there are places and buffers.
+    let ports = 2_000..2_000 + TOGETHER as u16;
+    all_request(&mut rig, &mut clients);
+    come_and_go(&mut rig, &mut clients, ports.clone());
+    let requests = counted(|| (0..4).for_each(|_| all_request(&mut rig, &mut clients)));
+    assert_eq!(requests, 0, "of 512 requests");
+    let connections = counted(|| {
+        (0..16).for_each(|_| come_and_go(&mut rig, &mut clients, ports.clone()));
+    });
+    assert_eq!(connections, 0, "of 256 connections");
+    rig.finish();
+    // Nor where no connection stays.
+    let mut rig = counting();
+    let mut clients = Vec::new();
+    (0..2).for_each(|_| come_and_go(&mut rig, &mut clients, ports.clone()));
+    let connections = counted(|| {
+        (0..16).for_each(|_| come_and_go(&mut rig, &mut clients, ports.clone()));
+    });
+    assert_eq!(connections, 0, "of 256 connections in empty shards");
+    rig.finish();
+}
