@@ -4,6 +4,7 @@ mod acceptance;
 mod arrival;
 mod challenge;
 mod closing;
+mod decision;
 mod event;
 mod handshake;
 mod ignored;
@@ -19,8 +20,10 @@ mod urgent;
 use std::mem::offset_of;
 use std::sync::Arc;
 
+pub use challenge::Challenge;
 pub(crate) use challenge::ChallengeLimit;
 use closing::Closing;
+pub use decision::{Decision, Numbers};
 use event::Events;
 pub use event::{CloseReason, Event};
 use handshake::{Agreement, Handshake};
@@ -92,6 +95,8 @@ pub struct Connection {
     state: State,
     events: Events,
     ignored: Option<Ignored>,
+    /// What came of the last wish to challenge the peer, until an acknowledgement leaves.
+    challenge: Option<Challenge>,
     is_write_blocked: bool,
     is_active: bool,
     time_wait: Option<Box<TimeWait>>,
@@ -121,6 +126,7 @@ impl Connection {
             state: State::SynSent,
             events: Events::default(),
             ignored: None,
+            challenge: None,
             is_write_blocked: false,
             is_active: true,
             time_wait: None,

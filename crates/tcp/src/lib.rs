@@ -24,13 +24,13 @@ pub mod time_wait;
 
 pub use config::{Config, KeepAlive};
 pub use connection::{
-    CloseReason, Connection, Event, Ignored, Info, MIN_PATH_MSS, PathReport, ReadError, State,
-    WriteError,
+    Challenge, CloseReason, Connection, Decision, Event, Ignored, Info, MIN_PATH_MSS, Numbers,
+    PathReport, ReadError, State, WriteError,
 };
 pub use initial::{Initial, InitialNumbers};
 pub use memory::MemoryBudget;
 pub use options::{Options, Timestamps};
-pub use segment::{Header, Segment, Transmit};
+pub use segment::{Header, Repair, Segment, SendReason, Transmit};
 pub use sequence::{SequenceNumber, SequenceRange};
 pub use spare_buffers::SpareBuffers;
 pub use time_wait::{TimeWait, TimeWaitOutcome};

@@ -148,6 +148,11 @@ impl Receiver {
         self.held.updates()
     }
 
+    /// Bytes that are held beyond gaps.
+    pub(crate) fn held(&self) -> u32 {
+        self.held.len()
+    }
+
     /// Bytes of memory for data.
     pub(crate) fn allocated(&self) -> usize {
         self.unread.allocated()

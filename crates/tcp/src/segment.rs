@@ -42,8 +42,8 @@ impl Header {
         Some(Header { seq, ack, rst: true, ..Header::default() })
     }
 
-    /// The header for the builder of frames, with options from [`Options::write`].
-    pub fn with_ports<'a>(&self, ports: (u16, u16), options: &'a [u8]) -> TcpHeader<'a> {
+    /// The flags as they stand in a header.
+    pub fn flags(&self) -> TcpFlags {
         let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
         let flags = flag(self.fin, TcpFlags::FIN)
             | flag(self.syn, TcpFlags::SYN)
@@ -51,6 +51,12 @@ impl Header {
             | flag(self.psh, TcpFlags::PSH)
             | flag(self.urgent.is_some(), TcpFlags::URG)
             | flag(self.ack.is_some(), TcpFlags::ACK);
+        TcpFlags(flags)
+    }
+
+    /// The header for the builder of frames, with options from [`Options::write`].
+    pub fn with_ports<'a>(&self, ports: (u16, u16), options: &'a [u8]) -> TcpHeader<'a> {
+        let flags = self.flags().0;
         let urgent = self.urgent.unwrap_or_default();
         let ack = self.ack.unwrap_or_default().0;
         TcpHeader { ports, seq: self.seq.0, ack, flags, window: self.window, urgent, options }
@@ -100,11 +106,75 @@ pub struct Transmit<'a> {
     pub header: Header,
     /// The data.
     pub payload: [&'a [u8]; 2],
+    /// Why it is sent.
+    pub reason: SendReason,
+}
+
+/// Why a segment is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendReason {
+    /// It opens the connection, or answers the SYN that does.
+    Handshake,
+    /// The peer has not answered the SYN, or has sent its own again.
+    HandshakeAgain,
+    /// Data that has not been sent before, and FIN if that follows it.
+    Data,
+    /// FIN alone.
+    Fin,
+    /// Something is due to be acknowledged, or the peer is told of urgent data.
+    Acknowledgement,
+    /// An acknowledgement that lets the peer prove what it has sent (RFC 5961).
+    Challenge,
+    /// Sent again.
+    Retransmission(Repair),
+    /// Sent into a window that is closed or small, to be told when it opens.
+    Probe,
+    /// Asks whether an idle peer is there.
+    KeepAlive,
+    /// Resets the connection.
+    Reset,
+}
+
+/// What a retransmission repairs, as far as this end knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// What was in flight when the retransmission timer expired.
+    Timeout,
+    /// What the peer's blocks leave out.
+    Sack,
+    /// What duplicate acknowledgements ask for.
+    Duplicates,
+    /// The end of what is in flight, about which nothing is known (RFC 6675, NextSeg, rule 4).
+    Rescue,
+    /// What was too big for the path.
+    TooBig,
+}
+
+impl SendReason {
+    /// The reason in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            SendReason::Handshake => "handshake",
+            SendReason::HandshakeAgain => "handshake, sent again",
+            SendReason::Data => "data",
+            SendReason::Fin => "end of data",
+            SendReason::Acknowledgement => "acknowledgement",
+            SendReason::Challenge => "challenge acknowledgement",
+            SendReason::Retransmission(Repair::Timeout) => "retransmission by timeout",
+            SendReason::Retransmission(Repair::Sack) => "retransmission by SACK",
+            SendReason::Retransmission(Repair::Duplicates) => "retransmission by duplicate ACKs",
+            SendReason::Retransmission(Repair::Rescue) => "retransmission as a rescue",
+            SendReason::Retransmission(Repair::TooBig) => "retransmission in smaller segments",
+            SendReason::Probe => "window probe",
+            SendReason::KeepAlive => "keep-alive probe",
+            SendReason::Reset => "reset",
+        }
+    }
 }
 
 impl<'a> Transmit<'a> {
-    pub(crate) fn without_data(header: Header) -> Transmit<'a> {
-        Transmit { header, payload: [&[], &[]] }
+    pub(crate) fn without_data(header: Header, reason: SendReason) -> Transmit<'a> {
+        Transmit { header, payload: [&[], &[]], reason }
     }
 
     /// The data as one slice: in place, or copied to `scratch` where it wraps.

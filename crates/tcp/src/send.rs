@@ -1,6 +1,7 @@
 //! The sending side: what the user wrote until it is acknowledged, and which of it to send when.
 
 mod invariants;
+mod piece;
 mod pieces;
 mod recovery;
 mod round_trip;
@@ -161,6 +162,11 @@ impl Sender {
 
     pub(crate) fn window(&mut self) -> &mut PeerWindow {
         &mut self.window
+    }
+
+    /// Duplicate acknowledgements since the last that was not one, and whether a loss is being repaired.
+    pub(crate) fn repairs(&self) -> (u32, bool) {
+        (self.recovery.duplicates(), self.recovery.phase() != Phase::Open)
     }
 
     /// What the peer takes beyond what it has acknowledged.

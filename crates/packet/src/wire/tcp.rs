@@ -1,5 +1,7 @@
 //! TCP (RFC 9293).
 
+use std::fmt;
+
 use super::field::{put_u16, u16_at, u32_at};
 use super::tcp_option::TcpOptions;
 use crate::checksum::Delta;
@@ -27,6 +29,23 @@ impl TcpFlags {
     pub const ACK: u8 = 0x10;
     /// The urgent pointer counts.
     pub const URG: u8 = 0x20;
+}
+
+/// The names of the flags that are set: `SYN ACK`, or `none`.
+impl fmt::Display for TcpFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [(u8, &str); 6] = [
+            (TcpFlags::SYN, "SYN"),
+            (TcpFlags::FIN, "FIN"),
+            (TcpFlags::RST, "RST"),
+            (TcpFlags::PSH, "PSH"),
+            (TcpFlags::ACK, "ACK"),
+            (TcpFlags::URG, "URG"),
+        ];
+        let set = NAMES.iter().filter(|(bit, _)| self.0 & bit != 0).map(|(_, name)| *name);
+        let set: Vec<_> = set.collect();
+        f.write_str(if set.is_empty() { "none".to_owned() } else { set.join(" ") }.as_str())
+    }
 }
 
 /// The length that a header states.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
-use super::{CloseReason, Connection, Event, Ignored, State, acceptance};
+use super::{Challenge, CloseReason, Connection, Event, Ignored, State, acceptance};
 use crate::segment::{Header, Segment};
 use crate::sequence::SequenceNumber;
 use crate::time_wait::TimeWaitOutcome;
@@ -205,8 +205,10 @@ impl Connection {
 
     /// Makes an acknowledgement due, unless one was for this reason a moment ago.
     fn challenge(&mut self, now: Time) {
-        if self.limit.permits(now) {
+        let is_sent = self.limit.permits(now);
+        if is_sent {
             self.receiver.acknowledgement().on_immediate();
         }
+        self.challenge = Some(if is_sent { Challenge::Sent } else { Challenge::Withheld });
     }
 }

@@ -7,6 +7,15 @@ use rheostat_base::Time;
 /// Ten in five seconds. The limit is each connection's own, so that nobody can learn about one from the answers of another.
 const INTERVAL: Duration = Duration::from_millis(500);
 
+/// What came of the wish to challenge the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Challenge {
+    /// An acknowledgement is sent.
+    Sent,
+    /// None is sent: the last one was less than 500 ms ago.
+    Withheld,
+}
+
 /// When the last one was sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ChallengeLimit {

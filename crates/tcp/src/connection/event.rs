@@ -25,6 +25,24 @@ pub enum CloseReason {
     DataAfterClose,
 }
 
+impl CloseReason {
+    /// The reason in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            CloseReason::Finished => "both ends have finished",
+            CloseReason::Aborted => "this end aborted it",
+            CloseReason::Reset => "the peer reset it",
+            CloseReason::Refused => "the peer refused it",
+            CloseReason::ConnectTimeout => "the handshake took too long",
+            CloseReason::UserTimeout => "data was not acknowledged for too long",
+            CloseReason::KeepAliveTimeout => "the peer did not answer keep-alive probes",
+            CloseReason::FinWaitTimeout => "the peer did not close in time",
+            CloseReason::LingerTimeout => "the peer did not acknowledge everything in time",
+            CloseReason::DataAfterClose => "the peer sent data after this end had closed",
+        }
+    }
+}
+
 /// Something the owner may want to act upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {

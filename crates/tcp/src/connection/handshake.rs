@@ -96,6 +96,11 @@ impl Handshake {
         self.must_send
     }
 
+    /// None has been sent.
+    pub(crate) fn is_first(&self) -> bool {
+        self.times_sent == 0
+    }
+
     pub(crate) fn resend(&mut self) {
         self.must_send = true;
     }

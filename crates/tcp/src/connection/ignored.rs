@@ -29,6 +29,25 @@ pub enum Ignored {
     ImplausibleAcknowledgement,
 }
 
+impl Ignored {
+    /// The reason in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ignored::Duplicate => "all of it had arrived before",
+            Ignored::Overlap => "a part of it had arrived before",
+            Ignored::OutsideWindow => "outside the window",
+            Ignored::BeyondWindow => "a part of it is beyond the window",
+            Ignored::NoRoom => "no room for its data",
+            Ignored::NoStamp => "no time stamp",
+            Ignored::OldStamp => "old time stamp",
+            Ignored::ResetElsewhere => "reset at another number than the next",
+            Ignored::StraySyn => "SYN in a connection",
+            Ignored::NoAcknowledgement => "no acknowledgement",
+            Ignored::ImplausibleAcknowledgement => "implausible acknowledgement",
+        }
+    }
+}
+
 impl Connection {
     /// Why the last segment, or a part of it, was ignored, if it was. Asked once for each segment.
     #[inline]

@@ -3,75 +3,91 @@
 use rheostat_base::Time;
 
 use super::handshake::Handshake;
-use super::{CloseReason, Connection, Event, State};
+use super::{Challenge, CloseReason, Connection, Event, State};
 use crate::deadline::Deadline;
 use crate::options::{MAX_BLOCKS, Options};
 use crate::receive::Stamps;
-use crate::segment::{Header, Transmit};
+use crate::segment::{Header, SendReason, Transmit};
 
 impl Connection {
     /// The next segment to send, if there is one. It counts as sent.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
         if let Some(reset) = self.reset.take() {
-            return Some(Transmit::without_data(*reset));
+            return Some(Transmit::without_data(*reset, SendReason::Reset));
         }
         match self.state {
             State::Closed => None,
             State::TimeWait => {
-                self.time_wait.as_mut()?.poll_transmit(now).map(Transmit::without_data)
+                let header = self.time_wait.as_mut()?.poll_transmit(now)?;
+                Some(Transmit::without_data(header, SendReason::Acknowledgement))
             }
-            State::SynSent => self.poll_syn(now).map(Transmit::without_data),
-            State::SynReceived => {
-                self.poll_syn(now).or_else(|| self.poll_ack(now)).map(Transmit::without_data)
-            }
+            State::SynSent => self.poll_syn(now),
+            State::SynReceived => self.poll_syn(now).or_else(|| self.poll_ack(now)),
             _ => self.poll_data(now),
         }
     }
 
-    fn poll_syn(&mut self, now: Time) -> Option<Header> {
+    fn poll_syn<'a>(&mut self, now: Time) -> Option<Transmit<'a>> {
         if !self.handshake.must_send() {
             return None;
         }
+        let reason = match self.handshake.is_first() {
+            true => SendReason::Handshake,
+            false => SendReason::HandshakeAgain,
+        };
         self.handshake.on_sent(&self.config, now);
         let ack = (self.state == State::SynReceived).then(|| self.receiver.acknowledge().0);
         let clock = Stamps::clock(self.initial.stamp_offset, now);
         let timestamps = self.stamps.as_mut().map(|stamps| stamps.stamp(now));
         let options = Handshake::options(&self.config, self.agreement.as_ref(), timestamps, clock);
         let window = self.window_of_syn();
-        Some(Header {
+        let header = Header {
             seq: self.initial.sequence,
             ack,
             syn: true,
             window,
             options,
             ..Header::default()
+        };
+        Some(Transmit::without_data(header, reason))
+    }
+
+    fn poll_ack<'a>(&mut self, now: Time) -> Option<Transmit<'a>> {
+        self.receiver.is_ack_due().then(|| {
+            let options = self.options(now);
+            let reason = self.reason_to_acknowledge();
+            Transmit::without_data(self.acknowledging(options), reason)
         })
     }
 
-    fn poll_ack(&mut self, now: Time) -> Option<Header> {
-        self.receiver.is_ack_due().then(|| {
-            let options = self.options(now);
-            self.acknowledging(options)
-        })
+    /// Why an acknowledgement without data leaves.
+    fn reason_to_acknowledge(&self) -> SendReason {
+        match self.challenge {
+            Some(Challenge::Sent) => SendReason::Challenge,
+            _ => SendReason::Acknowledgement,
+        }
     }
 
     fn poll_data(&mut self, now: Time) -> Option<Transmit<'_>> {
         let options = self.options(now);
         if let Some(piece) = self.sender.next_piece(options.len(), &self.config, now) {
+            let reason = self.sender.reason(piece);
             self.sender.on_sent(piece, &self.config, now);
             let header = self.acknowledging(options);
             let urgent = self.sender.urgent().pointer(piece.seq);
             let (payload, is_last) = self.sender.payload(piece);
             let header = Header { seq: piece.seq, fin: piece.fin, psh: is_last, urgent, ..header };
-            return Some(Transmit { header, payload });
+            return Some(Transmit { header, payload, reason });
         }
         if self.receiver.is_ack_due() || self.sender.urgent().must_tell() {
-            return Some(Transmit::without_data(self.acknowledging(options)));
+            let reason = self.reason_to_acknowledge();
+            return Some(Transmit::without_data(self.acknowledging(options), reason));
         }
         if self.keep_alive.take_due() {
             // Before the window, so that it is answered.
             let header = self.acknowledging(options);
-            return Some(Transmit::without_data(Header { seq: header.seq - 1, ..header }));
+            let header = Header { seq: header.seq - 1, ..header };
+            return Some(Transmit::without_data(header, SendReason::KeepAlive));
         }
         None
     }
@@ -88,6 +104,7 @@ impl Connection {
     /// A segment without data. What is due to be acknowledged is.
     fn acknowledging(&mut self, options: Options) -> Header {
         let (ack, window) = self.receiver.acknowledge();
+        self.challenge = None;
         let seq = self.sender.next_in_window();
         let urgent = self.sender.urgent().pointer(seq);
         self.sender.urgent().on_sent();

@@ -26,6 +26,22 @@ pub enum State {
 }
 
 impl State {
+    /// The word that `ss` has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::SynSent => "syn-sent",
+            State::SynReceived => "syn-received",
+            State::Established => "established",
+            State::FinWait1 => "fin-wait-1",
+            State::FinWait2 => "fin-wait-2",
+            State::CloseWait => "close-wait",
+            State::Closing => "closing",
+            State::LastAck => "last-ack",
+            State::TimeWait => "time-wait",
+            State::Closed => "closed",
+        }
+    }
+
     /// Whether the handshake goes on.
     pub(crate) fn is_opening(self) -> bool {
         matches!(self, State::SynSent | State::SynReceived)

@@ -35,6 +35,11 @@ impl HeldRanges {
         self.held.as_deref().map_or(&[], |held| held)
     }
 
+    /// Bytes held.
+    pub(crate) fn len(&self) -> u32 {
+        self.ranges().iter().map(|held| held.range.len()).sum()
+    }
+
     /// The number after the last one held.
     pub(crate) fn end(&self) -> Option<SequenceNumber> {
         self.ranges().last().map(|held| held.range.end)

@@ -2,29 +2,12 @@
 
 use rheostat_base::Time;
 
+use super::piece::{Piece, PieceKind};
 use super::recovery::Phase;
 use super::{Fin, Sender};
 use crate::config::Config;
-use crate::sequence::{SequenceNumber, SequenceRange};
-
-/// Part of what there is to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
-    /// The number of its first byte, or of FIN.
-    pub(crate) seq: SequenceNumber,
-    /// Bytes of data.
-    pub(crate) len: u32,
-    /// Whether FIN follows the data.
-    pub(crate) fin: bool,
-    /// Whether it is the rescue of a recovery.
-    is_rescue: bool,
-}
-
-impl Piece {
-    fn end(&self) -> SequenceNumber {
-        self.seq + self.len + u32::from(self.fin)
-    }
-}
+use crate::segment::SendReason;
+use crate::sequence::SequenceRange;
 
 impl Sender {
     /// What to send next, with options of this length, if anything may be sent.
@@ -50,12 +33,14 @@ impl Sender {
             self.congestion.get_mut().on_idle();
         }
         if let Some(lost) = self.board.next_lost(in_flight, self.terms.mss) {
-            let piece = self.cut(lost, max);
+            let piece = self.cut(lost, max, PieceKind::Lost);
             return Some(piece).filter(|_| self.recovery.must_resend_first || self.fits(piece));
         }
         let is_repairing = matches!(self.recovery.phase(), Phase::Fast { .. });
         let hole = || self.board.next_hole(in_flight).filter(|_| is_repairing);
-        let piece = self.new_piece(max, config).or_else(|| hole().map(|hole| self.cut(hole, max)));
+        let piece = self
+            .new_piece(max, config)
+            .or_else(|| hole().map(|hole| self.cut(hole, max, PieceKind::Hole)));
         piece.or_else(|| self.rescue(max)).filter(|piece| self.fits(*piece))
     }
 
@@ -63,7 +48,7 @@ impl Sender {
     fn rescue(&self, max: u32) -> Option<Piece> {
         let Phase::Fast { until } = self.recovery.phase() else { return None };
         let range = self.board.rescue(self.in_flight(), until, max).filter(|_| self.terms.sack)?;
-        Some(Piece { is_rescue: true, ..self.cut(range, max) })
+        Some(self.cut(range, max, PieceKind::Rescue))
     }
 
     fn fits(&self, piece: Piece) -> bool {
@@ -77,10 +62,10 @@ impl Sender {
     /// One byte or FIN into a closed window; what fits into a small one, if nothing is in flight.
     fn probe(&self, max: u32) -> Option<Piece> {
         if !self.window.edge().is_after(self.una) {
-            return Some(self.cut(SequenceRange::of_len(self.una, 1), max));
+            return Some(self.cut(SequenceRange::of_len(self.una, 1), max, PieceKind::Probe));
         }
         let room = SequenceRange { start: self.next, end: self.window.edge().min(self.end()) };
-        (self.una == self.next && !room.is_empty()).then(|| self.cut(room, max))
+        (self.una == self.next && !room.is_empty()).then(|| self.cut(room, max, PieceKind::Probe))
     }
 
     /// What has not been sent yet, unless it had better wait (RFC 9293, 3.7.4 and 3.8.6.2.1).
@@ -90,7 +75,7 @@ impl Sender {
         if room.is_empty() {
             return None;
         }
-        let piece = self.cut(room, max);
+        let piece = self.cut(room, max, PieceKind::New);
         let is_quiet = !config.nagle || self.una == self.next;
         let is_last = !piece.end().is_before(self.data_end());
         let is_due = piece.len == max
@@ -100,11 +85,16 @@ impl Sender {
     }
 
     /// The start of a range as one segment with up to `max` bytes of data.
-    fn cut(&self, range: SequenceRange, max: u32) -> Piece {
+    fn cut(&self, range: SequenceRange, max: u32, kind: PieceKind) -> Piece {
         let data_end = self.data_end();
         let len = range.end.min(data_end).since(range.start).min(max);
         let fin = range.start + len == data_end && range.end.is_after(data_end);
-        Piece { seq: range.start, len, fin, is_rescue: false }
+        Piece { seq: range.start, len, fin, kind }
+    }
+
+    /// Why a piece leaves.
+    pub(crate) fn reason(&self, piece: Piece) -> SendReason {
+        piece.reason(self.recovery.phase(), self.terms.sack)
     }
 
     /// The piece leaves.
@@ -113,7 +103,9 @@ impl Sender {
             self.retransmitted = self.retransmitted.saturating_add(1);
             let in_flight = self.in_flight();
             match self.recovery.phase() {
-                Phase::Fast { until } if piece.is_rescue => self.board.on_rescued(in_flight, until),
+                Phase::Fast { until } if piece.kind == PieceKind::Rescue => {
+                    self.board.on_rescued(in_flight, until)
+                }
                 _ => self.board.on_retransmitted(in_flight, piece.end()),
             }
             self.round_trip.on_retransmitted();

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 use rheostat_tcp::{
-    CloseReason, Config, Connection, Event, Header, Initial, MemoryBudget, ReadError, State,
-    Transmit,
+    CloseReason, Config, Connection, Event, Header, Initial, MemoryBudget, ReadError, SendReason,
+    State, Transmit,
 };
 use rheostat_traffic::wire::Endpoint;
 
@@ -222,7 +222,7 @@ impl Endpoint for OurHost {
 
     fn poll_frame(&mut self, now: Time) -> Option<Vec<u8>> {
         if let Some(header) = self.resets.pop() {
-            let reset = Transmit { header, payload: [&[], &[]] };
+            let reset = Transmit { header, payload: [&[], &[]], reason: SendReason::Reset };
             return Some(frame::write(&reset, self.local, self.remote));
         }
         let transmit = self.connection.as_mut()?.poll_transmit(now)?;
