@@ -34,6 +34,7 @@ SCENARIOS = {
     "bulk as iperf3 sends it": (bulk.iperf3, KINDS),
     "ssh through a relay": (relay.secure_shell, ("af_packet", "af_xdp")),
     "a list of connections": (seen.lists, ("tap", "af_packet")),
+    "what traces and captures show": (seen.traces, ("tap", "af_packet")),
     "faults before a device": (seen.faults, KINDS),
     "shards that move": (moving.moves, KINDS),
     "a narrow path": (paths.narrow, ("routed",)),

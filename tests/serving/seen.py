@@ -75,3 +75,35 @@ def faults(serving: Serving, _: Sizes) -> None:
     assert summary["accepted"] == 4 and summary["reset"] == 0, summary
     assert summary["retransmitted"] > 0, summary
     assert all(summary["faults"][kind] > 5 for kind in ("lost", "duplicated", "reordered")), summary
+
+
+def follow(serving: Serving, *words: str) -> str:
+    """What a client of the control socket prints while files are fetched, one after the other, until it has enough."""
+    command = serving.cable.command(serving.binary, *words, "--control", str(serving.control), server=True)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            fetch = ("curl", "--silent", "--output", "/dev/null", serving.url(4, "small"))
+            output_of(serving.cable.command(*fetch), LONG)
+        return process.stdout.read()
+
+
+def traces(serving: Serving, _: Sizes) -> None:
+    """A trace has what the service did with each segment, and a capture has it as comments."""
+    serving.start("--lanes", "2", "--control", str(serving.control))
+    (serving.root / "small").write_bytes(bytes(100))
+    lines = follow(serving, "trace", "--json", "--filter", "tcp and dst port 80", "--count", "30").splitlines()
+    points = [point for line in lines for point in json.loads(line)["points"]]
+    assert {"received", "placed", "segment", "decided", "program", "answer"} <= {point["stage"] for point in points}
+    decided = [point for point in points if point["stage"] == "decided"]
+    changes = {(point["was"], point["state"]) for point in decided}
+    assert {("listen", "syn-received"), ("syn-received", "established")} <= changes, changes
+    assert any(point["in_order"] > 50 for point in decided), decided
+    assert sum(point["requests"] for point in points if point["stage"] == "program") > 0
+    assert {"handshake", "data"} <= {point["reason"] for point in points if point["stage"] == "answer"}
+    file = serving.root.parent / "capture.pcapng"
+    follow(serving, "capture", "--filter", "tcp and port 80", "--count", "60", "--output", str(file))
+    shown = output_of(["tshark", "-r", str(file), "-T", "fields", "-e", "frame.interface_name", "-e", "frame.comment"], 60)
+    comments = {tuple(line.split("\t")) for line in shown.splitlines()}
+    assert ("lan before", "for a listener; accepts the SYN; listen -> syn-received") in comments, comments
+    assert {("lan after", "handshake"), ("lan after", "data")} <= comments, comments
+    serving.stop()

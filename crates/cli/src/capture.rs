@@ -29,9 +29,10 @@ them or without, host ADDRESS, net PREFIX, port N or N-M; joined by and, or, not
 
 The file (pcapng) lists each device once for every point: `lan before` has what was received on lan, `lan
 after` what was sent there, `lan dropped` what came in on it, or should have left there, and was dropped.
-A packet has its direction, its lane (epb_queue), and, if dropped, the reason as a comment. Ctrl-C ends the
-capture. Packets that come faster than they are fetched are not captured; their number is printed at the end and is in
-the file. Drops inside a device, such as those of a full queue, have left no packet to copy.")]
+A packet has its direction, its lane (epb_queue), and, if dropped, the reason as a comment. A segment of a service
+over TCP has what was decided about it, or why it is sent, as a comment.
+Ctrl-C ends the capture. Packets that come faster than they are fetched are not captured; their number is printed
+at the end and is in the file. Drops inside a device, such as those of a full queue, have left no packet to copy.")]
 pub(crate) struct Args {
     #[command(flatten)]
     target: Target,

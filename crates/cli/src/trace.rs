@@ -18,6 +18,11 @@ use crate::interrupt;
 Each packet is one block: where and how long it was, its flow and shard, whether it changed lanes, whether its
 flow was known, what each function decided and rewrote, and what became of it, with the microseconds since a
 lane took it from its queue. The filter is that of `rheo capture` and looks at packets as they are received.
+
+Of a service over TCP, a block has the segment, what its connection or listener decided, what the program did,
+and the segments sent because of it, each with its reason. A segment that no traced packet caused, such as a
+retransmission by a timer, is a block of its own; the filter looks at it as it is sent.
+
 One trace runs at a time. Ctrl-C ends it; packets still under way are shown as far as they have come.")]
 pub(crate) struct Args {
     #[command(flatten)]

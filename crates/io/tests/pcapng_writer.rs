@@ -25,11 +25,13 @@ fn file() -> Vec<u8> {
         inbound: true,
         lane: 1,
         reason: None,
+        comment: None,
         wire_len: 42,
         bytes: &ARP,
     };
     file.packet(&before).unwrap();
-    file.packet(&Taken { interface: "lan after", inbound: false, ..before }).unwrap();
+    let after = Taken { interface: "lan after", inbound: false, comment: Some("data"), ..before };
+    file.packet(&after).unwrap();
     let dropped = Taken { interface: "lan dropped", reason: Some("denied"), ..before };
     // Cut to a length that needs padding.
     file.packet(&Taken { bytes: &ARP[..21], ..dropped }).unwrap();
@@ -77,6 +79,6 @@ fn tshark_reads_names_directions_lanes_and_reasons() {
     let time = "1700000000.123456789";
     assert_eq!(lines.len(), 4, "{text}");
     assert_eq!(lines[0], format!("lan before|0x00000001||{time}|42"));
-    assert_eq!(lines[1], format!("lan after|0x00000002||{time}|42"));
+    assert_eq!(lines[1], format!("lan after|0x00000002|data|{time}|42"));
     assert_eq!(lines[2], format!("lan dropped|0x00000001|dropped: denied, lane 1|{time}|42"));
 }

@@ -36,6 +36,9 @@ pub struct PacketCopy {
     /// Why it was dropped, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What a service did with it, or sent it for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
     /// Its bytes.
     #[serde(serialize_with = "to_hex", deserialize_with = "from_hex")]
     pub bytes: Vec<u8>,
@@ -82,6 +85,7 @@ impl PacketCopy {
             link: link.map_or("", |(word, _)| word).to_owned(),
             wire_len: copied.wire_len,
             reason,
+            comment: copied.comment.clone(),
             bytes: copied.bytes.to_vec(),
         }
     }
@@ -101,6 +105,7 @@ impl PacketCopy {
             inbound: self.inbound,
             lane: self.lane,
             reason: self.reason.as_deref(),
+            comment: self.comment.as_deref(),
             wire_len: self.wire_len,
             bytes: &self.bytes,
         }
@@ -197,6 +202,7 @@ mod tests {
             lane: LaneId(3),
             nanos: 1_700_000_000_000_000_001,
             link: LinkType::Raw,
+            comment: Some("accepts 5 in order; established".into()),
             wire_len: 90,
             bytes: vec![0x00, 0x7f, 0xff].into(),
         }

@@ -2,9 +2,11 @@
 
 mod path;
 mod point;
+mod segment;
 
 pub use path::PacketPath;
-pub use point::{TracePoint, What};
+pub use point::{Flow, TracePoint, What};
+pub use segment::{DecisionLine, SegmentLine};
 
 use rheostat_io::layer::trace::Event;
 

@@ -251,9 +251,12 @@ impl Lane {
         self.handoff.wake_by(notifiers);
     }
 
-    /// Lets others look at what passes through the lane.
-    pub(crate) fn tap_by(&mut self, mirror: LaneMirror) {
-        self.out.tap_by(mirror);
+    /// Shows what passes through the lane to the readers of this mirror.
+    pub fn mirror_to(&mut self, mirror: LaneMirror) {
+        self.out.mirror_to(mirror);
+        if self.service.comments() {
+            self.out.mirror().expect_comments();
+        }
     }
 
     /// Whether neither packets nor commands wait for the lane, as far as can be told without polling.
@@ -389,6 +392,9 @@ impl Lane {
         self.ring_desk();
         self.out.end_stage(BurstStage::Rest);
         self.out.flush();
+        if self.out.mirror().is_armed() {
+            self.out.mirror().end_poll();
+        }
         self.move_flows();
         self.release_shards();
         let packets = taken + received + completed + std::mem::take(&mut self.offload.resumed);

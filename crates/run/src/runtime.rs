@@ -261,7 +261,7 @@ impl Runtime {
         };
         let mirrors = Mirrors::new(lanes.len(), Arc::new(clock.clone()), epoch);
         for lane in &mut lanes {
-            lane.tap_by(Mirrors::of_lane(&mirrors, lane.id()));
+            lane.mirror_to(Mirrors::of_lane(&mirrors, lane.id()));
             lane.wake_by(notifiers.clone());
             lane.go_by(clock.clone());
         }

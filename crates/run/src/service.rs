@@ -23,6 +23,14 @@ pub trait Service: Send + 'static {
         true
     }
 
+    /// Whether the service says what it did with packets ([`LaneMirror::comment_on_received`]), so that their copies have to wait
+    /// for that.
+    ///
+    /// [`LaneMirror::comment_on_received`]: rheostat_io::layer::capture::LaneMirror::comment_on_received
+    fn comments(&self) -> bool {
+        false
+    }
+
     /// Processes packets of shards that the lane owns, in order, and leaves `batch` empty: each
     /// packet goes to `out`, or to the service's client, or is freed and counted as consumed or dropped.
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output);

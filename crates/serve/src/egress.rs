@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rheostat_base::{DeviceId, Time};
+use rheostat_base::{DeviceId, DropReason, Time};
 use rheostat_ip::Stack;
 use rheostat_packet::Mbuf;
 use rheostat_packet::build::{FrameBuilder, MIN_FRAME, Payload, Transport};
-use rheostat_run::Output;
+use rheostat_run::{Output, Step};
 use rheostat_tcp::Header;
 
 use crate::ends::Ends;
@@ -15,6 +15,22 @@ use crate::entry::{Entry, KnownRoute};
 /// Bytes of the headers of IP and TCP without options, in packets to an address like `to`.
 pub(crate) fn headers_towards(to: IpAddr) -> u16 {
     if to.is_ipv4() { 40 } else { 60 }
+}
+
+/// A segment that is to leave.
+pub(crate) struct Outgoing<'a> {
+    pub(crate) header: &'a Header,
+    pub(crate) payload: [&'a [u8]; 2],
+    pub(crate) label: Label,
+}
+
+/// What readers are told of a segment that is to leave.
+#[derive(Debug, Default)]
+pub(crate) struct Label {
+    /// The mark of its packet, if it is traced; otherwise zero.
+    pub(crate) mark: u8,
+    /// Why it is sent, if packets are copied.
+    pub(crate) comment: Option<String>,
 }
 
 /// A lane's way out.
@@ -56,8 +72,7 @@ impl Egress {
         ends: &Ends,
         device: DeviceId,
         route: &KnownRoute,
-        header: &Header,
-        payload: [&[u8]; 2],
+        Outgoing { header, payload, label }: Outgoing<'_>,
         out: &mut Output,
     ) {
         let payload = match payload {
@@ -81,8 +96,15 @@ impl Egress {
             let written = built.write(ip);
             ip[written..].fill(0);
         }) else {
+            if label.mark != 0 {
+                out.mirror().note_mark(label.mark, Step::Dropped(DropReason::NoBuffer));
+            }
             return;
         };
+        packet.set_mark(label.mark);
+        if let Some(comment) = label.comment {
+            out.mirror().comment_on_sent(&packet, comment);
+        }
         packet.set_timestamp(out.now());
         packet.set_device(device);
         self.stack.send(packet, route.path, out);

@@ -2,6 +2,7 @@
 
 mod errors;
 mod lifecycle;
+mod notes;
 mod opening;
 mod pace;
 
@@ -12,15 +13,16 @@ use rheostat_ip::{Admission, ErrorsAfterChain, Network, Stack};
 use rheostat_packet::{Headers, Mbuf, Tuple};
 use rheostat_run::{Batch, Output, PacketInfo, Service, ShardSet};
 use rheostat_state::Shard;
-use rheostat_tcp::{Header, Segment, TimeWaitOutcome};
+use rheostat_tcp::{Header, Segment, SendReason, TimeWaitOutcome};
 
 use self::lifecycle::Next;
+use self::notes::{Cause, Noted};
 use self::pace::Pace;
 use crate::connections::{Connections, Found};
 use crate::connector::Connector;
 use crate::counters::Counters;
 use crate::driver::{Driver, Surroundings};
-use crate::egress::Egress;
+use crate::egress::{Egress, Label, Outgoing};
 use crate::ends::Ends;
 use crate::inspection::Visit;
 use crate::listeners::Listeners;
@@ -68,6 +70,8 @@ pub(crate) struct TcpService<D: Driver> {
     /// The slots that the batch's packets may belong to.
     ahead: Vec<(ShardId, u32)>,
     pace: Pace,
+    /// For traces.
+    noted: Noted,
     /// Before this, no deadline of a connection in the lane's shards comes.
     next_due: Time,
     /// Whether the connections that were idle when the service was told to end have been closed.
@@ -98,6 +102,7 @@ impl<D: Driver> TcpService<D> {
             joined: Vec::new(),
             ahead: Vec::new(),
             pace: Pace::default(),
+            noted: Noted::new(),
             next_due: Time::NEVER,
             has_drained: false,
         }
@@ -158,6 +163,9 @@ impl<D: Driver> TcpService<D> {
             }
         };
         self.joined = joined;
+        if self.noted.is_watched {
+            self.comment(&packet, out);
+        }
         match outcome {
             Ok(()) => out.consume(packet),
             Err(reason) => out.drop(packet, reason),
@@ -203,30 +211,48 @@ impl<D: Driver> TcpService<D> {
                 if !segment.payload.is_empty() {
                     entry.active = now;
                 }
+                let before = self.noted.is_watched.then(|| {
+                    entry.tcp.forget_challenge();
+                    entry.tcp.numbers()
+                });
                 match self.driver.reads_into(entry) {
                     Some(read) => entry.tcp.handle_segment_reading(segment, read, now),
                     None => entry.tcp.handle_segment(segment, now),
                 };
-                if let Some(why) = entry.tcp.take_ignored() {
+                let ignored = entry.tcp.take_ignored();
+                if let Some(why) = ignored {
                     self.counters.ignored(why);
+                }
+                if let Some(before) = before {
+                    let decision = entry.tcp.decision(&before, ignored);
+                    let (ends, len) = (Ends::of(&key), segment.payload.len());
+                    self.note_segment(&ends, (&segment.header, len), "a connection", out);
+                    self.note_decision(&decision, out);
                 }
                 self.advance(slot, connections, out);
                 Ok(())
             }
-            Found::Closed(slot, closed) => match closed.stub.handle_segment(segment, now) {
-                TimeWaitOutcome::Handled => {
-                    if let Some(header) = closed.stub.poll_transmit(now) {
-                        let (ends, device) = (Ends::of(&closed.key), closed.device);
-                        self.send_alone(&ends, device, &header, out);
-                    }
-                    Ok(())
+            Found::Closed(slot, closed) => {
+                let outcome = closed.stub.handle_segment(segment, now);
+                let (ends, device) = (Ends::of(&closed.key), closed.device);
+                let answer = match outcome {
+                    TimeWaitOutcome::Handled => closed.stub.poll_transmit(now),
+                    TimeWaitOutcome::Reopen => None,
+                };
+                if self.noted.is_watched {
+                    let header = (&segment.header, segment.payload.len());
+                    self.note_time_wait(&ends, header, (outcome, answer.is_some()), out);
                 }
-                TimeWaitOutcome::Reopen => {
+                if outcome == TimeWaitOutcome::Reopen {
                     connections.remove(slot);
                     self.shared.budget.leave_time_wait();
-                    self.open(packet, info, segment, connections, out)
+                    return self.open(packet, info, segment, connections, out);
                 }
-            },
+                if let Some(header) = answer {
+                    self.send_alone(&ends, device, (&header, SendReason::Acknowledgement), out);
+                }
+                Ok(())
+            }
             Found::Nothing => self.open(packet, info, segment, connections, out),
         }
     }
@@ -269,12 +295,17 @@ impl<D: Driver> TcpService<D> {
         &mut self,
         ends: &Ends,
         device: rheostat_base::DeviceId,
-        header: &Header,
+        (header, reason): (&Header, SendReason),
         out: &mut Output,
     ) {
         let route = self.egress.route(ends.remote, device, out.now());
         self.counters.segments_out.increment();
-        self.egress.send(ends, device, &route, header, [&[], &[]], out);
+        let label = match self.noted.is_watched || out.mirror().is_armed() {
+            true => self.note_answer((ends, device, None), (header, 0), reason, out),
+            false => Label::default(),
+        };
+        let segment = Outgoing { header, payload: [&[], &[]], label };
+        self.egress.send(ends, device, &route, segment, out);
     }
 
     /// Does what is due in a shard, up to `most` connections, and returns how many those were.
@@ -290,6 +321,10 @@ impl<D: Driver> TcpService<D> {
             match connections.get(slot) {
                 Found::Nothing => {}
                 Found::Live(slot, entry) => {
+                    if out.mirror().is_armed() {
+                        let is_due = entry.tcp.next_deadline().is_some_and(|due| due <= now);
+                        self.noted.cause = if is_due { Cause::Timer } else { Cause::Turn };
+                    }
                     entry.tcp.handle_timeout(now);
                     self.advance(slot, connections, out);
                 }
@@ -312,6 +347,7 @@ impl<D: Driver> TcpService<D> {
     fn answer_calls(&mut self, shards: &mut ShardSet, out: &mut Output) {
         let now = out.now();
         let shared = self.shared.clone();
+        self.noted.begin_without_packet(Cause::Call);
         for shard in shards.iter_mut().filter(|shard| shared.calls.take(shard.id.index())) {
             let (_, connections) = shard.split::<Connections<D::Stream>>();
             let mut around = Surroundings {
@@ -343,6 +379,7 @@ impl<D: Driver> TcpService<D> {
     #[cold]
     fn begin_draining(&mut self, shards: &mut ShardSet, out: &mut Output) {
         self.has_drained = true;
+        self.noted.begin_without_packet(Cause::Drain);
         for shard in shards.iter_mut() {
             let (_, connections) = shard.split::<Connections<D::Stream>>();
             let live: Vec<_> = connections.live_slots().collect();
@@ -352,6 +389,10 @@ impl<D: Driver> TcpService<D> {
 }
 
 impl<D: Driver> Service for TcpService<D> {
+    fn comments(&self) -> bool {
+        true
+    }
+
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
         self.egress.stack.refresh(out);
         self.look_ahead(batch.found(), shards);
@@ -359,6 +400,7 @@ impl<D: Driver> Service for TcpService<D> {
         for (place, (mut packet, info)) in batch.drain().enumerate() {
             self.prefetch(place + AHEAD, shards);
             out.set_now(info.now.max(self.pace.now));
+            self.noted.begin(&packet, out);
             match self.egress.stack.admit(&mut packet, out) {
                 Admission::Transport if info.headers.fragment.is_some() => {
                     self.handle_reassembled(packet, *info, shards, out);
@@ -386,6 +428,7 @@ impl<D: Driver> Service for TcpService<D> {
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         let now = now.max(self.pace.now);
         out.set_now(now);
+        self.noted.begin_without_packet(Cause::Timer);
         if self.egress.stack.next_deadline() <= now {
             self.egress.stack.tick(out);
         }
@@ -427,6 +470,7 @@ impl<D: Driver> Service for TcpService<D> {
     fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         let now = now.max(self.pace.now);
         out.set_now(now);
+        self.noted.begin_without_packet(Cause::End);
         for shard in shards.iter_mut() {
             let (_, connections) = shard.split::<Connections<D::Stream>>();
             let live: Vec<_> = connections.live_slots().collect();

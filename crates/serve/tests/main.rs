@@ -14,3 +14,4 @@ mod relaying;
 mod resp;
 mod rig;
 mod sockets;
+mod tracing;

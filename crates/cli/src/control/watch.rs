@@ -40,7 +40,7 @@ impl Instance {
                 if packets < count {
                     packets += 1;
                     let copy = PacketCopy::of(&copied, devices);
-                    lines.push_str(&control::line(&Reply::Packet(copy)));
+                    lines.push_str(&control::line(&Reply::Packet(Box::new(copy))));
                 }
             });
             peer.send_lines(&mut lines)?;

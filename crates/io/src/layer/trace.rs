@@ -2,7 +2,7 @@
 
 mod step;
 
-pub use step::{Event, Step};
+pub use step::{Event, SegmentDecision, SegmentSummary, Step};
 
 /// The most packets of one trace: each has a mark of its own, in one byte.
 pub const MOST: u8 = 255;

@@ -44,7 +44,7 @@ pub enum Reply {
         files: Vec<FileInUse>,
     },
     /// A copy of a packet.
-    Packet(PacketCopy),
+    Packet(Box<PacketCopy>),
     /// Packets are traced from now on; the first line of a trace.
     Tracing,
     /// A packet's way.

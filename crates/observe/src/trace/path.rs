@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rheostat_io::layer::trace::{Event, Step};
+use rheostat_io::layer::trace::Event;
 use serde::{Deserialize, Serialize};
 
 use super::point::{TracePoint, What};
@@ -19,8 +19,7 @@ pub struct PacketPath {
 }
 
 impl PacketPath {
-    /// The way that these notes describe; `None` when they do not begin with the packet's arrival: then it belongs to an earlier
-    /// trace.
+    /// The way that these notes describe; `None` when its start is not among them: then it belongs to an earlier trace.
     pub(super) fn of(
         packet: u64,
         mut events: Vec<Event>,
@@ -28,7 +27,7 @@ impl PacketPath {
     ) -> Option<PacketPath> {
         // Stable: what a lane noted at one time stays in order.
         events.sort_by_key(|event| event.at);
-        let start = events.iter().find(|event| matches!(event.step, Step::Received { .. }))?.at;
+        let start = events.iter().find(|event| event.step.is_first())?.at;
         let finished = events.iter().any(|event| event.step.is_last());
         let point = |event: Event| TracePoint {
             us: event.at.since(start).as_nanos() as f64 / 1e3,

@@ -1,11 +1,14 @@
 //! One point of a packet.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use rheostat_base::DeviceId;
 use rheostat_io::layer::trace::Step;
 use rheostat_packet::FlowKey;
 use serde::{Deserialize, Serialize};
+
+use super::segment::{DecisionLine, SegmentLine};
 
 /// A point of a packet's way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +43,17 @@ pub enum What {
         /// The bucket that follows from it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bucket: Option<usize>,
+    },
+    /// A service over TCP made it, and not because of a packet that is traced.
+    Made {
+        /// What the service did it for.
+        cause: String,
+        /// This machine's end of the connection.
+        local: SocketAddr,
+        /// The peer's.
+        remote: SocketAddr,
+        /// The state of the connection.
+        state: String,
     },
     /// Its shard was found.
     Placed {
@@ -105,6 +119,47 @@ pub enum What {
     Routed {
         /// What.
         decision: String,
+    },
+    /// It is a segment for a service over TCP.
+    Segment {
+        /// What it is.
+        #[serde(flatten)]
+        segment: SegmentLine,
+        /// What takes it: a connection, a listener, or neither.
+        taker: String,
+    },
+    /// The service has decided about it.
+    Decided(DecisionLine),
+    /// The program of the service has had its turn.
+    Program {
+        /// Bytes it read.
+        read: u64,
+        /// Requests it handled.
+        requests: u64,
+        /// Bytes it wrote.
+        written: u64,
+        /// Whether it refused what it read.
+        #[serde(default, skip_serializing_if = "is_false")]
+        refused: bool,
+        /// Whether it panicked.
+        #[serde(default, skip_serializing_if = "is_false")]
+        panicked: bool,
+    },
+    /// Its connection is over, or in TIME-WAIT.
+    Closed {
+        /// Why.
+        reason: String,
+    },
+    /// The service answers with a segment, or this is the one it made.
+    Answer {
+        /// What it is.
+        #[serde(flatten)]
+        segment: SegmentLine,
+        /// Whether it is of another connection than the segment that it comes of.
+        #[serde(default, skip_serializing_if = "is_false")]
+        elsewhere: bool,
+        /// Why it is sent.
+        reason: String,
     },
     /// It comes back as if from outside.
     Hairpin,
@@ -188,12 +243,31 @@ impl What {
             Step::Originated(packets) => What::Originated { packets },
             Step::FlowMade => What::FlowMade,
             Step::Routed(decision) => What::Routed { decision },
+            Step::Made { cause, local, remote, state } => {
+                What::Made { cause: cause.to_owned(), local, remote, state: state.to_owned() }
+            }
+            Step::Segment { segment, taker } => {
+                What::Segment { segment: SegmentLine::of(&segment), taker: taker.to_owned() }
+            }
+            Step::Decided(decision) => What::Decided(DecisionLine::of(*decision)),
+            Step::Program { read, requests, written, refused, panicked } => {
+                What::Program { read, requests, written, refused, panicked }
+            }
+            Step::Closed { reason } => What::Closed { reason: reason.to_owned() },
+            Step::Answer { segment, is_elsewhere, reason } => {
+                let segment = SegmentLine::of(&segment);
+                What::Answer { segment, elsewhere: is_elsewhere, reason }
+            }
             Step::Hairpin => What::Hairpin,
             Step::Sent(device) => What::Sent { device: name(device) },
             Step::Consumed => What::Consumed,
             Step::Dropped(reason) => What::Dropped { reason: reason.name().to_owned() },
         }
     }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl fmt::Display for Flow {
@@ -219,7 +293,7 @@ impl fmt::Display for What {
                     Some(flow) => write!(f, "{kind} {flow}, from {from}; ")?,
                     None => write!(f, "{kind}, from {from}; ")?,
                 }
-                write!(f, "shard {shard}, owned by lane {owner}")
+                write!(f, "shard {shard} of lane {owner}")
             }
             What::HandedTo { to } => write!(f, "handed to lane {to}"),
             What::Offloaded { to } => write!(f, "flow is away: sent to offloading lane {to}"),
@@ -244,6 +318,30 @@ impl fmt::Display for What {
             }
             What::FlowMade => f.write_str("flow entered in the table"),
             What::Routed { decision } => f.write_str(decision),
+            What::Made { cause, local, remote, state } => {
+                write!(f, "tcp {local} - {remote}, {state}; cause: {cause}")
+            }
+            What::Segment { segment, taker } => write!(f, "{segment}, for {taker}"),
+            What::Decided(decision) => f.write_str(&decision.decision),
+            What::Program { read, requests, written, refused, panicked } => {
+                write!(f, "program: reads {read} bytes, ")?;
+                match requests {
+                    0 => {}
+                    1 => f.write_str("handles 1 request, ")?,
+                    _ => write!(f, "handles {requests} requests, ")?,
+                }
+                write!(f, "writes {written} bytes")?;
+                f.write_str(if *refused { ", refuses what it read" } else { "" })?;
+                f.write_str(if *panicked { ", PANICS" } else { "" })
+            }
+            What::Closed { reason } => write!(f, "connection closed: {reason}"),
+            What::Answer { segment, elsewhere, reason } => {
+                write!(f, "sends {segment}")?;
+                if *elsewhere {
+                    write!(f, " to {}", segment.remote)?;
+                }
+                write!(f, ": {reason}")
+            }
             What::Hairpin => f.write_str("hairpin: arrives once more, from outside"),
             What::Sent { device } => write!(f, "sent on {device}"),
             What::Consumed => f.write_str("consumed"),

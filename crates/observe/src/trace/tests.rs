@@ -47,7 +47,7 @@ fn notes_of_several_lanes_become_one_way_in_the_order_of_time() {
     let expected = "\
 packet 1
         0.0 us  lane 0   received on lan: 74 bytes, hash 00001a2b over addresses and ports, bucket 43
-        1.0 us  lane 0   flow tcp 10.0.0.5:40 - 192.0.2.1:80, from inside; shard 43, owned by lane 1
+        1.0 us  lane 0   flow tcp 10.0.0.5:40 - 192.0.2.1:80, from inside; shard 43 of lane 1
         1.0 us  lane 0   handed to lane 1
        12.0 us  lane 1   taken from the ring between lanes
        13.0 us  lane 1   Nat: forward; tcp 10.0.0.5:40 - 192.0.2.1:80 is now tcp 203.0.113.1:50 - 192.0.2.1:80

@@ -263,7 +263,7 @@ impl Output {
         &mut self.mirror
     }
 
-    pub(super) fn tap_by(&mut self, mirror: LaneMirror) {
+    pub(super) fn mirror_to(&mut self, mirror: LaneMirror) {
         self.mirror = mirror;
     }
 

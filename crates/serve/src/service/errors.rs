@@ -10,6 +10,7 @@ use super::TcpService;
 use crate::connections::{Connections, Found};
 use crate::driver::Driver;
 use crate::egress::headers_towards;
+use crate::ends::Ends;
 
 impl<D: Driver> TcpService<D> {
     /// Handles an ICMP error that quotes a segment of TCP. It counts only if it says that a segment in flight of a live connection
@@ -33,6 +34,9 @@ impl<D: Driver> TcpService<D> {
             let Some((report, mtu)) = report.and_then(|report| Some((report, report.path_mtu()?)))
             else {
                 self.counters.errors_ignored.increment();
+                if self.noted.is_watched {
+                    self.note_words("an error about a segment: changes nothing", None, out);
+                }
                 return Ok(());
             };
             let mss = mtu.saturating_sub(headers_towards(report.destination.0));
@@ -41,6 +45,11 @@ impl<D: Driver> TcpService<D> {
                 return Err(DropReason::IcmpUnrelated);
             }
             self.counters.too_big.increment();
+            if self.noted.is_watched {
+                let words =
+                    format!("segment {} was too big: {mss} bytes at most from now on", quoted.0);
+                self.note_error(&Ends::of(&info.key()), &words, out);
+            }
             if self.egress.stack.network().note_too_big(&report, out.now()) {
                 // What is sent now goes by it already.
                 self.egress.stack.refresh(out);
@@ -48,6 +57,9 @@ impl<D: Driver> TcpService<D> {
             self.advance(slot, connections, out);
             Ok(())
         });
+        if self.noted.is_watched {
+            self.comment(&packet, out);
+        }
         match outcome {
             Ok(()) => out.consume(packet),
             Err(reason) => out.drop(packet, reason),

@@ -7,6 +7,7 @@ use rheostat_tcp::{CloseReason, Event, TimeWait};
 use super::TcpService;
 use crate::connections::{Connections, Found};
 use crate::driver::{Driver, Surroundings, Turn};
+use crate::egress::{Label, Outgoing};
 use crate::ends::Ends;
 use crate::entry::{Entry, Phase};
 
@@ -32,6 +33,7 @@ impl<D: Driver> TcpService<D> {
         out: &mut Output,
     ) -> Option<Next> {
         let now = out.now();
+        self.noted.begin_turn();
         connections.lend_buffer(slot);
         let next = self.drive_until_done(slot, connections, out, now);
         connections.take_back_buffer(slot);
@@ -47,8 +49,9 @@ impl<D: Driver> TcpService<D> {
     ) -> Option<Next> {
         loop {
             let Found::Live(_, entry) = connections.get(slot) else { return None };
-            self.note_events(entry);
+            self.note_events(entry, out);
             self.check_idle(entry, now);
+            let work = self.noted.is_watched.then(|| self.work());
             let mut around = Surroundings {
                 now,
                 egress: &self.egress,
@@ -58,10 +61,13 @@ impl<D: Driver> TcpService<D> {
                 next_due: &mut self.next_due,
             };
             let turn = self.driver.advance(slot, connections, &mut around);
+            if let Some(before) = work {
+                self.note_work(&before, out);
+            }
             let Found::Live(_, entry) = connections.get(slot) else { return None };
             let is_all = self.transmit(entry, out);
             // What was written may have ended it, as when the user aborts.
-            self.note_events(entry);
+            self.note_events(entry, out);
             // The end is the last event, so this comes twice at most.
             if !D::has_events(&entry.stream) {
                 return Some(self.decide(entry, turn == Turn::Over && is_all));
@@ -94,7 +100,7 @@ impl<D: Driver> TcpService<D> {
         Next::At(due.min(self.idle_deadline(entry)))
     }
 
-    fn note_events(&mut self, entry: &mut Entry<D::Stream>) {
+    fn note_events(&mut self, entry: &mut Entry<D::Stream>, out: &mut Output) {
         while let Some(event) = entry.tcp.poll_event() {
             D::note(&mut entry.stream, event);
             match event {
@@ -109,7 +115,10 @@ impl<D: Driver> TcpService<D> {
                     }
                 }
                 Event::PeerFinished => entry.peer_finished = true,
-                Event::Closed(reason) => self.note_close(entry, reason),
+                Event::Closed(reason) => {
+                    self.note_closed(reason, out);
+                    self.note_close(entry, reason);
+                }
                 Event::Established | Event::Readable | Event::Urgent | Event::Writable => {}
             }
         }
@@ -174,6 +183,7 @@ impl<D: Driver> TcpService<D> {
     fn transmit(&mut self, entry: &mut Entry<D::Stream>, out: &mut Output) -> bool {
         let (now, ends) = (out.now(), Ends::of(&entry.key));
         self.egress.follow(entry, now);
+        let state = entry.tcp.state();
         for _ in 0..ROW {
             let Some(transmit) = entry.tcp.poll_transmit(now) else { return true };
             self.counters.segments_out.increment();
@@ -181,7 +191,16 @@ impl<D: Driver> TcpService<D> {
                 self.counters.segments_reset.increment();
             }
             let (header, payload) = (&transmit.header, transmit.payload);
-            self.egress.send(&ends, entry.device, &entry.route, header, payload, out);
+            let label = match self.noted.is_watched || out.mirror().is_armed() {
+                true => {
+                    let len = payload[0].len() + payload[1].len();
+                    let of = (&ends, entry.device, Some(state));
+                    self.note_answer(of, (header, len), transmit.reason, out)
+                }
+                false => Label::default(),
+            };
+            let segment = Outgoing { header, payload, label };
+            self.egress.send(&ends, entry.device, &entry.route, segment, out);
         }
         false
     }

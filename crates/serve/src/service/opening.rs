@@ -3,7 +3,7 @@
 use rheostat_base::DropReason;
 use rheostat_packet::Mbuf;
 use rheostat_run::{Output, PacketInfo};
-use rheostat_tcp::{Connection, Header, Segment};
+use rheostat_tcp::{Connection, Header, Segment, SendReason};
 
 use super::TcpService;
 use crate::budget::Refused;
@@ -12,6 +12,9 @@ use crate::driver::Driver;
 use crate::ends::Ends;
 use crate::entry::{Entry, Phase};
 use crate::index::tag_of;
+
+/// Why a segment that no connection takes is not answered.
+const NO_RESET: &str = "no reset: as many errors as may be have been sent lately";
 
 impl<D: Driver> TcpService<D> {
     /// Accepts a connection, or answers a segment that can open none with a reset (RFC 9293, 3.10.7.1 and 3.10.7.2).
@@ -30,6 +33,10 @@ impl<D: Driver> TcpService<D> {
         let ends = Ends::of(&key);
         let header = &segment.header;
         let listener = self.listeners.find(ends.local).filter(|_| !self.shared.is_draining());
+        if self.noted.is_watched {
+            let taker = if listener.is_some() { "a listener" } else { "no listener" };
+            self.note_segment(&ends, (header, segment.payload.len()), taker, out);
+        }
         let Some(listener) = listener else {
             self.refuse(&ends, packet, segment, out);
             return Err(DropReason::NoListener);
@@ -69,6 +76,10 @@ impl<D: Driver> TcpService<D> {
             tag: tag_of(info.hash),
         };
         self.counters.passive_opens.increment();
+        if self.noted.is_watched {
+            let words = "accepts the SYN; listen -> syn-received";
+            self.note_words(words, Some(("listen", "syn-received")), out);
+        }
         let slot = connections.insert(entry);
         self.advance(slot, connections, out);
         Ok(())
@@ -81,7 +92,10 @@ impl<D: Driver> TcpService<D> {
         {
             self.counters.resets_sent.increment();
             self.counters.segments_reset.increment();
-            self.send_alone(ends, packet.device(), &reset, out);
+            self.send_alone(ends, packet.device(), (&reset, SendReason::Reset), out);
+        } else if self.noted.is_watched {
+            let words = if segment.header.rst { "a reset is not answered" } else { NO_RESET };
+            self.note_words(words, None, out);
         }
     }
 }

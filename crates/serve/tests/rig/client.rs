@@ -156,7 +156,11 @@ impl Client {
         if view.destination_port() != self.port || view.source_port() != self.far_port {
             return false;
         }
-        assert_eq!(headers.zone, self.vlan.unwrap_or(0).into(), "the VLAN is that of the client");
+        assert_eq!(
+            headers.zone,
+            u32::from(self.vlan.unwrap_or(0)),
+            "the VLAN is that of the client"
+        );
         let sum = rheostat_packet::checksum::evaluate(
             self.far,
             self.own,

@@ -7,7 +7,8 @@ mod router;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_base::{DeviceId, LaneId, ShardId, Time};
+use rheostat_base::{DeviceId, LaneId, ShardId, Time, VirtualClock};
+use rheostat_io::layer::capture::{Epoch, Mirrors};
 use rheostat_io::{Device, HeldEnd, cable};
 use rheostat_ip::{Interface, Network, Policy};
 use rheostat_packet::{Mempool, MempoolConfig};
@@ -57,6 +58,8 @@ pub(crate) struct Rig {
     pub(crate) peers: Vec<Client>,
     /// What stands between the service and the clients.
     pub(crate) router: Router,
+    pub(crate) mirrors: Arc<Mirrors>,
+    clock: Arc<VirtualClock>,
 }
 
 /// What a rig is made of besides.
@@ -147,6 +150,11 @@ impl Rig {
         )
         .expect("lanes");
         let migrator = Migrator::new(&mut lanes, Vec::new());
+        let clock = Arc::new(VirtualClock::new());
+        let mirrors = Mirrors::new(lanes.len(), clock.clone(), Epoch::Clock(0));
+        for lane in &mut lanes {
+            lane.mirror_to(Mirrors::of_lane(&mirrors, lane.id()));
+        }
         Rig {
             now: Time::from_secs(1),
             lanes,
@@ -161,6 +169,8 @@ impl Rig {
             window: 256 << 10,
             peers: Vec::new(),
             router: Router::default(),
+            mirrors,
+            clock,
         }
     }
 
@@ -178,6 +188,7 @@ impl Rig {
     pub(crate) fn step(&mut self, clients: &mut [Client]) {
         self.now += STEP;
         let now = self.now;
+        self.clock.advance_to(now);
         for client in &mut *clients {
             client.tick(now);
             while let Some(frame) = client.poll_frame(now) {

@@ -5,6 +5,7 @@
 //! lane then finds its ring at its next poll. Nothing here waits for a lane, and no lane waits for a reader:
 //! what a full ring has no room for is counted.
 
+mod comments;
 mod lane;
 mod reader;
 #[cfg(all(test, not(loom)))]

@@ -35,6 +35,8 @@ pub struct Taken<'a> {
     pub lane: u16,
     /// Why it was dropped, if it was.
     pub reason: Option<&'a str>,
+    /// What a service did with it, or sent it for.
+    pub comment: Option<&'a str>,
     /// Bytes it had.
     pub wire_len: u32,
     /// Those that were copied.
@@ -110,6 +112,9 @@ impl<W: Write> Pcapng<W> {
         option(&mut body, EPB_QUEUE, &u32::from(packet.lane).to_le_bytes());
         if let Some(reason) = packet.reason {
             let comment = format!("dropped: {reason}, lane {}", packet.lane);
+            option(&mut body, COMMENT, comment.as_bytes());
+        }
+        if let Some(comment) = packet.comment {
             option(&mut body, COMMENT, comment.as_bytes());
         }
         end_of_options(&mut body);

@@ -88,6 +88,8 @@ pub struct Copied {
     pub nanos: u64,
     /// What its first bytes are.
     pub link: LinkType,
+    /// What the lane's service did with it, or sent it for.
+    pub comment: Option<String>,
     /// Bytes it had.
     pub wire_len: u32,
     /// Its bytes, as many as were requested.
@@ -95,6 +97,10 @@ pub struct Copied {
 }
 
 impl Copied {
+    pub(super) fn with_comment(self, comment: String) -> Copied {
+        Copied { comment: Some(comment), ..self }
+    }
+
     /// Copies up to `snaplen` bytes of a packet.
     pub(super) fn of(
         packet: &Mbuf,
@@ -113,6 +119,7 @@ impl Copied {
             lane,
             nanos,
             link: packet.link(),
+            comment: None,
             wire_len: packet.wire_len().max(packet.len() as u32),
             bytes: bytes.into_boxed_slice(),
         }

@@ -7,8 +7,9 @@ use rheostat_base::{DeviceId, DropReason, LaneId};
 use rheostat_packet::{HashKind, Mbuf};
 use rheostat_steer::Steering;
 
+use super::comments::Comments;
 use super::{End, Epoch, Look, Mirrors, Tracing};
-use crate::layer::capture::{Copied, Point, Wanted};
+use crate::layer::capture::{Copied, Expression, Fields, Point, Wanted};
 use crate::layer::trace::{Event, MOST, Step};
 
 /// The mirror of one lane. The default is one without a way for readers to begin.
@@ -21,6 +22,7 @@ pub struct LaneMirror {
     armed: bool,
     captures: Vec<(Producer<Copied>, Arc<Look<Wanted>>)>,
     trace: Option<(Producer<Event>, Arc<Look<Tracing>>)>,
+    comments: Comments,
     /// Copies of packets that a device is about to be offered, with their capture and their place.
     offered: Vec<(usize, usize, Copied)>,
     /// Their marks.
@@ -49,8 +51,49 @@ impl LaneMirror {
         self.armed
     }
 
+    /// Whether packets are copied, as far as the lane knows.
+    #[inline]
+    pub fn is_capturing(&self) -> bool {
+        self.armed && !self.captures.is_empty()
+    }
+
+    /// Lets copies of received packets wait for comments, until the end of their poll at the latest.
+    pub fn expect_comments(&mut self) {
+        self.comments.are_expected = true;
+    }
+
+    /// Passes on the copies of a received packet with what was done with it.
+    #[cold]
+    pub fn comment_on_received(&mut self, packet: &Mbuf, text: &str) {
+        let complete = self.comments.complete(packet, text);
+        self.pass_on(complete);
+    }
+
+    /// Says why a packet is about to be sent, for its copies.
+    #[cold]
+    pub fn comment_on_sent(&mut self, packet: &Mbuf, text: String) {
+        self.comments.keep(packet, text);
+    }
+
+    /// Passes on the copies about which nothing was said. At the end of every poll while there is a reader.
+    #[cold]
+    pub fn end_poll(&mut self) {
+        let rest = self.comments.rest();
+        self.pass_on(rest);
+    }
+
+    fn pass_on(&mut self, copies: Vec<(usize, Copied)>) {
+        for (capture, copy) in copies {
+            if let Some((ring, look)) = self.captures.get_mut(capture) {
+                look.push(ring, copy);
+            }
+        }
+    }
+
     #[cold]
     fn renew(&mut self) {
+        // Captures are about to get other numbers.
+        self.end_poll();
         let Some(mirrors) = &self.mirrors else { return };
         let mut shared = mirrors.lock();
         // Under the lock, so that the number belongs to what is found: rings that are left later are
@@ -86,13 +129,24 @@ impl LaneMirror {
         }
     }
 
+    /// The mark of a packet with these fields that this machine is about to send, if it is to be traced from here on: no packet
+    /// that is traced has caused it.
+    #[cold]
+    pub fn mark_made(&self, fields: &Fields) -> Option<u8> {
+        self.mark_if(|filter| filter.holds(fields))
+    }
+
     /// The mark of a packet that is to be traced.
     fn mark(&self, packet: &Mbuf) -> Option<u8> {
+        self.mark_if(|filter| filter.matches(packet))
+    }
+
+    fn mark_if(&self, is_wanted: impl FnOnce(&Expression) -> bool) -> Option<u8> {
         let (_, look) = self.trace.as_ref()?;
         let Tracing { filter, count, first_mark, marked } = &look.wanted;
         // Relaxed: lanes only have to get different numbers.
         if marked.load(Ordering::Relaxed) >= *count
-            || filter.as_ref().is_some_and(|filter| !filter.matches(packet))
+            || filter.as_ref().is_some_and(|filter| !is_wanted(filter))
         {
             return None;
         }
@@ -122,12 +176,14 @@ impl LaneMirror {
         self.offered.clear();
         self.marks.clear();
         self.marks.extend(burst.iter().map(|packet| packet.mark()));
+        let comments: Vec<_> = burst.iter().map(|packet| self.comments.take(packet)).collect();
         for (capture, (_, look)) in self.captures.iter().enumerate() {
             for (place, packet) in burst.iter().enumerate() {
                 if look.wanted.includes(Point::After, device, packet) {
                     let at = (Point::After, device, self.lane);
                     let nanos = self.departure(packet);
-                    let copy = Copied::of(packet, look.wanted.snaplen, at, nanos);
+                    let mut copy = Copied::of(packet, look.wanted.snaplen, at, nanos);
+                    copy.comment = comments[place].clone();
                     self.offered.push((capture, place, copy));
                 }
             }
@@ -181,7 +237,12 @@ impl LaneMirror {
         }
     }
 
-    fn note_mark(&mut self, mark: u8, step: Step) {
+    /// Notes what happens to the packet with this mark, or because of it.
+    #[cold]
+    pub fn note_mark(&mut self, mark: u8, step: Step) {
+        if mark == 0 {
+            return;
+        }
         // Another lane may have marked the packet before this one has heard of the trace. It has heard
         // of it now: what came with the packet is at least as new as the mark.
         self.refresh();
@@ -195,7 +256,7 @@ impl LaneMirror {
             Point::Before => self.unix(packet.timestamp().as_nanos()),
             Point::After | Point::Dropped(_) => self.departure(packet),
         };
-        for (ring, look) in &mut self.captures {
+        for (capture, (ring, look)) in self.captures.iter_mut().enumerate() {
             if !look.wanted.includes(point, device, packet) {
                 continue;
             }
@@ -204,8 +265,11 @@ impl LaneMirror {
                 look.lost.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
-            let at = (point, device, self.lane);
-            look.push(ring, Copied::of(packet, look.wanted.snaplen, at, nanos));
+            let copy = Copied::of(packet, look.wanted.snaplen, (point, device, self.lane), nanos);
+            match self.comments.are_expected && point == Point::Before {
+                true => self.comments.hold(capture, packet, copy),
+                false => look.push(ring, copy),
+            }
         }
     }
 

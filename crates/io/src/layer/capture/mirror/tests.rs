@@ -94,6 +94,43 @@ fn of_the_packets_offered_those_that_the_device_took_are_shown_as_sent() {
 }
 
 #[test]
+fn copies_wait_for_comments_until_the_end_of_their_poll() {
+    let mut rig = rig(1);
+    let mut mirror = Mirrors::of_lane(&rig.mirrors, LaneId(0));
+    mirror.expect_comments();
+    let mut capture = Mirrors::capture(&rig.mirrors, Wanted::default()).unwrap();
+    let received = [60, 61, 62].map(|len| rig.receive(&mut mirror, len));
+    assert!(mirror.is_capturing() && copies(&mut capture).is_empty());
+    mirror.comment_on_received(&received[1], "accepted");
+    let said = |copies: &[Copied]| -> Vec<(u32, Option<String>)> {
+        copies.iter().map(|copy| (copy.wire_len, copy.comment.clone())).collect()
+    };
+    assert_eq!(said(&copies(&mut capture)), [(61, Some("accepted".into()))]);
+    mirror.end_poll();
+    assert_eq!(said(&copies(&mut capture)), [(60, None), (62, None)]);
+
+    let burst = [rig.packet(70), rig.packet(71)];
+    mirror.comment_on_sent(&burst[1], "an older one".into());
+    mirror.comment_on_sent(&burst[1], "data".into());
+    mirror.offer(DeviceId(1), &burst);
+    mirror.took(DeviceId(1), 2);
+    assert_eq!(said(&copies(&mut capture)), [(70, None), (71, Some("data".into()))]);
+}
+
+#[test]
+fn copies_that_wait_come_though_another_capture_ends() {
+    let mut rig = rig(1);
+    let mut mirror = Mirrors::of_lane(&rig.mirrors, LaneId(0));
+    mirror.expect_comments();
+    let first = Mirrors::capture(&rig.mirrors, Wanted::default()).unwrap();
+    let mut second = Mirrors::capture(&rig.mirrors, Wanted::default()).unwrap();
+    rig.receive(&mut mirror, 60);
+    drop(first);
+    mirror.refresh();
+    assert_eq!(copies(&mut second).len(), 1);
+}
+
+#[test]
 fn only_what_is_wanted_is_copied() {
     let mut rig = rig(1);
     let mut mirror = Mirrors::of_lane(&rig.mirrors, LaneId(0));
