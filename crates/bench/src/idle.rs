@@ -16,7 +16,7 @@ use rheostat_traffic::Distribution;
 use crate::confidence;
 use crate::error::BenchError;
 use crate::memory::{FrameSize, SourceKind};
-use crate::nf::{ChainKind, Control, Controlled, Effort, Figure, NfBench, Selection, Spec};
+use crate::nf::{ChainKind, Control, Controlled, Effort, Figure, NfBench, SHARDS, Selection, Spec};
 
 pub use row::{Row, Table};
 
@@ -68,6 +68,7 @@ impl IdleBench {
             sources: vec![SourceKind::Converse],
             new_flow_shares: vec![0.0],
             lanes: lanes.to_vec(),
+            shards: vec![SHARDS],
             seed: self.seed,
         };
         let mut rows = Vec::new();
@@ -110,6 +111,7 @@ impl IdleBench {
             stages: false,
             instructions: None,
             processes: None,
+            measuring: false,
         }
         .measure(spec)
     }

@@ -140,11 +140,13 @@ impl Opening {
 
 /// Makes the two devices, inside first, with a queue for each of `own`, which are some of `lanes` lanes. All packets of a flow come
 /// on one queue: that of the lane that owns its shard, or with joint shards any. Flows of other lanes than `own` have no packets.
+/// Where packets are `stamped`, they have the time of the poll that receives them, and the device says that it knows arrivals.
 pub fn devices(
     load: &Load,
     steering: &Arc<Steering>,
     own: Range<usize>,
     lanes: usize,
+    stamped: bool,
 ) -> (Vec<Box<dyn Device>>, Opening) {
     let monitors = [0, 1].map(|_| {
         let queues = own.clone().map(|_| Arc::default()).collect();
@@ -159,7 +161,7 @@ pub fn devices(
         progress.push(conversation.progress());
         let half = |(side, monitor): (_, &Arc<Monitor>)| {
             let counters = monitor.queues[place].clone();
-            Half { side, counters, monitor: monitor.clone() }
+            Half { side, counters, monitor: monitor.clone(), stamped }
         };
         let [inside, outside] = conversation.into_sides();
         let calibrator = Calibrator::new();

@@ -9,6 +9,7 @@ mod callgrind;
 mod control;
 mod harness;
 mod measurement;
+mod measuring;
 mod network;
 mod placed;
 mod processes;
@@ -25,14 +26,15 @@ pub use control::Control;
 pub(crate) use control::Controlled;
 pub(crate) use measurement::Figure;
 pub use measurement::{Effort, Mode};
+pub use measuring::Measuring;
 pub use processes::Processes;
 pub use row::{Row, Table};
-pub use spec::{ChainKind, Part, Selection, Spec};
+pub use spec::{ChainKind, Part, SHARDS, Selection, Spec};
 pub use stages::{StageNanos, Stages};
 
 use rheostat_nf::function::nat::Mapping;
 
-use processes::Beside;
+use processes::{Beside, Side};
 use row::PROCESSES;
 
 use crate::calibration;
@@ -53,6 +55,8 @@ pub struct NfBench {
     pub instructions: Option<Callgrind>,
     /// Runs the control of rows on several lanes, which is a row behind each.
     pub processes: Option<Processes>,
+    /// Whether rows are measured once more, by these processes, with lanes that measure classes of traffic.
+    pub measuring: bool,
 }
 
 impl NfBench {
@@ -66,7 +70,7 @@ impl NfBench {
         let mut rows = Vec::new();
         let mut baseline: Option<(Spec, Figure)> = None;
         for spec in specs {
-            let of_load = Spec { chain: ChainKind::Harness, ..*spec };
+            let of_load = Spec { chain: ChainKind::Harness, shards: SHARDS, ..*spec };
             let harness = match &baseline {
                 Some((known, figure)) if *known == of_load => *figure,
                 _ => self.figure(&of_load)?,
@@ -88,6 +92,15 @@ impl NfBench {
                 done(&row);
                 rows.push(row);
             }
+            for (name, side) in self.measured(spec)? {
+                let row = Row {
+                    control: Some(name.into()),
+                    of_unmeasured: Some(side.ratio.rounded()),
+                    ..Row::new(spec, &side.figure, &harness)
+                };
+                done(&row);
+                rows.push(row);
+            }
         }
         Ok(rows)
     }
@@ -96,6 +109,15 @@ impl NfBench {
     fn beside(&self, spec: &Spec) -> Result<Option<Beside>, BenchError> {
         let processes = self.processes.as_ref().filter(|_| spec.lanes > 1);
         processes.map(|processes| processes.measure(spec, &self.effort)).transpose()
+    }
+
+    /// Measures a row once more with lanes that measure classes of traffic, if that is wanted.
+    fn measured(&self, spec: &Spec) -> Result<Vec<(&'static str, Side)>, BenchError> {
+        let is_wanted = self.measuring && spec.chain != ChainKind::Harness;
+        let processes = self.processes.as_ref().filter(|_| is_wanted);
+        let sides =
+            processes.map(|processes| processes.measured(spec, &self.effort)).transpose()?;
+        Ok(sides.unwrap_or_default())
     }
 
     /// Runs a row until [`Effort::packets`] have passed; how many passed from its start to its end.

@@ -7,6 +7,7 @@
 
 mod costs;
 mod feed;
+pub mod heavy;
 mod hops;
 pub mod lookups;
 mod numbers;

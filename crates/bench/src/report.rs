@@ -14,6 +14,7 @@ mod profiles;
 mod rows;
 mod section;
 mod sentence;
+mod shards;
 #[cfg(test)]
 mod tests;
 mod versus;

@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use rheostat_bench::memory::{FrameSize, SourceKind};
-use rheostat_bench::nf::{ChainKind, Control, Effort, Mode, NfBench, Selection};
+use rheostat_bench::nf::{
+    ChainKind, Control, Effort, Measuring, Mode, NfBench, SHARDS, Selection, Spec,
+};
 use rheostat_traffic::Distribution;
 
 #[test]
@@ -19,6 +21,7 @@ fn every_kind_of_row_has_a_sound_run() {
         sources: vec![SourceKind::Converse],
         new_flow_shares: vec![0.0],
         lanes: vec![1],
+        shards: vec![SHARDS],
         seed: 3,
     };
     let new = Selection {
@@ -38,17 +41,24 @@ fn every_kind_of_row_has_a_sound_run() {
         stages: true,
         instructions: None,
         processes: None,
+        measuring: false,
     };
     let replayed = Selection {
         chains: vec![ChainKind::Harness, ChainKind::Firewall, ChainKind::FirewallNat],
         sources: vec![SourceKind::Replay],
         ..plain.clone()
     };
-    let specs = [plain.specs(), new.specs(), replayed.specs()].concat();
+    let sharded =
+        Selection { chains: vec![ChainKind::Nat], shards: vec![1], ..plain.clone() }.specs();
+    let firewall = replayed.specs()[1];
+    let measured =
+        Measuring::ALL.map(|measuring| Spec { measuring: Some(measuring), ..firewall }).to_vec();
+    let specs = [plain.specs(), new.specs(), replayed.specs(), sharded, measured].concat();
     let mut shown = 0;
     let rows = bench.run(&specs, |_| shown += 1).expect("sound runs");
     assert_eq!((rows.len(), shown), (specs.len(), specs.len()));
-    assert_eq!(rows.len(), ChainKind::ALL.len() + 3 + 3);
+    assert_eq!(rows.len(), ChainKind::ALL.len() + 3 + 3 + 1 + 4);
+    assert_eq!(rows[ChainKind::ALL.len() + 6].shards, 1);
     for row in &rows {
         // Their rate is rounded, and so 0 where the lane was kept from its core for long.
         assert!(row.ns_per_packet > 0.0 && row.ns_per_packet.is_finite(), "{row:?}");
@@ -74,6 +84,7 @@ fn a_row_with_more_lanes_than_cores_is_refused() {
         sources: vec![SourceKind::Converse],
         new_flow_shares: vec![0.0],
         lanes: vec![10_000],
+        shards: vec![SHARDS],
         seed: 3,
     };
     let bench = NfBench {
@@ -83,6 +94,7 @@ fn a_row_with_more_lanes_than_cores_is_refused() {
         stages: false,
         instructions: None,
         processes: None,
+        measuring: false,
     };
     let error = bench.run(&selection.specs(), |_| {}).expect_err("no machine has so many cores");
     assert!(error.to_string().starts_with("10000 lanes need 10000 cores"), "{error}");

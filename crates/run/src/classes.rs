@@ -29,13 +29,12 @@ use rheostat_steer::ClassRules;
 use rheostat_steer::policy::Objectives;
 
 pub use figures::{ClassFigures, RuleFigures};
-pub use heavy::HeavyShare;
-pub(crate) use heavy::{FlowName, HeavyFlows};
+pub use heavy::{FlowName, HeavyFlows, HeavyShare};
 pub use looks::ClassLooks;
 pub(crate) use meter::{ClassMeter, Timing, partition};
 
 /// One batch in so many is measured.
-pub const SAMPLE: u32 = 8;
+pub const SAMPLE: u32 = 32;
 
 /// What is measured by class, and by which clock.
 #[derive(Clone)]

@@ -27,7 +27,7 @@ pub mod view;
 mod worker;
 
 pub use account::{LaneCounters, LaneSample};
-pub use classes::{ClassFigures, ClassLooks, Classes, HeavyShare};
+pub use classes::{ClassFigures, ClassLooks, Classes, FlowName, HeavyFlows, HeavyShare, SAMPLE};
 pub use crew::LaneNotifier;
 pub use handoff::handoff_bytes;
 pub use invariant::Violation;

@@ -3,6 +3,7 @@
 //! A rule looks at what both directions of a flow have in common: an address or port matches at either end. Code points,
 //! VLANs and devices may differ between packets of a flow, so such a rule may put a flow's packets into several classes.
 
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use rheostat_base::DeviceId;
@@ -50,19 +51,27 @@ pub struct ClassSubject<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassRules {
     rules: Vec<ClassRule>,
-    masks: Vec<Masks>,
+    matcher: Matcher,
     has_priority: bool,
     reads_dscp: bool,
     may_split_flows: bool,
 }
 
-/// Code points, protocols, and leading bits of IPv4 addresses.
+/// What packets are compared with, all rules at a time: bit n stands for rule n.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Masks {
-    dscps: u64,
-    protocols: [u64; 4],
-    /// Mask and bits.
-    v4: Vec<(u32, u32)>,
+struct Matcher {
+    /// By number, the rules that allow a device, a protocol, a code point.
+    devices: Vec<u16>,
+    protocols: Vec<u16>,
+    dscps: Vec<u16>,
+    /// The rules that name ports, VLANs, prefixes.
+    with_ports: u16,
+    with_vlans: u16,
+    with_prefixes: u16,
+    /// The first port, how many follow, and the rule.
+    ports: Vec<(u16, u16, u16)>,
+    /// Mask and bits of IPv4 addresses, and the rule.
+    v4: Vec<(u32, u32, u16)>,
 }
 
 impl ClassRule {
@@ -105,53 +114,6 @@ impl ClassRule {
             && covers_items(&self.vlans, &other.vlans)
             && covers_items(&self.devices, &other.devices)
     }
-
-    #[inline]
-    fn matches(&self, masks: &Masks, subject: ClassSubject<'_>) -> bool {
-        let ClassSubject { device, key, dscp } = subject;
-        let protocol = key.protocol();
-        let has_bit = |bits: u64, bit: u8| bits >> bit & 1 != 0;
-        (self.devices.is_empty() || self.devices.contains(&device))
-            && (masks.dscps == 0 || has_bit(masks.dscps, dscp & 63))
-            && (self.protocols.is_empty()
-                || has_bit(masks.protocols[usize::from(protocol >> 6)], protocol & 63))
-            && self.matches_ports(key)
-            && self.matches_vlans(key)
-            && self.matches_addresses(masks, key)
-    }
-
-    #[inline]
-    fn matches_ports(&self, key: &FlowKey) -> bool {
-        let (first, second) = (key.first_port(), key.second_port());
-        let either =
-            |range: &RangeInclusive<u16>| range.contains(&first) || range.contains(&second);
-        self.ports.is_empty() || self.ports.iter().any(either)
-    }
-
-    #[inline]
-    fn matches_vlans(&self, key: &FlowKey) -> bool {
-        let (outer, inner) = ((key.zone() >> 12) as u16 & 0xfff, key.zone() as u16 & 0xfff);
-        let either = |vlan: &u16| *vlan == inner || *vlan == outer;
-        self.vlans.is_empty() || key.zone() != 0 && self.vlans.iter().any(either)
-    }
-
-    #[inline]
-    fn matches_addresses(&self, masks: &Masks, key: &FlowKey) -> bool {
-        if self.prefixes.is_empty() {
-            return true;
-        }
-        match key.family() {
-            Family::V4 => {
-                let [first, second] = [key.raw()[0] as u32, (key.raw()[0] >> 32) as u32];
-                let either =
-                    |(mask, bits): &(u32, u32)| first & mask == *bits || second & mask == *bits;
-                masks.v4.iter().any(either)
-            }
-            Family::V6 => {
-                self.prefixes.contains(key.first()) || self.prefixes.contains(key.second())
-            }
-        }
-    }
 }
 
 /// In each part of a rule, nothing named means everything.
@@ -159,25 +121,98 @@ fn covers_items<T: PartialEq>(wide: &[T], narrow: &[T]) -> bool {
     wide.is_empty() || !narrow.is_empty() && narrow.iter().all(|item| wide.contains(item))
 }
 
-impl Masks {
-    fn of(rule: &ClassRule) -> Masks {
-        let mut masks = Masks::default();
-        for dscp in &rule.dscps {
-            masks.dscps |= 1 << (dscp & 63);
+impl Matcher {
+    fn of(rules: &[ClassRule]) -> Matcher {
+        let mut matcher = Matcher {
+            devices: allowed(rules, 256, |rule, device| {
+                rule.devices.is_empty() || rule.devices.contains(&DeviceId(device))
+            }),
+            protocols: allowed(rules, 256, |rule, protocol| {
+                rule.protocols.is_empty() || rule.protocols.contains(&protocol)
+            }),
+            dscps: allowed(rules, 64, |rule, dscp| {
+                rule.dscps.is_empty() || rule.dscps.iter().any(|known| known & 63 == dscp)
+            }),
+            ..Matcher::default()
+        };
+        for (number, rule) in rules.iter().enumerate() {
+            let bit = 1 << number;
+            let set = |bits: &mut u16, is_set: bool| *bits |= if is_set { bit } else { 0 };
+            set(&mut matcher.with_ports, !rule.ports.is_empty());
+            set(&mut matcher.with_vlans, !rule.vlans.is_empty());
+            set(&mut matcher.with_prefixes, !rule.prefixes.is_empty());
+            let range = |ports: &RangeInclusive<u16>| {
+                let span = ports.end().checked_sub(*ports.start())?;
+                Some((*ports.start(), span, bit))
+            };
+            matcher.ports.extend(rule.ports.iter().filter_map(range));
+            matcher.v4.extend(rule.prefixes.iter().filter_map(|prefix| match prefix.address() {
+                IpAddr::V4(address) => {
+                    let mask = u32::MAX.checked_shl(32 - u32::from(prefix.length())).unwrap_or(0);
+                    Some((mask, address.to_bits(), bit))
+                }
+                IpAddr::V6(_) => None,
+            }));
         }
-        for protocol in &rule.protocols {
-            masks.protocols[usize::from(protocol >> 6)] |= 1 << (protocol & 63);
-        }
-        let v4 = rule.prefixes.iter().filter_map(|prefix| match prefix.address() {
-            std::net::IpAddr::V4(address) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(prefix.length())).unwrap_or(0);
-                Some((mask, address.to_bits()))
-            }
-            std::net::IpAddr::V6(_) => None,
-        });
-        masks.v4 = v4.collect();
-        masks
+        matcher
     }
+
+    /// The rules that match, a bit each. There is at least one rule.
+    #[inline]
+    fn matching(&self, rules: &[ClassRule], subject: ClassSubject<'_>) -> u16 {
+        let ClassSubject { device, key, dscp } = subject;
+        let mut left = self.devices[device.index() & 255]
+            & self.protocols[usize::from(key.protocol())]
+            & self.dscps[usize::from(dscp & 63)];
+        if left & self.with_ports != 0 {
+            let (first, second) = (key.first_port(), key.second_port());
+            let found = self.ports.iter().fold(!self.with_ports, |found, &(low, span, bit)| {
+                let either = first.wrapping_sub(low) <= span || second.wrapping_sub(low) <= span;
+                found | if either { bit } else { 0 }
+            });
+            left &= found;
+        }
+        if left & self.with_prefixes != 0 {
+            left &= !self.with_prefixes | self.of_addresses(rules, key);
+        }
+        if left & self.with_vlans != 0 {
+            left &= !self.with_vlans | of_vlans(rules, key);
+        }
+        left
+    }
+
+    /// The rules that name one of the addresses.
+    #[inline]
+    fn of_addresses(&self, rules: &[ClassRule], key: &FlowKey) -> u16 {
+        match key.family() {
+            Family::V4 => {
+                let [first, second] = [key.raw()[0] as u32, (key.raw()[0] >> 32) as u32];
+                self.v4.iter().fold(0, |found, &(mask, bits, bit)| {
+                    let either = first & mask == bits || second & mask == bits;
+                    found | if either { bit } else { 0 }
+                })
+            }
+            Family::V6 => of_rules(rules, |rule| {
+                rule.prefixes.contains(key.first()) || rule.prefixes.contains(key.second())
+            }),
+        }
+    }
+}
+
+/// The rules that name one of the VLANs.
+fn of_vlans(rules: &[ClassRule], key: &FlowKey) -> u16 {
+    let (outer, inner) = ((key.zone() >> 12) as u16 & 0xfff, key.zone() as u16 & 0xfff);
+    let either = |vlan: &u16| *vlan == inner || *vlan == outer;
+    of_rules(rules, |rule| key.zone() != 0 && rule.vlans.iter().any(either))
+}
+
+fn of_rules(rules: &[ClassRule], holds: impl Fn(&ClassRule) -> bool) -> u16 {
+    rules.iter().rev().fold(0, |found, rule| found << 1 | u16::from(holds(rule)))
+}
+
+/// By value, the rules that allow it.
+fn allowed(rules: &[ClassRule], values: u16, allows: impl Fn(&ClassRule, u8) -> bool) -> Vec<u16> {
+    (0..values).map(|value| of_rules(rules, |rule| allows(rule, value as u8))).collect()
 }
 
 impl ClassRules {
@@ -188,7 +223,7 @@ impl ClassRules {
     pub fn new(rules: Vec<ClassRule>) -> ClassRules {
         assert!(rules.len() <= MAX_CLASSES, "{} rules", rules.len());
         ClassRules {
-            masks: rules.iter().map(Masks::of).collect(),
+            matcher: Matcher::of(&rules),
             has_priority: rules.iter().any(|rule| rule.class == Class::Priority),
             reads_dscp: rules.iter().any(|rule| !rule.dscps.is_empty()),
             may_split_flows: rules
@@ -224,8 +259,11 @@ impl ClassRules {
     /// The number of the first rule that matches; [`ClassRules::rest`] when none does. O(rules).
     #[inline]
     pub fn find(&self, subject: ClassSubject<'_>) -> usize {
-        let mut rules = self.rules.iter().zip(&self.masks);
-        rules.position(|(rule, masks)| rule.matches(masks, subject)).unwrap_or(self.rules.len())
+        if self.rules.is_empty() {
+            return 0;
+        }
+        let found = self.matcher.matching(&self.rules, subject).trailing_zeros() as usize;
+        found.min(self.rules.len())
     }
 
     /// The number that stands for packets that no rule matches.
@@ -345,5 +383,79 @@ mod tests {
         assert!(wide.covers(&narrow) && !narrow.covers(&wide));
         assert!(ClassRule::any("all", Class::Regular).covers(&wide));
         assert!(!wide.covers(&ClassRule::any("all", Class::Regular)));
+    }
+
+    /// A condition of a rule by itself: none, or one of these.
+    fn one_of<T>(list: &[T], holds: impl Fn(&T) -> bool) -> bool {
+        list.is_empty() || list.iter().any(holds)
+    }
+
+    /// What the documentation of [`ClassRule`] says, condition by condition.
+    fn matches_one_by_one(rule: &ClassRule, device: DeviceId, key: &FlowKey, dscp: u8) -> bool {
+        let ports = [key.first_port(), key.second_port()];
+        let vlans = [(key.zone() >> 12) as u16 & 0xfff, key.zone() as u16 & 0xfff];
+        let addresses = [key.first(), key.second()];
+        one_of(&rule.devices, |known| *known == device)
+            && one_of(&rule.protocols, |known| *known == key.protocol())
+            && one_of(&rule.dscps, |known| *known == dscp)
+            && one_of(&rule.ports, |range| ports.iter().any(|port| range.contains(port)))
+            && one_of(&rule.vlans, |known| key.zone() != 0 && vlans.contains(known))
+            && (rule.prefixes.is_empty() || addresses.iter().any(|it| rule.prefixes.contains(*it)))
+    }
+
+    #[test]
+    fn rules_together_are_those_one_by_one() {
+        let mut state = 7_u64;
+        let mut below = |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % bound
+        };
+        let mut matched = 0;
+        for _ in 0..400 {
+            let mut rules = Vec::new();
+            for _ in 0..1 + below(MAX_CLASSES as u64) {
+                let mut rule = ClassRule::any("rule", Class::Regular);
+                // Each condition is in a third of the rules, so that some rules have none and some several.
+                for condition in 0..6 {
+                    if below(3) > 0 {
+                        continue;
+                    }
+                    let low = below(6) as u16;
+                    match condition {
+                        0 => rule.ports = vec![low..=low + below(3) as u16, 65_535..=65_535],
+                        1 => rule.protocols = vec![6 + 11 * below(2) as u8],
+                        2 => rule.dscps = vec![below(4) as u8],
+                        3 => rule.vlans = vec![below(4) as u16],
+                        4 => rule.devices = vec![DeviceId(below(3) as u8)],
+                        _ => {
+                            let prefixes = ["10.0.0.0/31", "10.0.0.2", "0.0.0.0/0", "::2/127"];
+                            let prefix = prefixes[below(4) as usize];
+                            rule.prefixes = [prefix.parse().unwrap()].into_iter().collect();
+                        }
+                    }
+                }
+                rules.push(rule);
+            }
+            let together = ClassRules::new(rules.clone());
+            for _ in 0..50 {
+                let (from, to) = (below(4), below(4));
+                let ports = (below(8) as u16, if below(4) == 0 { 65_535 } else { below(8) as u16 });
+                let zone = (below(4) << 12 | below(4)) as u32;
+                let protocol = 6 + 11 * below(2) as u8;
+                let v4 = |host: u64| Ipv4Addr::from_bits(0x0a00_0000 | host as u32);
+                let v6 = |host: u64| Ipv6Addr::from_bits(host.into());
+                let key = match below(4) {
+                    0 => FlowKey::v6((v6(from), ports.0), (v6(to), ports.1), protocol, zone),
+                    _ => FlowKey::v4((v4(from), ports.0), (v4(to), ports.1), protocol, zone),
+                };
+                let (device, dscp) = (DeviceId(below(3) as u8), below(4) as u8);
+                let expected =
+                    rules.iter().position(|rule| matches_one_by_one(rule, device, &key, dscp));
+                let found = together.find(ClassSubject { device, key: &key, dscp });
+                assert_eq!(found, expected.unwrap_or(rules.len()), "{rules:?} {key:?}");
+                matched += usize::from(expected.is_some());
+            }
+        }
+        assert!(matched > 1_000, "{matched}");
     }
 }

@@ -100,7 +100,7 @@ impl Table {
 mod tests {
     use super::*;
     use crate::memory::{FrameSize, SourceKind};
-    use crate::nf::{ChainKind, Controlled, Selection};
+    use crate::nf::{ChainKind, Controlled, SHARDS, Selection};
     use rheostat_traffic::Distribution;
 
     #[test]
@@ -113,6 +113,7 @@ mod tests {
             sources: vec![SourceKind::Converse],
             new_flow_shares: vec![0.0],
             lanes: vec![2],
+            shards: vec![SHARDS],
             seed: 1,
         };
         let controlled = Controlled { plans: 5, withheld: 1 };

@@ -22,6 +22,8 @@ pub(super) struct Half {
     pub(super) side: Side,
     pub(super) counters: Arc<QueueCounters>,
     pub(super) monitor: Arc<Monitor>,
+    /// Whether packets have the time of the poll that receives them.
+    pub(super) stamped: bool,
 }
 
 /// A lane's queues of the device inside and of the one outside. What came from one leaves through the
@@ -38,11 +40,11 @@ pub(super) fn pairs([inside, outside]: [Half; 2], calibrator: Calibrator) -> [Qu
     };
     let (tx_inside, tx_outside) = (tx(sent_inside, &inside), tx(sent_outside, &outside));
     let rx = |device, recycled, half: Half, calibrator| {
-        let Half { side, counters, monitor } = half;
+        let Half { side, counters, monitor, stamped } = half;
         let (covered, of_maker) = (side.covered(), counters.clone());
         let (spare, issued, stamp) = (ArrayVec::new(), 0, 0);
         let maker = Maker { device, covered, recycled, spare, issued, stamp, counters: of_maker };
-        MemoryRx { side, maker, calibrator, counters, monitor }
+        MemoryRx { side, maker, calibrator, counters, monitor, stamped }
     };
     [
         QueuePair {
@@ -62,6 +64,7 @@ struct MemoryRx {
     calibrator: Option<Calibrator>,
     counters: Arc<QueueCounters>,
     monitor: Arc<Monitor>,
+    stamped: bool,
 }
 
 #[repr(align(128))]
@@ -195,7 +198,7 @@ impl MemoryRx {
 }
 
 impl RxQueue for MemoryRx {
-    fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, _: Time) -> usize {
+    fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
         if self.monitor.stopped.load(Ordering::Relaxed) {
             return 0;
         }
@@ -209,7 +212,14 @@ impl RxQueue for MemoryRx {
         };
         self.counters.arrived.add(arrived as u64);
         self.counters.arrived_bytes.add(bytes);
+        if self.stamped {
+            burst[before..].iter_mut().for_each(|packet| packet.set_timestamp(now));
+        }
         burst.len() - before
+    }
+
+    fn stamps_arrivals(&self) -> bool {
+        self.stamped
     }
 
     fn backlog(&self) -> usize {

@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
     use crate::memory::{FrameSize, SourceKind};
-    use crate::nf::{ChainKind, Selection};
+    use crate::nf::{ChainKind, SHARDS, Selection};
 
     fn spec() -> Spec {
         let selection = Selection {
@@ -148,6 +148,7 @@ mod tests {
             sources: vec![SourceKind::Replay],
             new_flow_shares: vec![0.0],
             lanes: vec![2],
+            shards: vec![SHARDS],
             seed: 1,
         };
         selection.specs()[0]

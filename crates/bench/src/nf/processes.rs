@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::measurement::{Effort, Figure, Window, of_windows};
 use super::requests::{READY, Requested};
 use super::row::Ratio;
-use super::{Part, Spec};
+use super::{Measuring, Part, Spec};
 use crate::confidence::Median;
 use crate::error::BenchError;
 
@@ -47,7 +47,15 @@ pub(super) struct Beside {
     pub(super) ratio: Ratio,
 }
 
-/// Windows of a row and of its control, so far.
+/// What one of some groups of processes came to that were measured in turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Side {
+    pub(super) figure: Figure,
+    /// Its rate by that of the first group.
+    pub(super) ratio: Ratio,
+}
+
+/// Windows of a group, so far.
 #[derive(Default)]
 struct Taken {
     /// A median for each start.
@@ -63,44 +71,93 @@ impl Processes {
     /// # Errors
     /// [`BenchError`] when a process cannot be started, or its run was not sound.
     pub(super) fn measure(&self, spec: &Spec, effort: &Effort) -> Result<Beside, BenchError> {
-        let effort = Effort { window: effort.window / PART, ..*effort };
-        let mut taken = Taken::default();
-        for _ in 0..STARTS {
-            self.start(spec, &effort, &mut taken)?;
-        }
-        let Taken { mut ratios, windows, allocations, packets } = taken;
-        let allocations_per_packet = allocations as f64 / packets.max(1) as f64;
-        let wanted = STARTS * effort.windows;
-        let control = Figure { allocations_per_packet, ..of_windows(windows, wanted) };
-        ratios.sort_by(f64::total_cmp);
-        let [low, median, high] = [0, STARTS / 2, STARTS - 1].map(|rank| ratios[rank]);
-        Ok(Beside { control, ratio: Ratio { median, low, high } })
-    }
-
-    /// Starts the processes, and measures row and control in turn.
-    fn start(&self, spec: &Spec, effort: &Effort, taken: &mut Taken) -> Result<(), BenchError> {
         let of = spec.lanes;
         let alone = (0..of).map(|lane| Spec { lanes: 1, part: Some(Part { lane, of }), ..*spec });
-        let mut lanes = Group::start(&self.rheo, [*spec], effort)?;
-        let mut processes = Group::start(&self.rheo, alone, effort)?;
-        let mut ratios = Vec::new();
-        for round in 0..effort.windows {
-            let (row, control) = if round % 2 == 0 {
-                let row = lanes.window()?;
-                (row, processes.window()?)
-            } else {
-                let control = processes.window()?;
-                (lanes.window()?, control)
-            };
-            ratios.push(row.mpps / control.mpps);
-            taken.windows.push(Window { mpps: control.mpps, speed: control.speed });
-            taken.allocations += control.allocations;
-            taken.packets += control.packets;
+        let sides = self.in_turn([alone.collect(), vec![*spec]], effort)?;
+        let [control, lanes] = sides;
+        Ok(Beside { control: control.figure, ratio: lanes.ratio })
+    }
+
+    /// Measures a row with lanes that measure classes of traffic, beside lanes that do not, each by name.
+    ///
+    /// # Errors
+    /// As [`Processes::measure`].
+    pub(super) fn measured(
+        &self,
+        spec: &Spec,
+        effort: &Effort,
+    ) -> Result<Vec<(&'static str, Side)>, BenchError> {
+        let [nothing, objectives, classes, heavy] =
+            Measuring::ALL.map(|measuring| vec![spec.measuring(measuring)]);
+        let groups = [nothing.clone(), nothing, objectives, classes, heavy];
+        let sides = self.in_turn(groups, effort)?;
+        let names = Measuring::ALL.map(Measuring::name);
+        Ok(["again"]
+            .into_iter()
+            .chain(names.into_iter().skip(1))
+            .zip(sides.into_iter().skip(1))
+            .collect())
+    }
+
+    /// Measures groups of processes in turn. The processes of a group run at the same time.
+    fn in_turn<const N: usize>(
+        &self,
+        groups: [Vec<Spec>; N],
+        effort: &Effort,
+    ) -> Result<[Side; N], BenchError> {
+        let effort = Effort { window: effort.window / PART, ..*effort };
+        let mut taken = [(); N].map(|()| Taken::default());
+        for _ in 0..STARTS {
+            self.start(&groups, &effort, &mut taken)?;
         }
-        lanes.end()?;
-        processes.end()?;
-        taken.ratios.push(Median::of(ratios).value);
+        Ok(taken.map(|taken| taken.side(STARTS * effort.windows)))
+    }
+
+    /// Starts the processes, and takes their windows.
+    fn start(
+        &self,
+        groups: &[Vec<Spec>],
+        effort: &Effort,
+        taken: &mut [Taken],
+    ) -> Result<(), BenchError> {
+        let started = groups.iter().map(|specs| Group::start(&self.rheo, specs, effort));
+        let mut started = started.collect::<Result<Vec<_>, _>>()?;
+        let mut ratios = vec![Vec::new(); started.len()];
+        for round in 0..effort.windows {
+            let mut windows = vec![None; started.len()];
+            // None is always the first.
+            for place in 0..started.len() {
+                let place = (place + round) % started.len();
+                windows[place] = Some(started[place].window()?);
+            }
+            let windows: Vec<Requested> = windows.into_iter().flatten().collect();
+            for ((ratios, taken), window) in ratios.iter_mut().zip(&mut *taken).zip(&windows) {
+                ratios.push(window.mpps / windows[0].mpps);
+                taken.add(window);
+            }
+        }
+        started.into_iter().try_for_each(Group::end)?;
+        for (taken, ratios) in taken.iter_mut().zip(ratios) {
+            taken.ratios.push(Median::of(ratios).value);
+        }
         Ok(())
+    }
+}
+
+impl Taken {
+    fn add(&mut self, window: &Requested) {
+        self.windows.push(Window { mpps: window.mpps, speed: window.speed });
+        self.allocations += window.allocations;
+        self.packets += window.packets;
+    }
+
+    fn side(self, wanted: usize) -> Side {
+        let Taken { mut ratios, windows, allocations, packets } = self;
+        let allocations_per_packet = allocations as f64 / packets.max(1) as f64;
+        let figure = Figure { allocations_per_packet, ..of_windows(windows, wanted) };
+        ratios.sort_by(f64::total_cmp);
+        let [low, median, high] = [0, STARTS / 2, STARTS - 1].map(|rank| ratios[rank]);
+        Side { figure, ratio: Ratio { median, low, high } }
     }
 }
 
@@ -109,12 +166,8 @@ struct Group(Vec<Process>);
 
 impl Group {
     /// Starts a process for each row, and stops them all once the flows of all are open.
-    fn start(
-        rheo: &Path,
-        specs: impl IntoIterator<Item = Spec>,
-        effort: &Effort,
-    ) -> Result<Group, BenchError> {
-        let started = specs.into_iter().map(|spec| Process::start(rheo, &spec, effort));
+    fn start(rheo: &Path, specs: &[Spec], effort: &Effort) -> Result<Group, BenchError> {
+        let started = specs.iter().map(|spec| Process::start(rheo, spec, effort));
         let mut group = Group(started.collect::<Result<_, _>>()?);
         group.each(|process| match process.line()?.trim() {
             READY => Ok(()),
@@ -247,7 +300,7 @@ mod tests {
 
     use super::*;
     use crate::memory::{FrameSize, SourceKind};
-    use crate::nf::{ChainKind, Selection};
+    use crate::nf::{ChainKind, SHARDS, Selection};
 
     fn spec() -> Spec {
         let selection = Selection {
@@ -258,6 +311,7 @@ mod tests {
             sources: vec![SourceKind::Replay],
             new_flow_shares: vec![0.0],
             lanes: vec![3],
+            shards: vec![SHARDS],
             seed: 1,
         };
         selection.specs()[0]
@@ -310,7 +364,7 @@ mod tests {
     fn processes_are_stopped_while_they_are_not_measured() {
         let folder = tempfile::tempdir().unwrap();
         let processes = instead_of_rheo(folder.path(), ANSWERS);
-        let mut group = Group::start(&processes.rheo, [spec()], &effort()).unwrap();
+        let mut group = Group::start(&processes.rheo, &[spec()], &effort()).unwrap();
         let pid = group.0[0].child.id();
         let is_stopped = || {
             // A signal takes its time to arrive.
@@ -325,10 +379,26 @@ mod tests {
         assert!(is_stopped(), "behind a window");
         group.end().unwrap();
         // One that is dropped without an end does not stay behind.
-        let group = Group::start(&processes.rheo, [spec()], &effort()).unwrap();
+        let group = Group::start(&processes.rheo, &[spec()], &effort()).unwrap();
         let pid = group.0[0].child.id();
         drop(group);
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn lanes_that_measure_classes_are_compared_with_lanes_that_do_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let rates = ANSWERS.lines().next().unwrap();
+        let own = "case \"$*\" in *classes*) mpps=8 speed=1;; *heavy-flows*) mpps=6 speed=1;; \
+            *--measured*) mpps=10 speed=1;; esac";
+        let processes = instead_of_rheo(folder.path(), &ANSWERS.replace(rates, own));
+        let spec = Spec { lanes: 1, ..spec() };
+        let sides = processes.measured(&spec, &effort()).unwrap();
+        let found: Vec<_> = sides.iter().map(|(name, side)| (*name, side.ratio.median)).collect();
+        let expected =
+            [("again", 1.0), ("objectives", 1.0), ("classes", 0.8), ("heavy-flows", 0.6)];
+        assert_eq!(found, expected);
+        assert_eq!(sides[2].1.figure.mpps, 8.0);
     }
 
     #[test]

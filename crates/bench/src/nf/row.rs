@@ -6,7 +6,7 @@ use rheostat_traffic::Distribution;
 use serde::{Deserialize, Serialize};
 
 use super::measurement::{Figure, Mode};
-use super::{ChainKind, Spec, StageNanos};
+use super::{ChainKind, SHARDS, Spec, StageNanos};
 use crate::memory::{FrameSize, SourceKind};
 use crate::rounding::to_thousandths;
 
@@ -28,16 +28,23 @@ pub struct Row {
     pub new_flow_share: f64,
     /// Lanes, each on a core of its own.
     pub lanes: usize,
+    /// Shards of all lanes together.
+    #[serde(default = "shards")]
+    pub shards: usize,
     /// Whether the lanes own shards together.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub joint_shards: bool,
     /// `processes` if each lane was in a process of its own, with nothing shared: the control of the row before. `mpps` is
-    /// the sum.
+    /// the sum. Others: see `of_unmeasured`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<String>,
     /// The rate of a row on several lanes by that of its control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_processes: Option<Ratio>,
+    /// Of a row whose `control` says what its lanes measured of classes of traffic: its rate by that of lanes that measured
+    /// nothing. `again` is a second process that measured nothing either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_unmeasured: Option<Ratio>,
     /// Packets per second through all lanes, in millions: the median window.
     pub mpps: f64,
     /// The slowest window.
@@ -130,9 +137,11 @@ impl Row {
             },
             new_flow_share: spec.load.new_flow_share,
             lanes: spec.lanes,
+            shards: spec.shards,
             joint_shards: spec.claimants() > 1,
             control: None,
             of_processes: None,
+            of_unmeasured: None,
             mpps: to_thousandths(figure.mpps),
             mpps_min: to_thousandths(figure.range.0),
             mpps_max: to_thousandths(figure.range.1),
@@ -160,14 +169,23 @@ impl Row {
             (None, true) => "lanes with joint shards",
             (None, false) => "lanes",
         };
+        let shards = match self.shards {
+            SHARDS => String::new(),
+            shards => format!(" {shards} shards"),
+        };
         format!(
-            "{chain} {source} {flows} {distribution} {packet_bytes} B {new} % new {lanes} {lanes_are}"
+            "{chain} {source} {flows} {distribution} {packet_bytes} B {new} % new {lanes} {lanes_are}{shards}"
         )
     }
 }
 
 /// Of rows whose lanes are processes.
 pub(super) const PROCESSES: &str = "processes";
+
+/// How many there were before there was a choice.
+fn shards() -> usize {
+    SHARDS
+}
 
 /// What rows came from before there was a choice.
 fn converse() -> String {
@@ -231,8 +249,14 @@ impl Table {
 
     /// What it is the control of, or how it stands beside its control.
     fn control(row: &Row) -> String {
-        match (&row.control, row.of_processes) {
-            (Some(control), _) => control.clone(),
+        if row.shards != SHARDS {
+            return format!("{} shards", row.shards);
+        }
+        match (&row.control, row.of_processes.or(row.of_unmeasured)) {
+            (Some(control), Some(Ratio { median, low, high })) => {
+                format!("{control}: {median:.3} of unmeasured ({low:.3}-{high:.3})")
+            }
+            (Some(control), None) => control.clone(),
             (None, Some(Ratio { median, low, high })) => {
                 let shards = if row.joint_shards { "joint shards, " } else { "" };
                 format!("{shards}{median:.3} of processes ({low:.3}-{high:.3})")

@@ -23,7 +23,7 @@ use rheostat_steer::Whose;
 use super::measurement::Figure;
 use super::network::network;
 use super::placed::Placed;
-use super::testbed::{RECLAIMED_AFTER, SHARDS, Testbed};
+use super::testbed::{RECLAIMED_AFTER, Testbed};
 use super::{NfBench, Spec};
 use crate::error::BenchError;
 use crate::memory::{self, LAN, WAN};
@@ -188,7 +188,7 @@ fn run_on(
 /// Shards with room for the row's flows.
 fn shards(spec: &Spec, testbed: &Testbed, chain: &AnyChain) -> Result<Vec<Box<Shard>>, BenchError> {
     // Flows fall into shards by chance: six standard deviations above the mean.
-    let mean = flows(spec) / SHARDS as f64;
+    let mean = flows(spec) / spec.shards as f64;
     let capacity = mean + 6.0 * mean.sqrt() + 64.0;
     let table = TableConfig { capacity: capacity as usize, aliases: false };
     let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: spec.load.seed });

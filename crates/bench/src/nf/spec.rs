@@ -5,7 +5,11 @@ use std::ops::Range;
 use rheostat_run::LoadReporting;
 use rheostat_traffic::Distribution;
 
+use super::Measuring;
 use crate::memory::{FrameSize, Load, Servers, SourceKind};
+
+/// Shards of a row, unless it is about their number: those of a run by default.
+pub const SHARDS: usize = 128;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,8 +166,12 @@ pub struct Spec {
     pub load: Load,
     /// On how many lanes, each with a core of its own.
     pub lanes: usize,
+    /// Shards of all lanes together, a power of two.
+    pub shards: usize,
     /// Of a row on one lane: which packets come, if not those of all flows.
     pub part: Option<Part>,
+    /// What lanes measure, where packets are stamped when they arrive; they are not without it, and nothing is measured.
+    pub measuring: Option<Measuring>,
 }
 
 /// The packets that one lane of a wider row has.
@@ -190,6 +198,11 @@ impl Spec {
     pub fn with_joint_shards(self) -> Option<Spec> {
         let load = Load { joint_shards: true, ..self.load };
         (self.lanes > 1 && self.chain.owns_flows()).then_some(Spec { load, ..self })
+    }
+
+    /// The same row with lanes that measure this, and packets that are stamped when they arrive.
+    pub(super) fn measuring(self, measuring: Measuring) -> Spec {
+        Spec { measuring: Some(measuring), ..self }
     }
 
     /// How many lanes own the shards of each together.
@@ -219,8 +232,10 @@ impl Spec {
             ("--new", new_flow_share.to_string()),
             ("--lanes", self.lanes.to_string()),
         ];
+        let shards = (self.shards != SHARDS).then(|| ("--shards", self.shards.to_string()));
         let part = self.part.map(|Part { lane, of }| ("--part", format!("{lane}/{of}")));
-        let options = options.into_iter().chain(part);
+        let measured = self.measuring.map(|measuring| ("--measured", measuring.name().into()));
+        let options = options.into_iter().chain(shards).chain(part).chain(measured);
         let options = options.flat_map(|(name, value)| [name.into(), value]);
         let joint = self.load.joint_shards.then(|| "--joint".into());
         ["bench", "nf"].map(String::from).into_iter().chain(options).chain(joint).collect()
@@ -244,6 +259,8 @@ pub struct Selection {
     pub new_flow_shares: Vec<f64>,
     /// Numbers of lanes.
     pub lanes: Vec<usize>,
+    /// Numbers of shards, powers of two.
+    pub shards: Vec<usize>,
     /// What everything random is drawn from.
     pub seed: u64,
 }
@@ -275,7 +292,9 @@ impl Selection {
     ) -> impl Iterator<Item = Spec> {
         let opens = new_flow_share > 0.0;
         let sources = self.sources.iter().filter(move |&&s| !(opens && s == SourceKind::Replay));
-        sources.flat_map(move |&source| {
+        let kinds =
+            sources.flat_map(|&source| self.shards.iter().map(move |&shards| (source, shards)));
+        kinds.flat_map(move |(source, shards)| {
             self.chains.iter().map(move |&chain| {
                 let load = Load {
                     flows,
@@ -288,7 +307,7 @@ impl Selection {
                     new_flow_share,
                     seed: self.seed,
                 };
-                Spec { chain, load, lanes, part: None }
+                Spec { chain, load, lanes, shards, part: None, measuring: None }
             })
         })
     }
@@ -303,6 +322,7 @@ impl Selection {
             sources: vec![SourceKind::Converse],
             new_flow_shares: vec![0.0],
             lanes: vec![1],
+            shards: vec![SHARDS],
             seed,
         }
     }
@@ -410,6 +430,7 @@ mod tests {
             sources: vec![SourceKind::Converse, SourceKind::Replay],
             new_flow_shares: vec![0.0, 0.01, 0.1],
             lanes: vec![1, 2],
+            shards: vec![SHARDS],
             seed: 1,
         };
         let specs = selection.specs();

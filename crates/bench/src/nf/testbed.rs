@@ -12,13 +12,12 @@ use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 
 use super::control::Controller;
 use super::measurement::{Figure, Sample, await_opening, measure};
-use super::{NfBench, Spec};
+use super::{Measuring, NfBench, Spec};
 use crate::error::BenchError;
 use crate::memory::{self, CYCLE, Opening, Servers};
 
-/// Entries of the indirection table, and shards: those of a run by default.
+/// Entries of the indirection table: those of a run by default.
 const BUCKETS: usize = 512;
-pub(super) const SHARDS: usize = 128;
 /// How long an ended flow may stay until it is reclaimed: its time-out, a tick of the timer wheel and
 /// a round of the shards, rounded up.
 pub(super) const RECLAIMED_AFTER: f64 = 1.6;
@@ -56,8 +55,14 @@ impl Testbed {
             // Any key will do, as long as every run has the same.
             (0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(i as u64 + 1) >> 56) as u8
         }));
-        let steering = Arc::new(adapt(Steering::new(&key, BUCKETS, SHARDS, orientations)?)?);
-        let (devices, opening) = memory::devices(&spec.load, &steering, spec.own(), spec.among());
+        let steering = Arc::new(adapt(Steering::new(&key, BUCKETS, spec.shards, orientations)?)?);
+        let (devices, opening) = memory::devices(
+            &spec.load,
+            &steering,
+            spec.own(),
+            spec.among(),
+            spec.measuring.is_some(),
+        );
         let settle = if spec.load.new_flow_share > 0.0 { RECLAIMED_AFTER } else { 0.3 };
         let warm_up = Duration::from_secs_f64(settle);
         let hasher = FlowHasher::new(std::array::from_fn(|i| {
@@ -75,16 +80,20 @@ impl Testbed {
         shards: Vec<Box<Shard>>,
     ) -> Result<Figure, BenchError> {
         let stages = StageSwitch::default();
+        let clock = Clock::new();
+        let measuring = spec.measuring.unwrap_or(Measuring::Nothing);
         let config = RuntimeConfig {
             workers: self.cores.iter().take(spec.lanes).copied().map(Some).collect(),
             handoff_capacity: 1_024,
             claimants: spec.claimants(),
             reporting: bench.control.reporting().max(spec.chain.reporting()),
             stages: bench.stages.then(|| stages.clone()),
+            classes: measuring.classes(Arc::new(clock.clone())),
+            plans_offloading: measuring.finds_heavy_flows(),
             ..RuntimeConfig::new(spec.lanes, self.pool, self.steering, self.hasher)
         };
-        let mut runtime = Runtime::start(config, self.devices, Clock::new(), service, shards)?;
-        let controller = bench.control.start(runtime.view(), SHARDS)?;
+        let mut runtime = Runtime::start(config, self.devices, clock, service, shards)?;
+        let controller = bench.control.start(runtime.view(), spec.shards)?;
         let opened = await_opening(&self.opening, spec.load.flows.into());
         let figure = opened.map(|()| {
             stages.turn_on();

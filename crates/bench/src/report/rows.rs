@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::page::Page;
 use super::plot::Table;
+use super::shards;
 use crate::record::RecordError;
 
 /// Tables of up to so many rows are shown unfolded.
@@ -38,6 +39,12 @@ struct Row(Vec<(String, Value)>);
 impl Row {
     fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// The same as a row of `rheo bench nf`, if it is one.
+    fn as_row_of_chain(&self) -> Option<crate::nf::Row> {
+        let fields = self.0.iter().cloned().collect();
+        serde_json::from_value(Value::Object(fields)).ok()
     }
 
     fn is_header(&self) -> bool {
@@ -125,6 +132,8 @@ pub(super) fn write(page: &mut Page, number: usize, file: &RowFile) {
             for header in headers {
                 page.facts(header.0.iter().map(|(name, value)| (name.as_str(), shown(value))));
             }
+            let of_chains: Vec<_> = rows.iter().filter_map(Row::as_row_of_chain).collect();
+            shards::write(page, &of_chains);
             let table = table(rows);
             page.table(&format!("{} rows", rows.len()), rows.len() <= SHORT, &table);
         }
@@ -190,6 +199,23 @@ mod tests {
         assert_eq!(texts("th"), ["chain", "ns", "dropped", "allocations", "nat", "a<b"]);
         assert_eq!(texts("td"), ["1.5", "queue_full 3", "–", "–", "–", "–"]);
         assert!(texts("dd").contains(&"rheo bench nf".to_owned()), "{html}");
+    }
+
+    #[test]
+    fn rows_with_several_numbers_of_shards_have_a_figure() {
+        let row = |shards: usize, mpps: f64| {
+            format!(
+                "{{\"chain\":\"nat\",\"flows\":1000,\"distribution\":\"uniform\",\"packet_bytes\":64,\
+                 \"new_flow_share\":0.0,\"lanes\":1,\"shards\":{shards},\"mpps\":{mpps},\"mpps_min\":1.0,\
+                 \"mpps_max\":9.0,\"ns_per_packet\":1.0,\"ns_above_harness\":1.0,\
+                 \"allocations_per_packet\":0.0}}\n"
+            )
+        };
+        let several = shown_as("nf.jsonl", &(row(1, 8.0) + &row(128, 6.0))).unwrap();
+        assert!(several.contains("Throughput against shards"), "{several}");
+        assert!(several.contains("0.750 of the throughput with 128 shards"), "{several}");
+        let one = shown_as("nf.jsonl", &(row(128, 8.0) + &row(128, 6.0))).unwrap();
+        assert!(!one.contains("Throughput against shards"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rheostat_base::unit::parse_duration;
-use rheostat_bench::offload::{OffloadBench, Sabotage, lookups};
+use rheostat_bench::offload::{OffloadBench, Sabotage, heavy, lookups};
 
 use super::rows::Rows;
 use super::{SEED, moves};
@@ -16,6 +16,7 @@ use crate::failure::Failure;
   rheo bench offload
   rheo bench offload --transitions 1M --limit 5m --json
   rheo bench offload --lookups 1M
+  rheo bench offload --heavy 1M
 
 First, flows leave two working lanes and come home while shards move between these. Lost, doubled and overtaken packets
 are found in what leaves, by the packets' numbers; `lost` are those that no counter explains. Then one working and one
@@ -42,6 +43,9 @@ pub(super) struct Args {
     /// and not by one each.
     #[arg(long, value_name = "FLOWS", value_parser = super::flows)]
     lookups: Option<u32>,
+    /// Instead of all this, state how well a lane knows the heaviest of so many flows, by the packets that it samples.
+    #[arg(long, value_name = "FLOWS", value_parser = super::flows, conflicts_with = "lookups")]
+    heavy: Option<u32>,
     /// Lose or double every N-th packet where it leaves, or reverse every N-th burst, to see that it is noticed.
     #[arg(long, hide = true, value_name = "lose:N|double:N|reverse:N", value_parser = sabotage)]
     sabotage: Option<Sabotage>,
@@ -60,6 +64,20 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
             printed
                 .print(row, format!("{functions:>9}{one_lookup_ns:>9} ns{lookup_each_ns:>12} ns"));
         })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(flows) = args.heavy {
+        let heading = "distribution   top  weight   named   error  overstated";
+        let printed = Rows::begin(json, heading);
+        heavy::measure(flows, seed, |row| {
+            let heavy::HeavyRow { distribution, top, weight, named, error, overstated, .. } = row;
+            let [weight, named, error, overstated] =
+                [weight, named, error, overstated].map(|share| format!("{:.1} %", 100.0 * share));
+            let line = format!(
+                "{distribution:<12}{top:>6}{weight:>8}{named:>8}{error:>8}{overstated:>12}"
+            );
+            printed.print(row, line);
+        });
         return Ok(ExitCode::SUCCESS);
     }
     let bench =

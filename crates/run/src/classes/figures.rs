@@ -40,10 +40,14 @@ pub(super) struct MomentSample {
 }
 
 impl Moments {
-    pub(super) fn add(&self, figure: f64) {
-        self.count.add(1.0);
-        self.sum.add(figure);
-        self.squares.add(figure * figure);
+    /// Adds figures whose count, sum and squares were added up before.
+    pub(super) fn add_all(&self, figures: MomentSample) {
+        let MomentSample { count, sum, squares } = figures;
+        if count > 0.0 {
+            self.count.add(count);
+            self.sum.add(sum);
+            self.squares.add(squares);
+        }
     }
 
     pub(super) fn sample(&self) -> MomentSample {
@@ -53,6 +57,12 @@ impl Moments {
 }
 
 impl MomentSample {
+    pub(super) fn add(&mut self, figure: f64) {
+        self.count += 1.0;
+        self.sum += figure;
+        self.squares += figure * figure;
+    }
+
     /// What was added since `earlier`.
     pub(super) fn since(self, earlier: MomentSample) -> MomentSample {
         MomentSample {
@@ -231,10 +241,14 @@ mod tests {
     #[test]
     fn gaps_have_the_variation_that_they_were_added_with() {
         let moments = Moments::default();
-        (0..100).for_each(|gap| moments.add(if gap % 2 == 0 { 4.0 } else { 12.0 }));
+        let mut gaps = MomentSample::default();
+        (0..100).for_each(|gap| gaps.add(if gap % 2 == 0 { 4.0 } else { 12.0 }));
+        moments.add_all(gaps);
         let before = moments.sample();
         assert!((before.mean() - 8.0).abs() < 1e-9 && (before.cv2() - 0.25).abs() < 1e-9);
-        (0..10).for_each(|_| moments.add(7.0));
+        let mut gaps = MomentSample::default();
+        (0..10).for_each(|_| gaps.add(7.0));
+        moments.add_all(gaps);
         let since = moments.sample().since(before);
         assert!((since.mean() - 7.0).abs() < 1e-9 && since.cv2() < 1e-9);
         assert_eq!(MomentSample::default().cv2(), 0.0);

@@ -9,10 +9,13 @@ use rheostat_steer::policy::Load;
 
 /// A flow by the first of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FlowName {
-    pub(crate) shard: ShardId,
-    pub(crate) hash: FlowHash,
-    pub(crate) key: FlowKey,
+pub struct FlowName {
+    /// Its shard.
+    pub shard: ShardId,
+    /// The hash of the key.
+    pub hash: FlowHash,
+    /// The first of its keys.
+    pub key: FlowKey,
 }
 
 impl std::hash::Hash for FlowName {
@@ -30,39 +33,48 @@ pub struct HeavyShare {
     pub part: Load,
 }
 
-/// Bytes by flow, of one packet of each batch that is measured, times the packets of the batch: Space-Saving with
+/// Bytes by flow, of one packet of one batch in [`HeavyFlows::SAMPLE`], times the packets of the batch: Space-Saving with
 /// [`HeavyFlows::COUNTERS`] counters, halved every [`HeavyFlows::EPOCH`]. A flow with more than one part in so many of a lane's
 /// bytes is known. 128 kilobytes.
 #[derive(Debug)]
-pub(crate) struct HeavyFlows {
+pub struct HeavyFlows {
     counts: SpaceSaving<FlowName>,
     /// By shard, bytes of all its packets that were sampled.
     totals: Vec<u64>,
     due: Time,
     place: usize,
+    batches: u32,
 }
 
 impl HeavyFlows {
+    /// One batch in so many has a packet looked at.
+    pub const SAMPLE: u32 = 8;
     /// Flows that are counted at a time.
-    pub(crate) const COUNTERS: usize = 256;
+    pub const COUNTERS: usize = 256;
     /// Counts are halved so often.
-    pub(crate) const EPOCH: Duration = Duration::from_millis(100);
+    pub const EPOCH: Duration = Duration::from_millis(100);
 
     /// For a run of so many shards.
-    pub(crate) fn new(shards: usize) -> HeavyFlows {
+    pub fn new(shards: usize) -> HeavyFlows {
         let counts = SpaceSaving::new(HeavyFlows::COUNTERS);
-        HeavyFlows { counts, totals: vec![0; shards], due: Time::ZERO, place: 0 }
+        HeavyFlows { counts, totals: vec![0; shards], due: Time::ZERO, place: 0, batches: 0 }
+    }
+
+    /// Whether the batch at hand has a packet looked at; to be called for each.
+    pub fn takes_batch(&mut self) -> bool {
+        self.batches = self.batches.wrapping_add(1);
+        self.batches.is_multiple_of(HeavyFlows::SAMPLE)
     }
 
     /// Which of `count` packets to look at: each place of a batch in turn.
-    pub(crate) fn next_place(&mut self, count: usize) -> usize {
+    pub fn next_place(&mut self, count: usize) -> usize {
         // Odd, so that no period of the traffic keeps it at the same packets for long.
         self.place = self.place.wrapping_add(13);
         self.place % count.max(1)
     }
 
     /// Counts a packet of a shard; `name` is its flow, if that may leave.
-    pub(crate) fn note(&mut self, shard: ShardId, name: Option<FlowName>, bytes: u64) {
+    pub fn note(&mut self, shard: ShardId, name: Option<FlowName>, bytes: u64) {
         self.totals[shard.index()] += bytes;
         if let Some(name) = name {
             self.counts.add(name, bytes);
@@ -70,12 +82,12 @@ impl HeavyFlows {
     }
 
     /// Whether an epoch has ended by `now`: then [`HeavyFlows::age`] follows.
-    pub(crate) fn is_due(&self, now: Time) -> bool {
+    pub fn is_due(&self, now: Time) -> bool {
         now >= self.due
     }
 
     /// The flows that are known, each with its part of its shard's work.
-    pub(crate) fn parts(&self) -> Vec<(FlowName, Load)> {
+    pub fn parts(&self) -> Vec<(FlowName, Load)> {
         let part = |(name, count): (FlowName, rheostat_state::Estimate)| {
             let part = Load::FULL.part(count.least(), self.totals[name.shard.index()]);
             (part > Load::ZERO).then_some((name, part.min(Load::FULL)))
@@ -84,7 +96,7 @@ impl HeavyFlows {
     }
 
     /// Begins another epoch.
-    pub(crate) fn age(&mut self, now: Time) {
+    pub fn age(&mut self, now: Time) {
         self.counts.age();
         // Rounded up, as counts are at most: no flow has more than its shard.
         self.totals.iter_mut().for_each(|total| *total = total.div_ceil(2));

@@ -109,7 +109,9 @@ mod tests {
         let of = &lane.classes[Class::Regular.index()];
         of.packets.add(400);
         of.services.add(4.0, 100.0);
-        of.gaps.add(1_000.0);
+        let mut gap = MomentSample::default();
+        gap.add(1_000.0);
+        of.gaps.add_all(gap);
         (1..=20).for_each(|wait| of.waits.record(wait));
         let [[None, Some(load)]] = looks.take(&lanes)[..] else { panic!("one class") };
         assert_eq!((load.packets, load.service), (400, Duration::from_nanos(100)));

@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use rheostat_base::{DeviceId, Time};
 use rheostat_packet::{BURST, Mbuf, Network};
 use rheostat_state::FlowHash;
-use rheostat_steer::ClassSubject;
 use rheostat_steer::policy::{Class, Latency};
+use rheostat_steer::{ClassSubject, MAX_CLASSES};
 
+use super::figures::MomentSample;
 use super::{ClassFigures, Classes, SAMPLE};
 use crate::lane::{Batch, PacketInfo};
 
@@ -20,6 +21,11 @@ impl Timing {
     /// Notes whether a device knows.
     pub(crate) fn set(&mut self, device: DeviceId, knows: bool) {
         self.0[device.index() / 64] |= u64::from(knows) << (device.index() % 64);
+    }
+
+    /// Whether any device knows.
+    fn knows_any(self) -> bool {
+        self.0 != [0; 4]
     }
 
     /// When a packet arrived, if that is known. One that goes through the lane again did so long ago.
@@ -52,6 +58,8 @@ pub(crate) struct ClassMeter {
     last: [Option<Time>; Class::ALL.len()],
     /// Of the batch at hand, the rule of each packet.
     rules: Vec<u8>,
+    /// Of the batch at hand, packets by class.
+    counts: [u64; Class::ALL.len()],
     /// The same packets, if they are measured.
     measured: Vec<Measured>,
     /// From when to when they were processed.
@@ -70,6 +78,7 @@ impl ClassMeter {
             batches: 0,
             last: [None; 2],
             rules: Vec::new(),
+            counts: [0; 2],
             measured: Vec::new(),
             span: (Time::ZERO, Time::ZERO),
             first: Vec::new(),
@@ -117,12 +126,14 @@ impl ClassMeter {
             return false;
         }
         self.classify(batch);
-        if may_reorder && self.classes.rules.has_priority() {
+        if may_reorder && self.counts[Class::Priority.index()] > 0 {
             self.promote(batch);
         }
-        self.note_arrivals(batch, is_measured);
         if is_measured {
+            self.note_arrivals(batch);
             self.span = (self.classes.clock.now(), Time::ZERO);
+        } else {
+            self.note_last_arrivals(batch);
         }
         is_measured
     }
@@ -133,12 +144,14 @@ impl ClassMeter {
         rules.clear();
         let (packets, infos, _) = batch.parts();
         rules.extend(packets.iter().zip(infos).map(|(packet, info)| self.rule_of(packet, info)));
-        let mut packets = [0; Class::ALL.len()];
-        for rule in &rules {
-            self.figures.rules[usize::from(*rule)].packets.increment();
-            packets[self.classes.rules.class_of(usize::from(*rule)).index()] += 1;
+        let mut by_rule = [0_u32; MAX_CLASSES + 1];
+        rules.iter().for_each(|rule| by_rule[usize::from(*rule)] += 1);
+        self.counts = [0; Class::ALL.len()];
+        for (rule, (figures, packets)) in self.figures.rules.iter().zip(by_rule).enumerate() {
+            figures.packets.add(packets.into());
+            self.counts[self.classes.rules.class_of(rule).index()] += u64::from(packets);
         }
-        for (class, packets) in self.figures.classes.iter().zip(packets) {
+        for (class, packets) in self.figures.classes.iter().zip(self.counts) {
             class.packets.add(packets);
         }
         self.rules = rules;
@@ -168,23 +181,45 @@ impl ClassMeter {
         }
     }
 
-    /// Notes when packets arrived, and of a batch that is measured, which packets there are.
-    fn note_arrivals(&mut self, batch: &mut Batch, is_measured: bool) {
+    /// Notes when the last packet of each class arrived, of a batch that is not measured.
+    fn note_last_arrivals(&mut self, batch: &mut Batch) {
+        let (packets, _, _) = batch.parts();
+        let mut wanted = self.counts.map(|count| count > 0);
+        // Most often the last packet or the last two are all that is looked at.
+        for (packet, &rule) in packets.iter().zip(&self.rules).rev() {
+            let class = self.classes.rules.class_of(rule.into()).index();
+            if !wanted[class] {
+                continue;
+            }
+            if let Some(at) = self.timing.arrival(packet) {
+                self.last[class] = Some(at);
+                wanted[class] = false;
+                if wanted == [false; Class::ALL.len()] {
+                    return;
+                }
+            } else if !self.timing.knows_any() {
+                return;
+            }
+        }
+    }
+
+    /// Notes when packets of a batch that is measured arrived, and which there are.
+    fn note_arrivals(&mut self, batch: &mut Batch) {
         self.measured.clear();
+        let mut gaps = [MomentSample::default(); Class::ALL.len()];
         let (packets, infos, _) = batch.parts();
         for ((packet, info), &rule) in packets.iter().zip(infos.iter()).zip(&self.rules) {
             let class = self.classes.rules.class_of(rule.into()).index();
             let arrival = self.timing.arrival(packet);
-            if let Some(at) = arrival {
-                let before = self.last[class].replace(at);
-                if let Some(before) = before.filter(|_| is_measured) {
-                    let gap = at.as_nanos().abs_diff(before.as_nanos());
-                    self.figures.classes[class].gaps.add(gap as f64);
-                }
+            if let Some(at) = arrival
+                && let Some(before) = self.last[class].replace(at)
+            {
+                gaps[class].add(at.as_nanos().abs_diff(before.as_nanos()) as f64);
             }
-            if is_measured {
-                self.measured.push(Measured { rule, is_done: true, arrival, hash: info.hash });
-            }
+            self.measured.push(Measured { rule, is_done: true, arrival, hash: info.hash });
+        }
+        for (class, gaps) in self.figures.classes.iter().zip(gaps) {
+            class.gaps.add_all(gaps);
         }
     }
 
@@ -413,5 +448,9 @@ mod tests {
         assert_eq!(rules[0].packets, batches);
         assert_eq!(rules[2].packets, 3 * batches - 1, "it is counted when it is");
         assert_eq!(u64::from(SAMPLE), batches);
+        // The first gap of each class is to a packet of the batch before, which was not measured.
+        let gaps = |class: Class| figures.classes[class.index()].gaps.sample();
+        assert_eq!((gaps(Class::Priority).count, gaps(Class::Priority).sum), (1.0, 1_000_000.0));
+        assert_eq!((gaps(Class::Regular).count, gaps(Class::Regular).sum), (3.0, 1_000_000.0));
     }
 }

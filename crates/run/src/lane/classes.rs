@@ -42,11 +42,11 @@ impl Lane {
     #[inline(never)]
     pub(super) fn start_measuring(&mut self) -> bool {
         let Some(classes) = &mut self.classes else { return false };
-        let is_measured = classes.meter.start(&mut self.batch, true);
-        if is_measured && classes.heavy.is_some() {
+        // Before the batch is timed.
+        if classes.heavy.as_mut().is_some_and(HeavyFlows::takes_batch) {
             self.sample_flow();
         }
-        is_measured
+        self.classes.as_mut().is_some_and(|classes| classes.meter.start(&mut self.batch, true))
     }
 
     /// The service is done with a batch that is measured, but for packets that it left to the lane.
