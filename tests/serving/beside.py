@@ -36,7 +36,7 @@ def shares(serving: Serving, sizes: Sizes) -> None:
         session = threading.Thread(target=echo, args=(serving, keys, data, back))
         session.start()
         for version in (4, 6):
-            there_and_back(serving, version, sizes.megabytes)
+            there_and_back(serving, version, sizes.megabytes / 4)
             output_of(cable.command("ping", "-c", "2", "-i", "0.2", "-W", "5", SERVER[version]), LONG)
         session.join(LONG)
         assert digest(back) == digest(data), "what came back over ssh is something else"

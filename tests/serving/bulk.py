@@ -22,7 +22,7 @@ def iperf3(serving: Serving, sizes: Sizes) -> None:
     for version in (4, 6):
         for way in ((), ("--reverse",)):
             with Program(serving.cable, LISTENER, TARGET):
-                received += transfer(serving, version, sizes.megabytes << 20, *way)
+                received += transfer(serving, version, max(1, sizes.megabytes // 4) << 20, *way)
     summary = serving.stop()
     # Of each run, besides its streams, one that controls it.
     assert summary["accepted"] == summary["connected"] == 4 * (STREAMS + 1), summary

@@ -17,11 +17,11 @@ ORIGIN = Path(__file__).with_name("origin.py")
 
 
 def relays_v4(serving: Serving, sizes: Sizes) -> None:
-    relays(serving, sizes.megabytes, 4)
+    relays(serving, max(1, sizes.megabytes // 4), 4)
 
 
 def relays_v6(serving: Serving, sizes: Sizes) -> None:
-    relays(serving, sizes.megabytes, 6)
+    relays(serving, max(1, sizes.megabytes // 4), 6)
 
 
 def relays(serving: Serving, megabytes: int, version: int) -> None:
