@@ -179,6 +179,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("cores", include_str!("../scenarios/cores.toml")),
     ("solver", include_str!("../scenarios/solver.toml")),
     ("overload", include_str!("../scenarios/overload.toml")),
+    ("prioritisation", include_str!("../scenarios/prioritisation.toml")),
+    ("small-packets", include_str!("../scenarios/small-packets.toml")),
 ];
 
 /// Behind the name of a policy: the same once more. What two runs of one policy differ by is chance, and a gain
