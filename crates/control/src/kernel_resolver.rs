@@ -11,8 +11,8 @@ use rheostat_ip::Resolver;
 /// Where nobody listens (RFC 863). A host may report that the port is unreachable; the report goes to the kernel.
 const DISCARD: u16 = 9;
 
-/// Sends an empty datagram to a neighbour, for which the kernel has to find its link address. It asks only whom it does not
-/// know. A request over netlink would take a privilege that a run has given up by then.
+/// Sends an empty datagram to a neighbour, for which the kernel has to find its link address. It asks only for those that it
+/// does not know. A request over netlink would take a privilege that a run has given up by then.
 #[derive(Debug)]
 pub struct KernelResolver {
     v4: UdpSocket,

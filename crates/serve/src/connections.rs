@@ -256,7 +256,7 @@ impl<S> Connections<S> {
         self.live.taken()
     }
 
-    /// Lends a connection a send buffer, if it has none and there is one.
+    /// Gives a connection a send buffer, if it has none and there is one.
     #[inline]
     pub(crate) fn lend_buffer(&mut self, slot: u32) {
         if let Some(entry) = self.live.get_mut(slot) {

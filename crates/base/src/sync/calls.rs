@@ -1,4 +1,4 @@
-//! Calls for things that move from thread to thread: whoever has one by then answers.
+//! Calls for things that move from thread to thread: the thread that has one by then answers.
 
 use super::atomic::{AtomicU64, Ordering};
 
@@ -21,11 +21,11 @@ impl Calls {
         Calls { waiting: AtomicU64::new(0), words }
     }
 
-    /// Calls whoever has `thing`. What the caller has done before is seen by the one that answers. Nothing happens if there is no such
-    /// thing.
+    /// Calls the thread that has `thing`. What the caller has done before is seen by the thread that answers. Nothing happens if
+    /// there is no such thing.
     pub fn call(&self, thing: usize) {
         let Some((word, bit)) = self.bit(thing) else { return };
-        // Relaxed: comes before the bit by the Release below, and whoever sleeps is woken behind both.
+        // Relaxed: comes before the bit by the Release below, and threads that sleep are woken behind both.
         self.waiting.fetch_add(1, Ordering::Relaxed);
         // Release: pairs with the Acquire in `take`.
         if word.fetch_or(bit, Ordering::Release) & bit != 0 {
