@@ -16,6 +16,7 @@ pub mod memory;
 pub mod options;
 mod receive;
 mod ring;
+pub mod sched;
 pub mod segment;
 mod send;
 pub mod sequence;
