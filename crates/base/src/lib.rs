@@ -15,6 +15,7 @@ pub mod netlink;
 pub mod privileges;
 pub mod sync;
 pub mod time;
+pub mod topology;
 pub mod unit;
 
 pub use cgroup::Cgroups;
@@ -25,3 +26,4 @@ pub use drop_reason::{DropCounters, DropReason};
 pub use histogram::Histogram;
 pub use id::{CoreId, DeviceId, LaneId, QueueId, ShardId, WorkerId};
 pub use time::{Nanos, Time};
+pub use topology::Topology;

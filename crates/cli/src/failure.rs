@@ -67,6 +67,8 @@ pub(crate) enum Failure {
     NotLive,
     #[error("error: a service needs an address: pass --address ADDRESS/LENGTH")]
     NoAddress,
+    #[error("error: --buffer: {0}")]
+    Buffer(#[from] rheostat_serve::work::buffer::BufferError),
     #[error("error: {0}")]
     Layout(#[from] LayoutError),
     #[error("error: {0}")]

@@ -147,7 +147,7 @@ impl MemoryPlan {
                 setting: Some("[state] shards or [state.fragments]"),
             });
         }
-        parts.extend(config.serve.iter().flat_map(service_parts));
+        parts.extend(config.serve.iter().flat_map(|serve| service_parts(serve, lanes)));
         let ahead = config.devices.iter().filter(|device| draws_ahead(device)).count();
         if ahead > 0 {
             let bytes = DrawnArrivals::BYTES as u64;
@@ -297,7 +297,7 @@ impl Process {
 }
 
 /// What a service takes at most.
-fn service_parts(serve: &ServeConfig) -> Vec<Part> {
+fn service_parts(serve: &ServeConfig, lanes: u64) -> Vec<Part> {
     let mut parts = vec![Part {
         what: "data of connections",
         bytes: serve.limits.memory as u64,
@@ -310,6 +310,17 @@ fn service_parts(serve: &ServeConfig) -> Vec<Part> {
             bytes: *memory,
             from: "all that the store may hold".to_owned(),
             setting: Some("[serve] memory"),
+        });
+    }
+    if let ServiceConfig::Work(work) = &serve.service
+        && let Ok(buffer) = crate::serve::buffer_bytes(work)
+        && buffer > 0
+    {
+        parts.push(Part {
+            what: "buffers of workers",
+            bytes: lanes * buffer,
+            from: format!("{lanes} x {}", work.buffer),
+            setting: Some("[serve] buffer"),
         });
     }
     parts

@@ -4,6 +4,7 @@ mod assembly;
 mod beside_kernel;
 mod flags;
 mod summary;
+mod work;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use rheostat_base::{Clock, privileges};
 use rheostat_control::config::{ServeConfig, ServiceConfig};
 use rheostat_control::{Balancer, Balancing, Config, DeviceOverride};
-use rheostat_io::{ImpairConfig, ImpairMonitor};
+use rheostat_io::ImpairConfig;
 use rheostat_observe::OutputFiles;
 use rheostat_run::{RunReport, Runtime};
 use rheostat_serve::echo::Echo;
@@ -24,12 +25,16 @@ use rheostat_serve::http::Http;
 use rheostat_serve::relay::Relay;
 use rheostat_serve::resp::Resp;
 use rheostat_serve::{
-    Application, ListenerConfig, ServeConfig as Limits, ServeControl, ServeError, TcpServer,
+    Application, AvailableScheduler, ListenerConfig, ServeConfig as Limits, ServeControl,
+    ServeError, TcpServer,
 };
 use rheostat_steer::policy::{Objectives, Settings};
 
 use self::assembly::Assembly;
 use self::summary::ServeSummary;
+use self::work::WorkReport;
+pub(crate) use self::work::buffer_bytes;
+use crate::assemble;
 use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;
 use crate::identity;
@@ -48,6 +53,8 @@ const LINK_LOST: u8 = 3;
   rheo serve http --root /srv/www --device lan=tap:rheo0 --address 10.0.0.1/24 --port 80
   rheo serve echo --device lan=af_packet:eth1 --address 192.168.77.1/24 --address fd77::1/64 --port 7
   rheo serve resp --memory 1GiB --device lan=af_packet:eth1 --address 192.168.77.1/24 --port 6379
+  rheo serve work --service bimodal-1 --device lan=af_packet:eth1 --address 192.168.77.1/24 --port 7000
+  rheo serve work --calibrate --work chase --service 10us --json
   rheo serve relay --to 192.0.2.7:22 --device lan=af_packet:eth1 --address 192.168.77.1/24 --gateway 192.168.77.254 --port 2222
   rheo serve http --root . --device lan=af_xdp:eth1 --address 192.168.77.1/24 --port 8080 --lanes 2 --policy rsspp
   rheo serve http --root . --device lan=af_xdp:eth0 --address 192.0.2.10/24 --port 80 --beside-kernel
@@ -78,6 +85,8 @@ enum ServiceArgs {
     Echo(CommonArgs),
     /// Each connection is joined to one to another host.
     Relay(RelayArgs),
+    /// Requests take as long as is wanted, with square roots or reads of memory; for `rheo load`.
+    Work(Box<work::WorkArgs>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -133,6 +142,13 @@ struct CommonArgs {
     /// The port; may be given several times.
     #[arg(long, value_name = "P", required = true, value_parser = clap::value_parser!(u16).range(1..))]
     port: Vec<u16>,
+    /// Which workers do what of a request: inline-dfcfs (all on one worker, each with connections of its own).
+    #[arg(long, value_name = "NAME", default_value_t)]
+    scheduler: AvailableScheduler,
+    /// The key by which connections are placed on lanes: random, symmetric or microsoft. With one that is known, clients can
+    /// choose the lanes of their connections.
+    #[arg(long, value_name = "NAME", default_value = "random")]
+    hash_key: String,
     /// How many lanes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     lanes: Option<u16>,
@@ -177,8 +193,11 @@ struct CommonArgs {
 
 /// Serves as the flags state until it is told to end, and reports.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let common = args.service.common();
-    let config = flags::config(&args.service)?;
+    let common = match &args.service {
+        ServiceArgs::Work(work) if work.common.is_none() => return work::run_calibration(work),
+        service => service.common().ok_or(Failure::NotLive)?,
+    };
+    let config = flags::config(&args.service, common)?;
     serve(config, common.fault, common.json)
 }
 
@@ -192,9 +211,15 @@ pub(crate) fn serve(
     json: bool,
 ) -> Result<ExitCode, Failure> {
     let serve = config.serve.clone().expect("the caller has looked");
-    let run = Run { config, serve: serve.clone(), faults, json };
+    let mut run = Run { config, serve: serve.clone(), faults, json, work: None };
     match &serve.service {
         ServiceConfig::Echo => run.requests(Echo),
+        ServiceConfig::Work(config) => {
+            let cores = assemble::choose_cores(&run.config)?;
+            let (work, report) = work::prepare(config, cores)?;
+            run.work = Some(report);
+            run.requests(work)
+        }
         ServiceConfig::Resp { memory } => {
             let bytes = usize::try_from(*memory).unwrap_or(usize::MAX);
             run.requests(Resp::new(bytes, Arc::new(Clock::new())))
@@ -213,13 +238,14 @@ pub(crate) fn serve(
     }
 }
 
-/// Checks that the directory of a service, if it has one, is there.
+/// Checks that the directory of a service, if it has one, is there, and that a buffer it has is possible here.
 ///
 /// # Errors
-/// [`Failure::Root`] when it is not.
+/// [`Failure`] when it is not.
 pub(crate) fn check_root(service: &ServiceConfig) -> Result<(), Failure> {
     match service {
         ServiceConfig::Http { root, writable } => http(root, *writable).map(drop),
+        ServiceConfig::Work(config) => work::buffer_bytes(config).map(drop),
         ServiceConfig::Resp { .. } | ServiceConfig::Echo | ServiceConfig::Relay { .. } => Ok(()),
     }
 }
@@ -257,6 +283,7 @@ struct Run {
     serve: ServeConfig,
     faults: Option<ImpairConfig>,
     json: bool,
+    work: Option<WorkReport>,
 }
 
 impl Run {
@@ -271,7 +298,7 @@ impl Run {
         self,
         make: impl FnOnce(Vec<ListenerConfig>, Limits, &Assembly) -> Result<TcpServer, ServeError>,
     ) -> Result<ExitCode, Failure> {
-        let Run { mut config, serve, faults, json } = self;
+        let Run { mut config, serve, faults, json, work } = self;
         let interrupted = Arc::new(AtomicBool::new(false));
         interrupt::set(&interrupted)?;
         // Before any thread is started that changes its user.
@@ -337,18 +364,22 @@ impl Run {
         balancing.stop();
         drop((answers, links));
         let report = runtime.join()?;
-        Ok(print(&report, &control, &faults, json, is_lost))
+        let work = work.map(|work| work.summary());
+        let summary = ServeSummary::new(&report, &control.totals(), &faults, work);
+        Ok(print(&report, &summary, json, is_lost))
     }
 }
 
 impl ServiceArgs {
-    fn common(&self) -> &CommonArgs {
-        match self {
+    /// `None` where nothing is served.
+    fn common(&self) -> Option<&CommonArgs> {
+        Some(match self {
             ServiceArgs::Http(http) => &http.common,
             ServiceArgs::Resp(resp) => &resp.common,
             ServiceArgs::Echo(common) => common,
             ServiceArgs::Relay(relay) => &relay.common,
-        }
+            ServiceArgs::Work(work) => return work.common.as_ref(),
+        })
     }
 }
 
@@ -385,17 +416,10 @@ impl Ends {
     }
 }
 
-fn print(
-    report: &RunReport,
-    control: &ServeControl,
-    faults: &[ImpairMonitor],
-    json: bool,
-    is_lost: bool,
-) -> ExitCode {
+fn print(report: &RunReport, summary: &ServeSummary, json: bool, is_lost: bool) -> ExitCode {
     for warning in &report.warnings {
         err!("warning: {warning}");
     }
-    let summary = ServeSummary::new(report, &control.totals(), faults);
     match json {
         true => out!("{}", summary.to_json()),
         false => out!("{summary}"),

@@ -6,6 +6,7 @@ use rheostat_control::config::device::LiveConfig;
 use rheostat_control::overrides::KindOverride;
 use rheostat_control::{Config, LoadError, Overrides};
 
+use super::work::WorkFlags;
 use super::{CommonArgs, HttpArgs, RelayArgs, RespArgs, ServiceArgs};
 use crate::failure::Failure;
 
@@ -13,8 +14,7 @@ use crate::failure::Failure;
 ///
 /// # Errors
 /// [`Failure`] when the flags make no sense.
-pub(super) fn config(service: &ServiceArgs) -> Result<Config, Failure> {
-    let args = service.common();
+pub(super) fn config(service: &ServiceArgs, args: &CommonArgs) -> Result<Config, Failure> {
     let KindOverride::Live(live) = &args.device.kind else { return Err(Failure::NotLive) };
     let text = device(args, live) + &serve(service, args);
     let parsed = Config::parse_with(&text, "flags", &overrides(args));
@@ -42,6 +42,7 @@ fn device(args: &CommonArgs, live: &LiveConfig) -> String {
 /// What is served.
 fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
     let mut text = format!("[serve]\nport = {:?}\nconnections = {}\n", args.port, args.connections);
+    let _ = writeln!(text, "scheduler = \"{}\"", args.scheduler);
     if args.beside_kernel {
         text += "beside_kernel = true\n";
     }
@@ -64,12 +65,21 @@ fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
             writeln!(text, "service = \"resp\"\nmemory = {}", quote(memory))
         }
         ServiceArgs::Echo(_) => writeln!(text, "service = \"echo\""),
+        ServiceArgs::Work(args) => {
+            let WorkFlags { work, service, buffer, .. } = &args.flags;
+            let (service, buffer) = (quote(&service.to_string()), quote(buffer));
+            writeln!(
+                text,
+                "service = \"work\"\nwork = \"{work}\"\nservice_time = {service}\nbuffer = {buffer}"
+            )
+        }
         ServiceArgs::Relay(RelayArgs { to, source_ports, .. }) => {
             let ports = source_ports.as_deref().map(quote);
             let ports = ports.map_or_else(String::new, |ports| format!("source_ports = {ports}\n"));
             write!(text, "service = \"relay\"\nto = {}\n{ports}", quote(to))
         }
     };
+    let _ = writeln!(text, "[steering]\nkey = {}", quote(&args.hash_key));
     text
 }
 
@@ -115,7 +125,9 @@ mod tests {
 
     fn read(flags: &str) -> Result<Config, String> {
         let line = Line::try_parse_from(["serve"].into_iter().chain(flags.split_whitespace()));
-        config(&line.map_err(|error| error.to_string())?.service).map_err(|e| e.to_string())
+        let service = line.map_err(|error| error.to_string())?.service;
+        let common = service.common().ok_or("nothing is served")?;
+        config(&service, common).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -155,6 +167,7 @@ mod tests {
             read(&format!("{service} {common}")).unwrap().serve.unwrap()
         };
         assert_eq!(flags("echo"), written("service = \"echo\""));
+        assert_eq!(flags("work"), written("service = \"work\""));
         assert_eq!(flags("resp"), written("service = \"resp\""));
         assert_eq!(flags("http --root ."), written("service = \"http\"\nroot = \".\""));
         let relay = "service = \"relay\"\nto = \"[::1]:22\"";
@@ -175,6 +188,14 @@ mod tests {
         assert!(wrong(&format!("{address} --connections 0")).contains("out of range"));
         assert!(wrong(&format!("{address} --congestion bbr")).contains("cubic"));
         assert_eq!(wrong(&address), "");
+        let work = |flags: &str| read(&format!("work {flags} {address}")).unwrap_err();
+        assert!(work("--work root").contains("strided"));
+        assert!(work("--service bimodal").contains("bimodal-1"));
+        assert!(work("--buffer 0%").contains("80%"));
+        assert!(work("--scheduler inline-ws").contains("inline-dfcfs"));
+        assert!(work("--hash-key none").contains("microsoft"));
+        assert!(read("work --port 7").unwrap_err().contains("--device"));
+        assert_eq!(read("work --calibrate"), Err("nothing is served".to_owned()));
         let nowhere = format!("relay --to 192.0.2.7 {address}");
         assert!(read(&nowhere).unwrap_err().contains("not a host with a port"));
     }

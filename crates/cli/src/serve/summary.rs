@@ -9,6 +9,8 @@ use rheostat_run::{LaneSample, RunReport};
 use rheostat_serve::Totals;
 use serde::Serialize;
 
+use super::work::WorkSummary;
+
 /// The summary of a service that is over.
 #[derive(Debug, Serialize)]
 pub(super) struct ServeSummary {
@@ -21,6 +23,9 @@ pub(super) struct ServeSummary {
     /// What a bad network before the device did, each way.
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<Faults>,
+    /// What requests of synthetic work took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    work: Option<WorkSummary>,
     /// Packets dropped, by reason.
     dropped: BTreeMap<&'static str, u64>,
     /// Invariants that did not hold.
@@ -61,6 +66,7 @@ impl ServeSummary {
         report: &RunReport,
         totals: &Totals,
         faults: &[ImpairMonitor],
+        work: Option<WorkSummary>,
     ) -> ServeSummary {
         let lanes = LaneSample::sum(&report.last.lanes);
         let count = |reason: &DropReason| (reason.name(), lanes.dropped[*reason as usize]);
@@ -70,6 +76,7 @@ impl ServeSummary {
             totals: TotalsJson(*totals),
             tcp: totals.mib().into_iter().collect(),
             faults: (!faults.is_empty()).then(|| Faults::of(faults)),
+            work,
             dropped,
             violations: report.violations.iter().map(ToString::to_string).collect(),
         }
@@ -84,6 +91,9 @@ impl fmt::Display for ServeSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, count) in self.totals.0.named().filter(|(_, count)| *count > 0) {
             writeln!(f, "{:>24}  {count}", name.replace('_', " "))?;
+        }
+        if let Some(work) = &self.work {
+            write!(f, "{work}")?;
         }
         for (reason, count) in &self.dropped {
             writeln!(f, "{:>24}  {count} {reason}", "dropped")?;

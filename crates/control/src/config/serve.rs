@@ -6,14 +6,15 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rheostat_serve::{ListenerConfig, OutgoingConfig, ServeConfig as Limits};
+use rheostat_serve::work::WorkConfig;
+use rheostat_serve::{AvailableScheduler, ListenerConfig, OutgoingConfig, ServeConfig as Limits};
 use rheostat_tcp::congestion::Algorithm;
 
 use super::run::YEAR;
 use crate::findings::Findings;
 use crate::quantity::{Bytes, Span};
 use crate::reader::convert::number::{count, duration, integer, size};
-use crate::reader::convert::{boolean, choice, list, path, text};
+use crate::reader::convert::{boolean, choice, list, parsed, path, text};
 use crate::reader::{Table, Value};
 
 /// Bytes for keys and values of a store, unless others are given.
@@ -22,14 +23,18 @@ const MEMORY: u64 = 256 << 20;
 const PORTS: usize = 64;
 /// Data of a connection, a shard or all of them: from a segment to more than any machine has.
 const SIZES: RangeInclusive<u64> = 64 << 10..=1 << 50;
+/// What is set of synthetic work.
+const WORK_KEYS: [&str; 3] = ["work", "service_time", "buffer"];
 /// Buffers of a connection. A window is 2^30 bytes at most (RFC 7323, 2.3).
 const BUFFERS: RangeInclusive<u64> = 4 << 10..=1 << 30;
 
 /// What is served, where, and within which bounds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServeConfig {
     /// What is served.
     pub service: ServiceConfig,
+    /// Which workers do what of a request.
+    pub scheduler: AvailableScheduler,
     /// The ports, at all addresses of the device.
     pub ports: Vec<u16>,
     /// Whether the addresses are the kernel's, too, which has everything at them but the service.
@@ -49,7 +54,7 @@ pub struct ServeConfig {
 }
 
 /// A service.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ServiceConfig {
     /// Files of a directory over HTTP/1.1.
     Http {
@@ -72,6 +77,8 @@ pub enum ServiceConfig {
         /// The ports to connect from; those that are not well known, without any.
         source_ports: Option<RangeInclusive<u16>>,
     },
+    /// Requests take as long as is wanted.
+    Work(WorkConfig),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,13 +87,15 @@ enum ServiceName {
     Resp,
     Echo,
     Relay,
+    Work,
 }
 
-const NAMES: [(&str, ServiceName); 4] = [
+const NAMES: [(&str, ServiceName); 5] = [
     ("http", ServiceName::Http),
     ("resp", ServiceName::Resp),
     ("echo", ServiceName::Echo),
     ("relay", ServiceName::Relay),
+    ("work", ServiceName::Work),
 ];
 
 /// The congestion controllers and their names.
@@ -129,6 +138,7 @@ impl ServeConfig {
         let name = table.require("service", "service = \"http\"", findings, choice(&NAMES));
         let ports = table.require("port", "port = 80", findings, ports);
         let beside_kernel = table.read("beside_kernel", findings, boolean).unwrap_or(false);
+        let scheduler = table.read("scheduler", findings, parsed("inline-dfcfs"));
         let limits = read_limits(table, findings);
         let usual = ListenerConfig::new(1);
         let congestion = table.read("congestion", findings, choice(&CONGESTION));
@@ -145,12 +155,15 @@ impl ServeConfig {
             Some(name) => read_service(name, table, findings),
             None => {
                 // Which of them have a meaning is not known.
-                table.ignore(&["root", "writable", "memory", "to", "source_ports"]);
+                let keys = ["root", "writable", "memory", "to", "source_ports"];
+                table.ignore(&keys);
+                table.ignore(&WORK_KEYS);
                 None
             }
         };
         Some(ServeConfig {
             service: service?,
+            scheduler: scheduler.unwrap_or_default(),
             ports: ports?,
             beside_kernel,
             limits,
@@ -192,10 +205,11 @@ fn read_service(
     table: &mut Table<'_>,
     findings: &mut Findings,
 ) -> Option<ServiceConfig> {
-    let all: [(ServiceName, &str, &[&'static str]); 3] = [
+    let all: [(ServiceName, &str, &[&'static str]); 4] = [
         (ServiceName::Http, "service = \"http\"", &["root", "writable"]),
         (ServiceName::Resp, "service = \"resp\"", &["memory"]),
         (ServiceName::Relay, "service = \"relay\"", &["to", "source_ports"]),
+        (ServiceName::Work, "service = \"work\"", &WORK_KEYS),
     ];
     for (_, condition, keys) in all.into_iter().filter(|(other, ..)| *other != name) {
         table.refuse(keys, condition, findings);
@@ -216,7 +230,22 @@ fn read_service(
             let source_ports = table.read("source_ports", findings, port_range);
             ServiceConfig::Relay { to: to?, source_ports }
         }
+        ServiceName::Work => ServiceConfig::Work(read_work(table, findings)),
     })
+}
+
+fn read_work(table: &mut Table<'_>, findings: &mut Findings) -> WorkConfig {
+    let usual = WorkConfig::default();
+    let kinds = "\"roots\", \"strided\", \"random\", \"stream\", \"chase\" or \"null\"";
+    let kind = table.read("work", findings, parsed(kinds));
+    let times = "\"10us\", \"bimodal-1\", \"exponential:10us\" or \"0.9:1us,0.1:50us\"";
+    let times = table.read("service_time", findings, parsed(times));
+    let buffer = table.read("buffer", findings, parsed("\"80%\" or \"32MiB\""));
+    WorkConfig {
+        kind: kind.unwrap_or(usual.kind),
+        times: times.unwrap_or(usual.times),
+        buffer: buffer.unwrap_or(usual.buffer),
+    }
 }
 
 /// A conversion to ports: one, or a list without repetition.
@@ -283,6 +312,12 @@ impl fmt::Display for ServeConfig {
             ServiceConfig::Resp { memory } => write!(f, "resp, {} at most", Bytes(*memory))?,
             ServiceConfig::Echo => f.write_str("echo")?,
             ServiceConfig::Relay { to, .. } => write!(f, "relay to {to}")?,
+            ServiceConfig::Work(WorkConfig { kind, times, .. }) if !kind.reads_memory() => {
+                write!(f, "work, {kind}, {times}")?;
+            }
+            ServiceConfig::Work(WorkConfig { kind, times, buffer }) => {
+                write!(f, "work, {kind} in {buffer}, {times}")?;
+            }
         }
         let ports: Vec<_> = self.ports.iter().map(u16::to_string).collect();
         let noun = if ports.len() == 1 { "port" } else { "ports" };
@@ -291,8 +326,9 @@ impl fmt::Display for ServeConfig {
         let congestion = CONGESTION.iter().find(is).map_or("", |(name, _)| name);
         write!(
             f,
-            ", {noun} {}{beside}; {} connections, {} of data; {congestion}, idle for {}, drained for {}",
+            ", {noun} {}{beside}; {}; {} connections, {} of data; {congestion}, idle for {}, drained for {}",
             ports.join(", "),
+            self.scheduler,
             self.limits.connections,
             Bytes(self.limits.memory as u64),
             Span(self.idle_timeout),

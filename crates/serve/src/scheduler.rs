@@ -1,0 +1,88 @@
+//! The schedulers that services of this build run with, of all that have names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rheostat_tcp::sched::{Queueing, SchedulerError, SchedulerName};
+use thiserror::Error;
+
+/// A scheduler that a service can run with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AvailableScheduler(SchedulerName);
+
+/// Those there are.
+const AVAILABLE: [SchedulerName; 1] = [SchedulerName::Inline(Queueing::Dfcfs)];
+
+/// Why a service cannot run with a scheduler.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SchedulerChoiceError {
+    /// It has no such name.
+    #[error("{0}")]
+    Name(#[from] SchedulerError),
+    /// It can be named, and not run.
+    #[error("services of this build do not run with `{name}`; available: {available}")]
+    NotAvailable {
+        /// The scheduler.
+        name: SchedulerName,
+        /// Those there are.
+        available: String,
+    },
+}
+
+impl AvailableScheduler {
+    /// Its name.
+    pub fn name(self) -> SchedulerName {
+        self.0
+    }
+}
+
+impl Default for AvailableScheduler {
+    fn default() -> AvailableScheduler {
+        AvailableScheduler(AVAILABLE[0])
+    }
+}
+
+impl FromStr for AvailableScheduler {
+    type Err = SchedulerChoiceError;
+
+    fn from_str(text: &str) -> Result<AvailableScheduler, SchedulerChoiceError> {
+        let name = text.parse::<SchedulerName>()?;
+        match AVAILABLE.contains(&name) {
+            true => Ok(AvailableScheduler(name)),
+            false => Err(SchedulerChoiceError::NotAvailable {
+                name,
+                available: AVAILABLE.map(|name| name.to_string()).join(", "),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for AvailableScheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedulers_are_read_as_they_are_written() {
+        for name in AVAILABLE {
+            let scheduler: AvailableScheduler = name.to_string().parse().unwrap();
+            assert_eq!((scheduler.name(), scheduler.to_string()), (name, name.to_string()));
+        }
+        assert_eq!("inline-dfcfs".parse(), Ok(AvailableScheduler::default()));
+    }
+
+    #[test]
+    fn a_scheduler_that_is_not_available_is_answered_with_those_that_are() {
+        for name in ["inline-cfcfs", "inline-ws", "dispatcher-1:7-ws"] {
+            let error = name.parse::<AvailableScheduler>().unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("available: inline-dfcfs"), "{error}");
+        }
+        let unknown = "inline".parse::<AvailableScheduler>();
+        assert!(matches!(unknown, Err(SchedulerChoiceError::Name(_))));
+    }
+}
