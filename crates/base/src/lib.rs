@@ -11,6 +11,7 @@ pub mod drop_reason;
 pub mod histogram;
 pub mod id;
 pub mod netlink;
+pub mod placement;
 #[cfg(not(loom))]
 pub mod privileges;
 pub mod sync;
@@ -25,5 +26,6 @@ pub use counter::Counter;
 pub use drop_reason::{DropCounters, DropReason};
 pub use histogram::Histogram;
 pub use id::{CoreId, DeviceId, LaneId, QueueId, ShardId, WorkerId};
+pub use placement::Placement;
 pub use time::{Nanos, Time};
 pub use topology::Topology;

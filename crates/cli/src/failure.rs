@@ -67,6 +67,13 @@ pub(crate) enum Failure {
     NotLive,
     #[error("error: a service needs an address: pass --address ADDRESS/LENGTH")]
     NoAddress,
+    #[error("error: --place {0}")]
+    Placement(#[from] rheostat_base::placement::PlacementError),
+    #[error(
+        "error: --place split-siblings: network and application have workers of their own with a dispatcher only, and this is \
+         `{scheduler}`"
+    )]
+    NoDispatcher { scheduler: rheostat_serve::AvailableScheduler },
     #[error("error: --buffer: {0}")]
     Buffer(#[from] rheostat_serve::work::buffer::BufferError),
     #[error("error: {0}")]

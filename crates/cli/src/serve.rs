@@ -3,6 +3,7 @@
 mod assembly;
 mod beside_kernel;
 mod flags;
+mod placing;
 mod summary;
 mod work;
 
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rheostat_base::{Clock, privileges};
+use rheostat_base::{Clock, Placement, privileges};
 use rheostat_control::config::{ServeConfig, ServiceConfig};
 use rheostat_control::{Balancer, Balancing, Config, DeviceOverride};
 use rheostat_io::ImpairConfig;
@@ -145,6 +146,10 @@ struct CommonArgs {
     /// Which workers do what of a request: inline-dfcfs (all on one worker, each with connections of its own).
     #[arg(long, value_name = "NAME", default_value_t)]
     scheduler: AvailableScheduler,
+    /// Where workers run: idle-siblings (one thread of each core), both-siblings or split-siblings (network and application on
+    /// threads of one core), and any-node, device-node, other-node or half-half; as idle-siblings,device-node.
+    #[arg(long, value_name = "PLACES")]
+    place: Option<Placement>,
     /// The key by which connections are placed on lanes: random, symmetric or microsoft. With one that is known, clients can
     /// choose the lanes of their connections.
     #[arg(long, value_name = "NAME", default_value = "random")]
@@ -206,11 +211,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// # Errors
 /// [`Failure`] when the service cannot start.
 pub(crate) fn serve(
-    config: Config,
+    mut config: Config,
     faults: Option<ImpairConfig>,
     json: bool,
 ) -> Result<ExitCode, Failure> {
     let serve = config.serve.clone().expect("the caller has looked");
+    placing::place(&mut config, &serve)?;
     let mut run = Run { config, serve: serve.clone(), faults, json, work: None };
     match &serve.service {
         ServiceConfig::Echo => run.requests(Echo),

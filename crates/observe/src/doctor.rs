@@ -6,6 +6,7 @@ mod kernel;
 #[cfg(test)]
 mod machine;
 mod memory;
+mod places;
 mod privileges;
 mod processors;
 mod sleeps;
@@ -113,6 +114,7 @@ pub fn examine(machine: &dyn Machine, interfaces: &[String]) -> Diagnosis {
     privileges::examine(machine, &mut findings);
     memory::examine(machine, &mut findings);
     processors::examine(machine, &mut findings);
+    places::examine(machine, &mut findings);
     let facts = machine.sleeps();
     sleeps::examine(machine, facts.as_ref(), &mut findings);
     let mut interfaces = interfaces.to_vec();

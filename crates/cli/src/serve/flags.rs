@@ -43,6 +43,9 @@ fn device(args: &CommonArgs, live: &LiveConfig) -> String {
 fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
     let mut text = format!("[serve]\nport = {:?}\nconnections = {}\n", args.port, args.connections);
     let _ = writeln!(text, "scheduler = \"{}\"", args.scheduler);
+    if let Some(place) = args.place {
+        let _ = writeln!(text, "place = \"{place}\"");
+    }
     if args.beside_kernel {
         text += "beside_kernel = true\n";
     }
@@ -193,6 +196,7 @@ mod tests {
         assert!(work("--service bimodal").contains("bimodal-1"));
         assert!(work("--buffer 0%").contains("80%"));
         assert!(work("--scheduler inline-ws").contains("inline-dfcfs"));
+        assert!(work("--place cores").contains("idle-siblings"));
         assert!(work("--hash-key none").contains("microsoft"));
         assert!(read("work --port 7").unwrap_err().contains("--device"));
         assert_eq!(read("work --calibrate"), Err("nothing is served".to_owned()));

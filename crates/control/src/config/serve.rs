@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rheostat_base::Placement;
 use rheostat_serve::work::WorkConfig;
 use rheostat_serve::{AvailableScheduler, ListenerConfig, OutgoingConfig, ServeConfig as Limits};
 use rheostat_tcp::congestion::Algorithm;
@@ -35,6 +36,8 @@ pub struct ServeConfig {
     pub service: ServiceConfig,
     /// Which workers do what of a request.
     pub scheduler: AvailableScheduler,
+    /// Where workers run; on any cores without.
+    pub place: Option<Placement>,
     /// The ports, at all addresses of the device.
     pub ports: Vec<u16>,
     /// Whether the addresses are the kernel's, too, which has everything at them but the service.
@@ -139,6 +142,9 @@ impl ServeConfig {
         let ports = table.require("port", "port = 80", findings, ports);
         let beside_kernel = table.read("beside_kernel", findings, boolean).unwrap_or(false);
         let scheduler = table.read("scheduler", findings, parsed("inline-dfcfs"));
+        let places =
+            "\"idle-siblings\", \"both-siblings\", or with a node, \"idle-siblings,device-node\"";
+        let place = table.read("place", findings, parsed(places));
         let limits = read_limits(table, findings);
         let usual = ListenerConfig::new(1);
         let congestion = table.read("congestion", findings, choice(&CONGESTION));
@@ -164,6 +170,7 @@ impl ServeConfig {
         Some(ServeConfig {
             service: service?,
             scheduler: scheduler.unwrap_or_default(),
+            place,
             ports: ports?,
             beside_kernel,
             limits,

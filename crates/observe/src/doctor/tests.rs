@@ -60,6 +60,35 @@ fn whether_lanes_can_poll_the_driver_is_reported_and_no_lack() {
 }
 
 #[test]
+fn placements_that_the_machine_has_are_listed_with_what_it_cannot_show() {
+    let found = |machine: &MadeUp, check: &str| {
+        let findings = examine(machine, &[]).findings;
+        findings.into_iter().find(|finding| finding.check == check).map(|finding| finding.found)
+    };
+    let cpu = "/sys/devices/system/cpu";
+    assert_eq!(found(&MadeUp::sound(), "placements"), None);
+    let plain = MadeUp::sound().with(&format!("{cpu}/online"), "0-1");
+    assert!(found(&plain, "cores").unwrap().starts_with("2 cores of 1 threads, 1 nodes"));
+    let placements = found(&plain, "placements").unwrap();
+    assert!(placements.starts_with("idle-siblings,any-node idle-siblings,device-node;"));
+    assert!(placements.contains("sharing a core do not arise"), "{placements}");
+    assert!(placements.contains("far memory do not arise"), "{placements}");
+    let mut large = plain.with(&format!("{cpu}/online"), "0-3");
+    for (id, node) in [(0, 0), (1, 1), (2, 0), (3, 1)] {
+        let topology = format!("{cpu}/cpu{id}/topology");
+        large = large
+            .with(&format!("{topology}/physical_package_id"), &node.to_string())
+            .with(&format!("{topology}/core_id"), "0");
+    }
+    large = large
+        .with("/sys/devices/system/node/online", "0-1")
+        .with("/sys/devices/system/node/node0/cpulist", "0,2")
+        .with("/sys/devices/system/node/node1/cpulist", "1,3");
+    let placements = found(&large, "placements").unwrap();
+    assert!(placements.ends_with("split-siblings,half-half"), "{placements}");
+}
+
+#[test]
 fn a_sound_machine_has_nothing_amiss() {
     let machine = MadeUp::sound().and("eth1", fast_nic());
     assert_eq!(amiss(&machine), []);
