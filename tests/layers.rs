@@ -7,8 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 
 /// From the bottom to the top. `nf` on the one hand, `tcp` and `serve` on the other ignore each other; only tests use `testkit`, which stands above all others.
-const LAYERS: [&str; 16] = [
-    "base", "packet", "steer", "io", "traffic", "state", "run", "ip", "nf", "tcp", "serve",
+const LAYERS: [&str; 17] = [
+    "base", "packet", "steer", "io", "traffic", "state", "run", "ip", "nf", "tcp", "serve", "load",
     "control", "observe", "bench", "cli", "testkit",
 ];
 

@@ -164,6 +164,10 @@ pub(crate) enum Failure {
     #[error("error: {0}")]
     Scenario(#[from] rheostat_bench::scenario::ScenarioError),
     #[error("error: {0}")]
+    LoadClient(#[from] rheostat_load::LoadError),
+    #[error("error: {0}")]
+    LoadOption(#[from] crate::load::LoadOptionError),
+    #[error("error: {0}")]
     Costs(#[from] rheostat_bench::costs::CostsError),
     #[error("error: {0}")]
     Simulation(#[from] rheostat_bench::sim::SimError),

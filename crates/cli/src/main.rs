@@ -18,6 +18,7 @@ mod generate;
 mod identity;
 mod interrupt;
 mod links;
+mod load;
 mod machine;
 mod memory;
 mod mtu;
@@ -63,6 +64,7 @@ const BUILD: Build = Build { commit: env!("RHEO_COMMIT"), profile: env!("RHEO_PR
   rheo gen --output mix.pcap --packets 1M --flows 64k
   rheo sim balance --cores 16
   rheo serve http --root . --device lan=tap:rheo0 --address 10.0.0.1/24 --port 80
+  rheo load --address 10.0.0.1:7000 --rate 20k --connections 64
   rheo bench nf"
 )]
 struct Cli {
@@ -74,8 +76,10 @@ struct Cli {
 enum Command {
     /// Run a chain of functions, or a service, as configured.
     Run(run::Args),
-    /// Serve TCP connections in the lanes: HTTP, a store of keys and values, echo, a relay.
+    /// Serve TCP connections in the lanes: HTTP, a store of keys and values, echo, a relay, synthetic work.
     Serve(Box<serve::Args>),
+    /// Measure the latency of a server over TCP, with an open loop of requests.
+    Load(Box<load::Args>),
     /// Check a configuration without running it.
     Check(check::Args),
     /// Write generated or replayed traffic to a capture, or describe it.
@@ -115,6 +119,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Load(args) => load::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Gen(args) => generate::run(&args),
         Command::Doctor(args) => doctor::run(&args),

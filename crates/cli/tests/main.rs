@@ -15,6 +15,7 @@ mod generate;
 mod instance;
 mod instructions;
 mod limits;
+mod load;
 mod migrate;
 mod objectives;
 mod offloading;

@@ -1,0 +1,183 @@
+//! HTTP/1.1, as far as GET needs it (RFC 9112). A server that speaks HTTP/1.0 ends the connection behind each reply.
+
+use std::net::SocketAddr;
+
+use httparse::{EMPTY_HEADER, Response, Status};
+
+use super::{Progress, Reply};
+
+/// Bytes of a head at most.
+const LONGEST_HEAD: usize = 64 << 10;
+/// Fields of a head at most.
+const FIELDS: usize = 128;
+const PADDING: &str = "X-Padding: ";
+
+/// Whether text can be the target of a request.
+pub(super) fn is_path(text: &str) -> bool {
+    text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// A request, filled up to `size` bytes where it is shorter.
+pub(super) fn request(path: &str, server: SocketAddr, size: u32) -> Vec<u8> {
+    let mut text = format!("GET {path} HTTP/1.1\r\nHost: {server}\r\nUser-Agent: rheo\r\n");
+    let missing = (size as usize).saturating_sub(text.len() + 2);
+    if let Some(filling) = missing.checked_sub(PADDING.len() + 2) {
+        text += &format!("{PADDING}{}\r\n", "x".repeat(filling));
+    }
+    text += "\r\n";
+    text.into_bytes()
+}
+
+/// How the end of a body is found.
+enum Body {
+    Length(usize),
+    Chunks,
+    UntilClose,
+}
+
+pub(super) fn parse(bytes: &[u8], ended: bool) -> Progress {
+    let mut fields = [EMPTY_HEADER; FIELDS];
+    let mut response = Response::new(&mut fields);
+    let head = match response.parse(bytes) {
+        Ok(Status::Complete(head)) => head,
+        Ok(Status::Partial) if bytes.len() < LONGEST_HEAD => {
+            return Progress::Need(bytes.len() + 1);
+        }
+        Ok(Status::Partial) => return Progress::Garbage("the head of a reply is too long"),
+        Err(_) => return Progress::Garbage("it is no reply of HTTP"),
+    };
+    let code = response.code.unwrap_or(0);
+    // An interim reply: the final one follows.
+    if (100..200).contains(&code) && code != 101 {
+        return match parse(&bytes[head..], ended) {
+            Progress::Need(needed) => Progress::Need(head + needed),
+            Progress::Whole(len, reply) => Progress::Whole(head + len, reply),
+            garbage @ Progress::Garbage(_) => garbage,
+        };
+    }
+    let field = |name: &str| {
+        let found = response.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
+        found.filter_map(|field| std::str::from_utf8(field.value).ok()).next_back()
+    };
+    let has = |text: Option<&str>, word: &str| {
+        text.is_some_and(|text| text.split(',').any(|item| item.trim().eq_ignore_ascii_case(word)))
+    };
+    let connection = field("connection");
+    let is_old = response.version == Some(0);
+    let mut closes = has(connection, "close") || (is_old && !has(connection, "keep-alive"));
+    let body = match (field("transfer-encoding"), field("content-length")) {
+        _ if matches!(code, 204 | 304) => Body::Length(0),
+        (Some(_), _) if has(field("transfer-encoding"), "chunked") => Body::Chunks,
+        (_, Some(length)) => match length.trim().parse() {
+            Ok(length) => Body::Length(length),
+            Err(_) => return Progress::Garbage("the length of a reply is no number"),
+        },
+        _ => Body::UntilClose,
+    };
+    let len = match body {
+        Body::Length(len) => head.saturating_add(len),
+        Body::Chunks => match chunks(&bytes[head..]) {
+            Ok(len) => head + len,
+            Err(Progress::Need(needed)) => return Progress::Need(head.saturating_add(needed)),
+            Err(other) => return other,
+        },
+        Body::UntilClose if ended => bytes.len(),
+        Body::UntilClose => return Progress::Need(bytes.len() + 1),
+    };
+    if bytes.len() < len {
+        return Progress::Need(len);
+    }
+    closes |= matches!(body, Body::UntilClose);
+    Progress::Whole(len, Reply { is_error: code >= 400, closes, ..Reply::default() })
+}
+
+/// The bytes of a body in chunks, with its trailers.
+fn chunks(bytes: &[u8]) -> Result<usize, Progress> {
+    let garbage = Progress::Garbage("a chunk has no length");
+    let mut at = 0;
+    loop {
+        match httparse::parse_chunk_size(&bytes[at..]) {
+            Err(_) => return Err(garbage),
+            Ok(Status::Partial) => return Err(Progress::Need(bytes.len() + 1)),
+            Ok(Status::Complete((line, 0))) => {
+                at += line;
+                // Trailers, and the empty line behind them.
+                loop {
+                    let Some(end) = bytes[at..].windows(2).position(|pair| pair == b"\r\n") else {
+                        return Err(Progress::Need(bytes.len() + 1));
+                    };
+                    at += end + 2;
+                    if end == 0 {
+                        return Ok(at);
+                    }
+                }
+            }
+            Ok(Status::Complete((line, size))) => {
+                let size = usize::try_from(size).unwrap_or(usize::MAX);
+                let behind = at.saturating_add(line).saturating_add(size).saturating_add(2);
+                match bytes.get(behind - 2..behind) {
+                    None => return Err(Progress::Need(behind)),
+                    Some(b"\r\n") => at = behind,
+                    Some(_) => return Err(garbage),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(reply: &str) -> Reply {
+        let bytes = format!("{reply}HTTP/1.1 200 OK\r\n").into_bytes();
+        for cut in 0..reply.len() {
+            let progress = parse(&bytes[..cut], false);
+            assert!(
+                matches!(progress, Progress::Need(needed) if needed > cut),
+                "{cut}: {progress:?}"
+            );
+        }
+        match parse(&bytes, false) {
+            Progress::Whole(len, found) if len == reply.len() => found,
+            other => panic!("{reply:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn replies_end_by_their_length_or_last_chunk() {
+        let plain = whole("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc");
+        assert_eq!(plain, Reply::default());
+        let chunked =
+            "HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nA: b\r\n\r\n";
+        assert_eq!(whole(chunked), Reply { is_error: true, ..Reply::default() });
+        assert!(whole("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n").closes);
+        assert!(
+            !whole("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 0\r\n\r\n").closes
+        );
+        assert!(whole("HTTP/1.1 204 None\r\nConnection: close\r\n\r\n").closes);
+        whole("HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx");
+    }
+
+    #[test]
+    fn a_reply_without_a_length_ends_with_its_connection() {
+        let bytes = b"HTTP/1.0 200 OK\r\n\r\nabc";
+        assert_eq!(parse(bytes, false), Progress::Need(bytes.len() + 1));
+        let reply = Reply { closes: true, ..Reply::default() };
+        assert_eq!(parse(bytes, true), Progress::Whole(bytes.len(), reply));
+    }
+
+    #[test]
+    fn what_is_no_reply_is_garbage() {
+        for wrong in [
+            "+OK\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc",
+        ] {
+            assert!(matches!(parse(wrong.as_bytes(), false), Progress::Garbage(_)), "{wrong:?}");
+        }
+        let endless = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n";
+        assert!(matches!(parse(endless.as_bytes(), false), Progress::Need(_)));
+    }
+}
