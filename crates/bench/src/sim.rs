@@ -17,6 +17,7 @@ mod pauses;
 mod phase_meter;
 pub mod queues;
 pub mod rates;
+pub mod sched;
 mod series_meter;
 mod shard_moves;
 mod simulation;

@@ -182,6 +182,14 @@ pub(crate) enum Failure {
     #[error("error: {0}")]
     Rates(#[from] rheostat_bench::sim::rates::RateError),
     #[error("error: {0}")]
+    Sched(#[from] rheostat_bench::sim::sched::SchedError),
+    #[error("error: {0}")]
+    RequestCosts(Box<rheostat_bench::sim::sched::RequestCostsError>),
+    #[error("error: {0}")]
+    Advice(#[from] rheostat_bench::sim::sched::AdviceError),
+    #[error("error: --lock {lock}: between 0 and 1000000 nanoseconds")]
+    Lock { lock: f64 },
+    #[error("error: {0}")]
     Results(#[from] rheostat_bench::record::RecordError),
     #[error("error: {0}")]
     Report(#[from] rheostat_bench::report::ReportError),

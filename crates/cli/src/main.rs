@@ -3,6 +3,7 @@
 #[macro_use]
 mod out;
 
+mod advise;
 mod assemble;
 mod bench;
 mod capture;
@@ -63,6 +64,7 @@ const BUILD: Build = Build { commit: env!("RHEO_COMMIT"), profile: env!("RHEO_PR
   rheo profile configs/antiddos.toml --lanes 2
   rheo gen --output mix.pcap --packets 1M --flows 64k
   rheo sim balance --cores 16
+  rheo advise --service 10us --load 0.8 --cores 8
   rheo serve http --root . --device lan=tap:rheo0 --address 10.0.0.1/24 --port 80
   rheo load --address 10.0.0.1:7000 --rate 20k --connections 64
   rheo bench nf"
@@ -108,6 +110,8 @@ enum Command {
     NatHost(nat_host::Args),
     /// Simulate a scenario on as many cores as you like.
     Sim(sim::Args),
+    /// Name the scheduler with the least p99.9 for a service over TCP.
+    Advise(Box<advise::Args>),
     /// Measure.
     Bench(bench::Args),
 }
@@ -134,6 +138,7 @@ fn main() -> ExitCode {
         Command::Stop(args) => control::stop(&args),
         Command::NatHost(args) => nat_host::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Advise(args) => advise::run(&args),
         Command::Bench(args) => bench::run(&args),
     };
     outcome.unwrap_or_else(|failure| {

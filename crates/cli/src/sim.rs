@@ -3,6 +3,7 @@
 mod cases;
 mod queues;
 mod rates;
+mod sched;
 mod setup;
 mod slo;
 mod throughput;
@@ -17,6 +18,7 @@ use rheostat_bench::costs::Costs;
 use rheostat_bench::record::{FileHeader, Row, Table, rows};
 use rheostat_bench::sim::Simulator;
 
+pub(crate) use self::sched::SchedSetup;
 use crate::choices::Choices;
 use crate::failure::Failure;
 
@@ -31,6 +33,7 @@ use crate::failure::Failure;
   rheo sim cases                                   unequal flows, bursts, an elephant
   rheo sim throughput                              RSS, RSS++ and Dyssect at capacity
   rheo sim rates                                   small packets, up to capacity and past it
+  rheo sim sched                                   a service over TCP under each scheduler
   rheo sim queues                                  a queue for each server beside one for all, in theory
 
 Controller, policies, hash and traffic are those of a run; lanes, queues and time are simulated, with costs that
@@ -68,6 +71,8 @@ enum Model {
     Throughput(throughput::Args),
     /// Simulate high rates of small packets, up to capacity and past it (Dyssect's use case III).
     Rates(rates::Args),
+    /// Simulate a service over TCP under each way to schedule it over cores.
+    Sched(sched::Args),
 }
 
 /// Simulates.
@@ -78,6 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         (Some(Model::Cases(args)), _) => cases::run(args),
         (Some(Model::Throughput(args)), _) => throughput::run(args),
         (Some(Model::Rates(args)), _) => rates::run(args),
+        (Some(Model::Sched(args)), _) => sched::run(args),
         (None, Some(scenario)) => run_scenario(args, scenario),
         (None, None) => unreachable!("clap requires a scenario"),
     }

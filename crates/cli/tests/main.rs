@@ -27,4 +27,5 @@ mod queue_sharing;
 mod report;
 mod seed;
 mod sim_queues;
+mod sim_sched;
 mod vacation;

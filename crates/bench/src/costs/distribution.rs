@@ -64,7 +64,7 @@ impl Distribution {
     }
 
     /// Whether it can be drawn from.
-    pub(super) fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         let ascending = |pair: &[(f64, f64)]| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1;
         let sensible = |(share, time): &(f64, f64)| {
             (0.0..=1.0).contains(share) && time.is_finite() && (0.0..1e9).contains(time)

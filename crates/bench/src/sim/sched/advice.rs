@@ -1,0 +1,153 @@
+//! Which scheduler to take for a service.
+
+use std::time::Duration;
+
+use rheostat_tcp::sched::{Queueing, SchedulerName};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::row::digits;
+use super::{SchedBench, SchedError, SchedRow, Variability, Workload};
+
+/// The scheduler with the least p99.9, by the simulation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    /// The scheduler.
+    pub scheduler: String,
+    /// Its 99.9th percentile in microseconds.
+    pub expected_p999_us: f64,
+    /// The scheduler with the second least; `None` if no other can do the load.
+    pub runner_up: Option<String>,
+    /// Its 99.9th percentile.
+    pub runner_up_p999_us: Option<f64>,
+    /// Why, in a sentence or two.
+    pub reason: String,
+    /// Half of the interval of 95 % by the percentile.
+    pub ci95: Option<f64>,
+    /// What was simulated, the best first; those that cannot do the load last.
+    pub considered: Vec<SchedRow>,
+}
+
+/// Why there is no advice.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum AdviceError {
+    /// The service time is out of range.
+    #[error("a service of {0:?}: between 10 ns and 10 ms are simulated")]
+    Service(Duration),
+    /// The simulation cannot be made.
+    #[error(transparent)]
+    Simulation(#[from] SchedError),
+    /// No scheduler can do it.
+    #[error(
+        "no scheduler can do {offered:.0} requests per second: {scheduler} does most, {capacity:.0}; use more cores, or a load of at most \
+         {most:.2}"
+    )]
+    TooMuch {
+        /// Requests per second.
+        offered: f64,
+        /// The scheduler that does most.
+        scheduler: String,
+        /// How much that is.
+        capacity: f64,
+        /// A load that it can do.
+        most: f64,
+    },
+}
+
+impl Advice {
+    /// Asks the simulation which scheduler has the least p99.9 for a service of this mean time and variability. Of `bench`, workloads and
+    /// loads do not count.
+    ///
+    /// # Errors
+    /// [`AdviceError`].
+    pub fn of(
+        bench: &SchedBench<'_>,
+        (service, variability): (Duration, Variability),
+        load: f64,
+    ) -> Result<Advice, AdviceError> {
+        let workload =
+            Workload::with_mean(variability, service).ok_or(AdviceError::Service(service))?;
+        let bench = SchedBench { workloads: vec![workload], loads: vec![load], ..bench.clone() };
+        let mut rows = bench.run_without_crossover()?;
+        rows.sort_by(|a, b| {
+            (a.saturated, a.p999_us)
+                .partial_cmp(&(b.saturated, b.p999_us))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let sound: Vec<&SchedRow> = rows.iter().filter(|row| !row.saturated).collect();
+        let Some(best) = sound.first() else {
+            let most = rows.iter().max_by(|a, b| a.capacity.total_cmp(&b.capacity));
+            let (scheduler, offered, capacity) = most.map_or((String::new(), 0.0, 0.0), |row| {
+                (row.scheduler.clone(), row.offered, row.capacity)
+            });
+            let most = load * 0.95 * capacity / offered.max(1.0);
+            return Err(AdviceError::TooMuch { offered, scheduler, capacity, most });
+        };
+        let next = sound.get(1);
+        Ok(Advice {
+            scheduler: best.scheduler.clone(),
+            expected_p999_us: best.p999_us,
+            runner_up: next.map(|row| row.scheduler.clone()),
+            runner_up_p999_us: next.map(|row| row.p999_us),
+            reason: reason(best, &rows, &bench),
+            ci95: best.ci95,
+            considered: rows.clone(),
+        })
+    }
+}
+
+/// What the best scheduler does better than the others.
+fn reason(best: &SchedRow, rows: &[SchedRow], bench: &SchedBench<'_>) -> String {
+    let mut text = match best.scheduler.parse::<SchedulerName>() {
+        Ok(SchedulerName::Inline(Queueing::Cfcfs)) => format!(
+            "no request waits while a worker is idle, and a lock of {:.0} ns is little beside the work",
+            bench.costs.lock_ns()
+        ),
+        Ok(SchedulerName::Inline(Queueing::Dfcfs)) => "workers share nothing, and locks or hand-offs would cost more than \
+             requests wait for their worker"
+            .to_owned(),
+        Ok(SchedulerName::Inline(Queueing::Ws)) => {
+            "idle workers take what waits for others, and most locks are taken by the worker that held them last".to_owned()
+        }
+        Ok(SchedulerName::Dispatcher(split, _)) => format!(
+            "{} of {} cores run TCP, which the load leaves time for, and the others the application alone",
+            split.dispatchers(),
+            bench.cores
+        ),
+        Err(_) => String::new(),
+    };
+    let others = rows.iter().filter(|row| row.scheduler != best.scheduler);
+    let by_name =
+        |name: &str| rows.iter().find(|row| row.scheduler == name && name != best.scheduler);
+    let mut compared: Vec<String> = Vec::new();
+    for name in ["inline-cfcfs", "inline-dfcfs", "inline-ws"] {
+        match by_name(name) {
+            Some(row) if row.saturated => compared.push(format!("{name} cannot do it")),
+            Some(row) => compared.push(format!("{name} has {} us", digits(row.p999_us))),
+            None => {}
+        }
+    }
+    let is_dispatcher = |row: &&SchedRow| row.scheduler.starts_with("dispatcher-");
+    let dispatchers: Vec<&SchedRow> = others.filter(is_dispatcher).collect();
+    match dispatchers.iter().find(|row| !row.saturated) {
+        Some(row) => compared.push(format!(
+            "{}, the best other dispatcher, {} us",
+            row.scheduler,
+            digits(row.p999_us)
+        )),
+        None if !dispatchers.is_empty() => {
+            compared.push("no other dispatcher can do it".to_owned())
+        }
+        None => {}
+    }
+    if !compared.is_empty() {
+        text += &format!("; beside {} us, {}", digits(best.p999_us), compared.join(", "));
+    }
+    let sure = rows.iter().filter(|row| !row.saturated).nth(1);
+    if let (Some(own), Some(next)) = (best.ci95, sure)
+        && next.p999_us * (1.0 - next.ci95.unwrap_or(0.0)) < best.p999_us * (1.0 + own)
+    {
+        text += &format!(". The difference to {} is within their intervals", next.scheduler);
+    }
+    text
+}

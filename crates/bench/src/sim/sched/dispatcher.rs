@@ -1,0 +1,358 @@
+//! Schedulers with network workers that give requests to application workers.
+
+use std::collections::VecDeque;
+
+use rheostat_tcp::sched::{
+    Outstanding, Queueing, Split, choose_theft, least_loaded_member, member_of_connection,
+    members_to_wake,
+};
+
+use super::common::{Common, System, hash_of};
+use super::events::Next;
+use super::lock::Lock;
+use super::source::Arrival;
+use super::trial::Setting;
+
+/// A network worker.
+#[derive(Debug, Default)]
+struct Dispatcher {
+    /// Packets that wait.
+    received: VecDeque<u32>,
+    /// Requests that wait for a member.
+    central: VecDeque<u32>,
+    /// Replies: when they can be seen, the member, the request.
+    replies: VecDeque<(u64, usize, u32)>,
+    /// Requests that are given at the end of the present work.
+    giving: VecDeque<(usize, u32)>,
+    is_idle: bool,
+    /// Members that look for something to steal.
+    looking: u32,
+}
+
+/// An application worker.
+#[derive(Debug)]
+struct Member {
+    /// Requests that wait, and when they can be seen.
+    inbox: VecDeque<(u64, u32)>,
+    lock: Lock,
+    step: Step,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Idle,
+    /// It looks for a queue to steal from.
+    Look,
+    /// It waits until a request can be seen, and takes it.
+    Take,
+    /// The application.
+    Work(u32),
+}
+
+/// Network workers with their members.
+#[derive(Debug)]
+pub(super) struct Dispatchers {
+    common: Common,
+    queueing: Queueing,
+    dispatchers: Vec<Dispatcher>,
+    members: Vec<Member>,
+    /// Of each dispatcher.
+    each: usize,
+    /// What each member of a central queue holds, as its dispatcher knows.
+    held: Vec<u32>,
+    /// The lengths of the members' queues.
+    lengths: Vec<u32>,
+    outstanding: Outstanding,
+    burst: u32,
+    connections: u32,
+}
+
+impl Dispatchers {
+    pub(super) fn new(setting: &Setting<'_>, split: Split, queueing: Queueing) -> Dispatchers {
+        let members = usize::from(split.members());
+        let idle = || Dispatcher { is_idle: true, ..Dispatcher::default() };
+        let member = || Member { inbox: VecDeque::new(), lock: Lock::new(), step: Step::Idle };
+        Dispatchers {
+            common: Common::new(setting),
+            queueing,
+            dispatchers: (0..split.dispatchers()).map(|_| idle()).collect(),
+            members: (0..members).map(|_| member()).collect(),
+            each: usize::from(split.members_each()),
+            held: vec![0; members],
+            lengths: vec![0; members],
+            outstanding: setting.outstanding,
+            burst: setting.burst.max(1),
+            connections: setting.connections(),
+        }
+    }
+
+    fn give_cost(&mut self) -> u64 {
+        let is_one = self.outstanding == Outstanding::ONE;
+        if is_one { self.common.costs.give_k1() } else { self.common.costs.give_k2() }
+    }
+
+    fn take_cost(&mut self) -> u64 {
+        let is_one = self.outstanding == Outstanding::ONE;
+        if is_one { self.common.costs.take_k1() } else { self.common.costs.take_k2() }
+    }
+
+    /// The member that a request goes to now, if any.
+    fn member_for(&self, dispatcher: usize, number: u32) -> Option<usize> {
+        let first = dispatcher * self.each;
+        let own = &self.held[first..first + self.each];
+        let member = match self.queueing {
+            Queueing::Cfcfs => least_loaded_member(own.iter().copied(), self.outstanding)?,
+            Queueing::Dfcfs | Queueing::Ws => {
+                let hash = hash_of(self.common.requests.get(number).connection, self.connections);
+                // The part of the hash that did not choose the dispatcher.
+                let rest = hash.wrapping_mul(self.dispatchers.len() as u32);
+                usize::from(member_of_connection(rest, self.each as u16))
+            }
+        };
+        Some(first + member)
+    }
+
+    /// Gives a request to a member at the end of the dispatcher's present work: what that takes.
+    fn plan_giving(&mut self, dispatcher: usize, member: usize, number: u32) -> u64 {
+        if self.queueing == Queueing::Cfcfs {
+            self.held[member] += 1;
+        }
+        self.dispatchers[dispatcher].giving.push_back((member, number));
+        self.give_cost()
+    }
+
+    /// A dispatcher does the next thing there is to do at `now`: replies first, so that members get work again.
+    fn dispatch(&mut self, dispatcher: usize, now: u64) {
+        let own = &mut self.dispatchers[dispatcher];
+        own.is_idle = false;
+        let visible = own.replies.front().map(|(visible, ..)| *visible);
+        if visible.is_some_and(|visible| visible <= now) {
+            let Some((_, member, number)) = own.replies.pop_front() else { return };
+            if self.queueing == Queueing::Cfcfs {
+                self.held[member] -= 1;
+            }
+            let cost = self.take_cost();
+            let taken = self.common.stalls.end(dispatcher, now, cost);
+            let mut end = self.common.reply(dispatcher, number, taken);
+            if let Some(number) = self.dispatchers[dispatcher].central.pop_front() {
+                // A place is free: the one that the reply has left.
+                match self.member_for(dispatcher, number) {
+                    Some(member) => {
+                        let cost = self.plan_giving(dispatcher, member, number);
+                        end = self.common.stalls.end(dispatcher, end, cost);
+                    }
+                    None => self.dispatchers[dispatcher].central.push_front(number),
+                }
+            }
+            self.common.events.set(dispatcher, end);
+        } else if let Some(number) = own.received.pop_front() {
+            let mut cost = self.common.costs.tcp_in();
+            match self.member_for(dispatcher, number) {
+                Some(member) => cost += self.plan_giving(dispatcher, member, number),
+                None => self.dispatchers[dispatcher].central.push_back(number),
+            }
+            let end = self.common.stalls.end(dispatcher, now, cost);
+            self.common.events.set(dispatcher, end);
+        } else {
+            own.is_idle = true;
+            if let Some(visible) = visible {
+                self.common.events.set(dispatcher, visible);
+            }
+            self.common.rest(dispatcher, now);
+        }
+    }
+
+    /// The dispatcher's work is done: members get what it gave.
+    fn deliver(&mut self, dispatcher: usize, now: u64) {
+        while let Some((member, number)) = self.dispatchers[dispatcher].giving.pop_front() {
+            let visible = now + self.common.costs.latency();
+            self.members[member].inbox.push_back((visible, number));
+            self.lengths[member] += 1;
+            if self.members[member].step == Step::Idle {
+                self.take(member, now);
+            }
+        }
+        if self.queueing == Queueing::Ws {
+            self.have_looked_at(dispatcher, now);
+        }
+    }
+
+    fn worker_of(&self, member: usize) -> usize {
+        self.dispatchers.len() + member
+    }
+
+    /// A member takes a request from its own queue, which is not empty, or rests.
+    fn take(&mut self, member: usize, now: u64) {
+        let worker = self.worker_of(member);
+        let Some((visible, _)) = self.members[member].inbox.front() else {
+            self.rest(member, now);
+            return;
+        };
+        let mut start = now.max(*visible);
+        if self.members[member].step == Step::Idle {
+            start = self.common.rouse(worker, start);
+        }
+        if start <= now {
+            self.begin(member, member, now);
+            return;
+        }
+        self.members[member].step = Step::Take;
+        self.common.events.set(worker, start);
+    }
+
+    fn rest(&mut self, member: usize, now: u64) {
+        self.members[member].step = Step::Idle;
+        let worker = self.worker_of(member);
+        self.common.rest(worker, now);
+    }
+
+    /// A member begins with the first request in the queue of `victim`, which it may steal from.
+    fn begin(&mut self, member: usize, victim: usize, now: u64) {
+        let worker = self.worker_of(member);
+        let Some((visible, number)) = self.members[victim].inbox.pop_front() else {
+            self.rest(member, now);
+            return;
+        };
+        self.lengths[victim] -= 1;
+        let mut start = now.max(visible);
+        if self.queueing == Queueing::Ws {
+            let (got_at, got) = self.members[victim].lock.take(worker, start);
+            let cost = self.common.queue_lock(got);
+            start = self.common.stalls.end(worker, got_at, cost);
+            self.members[victim].lock.give_back(start);
+        }
+        let service = self.common.requests.get(number).service;
+        let cost = self.common.costs.member() + service;
+        let end = self.common.stalls.end(worker, start, cost);
+        self.members[member].step = Step::Work(number);
+        self.common.events.set(worker, end);
+    }
+
+    /// As many idle members of a dispatcher look for something to steal as there is waiting.
+    fn have_looked_at(&mut self, dispatcher: usize, now: u64) {
+        let own = dispatcher * self.each..(dispatcher + 1) * self.each;
+        let waits = |member: &usize| match self.members[*member].step {
+            // These are about to take one.
+            Step::Take => self.lengths[*member].saturating_sub(1),
+            _ => self.lengths[*member],
+        };
+        let waiting: u32 = own.clone().map(|member| waits(&member)).sum();
+        if waiting == 0 {
+            return;
+        }
+        let is_idle = |member: &usize| self.members[*member].step == Step::Idle;
+        let idle = own.clone().filter(is_idle).count() as u32;
+        let woken = members_to_wake(waiting, self.dispatchers[dispatcher].looking, idle);
+        for _ in 0..woken {
+            let idle = own.clone().find(|member| self.members[*member].step == Step::Idle);
+            let Some(member) = idle else { return };
+            let start = self.common.rouse(self.worker_of(member), now);
+            self.look(member, start);
+        }
+    }
+
+    fn look(&mut self, member: usize, start: u64) {
+        let worker = self.worker_of(member);
+        self.dispatchers[member / self.each].looking += 1;
+        self.members[member].step = Step::Look;
+        let end = start + self.common.costs.steal();
+        self.common.events.set(worker, end);
+    }
+
+    /// A member has nothing in work.
+    fn go_on(&mut self, member: usize, now: u64) {
+        let first = member / self.each * self.each;
+        if !self.members[member].inbox.is_empty() {
+            self.take(member, now);
+        } else if self.queueing == Queueing::Ws
+            && choose_theft(member - first, &self.lengths[first..first + self.each], self.burst)
+                .is_some()
+        {
+            self.look(member, now);
+        } else {
+            self.rest(member, now);
+        }
+    }
+
+    fn advance_member(&mut self, member: usize, now: u64) {
+        let dispatcher = member / self.each;
+        match self.members[member].step {
+            Step::Idle => {}
+            Step::Take => self.begin(member, member, now),
+            Step::Look => {
+                self.dispatchers[dispatcher].looking -= 1;
+                let first = dispatcher * self.each;
+                let own = &self.lengths[first..first + self.each];
+                let theft = choose_theft(member - first, own, self.burst);
+                if !self.members[member].inbox.is_empty() {
+                    self.take(member, now);
+                } else if let Some(theft) = theft {
+                    let victim = first + theft.victim;
+                    // A burst is moved; its first request is begun with.
+                    for _ in 1..theft.requests {
+                        let moved = self.members[victim].inbox.remove(1);
+                        self.members[member].inbox.extend(moved);
+                        self.lengths[victim] -= 1;
+                        self.lengths[member] += 1;
+                    }
+                    self.begin(member, victim, now);
+                } else {
+                    self.rest(member, now);
+                }
+                self.have_looked_at(dispatcher, now);
+            }
+            Step::Work(number) => {
+                let visible = now + self.common.costs.latency();
+                let own = &mut self.dispatchers[dispatcher];
+                let is_first = own.replies.is_empty();
+                own.replies.push_back((visible, member, number));
+                if own.is_idle && is_first {
+                    let at = self.common.rouse(dispatcher, visible);
+                    if at <= now {
+                        self.dispatch(dispatcher, now);
+                    } else {
+                        self.common.events.set(dispatcher, at);
+                    }
+                }
+                self.go_on(member, now);
+            }
+        }
+    }
+}
+
+impl System for Dispatchers {
+    fn arrive(&mut self, arrival: &Arrival) {
+        let number = self.common.requests.insert(arrival);
+        let hash = hash_of(arrival.connection, self.connections);
+        let dispatcher = usize::from(member_of_connection(hash, self.dispatchers.len() as u16));
+        self.dispatchers[dispatcher].received.push_back(number);
+        if self.dispatchers[dispatcher].is_idle {
+            let at = self.common.rouse(dispatcher, arrival.at);
+            if at <= arrival.at {
+                self.dispatch(dispatcher, at);
+            } else {
+                self.dispatchers[dispatcher].is_idle = false;
+                self.common.events.set(dispatcher, at);
+            }
+        }
+    }
+
+    fn advance(&mut self, next: Next) {
+        let (now, worker) = (next.time(), self.common.events.take(next));
+        match worker.checked_sub(self.dispatchers.len()) {
+            None => {
+                self.deliver(worker, now);
+                self.dispatch(worker, now);
+            }
+            Some(member) => self.advance_member(member, now),
+        }
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}

@@ -1,0 +1,197 @@
+//! One line of results.
+
+use serde::{Deserialize, Serialize};
+
+use super::estimate::Estimate;
+use super::meter::quantile_us;
+use super::{Case, Ideal, SchedBench};
+use crate::rounding::{to_ten_thousandths, to_thousandths};
+
+/// A scheduler under a workload at a load. Times are in microseconds from a request's arrival until its reply has left.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SchedRow {
+    /// Always: nothing here was measured on a machine.
+    pub simulated: bool,
+    /// The scheduler; `ideal-cfcfs` and `ideal-ps` exist in theory only.
+    pub scheduler: String,
+    /// The distribution of service times.
+    pub workload: String,
+    /// The share of what the cores could do if TCP and the application were all there is to do.
+    pub load: f64,
+    /// Cores.
+    pub cores: u16,
+    /// Requests that arrive per second.
+    pub offered: f64,
+    /// Replies that leave per second.
+    pub throughput: f64,
+    /// Replies that leave per second when more arrive than can be done.
+    pub capacity: f64,
+    /// Whether so many arrive. Then times grow with the length of the run.
+    pub saturated: bool,
+    /// The mean of what requests take beyond the application's work: TCP, locks, hand-offs and waits.
+    pub mean_beyond_service_us: f64,
+    /// The median.
+    pub p50_us: f64,
+    /// The 99th percentile.
+    pub p99_us: f64,
+    /// The 99.9th percentile.
+    pub p999_us: f64,
+    /// The 99.99th percentile, if it was asked for.
+    pub p9999_us: Option<f64>,
+    /// The 99.9th percentile of short requests; `None` where there is one class.
+    pub p999_short_us: Option<f64>,
+    /// The 99.9th percentile of long requests.
+    pub p999_long_us: Option<f64>,
+    /// Half of the interval of 95 % of the last percentile by its value; `None` where it grows with the run.
+    pub ci95: Option<f64>,
+    /// The share of replies that waited for an earlier one of their connection.
+    pub waited_for_order: f64,
+    /// Nanoseconds that a queue's lock takes whose last holder was another worker.
+    pub lock_ns: f64,
+    /// The same from which on another inline scheduler is better than `inline-cfcfs` by more than 5 %, at this load; `None` but for `constant-1us`.
+    pub crossover_lock_ns: Option<f64>,
+    /// Requests simulated.
+    pub requests: u64,
+}
+
+impl SchedRow {
+    pub(super) fn of(
+        bench: &SchedBench<'_>,
+        case: &Case,
+        (load, offered, capacity): (f64, f64, f64),
+        estimate: &Estimate,
+        saturated: bool,
+    ) -> SchedRow {
+        let all = estimate.latencies.all();
+        let at = |share| to_thousandths(quantile_us(&all, share));
+        let classes = case.workload.has_classes().then_some(&estimate.latencies);
+        let scheduler = match case.ideal {
+            None => case.scheduler.name().to_string(),
+            Some(Ideal::Central) => "ideal-cfcfs".to_owned(),
+            Some(Ideal::Sharing) => "ideal-ps".to_owned(),
+        };
+        SchedRow {
+            simulated: true,
+            scheduler,
+            workload: case.workload.to_string(),
+            load,
+            cores: bench.cores,
+            offered: offered.round(),
+            throughput: estimate.throughput.round(),
+            capacity: capacity.round(),
+            saturated,
+            mean_beyond_service_us: to_thousandths(
+                estimate.waits.iter().sum::<f64>() / 1e3 / estimate.waits.len().max(1) as f64,
+            ),
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            p9999_us: bench.full.then(|| at(0.9999)),
+            p999_short_us: classes.map(|of| to_thousandths(quantile_us(&of.short, 0.999))),
+            p999_long_us: classes.map(|of| to_thousandths(quantile_us(&of.long, 0.999))),
+            ci95: (!saturated).then(|| to_ten_thousandths(estimate.margin)),
+            waited_for_order: to_ten_thousandths(estimate.waited_for_order),
+            lock_ns: to_thousandths(bench.costs.lock_ns()),
+            crossover_lock_ns: None,
+            requests: estimate.simulated,
+        }
+    }
+}
+
+/// Rows for people.
+#[derive(Debug)]
+pub struct SchedTable;
+
+impl SchedTable {
+    /// Names the columns.
+    pub fn heading() -> String {
+        format!(
+            "{:<14} {:>4}  {:<21} {:>9} {:>9}  {:>9} {:>9} {:>9}  {:>9} {:>9} {:>6}",
+            "workload",
+            "load",
+            "scheduler",
+            "krps",
+            "capacity",
+            "p50 us",
+            "p99",
+            "p99.9",
+            "short",
+            "long",
+            "95 %"
+        )
+    }
+
+    /// A row.
+    pub fn line(row: &SchedRow) -> String {
+        let krps = |rate: f64| format!("{:.0}", rate / 1e3);
+        let us = |time: f64| if row.saturated { "grows".to_owned() } else { digits(time) };
+        let class = |time: Option<f64>| time.map_or_else(|| "-".to_owned(), us);
+        let interval =
+            row.ci95.map_or_else(|| "-".to_owned(), |by| format!("±{:.0} %", 100.0 * by));
+        format!(
+            "{:<14} {:>4.2}  {:<21} {:>9} {:>9}  {:>9} {:>9} {:>9}  {:>9} {:>9} {:>6}",
+            row.workload,
+            row.load,
+            row.scheduler,
+            krps(row.throughput),
+            krps(row.capacity),
+            us(row.p50_us),
+            us(row.p99_us),
+            us(row.p999_us),
+            class(row.p999_short_us),
+            class(row.p999_long_us),
+            interval
+        )
+    }
+
+    /// What rows of a workload at a load come to, by these.
+    pub fn verdicts(rows: &[SchedRow]) -> Vec<String> {
+        let mut groups: Vec<(&str, f64)> = Vec::new();
+        for row in rows {
+            let group = (row.workload.as_str(), row.load);
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        groups.into_iter().map(|(workload, load)| verdict(rows, workload, load)).collect()
+    }
+}
+
+fn verdict(rows: &[SchedRow], workload: &str, load: f64) -> String {
+    let real = |row: &&SchedRow| !row.scheduler.starts_with("ideal-");
+    let group: Vec<&SchedRow> = rows
+        .iter()
+        .filter(|row| row.workload == workload && row.load == load)
+        .filter(real)
+        .collect();
+    let mut sound: Vec<&&SchedRow> = group.iter().filter(|row| !row.saturated).collect();
+    sound.sort_by(|a, b| a.p999_us.total_cmp(&b.p999_us));
+    let mut text = match sound.as_slice() {
+        [] => format!("{workload} at {load:.2}: more than any of these schedulers can do"),
+        [best] => format!(
+            "{workload} at {load:.2}: {} alone can do it, p99.9 {} us",
+            best.scheduler,
+            digits(best.p999_us)
+        ),
+        [best, next, ..] => format!(
+            "{workload} at {load:.2}: {} has the least p99.9, {} us; then {}, {} us",
+            best.scheduler,
+            digits(best.p999_us),
+            next.scheduler,
+            digits(next.p999_us)
+        ),
+    };
+    if let Some(lock) = group.iter().find_map(|row| row.crossover_lock_ns) {
+        let lock_ns = group.first().map_or(0.0, |row| row.lock_ns);
+        text += &format!(
+            "; of the inline ones cFCFS has it up to a lock of {lock:.0} ns, and the lock is {lock_ns:.0} ns"
+        );
+    }
+    text
+}
+
+/// A time to three digits.
+pub(super) fn digits(us: f64) -> String {
+    let decimals = if us < 10.0 { 2 } else { usize::from(us < 100.0) };
+    format!("{us:.decimals$}")
+}

@@ -1,0 +1,87 @@
+//! Processor sharing: what a scheduler that preempts at no cost would do.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::common::{Common, System};
+use super::events::Next;
+use super::source::Arrival;
+use super::trial::Setting;
+
+/// All requests in the service share the workers equally, each at most one of them (M/G/k-PS). TCP is part of a request's work; hand-offs and
+/// locks cost nothing.
+#[derive(Debug)]
+pub(super) struct Sharing {
+    common: Common,
+    workers: f64,
+    /// By the work that each request in service has had when it is done, if it came at the beginning: those with the least leave first.
+    requests: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The work that a request has had which came at the beginning.
+    attained: f64,
+    /// The time of `attained`.
+    updated: u64,
+}
+
+impl Sharing {
+    pub(super) fn new(setting: &Setting<'_>) -> Sharing {
+        Sharing {
+            common: Common::new(setting),
+            workers: f64::from(setting.scheduler.workers()),
+            requests: BinaryHeap::new(),
+            attained: 0.0,
+            updated: 0,
+        }
+    }
+
+    /// The part of a worker that each request has.
+    fn rate(&self) -> f64 {
+        (self.workers / self.requests.len().max(1) as f64).min(1.0)
+    }
+
+    fn update(&mut self, now: u64) {
+        self.attained += now.saturating_sub(self.updated) as f64 * self.rate();
+        self.updated = now;
+    }
+
+    fn set_next(&mut self, now: u64) {
+        if let Some(Reverse((work, _))) = self.requests.peek() {
+            let left = (f64::from_bits(*work) - self.attained).max(0.0);
+            self.common.events.set(0, now + (left / self.rate()).ceil() as u64);
+        }
+    }
+}
+
+impl System for Sharing {
+    fn arrive(&mut self, arrival: &Arrival) {
+        self.update(arrival.at);
+        let number = self.common.requests.insert(arrival);
+        let work = arrival.service + self.common.costs.tcp_in() + self.common.costs.tcp_out();
+        // Bits of positive numbers are ordered as the numbers.
+        self.requests.push(Reverse(((self.attained + work as f64).to_bits(), number)));
+        self.set_next(arrival.at);
+    }
+
+    fn advance(&mut self, next: Next) {
+        let now = next.time();
+        self.common.events.take(next);
+        self.update(now);
+        if let Some(Reverse((_, number))) = self.requests.pop() {
+            let connection = self.common.requests.get(number).connection;
+            if !self.common.requests.complete(number) {
+                self.common.meter.waited_for_order += 1;
+            }
+            while let Some(request) = self.common.requests.take_ready(connection) {
+                self.common.meter.record(&request, now);
+            }
+        }
+        self.set_next(now);
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}

@@ -1,0 +1,170 @@
+//! `rheo sim sched` and `rheo advise`: rows for programs and people, the page, and what they answer to nonsense.
+//!
+//! Timed: processes.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn rheo(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rheo")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const QUICK: [&str; 8] =
+    ["sim", "sched", "--cores", "2", "--load", "0.4", "--workload", "constant-10us,bimodal-2"];
+
+#[test]
+fn rows_in_json_have_the_fields_that_programs_read() {
+    let output = rheo(&[&QUICK[..], &["--load", "1.2", "--json"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let stdout = text(&output.stdout);
+    let rows: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<_> = rows.iter().map(|row| row["scheduler"].as_str().unwrap()).collect();
+    let all = [
+        "inline-cfcfs",
+        "inline-dfcfs",
+        "inline-ws",
+        "dispatcher-1:1",
+        "dispatcher-1:1-dfcfs",
+        "dispatcher-1:1-ws",
+    ];
+    // Two workloads, two loads.
+    assert_eq!(names, [all; 4].concat());
+    for row in &rows {
+        assert_eq!(row["simulated"], true);
+        assert!(
+            row["p999_us"].as_f64().unwrap() > 0.0 && row["throughput"].as_f64().unwrap() > 0.0
+        );
+        assert_eq!(row["crossover_lock_ns"], Value::Null);
+        let is_bimodal = row["workload"] == "bimodal-2";
+        for class in ["p999_short_us", "p999_long_us"] {
+            assert_eq!(row[class].is_f64(), is_bimodal, "{row}");
+        }
+        let is_sound = row["saturated"] == false;
+        assert_eq!(row["ci95"].as_f64().is_some_and(|by| by <= 0.1), is_sound, "{row}");
+        let kept_up = row["throughput"].as_f64() > row["offered"].as_f64().map(|rate| 0.97 * rate);
+        assert_eq!(kept_up, is_sound, "{row}");
+    }
+    let saturated = rows.iter().filter(|row| row["saturated"] == true);
+    assert!(saturated.clone().all(|row| row["load"] == 1.2) && saturated.count() == 12);
+}
+
+#[test]
+fn only_the_shortest_requests_have_a_crossover() {
+    let output = rheo(&[
+        "sim",
+        "sched",
+        "--cores",
+        "4",
+        "--load",
+        "0.8",
+        "--workload",
+        "constant-1us",
+        "--scheduler",
+        "inline-cfcfs,inline-dfcfs",
+        "--json",
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let stdout = text(&output.stdout);
+    let rows: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let crossover = rows[0]["crossover_lock_ns"].as_f64().unwrap();
+    assert!(crossover > 0.0 && crossover < 10_000.0, "{crossover}");
+    assert_eq!(rows[1]["crossover_lock_ns"].as_f64(), Some(crossover));
+}
+
+#[test]
+fn rows_for_people_end_with_a_verdict_and_charts_are_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("sched.html");
+    let output = rheo(&[&QUICK[..], &["--ideals", "--output", page.to_str().unwrap()]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let stdout = text(&output.stdout);
+    let lines: Vec<_> = stdout.lines().collect();
+    assert!(lines[0].starts_with("simulated by rheo ") && lines[0].contains("costs: the thesis's"));
+    assert!(lines[1].starts_with("workload "), "{stdout}");
+    assert_eq!(lines.len(), 2 + 16 + 2, "{stdout}");
+    assert!(lines[19].starts_with("bimodal-2 at 0.40: "), "{stdout}");
+    assert!(stdout.contains("ideal-cfcfs") && stdout.contains("ideal-ps"));
+    assert!(std::fs::read_to_string(page).unwrap().contains("<svg"));
+}
+
+#[test]
+fn printed_costs_can_be_read_again_and_wrong_ones_name_file_and_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("costs.json");
+    let printed = rheo(&["sim", "sched", "--print-costs"]);
+    assert!(printed.status.success());
+    std::fs::write(&file, &printed.stdout).unwrap();
+    let costs = format!("measured:{}", file.display());
+    let output = rheo(&["sim", "sched", "--costs", &costs, "--lock", "50", "--print-costs"]);
+    let again: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (again["queue_lock_taken_ns"].as_f64(), again["tcp_in_ns"].as_f64()),
+        (Some(50.0), Some(1810.0))
+    );
+    std::fs::write(&file, text(&printed.stdout).replace("tcp_out_ns", "tcp_away_ns")).unwrap();
+    let output = rheo(&["sim", "sched", "--costs", &costs]);
+    let stderr = text(&output.stderr);
+    assert!(
+        !output.status.success() && stderr.contains("costs.json: `tcp_out_ns` is missing"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn advice_names_a_scheduler_a_runner_up_and_a_reason() {
+    let output = rheo(&["advise", "--service", "100us", "--load", "0.7", "--cores", "2", "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let advice: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // One queue for both workers: a lock of 100 ns is nothing beside 100 us.
+    assert_eq!(advice["scheduler"], "inline-cfcfs");
+    assert!(advice["expected_p999_us"].as_f64().is_some_and(|time| time > 100.0), "{advice}");
+    assert_eq!(advice["runner_up"], "inline-ws");
+    assert!(advice["reason"].as_str().unwrap().contains("inline-dfcfs has"), "{advice}");
+}
+
+#[test]
+fn a_load_that_no_scheduler_can_do_is_an_error_with_one_that_can() {
+    let output = rheo(&["advise", "--service", "10us", "--load", "1.2", "--cores", "1"]);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("no scheduler can do 100000 requests per second"), "{stderr}");
+    assert!(stderr.contains("a load of at most 0.9"), "{stderr}");
+}
+
+#[test]
+fn nonsense_is_refused_before_anything_is_simulated() {
+    for (option, value, says) in [
+        ("--load", "0", "error: load 0: above 0 and at most 2"),
+        ("--load", "2.1", "error: load 2.1: "),
+        ("--cores", "65", "1..=64"),
+        ("--connections", "0", "error: 0 connections: between 1 and 16384"),
+        (
+            "--scheduler",
+            "inline-fifo",
+            "use inline-cfcfs, inline-dfcfs, inline-ws or dispatcher-D:A",
+        ),
+        ("--scheduler", "dispatcher-2:7", "use dispatcher-2:6 or dispatcher-2:8"),
+        (
+            "--scheduler",
+            "dispatcher-2:8",
+            "error: dispatcher-2:8 has 10 workers, but 8 cores: use dispatcher-2:6",
+        ),
+        ("--workload", "constant", "use constant-TIME"),
+        ("--costs", "guessed", "use thesis, or measured:FILE"),
+        ("--costs", "measured:/nowhere.json", "error: /nowhere.json: "),
+        ("--lock", "-1", "error: --lock -1"),
+        ("--outstanding", "3", "1..=2"),
+    ] {
+        let output = rheo(&["sim", "sched", &format!("{option}={value}")]);
+        let stderr = text(&output.stderr);
+        assert!(!output.status.success() && stderr.contains(says), "{option} {value}: {stderr}");
+        assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+    }
+    let output = rheo(&["advise", "--service", "1s"]);
+    assert!(text(&output.stderr).contains("error: a service of 1s: between 10 ns and 10 ms"));
+}
