@@ -14,6 +14,7 @@ pub mod netlink;
 pub mod placement;
 #[cfg(not(loom))]
 pub mod privileges;
+pub mod simd;
 pub mod sync;
 pub mod time;
 pub mod topology;

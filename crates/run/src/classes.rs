@@ -8,8 +8,8 @@
 //! | `looks` | what was measured between two looks, as a policy wants it |
 //! | `heavy` | which flows are the heaviest |
 //!
-//! Every packet is counted, and told apart if there are classes; one batch in [`SAMPLE`] is measured, with two readings of the
-//! clock. What is measured of it:
+//! Every packet is counted. If there are classes, the packets of a burst are told apart together. One batch in [`SAMPLE`] is
+//! measured, with two readings of the clock. What is measured of it:
 //!
 //! - **Waits**: from arrival, where the device knows it, to the start of processing. All packets of a batch share its time, so
 //!   the n-th of m packets is taken to start after n ÷ m of it.
@@ -31,7 +31,7 @@ use rheostat_steer::policy::Objectives;
 pub use figures::{ClassFigures, RuleFigures};
 pub use heavy::{FlowName, HeavyFlows, HeavyShare};
 pub use looks::ClassLooks;
-pub(crate) use meter::{ClassMeter, Timing, partition};
+pub(crate) use meter::{ClassMeter, Timing};
 
 /// One batch in so many is measured.
 pub const SAMPLE: u32 = 32;

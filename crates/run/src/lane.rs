@@ -47,16 +47,19 @@ mod mirror;
 mod offload;
 mod output;
 mod packet_info;
+mod places;
 mod probe;
 mod reception;
 mod unusual;
 
+pub(crate) use batch::partition;
 pub use batch::{Batch, HandoffPacket};
 pub use config::{LaneConfig, Routes, TimeSource};
 pub use migration::LaneTimes;
 pub use output::{Output, Sender};
 pub(crate) use packet_info::LinkPacket;
 pub use packet_info::{PacketInfo, PacketKind, Placement};
+pub(crate) use places::Places;
 pub use unusual::{Unusual, UnusualError};
 
 use std::os::fd::BorrowedFd;
@@ -71,7 +74,7 @@ use rheostat_state::{DetachedFlow, FlowHasher, Shard};
 use rheostat_steer::Steering;
 
 use self::busy_time::BusyTime;
-use self::classes::ClassState;
+use self::classes::{ClassState, Measuring};
 use self::joint::JointState;
 use self::migration::MigrationState;
 use self::offload::OffloadState;
@@ -525,21 +528,27 @@ impl Lane {
 
     fn process(&mut self) {
         while !self.batch.is_empty() {
-            let is_measured = self.classes.is_some() && self.start_measuring();
+            let measuring = match self.classes {
+                Some(_) => self.start_measuring(),
+                None => Measuring::default(),
+            };
             if self.shards.is_joint() {
                 self.process_jointly();
             } else {
                 self.service.process(&mut self.batch, &mut self.shards, &mut self.out);
             }
             debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
-            if is_measured {
+            if measuring.is_measured {
                 self.stop_measuring();
             }
             if self.out.has_deferred() {
                 self.dispatch_deferred();
             }
-            if is_measured {
+            if measuring.is_measured {
                 self.commit_measuring();
+            }
+            if measuring.is_sampled {
+                self.note_sampled();
             }
             if self.out.has_reinjected() {
                 self.reinject();

@@ -16,7 +16,7 @@ pub mod table;
 pub mod toeplitz;
 pub mod translation;
 
-pub use class_rules::{ClassRule, ClassRules, ClassSubject, MAX_CLASSES};
+pub use class_rules::{ClassBurst, ClassRule, ClassRules, ClassSubject, MAX_CLASSES, RulePlaces};
 pub use device_hash::{HashOptions, hash_packet};
 pub use dispatch::Dispatch;
 pub use feasibility::{Alternative, HashCapabilities, Infeasible};

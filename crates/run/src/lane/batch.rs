@@ -1,10 +1,11 @@
 //! Packets that wait for their turn in a lane, with what was found out about them beside them.
 
+use std::ops::Range;
+
 use rheostat_packet::{Burst, Mbuf};
 use rheostat_state::Probe;
 
-use super::{PacketInfo, Sender, probe};
-use crate::classes::partition;
+use super::{PacketInfo, Places, Sender, probe};
 use crate::shard_set::ShardSet;
 
 /// A packet with what was found out about it, on its way to another lane.
@@ -34,14 +35,19 @@ pub struct Batch {
     probes: Vec<Probe>,
     /// How many packets have been taken out at the front since there were none.
     first: usize,
+    /// Room for what is found out about packets while others are brought before them.
+    staying: Vec<PacketInfo>,
 }
+
+/// So many packets are brought before others one by one, more all at once.
+const FEW: usize = 3;
 
 impl Batch {
     /// Room for `count` packets before memory is asked for.
     pub fn with_capacity(count: usize) -> Batch {
         let packets = Vec::with_capacity(count);
         let (infos, probes) = (vec![PacketInfo::default(); count], vec![Probe::PENDING; count]);
-        Batch { packets, infos, probes, first: 0 }
+        Batch { packets, infos, probes, first: 0, staying: Vec::new() }
     }
 
     /// Where to write what is found out about the next `count` packets, in order. What was written there before stays, but for
@@ -121,7 +127,7 @@ impl Batch {
     /// The packets, with what was found out about each, and where its flow may be.
     #[inline]
     pub fn parts(&mut self) -> (&mut [Mbuf], &mut [PacketInfo], &[Probe]) {
-        let Batch { packets, infos, probes, first } = self;
+        let Batch { packets, infos, probes, first, .. } = self;
         let places = *first..*first + packets.len();
         (packets, &mut infos[places.clone()], &probes[places])
     }
@@ -165,16 +171,22 @@ impl Batch {
         their_packets.extend(out);
     }
 
-    /// Brings those of the packets from `start` on first of which `first` says so; both parts keep their order.
-    pub(crate) fn bring_first(&mut self, start: usize, first: &[bool]) {
+    /// Brings packets `first` of those at `places`, a burst at most; both parts keep their order.
+    pub(crate) fn bring_first(&mut self, places: Range<usize>, first: Places) {
         debug_assert_eq!(self.first, 0, "no packets are being taken out");
-        let places = start..start + first.len();
-        partition(&mut self.infos[places.clone()], first, &mut Vec::new());
-        partition(&mut self.probes[places.clone()], first, &mut Vec::new());
-        let (packets, mut front) = (&mut self.packets[places], 0);
-        for (place, _) in first.iter().enumerate().filter(|(_, first)| **first) {
+        let packets = &mut self.packets[places.clone()];
+        let (infos, probes) = (&mut self.infos[places.clone()], &mut self.probes[places]);
+        let moves_few = Places::count(first) <= FEW;
+        for (front, place) in first.enumerate() {
             packets[front..=place].rotate_right(1);
-            front += 1;
+            if moves_few {
+                infos[front..=place].rotate_right(1);
+                probes[front..=place].rotate_right(1);
+            }
+        }
+        if !moves_few {
+            partition(infos, first, &mut self.staying);
+            partition(probes, first, &mut Vec::new());
         }
     }
 
@@ -201,4 +213,19 @@ impl Batch {
         sender.send_all(self.packets.drain(..count));
         self.advance(count);
     }
+}
+
+/// Brings those items of a burst `first`; both parts keep their order.
+pub(crate) fn partition<T: Copy>(items: &mut [T], first: Places, staying: &mut Vec<T>) {
+    staying.clear();
+    let mut front = 0;
+    for place in 0..items.len() {
+        if first.contains(place) {
+            items[front] = items[place];
+            front += 1;
+        } else {
+            staying.push(items[place]);
+        }
+    }
+    items[front..].copy_from_slice(staying);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rheostat_base::DeviceId;
 use rheostat_steer::policy::{Class, Load};
 
-use super::{Lane, PacketKind};
+use super::{Batch, Lane, PacketInfo, PacketKind};
 use crate::classes::{ClassFigures, ClassMeter, Classes, FlowName, HeavyFlows, HeavyShare, Timing};
 
 /// What a lane has where classes are measured.
@@ -13,6 +13,25 @@ pub(super) struct ClassState {
     pub(super) meter: ClassMeter,
     /// Where flows may leave.
     heavy: Option<HeavyFlows>,
+    /// Of the batch at hand, the packet whose flow is noted.
+    sampled: Option<Sampled>,
+}
+
+/// A packet whose flow is noted once its batch has been processed: the lines of the table that lead to it are there then.
+struct Sampled {
+    info: PacketInfo,
+    /// Its part of the bytes of the lane.
+    bytes: u64,
+    is_regular: bool,
+}
+
+/// What is to be done when a batch has been processed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Measuring {
+    /// [`Lane::stop_measuring`] and [`Lane::commit_measuring`].
+    pub(super) is_measured: bool,
+    /// [`Lane::note_sampled`].
+    pub(super) is_sampled: bool,
 }
 
 impl ClassState {
@@ -28,7 +47,22 @@ impl ClassState {
             timing.set(device, knows);
         }
         let meter = ClassMeter::new(classes, timing);
-        ClassState { meter, heavy: flows_leave.then(|| HeavyFlows::new(shards)) }
+        let heavy = flows_leave.then(|| HeavyFlows::new(shards));
+        ClassState { meter, heavy, sampled: None }
+    }
+
+    /// Takes one packet of a batch, in the name of all.
+    #[cold]
+    fn sample(&mut self, batch: &mut Batch) {
+        let count = batch.len();
+        let Some(heavy) = &mut self.heavy else { return };
+        let place = heavy.next_place(count);
+        let (packets, infos, _) = batch.parts();
+        let (packet, info) = (&packets[place], infos[place]);
+        let is_regular =
+            info.kind() == PacketKind::Flow && self.meter.class_of(packet, &info) == Class::Regular;
+        let bytes = (packet.len() * count) as u64;
+        self.sampled = Some(Sampled { info, bytes, is_regular });
     }
 }
 
@@ -38,15 +72,18 @@ impl Lane {
         self.classes.as_ref().map(|classes| classes.meter.figures())
     }
 
-    /// Looks at a batch that is about to be processed. Returns whether it is measured.
+    /// Looks at a batch that is about to be processed.
     #[inline(never)]
-    pub(super) fn start_measuring(&mut self) -> bool {
-        let Some(classes) = &mut self.classes else { return false };
+    pub(super) fn start_measuring(&mut self) -> Measuring {
+        let Lane { classes: Some(classes), batch, .. } = self else {
+            return Measuring::default();
+        };
         // Before the batch is timed.
-        if classes.heavy.as_mut().is_some_and(HeavyFlows::takes_batch) {
-            self.sample_flow();
+        let is_sampled = classes.heavy.as_mut().is_some_and(HeavyFlows::takes_batch);
+        if is_sampled {
+            classes.sample(batch);
         }
-        self.classes.as_mut().is_some_and(|classes| classes.meter.start(&mut self.batch, true))
+        Measuring { is_measured: classes.meter.start(batch, true), is_sampled }
     }
 
     /// The service is done with a batch that is measured, but for packets that it left to the lane.
@@ -65,34 +102,31 @@ impl Lane {
         }
     }
 
-    /// Notes one packet of the batch for its flow, and at the end of an epoch, looks which flows are to be away.
-    fn sample_flow(&mut self) {
+    /// Notes the flow of the packet of the batch that was sampled, and at the end of an epoch, looks which flows are to be away.
+    #[cold]
+    pub(super) fn note_sampled(&mut self) {
         let Some(mut classes) = self.classes.take() else { return };
-        let heavy = classes.heavy.as_mut().expect("only asked for where flows may leave");
-        let count = self.batch.len();
-        let place = heavy.next_place(count);
-        let (packets, infos, _) = self.batch.parts();
-        let (packet, info) = (&packets[place], infos[place]);
-        let bytes = (packet.len() * count) as u64;
-        let is_flow = info.kind() == PacketKind::Flow
-            && classes.meter.class_of(packet, &info) == Class::Regular;
-        let name = if is_flow { self.name_of(&info) } else { None };
-        let name = name.filter(|name| classes.meter.class_of_flow(&name.key) == Class::Regular);
-        heavy.note(info.shard, name, bytes);
-        if heavy.is_due(self.polled) {
-            let parts = heavy.parts();
-            let owned = |(name, _): &&(FlowName, Load)| self.shards.get(name.shard).is_some();
-            let share =
-                |(name, part): &(FlowName, Load)| HeavyShare { shard: name.shard, part: *part };
-            classes.meter.figures().publish(parts.iter().filter(owned).map(share).collect());
-            heavy.age(self.polled);
-            self.pick_flows(&parts);
+        if let ClassState { meter, heavy: Some(heavy), sampled } = &mut *classes
+            && let Some(Sampled { info, bytes, is_regular }) = sampled.take()
+        {
+            let name = if is_regular { self.name_of(&info) } else { None };
+            let name = name.filter(|name| meter.class_of_flow(&name.key) == Class::Regular);
+            heavy.note(info.shard, name, bytes);
+            if heavy.is_due(self.polled) {
+                let parts = heavy.parts();
+                let owned = |(name, _): &&(FlowName, Load)| self.shards.get(name.shard).is_some();
+                let share =
+                    |(name, part): &(FlowName, Load)| HeavyShare { shard: name.shard, part: *part };
+                meter.figures().publish(parts.iter().filter(owned).map(share).collect());
+                heavy.age(self.polled);
+                self.pick_flows(&parts);
+            }
         }
         self.classes = Some(classes);
     }
 
     /// The name of a packet's flow, if the table knows it: new flows have none until they are established.
-    fn name_of(&mut self, info: &super::PacketInfo) -> Option<FlowName> {
+    fn name_of(&mut self, info: &PacketInfo) -> Option<FlowName> {
         let shard = self.shards.get_mut(info.shard)?;
         let key = info.key();
         if let Some(detached) = shard.table.detached(info.hash, &key) {

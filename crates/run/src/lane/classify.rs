@@ -10,7 +10,7 @@ use rheostat_state::{FlowHash, FlowHasher};
 use rheostat_steer::{Oriented, Steering};
 
 use super::unusual::Unusual;
-use super::{PacketInfo, PacketKind, Placement, TimeSource};
+use super::{PacketInfo, PacketKind, Placement, Places, TimeSource};
 use crate::load::ShardLoads;
 use crate::migrate::Ownership;
 use crate::shard_set::ShardSet;
@@ -42,50 +42,13 @@ pub(super) struct Found {
     pub(super) latest: Time,
 }
 
-/// Some packets of a burst, a bit each by their places.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Places(u32);
-
-const _: () = assert!(rheostat_packet::BURST <= 32);
-
-impl Places {
-    /// The first `count` places.
-    #[inline]
-    pub(super) fn first(count: usize) -> Places {
-        Places(((1_u64 << count) - 1) as u32)
-    }
-
-    #[inline]
-    pub(super) fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    #[inline]
-    fn add(&mut self, place: usize) {
-        self.0 |= 1 << place;
-    }
-
-    #[inline]
-    pub(super) fn contains(self, place: usize) -> bool {
-        self.0 & 1 << place != 0
-    }
-
-    /// The first of them, which is taken out.
-    #[inline]
-    fn pop(&mut self) -> Option<usize> {
-        let first = (self.0 != 0).then(|| self.0.trailing_zeros() as usize);
-        self.0 &= self.0.wrapping_sub(1);
-        first
-    }
-}
-
 impl Classifier<'_> {
     /// Writes down what is found out about the packets of `burst` at these places at the same ones in `infos`, and returns
     /// those that cannot be parsed. Nothing is known of those but their time.
     pub(super) fn all(&self, wanted: Places, burst: &[Mbuf], infos: &mut [PacketInfo]) -> Places {
-        let mut others = self.usual(wanted, burst, infos);
+        let others = self.usual(wanted, burst, infos);
         let mut malformed = Places::default();
-        while let Some(place) = others.pop() {
+        for place in others {
             let info = &mut infos[place];
             match PacketInfo::unusual(&burst[place], self, info.now) {
                 Ok(found) => *info = found,

@@ -226,6 +226,24 @@ impl PacketInfo {
         }
     }
 
+    /// The first words of the key: all that a key of IPv4 has.
+    #[inline(always)]
+    pub(crate) fn first_words(&self) -> [u64; 2] {
+        self.words
+    }
+
+    /// 0 if the key is of IPv4: for a look at many packets at once.
+    #[inline(always)]
+    pub(crate) fn v6_bit(&self) -> u8 {
+        self.traits.0 & V6
+    }
+
+    /// The last word of a key of IPv6: its ports, protocol and zone.
+    #[inline(always)]
+    pub(crate) fn last_word(&self) -> u64 {
+        self.rest[2]
+    }
+
     /// The family of the key.
     #[inline(always)]
     pub fn family(&self) -> Family {

@@ -5,9 +5,9 @@ use rheostat_io::RxQueue;
 use rheostat_packet::Burst;
 
 use super::batch::Spare;
-use super::classify::{Classifier, Owned, Places};
+use super::classify::{Classifier, Owned};
 use super::mirror::note_place;
-use super::{HandoffPacket, Lane, PacketKind, Place};
+use super::{HandoffPacket, Lane, PacketKind, Place, Places};
 use crate::load::LoadReporting;
 use crate::service::Service;
 use crate::stages::BurstStage;

@@ -42,11 +42,11 @@ impl Classifier<'_> {
     /// else by their keys, and of what cannot be parsed the first.
     pub(in crate::lane) fn unhashed(
         &self,
-        mut wanted: Places,
+        wanted: Places,
         burst: &[Mbuf],
         infos: &mut [PacketInfo],
     ) {
-        while let Some(place) = wanted.pop() {
+        for place in wanted {
             let (packet, info) = (&burst[place], &mut infos[place]);
             let now = self.time.of(packet, self.now);
             let found = self.one(packet);

@@ -126,14 +126,14 @@ impl Classifier<'_> {
     #[inline(never)]
     fn plain_others<const INSIDE: bool, const REDUCED: bool>(
         &self,
-        mut wanted: Places,
+        wanted: Places,
         burst: &[Mbuf],
         Spare { infos, probes }: Spare<'_>,
         owned: &Owned<'_>,
     ) -> Found {
         let mut found = Found { left: Places::default(), latest: Time::ZERO };
         let (mut behind, mut count) = (Places::default(), 0);
-        while let Some(place) = wanted.pop() {
+        for place in wanted {
             let (packet, info) = (&burst[place], &mut infos[place]);
             let Some(now) = self.plain_one::<Any, INSIDE, REDUCED>(packet, info, owned) else {
                 found.left.add(place);
@@ -143,7 +143,7 @@ impl Classifier<'_> {
             behind.add(place);
             count += 1;
             if count > LAG
-                && let Some(first) = behind.pop()
+                && let Some(first) = behind.next()
             {
                 probes[first] = owned.shards.probe(&infos[first]);
             }
