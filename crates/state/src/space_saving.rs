@@ -50,6 +50,8 @@ struct Counter<K> {
     count: Estimate,
     /// Where in the heap it stands.
     place: u32,
+    /// Whether the key was added again since it took this counter.
+    repeated: bool,
 }
 
 /// As many keys as it was made for, with their counts.
@@ -86,12 +88,13 @@ impl<K: Copy + Eq + Hash, S: BuildHasher> SpaceSaving<K, S> {
         if let Some(&number) = self.known.get(&key) {
             let counter = &mut self.counters[number as usize];
             counter.count.most = counter.count.most.saturating_add(weight);
+            counter.repeated = true;
             let place = counter.place as usize;
             self.sink(place);
         } else if self.counters.len() < self.capacity {
             let number = self.counters.len() as u32;
             let count = Estimate { most: weight, error: 0 };
-            self.counters.push(Counter { key, count, place: number });
+            self.counters.push(Counter { key, count, place: number, repeated: false });
             self.heap.push(number);
             self.known.insert(key, number);
             self.rise(number as usize);
@@ -101,6 +104,7 @@ impl<K: Copy + Eq + Hash, S: BuildHasher> SpaceSaving<K, S> {
             self.known.remove(&counter.key);
             self.known.insert(key, number);
             counter.key = key;
+            counter.repeated = false;
             let error = counter.count.most;
             counter.count = Estimate { most: error.saturating_add(weight), error };
             self.sink(0);
@@ -126,6 +130,13 @@ impl<K: Copy + Eq + Hash, S: BuildHasher> SpaceSaving<K, S> {
     /// The known keys with their counts, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (K, Estimate)> {
         self.counters.iter().map(|counter| (counter.key, counter.count))
+    }
+
+    /// Those of the known keys that were added more than once since they took their places: with many keys that are seldom
+    /// added, most others are known by chance.
+    pub fn iter_repeated(&self) -> impl Iterator<Item = (K, Estimate)> {
+        let repeated = self.counters.iter().filter(|counter| counter.repeated);
+        repeated.map(|counter| (counter.key, counter.count))
     }
 
     /// Forgets everything.
@@ -179,6 +190,27 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_key_is_repeated_once_it_was_added_again_and_no_longer_when_it_lost_its_place() {
+        let mut summary = SpaceSaving::new(2);
+        let repeated = |summary: &SpaceSaving<u16>| {
+            let mut keys: Vec<u16> = summary.iter_repeated().map(|(key, _)| key).collect();
+            keys.sort_unstable();
+            keys
+        };
+        summary.add(1, 10);
+        summary.add(2, 1);
+        assert_eq!(repeated(&summary), []);
+        summary.add(2, 1);
+        summary.age();
+        assert_eq!(repeated(&summary), [2]);
+        summary.add(3, 10);
+        assert_eq!(repeated(&summary), [], "3 has the place of 2");
+        summary.add(1, 1);
+        summary.add(3, 1);
+        assert_eq!(repeated(&summary), [1, 3]);
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
