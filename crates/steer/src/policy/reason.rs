@@ -156,6 +156,13 @@ pub enum Reason {
         /// Fewer than this would not do for certain, where it is known.
         bound: Option<usize>,
     },
+    /// Shards move so that lanes would have what they may have if the load grew at once.
+    Readiness {
+        /// Shards that move and lanes that get another offloading lane.
+        changes: usize,
+        /// By so much of itself.
+        growth: Load,
+    },
     /// No change was found that violates less.
     NoFewerViolations {
         /// Constraints that are violated.
@@ -279,6 +286,9 @@ impl fmt::Display for Reason {
                 write!(f, "{changes} changes meet the objectives, fewer do not")
             }
             Reason::Changes { changes, .. } => write!(f, "{changes} changes"),
+            Reason::Readiness { changes, growth } => {
+                write!(f, "{changes} changes, so that the load could grow by {growth} at once")
+            }
             Reason::NoFewerViolations { violations, cut } => {
                 write!(
                     f,

@@ -3,6 +3,7 @@
 mod changes;
 mod long_period;
 mod missed;
+mod readiness;
 mod short_period;
 mod situation;
 
@@ -221,6 +222,9 @@ impl Dyssect {
             self.set_counts(now, load, situation, &mut why);
             let counts = self.counts.unwrap_or(present);
             answer = self.short(load, situation, counts, &mut why);
+        }
+        if long && answer.is_none() {
+            answer = self.prepare(load, situation, counts, &mut why);
         }
         let Some((assignment, left)) = answer else {
             return Plan { why, ..Plan::default() };

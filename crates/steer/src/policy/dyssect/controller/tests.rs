@@ -230,3 +230,20 @@ fn the_balance_goal_levels_lanes() {
     assert_eq!(plan.moves.len(), 1, "{plan:?}");
     assert!(after.imbalance().squared < load.imbalance().squared);
 }
+
+#[test]
+fn uneven_lanes_that_could_bear_a_step_are_made_ready_for_it_once_a_long_period() {
+    // Both meet the objectives; if the load grew by a third, the first would not, and even lanes would.
+    let load = measured(lanes(&[&[20, 20, 20, 10], &[10, 10, 10]], 0), markovian(None));
+    let mut policy = Dyssect { keep: 2, ..strict() };
+    let (ready, after) = plan(&mut policy, 0, &load);
+    assert_eq!(ready.moves.len(), 1, "{ready:?}");
+    assert!(after.load(LaneId(0)) < percent(60), "{after:?}");
+    let readiness = |reason: &Reason| matches!(reason, Reason::Readiness { changes: 1, .. });
+    assert!(ready.why.iter().any(readiness), "{:?}", ready.why);
+    // Not between two long periods, and not what is ready already.
+    let (between, _) = plan(&mut policy, 100, &load);
+    assert!(between.is_empty(), "{between:?}");
+    let (again, _) = plan(&mut policy, 1_000, &measured(after, markovian(None)));
+    assert!(again.is_empty(), "{again:?}");
+}
