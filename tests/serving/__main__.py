@@ -19,8 +19,14 @@ from server import Serving, Sizes  # noqa: E402
 
 def main() -> int:
     args = arguments()
-    # As an exception, so that namespaces are deleted on the way out.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("serving: ended by a signal"))
+    # As an exception, so that namespaces are deleted on the way out. What fails on that way takes the exception's place.
+    signalled = []
+
+    def end(*_: object) -> None:
+        signalled.append(True)
+        sys.exit("serving: ended by a signal")
+
+    signal.signal(signal.SIGTERM, end)
     failed = ran = 0
     for ground in GROUNDS:
         for name, (scenario, grounds) in SCENARIOS.items():
@@ -33,6 +39,8 @@ def main() -> int:
                 outcome = "ok"
             except Exception:
                 traceback.print_exc()
+                if signalled:
+                    return 1
                 outcome, failed = "FAILED", failed + 1
             print(f"{outcome:6} {ground:10} {name} ({time.monotonic() - start:.1f} s)", flush=True)
     print(f"{ran - failed} of {ran} scenarios hold")

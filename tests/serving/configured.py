@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from cable import CLIENT, SERVER
+from seen import follow
 from server import Serving, Sizes
 from transfer import there_and_back
 
@@ -12,7 +14,8 @@ SHIPPED = Path(__file__).parents[2] / "configs" / "serve-live.toml"
 
 
 def shipped(serving: Serving, _: Sizes) -> None:
-    """Files go both ways. All that differs from what is shipped are the addresses and the directory, into which clients write."""
+    """Files go both ways, and segments are traced. All that differs from what is shipped are the addresses and the directory, into
+    which clients write."""
     text = SHIPPED.read_text()
     changes = {
         '"192.168.77.1/24", "fd77::1/64"': f'"{SERVER[4]}/24", "{SERVER[6]}/64"',
@@ -25,5 +28,11 @@ def shipped(serving: Serving, _: Sizes) -> None:
     serving.start_configured(text)
     for version in (4, 6):
         there_and_back(serving, version, 4)
+    (serving.root / "small").write_bytes(bytes(100))
+    traced = follow(serving, "trace", "--json", "--filter", "tcp and dst port 80", "--count", "12").splitlines()
+    points = [point for line in traced for point in json.loads(line)["points"]]
+    states = {(point["was"], point["state"]) for point in points if point["stage"] == "decided"}
+    assert {("listen", "syn-received"), ("syn-received", "established")} <= states, states
+    assert {"handshake", "data"} <= {point["reason"] for point in points if point["stage"] == "answer"}
     summary = serving.stop()
-    assert summary["accepted"] == summary["connections"] == 4 and summary["reset"] == 0, summary
+    assert summary["accepted"] == summary["connections"] > 4 and summary["reset"] == 0, summary

@@ -59,7 +59,7 @@ class Serving:
         file.write_text(text)
         checked = subprocess.run([self.binary, "check", "--offline", str(file)], capture_output=True, text=True)
         assert checked.returncode == 0, checked.stderr
-        self._launch("run", str(file), "--device", self.cable.device, "--json")
+        self._launch("run", str(file), "--device", self.cable.device, "--control", str(self.control), "--json")
 
     def _launch(self, *words: str) -> None:
         command = self.cable.command(self.binary, *words, server=True)

@@ -266,7 +266,6 @@ fn what_blocks_leave_out_is_sent_again_by_sack() {
         "ACK seq 4001 ack 1 win 60000 len 0, for a connection",
         "duplicate ACK 3, repair of a loss begins; established",
         "sends ACK seq 1 ack 4001 len 1000: retransmission by SACK",
-        "sends ACK seq 1 ack 4001 len 1000: retransmission as a rescue",
         "consumed",
         "sent on cable",
         "sent on cable",

@@ -93,5 +93,6 @@ fn windows(bench: &TcpBench, testbed: &Testbed) -> Result<Row, BenchError> {
         segments: [0.0; 2],
         process_range: [0.0; 2],
         of_processes: None,
+        of_processes_range: None,
     })
 }

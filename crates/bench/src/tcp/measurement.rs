@@ -202,6 +202,7 @@ fn row(load: &Load, mut windows: Vec<Window>, harness_ns: f64, grown: usize) -> 
         segments: median.segments,
         process_range: range,
         of_processes: None,
+        of_processes_range: None,
     }
 }
 

@@ -66,6 +66,9 @@ pub struct Row {
     /// The rate of all lanes by that of as many processes with one lane each at the same time.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub of_processes: Option<f64>,
+    /// Where the true median of that ratio lies with a confidence of 95 %, or its least and largest value of fewer than six.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub of_processes_range: Option<[f64; 2]>,
 }
 
 /// The heading of a table of rows.

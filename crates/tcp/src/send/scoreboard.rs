@@ -93,7 +93,8 @@ impl Scoreboard {
     }
 
     /// The end of what is in flight, at most `max` numbers, once in a recovery that ends at `until`: without it, a loss at the end
-    /// is found by the timer alone (NextSeg, rule 4).
+    /// is found by the timer alone (NextSeg, rule 4). Nothing when that end was sent again in this recovery already, which the rule as
+    /// written sends twice in a row.
     pub(crate) fn rescue(
         &self,
         in_flight: SequenceRange,
@@ -192,7 +193,7 @@ impl Notes {
         last.start = below.map_or(last.start, |range| last.start.max(range.end));
         let len = last.len().min(max);
         let range = SequenceRange::of_len(last.end - len, len);
-        (!range.is_empty()).then_some(range)
+        (!range.is_empty() && range.end.is_after(self.resent)).then_some(range)
     }
 
     fn pipe(&self, in_flight: SequenceRange, mss: u32) -> u32 {
@@ -303,6 +304,11 @@ mod tests {
         assert_eq!(board.next_lost(range(0..10), MSS), Some(range(0..1)));
         assert_eq!(with_sacked(&[8, 9]).rescue(range(0..10), until, MSS), Some(range(7..8)));
         assert_eq!(with_sacked(&[0, 1]).rescue(range(0..2), until, MSS), None);
+        let mut repaired = with_sacked(&[8, 9]);
+        repaired.on_retransmitted(range(0..10), range(0..7).end);
+        assert_eq!(repaired.rescue(range(0..10), until, MSS), Some(range(7..8)));
+        repaired.on_retransmitted(range(0..10), range(0..8).end);
+        assert_eq!(repaired.rescue(range(0..10), until, MSS), None);
     }
 
     #[test]

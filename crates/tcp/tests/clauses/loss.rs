@@ -201,6 +201,16 @@ fn a_hole_that_is_not_known_to_be_lost_is_sent_again_before_a_rescue() {
 }
 
 #[test]
+fn an_end_that_was_sent_again_needs_no_rescue() {
+    let mut script = last_ten_in_flight(true);
+    // The first is the only one that is missing.
+    script.receive_sack(1, &[(1_001, 10_001)]);
+    assert_eq!(script.sent_ranges(), [(1, 1_000)]);
+    script.receive_sack(1, &[(1_001, 10_001)]);
+    script.sent_nothing();
+}
+
+#[test]
 fn without_sack_there_is_no_rescue() {
     let mut script = last_ten_in_flight(false);
     for _ in 0..9 {

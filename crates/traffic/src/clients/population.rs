@@ -27,7 +27,7 @@ pub(super) struct Population {
     /// What hashes of their packets cover.
     pub(super) covered: HashKind,
     /// A lock is held for a packet at a time; nothing else is locked meanwhile.
-    buckets: Vec<Mutex<Vec<Client>>>,
+    buckets: Vec<Bucket>,
     /// By number.
     places: Vec<Place>,
     entries: Vec<AtomicU16>,
@@ -37,8 +37,14 @@ pub(super) struct Population {
     pub(super) is_stopped: AtomicBool,
 }
 
+/// The clients of a bucket. Neighbours belong to different lanes, so that no line of a lock, nor the one that is fetched with
+/// it, may be another's.
+#[repr(align(128))]
+struct Bucket(Mutex<Vec<Client>>);
+
 /// What others see of a queue.
 #[derive(Default)]
+#[repr(align(128))]
 pub(super) struct QueueShare {
     pub(super) counters: Arc<ClientCounters>,
     /// Requests under way that this queue has made.
@@ -77,7 +83,7 @@ impl Population {
         };
         Population {
             covered,
-            buckets: clients.into_iter().map(Mutex::new).collect(),
+            buckets: clients.into_iter().map(|own| Bucket(Mutex::new(own))).collect(),
             places,
             entries: entries.collect(),
             generation: AtomicU64::new(1),
@@ -89,7 +95,7 @@ impl Population {
 
     pub(super) fn bucket(&self, bucket: u16) -> MutexGuard<'_, Vec<Client>> {
         // A client stays a client, whatever panicked.
-        self.buckets[usize::from(bucket)].lock().unwrap_or_else(PoisonError::into_inner)
+        self.buckets[usize::from(bucket)].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The client with these ends.
