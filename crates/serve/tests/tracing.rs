@@ -268,7 +268,6 @@ fn what_blocks_leave_out_is_sent_again_by_sack() {
         "sends ACK seq 1 ack 4001 len 1000: retransmission by SACK",
         "consumed",
         "sent on cable",
-        "sent on cable",
         "ACK seq 4001 ack 4001 win 60000 len 0, for a connection",
         "4000 acknowledged, repair of a loss ends; established",
         "consumed",
